@@ -1,0 +1,160 @@
+//! The queue against a list that is searched: whatever is done to both, the same comes out.
+
+#![allow(missing_docs, reason = "test code")]
+
+use bevy_due::queue::{NEVER, TimerKey, TimerQueue};
+use proptest::prelude::*;
+
+/// The obviously right queue.
+#[derive(Default)]
+struct Oracle {
+    timers: Vec<Listed>,
+    next_sequence: u64,
+}
+
+struct Listed {
+    deadline: u64,
+    sequence: u64,
+    name: usize,
+}
+
+impl Oracle {
+    fn reserve(&mut self, name: usize) {
+        self.timers.push(Listed {
+            deadline: NEVER,
+            sequence: self.next_sequence,
+            name,
+        });
+        self.next_sequence += 1;
+    }
+
+    fn arm(&mut self, name: usize, deadline: u64) -> bool {
+        let timer = self.timers.iter_mut().find(|timer| timer.name == name);
+        timer.map(|timer| timer.deadline = deadline).is_some()
+    }
+
+    fn cancel(&mut self, name: usize) -> Option<usize> {
+        let index = self.timers.iter().position(|timer| timer.name == name)?;
+        Some(self.timers.remove(index).name)
+    }
+
+    fn first(&self) -> Option<&Listed> {
+        self.timers
+            .iter()
+            .filter(|timer| timer.deadline != NEVER)
+            .min_by_key(|timer| (timer.deadline, timer.sequence))
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Insert(u64),
+    Reserve,
+    Arm(usize, u64),
+    Cancel(usize),
+    /// Pops all that is due after so much time; every n-th popped timer is re-armed.
+    Pop {
+        advance: u64,
+        rearm_every: usize,
+        interval: u64,
+    },
+}
+
+/// Mostly close together, so that deadlines tie; sometimes at the very end.
+fn deadline() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        8 => 0..40_u64,
+        3 => 0..2_000_u64,
+        1 => (NEVER - 20)..=NEVER,
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => deadline().prop_map(Op::Insert),
+        1 => Just(Op::Reserve),
+        3 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Arm(name, at)),
+        4 => (0..200_usize).prop_map(Op::Cancel),
+        3 => (0..30_u64, 1..4_usize, 1..20_u64).prop_map(|(advance, rearm_every, interval)| {
+            Op::Pop { advance, rearm_every, interval }
+        }),
+    ]
+}
+
+fn run(start: u64, ops: Vec<Op>) {
+    let mut queue = TimerQueue::new();
+    let mut oracle = Oracle::default();
+    let mut keys: Vec<TimerKey> = Vec::new();
+    let mut now = start;
+    for op in ops {
+        match op {
+            Op::Insert(after) => {
+                let deadline = now.saturating_add(after);
+                oracle.reserve(keys.len());
+                oracle.arm(keys.len(), deadline);
+                keys.push(queue.insert(deadline, keys.len()));
+            }
+            Op::Reserve => {
+                oracle.reserve(keys.len());
+                keys.push(queue.reserve(keys.len()));
+            }
+            Op::Arm(name, after) if name < keys.len() => {
+                let deadline = now.saturating_add(after);
+                assert_eq!(queue.arm(keys[name], deadline), oracle.arm(name, deadline));
+            }
+            Op::Cancel(name) if name < keys.len() => {
+                assert_eq!(queue.cancel(keys[name]), oracle.cancel(name));
+            }
+            Op::Arm(..) | Op::Cancel(_) => {}
+            Op::Pop {
+                advance,
+                rearm_every,
+                interval,
+            } => {
+                now = now.saturating_add(advance);
+                let mut popped = 0;
+                while let Some(due) = queue.pop_due(now) {
+                    let first = oracle.first().expect("the oracle has nothing left");
+                    assert_eq!((due.deadline(), *due), (first.deadline, first.name));
+                    assert!(due.deadline() <= now, "should not be early");
+                    let name = *due;
+                    popped += 1;
+                    if popped % rearm_every == 0 {
+                        let next = due.deadline().saturating_add(interval);
+                        oracle.arm(name, next);
+                        due.rearm(next);
+                    } else {
+                        oracle.cancel(name);
+                        drop(due);
+                    }
+                }
+                assert!(
+                    oracle.first().is_none_or(|first| first.deadline > now),
+                    "something due was left behind"
+                );
+            }
+        }
+        assert_eq!(queue.len(), oracle.timers.len());
+        assert_eq!(
+            queue.next_deadline(),
+            oracle.first().map(|first| first.deadline)
+        );
+    }
+    for (name, key) in keys.iter().enumerate() {
+        let listed = oracle.timers.iter().find(|timer| timer.name == name);
+        assert_eq!(queue.deadline(*key), listed.map(|timer| timer.deadline));
+        assert_eq!(queue.get(*key).copied(), listed.map(|timer| timer.name));
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_queue_does_what_a_sorted_list_does(ops in prop::collection::vec(op(), 0..300)) {
+        run(0, ops);
+    }
+
+    #[test]
+    fn so_it_does_at_the_end_of_time(ops in prop::collection::vec(op(), 0..300)) {
+        run(NEVER - 200, ops);
+    }
+}

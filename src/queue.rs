@@ -345,6 +345,7 @@ impl<T> Due<'_, T> {
     }
 
     /// Takes the timer out of the queue for its value.
+    #[expect(clippy::missing_panics_doc, reason = "a popped timer has a value")]
     #[must_use]
     pub fn into_value(self) -> T {
         self.queue.cancel(self.key).expect(POPPED)

@@ -1,0 +1,118 @@
+//! Firing what is due: one timer after the other, each with all its handlers.
+
+use core::num::NonZeroU32;
+
+use bevy_ecs::{
+    entity::Entity,
+    message::Messages,
+    resource::Resource,
+    system::{Res, ResMut},
+    world::World,
+};
+use bevy_time::{Time, Virtual};
+#[cfg(feature = "bevy_reflect")]
+use {
+    bevy_ecs::reflect::ReflectResource,
+    bevy_reflect::{Reflect, std_traits::ReflectDefault},
+};
+
+use crate::{
+    clock::Reading,
+    queue::TimerKey,
+    timer::{Timeline, Timer, TimerCancelled, TimerFired, TimerOf, is_observed},
+};
+
+/// The most firings of one timer in one run; 1,000 unless set otherwise.
+///
+/// In a long frame every deadline of a periodic timer that has passed gets a firing of its own.
+/// Past this bound the rest are left out: the last firing says in [`TimerFired::missed`] how
+/// many, and the timer goes on with the first deadline of its grid that is still to come.
+///
+/// # Examples
+///
+/// ```
+/// use core::{num::NonZeroU32, time::Duration};
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// #[derive(Resource, Default)]
+/// struct Missed(Vec<u64>);
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin))
+///     .insert_resource(BurstLimit(NonZeroU32::new(3).unwrap()))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
+///     .init_resource::<Missed>()
+///     .add_observer(|fired: On<TimerFired>, mut missed: ResMut<Missed>| {
+///         missed.0.push(fired.missed);
+///     });
+/// app.world_mut().spawn(Timer::every_secs(0.05));
+///
+/// app.update(); // Bevy's first frame takes no time.
+/// app.update();
+/// assert_eq!(app.world().resource::<Missed>().0, [0, 0, 2], "five deadlines, three firings");
+/// ```
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Resource, Clone, Debug, Default, PartialEq)
+)]
+pub struct BurstLimit(pub NonZeroU32);
+
+impl Default for BurstLimit {
+    fn default() -> Self {
+        const { Self(NonZeroU32::new(1000).expect("not zero")) }
+    }
+}
+
+pub(crate) fn read_clock(time: Res<Time<Virtual>>, mut timeline: ResMut<Timeline>) {
+    timeline.reading = Reading::from(&*time);
+}
+
+pub(crate) fn swap_added(
+    mut timeline: ResMut<Timeline>,
+    mut messages: ResMut<Messages<TimerCancelled>>,
+) {
+    timeline.swap_added();
+    if let Some(cancelled) = timeline.swap_cancelled() {
+        messages.write_batch(cancelled);
+    }
+}
+
+/// Pops one timer at a time rather than a batch: between two firings the queue is the truth, so
+/// whatever a handler cancels is gone at once, with nothing to look up again or to undo.
+pub(crate) fn fire_due(world: &mut World) {
+    let BurstLimit(burst_limit) = *world.resource::<BurstLimit>();
+    while let Some((key, fired)) = world
+        .resource_mut::<Timeline>()
+        .next_fired(burst_limit.get())
+    {
+        world.write_message(fired);
+        if is_observed::<TimerFired>(world, fired.entity) {
+            world.trigger(fired);
+            world.flush();
+        }
+        if fired.last {
+            finish(world, fired.entity, key);
+        }
+    }
+}
+
+/// Keeps the word that an entity has a `Timer` exactly while it is armed.
+fn finish(world: &mut World, entity: Entity, key: TimerKey) {
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return;
+    };
+    // A handler may have removed the timer, or put a new one in its place, which stays.
+    if entity.get::<Timer>().map(Timer::key) != Some(key) {
+        return;
+    }
+    if entity.contains::<TimerOf>() {
+        entity.despawn();
+    } else {
+        entity.remove::<Timer>();
+    }
+}

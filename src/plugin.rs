@@ -1,0 +1,116 @@
+//! The plugin: everything that happens in a frame, in the order in which it happens.
+
+use bevy_app::prelude::*;
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, world::DeferredWorld};
+use bevy_time::{Time, TimeSystems, Virtual, time_system};
+
+use crate::{
+    fire::{BurstLimit, fire_due, read_clock, swap_added},
+    timer::{Timeline, Timer, TimerCancelled, TimerFired, arm},
+};
+
+/// Runs the [`Timer`]s of an [`App`].
+///
+/// It needs Bevy's clock, so add it beside `DefaultPlugins`, `MinimalPlugins` or a bare
+/// [`TimePlugin`](bevy_time::TimePlugin), before or after. Timers spawned before the plugin was
+/// added are armed when it is.
+///
+/// # Promises
+///
+/// 1. **Order.** All that is due in a frame fires by (deadline, sequence): equal deadlines in the
+///    order in which their timers were armed, and the repeats of different timers interleaved as
+///    they would have been in real time.
+/// 2. **Never early.** A timer never fires before its deadline; on it, it does.
+/// 3. **Cancel is immediate.** From the moment a timer is removed, replaced or despawned it does
+///    not fire, even later in the same run, even between two repeats of itself.
+/// 4. **Adds are deferred.** What is armed during a run fires in the next run at the earliest.
+/// 5. **Handlers may do anything**: arm, re-arm, cancel, despawn themselves, their owner or
+///    others. A new `Timer` on the entity that is firing its last stays.
+/// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly.
+/// 7. **Long frames.** Every deadline that has passed gets a firing of its own, up to
+///    [`BurstLimit`]; the rest are skipped on the grid and counted in [`TimerFired::missed`].
+/// 8. **Deterministic.** The same inputs give the same firings in the same order.
+/// 9. **Extremes are quiet.** Zero delays, the longest `Duration` and thousand-year jumps of the
+///    clock neither panic nor overflow nor break the order. Deadlines saturate.
+/// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer).
+///
+/// # Panics
+///
+/// The app panics before its first frame if there is no `Time<Virtual>`, and when the plugin is
+/// added twice.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin));
+/// app.update();
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DuePlugin;
+
+/// The stages of a run, in order. Order your own systems against these.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DueSystems {
+    /// Reads the clock, in [`First`], as the last of [`TimeSystems`]: whatever runs after those
+    /// arms its timers by the time of this frame.
+    Clocks,
+    /// Puts the timers that have been added since the last run into the queue, in
+    /// [`PreUpdate`], and writes the [`TimerCancelled`] messages.
+    Swap,
+    /// Fires what is due, in [`PreUpdate`]: [`TimerFired`] messages and observers.
+    Fire,
+}
+
+impl Plugin for DuePlugin {
+    fn build(&self, app: &mut App) {
+        #[cfg(feature = "bevy_reflect")]
+        app.register_type::<Timer>()
+            .register_type::<crate::TimerOf>()
+            .register_type::<crate::Timers>()
+            .register_type::<TimerFired>()
+            .register_type::<TimerCancelled>()
+            .register_type::<BurstLimit>();
+
+        app.init_resource::<Timeline>()
+            .init_resource::<BurstLimit>()
+            .add_message::<TimerFired>()
+            .add_message::<TimerCancelled>()
+            .configure_sets(
+                First,
+                DueSystems::Clocks.in_set(TimeSystems).after(time_system),
+            )
+            .configure_sets(PreUpdate, (DueSystems::Swap, DueSystems::Fire).chain())
+            .add_systems(PreStartup, require_clock)
+            .add_systems(First, read_clock.in_set(DueSystems::Clocks))
+            .add_systems(
+                PreUpdate,
+                (
+                    swap_added.in_set(DueSystems::Swap),
+                    fire_due.in_set(DueSystems::Fire),
+                ),
+            );
+
+        arm_existing(app.world_mut());
+    }
+}
+
+fn require_clock(time: Option<Res<Time<Virtual>>>) {
+    assert!(
+        time.is_some(),
+        "DuePlugin needs a clock: add bevy_time::TimePlugin to the App \
+         (it is part of MinimalPlugins and DefaultPlugins)"
+    );
+}
+
+fn arm_existing(world: &mut World) {
+    let mut timers = world.query_filtered::<Entity, (With<Timer>, Allow<Disabled>)>();
+    let entities: alloc::vec::Vec<Entity> = timers.iter(world).collect();
+    for entity in entities {
+        arm(DeferredWorld::from(&mut *world), entity);
+    }
+}

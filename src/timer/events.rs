@@ -1,0 +1,135 @@
+//! What the world is told: that a timer fired, or that it never will.
+
+use core::time::Duration;
+
+use bevy_ecs::{entity::Entity, event::EntityEvent, message::Message, world::World};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+
+/// A timer has fired.
+///
+/// It is triggered for observers of the timer's entity and for global observers, one timer at a
+/// time in exact order, and written as a buffered message for systems that want all that fired
+/// in this frame. Whoever observes it may do anything: arm, re-arm, cancel and despawn, also
+/// the very timer that is firing.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::prelude::*;
+/// use bevy_ecs::prelude::*;
+///
+/// fn explode(fired: On<TimerFired>, mut commands: Commands) {
+///     commands.entity(fired.entity).despawn();
+/// }
+///
+/// fn count(mut fired: MessageReader<TimerFired>) {
+///     let late = fired.read().filter(|fired| fired.lateness.as_millis() > 100).count();
+///     if late > 0 {
+///         println!("{late} timers fired late by more than a tenth of a second");
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(count);
+/// # World::new().add_observer(explode);
+/// ```
+#[derive(EntityEvent, Message, Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq)
+)]
+#[non_exhaustive]
+pub struct TimerFired {
+    /// The entity that carries the [`Timer`](crate::Timer).
+    pub entity: Entity,
+    /// The entity that the timer belongs to: see [`TimerOf`](crate::TimerOf). Without an owner
+    /// of its own, the entity itself.
+    pub owner: Entity,
+    /// When it was due, on its clock.
+    pub deadline: Duration,
+    /// How long ago that was when the clock was read for this run.
+    pub lateness: Duration,
+    /// How many deadlines passed, up to and including now, that will have no firing of their
+    /// own. See [`BurstLimit`](crate::BurstLimit).
+    pub missed: u64,
+    /// How often the timer has fired, this time included.
+    pub count: u64,
+    /// Whether this was its last time.
+    pub last: bool,
+}
+
+/// A timer was cancelled before its last firing.
+///
+/// It is triggered for observers of the timer's entity, also when that has just been despawned,
+/// and for global observers; and written as a buffered message at the start of the next run of
+/// [`DueSystems::Swap`](crate::DueSystems::Swap).
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Resource, Default)]
+/// struct Interrupted(Option<CancelReason>);
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin)).init_resource::<Interrupted>();
+/// let cast = app
+///     .world_mut()
+///     .spawn(Timer::after_secs(2.5))
+///     .observe(|cancelled: On<TimerCancelled>, mut interrupted: ResMut<Interrupted>| {
+///         interrupted.0 = Some(cancelled.reason);
+///     })
+///     .id();
+///
+/// app.world_mut().entity_mut(cast).remove::<Timer>();
+/// assert_eq!(app.world().resource::<Interrupted>().0, Some(CancelReason::Removed));
+/// ```
+#[derive(EntityEvent, Message, Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq)
+)]
+#[non_exhaustive]
+pub struct TimerCancelled {
+    /// The entity that carried the [`Timer`](crate::Timer). It may be despawned.
+    pub entity: Entity,
+    /// The entity that the timer belonged to, as in [`TimerFired::owner`]. It may be despawned.
+    pub owner: Entity,
+    /// What was done to the timer.
+    pub reason: CancelReason,
+}
+
+/// Why a timer was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq, Hash)
+)]
+#[non_exhaustive]
+pub enum CancelReason {
+    /// The [`Timer`](crate::Timer) was removed from its entity.
+    Removed,
+    /// Another [`Timer`](crate::Timer) was inserted in its place.
+    Replaced,
+    /// Its entity was despawned.
+    Despawned,
+    /// Its owner was despawned, and the timer with it.
+    OwnerGone,
+}
+
+/// Whether anybody observes `E` on `entity`, or everywhere.
+pub(crate) fn is_observed<E: EntityEvent>(world: &World, entity: Entity) -> bool {
+    world
+        .event_key::<E>()
+        .and_then(|key| world.observers().try_get_observers(key))
+        .is_some_and(|observers| {
+            !observers.global_observers().is_empty()
+                || observers.entity_observers().contains_key(&entity)
+        })
+}

@@ -1,0 +1,105 @@
+//! Many timers on one owner, which die with it.
+
+use core::slice;
+
+use bevy_ecs::{
+    component::Component, entity::Entity, lifecycle::HookContext, world::DeferredWorld,
+};
+use smallvec::SmallVec;
+#[cfg(feature = "bevy_reflect")]
+use {
+    bevy_ecs::reflect::ReflectComponent,
+    bevy_reflect::{Reflect, std_traits::ReflectDefault},
+};
+
+use super::{Timeline, Timer};
+
+/// Makes the timer on this entity belong to another entity, its owner.
+///
+/// One entity carries one [`Timer`]. For many timers on one owner, give each an entity of its
+/// own with `TimerOf`: the timers are cancelled and despawned with the owner, and a timer's
+/// entity is despawned after its last firing.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Component)]
+/// struct Enrage;
+/// #[derive(Component)]
+/// struct Summon;
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin));
+/// let boss = app
+///     .world_mut()
+///     .spawn(related!(Timers[
+///         (Enrage, Timer::after_secs(60.0)),
+///         (Summon, Timer::every_secs(8.0)),
+///     ]))
+///     .id();
+/// let timers: Vec<Entity> = app.world().get::<Timers>(boss).unwrap().iter().collect();
+/// assert_eq!(timers.len(), 2);
+///
+/// app.world_mut().despawn(boss);
+/// assert!(app.world().get_entity(timers[0]).is_err(), "they die with the boss");
+/// ```
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[relationship(relationship_target = Timers)]
+#[component(on_insert = on_insert, on_discard = on_discard)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Clone, Debug, PartialEq)
+)]
+pub struct TimerOf(pub Entity);
+
+/// The entities whose timers belong to this entity: the other side of [`TimerOf`].
+#[derive(Component, Default, Debug, PartialEq, Eq)]
+#[relationship_target(relationship = TimerOf, linked_spawn)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Debug, Default, PartialEq)
+)]
+pub struct Timers(SmallVec<[Entity; 4]>);
+
+impl Timers {
+    /// Iterates over the timer entities.
+    pub fn iter(&self) -> impl Iterator<Item = Entity> + '_ {
+        <&Self as IntoIterator>::into_iter(self).copied()
+    }
+}
+
+impl<'a> IntoIterator for &'a Timers {
+    type Item = &'a Entity;
+    type IntoIter = slice::Iter<'a, Entity>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(&TimerOf(owner)) = world.get::<TimerOf>(entity) {
+        set_owner(world, entity, owner);
+    }
+}
+
+fn on_discard(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    set_owner(world, entity, entity);
+}
+
+/// Tells the armed timer, so that firing needs no look-up of the owner.
+fn set_owner(mut world: DeferredWorld, entity: Entity, owner: Entity) {
+    let Some(key) = world.get::<Timer>(entity).map(Timer::key) else {
+        return;
+    };
+    if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
+        timeline.set_owner(key, owner);
+    }
+}

@@ -1,0 +1,85 @@
+//! Timers live on `Time<Virtual>`: the pause and the speed of the game are obeyed.
+
+mod support;
+
+use bevy_app::App;
+use bevy_due::{Timer, TimerFired};
+use bevy_ecs::prelude::*;
+use bevy_time::{Time, Virtual};
+use support::*;
+
+fn clock(app: &mut App) -> Mut<'_, Time<Virtual>> {
+    app.world_mut().resource_mut::<Time<Virtual>>()
+}
+
+#[test]
+fn a_paused_game_pauses_its_timers() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::after(ms(30)));
+    advance_ms(&mut app, 20);
+    clock(&mut app).pause();
+    for _ in 0..10 {
+        advance_ms(&mut app, 100);
+    }
+    assert!(fired(&mut app).is_empty(), "should not fire while paused");
+    clock(&mut app).unpause();
+    advance_ms(&mut app, 9);
+    assert!(fired(&mut app).is_empty(), "should keep its remaining time");
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("x", 30)]);
+}
+
+#[test]
+fn nothing_fires_while_the_clock_stands_still_not_even_a_zero_delay() {
+    let mut app = app();
+    clock(&mut app).pause();
+    advance_ms(&mut app, 10);
+    spawn(&mut app, "zero", Timer::after(ms(0)));
+    spawn(&mut app, "ten", Timer::after(ms(10)));
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty());
+    clock(&mut app).unpause();
+    advance_ms(&mut app, 5);
+    assert_eq!(fired(&mut app), ["zero"]);
+    advance_ms(&mut app, 5);
+    assert_eq!(fired(&mut app), ["ten"], "should wait its full delay");
+}
+
+#[test]
+fn a_handler_that_pauses_the_game_ends_no_run_halfway() {
+    let mut app = app();
+    app.add_observer(|_: On<TimerFired>, mut time: ResMut<Time<Virtual>>| time.pause());
+    spawn(&mut app, "a", Timer::after(ms(10)));
+    spawn(&mut app, "b", Timer::after(ms(15)));
+    spawn(&mut app, "c", Timer::after(ms(25)));
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), ["a", "b"], "this time has already passed");
+    advance_ms(&mut app, 20);
+    assert!(fired(&mut app).is_empty());
+}
+
+#[test]
+fn the_speed_of_the_game_is_obeyed() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::every(ms(10)));
+    clock(&mut app).set_relative_speed(0.5);
+    advance_ms(&mut app, 19);
+    assert!(fired(&mut app).is_empty());
+    advance_ms(&mut app, 1);
+    assert_eq!(fired(&mut app).len(), 1);
+    clock(&mut app).set_relative_speed(3.0);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app).len(), 3);
+    clock(&mut app).set_relative_speed(0.0);
+    advance_ms(&mut app, 1000);
+    assert!(fired(&mut app).is_empty());
+}
+
+#[test]
+fn a_clamped_frame_is_obeyed() {
+    let mut app = app();
+    clock(&mut app).set_max_delta(ms(250));
+    spawn(&mut app, "x", Timer::every(ms(100)));
+    advance_ms(&mut app, 10_000);
+    assert_eq!(fired_at(&mut app), [("x", 100), ("x", 200)]);
+}

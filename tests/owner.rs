@@ -1,0 +1,91 @@
+//! `TimerOf` and `Timers`: many timers on one owner.
+
+mod support;
+
+use bevy_due::{CancelReason, Timer, TimerOf, Timers};
+use bevy_ecs::prelude::*;
+use support::*;
+
+#[test]
+fn a_timer_without_an_owner_belongs_to_its_entity() {
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::after(ms(10)));
+    advance_ms(&mut app, 10);
+    assert_eq!(firings(&mut app)[0].owner, entity);
+}
+
+#[test]
+fn a_firing_names_the_owner() {
+    let mut app = app();
+    let boss = app.world_mut().spawn_empty().id();
+    let timer = app
+        .world_mut()
+        .spawn((TimerOf(boss), Timer::after(ms(10))))
+        .id();
+    advance_ms(&mut app, 10);
+    let fired = firings(&mut app)[0];
+    assert_eq!((fired.entity, fired.owner), (timer, boss));
+}
+
+#[test]
+fn the_owner_may_change_while_the_timer_is_armed() {
+    let mut app = app();
+    let (a, b) = (
+        app.world_mut().spawn_empty().id(),
+        app.world_mut().spawn_empty().id(),
+    );
+    let timer = spawn(&mut app, "x", Timer::every(ms(10)));
+    let mut owners = Vec::new();
+    let mut step = |app: &mut bevy_app::App| {
+        advance_ms(app, 10);
+        owners.push(firings(app)[0].owner);
+    };
+    step(&mut app);
+    app.world_mut().entity_mut(timer).insert(TimerOf(a));
+    step(&mut app);
+    app.world_mut().entity_mut(timer).insert(TimerOf(b));
+    step(&mut app);
+    app.world_mut().entity_mut(timer).remove::<TimerOf>();
+    step(&mut app);
+    assert_eq!(owners, [timer, a, b, timer]);
+}
+
+#[test]
+fn an_owner_of_many_timers_keeps_them_apart() {
+    let mut app = app();
+    let boss = app
+        .world_mut()
+        .spawn(related!(Timers[
+            (Tag("a"), Timer::every(ms(10))),
+            (Tag("b"), Timer::every(ms(15))),
+            (Tag("c"), Timer::after(ms(12))),
+        ]))
+        .id();
+    advance_ms(&mut app, 30);
+    assert_eq!(fired(&mut app), ["a", "c", "b", "a", "a", "b"]);
+    let left = app.world().get::<Timers>(boss).unwrap().iter().count();
+    assert_eq!(left, 2, "c is through and its entity gone");
+}
+
+#[test]
+fn cancelling_one_of_an_owners_timers_spares_the_others() {
+    let mut app = app();
+    let boss = app
+        .world_mut()
+        .spawn(related!(Timers[
+            (Tag("a"), Timer::every(ms(10))),
+            (Tag("b"), Timer::every(ms(10))),
+        ]))
+        .id();
+    let a = app
+        .world()
+        .get::<Timers>(boss)
+        .unwrap()
+        .iter()
+        .next()
+        .unwrap();
+    app.world_mut().despawn(a);
+    assert_eq!(cancelled(&mut app), [(a, CancelReason::Despawned)]);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["b"]);
+}

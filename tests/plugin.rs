@@ -1,0 +1,107 @@
+//! Setting up: what the plugin needs, and what it says when that is missing.
+
+mod support;
+
+use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
+use bevy_due::{DuePlugin, DueSystems, Timer, TimerFired};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_time::TimePlugin;
+use support::*;
+
+#[test]
+#[should_panic(expected = "DuePlugin needs a clock: add bevy_time::TimePlugin")]
+fn without_a_clock_the_app_says_what_to_add() {
+    App::new().add_plugins(DuePlugin).update();
+}
+
+#[test]
+#[should_panic(expected = "DuePlugin needs a clock: add bevy_time::TimePlugin")]
+fn without_a_clock_the_app_says_so_before_its_first_frame() {
+    App::new()
+        .add_plugins((DuePlugin, ScheduleRunnerPlugin::run_once()))
+        .add_systems(First, || panic!("this is the first frame"))
+        .run();
+}
+
+#[test]
+#[should_panic(expected = "DuePlugin: : plugin was already added")]
+fn adding_it_twice_is_an_error() {
+    App::new().add_plugins((TimePlugin, DuePlugin, DuePlugin));
+}
+
+#[test]
+fn the_order_of_plugins_does_not_matter() {
+    let exit = App::new()
+        .add_plugins((
+            DuePlugin,
+            TaskPoolPlugin::default(),
+            TimePlugin,
+            ScheduleRunnerPlugin::default(),
+        ))
+        .add_systems(Startup, |mut commands: Commands| {
+            commands.spawn(Timer::after(ms(1)));
+        })
+        .add_observer(|_: On<TimerFired>, mut exit: MessageWriter<AppExit>| {
+            exit.write(AppExit::Success);
+        })
+        .run();
+    assert!(exit.is_success());
+}
+
+#[test]
+fn timers_spawned_before_the_plugin_are_armed_with_it() {
+    let mut app = App::new();
+    app.world_mut().spawn(Timer::after(ms(10)));
+    app.world_mut().spawn((Disabled, Timer::after(ms(10))));
+    app.add_plugins((TimePlugin, DuePlugin));
+    advance_ms(&mut app, 0); // Bevy's first frame takes no time.
+    advance_ms(&mut app, 10);
+    let fired = app.world().resource::<Messages<TimerFired>>();
+    assert_eq!(fired.len(), 2);
+}
+
+#[test]
+fn a_world_without_the_plugin_holds_timers_as_data() {
+    let mut world = World::new();
+    let entity = world.spawn(Timer::after(ms(10))).id();
+    world.entity_mut(entity).insert(Timer::after(ms(20)));
+    let timer = world.entity_mut(entity).take::<Timer>();
+    assert_eq!(timer, Some(Timer::after(ms(20))));
+    world.spawn(Timer::after(ms(10))).despawn();
+}
+
+#[test]
+fn systems_can_be_ordered_against_the_stages() {
+    #[derive(Resource, Default)]
+    struct Seen(Vec<(&'static str, usize)>);
+
+    fn look(name: &'static str) -> impl Fn(Res<Messages<TimerFired>>, ResMut<Seen>) {
+        move |fired, mut seen| seen.0.push((name, fired.len()))
+    }
+
+    let mut app = app();
+    app.init_resource::<Seen>().add_systems(
+        PreUpdate,
+        (
+            look("before").before(DueSystems::Fire),
+            look("after").after(DueSystems::Fire),
+        ),
+    );
+    spawn(&mut app, "x", Timer::after(ms(10)));
+    advance_ms(&mut app, 10);
+    assert_eq!(
+        app.world().resource::<Seen>().0,
+        [("before", 0), ("after", 1)]
+    );
+}
+
+#[test]
+fn a_cloned_entity_has_a_timer_of_its_own() {
+    let mut app = app();
+    let original = spawn(&mut app, "x", Timer::after(ms(30)));
+    advance_ms(&mut app, 10);
+    app.world_mut().entity_mut(original).clone_and_spawn();
+    app.world_mut().despawn(original);
+    advance_ms(&mut app, 30);
+    assert_eq!(firings(&mut app)[0].deadline, ms(40));
+}

@@ -1,0 +1,207 @@
+//! From the moment a timer is removed, replaced or despawned it does not fire.
+
+mod support;
+
+use bevy_app::App;
+use bevy_due::{CancelReason, Timer, TimerCancelled, TimerFired, TimerOf, Timers};
+use bevy_ecs::{message::Messages, prelude::*};
+use support::*;
+
+#[derive(Component)]
+struct Victim(Entity);
+
+/// The first timer to fire despawns the second, which is due in the same frame.
+fn killer_and_victim(app: &mut App, killer: Timer, victim: Timer) {
+    let victim = spawn(app, "victim", victim);
+    app.world_mut()
+        .spawn((Tag("killer"), Victim(victim), killer))
+        .observe(
+            |fired: On<TimerFired>, victims: Query<&Victim>, mut commands: Commands| {
+                commands
+                    .entity(victims.get(fired.entity).unwrap().0)
+                    .despawn();
+            },
+        );
+}
+
+#[test]
+fn promise_3_cancel_is_immediate() {
+    let mut app = app();
+    killer_and_victim(&mut app, Timer::after(ms(10)), Timer::after(ms(20)));
+    advance_ms(&mut app, 100);
+    assert_eq!(
+        fired(&mut app),
+        ["killer"],
+        "should not fire after cancel, even in the same frame"
+    );
+}
+
+#[test]
+fn cancel_takes_effect_between_two_repeats_in_one_frame() {
+    let mut app = app();
+    killer_and_victim(&mut app, Timer::after(ms(35)), Timer::every(ms(10)));
+    advance_ms(&mut app, 100);
+    assert_eq!(fired(&mut app), ["victim", "victim", "victim", "killer"]);
+}
+
+#[test]
+fn cancel_takes_effect_at_an_equal_deadline() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    let b = spawn(&mut app, "b", Timer::after(ms(10)));
+    app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
+        commands
+            .entity(if fired.entity == a { b } else { a })
+            .remove::<Timer>();
+    });
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["a"]);
+}
+
+#[test]
+fn a_timer_that_cancels_itself_does_not_repeat_in_a_long_frame() {
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::every(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        if fired.count == 2 {
+            commands.entity(fired.entity).remove::<Timer>();
+        }
+    });
+    advance_ms(&mut app, 100);
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20)]);
+    assert_eq!(cancelled(&mut app), [(entity, CancelReason::Removed)]);
+}
+
+#[test]
+fn what_was_added_in_this_frame_can_be_cancelled() {
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::after(ms(0)));
+    app.world_mut().despawn(entity);
+    advance_ms(&mut app, 10);
+    assert!(fired(&mut app).is_empty(), "should not fire after cancel");
+    assert_eq!(cancelled(&mut app), [(entity, CancelReason::Despawned)]);
+}
+
+#[test]
+fn cancelling_twice_is_harmless() {
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::after(ms(10)));
+    app.world_mut()
+        .entity_mut(entity)
+        .remove::<Timer>()
+        .remove::<Timer>();
+    app.world_mut().despawn(entity);
+    advance_ms(&mut app, 10);
+    assert!(fired(&mut app).is_empty());
+    assert_eq!(
+        cancelled(&mut app),
+        [(entity, CancelReason::Removed)],
+        "should be reported once"
+    );
+}
+
+#[test]
+fn replacing_cancels_the_old_timer() {
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::every(ms(10)));
+    advance_ms(&mut app, 10);
+    app.world_mut()
+        .entity_mut(entity)
+        .insert(Timer::after(ms(15)));
+    assert_eq!(cancelled(&mut app), [(entity, CancelReason::Replaced)]);
+    advance_ms(&mut app, 100);
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 25)]);
+    assert!(
+        cancelled(&mut app).is_empty(),
+        "a last firing is no cancellation"
+    );
+}
+
+#[test]
+fn every_way_to_lose_the_component_cancels() {
+    let ways: [fn(EntityWorldMut); 5] = [
+        |mut entity| {
+            entity.remove::<Timer>();
+        },
+        |mut entity| {
+            entity.clear();
+        },
+        |mut entity| {
+            entity.retain::<Tag>();
+        },
+        |mut entity| {
+            assert!(entity.take::<Timer>().is_some());
+        },
+        |mut entity| {
+            entity.remove_with_requires::<Timer>();
+        },
+    ];
+    for way in ways {
+        let mut app = app();
+        let entity = spawn(&mut app, "x", Timer::after(ms(10)));
+        way(app.world_mut().entity_mut(entity));
+        assert_eq!(cancelled(&mut app), [(entity, CancelReason::Removed)]);
+        advance_ms(&mut app, 10);
+        assert!(fired(&mut app).is_empty());
+    }
+}
+
+#[test]
+fn timers_die_with_their_owner() {
+    let mut app = app();
+    let boss = app
+        .world_mut()
+        .spawn(related!(Timers[
+            (Tag("enrage"), Timer::after(ms(10))),
+            (Tag("summon"), Timer::every(ms(5))),
+        ]))
+        .id();
+    let timers: Vec<Entity> = app.world().get::<Timers>(boss).unwrap().iter().collect();
+    app.world_mut().despawn(boss);
+    assert_eq!(
+        cancelled(&mut app),
+        [
+            (timers[0], CancelReason::OwnerGone),
+            (timers[1], CancelReason::OwnerGone)
+        ]
+    );
+    advance_ms(&mut app, 10);
+    assert!(fired(&mut app).is_empty());
+}
+
+#[test]
+fn the_entity_hears_of_its_own_despawn() {
+    #[derive(Resource, Default)]
+    struct Heard(Vec<CancelReason>);
+
+    let mut app = app();
+    app.init_resource::<Heard>();
+    let entity = app
+        .world_mut()
+        .spawn(Timer::after(ms(10)))
+        .observe(|cancelled: On<TimerCancelled>, mut heard: ResMut<Heard>| {
+            heard.0.push(cancelled.reason);
+        })
+        .id();
+    app.world_mut().despawn(entity);
+    assert_eq!(app.world().resource::<Heard>().0, [CancelReason::Despawned]);
+}
+
+#[test]
+fn cancellations_are_written_as_messages_in_the_next_run() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    let entity = app
+        .world_mut()
+        .spawn((TimerOf(owner), Timer::after(ms(10))))
+        .id();
+    app.world_mut().entity_mut(entity).remove::<Timer>();
+    advance_ms(&mut app, 1);
+    let messages = app.world().resource::<Messages<TimerCancelled>>();
+    let written: Vec<_> = messages
+        .get_cursor()
+        .read(messages)
+        .map(|c| (c.entity, c.owner, c.reason))
+        .collect();
+    assert_eq!(written, [(entity, owner, CancelReason::Removed)]);
+}

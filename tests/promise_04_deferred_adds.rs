@@ -1,0 +1,59 @@
+//! What is armed during a run fires in the next run at the earliest.
+
+mod support;
+
+use bevy_due::{Timer, TimerFired};
+use bevy_ecs::prelude::*;
+use support::*;
+
+#[test]
+fn promise_4_adds_are_deferred() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::after(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        commands.entity(fired.entity).insert(Timer::after(ms(0)));
+    });
+    advance_ms(&mut app, 9);
+    for _ in 0..5 {
+        advance_ms(&mut app, 1);
+        assert_eq!(
+            fired(&mut app),
+            ["x"],
+            "a zero-delay re-arm should fire once a run, and let the loop go on"
+        );
+    }
+}
+
+#[test]
+fn a_timer_armed_for_the_past_of_this_run_waits_for_the_next() {
+    let mut app = app();
+    spawn(&mut app, "parent", Timer::after(ms(10)));
+    app.add_observer(
+        |fired: On<TimerFired>, tags: Query<&Tag>, mut commands: Commands| {
+            if tags.get(fired.entity).unwrap().0 == "parent" {
+                commands.spawn((Tag("child"), Timer::every(ms(10)).immediately().times(2)));
+            }
+        },
+    );
+    advance_ms(&mut app, 100);
+    assert_eq!(fired_at(&mut app), [("parent", 10)]);
+    advance_ms(&mut app, 0);
+    assert_eq!(
+        fired_at(&mut app),
+        [("child", 100)],
+        "its delay counts from now, not from the parent's deadline"
+    );
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("child", 110)]);
+}
+
+#[test]
+fn immediately_is_the_next_run_even_if_no_time_passes() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::every(ms(10)).immediately());
+    assert!(fired(&mut app).is_empty(), "not inside the arming call");
+    advance_ms(&mut app, 0);
+    assert_eq!(fired(&mut app), ["x"]);
+    advance_ms(&mut app, 0);
+    assert!(fired(&mut app).is_empty());
+}

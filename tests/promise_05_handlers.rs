@@ -1,0 +1,156 @@
+//! Handlers may do anything: arm, re-arm, cancel, despawn themselves, their owner or others.
+
+mod support;
+
+use bevy_due::{CancelReason, Timer, TimerFired, TimerOf};
+use bevy_ecs::{
+    error::{FallbackErrorHandler, ignore},
+    prelude::*,
+};
+use support::*;
+
+#[test]
+fn promise_5_handlers_may_do_anything() {
+    // A new timer on the entity that is firing its last stays.
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::after(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        assert!(fired.last);
+        if fired.deadline < ms(30) {
+            commands.entity(fired.entity).insert(Timer::after(ms(10)));
+        }
+    });
+    for _ in 0..5 {
+        advance_ms(&mut app, 10);
+    }
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20), ("x", 30)]);
+    assert!(!app.world().entity(entity).contains::<Timer>());
+    assert!(cancelled(&mut app).is_empty(), "nothing was cancelled");
+}
+
+#[test]
+fn a_handler_may_despawn_the_entity_that_fires() {
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::every(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        commands.entity(fired.entity).despawn();
+    });
+    advance_ms(&mut app, 100);
+    assert_eq!(fired(&mut app).len(), 1);
+    assert_eq!(cancelled(&mut app), [(entity, CancelReason::Despawned)]);
+}
+
+#[test]
+fn a_handler_may_despawn_the_owner() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    for tag in ["a", "b"] {
+        app.world_mut()
+            .spawn((Tag(tag), TimerOf(owner), Timer::every(ms(10))));
+    }
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        commands.entity(fired.owner).despawn();
+    });
+    advance_ms(&mut app, 100);
+    assert_eq!(fired(&mut app), ["a"]);
+    assert!(
+        cancelled(&mut app)
+            .iter()
+            .all(|(_, reason)| *reason == CancelReason::OwnerGone)
+    );
+}
+
+#[test]
+fn a_handler_may_rearm_others() {
+    let mut app = app();
+    spawn(&mut app, "a", Timer::after(ms(10)));
+    let b = spawn(&mut app, "b", Timer::after(ms(20)));
+    app.add_observer(
+        move |fired: On<TimerFired>, tags: Query<&Tag>, mut commands: Commands| {
+            if tags.get(fired.entity).unwrap().0 == "a" {
+                commands.entity(b).insert(Timer::after(ms(20)));
+            }
+        },
+    );
+    advance_ms(&mut app, 30);
+    assert_eq!(fired_at(&mut app), [("a", 10)], "b has been put off");
+    advance_ms(&mut app, 20);
+    assert_eq!(fired_at(&mut app), [("b", 50)]);
+}
+
+#[test]
+fn a_handler_may_change_the_period_of_its_own_timer() {
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::every(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        if fired.deadline == ms(20) {
+            commands.entity(fired.entity).insert(Timer::every(ms(30)));
+        }
+    });
+    advance_ms(&mut app, 20);
+    advance_ms(&mut app, 60);
+    assert_eq!(
+        fired_at(&mut app),
+        [("x", 10), ("x", 20), ("x", 50), ("x", 80)]
+    );
+    assert_eq!(cancelled(&mut app), [(entity, CancelReason::Replaced)]);
+}
+
+#[test]
+fn a_handler_that_removes_a_timer_firing_its_last_cancels_nothing() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::after(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        commands.entity(fired.entity).remove::<Timer>();
+    });
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["x"]);
+    assert!(cancelled(&mut app).is_empty());
+}
+
+#[test]
+fn a_new_timer_in_a_reused_slot_is_not_finished_in_its_stead() {
+    let mut app = app();
+    let entity = spawn(&mut app, "old", Timer::after(ms(10)));
+    app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
+        if fired.entity == entity {
+            commands.entity(entity).despawn();
+            commands.spawn((Tag("new"), Timer::after(ms(10))));
+        }
+    });
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("old", 10), ("new", 20)]);
+}
+
+#[test]
+fn an_error_in_a_handler_stops_neither_its_timer_nor_the_others() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(ignore));
+    app.add_observer(|_: On<TimerFired>| -> Result { Err("no luck".into()) });
+    spawn(&mut app, "a", Timer::every(ms(10)));
+    spawn(&mut app, "b", Timer::every(ms(10)));
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), ["a", "b", "a", "b"]);
+}
+
+#[test]
+fn the_last_firing_removes_the_timer_or_despawns_an_owned_one() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    let free = spawn(&mut app, "free", Timer::every(ms(10)).times(2));
+    let owned = app
+        .world_mut()
+        .spawn((Tag("owned"), TimerOf(owner), Timer::every(ms(10)).times(2)))
+        .id();
+    advance_ms(&mut app, 10);
+    assert!(app.world().entity(free).contains::<Timer>());
+    assert!(app.world().entity(owned).contains::<Timer>());
+    advance_ms(&mut app, 10);
+    assert!(!app.world().entity(free).contains::<Timer>());
+    assert!(
+        app.world().get_entity(owned).is_err(),
+        "should be despawned"
+    );
+    assert!(app.world().get_entity(owner).is_ok());
+}

@@ -1,0 +1,84 @@
+//! Zero delay, the longest `Duration`, clock jumps and years of uptime are quiet.
+
+mod support;
+
+use core::time::Duration;
+
+use bevy_due::Timer;
+use bevy_time::{Time, Virtual};
+use support::*;
+
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+#[test]
+fn promise_9_extremes_are_quiet() {
+    let mut app = app();
+    spawn(&mut app, "never", Timer::after(Duration::MAX));
+    spawn(&mut app, "rarely", Timer::every(Duration::MAX));
+    spawn(&mut app, "century", Timer::after(YEAR * 100));
+    spawn(&mut app, "second", Timer::every_secs(1.0));
+    spawn(&mut app, "now", Timer::after(Duration::ZERO));
+    spawn(&mut app, "year", Timer::after(YEAR));
+    advance(&mut app, YEAR * 1000);
+
+    let firings = firings(&mut app);
+    assert_eq!(firings.len(), 1 + 1000 + 1 + 1);
+    assert!(firings.is_sorted_by_key(|fired| fired.deadline));
+    assert_eq!(firings[0].deadline, Duration::ZERO);
+    assert_eq!(firings[1000].deadline, Duration::from_secs(1000));
+    assert!(firings[1000].missed > 18_000_000_000, "counted, not silent");
+    assert_eq!(firings[1001].deadline, YEAR);
+    assert_eq!(firings[1002].deadline, YEAR * 100);
+
+    // The end of time: what is armed now is never due, and nothing goes wrong.
+    spawn(&mut app, "late", Timer::every_secs(1.0));
+    advance(&mut app, YEAR * 1000);
+    advance(&mut app, Duration::ZERO);
+    assert!(support::firings(&mut app).is_empty());
+}
+
+#[test]
+fn a_world_that_ran_for_a_century_is_as_exact_as_a_new_one() {
+    let mut app = app();
+    advance(&mut app, YEAR * 100);
+    spawn(&mut app, "a", Timer::every(ms(10)));
+    spawn(&mut app, "b", Timer::every(ms(15)));
+    advance_ms(&mut app, 30);
+    assert_eq!(fired(&mut app), ["a", "b", "a", "a", "b"]);
+}
+
+#[test]
+fn the_shortest_interval_is_bounded_too() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::every(Duration::from_nanos(1)));
+    advance_ms(&mut app, 1);
+    assert_eq!(fired(&mut app).len(), 1000);
+    advance_ms(&mut app, 1);
+    assert_eq!(fired(&mut app).len(), 1000);
+}
+
+#[test]
+fn a_clock_that_is_set_back_fires_nothing_early() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::every(ms(10)));
+    advance_ms(&mut app, 95);
+    fired(&mut app);
+    let mut restarted = Time::<Virtual>::default();
+    restarted.set_max_delta(Duration::MAX);
+    app.insert_resource(restarted);
+    advance_ms(&mut app, 99);
+    assert!(fired(&mut app).is_empty());
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("x", 100)]);
+}
+
+#[test]
+fn huge_and_tiny_seconds_saturate() {
+    assert_eq!(Timer::after_secs(1e300), Timer::after(Duration::MAX));
+    assert_eq!(
+        Timer::every_secs(1e-300).interval(),
+        Some(Duration::from_nanos(1)),
+        "more than zero should never round to zero"
+    );
+    assert_eq!(Timer::after_secs(-0.0).delay(), Duration::ZERO);
+}

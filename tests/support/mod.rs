@@ -1,0 +1,101 @@
+//! The set-up that the tests share: an app whose time moves by hand, and a log of what fired.
+
+#![allow(dead_code, reason = "every test binary uses its own part of this")]
+#![allow(missing_docs, unreachable_pub, reason = "test code")]
+
+use core::time::Duration;
+
+use bevy_app::prelude::*;
+use bevy_due::prelude::*;
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy, Virtual};
+
+/// The name of a timer in the log.
+#[derive(Component, Clone, Copy)]
+pub struct Tag(pub &'static str);
+
+/// What has fired since the log was last taken.
+#[derive(Resource, Default)]
+struct Log(Vec<(&'static str, TimerFired)>);
+
+/// What has been cancelled since the log was last taken.
+#[derive(Resource, Default)]
+struct CancelLog(Vec<TimerCancelled>);
+
+/// An app whose time stands still but for [`advance`].
+pub fn app() -> App {
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin))
+        .init_resource::<Log>()
+        .init_resource::<CancelLog>()
+        .add_observer(
+            |fired: On<TimerFired>, tags: Query<&Tag>, mut log: ResMut<Log>| {
+                let tag = tags.get(fired.entity).map_or("", |tag| tag.0);
+                log.0.push((tag, *fired));
+            },
+        )
+        .add_observer(
+            |cancelled: On<TimerCancelled>, mut log: ResMut<CancelLog>| {
+                log.0.push(*cancelled);
+            },
+        );
+    app.world_mut()
+        .resource_mut::<Time<Virtual>>()
+        .set_max_delta(Duration::MAX);
+    // Not a fixed step for each sixty-fourth of a second of a century.
+    app.insert_resource(Time::<Fixed>::from_duration(Duration::MAX));
+    advance(&mut app, Duration::ZERO);
+    app
+}
+
+/// Runs one frame that takes `by`.
+pub fn advance(app: &mut App, by: Duration) {
+    app.insert_resource(TimeUpdateStrategy::ManualDuration(by));
+    app.update();
+}
+
+pub fn advance_ms(app: &mut App, millis: u64) {
+    advance(app, ms(millis));
+}
+
+pub fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Takes the log: who fired, in order.
+pub fn fired(app: &mut App) -> Vec<&'static str> {
+    take_fired(app).into_iter().map(|(tag, _)| tag).collect()
+}
+
+/// Takes the log: who fired, for which deadline in milliseconds, in order.
+pub fn fired_at(app: &mut App) -> Vec<(&'static str, u128)> {
+    take_fired(app)
+        .into_iter()
+        .map(|(tag, fired)| (tag, fired.deadline.as_millis()))
+        .collect()
+}
+
+/// Takes the log: all that was said of each firing, in order.
+pub fn firings(app: &mut App) -> Vec<TimerFired> {
+    take_fired(app)
+        .into_iter()
+        .map(|(_, fired)| fired)
+        .collect()
+}
+
+fn take_fired(app: &mut App) -> Vec<(&'static str, TimerFired)> {
+    core::mem::take(&mut app.world_mut().resource_mut::<Log>().0)
+}
+
+/// Takes the log of cancellations: whose timer, and why.
+pub fn cancelled(app: &mut App) -> Vec<(Entity, CancelReason)> {
+    core::mem::take(&mut app.world_mut().resource_mut::<CancelLog>().0)
+        .into_iter()
+        .map(|cancelled| (cancelled.entity, cancelled.reason))
+        .collect()
+}
+
+/// Spawns a timer with a name.
+pub fn spawn(app: &mut App, tag: &'static str, timer: bevy_due::Timer) -> Entity {
+    app.world_mut().spawn((Tag(tag), timer)).id()
+}

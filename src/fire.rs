@@ -1,5 +1,6 @@
 //! Firing what is due: one timer after the other, each with all its handlers.
 
+use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use bevy_ecs::{
@@ -85,6 +86,7 @@ pub(crate) fn swap_added(
 /// Pops one timer at a time rather than a batch: between two firings the queue is the truth, so
 /// whatever a handler cancels is gone at once, with nothing to look up again or to undo.
 pub(crate) fn fire_due(world: &mut World) {
+    despawn_finished(world);
     let BurstLimit(burst_limit) = *world.resource::<BurstLimit>();
     while let Some((key, fired)) = world
         .resource_mut::<Timeline>()
@@ -110,9 +112,26 @@ fn finish(world: &mut World, entity: Entity, key: TimerKey) {
     if entity.get::<Timer>().map(Timer::key) != Some(key) {
         return;
     }
+    entity.remove::<Timer>();
     if entity.contains::<TimerOf>() {
-        entity.despawn();
-    } else {
-        entity.remove::<Timer>();
+        let entity = entity.id();
+        world.resource_mut::<Timeline>().finished.push(entity);
+    }
+}
+
+/// Despawns the owned timers that fired their last in the run before. Systems that read of it as
+/// a message have found the entity whole.
+fn despawn_finished(world: &mut World) {
+    if world.resource::<Timeline>().finished.is_empty() {
+        return;
+    }
+    let finished: Vec<Entity> = world.resource_mut::<Timeline>().finished.swap().collect();
+    for entity in finished {
+        if let Ok(entity) = world.get_entity_mut(entity)
+            && entity.contains::<TimerOf>()
+            && !entity.contains::<Timer>()
+        {
+            entity.despawn();
+        }
     }
 }

@@ -33,8 +33,8 @@ pub(crate) use timeline::Timeline;
 ///
 /// Insert it to arm it, insert another to re-arm, remove it or despawn its entity to cancel.
 /// It is immutable, so the queue behind it never drifts from the world. An entity has a `Timer`
-/// exactly while it is armed: after its last firing the `Timer` is removed, or, where it belongs
-/// to an owner's [`Timers`], its entity is despawned.
+/// exactly while it is armed: after its last firing the `Timer` is removed, and where it belongs
+/// to an owner's [`Timers`], its entity is despawned in the next run.
 ///
 /// Delays count from the moment of insertion on Bevy's `Time<Virtual>`, so they obey the game's
 /// pause and relative speed. While that clock stands still nothing fires, not even a delay of

@@ -2,7 +2,8 @@
 
 mod support;
 
-use bevy_due::{CancelReason, Timer, TimerOf, Timers};
+use bevy_app::Update;
+use bevy_due::{CancelReason, Timer, TimerFired, TimerOf, Timers};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -62,6 +63,7 @@ fn an_owner_of_many_timers_keeps_them_apart() {
         ]))
         .id();
     advance_ms(&mut app, 30);
+    advance_ms(&mut app, 0);
     assert_eq!(fired(&mut app), ["a", "c", "b", "a", "a", "b"]);
     let left = app.world().get::<Timers>(boss).unwrap().iter().count();
     assert_eq!(left, 2, "c is through and its entity gone");
@@ -88,4 +90,55 @@ fn cancelling_one_of_an_owners_timers_spares_the_others() {
     assert_eq!(cancelled(&mut app), [(a, CancelReason::Despawned)]);
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["b"]);
+}
+
+#[test]
+fn a_finished_timer_is_despawned_in_the_next_run() {
+    #[derive(Resource, Default)]
+    struct Read(Vec<&'static str>);
+
+    let mut app = app();
+    app.init_resource::<Read>().add_systems(
+        Update,
+        |mut fired: MessageReader<TimerFired>, tags: Query<&Tag>, mut read: ResMut<Read>| {
+            read.0
+                .extend(fired.read().map(|fired| tags.get(fired.entity).unwrap().0));
+        },
+    );
+    let owner = app.world_mut().spawn_empty().id();
+    let timer = app
+        .world_mut()
+        .spawn((TimerOf(owner), Tag("x"), Timer::after(ms(10))))
+        .id();
+    advance_ms(&mut app, 10);
+    assert_eq!(
+        app.world().resource::<Read>().0,
+        ["x"],
+        "a system that reads the message should still find the entity"
+    );
+    assert!(!app.world().entity(timer).contains::<Timer>());
+    advance_ms(&mut app, 0);
+    assert!(
+        app.world().get_entity(timer).is_err(),
+        "should be despawned"
+    );
+    assert!(app.world().get_entity(owner).is_ok());
+    assert!(cancelled(&mut app).is_empty(), "it was through");
+}
+
+#[test]
+fn a_finished_timer_that_is_armed_again_stays() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    let timer = app
+        .world_mut()
+        .spawn((TimerOf(owner), Tag("x"), Timer::after(ms(10))))
+        .id();
+    advance_ms(&mut app, 10);
+    app.world_mut()
+        .entity_mut(timer)
+        .insert(Timer::after(ms(10)));
+    advance_ms(&mut app, 5);
+    advance_ms(&mut app, 5);
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20)]);
 }

@@ -17,8 +17,12 @@ use super::{Timeline, Timer};
 /// Makes the timer on this entity belong to another entity, its owner.
 ///
 /// One entity carries one [`Timer`]. For many timers on one owner, give each an entity of its
-/// own with `TimerOf`: the timers are cancelled and despawned with the owner, and a timer's
-/// entity is despawned after its last firing.
+/// own with `TimerOf`: the timers are cancelled and despawned with the owner.
+///
+/// After its last firing a timer's entity loses its [`Timer`] at once, and is despawned at the
+/// start of the next run of [`DueSystems::Fire`](crate::DueSystems::Fire), so that systems that
+/// read the [`TimerFired`](crate::TimerFired) message still find its components. A new `Timer`
+/// inserted meanwhile stays, and keeps the entity.
 ///
 /// # Examples
 ///

@@ -19,6 +19,8 @@ pub(crate) struct Timeline {
     queue: TimerQueue<ArmedTimer>,
     added: DeferredBuffer<Added>,
     pub(super) cancelled: DeferredBuffer<TimerCancelled>,
+    /// The entities of owned timers that have fired their last.
+    pub(crate) finished: DeferredBuffer<Entity>,
     /// The timer whose component is being discarded: between two hooks of one operation.
     pub(super) discarded: Option<ArmedTimer>,
 }

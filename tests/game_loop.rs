@@ -1,0 +1,110 @@
+//! The `game_loop` example as a user runs it.
+
+#![allow(missing_docs, reason = "test code")]
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// `cargo test` builds the examples next to the tests.
+fn game_loop(arguments: &[&str]) -> Output {
+    let test = env::current_exe().unwrap();
+    let target = test.parent().and_then(Path::parent).unwrap();
+    let example = target
+        .join("examples/game_loop")
+        .with_extension(env::consts::EXE_EXTENSION);
+    Command::new(&example)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("{}: {error}", example.display()))
+}
+
+fn stdout(output: &Output) -> &str {
+    str::from_utf8(&output.stdout).unwrap()
+}
+
+/// Runs an encounter of one ability with these numbers, and returns what is complained about.
+fn complaint(case: &str, numbers: &str) -> String {
+    let file: PathBuf = env::temp_dir().join(format!("bevy_due_{}_{case}.ron", std::process::id()));
+    fs::write(
+        &file,
+        format!("(\n  boss: \"B\",\n  abilities: [\n    (name: \"A\", {numbers}, effect: Hit(1)),\n  ],\n)\n"),
+    )
+    .unwrap();
+    let output = game_loop(&["--fast", "--encounter", file.to_str().unwrap()]);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{case} should be refused");
+    assert!(output.stdout.is_empty(), "no fight should take place");
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    let place = complaint.strip_prefix(file.to_str().unwrap());
+    place.expect("should name the file").trim().to_owned()
+}
+
+#[test]
+fn the_fast_fight_is_the_same_on_every_run() {
+    let first = game_loop(&["--fast"]);
+    assert!(first.status.success());
+    let log = stdout(&first);
+    for line in [
+        "Cleave hits for 20",
+        "The bomb kills 3 minions",
+        "The cast is interrupted: Despawned",
+        "The poison has worn off",
+        "The bell ends the fight",
+    ] {
+        assert!(log.contains(line), "{line:?} should be in\n{log}");
+    }
+    assert_eq!(log.matches("Three minions join").count(), 3);
+    assert_eq!(
+        log.lines().last(),
+        Some("frames 601, fired 56, cancelled 7, still armed 8")
+    );
+    for _ in 0..3 {
+        assert_eq!(stdout(&game_loop(&["--fast"])), log);
+    }
+}
+
+#[test]
+fn every_encounter_can_be_fought() {
+    let encounters = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/encounters");
+    for file in fs::read_dir(encounters).unwrap() {
+        let file = file.unwrap().path();
+        let output = game_loop(&["--fast", "--encounter", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", file.display());
+        assert!(stdout(&output).contains("frames "));
+    }
+}
+
+#[test]
+fn a_bad_encounter_is_refused_with_the_place_and_the_value() {
+    assert_eq!(
+        complaint("negative_delay", "first: -1.5, every: 1"),
+        ":4:24: a number of seconds must be finite and not negative, got -1.5 s, at `-1.5`"
+    );
+    assert_eq!(
+        complaint("zero_interval", "first: 1, every: 0.0"),
+        ":4:34: an interval must be longer than zero, got 0 s, at `0.0`"
+    );
+    assert_eq!(
+        complaint("zero_times", "first: 1, every: 1, times: 0"),
+        ":4:44: Expected a nonzero u32 but found the unsigned integer `0` instead, at `0`"
+    );
+    assert_eq!(
+        complaint("malformed", "first: soon, every: 1"),
+        ":4:23: Expected float, at `soon`"
+    );
+}
+
+#[test]
+fn a_missing_encounter_is_named() {
+    let output = game_loop(&["--encounter", "no/such/encounter.ron"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = str::from_utf8(&output.stderr).unwrap();
+    assert!(
+        complaint.starts_with("no/such/encounter.ron: "),
+        "{complaint}"
+    );
+}

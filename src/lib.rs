@@ -144,3 +144,7 @@ pub mod prelude {
         Timers,
     };
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

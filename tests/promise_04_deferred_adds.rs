@@ -10,9 +10,13 @@ use support::*;
 fn promise_4_adds_are_deferred() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(10)));
-    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        commands.entity(fired.entity).insert(Timer::after(ms(0)));
-    });
+    app.add_observer(
+        |fired: On<TimerFired>, mut firings: Local<u32>, mut commands: Commands| {
+            *firings += 1;
+            assert!(*firings <= 5, "should not loop in place");
+            commands.entity(fired.entity).insert(Timer::after(ms(0)));
+        },
+    );
     advance_ms(&mut app, 9);
     for _ in 0..5 {
         advance_ms(&mut app, 1);

@@ -1,16 +1,8 @@
 //! Firing what is due: one timer after the other, each with all its handlers.
 
-use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
-use bevy_ecs::{
-    entity::Entity,
-    message::Messages,
-    resource::Resource,
-    system::{Res, ResMut},
-    world::World,
-};
-use bevy_time::{Time, Virtual};
+use bevy_ecs::{entity::Entity, resource::Resource, world::World};
 #[cfg(feature = "bevy_reflect")]
 use {
     bevy_ecs::reflect::ReflectResource,
@@ -18,16 +10,16 @@ use {
 };
 
 use crate::{
-    clock::Reading,
     queue::TimerKey,
-    timer::{Timeline, Timer, TimerCancelled, TimerFired, TimerOf, is_observed},
+    timer::{Timeline, Timer, TimerFired, TimerOf, is_observed},
 };
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
 ///
 /// In a long frame every deadline of a periodic timer that has passed gets a firing of its own.
-/// Past this bound the rest are left out: the last firing says in [`TimerFired::missed`] how
-/// many, and the timer goes on with the first deadline of its grid that is still to come.
+/// Past this bound the rest are left out: the firing at the bound says in [`TimerFired::missed`]
+/// how many, and the timer goes on with the first deadline of its grid that is still to come.
+/// A timer that ends at the bound misses nothing.
 ///
 /// # Examples
 ///
@@ -69,20 +61,6 @@ impl Default for BurstLimit {
     }
 }
 
-pub(crate) fn read_clock(time: Res<Time<Virtual>>, mut timeline: ResMut<Timeline>) {
-    timeline.reading = Reading::from(&*time);
-}
-
-pub(crate) fn swap_added(
-    mut timeline: ResMut<Timeline>,
-    mut messages: ResMut<Messages<TimerCancelled>>,
-) {
-    timeline.swap_added();
-    if let Some(cancelled) = timeline.swap_cancelled() {
-        messages.write_batch(cancelled);
-    }
-}
-
 /// Pops one timer at a time rather than a batch: between two firings the queue is the truth, so
 /// whatever a handler cancels is gone at once, with nothing to look up again or to undo.
 pub(crate) fn fire_due(world: &mut World) {
@@ -108,11 +86,15 @@ fn finish(world: &mut World, entity: Entity, key: TimerKey) {
     let Ok(mut entity) = world.get_entity_mut(entity) else {
         return;
     };
-    // A handler may have removed the timer, or put a new one in its place, which stays.
-    if entity.get::<Timer>().map(Timer::key) != Some(key) {
-        return;
+    match entity.get::<Timer>().map(Timer::key) {
+        Some(armed) if armed == key => {
+            entity.remove::<Timer>();
+        }
+        // A handler has put a new one in its place, which stays.
+        Some(_) => return,
+        // A handler has removed it.
+        None => {}
     }
-    entity.remove::<Timer>();
     if entity.contains::<TimerOf>() {
         let entity = entity.id();
         world.resource_mut::<Timeline>().finished.push(entity);
@@ -122,11 +104,8 @@ fn finish(world: &mut World, entity: Entity, key: TimerKey) {
 /// Despawns the owned timers that fired their last in the run before. Systems that read of it as
 /// a message have found the entity whole.
 fn despawn_finished(world: &mut World) {
-    if world.resource::<Timeline>().finished.is_empty() {
-        return;
-    }
-    let finished: Vec<Entity> = world.resource_mut::<Timeline>().finished.swap().collect();
-    for entity in finished {
+    world.resource_mut::<Timeline>().finished.swap();
+    while let Some(entity) = world.resource_mut::<Timeline>().finished.next() {
         if let Ok(entity) = world.get_entity_mut(entity)
             && entity.contains::<TimerOf>()
             && !entity.contains::<Timer>()

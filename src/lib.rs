@@ -1,8 +1,8 @@
 //! Timers for Bevy that cost what is due, not what exists.
 //!
-//! A million waiting [`Timer`]s cost a frame what an empty world costs. What is due fires in
-//! exact order, never early, and never after it was cancelled. There is nothing to tick and
-//! nothing to clean up: a timer is a component, and dies with its entity.
+//! A frame costs the same with a million waiting [`Timer`]s as with none. What is due fires in
+//! exact order, never early, and never after it was cancelled. There is nothing to tick: a timer
+//! is a component, and dies with its entity.
 //!
 //! ```
 //! use core::time::Duration;
@@ -83,7 +83,8 @@
 //!
 //! [`TimerCancelled`] says of a timer that it will not fire any more, and why.
 //!
-//! What holds, whatever the handlers do and however long a frame takes, stands on [`DuePlugin`].
+//! Whatever the handlers do and however long a frame takes, the ten promises of [`DuePlugin`]
+//! hold.
 //!
 //! # The way of a timer
 //!
@@ -97,12 +98,13 @@
 //!
 //! | when | what | set |
 //! |---|---|---|
-//! | `First` | the clock is read, once | [`DueSystems::Clocks`] |
+//! | `PreUpdate` | the clock is read, once a run | [`DueSystems::Clocks`] |
 //! | `PreUpdate` | what was added since the last run enters the queue | [`DueSystems::Swap`] |
 //! | `PreUpdate` | what is due fires, in exact order | [`DueSystems::Fire`] |
 //!
-//! The modules in this order, each of which imports only from those below it: `plugin`, `fire`,
-//! `timer`, `clock`, `deferred`, [`queue`]. The last one knows no Bevy and can be used alone.
+//! For those who read the source: the modules are `plugin`, `fire`, `timer`, `clock`, `deferred`
+//! and [`queue`], and each imports only from those after it. The last one knows no Bevy and can
+//! be used alone.
 //!
 //! # Features
 //!
@@ -116,9 +118,6 @@
 
 #![no_std]
 #![warn(clippy::unwrap_used)]
-
-#[cfg(feature = "std")]
-extern crate std;
 
 extern crate alloc;
 
@@ -140,8 +139,8 @@ pub use timer::{CancelReason, InvalidTimer, Timer, TimerCancelled, TimerFired, T
 /// its name.
 pub mod prelude {
     pub use crate::{
-        BurstLimit, CancelReason, DuePlugin, DueSystems, TimerCancelled, TimerFired, TimerOf,
-        Timers,
+        BurstLimit, CancelReason, DuePlugin, DueSystems, InvalidTimer, TimerCancelled, TimerFired,
+        TimerOf, Timers,
     };
 }
 

@@ -1,19 +1,21 @@
 //! The plugin: everything that happens in a frame, in the order in which it happens.
 
+use alloc::vec::Vec;
+
 use bevy_app::prelude::*;
-use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, world::DeferredWorld};
-use bevy_time::{Time, TimeSystems, Virtual, time_system};
+use bevy_ecs::{prelude::*, world::DeferredWorld};
+use bevy_time::{Time, Virtual};
 
 use crate::{
-    fire::{BurstLimit, fire_due, read_clock, swap_added},
-    timer::{Timeline, Timer, TimerCancelled, TimerFired, arm},
+    fire::{BurstLimit, fire_due},
+    timer::{Timeline, Timer, TimerCancelled, TimerFired, arm, read_clock, swap_added},
 };
 
 /// Runs the [`Timer`]s of an [`App`].
 ///
 /// It needs Bevy's clock, so add it beside `DefaultPlugins`, `MinimalPlugins` or a bare
 /// [`TimePlugin`](bevy_time::TimePlugin), before or after. Timers spawned before the plugin was
-/// added are armed when it is.
+/// added are armed when it is, in no particular order.
 ///
 /// # Promises
 ///
@@ -29,6 +31,8 @@ use crate::{
 /// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly.
 /// 7. **Long frames.** Every deadline that has passed gets a firing of its own, up to
 ///    [`BurstLimit`]; the rest are skipped on the grid and counted in [`TimerFired::missed`].
+///    (Bevy's clock itself cuts frames short at `Time::<Virtual>::max_delta`, 250 ms unless set
+///    otherwise. Time that it leaves out passes for nobody.)
 /// 8. **Deterministic.** The same inputs give the same firings in the same order.
 /// 9. **Extremes are quiet.** Zero delays, the longest `Duration` and thousand-year jumps of the
 ///    clock neither panic nor overflow nor break the order. Deadlines saturate.
@@ -53,16 +57,16 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DuePlugin;
 
-/// The stages of a run, in order. Order your own systems against these.
+/// The stages of a run, in order, all in [`PreUpdate`]: before the fixed schedule and before
+/// [`Update`] of the same frame. Order your own systems against these.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clock, in [`First`], as the last of [`TimeSystems`]: whatever runs after those
-    /// arms its timers by the time of this frame.
+    /// Reads the clock, once for the whole run.
     Clocks,
-    /// Puts the timers that have been added since the last run into the queue, in
-    /// [`PreUpdate`], and writes the [`TimerCancelled`] messages.
+    /// Puts the timers that have been added since the last run into the queue, and writes the
+    /// [`TimerCancelled`] messages.
     Swap,
-    /// Fires what is due, in [`PreUpdate`]: [`TimerFired`] messages and observers.
+    /// Fires what is due: [`TimerFired`] messages and observers.
     Fire,
 }
 
@@ -81,15 +85,14 @@ impl Plugin for DuePlugin {
             .add_message::<TimerFired>()
             .add_message::<TimerCancelled>()
             .configure_sets(
-                First,
-                DueSystems::Clocks.in_set(TimeSystems).after(time_system),
+                PreUpdate,
+                (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain(),
             )
-            .configure_sets(PreUpdate, (DueSystems::Swap, DueSystems::Fire).chain())
             .add_systems(PreStartup, require_clock)
-            .add_systems(First, read_clock.in_set(DueSystems::Clocks))
             .add_systems(
                 PreUpdate,
                 (
+                    read_clock.in_set(DueSystems::Clocks),
                     swap_added.in_set(DueSystems::Swap),
                     fire_due.in_set(DueSystems::Fire),
                 ),
@@ -108,9 +111,13 @@ fn require_clock(time: Option<Res<Time<Virtual>>>) {
 }
 
 fn arm_existing(world: &mut World) {
-    let mut timers = world.query_filtered::<Entity, (With<Timer>, Allow<Disabled>)>();
-    let entities: alloc::vec::Vec<Entity> = timers.iter(world).collect();
-    for entity in entities {
+    // Not a query, which would leave out disabled entities.
+    let armed: Vec<Entity> = world
+        .iter_entities()
+        .filter(|entity| entity.contains::<Timer>())
+        .map(|entity| entity.id())
+        .collect();
+    for entity in armed {
         arm(DeferredWorld::from(&mut *world), entity);
     }
 }

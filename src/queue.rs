@@ -43,12 +43,12 @@ pub const NEVER: u64 = u64::MAX;
 
 /// A min-heap of timers, each with a value, popped in exact (deadline, sequence) order.
 ///
-/// A timer stays in the queue from [`insert`](Self::insert) or [`reserve`](Self::reserve) until
+/// A timer stays in the queue from [`insert`](Self::insert) or [`insert_idle`](Self::insert_idle) until
 /// it is [cancelled](Self::cancel), or popped and not re-armed. In between it is either waiting
-/// for its deadline or idle: reserved and not yet armed, armed for [`NEVER`], or popped and in
+/// for its deadline or idle: not yet armed, armed for [`NEVER`], or popped and in
 /// the hands of the caller.
 ///
-/// The sequence is given at `insert` or `reserve` and kept through every re-arming, so timers
+/// The sequence is given at `insert` or `insert_idle` and kept through every re-arming, so timers
 /// that share a deadline come out in the order in which they came in, always.
 ///
 /// Cancelling leaves a dead entry behind, which is dropped when it surfaces, or in one sweep
@@ -82,7 +82,12 @@ impl<T> TimerQueue<T> {
         }
     }
 
-    /// Puts `value` in, due at `deadline`.
+    /// Puts `value` in, due at `deadline`. One that is due at [`NEVER`] stays until it is
+    /// cancelled or armed again.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the queue holds 2^32 - 1 timers.
     ///
     /// # Time complexity
     ///
@@ -98,16 +103,20 @@ impl<T> TimerQueue<T> {
     /// assert_eq!(queue.deadline(key), Some(5));
     /// ```
     pub fn insert(&mut self, deadline: u64, value: T) -> TimerKey {
-        let key = self.reserve(value);
+        let key = self.insert_idle(value);
         self.arm(key, deadline);
         key
     }
 
-    /// Gives `value` its place and its sequence, but no deadline yet.
+    /// Puts `value` in without a deadline: it gets its key and its sequence, and is idle.
     ///
     /// For a caller that collects what is added and arms all of it later, as this crate does
     /// between two frames: the timer can be looked up and cancelled from now on, and keeps its
     /// place in the order of equal deadlines.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the queue holds 2^32 - 1 timers.
     ///
     /// # Time complexity
     ///
@@ -118,12 +127,12 @@ impl<T> TimerQueue<T> {
     /// ```
     /// # use bevy_due::queue::TimerQueue;
     /// let mut queue = TimerQueue::new();
-    /// let early_bird = queue.reserve("early bird");
+    /// let early_bird = queue.insert_idle("early bird");
     /// queue.insert(5, "late riser");
     /// queue.arm(early_bird, 5);
     /// assert_eq!(*queue.pop_due(5).unwrap(), "early bird");
     /// ```
-    pub fn reserve(&mut self, value: T) -> TimerKey {
+    pub fn insert_idle(&mut self, value: T) -> TimerKey {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.slots.insert(sequence, value)
@@ -158,12 +167,12 @@ impl<T> TimerQueue<T> {
 
     /// Takes the timer behind `key` out, and hands its value back.
     ///
-    /// Cancelling twice is harmless: a key that is no longer, or not yet, in this queue gives
-    /// `None`, and is never somebody else's timer.
+    /// Cancelling twice is harmless: the key of a timer that is gone gives `None`, and is never
+    /// the key of another timer of this queue. Keys of other queues are not told apart.
     ///
     /// # Time complexity
     ///
-    /// *O*(1) now, and *O*(log *n*) when the dead entry is dropped.
+    /// *O*(1), amortised: one cancel in *n* sweeps the dead entries out.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
         let slot = self.slots.remove(key)?;
         if slot.deadline != NEVER {
@@ -173,7 +182,7 @@ impl<T> TimerQueue<T> {
     }
 
     /// Takes the earliest timer whose deadline is at or before `now`, or `None` if nothing is
-    /// due.
+    /// due. Dropping what is returned lets the timer go.
     ///
     /// # Time complexity
     ///
@@ -206,6 +215,7 @@ impl<T> TimerQueue<T> {
     ///     ]
     /// );
     /// ```
+    #[expect(clippy::missing_panics_doc, reason = "the top of the heap is alive")]
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
         let Reverse(first) = *self.heap.peek()?;
         if first.deadline > now {
@@ -213,7 +223,10 @@ impl<T> TimerQueue<T> {
         }
         self.heap.pop();
         self.drop_dead_top();
-        let (key, slot) = self.slots.occupied_mut(first.index)?;
+        let (key, slot) = self
+            .slots
+            .occupied_mut(first.index)
+            .expect("the top of the heap is alive");
         slot.deadline = NEVER;
         Some(Due {
             key,
@@ -314,6 +327,7 @@ impl<T> fmt::Debug for TimerQueue<T> {
 ///
 /// It dereferences to the timer's value. Dropping it takes the timer out of the queue, as does
 /// [`into_value`](Self::into_value); [`rearm`](Self::rearm) keeps it, with its key and sequence.
+#[must_use = "dropping it takes the timer out of the queue"]
 pub struct Due<'a, T> {
     queue: &'a mut TimerQueue<T>,
     key: TimerKey,

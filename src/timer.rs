@@ -13,7 +13,10 @@ use core::{
 };
 
 use bevy_ecs::{
-    component::Component, entity::Entity, lifecycle::HookContext, world::DeferredWorld,
+    component::Component,
+    entity::Entity,
+    lifecycle::HookContext,
+    world::{DeferredWorld, EntityRef},
 };
 use bevy_platform::sync::atomic::{AtomicU64, Ordering};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
@@ -21,32 +24,43 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use crate::{clock::saturating_nanos, queue::TimerKey};
+use bevy_time::{Time, Virtual};
+
+use crate::{
+    clock::{Reading, saturating_nanos},
+    queue::TimerKey,
+};
 pub(crate) use armed::ArmedTimer;
 pub use error::InvalidTimer;
 pub(crate) use events::is_observed;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
 pub use owner::{TimerOf, Timers};
-pub(crate) use timeline::Timeline;
+pub(crate) use timeline::{Timeline, read_clock, swap_added};
 
 /// Fires [`TimerFired`] after a delay: once, a number of times, or for ever.
 ///
 /// Insert it to arm it, insert another to re-arm, remove it or despawn its entity to cancel.
 /// It is immutable, so the queue behind it never drifts from the world. An entity has a `Timer`
-/// exactly while it is armed: after its last firing the `Timer` is removed, and where it belongs
-/// to an owner's [`Timers`], its entity is despawned in the next run.
+/// exactly while it is armed: after the handlers of its last firing the `Timer` is removed, and
+/// where it belongs to an owner's [`Timers`], its entity is despawned in the next run. A timer
+/// that is cloned or moved to another entity starts anew there. A disabled entity's timer fires.
 ///
-/// Delays count from the moment of insertion on Bevy's `Time<Virtual>`, so they obey the game's
-/// pause and relative speed. While that clock stands still nothing fires, not even a delay of
-/// zero. A deadline more than 584 years after the start of the clock is never reached.
+/// A delay counts from what Bevy's `Time<Virtual>` says when the timer is inserted, in every
+/// schedule, the fixed one included. So timers obey the game's pause and relative speed: while it
+/// is paused, or its speed is zero, nothing fires, not even a delay of zero. A handler that pauses
+/// it takes nothing back: what is due in this run still fires.
+///
+/// Deadlines are absolute. If the clock is set back, armed timers wait until it gets there again;
+/// re-arm them to have them count from the new time. A deadline more than 584 years after the
+/// start of the clock is never reached.
 ///
 /// For many timers on one entity see [`TimerOf`]. For something that runs in every frame a plain
 /// system is simpler than a timer.
 ///
 /// # Time complexity
 ///
-/// Inserting is *O*(log *n*) in the number of armed timers, removing *O*(1). A timer that waits
-/// costs nothing in a frame.
+/// In the number *n* of armed timers: inserting is *O*(1), and *O*(log *n*) in the next run;
+/// removing is *O*(1), amortised. A frame in which nothing is due is *O*(1).
 ///
 /// # Examples
 ///
@@ -232,7 +246,8 @@ impl Timer {
         Self::every_nanos(nanos_from_secs(secs)?)
     }
 
-    /// Sets the delay from arming to the first firing; the interval counts from there.
+    /// Sets the delay from arming to the first firing, whatever it was; the interval counts from
+    /// there.
     ///
     /// # Examples
     ///
@@ -335,13 +350,14 @@ impl Timer {
         Ok(self)
     }
 
-    /// Returns the delay from arming to the first firing.
+    /// Returns the delay from arming to the first firing, at most `u64::MAX` nanoseconds.
     #[must_use]
     pub fn delay(&self) -> Duration {
         Duration::from_nanos(self.delay)
     }
 
-    /// Returns the time between two deadlines, or `None` for a timer that fires once.
+    /// Returns the time between two deadlines, at most `u64::MAX` nanoseconds, or `None` for a
+    /// timer that fires once.
     #[must_use]
     pub fn interval(&self) -> Option<Duration> {
         self.interval
@@ -426,70 +442,86 @@ pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
     let Some(timer) = entity_ref.get::<Timer>() else {
         return;
     };
-    let owner = entity_ref.get::<TimerOf>().map_or(entity, |of| of.0);
-    let armed = ArmedTimer::new(entity, owner, timer);
-    let delay = timer.delay;
+    let armed = ArmedTimer::new(entity, owner_of(entity_ref), timer);
+    // The clock may have been set since it was read for a run, so it is asked again.
+    let now = world
+        .get_resource::<Time<Virtual>>()
+        .map_or(0, |time| Reading::from(time).now);
+    let deadline = now.saturating_add(timer.delay);
     let Some(mut timeline) = world.get_resource_mut::<Timeline>() else {
         return;
     };
-    let key = timeline.add(delay, armed);
+    let replaced = timeline.discarded.take();
+    let key = timeline.add(deadline, armed);
     if let Some(timer) = world.get::<Timer>(entity) {
         timer.key.store(key.to_bits(), Ordering::Relaxed);
     }
+    if let Some(replaced) = replaced {
+        report(&mut world, replaced, CancelReason::Replaced);
+    }
 }
 
-fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    report_discarded(&mut world, CancelReason::Replaced);
+fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     arm(world, entity);
 }
 
 /// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let cancelled = cancel(&mut world, entity);
-    if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
+    let discarded = cancel(&mut world, entity);
+    if discarded.is_some()
+        && let Some(mut timeline) = world.get_resource_mut::<Timeline>()
+    {
         debug_assert!(
             timeline.discarded.is_none(),
             "the discard of {:?} should have been followed up",
             timeline.discarded
         );
-        timeline.discarded = cancelled;
+        timeline.discarded = discarded;
     }
 }
 
 fn on_remove(mut world: DeferredWorld, _: HookContext) {
-    report_discarded(&mut world, CancelReason::Removed);
+    let removed = world
+        .get_resource_mut::<Timeline>()
+        .and_then(|mut timeline| timeline.discarded.take());
+    if let Some(removed) = removed {
+        report(&mut world, removed, CancelReason::Removed);
+    }
 }
 
 fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(armed) = cancel(&mut world, entity) {
-        let reason = if world.entities().contains_spawned(armed.owner) {
+    if let Some(cancelled) = cancel(&mut world, entity) {
+        let reason = if world.entities().contains_spawned(cancelled.owner) {
             CancelReason::Despawned
         } else {
             CancelReason::OwnerGone
         };
-        report(&mut world, &armed, reason);
+        report(&mut world, cancelled, reason);
     }
 }
 
-fn cancel(world: &mut DeferredWorld, entity: Entity) -> Option<ArmedTimer> {
-    let key = world.get::<Timer>(entity)?.key();
-    world.get_resource_mut::<Timeline>()?.cancel(key)
-}
-
-fn report_discarded(world: &mut DeferredWorld, reason: CancelReason) {
-    let discarded = world
-        .get_resource_mut::<Timeline>()
-        .and_then(|mut timeline| timeline.discarded.take());
-    if let Some(armed) = discarded {
-        report(world, &armed, reason);
+/// Takes the timer of `entity` out of the queue, if it is armed. The reason is still to be found.
+fn cancel(world: &mut DeferredWorld, entity: Entity) -> Option<TimerCancelled> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let timer = entity_ref.get::<Timer>()?;
+    let key = timer.key();
+    if key == TimerKey::NONE {
+        return None;
     }
+    timer.key.store(TimerKey::NONE.to_bits(), Ordering::Relaxed);
+    let owner = owner_of(entity_ref);
+    world.get_resource_mut::<Timeline>()?.cancel(key)?;
+    Some(TimerCancelled {
+        entity,
+        owner,
+        reason: CancelReason::Removed,
+    })
 }
 
-fn report(world: &mut DeferredWorld, armed: &ArmedTimer, reason: CancelReason) {
+fn report(world: &mut DeferredWorld, cancelled: TimerCancelled, reason: CancelReason) {
     let cancelled = TimerCancelled {
-        entity: armed.entity,
-        owner: armed.owner,
         reason,
+        ..cancelled
     };
     if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
         timeline.cancelled.push(cancelled);
@@ -499,10 +531,14 @@ fn report(world: &mut DeferredWorld, armed: &ArmedTimer, reason: CancelReason) {
     }
 }
 
+fn owner_of(entity: EntityRef) -> Entity {
+    entity.get::<TimerOf>().map_or(entity.id(), |of| of.0)
+}
+
 /// A [`Timer`] as it is written to a file.
 #[cfg(feature = "serialize")]
 #[derive(serde::Serialize, serde::Deserialize)]
-#[serde(rename = "Timer")]
+#[serde(rename = "Timer", deny_unknown_fields)]
 struct TimerData {
     delay: Duration,
     interval: Option<Duration>,

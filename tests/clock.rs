@@ -83,3 +83,20 @@ fn a_clamped_frame_is_obeyed() {
     advance_ms(&mut app, 10_000);
     assert_eq!(fired_at(&mut app), [("x", 100), ("x", 200)]);
 }
+
+/// A saved game is loaded: the clock is set, and timers are spawned, between two frames.
+#[test]
+fn a_delay_counts_from_the_clock_as_it_is_set() {
+    let mut app = app();
+    clock(&mut app).advance_by(ms(5000));
+    spawn(&mut app, "x", Timer::after(ms(1000)));
+    advance_ms(&mut app, 999);
+    assert!(fired(&mut app).is_empty(), "should not fire early");
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("x", 6000)]);
+
+    *clock(&mut app) = Time::default();
+    spawn(&mut app, "y", Timer::after(ms(20)));
+    advance_ms(&mut app, 20);
+    assert_eq!(fired_at(&mut app), [("y", 20)], "nor late");
+}

@@ -18,7 +18,10 @@ fn game_loop(arguments: &[&str]) -> Output {
     Command::new(&example)
         .args(arguments)
         .output()
-        .unwrap_or_else(|error| panic!("{}: {error}", example.display()))
+        .unwrap_or_else(|error| {
+            let example = example.display();
+            panic!("{example}: {error}; `cargo test` builds it, `cargo test --test` does not")
+        })
 }
 
 fn stdout(output: &Output) -> &str {

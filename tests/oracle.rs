@@ -6,7 +6,7 @@ mod support;
 use core::num::NonZeroU32;
 use std::collections::{BTreeSet, HashMap};
 
-use bevy_due::{BurstLimit, Timer, TimerFired};
+use bevy_due::{BurstLimit, CancelReason, Timer, TimerCancelled, TimerFired};
 use bevy_ecs::prelude::*;
 use proptest::prelude::*;
 use support::{advance_ms, app, ms};
@@ -54,8 +54,17 @@ enum Step {
 /// What the handler does at the n-th firing of the timer at a place.
 type Script = HashMap<(usize, u64), Vec<Op>>;
 
-/// Place, deadline in milliseconds, count, missed, last.
-type Firing = (usize, u128, u64, u64, bool);
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Happened {
+    Fired {
+        place: usize,
+        deadline: u128,
+        count: u64,
+        missed: u64,
+        last: bool,
+    },
+    Cancelled(usize, CancelReason),
+}
 
 #[derive(Clone)]
 struct Listed {
@@ -74,13 +83,20 @@ struct Oracle {
     now: u64,
     run: u64,
     next_sequence: u64,
-    log: Vec<Firing>,
+    log: Vec<Happened>,
 }
 
 impl Oracle {
+    fn cancel(&mut self, place: usize, reason: CancelReason) {
+        if self.timers[place].take().is_some() {
+            self.log.push(Happened::Cancelled(place, reason));
+        }
+    }
+
     fn apply(&mut self, op: Op) {
         match op {
             Op::Arm(place, spec) => {
+                self.cancel(place, CancelReason::Replaced);
                 self.timers[place] = Some(Listed {
                     deadline: self.now + spec.delay,
                     sequence: self.next_sequence,
@@ -91,7 +107,8 @@ impl Oracle {
                 });
                 self.next_sequence += 1;
             }
-            Op::Remove(place) | Op::Despawn(place) => self.timers[place] = None,
+            Op::Remove(place) => self.cancel(place, CancelReason::Removed),
+            Op::Despawn(place) => self.cancel(place, CancelReason::Despawned),
         }
     }
 
@@ -119,8 +136,13 @@ impl Oracle {
             if last {
                 self.timers[place] = None;
             }
-            self.log
-                .push((place, u128::from(deadline), count, missed, last));
+            self.log.push(Happened::Fired {
+                place,
+                deadline: u128::from(deadline),
+                count,
+                missed,
+                last,
+            });
             for &op in script.get(&(place, count)).into_iter().flatten() {
                 self.apply(op);
             }
@@ -154,7 +176,14 @@ struct Places([Option<Entity>; PLACES]);
 struct Scripted(Script);
 
 #[derive(Resource, Default)]
-struct Log(Vec<Firing>);
+struct Log(Vec<Happened>);
+
+/// The place of a despawned entity has to be told by what it was spawned with.
+fn log_cancellations(place: usize) -> impl Fn(On<TimerCancelled>, ResMut<Log>) {
+    move |cancelled, mut log| {
+        log.0.push(Happened::Cancelled(place, cancelled.reason));
+    }
+}
 
 fn apply(world: &mut World, op: Op) {
     match op {
@@ -165,7 +194,10 @@ fn apply(world: &mut World, op: Op) {
                     entity.insert(spec.timer());
                 }
                 None => {
-                    let entity = world.spawn((Place(place), spec.timer())).id();
+                    let entity = world
+                        .spawn((Place(place), spec.timer()))
+                        .observe(log_cancellations(place))
+                        .id();
                     world.resource_mut::<Places>().0[place] = Some(entity);
                 }
             }
@@ -191,9 +223,13 @@ fn follow_script(
     mut commands: Commands,
 ) {
     let place = places.get(fired.entity).unwrap().0;
-    let deadline = fired.deadline.as_millis();
-    log.0
-        .push((place, deadline, fired.count, fired.missed, fired.last));
+    log.0.push(Happened::Fired {
+        place,
+        deadline: fired.deadline.as_millis(),
+        count: fired.count,
+        missed: fired.missed,
+        last: fired.last,
+    });
     for &op in script.0.get(&(place, fired.count)).into_iter().flatten() {
         commands.queue(move |world: &mut World| apply(world, op));
     }

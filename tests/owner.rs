@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::Update;
-use bevy_due::{CancelReason, Timer, TimerFired, TimerOf, Timers};
+use bevy_due::{CancelReason, Timer, TimerCancelled, TimerFired, TimerOf, Timers};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -65,7 +65,7 @@ fn an_owner_of_many_timers_keeps_them_apart() {
     advance_ms(&mut app, 30);
     advance_ms(&mut app, 0);
     assert_eq!(fired(&mut app), ["a", "c", "b", "a", "a", "b"]);
-    let left = app.world().get::<Timers>(boss).unwrap().iter().count();
+    let left = app.world().get::<Timers>(boss).unwrap().len();
     assert_eq!(left, 2, "c is through and its entity gone");
 }
 
@@ -79,13 +79,7 @@ fn cancelling_one_of_an_owners_timers_spares_the_others() {
             (Tag("b"), Timer::every(ms(10))),
         ]))
         .id();
-    let a = app
-        .world()
-        .get::<Timers>(boss)
-        .unwrap()
-        .iter()
-        .next()
-        .unwrap();
+    let a = app.world().get::<Timers>(boss).unwrap()[0];
     app.world_mut().despawn(a);
     assert_eq!(cancelled(&mut app), [(a, CancelReason::Despawned)]);
     advance_ms(&mut app, 10);
@@ -141,4 +135,74 @@ fn a_finished_timer_that_is_armed_again_stays() {
     advance_ms(&mut app, 5);
     advance_ms(&mut app, 5);
     assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20)]);
+}
+
+#[test]
+fn a_finished_timer_is_despawned_even_if_a_handler_removed_it() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    let timer = app
+        .world_mut()
+        .spawn((TimerOf(owner), Timer::after(ms(10))))
+        .observe(|fired: On<TimerFired>, mut commands: Commands| {
+            commands.entity(fired.entity).remove::<Timer>();
+        })
+        .id();
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 0);
+    assert!(app.world().get_entity(timer).is_err());
+}
+
+#[test]
+fn a_cancellation_names_the_owner_whatever_goes_first() {
+    #[derive(Resource, Default)]
+    struct Owners(Vec<Entity>);
+
+    let ways: [fn(EntityWorldMut); 4] = [
+        |mut timer| {
+            timer.remove::<(Timer, TimerOf)>();
+        },
+        |mut timer| {
+            timer.remove::<(TimerOf, Timer)>();
+        },
+        |mut timer| {
+            timer.clear();
+        },
+        |timer| timer.despawn(),
+    ];
+    for way in ways {
+        let mut app = app();
+        app.init_resource::<Owners>().add_observer(
+            |cancelled: On<TimerCancelled>, mut owners: ResMut<Owners>| {
+                owners.0.push(cancelled.owner);
+            },
+        );
+        let owner = app.world_mut().spawn_empty().id();
+        let timer = app
+            .world_mut()
+            .spawn((TimerOf(owner), Timer::after(ms(10))))
+            .id();
+        way(app.world_mut().entity_mut(timer));
+        assert_eq!(app.world().resource::<Owners>().0, [owner]);
+    }
+}
+
+#[test]
+fn a_clone_of_an_owner_can_take_clones_of_its_timers() {
+    let mut app = app();
+    let boss = app
+        .world_mut()
+        .spawn(related!(Timers[(Tag("a"), Timer::every(ms(10)))]))
+        .id();
+    let clone = app
+        .world_mut()
+        .entity_mut(boss)
+        .clone_and_spawn_with_opt_out(|builder| {
+            builder.linked_cloning(true);
+        });
+    app.world_mut().despawn(boss);
+    advance_ms(&mut app, 10);
+    let firings = firings(&mut app);
+    assert_eq!(firings.len(), 1, "the clone has a timer of its own");
+    assert_eq!(firings[0].owner, clone);
 }

@@ -5,7 +5,7 @@ mod support;
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
 use bevy_due::{DuePlugin, DueSystems, Timer, TimerFired};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
-use bevy_time::TimePlugin;
+use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;
 
 #[test]
@@ -24,7 +24,7 @@ fn without_a_clock_the_app_says_so_before_its_first_frame() {
 }
 
 #[test]
-#[should_panic(expected = "DuePlugin: : plugin was already added")]
+#[should_panic(expected = "plugin was already added")]
 fn adding_it_twice_is_an_error() {
     App::new().add_plugins((TimePlugin, DuePlugin, DuePlugin));
 }
@@ -32,6 +32,7 @@ fn adding_it_twice_is_an_error() {
 #[test]
 fn the_order_of_plugins_does_not_matter() {
     let exit = App::new()
+        .insert_resource(TimeUpdateStrategy::ManualDuration(ms(10)))
         .add_plugins((
             DuePlugin,
             TaskPoolPlugin::default(),
@@ -58,6 +59,22 @@ fn timers_spawned_before_the_plugin_are_armed_with_it() {
     advance_ms(&mut app, 10);
     let fired = app.world().resource::<Messages<TimerFired>>();
     assert_eq!(fired.len(), 2);
+}
+
+#[test]
+fn a_plugin_added_late_arms_by_the_time_of_the_clock() {
+    let mut app = App::new();
+    app.add_plugins(TimePlugin);
+    app.world_mut()
+        .resource_mut::<Time<Virtual>>()
+        .advance_by(ms(10_000));
+    app.world_mut().spawn(Timer::after(ms(50)));
+    app.add_plugins(DuePlugin);
+    advance_ms(&mut app, 0);
+    advance_ms(&mut app, 49);
+    assert_eq!(app.world().resource::<Messages<TimerFired>>().len(), 0);
+    advance_ms(&mut app, 1);
+    assert_eq!(app.world().resource::<Messages<TimerFired>>().len(), 1);
 }
 
 #[test]

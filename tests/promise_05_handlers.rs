@@ -44,20 +44,19 @@ fn a_handler_may_despawn_the_entity_that_fires() {
 fn a_handler_may_despawn_the_owner() {
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
-    for tag in ["a", "b"] {
+    let timers = ["a", "b"].map(|tag| {
+        let timer = Timer::every(ms(10));
         app.world_mut()
-            .spawn((Tag(tag), TimerOf(owner), Timer::every(ms(10))));
-    }
+            .spawn((Tag(tag), TimerOf(owner), timer))
+            .id()
+    });
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
         commands.entity(fired.owner).despawn();
     });
     advance_ms(&mut app, 100);
     assert_eq!(fired(&mut app), ["a"]);
-    assert!(
-        cancelled(&mut app)
-            .iter()
-            .all(|(_, reason)| *reason == CancelReason::OwnerGone)
-    );
+    let gone = timers.map(|timer| (timer, CancelReason::OwnerGone));
+    assert_eq!(cancelled(&mut app), gone);
 }
 
 #[test]

@@ -60,6 +60,15 @@ fn stir(
     }
 }
 
+/// Systems that nothing keeps from running side by side.
+fn spawn_every<const N: u32>(mut frames: Local<u32>, mut commands: Commands) {
+    *frames += 1;
+    if frames.is_multiple_of(N) {
+        let delay = ms(u64::from(10 * N));
+        commands.spawn((Tag("side by side"), Timer::every(delay).times(N)));
+    }
+}
+
 /// Arms from several schedules, and returns all that fired in two stirred seconds.
 fn run(configure: fn(&mut App)) -> Vec<(u64, Duration, u64)> {
     let mut app = app();
@@ -70,9 +79,11 @@ fn run(configure: fn(&mut App)) -> Vec<(u64, Duration, u64)> {
             let timer = Timer::every(ms(5 + dice.roll(50)));
             commands.spawn((Tag("update"), timer));
         })
-        .add_systems(Last, |mut commands: Commands| {
-            commands.spawn((Tag("last"), Timer::after(ms(70))));
-        });
+        .add_systems(
+            Update,
+            (spawn_every::<3>, spawn_every::<4>, spawn_every::<5>),
+        )
+        .add_systems(Last, spawn_every::<2>);
     for frame in 0..120 {
         advance_ms(&mut app, if frame % 10 == 0 { 90 } else { 8 });
     }
@@ -133,5 +144,5 @@ fn the_firings_are_those_on_record() {
                     .rotate_left(23)
             })
     });
-    assert_eq!(checksum, 3_109_796_324_742_252_161);
+    assert_eq!(checksum, 11_581_759_211_518_201_165);
 }

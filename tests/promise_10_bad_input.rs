@@ -94,6 +94,10 @@ mod serialized {
                 format!("(delay:{second},interval:None,times:Some(4))"),
                 "got 4 times",
             ),
+            (
+                format!("(delay:{second},intervall:Some({second}),times:None)"),
+                "intervall",
+            ),
         ] {
             let message = ron::from_str::<Timer>(&data).unwrap_err().to_string();
             assert!(message.contains(value), "{message:?} should name {value:?}");

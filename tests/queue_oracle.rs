@@ -19,7 +19,7 @@ struct Listed {
 }
 
 impl Oracle {
-    fn reserve(&mut self, name: usize) {
+    fn insert_idle(&mut self, name: usize) {
         self.timers.push(Listed {
             deadline: NEVER,
             sequence: self.next_sequence,
@@ -49,7 +49,7 @@ impl Oracle {
 #[derive(Clone, Debug)]
 enum Op {
     Insert(u64),
-    Reserve,
+    InsertIdle,
     Arm(usize, u64),
     Cancel(usize),
     /// Pops all that is due after so much time; every n-th popped timer is re-armed.
@@ -72,7 +72,7 @@ fn deadline() -> impl Strategy<Value = u64> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => deadline().prop_map(Op::Insert),
-        1 => Just(Op::Reserve),
+        1 => Just(Op::InsertIdle),
         3 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Arm(name, at)),
         4 => (0..200_usize).prop_map(Op::Cancel),
         3 => (0..30_u64, 1..4_usize, 1..20_u64).prop_map(|(advance, rearm_every, interval)| {
@@ -90,13 +90,13 @@ fn run(start: u64, ops: Vec<Op>) {
         match op {
             Op::Insert(after) => {
                 let deadline = now.saturating_add(after);
-                oracle.reserve(keys.len());
+                oracle.insert_idle(keys.len());
                 oracle.arm(keys.len(), deadline);
                 keys.push(queue.insert(deadline, keys.len()));
             }
-            Op::Reserve => {
-                oracle.reserve(keys.len());
-                keys.push(queue.reserve(keys.len()));
+            Op::InsertIdle => {
+                oracle.insert_idle(keys.len());
+                keys.push(queue.insert_idle(keys.len()));
             }
             Op::Arm(name, after) if name < keys.len() => {
                 let deadline = now.saturating_add(after);

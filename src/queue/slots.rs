@@ -6,7 +6,8 @@ use super::NEVER;
 
 /// Names one timer of one [`TimerQueue`](super::TimerQueue), for as long as it is in there.
 ///
-/// Slots are reused, keys are not: once the timer is gone, its key finds nothing, for ever.
+/// Slots are reused, keys are not: once the timer is gone, its key finds nothing, for ever. A
+/// queue does not tell its own keys from those of another queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimerKey {
     index: u32,

@@ -38,7 +38,6 @@ use bevy_reflect::Reflect;
     derive(Reflect),
     reflect(Clone, Debug, PartialEq)
 )]
-#[non_exhaustive]
 pub struct TimerFired {
     /// The entity that carries the [`Timer`](crate::Timer).
     pub entity: Entity,
@@ -50,9 +49,9 @@ pub struct TimerFired {
     /// How long ago that was when the clock was read for this run.
     pub lateness: Duration,
     /// How many deadlines passed, up to and including now, that will have no firing of their
-    /// own. See [`BurstLimit`](crate::BurstLimit).
+    /// own: zero but for the firing that ends a burst at the [`BurstLimit`](crate::BurstLimit).
     pub missed: u64,
-    /// How often the timer has fired, this time included.
+    /// How often the timer has fired since it was armed, this time included.
     pub count: u64,
     /// Whether this was its last time.
     pub last: bool,
@@ -61,8 +60,11 @@ pub struct TimerFired {
 /// A timer was cancelled before its last firing.
 ///
 /// It is triggered for observers of the timer's entity, also when that has just been despawned,
-/// and for global observers; and written as a buffered message at the start of the next run of
+/// and for global observers; and written as a buffered message in the next run of
 /// [`DueSystems::Swap`](crate::DueSystems::Swap).
+///
+/// A despawned entity has no components left to say what the timer was for. Where that matters,
+/// observe the entity, and let the observer capture what it needs to know.
 ///
 /// # Examples
 ///
@@ -94,7 +96,6 @@ pub struct TimerFired {
     derive(Reflect),
     reflect(Clone, Debug, PartialEq)
 )]
-#[non_exhaustive]
 pub struct TimerCancelled {
     /// The entity that carried the [`Timer`](crate::Timer). It may be despawned.
     pub entity: Entity,

@@ -1,6 +1,6 @@
 //! Many timers on one owner, which die with it.
 
-use core::slice;
+use core::{ops::Deref, slice};
 
 use bevy_ecs::{
     component::Component, entity::Entity, lifecycle::HookContext, world::DeferredWorld,
@@ -20,9 +20,11 @@ use super::{Timeline, Timer};
 /// own with `TimerOf`: the timers are cancelled and despawned with the owner.
 ///
 /// After its last firing a timer's entity loses its [`Timer`] at once, and is despawned at the
-/// start of the next run of [`DueSystems::Fire`](crate::DueSystems::Fire), so that systems that
-/// read the [`TimerFired`](crate::TimerFired) message still find its components. A new `Timer`
-/// inserted meanwhile stays, and keeps the entity.
+/// start of the next run of [`DueSystems::Fire`](crate::DueSystems::Fire), so that the systems of
+/// this frame that read the [`TimerFired`](crate::TimerFired) message still find its components.
+/// (A system that does not run in every frame, as in the fixed schedule, may come too late for
+/// them: observe the firing there.) An entity that has a `Timer` again by then stays. To cancel an
+/// owned timer, despawn its entity.
 ///
 /// # Examples
 ///
@@ -46,11 +48,34 @@ use super::{Timeline, Timer};
 ///         (Summon, Timer::every_secs(8.0)),
 ///     ]))
 ///     .id();
-/// let timers: Vec<Entity> = app.world().get::<Timers>(boss).unwrap().iter().collect();
+/// let timers = app.world().get::<Timers>(boss).unwrap().to_vec();
 /// assert_eq!(timers.len(), 2);
 ///
 /// app.world_mut().despawn(boss);
 /// assert!(app.world().get_entity(timers[0]).is_err(), "they die with the boss");
+/// ```
+///
+/// What a firing is about, the components of the timer's entity say; whom it is about, its owner:
+///
+/// ```
+/// # use bevy_due::prelude::*;
+/// # use bevy_ecs::prelude::*;
+/// # #[derive(Component)]
+/// # struct Enrage;
+/// # #[derive(Component)]
+/// # struct Damage(u32);
+/// fn enrage(
+///     mut fired: MessageReader<TimerFired>,
+///     enrages: Query<(), With<Enrage>>,
+///     mut damages: Query<&mut Damage>,
+/// ) {
+///     for fired in fired.read().filter(|fired| enrages.contains(fired.entity)) {
+///         if let Ok(mut damage) = damages.get_mut(fired.owner) {
+///             damage.0 *= 2;
+///         }
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(enrage);
 /// ```
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[relationship(relationship_target = Timers)]
@@ -62,8 +87,8 @@ use super::{Timeline, Timer};
 )]
 pub struct TimerOf(pub Entity);
 
-/// The entities whose timers belong to this entity: the other side of [`TimerOf`].
-#[derive(Component, Default, Debug, PartialEq, Eq)]
+/// The entities whose timers belong to this entity, as a slice: the other side of [`TimerOf`].
+#[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
 #[relationship_target(relationship = TimerOf, linked_spawn)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -72,10 +97,11 @@ pub struct TimerOf(pub Entity);
 )]
 pub struct Timers(SmallVec<[Entity; 4]>);
 
-impl Timers {
-    /// Iterates over the timer entities.
-    pub fn iter(&self) -> impl Iterator<Item = Entity> + '_ {
-        <&Self as IntoIterator>::into_iter(self).copied()
+impl Deref for Timers {
+    type Target = [Entity];
+
+    fn deref(&self) -> &[Entity] {
+        &self.0
     }
 }
 

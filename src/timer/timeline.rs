@@ -1,9 +1,14 @@
 //! All timers of one clock.
 
-use alloc::vec::Drain;
 use core::time::Duration;
 
-use bevy_ecs::{entity::Entity, resource::Resource};
+use bevy_ecs::{
+    entity::Entity,
+    message::Messages,
+    resource::Resource,
+    system::{Res, ResMut},
+};
+use bevy_time::{Time, Virtual};
 
 use super::{ArmedTimer, TimerCancelled, TimerFired, armed::Firing};
 use crate::{
@@ -12,17 +17,17 @@ use crate::{
     queue::{TimerKey, TimerQueue},
 };
 
-/// The timers of one clock: those in the queue, those added since, and the clock's last reading.
+/// The timers of one clock: those in the queue, those added since, and what the clock says in this run.
 #[derive(Resource, Debug, Default)]
 pub(crate) struct Timeline {
-    pub(crate) reading: Reading,
+    reading: Reading,
     queue: TimerQueue<ArmedTimer>,
     added: DeferredBuffer<Added>,
     pub(super) cancelled: DeferredBuffer<TimerCancelled>,
     /// The entities of owned timers that have fired their last.
     pub(crate) finished: DeferredBuffer<Entity>,
     /// The timer whose component is being discarded: between two hooks of one operation.
-    pub(super) discarded: Option<ArmedTimer>,
+    pub(super) discarded: Option<TimerCancelled>,
 }
 
 /// A timer that enters the queue with the next swap.
@@ -33,10 +38,9 @@ struct Added {
 }
 
 impl Timeline {
-    /// Arms a timer, due `delay` after the last reading of the clock.
-    pub(super) fn add(&mut self, delay: u64, timer: ArmedTimer) -> TimerKey {
-        let key = self.queue.reserve(timer);
-        let deadline = self.reading.now.saturating_add(delay);
+    /// Takes a timer in, to be armed with the next swap.
+    pub(super) fn add(&mut self, deadline: u64, timer: ArmedTimer) -> TimerKey {
+        let key = self.queue.insert_idle(timer);
         self.added.push(Added { key, deadline });
         key
     }
@@ -51,19 +55,6 @@ impl Timeline {
         }
     }
 
-    /// Puts what has been added since the last swap into the queue.
-    pub(crate) fn swap_added(&mut self) {
-        for Added { key, deadline } in self.added.swap() {
-            // False for what has been cancelled meanwhile.
-            self.queue.arm(key, deadline);
-        }
-    }
-
-    /// Hands out what has been cancelled since the last swap.
-    pub(crate) fn swap_cancelled(&mut self) -> Option<Drain<'_, TimerCancelled>> {
-        (!self.cancelled.is_empty()).then(|| self.cancelled.swap())
-    }
-
     /// Takes the next firing that is due, and re-arms its timer or takes it out of the queue.
     ///
     /// The queue is whole and up to date between two calls, so handlers can run there and do
@@ -75,19 +66,45 @@ impl Timeline {
         }
         let mut due = self.queue.pop_due(now)?;
         let (key, deadline) = (due.key(), due.deadline());
-        let Firing { missed, next } = due.fire(deadline, now, burst_limit);
+        let timer = &mut *due;
+        let Firing { missed, next } = timer.fire(deadline, now, burst_limit);
         let fired = TimerFired {
-            entity: due.entity,
-            owner: due.owner,
+            entity: timer.entity,
+            owner: timer.owner,
             deadline: Duration::from_nanos(deadline),
             lateness: Duration::from_nanos(now - deadline),
             missed,
-            count: due.count,
+            count: timer.count,
             last: next.is_none(),
         };
         if let Some(next) = next {
             due.rearm(next);
         }
         Some((key, fired))
+    }
+}
+
+pub(crate) fn read_clock(time: Res<Time<Virtual>>, mut timeline: ResMut<Timeline>) {
+    timeline.reading = Reading::from(&*time);
+}
+
+pub(crate) fn swap_added(
+    mut timeline: ResMut<Timeline>,
+    mut messages: ResMut<Messages<TimerCancelled>>,
+) {
+    let Timeline {
+        queue,
+        added,
+        cancelled,
+        ..
+    } = &mut *timeline;
+    added.swap();
+    for Added { key, deadline } in added.drain() {
+        // False for what has been cancelled meanwhile.
+        queue.arm(key, deadline);
+    }
+    cancelled.swap();
+    if !cancelled.is_empty() {
+        messages.write_batch(cancelled.drain());
     }
 }

@@ -121,7 +121,7 @@ fn bevy_timer(work: &[Work]) -> App {
     );
     for &Work { first, period } in work {
         let mut timer = bevy_time::Timer::new(period, TimerMode::Repeating);
-        // Its first deadline is at `first`. One that would be due at zero is due a period later.
+        // Its first deadline is at `first`.
         timer.set_elapsed(period - first.min(period));
         app.world_mut().spawn(Ticked(timer));
     }

@@ -67,7 +67,7 @@ fn periodic(c: &mut Criterion) {
             }
         };
         second(&mut queue);
-        // The harmonic mean of the periods: ln(60) / 59 expiries a second and timer.
+        // The mean of 1/period: ln(60) / 59 expiries a second and timer.
         group.throughput(Throughput::Elements(
             (len as f64 * 60_f64.ln() / 59.0) as u64,
         ));

@@ -10,7 +10,7 @@ use core::{fmt::Display, num::NonZeroU32, time::Duration};
 use std::{fs, path::PathBuf, process::ExitCode};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{InvalidTimer, Timer, prelude::*};
+use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use ron::{error::Position, extensions::Extensions};
@@ -107,7 +107,7 @@ fn use_ability(
             fight.log(format_args!("{}: the hero is poisoned", ability.name));
             // A delay of its own for the first firing, and an end after so many.
             let timer = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
-            commands.entity(*hero).insert((Poison(damage), timer));
+            commands.spawn((TimerOf(*hero), Poison(damage), timer));
         }
         Effect::Cast { time, damage } => {
             fight.log(format_args!("{}: the boss starts to cast", ability.name));
@@ -146,18 +146,12 @@ fn raise_shield(
 }
 
 /// Poison in the style of a system, which takes all that fired in this frame at once.
-fn poison(
-    mut fired: MessageReader<TimerFired>,
-    poisoned: Query<&Poison>,
-    mut fight: Fight,
-    mut commands: Commands,
-) {
+fn poison(mut fired: MessageReader<TimerFired>, poisons: Query<&Poison>, mut fight: Fight) {
     for fired in fired.read() {
-        if let Ok(Poison(damage)) = poisoned.get(fired.entity) {
+        if let Ok(Poison(damage)) = poisons.get(fired.entity) {
             fight.hurt("Poison", *damage);
             if fired.last {
                 fight.log("The poison has worn off");
-                commands.entity(fired.entity).remove::<Poison>();
             }
         }
     }

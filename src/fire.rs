@@ -2,7 +2,11 @@
 
 use core::num::NonZeroU32;
 
-use bevy_ecs::{entity::Entity, resource::Resource, world::World};
+use bevy_ecs::{
+    entity::Entity,
+    resource::Resource,
+    world::{EntityRef, World},
+};
 #[cfg(feature = "bevy_reflect")]
 use {
     bevy_ecs::reflect::ReflectResource,
@@ -65,7 +69,7 @@ impl Default for BurstLimit {
 /// whatever a handler cancels is gone at once, with nothing to look up again or to undo.
 pub(crate) fn fire_due(world: &mut World) {
     despawn_finished(world);
-    let BurstLimit(burst_limit) = *world.resource::<BurstLimit>();
+    let BurstLimit(burst_limit) = world.get_resource().copied().unwrap_or_default();
     while let Some((key, fired)) = world
         .resource_mut::<Timeline>()
         .next_fired(burst_limit.get())
@@ -83,19 +87,14 @@ pub(crate) fn fire_due(world: &mut World) {
 
 /// Keeps the word that an entity has a `Timer` exactly while it is armed.
 fn finish(world: &mut World, entity: Entity, key: TimerKey) {
-    let Ok(mut entity) = world.get_entity_mut(entity) else {
-        return;
-    };
-    match entity.get::<Timer>().map(Timer::key) {
-        Some(armed) if armed == key => {
-            entity.remove::<Timer>();
-        }
-        // A handler has put a new one in its place, which stays.
-        Some(_) => return,
-        // A handler has removed it.
-        None => {}
+    if world.get::<Timer>(entity).map(Timer::key) == Some(key) {
+        world.entity_mut(entity).remove::<Timer>();
     }
-    if entity.contains::<TimerOf>() {
+    // Whoever heard of it may have despawned the entity, or put a new timer in its place, which
+    // stays.
+    if let Ok(entity) = world.get_entity(entity)
+        && is_finished(entity)
+    {
         let entity = entity.id();
         world.resource_mut::<Timeline>().finished.push(entity);
     }
@@ -106,11 +105,12 @@ fn finish(world: &mut World, entity: Entity, key: TimerKey) {
 fn despawn_finished(world: &mut World) {
     world.resource_mut::<Timeline>().finished.swap();
     while let Some(entity) = world.resource_mut::<Timeline>().finished.next() {
-        if let Ok(entity) = world.get_entity_mut(entity)
-            && entity.contains::<TimerOf>()
-            && !entity.contains::<Timer>()
-        {
-            entity.despawn();
+        if world.get_entity(entity).is_ok_and(is_finished) {
+            world.despawn(entity);
         }
     }
+}
+
+fn is_finished(entity: EntityRef) -> bool {
+    entity.contains::<TimerOf>() && !entity.contains::<Timer>()
 }

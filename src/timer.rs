@@ -451,13 +451,18 @@ pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
     let Some(mut timeline) = world.get_resource_mut::<Timeline>() else {
         return;
     };
-    let replaced = timeline.discarded.take();
+    let discarded = timeline.discarded.take();
     let key = timeline.add(deadline, armed);
     if let Some(timer) = world.get::<Timer>(entity) {
         timer.key.store(key.to_bits(), Ordering::Relaxed);
     }
-    if let Some(replaced) = replaced {
-        report(&mut world, replaced, CancelReason::Replaced);
+    if let Some(cancelled) = discarded {
+        let reason = if cancelled.entity == entity {
+            CancelReason::Replaced
+        } else {
+            CancelReason::Removed
+        };
+        report(&mut world, cancelled, reason);
     }
 }
 
@@ -467,16 +472,15 @@ fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
 
 /// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let discarded = cancel(&mut world, entity);
-    if discarded.is_some()
-        && let Some(mut timeline) = world.get_resource_mut::<Timeline>()
-    {
-        debug_assert!(
-            timeline.discarded.is_none(),
-            "the discard of {:?} should have been followed up",
-            timeline.discarded
-        );
-        timeline.discarded = discarded;
+    let Some(discarded) = cancel(&mut world, entity) else {
+        return;
+    };
+    let left_over = world
+        .get_resource_mut::<Timeline>()
+        .and_then(|mut timeline| timeline.discarded.replace(discarded));
+    // A panic between two hooks, caught by somebody, has left the first without the second.
+    if let Some(left_over) = left_over {
+        report(&mut world, left_over, CancelReason::Removed);
     }
 }
 

@@ -4,7 +4,7 @@ mod support;
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
 use bevy_due::{DuePlugin, DueSystems, Timer, TimerFired};
-use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_ecs::prelude::*;
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;
 
@@ -49,11 +49,15 @@ fn the_order_of_plugins_does_not_matter() {
     assert!(exit.is_success());
 }
 
+#[derive(Component)]
+struct Hidden;
+
 #[test]
 fn timers_spawned_before_the_plugin_are_armed_with_it() {
     let mut app = App::new();
     app.world_mut().spawn(Timer::after(ms(10)));
-    app.world_mut().spawn((Disabled, Timer::after(ms(10))));
+    app.world_mut().register_disabling_component::<Hidden>();
+    app.world_mut().spawn((Hidden, Timer::after(ms(10))));
     app.add_plugins((TimePlugin, DuePlugin));
     advance_ms(&mut app, 0); // Bevy's first frame takes no time.
     advance_ms(&mut app, 10);

@@ -170,6 +170,52 @@ fn timers_die_with_their_owner() {
 }
 
 #[test]
+fn modifying_the_component_replaces_the_timer() {
+    let mut app = app();
+    let entity = spawn(&mut app, "x", Timer::after(ms(10)));
+    let world = app.world_mut();
+    let replaced = world.modify_component(entity, |timer: &mut Timer| {
+        core::mem::replace(timer, Timer::after(ms(20)))
+    });
+    assert!(replaced.is_ok());
+    assert_eq!(cancelled(&mut app), [(entity, CancelReason::Replaced)]);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired_at(&mut app), [("x", 20)]);
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_replacement_loses_no_report() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    let b = spawn(&mut app, "b", Timer::after(ms(10)));
+    let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+        let panic = |_: &mut Timer| panic!("in the middle");
+        app.world_mut().modify_component(a, panic)
+    }));
+    assert!(caught.is_err());
+    app.world_mut().entity_mut(b).remove::<Timer>();
+    assert_eq!(
+        cancelled(&mut app),
+        [(a, CancelReason::Removed), (b, CancelReason::Removed)]
+    );
+}
+
+#[test]
+fn batches_of_insertions_replace_too() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    let b = app.world_mut().spawn(Tag("b")).id();
+    app.world_mut()
+        .insert_batch([a, b].map(|entity| (entity, Timer::after(ms(20)))));
+    app.world_mut()
+        .insert_batch_if_new([a, b].map(|entity| (entity, Timer::after(ms(5)))));
+    app.world_mut().flush();
+    assert_eq!(cancelled(&mut app), [(a, CancelReason::Replaced)]);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), ["a", "b"]);
+}
+
+#[test]
 fn the_entity_hears_of_its_own_despawn() {
     #[derive(Resource, Default)]
     struct Heard(Vec<CancelReason>);

@@ -134,6 +134,25 @@ fn an_error_in_a_handler_stops_neither_its_timer_nor_the_others() {
 }
 
 #[test]
+fn whoever_hears_of_the_last_removal_may_despawn() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    app.add_observer(move |removed: On<Remove<Timer>>, mut commands: Commands| {
+        commands.entity(removed.entity).try_despawn();
+        commands.entity(owner).try_despawn();
+    });
+    spawn(&mut app, "a", Timer::after(ms(10)));
+    app.world_mut()
+        .spawn((Tag("b"), TimerOf(owner), Timer::after(ms(20))));
+    app.world_mut()
+        .spawn((Tag("c"), TimerOf(owner), Timer::after(ms(30))));
+    spawn(&mut app, "d", Timer::after(ms(40)));
+    advance_ms(&mut app, 100);
+    assert_eq!(fired(&mut app), ["a", "d"], "b and c died with their owner");
+    advance_ms(&mut app, 0);
+}
+
+#[test]
 fn the_last_firing_removes_the_timer() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::every(ms(10)).times(2));

@@ -120,6 +120,8 @@
 #![warn(clippy::unwrap_used)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod plugin;
 

@@ -17,23 +17,30 @@
 //!
 //! let mut now_due = Vec::new();
 //! while let Some(due) = queue.pop_due(20) {
-//!     now_due.push(due.into_value());
+//!     now_due.push(*due);
 //! }
 //! assert_eq!(now_due, ["cake", "walk"]);
 //! assert_eq!(queue.next_deadline(), Some(30));
 //! ```
 
+mod bucket;
+mod near;
+#[cfg(test)]
+mod oracle;
+mod pages;
 mod slots;
+mod wheel;
 
-use alloc::collections::BinaryHeap;
+use alloc::boxed::Box;
 use core::{
-    cmp::Reverse,
     fmt,
     ops::{Deref, DerefMut},
 };
 
-use slots::Slots;
+use near::{First, Near};
 pub use slots::TimerKey;
+use slots::{Place, Slots};
+use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.
 ///
@@ -41,44 +48,62 @@ pub use slots::TimerKey;
 /// start.
 pub const NEVER: u64 = u64::MAX;
 
-/// A min-heap of timers, each with a value, popped in exact (deadline, sequence) order.
+/// Buckets of 16.8 ms in a ring of 68.7 s, if deadlines count nanoseconds, and levels of 256 above.
+const SHAPE: Shape = Shape {
+    width_bits: 24,
+    ring_bits: 12,
+    level_bits: 8,
+    heap_only: 4096,
+};
+
+/// Timers, each with a value, popped in exact (deadline, sequence) order.
 ///
-/// A timer stays in the queue from [`insert`](Self::insert) or [`insert_idle`](Self::insert_idle) until
-/// it is [cancelled](Self::cancel), or popped and not re-armed. In between it is either waiting
-/// for its deadline or idle: not yet armed, armed for [`NEVER`], or popped and in
-/// the hands of the caller.
+/// A timer stays in the queue from [`insert`](Self::insert) or
+/// [`insert_idle`](Self::insert_idle) until it is [cancelled](Self::cancel), or popped and not
+/// re-armed. In between it is either waiting for its deadline or idle: not yet armed, armed for
+/// [`NEVER`], or popped and in the hands of the caller.
 ///
 /// The sequence is given at `insert` or `insert_idle` and kept through every re-arming, so timers
 /// that share a deadline come out in the order in which they came in, always.
 ///
-/// Cancelling leaves a dead entry behind, which is dropped when it surfaces, or in one sweep
-/// when more than half of the entries are dead; the sweep is paid for by the cancels before it.
+/// # What is inside
+///
+/// A few thousand timers wait in a min-heap. When there are more, the heap keeps only what is
+/// near; what is far waits in buckets by time, unsorted, for one append each, and comes near as
+/// its time comes. Buckets that are very far are wide, and are moved into narrower ones a few
+/// entries at a time, ahead of need. So no call does more than its share: there is no cascade, no
+/// sweep over all that waits, and no growth that copies it.
 pub struct TimerQueue<T> {
     slots: Slots<T>,
-    /// Its top is alive, so that the next deadline can be read without touching anything.
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// Its first entry is alive, so that the next deadline can be read without touching anything.
+    near: Near,
+    /// Entries of `near` whose timers have been cancelled, or armed anew.
     dead: usize,
+    far: Option<Box<Wheel>>,
+    shape: Shape,
     next_sequence: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    deadline: u64,
-    sequence: u64,
-    index: u32,
-    /// Which arming of this timer the entry stands for; the others are dead.
-    arming: u32,
+    /// What was due at last.
+    now: u64,
+    touched: u64,
 }
 
 impl<T> TimerQueue<T> {
     /// Creates an empty queue. It does not allocate until something is put in.
     #[must_use]
     pub fn new() -> Self {
+        Self::with_shape(SHAPE)
+    }
+
+    fn with_shape(shape: Shape) -> Self {
         Self {
             slots: Slots::new(),
-            heap: BinaryHeap::new(),
+            near: Near::new(),
             dead: 0,
+            far: None,
+            shape,
             next_sequence: 0,
+            now: 0,
+            touched: 0,
         }
     }
 
@@ -145,23 +170,11 @@ impl<T> TimerQueue<T> {
     ///
     /// *O*(log *n*), amortised.
     pub fn arm(&mut self, key: TimerKey, deadline: u64) -> bool {
-        let Some(slot) = self.slots.get_mut(key) else {
+        if self.slots.get(key).is_none() {
             return false;
-        };
-        let was_waiting = slot.deadline != NEVER;
-        slot.deadline = deadline;
-        slot.arming = slot.arming.wrapping_add(1);
-        if deadline != NEVER {
-            self.heap.push(Reverse(Entry {
-                deadline,
-                sequence: slot.sequence,
-                index: key.index(),
-                arming: slot.arming,
-            }));
         }
-        if was_waiting {
-            self.bury_one();
-        }
+        self.detach(key.index());
+        self.attach(key.index(), deadline);
         true
     }
 
@@ -174,11 +187,9 @@ impl<T> TimerQueue<T> {
     ///
     /// *O*(1), amortised: one cancel in *n* sweeps the dead entries out.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
-        let slot = self.slots.remove(key)?;
-        if slot.deadline != NEVER {
-            self.bury_one();
-        }
-        Some(slot.value)
+        self.slots.get(key)?;
+        self.detach(key.index());
+        self.slots.remove(key)
     }
 
     /// Takes the earliest timer whose deadline is at or before `now`, or `None` if nothing is
@@ -215,24 +226,24 @@ impl<T> TimerQueue<T> {
     ///     ]
     /// );
     /// ```
-    #[expect(clippy::missing_panics_doc, reason = "the top of the heap is alive")]
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
-        let Reverse(first) = *self.heap.peek()?;
-        if first.deadline > now {
-            return None;
-        }
-        self.heap.pop();
-        self.drop_dead_top();
-        let (key, slot) = self
-            .slots
-            .occupied_mut(first.index)
-            .expect("the top of the heap is alive");
-        slot.deadline = NEVER;
+        self.now = now;
+        self.drop_dead();
+        let first = loop {
+            let first = self.near.first(&self.slots);
+            let until = first.map_or(now, |first| first.deadline.min(now));
+            if !self.load(until) {
+                break first.filter(|first| first.deadline <= now)?;
+            }
+        };
+        self.near.warm(&self.slots);
+        // It stays where it is, dead, until it is known what becomes of the timer.
+        self.make_idle(first.index);
+        self.dead += 1;
         Some(Due {
-            key,
-            deadline: first.deadline,
-            rearmed: false,
             queue: self,
+            first,
+            settled: false,
         })
     }
 
@@ -240,10 +251,14 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(1).
+    /// *O*(*k*) in the number of timers in the first bucket of each width; *O*(1) for a few
+    /// thousand timers in all.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse(first)| first.deadline)
+        let near = self.near.first(&self.slots).map(|first| first.deadline);
+        let far = self.far.as_ref();
+        let far = far.and_then(|far| far.next_deadline(&self.slots));
+        near.into_iter().chain(far).min()
     }
 
     /// Returns the deadline of the timer behind `key`, [`NEVER`] if it is idle, or `None` if it
@@ -256,14 +271,14 @@ impl<T> TimerQueue<T> {
     /// Returns the value of the timer behind `key`, or `None` if it is not in this queue.
     #[must_use]
     pub fn get(&self, key: TimerKey) -> Option<&T> {
-        self.slots.get(key).map(|slot| &slot.value)
+        self.slots.value(key)
     }
 
     /// Returns the value of the timer behind `key` for changing, or `None` if it is not in this
     /// queue.
     #[must_use]
     pub fn get_mut(&mut self, key: TimerKey) -> Option<&mut T> {
-        self.slots.get_mut(key).map(|slot| &mut slot.value)
+        self.slots.value_mut(key)
     }
 
     /// Returns how many timers are in the queue, waiting or idle.
@@ -278,32 +293,108 @@ impl<T> TimerQueue<T> {
         self.len() == 0
     }
 
-    fn is_alive(slots: &Slots<T>, entry: &Entry) -> bool {
-        slots.occupied(entry.index).is_some_and(|slot| {
-            slot.sequence == entry.sequence
-                && slot.arming == entry.arming
-                && slot.deadline == entry.deadline
-        })
+    /// Returns how many entries the queue has put somewhere, moved or taken out since it was
+    /// created: what its work is, counted rather than timed.
+    #[must_use]
+    pub fn touched(&self) -> u64 {
+        self.touched + self.far.as_ref().map_or(0, |far| far.touched())
     }
 
-    /// Counts one more dead entry, and sweeps when they are the majority.
-    fn bury_one(&mut self) {
-        self.dead += 1;
-        if self.dead > self.heap.len() / 2 {
-            let slots = &self.slots;
-            self.heap
-                .retain(|Reverse(entry)| Self::is_alive(slots, entry));
+    /// Lets an idle timer wait for `deadline`.
+    fn attach(&mut self, index: u32, deadline: u64) {
+        let slot = self.slots.at_mut(index);
+        slot.deadline = deadline;
+        if deadline == NEVER {
+            return;
+        }
+        if self.far.is_none() && self.near.len() >= self.shape.heap_only {
+            self.far = Some(Box::new(Wheel::new(self.shape, self.now)));
+        }
+        match &mut self.far {
+            Some(far) if far.takes(deadline) => far.insert(&mut self.slots, index),
+            _ => {
+                self.near.push(slot.come_near(index));
+                self.touched += 1;
+            }
+        }
+    }
+
+    fn make_idle(&mut self, index: u32) {
+        let slot = self.slots.at_mut(index);
+        slot.place = Place::Idle;
+        slot.deadline = NEVER;
+    }
+
+    /// Does what `Due` was told to do with the first of what is near.
+    fn settle(&mut self, first: &First, rearm: Option<u64>) {
+        self.dead -= 1;
+        self.touched += 1;
+        let is_far = |deadline| self.far.as_ref().is_some_and(|far| far.takes(deadline));
+        match rearm {
+            Some(deadline) if deadline != NEVER && !is_far(deadline) => {
+                let slot = self.slots.at_mut(first.index);
+                slot.deadline = deadline;
+                self.near.replace(first, slot.come_near(first.index));
+            }
+            _ => {
+                self.near.pop(first);
+                if let Some(deadline) = rearm {
+                    self.attach(first.index, deadline);
+                }
+            }
+        }
+        self.drop_dead();
+    }
+
+    /// Makes a timer idle.
+    fn detach(&mut self, index: u32) {
+        match self.slots.at(index).place {
+            Place::Idle => {}
+            Place::Wheel(level) if self.is_in_bucket(index) => {
+                if let Some(far) = &mut self.far {
+                    far.remove(&mut self.slots, index, level);
+                }
+            }
+            Place::Near | Place::Wheel(_) => {
+                self.make_idle(index);
+                self.dead += 1;
+                self.touched += 1;
+                self.bury_dead();
+            }
+        }
+    }
+
+    fn is_in_bucket(&self, index: u32) -> bool {
+        let deadline = self.slots.at(index).deadline;
+        self.far.as_ref().is_some_and(|far| far.takes(deadline))
+    }
+
+    /// Brings the next bucket near whose time begins at or before `until`, and says whether there
+    /// was one.
+    fn load(&mut self, until: u64) -> bool {
+        let Some(far) = self.far.as_mut().filter(|far| far.takes(until)) else {
+            return false;
+        };
+        let (near, slots) = (&mut self.near, &mut self.slots);
+        far.advance(slots, until, near)
+    }
+
+    /// Sweeps the dead out of what is near when they are the majority. They are paid for by the
+    /// cancels before it, and what is near is little.
+    fn bury_dead(&mut self) {
+        if self.dead > self.near.len() / 2 {
+            self.touched += self.near.len() as u64;
+            self.near.bury_dead(&self.slots);
             self.dead = 0;
         }
-        self.drop_dead_top();
+        self.drop_dead();
     }
 
-    fn drop_dead_top(&mut self) {
-        while let Some(Reverse(first)) = self.heap.peek()
-            && !Self::is_alive(&self.slots, first)
-        {
-            self.heap.pop();
-            self.dead -= 1;
+    fn drop_dead(&mut self) {
+        if self.dead > 0 {
+            let dropped = self.near.drop_dead(&self.slots);
+            self.dead -= dropped;
+            self.touched += dropped as u64;
         }
     }
 }
@@ -330,22 +421,21 @@ impl<T> fmt::Debug for TimerQueue<T> {
 #[must_use = "dropping it takes the timer out of the queue"]
 pub struct Due<'a, T> {
     queue: &'a mut TimerQueue<T>,
-    key: TimerKey,
-    deadline: u64,
-    rearmed: bool,
+    first: First,
+    settled: bool,
 }
 
 impl<T> Due<'_, T> {
     /// Returns the key of this timer.
     #[must_use]
     pub fn key(&self) -> TimerKey {
-        self.key
+        self.queue.slots.key(self.first.index)
     }
 
     /// Returns the deadline that was reached.
     #[must_use]
     pub fn deadline(&self) -> u64 {
-        self.deadline
+        self.first.deadline
     }
 
     /// Puts the timer back, due at `deadline`. One already past is popped again before anything
@@ -355,46 +445,52 @@ impl<T> Due<'_, T> {
     ///
     /// *O*(log *n*), amortised.
     pub fn rearm(mut self, deadline: u64) {
-        self.rearmed = self.queue.arm(self.key, deadline);
+        self.settled = true;
+        self.queue.settle(&self.first, Some(deadline));
     }
 
     /// Takes the timer out of the queue for its value.
     #[expect(clippy::missing_panics_doc, reason = "a popped timer has a value")]
     #[must_use]
-    pub fn into_value(self) -> T {
-        self.queue.cancel(self.key).expect(POPPED)
+    pub fn into_value(mut self) -> T {
+        self.let_go().expect("it is let go once")
+    }
+
+    fn let_go(&mut self) -> Option<T> {
+        if self.settled {
+            return None;
+        }
+        self.settled = true;
+        self.queue.settle(&self.first, None);
+        self.queue.slots.remove(self.key())
     }
 }
-
-const POPPED: &str = "a popped timer keeps its slot until it is re-armed or let go";
 
 impl<T> Deref for Due<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.queue.get(self.key).expect(POPPED)
+        self.queue.slots.value_at(self.first.index)
     }
 }
 
 impl<T> DerefMut for Due<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.queue.get_mut(self.key).expect(POPPED)
+        self.queue.slots.value_at_mut(self.first.index)
     }
 }
 
 impl<T> Drop for Due<'_, T> {
     fn drop(&mut self) {
-        if !self.rearmed {
-            self.queue.cancel(self.key);
-        }
+        self.let_go();
     }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Due<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Due")
-            .field("key", &self.key)
-            .field("deadline", &self.deadline)
+            .field("key", &self.key())
+            .field("deadline", &self.first.deadline)
             .field("value", &**self)
             .finish()
     }

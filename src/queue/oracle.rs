@@ -1,9 +1,24 @@
 //! The queue against a list that is searched: whatever is done to both, the same comes out.
 
-#![allow(missing_docs, reason = "test code")]
+use std::{prelude::rust_2024::*, vec::Vec};
 
-use bevy_due::queue::{NEVER, TimerKey, TimerQueue};
 use proptest::prelude::*;
+
+use super::{NEVER, SHAPE, Shape, TimerKey, TimerQueue};
+
+/// So small that every level, every move and every wrap-around is common.
+const TINY: Shape = Shape {
+    width_bits: 1,
+    ring_bits: 3,
+    level_bits: 2,
+    heap_only: 3,
+};
+
+/// The real sizes, for a world of any size.
+const NO_HEAP: Shape = Shape {
+    heap_only: 0,
+    ..SHAPE
+};
 
 /// The obviously right queue.
 #[derive(Default)]
@@ -46,7 +61,7 @@ impl Oracle {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Op {
     Insert(u64),
     InsertIdle,
@@ -60,12 +75,22 @@ enum Op {
     },
 }
 
-/// Mostly close together, so that deadlines tie; sometimes at the very end.
+/// Mostly close together, so that deadlines tie; sometimes far, sometimes at the very end.
 fn deadline() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0..40_u64,
         3 => 0..2_000_u64,
+        1 => (0..50_u32).prop_map(|bits| 1 << bits),
         1 => (NEVER - 20)..=NEVER,
+    ]
+}
+
+/// Mostly a frame, sometimes a jump.
+fn advance() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        8 => 0..30_u64,
+        2 => 0..2_000_u64,
+        1 => (0..50_u32).prop_map(|bits| 1 << bits),
     ]
 }
 
@@ -75,21 +100,23 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::InsertIdle),
         3 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Arm(name, at)),
         4 => (0..200_usize).prop_map(Op::Cancel),
-        3 => (0..30_u64, 1..4_usize, 1..20_u64).prop_map(|(advance, rearm_every, interval)| {
+        3 => (advance(), 1..4_usize, 1..20_u64).prop_map(|(advance, rearm_every, interval)| {
             Op::Pop { advance, rearm_every, interval }
         }),
     ]
 }
 
-fn run(start: u64, ops: Vec<Op>) {
-    let mut queue = TimerQueue::new();
+fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
+    let mut queue = TimerQueue::with_shape(shape);
+    // Sequences that start near their end.
+    queue.next_sequence = u64::MAX - 1000;
     let mut oracle = Oracle::default();
     let mut keys: Vec<TimerKey> = Vec::new();
     let mut now = start;
-    for op in ops {
+    for &op in ops {
         match op {
             Op::Insert(after) => {
-                let deadline = now.saturating_add(after);
+                let deadline = now.saturating_add(after.saturating_mul(scale));
                 oracle.insert_idle(keys.len());
                 oracle.arm(keys.len(), deadline);
                 keys.push(queue.insert(deadline, keys.len()));
@@ -99,7 +126,7 @@ fn run(start: u64, ops: Vec<Op>) {
                 keys.push(queue.insert_idle(keys.len()));
             }
             Op::Arm(name, after) if name < keys.len() => {
-                let deadline = now.saturating_add(after);
+                let deadline = now.saturating_add(after.saturating_mul(scale));
                 assert_eq!(queue.arm(keys[name], deadline), oracle.arm(name, deadline));
             }
             Op::Cancel(name) if name < keys.len() => {
@@ -111,16 +138,19 @@ fn run(start: u64, ops: Vec<Op>) {
                 rearm_every,
                 interval,
             } => {
-                now = now.saturating_add(advance);
+                now = now.saturating_add(advance.saturating_mul(scale));
                 let mut popped = 0;
+                // A jump must not re-arm for ever: catch up with a few, then let go.
                 while let Some(due) = queue.pop_due(now) {
                     let first = oracle.first().expect("the oracle has nothing left");
                     assert_eq!((due.deadline(), *due), (first.deadline, first.name));
                     assert!(due.deadline() <= now, "should not be early");
                     let name = *due;
                     popped += 1;
-                    if popped % rearm_every == 0 {
-                        let next = due.deadline().saturating_add(interval);
+                    if popped % rearm_every == 0 && popped < 300 {
+                        let next = due
+                            .deadline()
+                            .saturating_add(interval.saturating_mul(scale));
                         oracle.arm(name, next);
                         due.rearm(next);
                     } else {
@@ -150,11 +180,25 @@ fn run(start: u64, ops: Vec<Op>) {
 proptest! {
     #[test]
     fn the_queue_does_what_a_sorted_list_does(ops in prop::collection::vec(op(), 0..300)) {
-        run(0, ops);
+        run(SHAPE, 0, 1, &ops);
+    }
+
+    #[test]
+    fn so_it_does_in_tiny_buckets(ops in prop::collection::vec(op(), 0..300)) {
+        run(TINY, 0, 1, &ops);
+    }
+
+    #[test]
+    fn so_it_does_in_real_buckets(ops in prop::collection::vec(op(), 0..300)) {
+        for width in [0, 20, 24, 28, 33] {
+            run(NO_HEAP, 0, 1 << width, &ops);
+        }
     }
 
     #[test]
     fn so_it_does_at_the_end_of_time(ops in prop::collection::vec(op(), 0..300)) {
-        run(NEVER - 200, ops);
+        for shape in [SHAPE, TINY, NO_HEAP] {
+            run(shape, NEVER - 200, 1, &ops);
+        }
     }
 }

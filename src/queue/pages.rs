@@ -1,0 +1,57 @@
+//! A growing array that never moves what is in it.
+
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
+
+const PAGE: usize = 1024;
+
+/// A list in pages of a fixed size: pushing allocates a page now and then, and copies nothing.
+pub(super) struct Pages<T> {
+    pages: Vec<Vec<T>>,
+}
+
+impl<T> Pages<T> {
+    pub(super) fn new() -> Self {
+        Self { pages: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, item: T) {
+        match self.pages.last_mut() {
+            Some(page) if page.len() < PAGE => page.push(item),
+            _ => {
+                let mut page = Vec::with_capacity(PAGE);
+                page.push(item);
+                self.pages.push(page);
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self.pages.last() {
+            Some(page) => (self.pages.len() - 1) * PAGE + page.len(),
+            None => 0,
+        }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        self.pages.get(index / PAGE)?.get(index % PAGE)
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        self.pages.get_mut(index / PAGE)?.get_mut(index % PAGE)
+    }
+}
+
+impl<T> Index<u32> for Pages<T> {
+    type Output = T;
+
+    fn index(&self, index: u32) -> &T {
+        &self.pages[index as usize / PAGE][index as usize % PAGE]
+    }
+}
+
+impl<T> IndexMut<u32> for Pages<T> {
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.pages[index as usize / PAGE][index as usize % PAGE]
+    }
+}

@@ -1,10 +1,12 @@
 //! Firing what is due: one timer after the other, each with all its handlers.
 
+use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use bevy_ecs::{
     entity::Entity,
     resource::Resource,
+    system::Local,
     world::{EntityRef, World},
 };
 #[cfg(feature = "bevy_reflect")]
@@ -15,7 +17,7 @@ use {
 
 use crate::{
     queue::TimerKey,
-    timer::{Timeline, Timer, TimerFired, TimerOf, is_observed},
+    timer::{Timeline, Timer, TimerFired, TimerOf, is_observed_at_all},
 };
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
@@ -65,21 +67,30 @@ impl Default for BurstLimit {
     }
 }
 
-/// Pops one timer at a time rather than a batch: between two firings the queue is the truth, so
-/// whatever a handler cancels is gone at once, with nothing to look up again or to undo.
-pub(crate) fn fire_due(world: &mut World) {
+/// Fires what is due.
+///
+/// Where somebody observes, timers are popped one at a time rather than in a batch: between two
+/// firings the queue is the truth, so whatever a handler cancels is gone at once, with nothing to
+/// look up again or to undo.
+pub(crate) fn fire_due(world: &mut World, mut batch: Local<Vec<TimerFired>>) {
     despawn_finished(world);
     let BurstLimit(burst_limit) = world.get_resource().copied().unwrap_or_default();
-    while let Some((key, fired)) = world
-        .resource_mut::<Timeline>()
-        .next_fired(burst_limit.get())
-    {
-        world.write_message(fired);
-        if is_observed::<TimerFired>(world, fired.entity) {
+    let mut observed = false;
+    loop {
+        observed = observed || is_observed_at_all::<TimerFired>(world);
+        let most = if observed { 1 } else { usize::MAX };
+        let last = world
+            .resource_mut::<Timeline>()
+            .fire(burst_limit.get(), most, &mut batch);
+        let Some(&fired) = batch.last() else {
+            return;
+        };
+        world.write_message_batch(batch.drain(..));
+        if observed {
             world.trigger(fired);
             world.flush();
         }
-        if fired.last {
+        if let Some(key) = last {
             finish(world, fired.entity, key);
         }
     }

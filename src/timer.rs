@@ -32,7 +32,8 @@ use crate::{
 };
 pub(crate) use armed::ArmedTimer;
 pub use error::InvalidTimer;
-pub(crate) use events::is_observed;
+use events::is_observed;
+pub(crate) use events::is_observed_at_all;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
 pub use owner::{TimerOf, Timers};
 pub(crate) use timeline::{Timeline, read_clock, swap_added};

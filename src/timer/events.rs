@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use bevy_ecs::{entity::Entity, event::EntityEvent, message::Message, world::World};
+use bevy_ecs::{
+    entity::Entity, event::EntityEvent, message::Message, observer::CachedObservers, world::World,
+};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
@@ -126,11 +128,19 @@ pub enum CancelReason {
 
 /// Whether anybody observes `E` on `entity`, or everywhere.
 pub(crate) fn is_observed<E: EntityEvent>(world: &World, entity: Entity) -> bool {
-    world
-        .event_key::<E>()
-        .and_then(|key| world.observers().try_get_observers(key))
-        .is_some_and(|observers| {
-            !observers.global_observers().is_empty()
-                || observers.entity_observers().contains_key(&entity)
-        })
+    observers::<E>(world).is_some_and(|observers| {
+        !observers.global_observers().is_empty()
+            || observers.entity_observers().contains_key(&entity)
+    })
+}
+
+/// Whether anybody observes `E` anywhere.
+pub(crate) fn is_observed_at_all<E: EntityEvent>(world: &World) -> bool {
+    observers::<E>(world).is_some_and(|observers| {
+        !observers.global_observers().is_empty() || !observers.entity_observers().is_empty()
+    })
+}
+
+fn observers<E: EntityEvent>(world: &World) -> Option<&CachedObservers> {
+    world.observers().try_get_observers(world.event_key::<E>()?)
 }

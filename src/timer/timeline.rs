@@ -1,5 +1,6 @@
 //! All timers of one clock.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use bevy_ecs::{
@@ -55,32 +56,41 @@ impl Timeline {
         }
     }
 
-    /// Takes the next firing that is due, and re-arms its timer or takes it out of the queue.
+    /// Fires up to `most` timers that are due, in order, but none after one that fires its last,
+    /// whose key is returned. Each is re-armed or taken out of the queue.
     ///
-    /// The queue is whole and up to date between two calls, so handlers can run there and do
-    /// anything.
-    pub(crate) fn next_fired(&mut self, burst_limit: u32) -> Option<(TimerKey, TimerFired)> {
+    /// The queue is whole and up to date when this returns, so handlers can run and do anything.
+    pub(crate) fn fire(
+        &mut self,
+        burst_limit: u32,
+        most: usize,
+        batch: &mut Vec<TimerFired>,
+    ) -> Option<TimerKey> {
         let Reading { now, stopped } = self.reading;
         if stopped {
             return None;
         }
-        let mut due = self.queue.pop_due(now)?;
-        let (key, deadline) = (due.key(), due.deadline());
-        let timer = &mut *due;
-        let Firing { missed, next } = timer.fire(deadline, now, burst_limit);
-        let fired = TimerFired {
-            entity: timer.entity,
-            owner: timer.owner,
-            deadline: Duration::from_nanos(deadline),
-            lateness: Duration::from_nanos(now - deadline),
-            missed,
-            count: timer.count,
-            last: next.is_none(),
-        };
-        if let Some(next) = next {
-            due.rearm(next);
+        while batch.len() < most
+            && let Some(mut due) = self.queue.pop_due(now)
+        {
+            let deadline = due.deadline();
+            let timer = &mut *due;
+            let Firing { missed, next } = timer.fire(deadline, now, burst_limit);
+            batch.push(TimerFired {
+                entity: timer.entity,
+                owner: timer.owner,
+                deadline: Duration::from_nanos(deadline),
+                lateness: Duration::from_nanos(now - deadline),
+                missed,
+                count: timer.count,
+                last: next.is_none(),
+            });
+            match next {
+                Some(next) => due.rearm(next),
+                None => return Some(due.key()),
+            }
         }
-        Some((key, fired))
+        None
     }
 }
 

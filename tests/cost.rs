@@ -1,0 +1,227 @@
+//! What the work costs, where it can be counted: entries touched, and memory.
+
+#![allow(missing_docs, reason = "test code")]
+
+use core::time::Duration;
+
+use allocation_counter::measure;
+use bevy_app::prelude::*;
+use bevy_due::{
+    DuePlugin, Timer, TimerFired,
+    queue::{TimerKey, TimerQueue},
+};
+use bevy_ecs::{
+    prelude::*,
+    schedule::{Schedules, SingleThreadedExecutor},
+};
+use bevy_time::{TimePlugin, TimeUpdateStrategy};
+
+const SECOND: u64 = 1_000_000_000;
+const FRAME: u64 = SECOND / 60;
+const TIMERS: u64 = 20_000;
+
+/// The same numbers on every run.
+fn scramble(n: u64) -> u64 {
+    let n = (n ^ n >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (n ^ n >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8
+}
+
+/// Runs five simulated minutes, and asserts that the worst frame touches at most four times what
+/// the mean frame does.
+fn no_frame_stalls(
+    queue: &mut TimerQueue<u64>,
+    mut between: impl FnMut(&mut TimerQueue<u64>, u64),
+) {
+    let mut worst = 0;
+    let start = queue.touched();
+    let frames = 5 * 60 * 60;
+    for frame in 1..=frames {
+        let before = queue.touched();
+        let now = frame * FRAME;
+        between(queue, now);
+        while let Some(due) = queue.pop_due(now) {
+            match *due {
+                0 => drop(due),
+                period => {
+                    let next = due.deadline() + period;
+                    due.rearm(next);
+                }
+            }
+        }
+        worst = worst.max(queue.touched() - before);
+    }
+    let mean = (queue.touched() - start) / frames;
+    assert!(mean > 0, "the workload should do something");
+    assert!(worst <= 4 * mean, "worst {worst}, mean {mean}");
+}
+
+fn filled(period: impl Fn(u64) -> u64) -> TimerQueue<u64> {
+    let mut queue = TimerQueue::new();
+    for timer in 0..TIMERS {
+        let period = period(timer);
+        queue.insert(scramble(timer) % period, period);
+    }
+    queue
+}
+
+#[test]
+fn no_frame_stalls_with_periodic_timers() {
+    let mut queue = filled(|timer| SECOND + scramble(timer + TIMERS) % (59 * SECOND));
+    no_frame_stalls(&mut queue, |_, _| ());
+}
+
+#[test]
+fn no_frame_stalls_with_timers_of_a_few_periods() {
+    let halves = [1, 2, 4, 10, 20, 60, 120];
+    let mut queue = filled(|timer| halves[timer as usize % 7] * SECOND / 2);
+    no_frame_stalls(&mut queue, |_, _| ());
+}
+
+#[test]
+fn no_frame_stalls_when_most_timers_are_far() {
+    let mut queue = filled(|timer| SECOND + scramble(timer + TIMERS) % (300 * SECOND));
+    no_frame_stalls(&mut queue, |_, _| ());
+}
+
+#[test]
+fn no_frame_stalls_when_nine_in_ten_are_cancelled() {
+    let mut queue = TimerQueue::new();
+    let mut keys: Vec<TimerKey> = Vec::new();
+    let mut arm_and_cancel = |queue: &mut TimerQueue<u64>, now: u64| {
+        for n in 0..100 {
+            let random = scramble(now + n);
+            keys.push(queue.insert(now + SECOND + random % (59 * SECOND), 0));
+            if random % 10 != 0 {
+                let victim = scramble(random) as usize % keys.len();
+                queue.cancel(keys.swap_remove(victim));
+            }
+        }
+        keys.retain(|&key| queue.deadline(key).is_some());
+    };
+    for frame in 0..3600 {
+        arm_and_cancel(&mut queue, frame * FRAME);
+    }
+    no_frame_stalls(&mut queue, |queue, now| arm_and_cancel(queue, now));
+}
+
+#[test]
+fn long_jumps_and_idle_years_cost_what_is_due() {
+    let year = 365 * 24 * 3600 * SECOND;
+    let mut queue = TimerQueue::new();
+    for timer in 0..TIMERS {
+        queue.insert(100 * year + scramble(timer) % year, 0);
+    }
+    let start = queue.touched();
+    for years in 1..100 {
+        assert!(queue.pop_due(years * year).is_none());
+    }
+    assert!(queue.touched() - start <= 2 * TIMERS, "idle years");
+    let mut due = 0;
+    while queue.pop_due(101 * year).is_some() {
+        due += 1;
+    }
+    assert_eq!(due, TIMERS);
+    assert!(queue.touched() - start <= 8 * TIMERS, "a jump of a year");
+}
+
+/// A day in which timers of an hour are armed and cancelled, all the time.
+#[test]
+fn arming_and_cancelling_for_ever_takes_no_more_memory() {
+    let mut queue = TimerQueue::new();
+    let mut keys = std::collections::VecDeque::with_capacity(10_000);
+    let mut hour = |queue: &mut TimerQueue<u64>, hour: u64| {
+        for second in 0..3600 {
+            let now = (hour * 3600 + second) * SECOND;
+            for n in 0..20 {
+                keys.push_back(queue.insert(now + 3600 * SECOND + scramble(now + n) % SECOND, 0));
+            }
+            while keys.len() > 6000 {
+                queue.cancel(keys.pop_front().unwrap());
+            }
+            assert!(queue.pop_due(now).is_none());
+        }
+    };
+    hour(&mut queue, 0);
+    hour(&mut queue, 1);
+    let rest_of_the_day = measure(|| (2..24).for_each(|n| hour(&mut queue, n)));
+    assert_eq!(rest_of_the_day.count_total, 0, "{rest_of_the_day:?}");
+    assert_eq!(queue.len(), 6000);
+}
+
+#[derive(Resource, Default)]
+struct Fired(usize);
+
+/// An app with periodic timers, on one thread, that counts what fires.
+fn app_with(timers: u64, observed: bool) -> App {
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin))
+        .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_nanos(
+            FRAME,
+        )))
+        .init_resource::<Fired>();
+    if observed {
+        app.add_observer(|_: On<TimerFired>, mut fired: ResMut<Fired>| fired.0 += 1);
+    } else {
+        app.add_systems(
+            Update,
+            |mut messages: MessageReader<TimerFired>, mut fired: ResMut<Fired>| {
+                fired.0 += messages.read().count();
+            },
+        );
+    }
+    for timer in 0..timers {
+        let period = SECOND + scramble(timer + TIMERS) % (59 * SECOND);
+        let first = Duration::from_nanos(scramble(timer) % period);
+        let timer = Timer::every(Duration::from_nanos(period)).first_after(first);
+        app.world_mut().spawn(timer);
+    }
+    for (_, schedule) in app.world_mut().resource_mut::<Schedules>().iter_mut() {
+        schedule.set_executor(SingleThreadedExecutor::new());
+    }
+    app
+}
+
+#[test]
+fn a_frame_in_steady_state_allocates_nothing() {
+    for observed in [false, true] {
+        let mut app = app_with(10_000, observed);
+        for _ in 0..130 * 60 {
+            app.update();
+        }
+        let before = app.world().resource::<Fired>().0;
+        let frames = measure(|| (0..60 * 60).for_each(|_| app.update()));
+        assert!(app.world().resource::<Fired>().0 - before > 30_000);
+        assert_eq!(frames.count_total, 0, "{frames:?}");
+    }
+}
+
+/// Everything counted: the component with its change ticks, the slot, the place in a bucket.
+#[test]
+fn an_armed_timer_takes_at_most_128_bytes() {
+    #[derive(Component)]
+    struct Marker;
+
+    fn memory_of<B: Bundle>(entities: u64, bundle: impl Fn(u64) -> B) -> u64 {
+        let mut app = app_with(0, false);
+        app.update();
+        let spawned = measure(|| {
+            for nth in 0..entities {
+                app.world_mut().spawn(bundle(nth));
+                if nth % 1000 == 0 {
+                    app.update();
+                }
+            }
+            app.update();
+        });
+        u64::try_from(spawned.bytes_current).unwrap()
+    }
+
+    let entities = 1 << 17;
+    let without = memory_of(entities, |_| Marker);
+    let with = memory_of(entities, |nth| {
+        let period = SECOND + scramble(nth) % (59 * SECOND);
+        (Marker, Timer::every(Duration::from_nanos(period)))
+    });
+    let each = (with - without) / entities;
+    assert!(each <= 128, "{each} bytes for each timer");
+}

@@ -228,7 +228,6 @@ impl<T> TimerQueue<T> {
     /// ```
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
         self.now = now;
-        self.drop_dead();
         let first = loop {
             let first = self.near.first(&self.slots);
             let until = first.map_or(now, |first| first.deadline.min(now));
@@ -237,9 +236,7 @@ impl<T> TimerQueue<T> {
             }
         };
         self.near.warm(&self.slots);
-        // It stays where it is, dead, until it is known what becomes of the timer.
-        self.make_idle(first.index);
-        self.dead += 1;
+        // It stays where it is until it is known what becomes of it.
         Some(Due {
             queue: self,
             first,
@@ -327,7 +324,6 @@ impl<T> TimerQueue<T> {
 
     /// Does what `Due` was told to do with the first of what is near.
     fn settle(&mut self, first: &First, rearm: Option<u64>) {
-        self.dead -= 1;
         self.touched += 1;
         let is_far = |deadline| self.far.as_ref().is_some_and(|far| far.takes(deadline));
         match rearm {
@@ -338,6 +334,7 @@ impl<T> TimerQueue<T> {
             }
             _ => {
                 self.near.pop(first);
+                self.make_idle(first.index);
                 if let Some(deadline) = rearm {
                     self.attach(first.index, deadline);
                 }

@@ -91,7 +91,7 @@ fn no_frame_stalls_when_nine_in_ten_are_cancelled() {
         for n in 0..100 {
             let random = scramble(now + n);
             keys.push(queue.insert(now + SECOND + random % (59 * SECOND), 0));
-            if random % 10 != 0 {
+            if !random.is_multiple_of(10) {
                 let victim = scramble(random) as usize % keys.len();
                 queue.cancel(keys.swap_remove(victim));
             }

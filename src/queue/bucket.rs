@@ -10,14 +10,17 @@ use super::pages::Pages;
 pub(super) struct Item(u64);
 
 impl Item {
+    #[inline]
     pub(super) fn new(time: u32, index: u32) -> Self {
         Self(u64::from(time) << 32 | u64::from(index))
     }
 
+    #[inline]
     pub(super) fn time(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
+    #[inline]
     pub(super) fn index(self) -> u32 {
         self.0 as u32
     }
@@ -54,10 +57,12 @@ impl Bucket {
         len: 0,
     };
 
+    #[inline]
     pub(super) fn len(&self) -> u32 {
         self.len
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -69,6 +74,7 @@ impl Bucket {
 }
 
 impl Buckets {
+    #[inline]
     pub(super) fn new() -> Self {
         Self {
             chunks: Pages::new(),
@@ -77,6 +83,7 @@ impl Buckets {
     }
 
     /// Puts `item` in, and returns its address.
+    #[inline]
     pub(super) fn push(&mut self, bucket: &mut Bucket, item: Item) -> u32 {
         if bucket.len.is_multiple_of(CHUNK) {
             bucket.last = self.new_chunk(bucket.last);

@@ -55,10 +55,12 @@ impl Near {
         }
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.heap.len() + self.run.len() - self.popped
     }
 
+    #[inline]
     pub(super) fn push(&mut self, entry: Entry) {
         self.heap.push(Reverse(entry));
     }
@@ -108,6 +110,7 @@ impl Near {
         })
     }
 
+    #[inline]
     pub(super) fn pop(&mut self, first: &First) {
         if first.in_heap {
             self.heap.pop();
@@ -117,6 +120,7 @@ impl Near {
     }
 
     /// Pops the first and pushes another, in one go where both are in the heap.
+    #[inline]
     pub(super) fn replace(&mut self, first: &First, entry: Entry) {
         if first.in_heap
             && let Some(mut top) = self.heap.peek_mut()
@@ -130,7 +134,7 @@ impl Near {
 
     /// Fetches the slots of what comes next in the run.
     pub(super) fn warm<T>(&mut self, slots: &Slots<T>) {
-        if self.popped < self.warmed {
+        if self.popped < self.warmed || self.popped == self.run.len() {
             return;
         }
         let next = self.run[self.popped..].iter().take(WARM);

@@ -119,10 +119,12 @@ impl Wheel {
     }
 
     /// Whether a timer due at `deadline` belongs here, not to what is near.
+    #[inline]
     pub(super) fn takes(&self, deadline: u64) -> bool {
         deadline >> self.levels[0].shift >= self.levels[0].base
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }

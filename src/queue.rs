@@ -24,6 +24,7 @@
 //! ```
 
 mod bucket;
+mod due;
 mod near;
 #[cfg(test)]
 mod oracle;
@@ -32,11 +33,9 @@ mod slots;
 mod wheel;
 
 use alloc::boxed::Box;
-use core::{
-    fmt,
-    ops::{Deref, DerefMut},
-};
+use core::fmt;
 
+pub use due::Due;
 use near::{First, Near};
 pub use slots::TimerKey;
 use slots::{Place, Slots};
@@ -237,11 +236,7 @@ impl<T> TimerQueue<T> {
         };
         self.near.warm(&self.slots);
         // It stays where it is until it is known what becomes of it.
-        Some(Due {
-            queue: self,
-            first,
-            settled: false,
-        })
+        Some(Due::new(self, first))
     }
 
     /// Returns the earliest deadline that anything is waiting for.
@@ -408,87 +403,5 @@ impl<T> fmt::Debug for TimerQueue<T> {
             .field("len", &self.len())
             .field("next_deadline", &self.next_deadline())
             .finish_non_exhaustive()
-    }
-}
-
-/// A timer that has just been popped: re-arm it, or let it go.
-///
-/// It dereferences to the timer's value. Dropping it takes the timer out of the queue, as does
-/// [`into_value`](Self::into_value); [`rearm`](Self::rearm) keeps it, with its key and sequence.
-#[must_use = "dropping it takes the timer out of the queue"]
-pub struct Due<'a, T> {
-    queue: &'a mut TimerQueue<T>,
-    first: First,
-    settled: bool,
-}
-
-impl<T> Due<'_, T> {
-    /// Returns the key of this timer.
-    #[must_use]
-    pub fn key(&self) -> TimerKey {
-        self.queue.slots.key(self.first.index)
-    }
-
-    /// Returns the deadline that was reached.
-    #[must_use]
-    pub fn deadline(&self) -> u64 {
-        self.first.deadline
-    }
-
-    /// Puts the timer back, due at `deadline`. One already past is popped again before anything
-    /// later.
-    ///
-    /// # Time complexity
-    ///
-    /// *O*(log *n*), amortised.
-    pub fn rearm(mut self, deadline: u64) {
-        self.settled = true;
-        self.queue.settle(&self.first, Some(deadline));
-    }
-
-    /// Takes the timer out of the queue for its value.
-    #[expect(clippy::missing_panics_doc, reason = "a popped timer has a value")]
-    #[must_use]
-    pub fn into_value(mut self) -> T {
-        self.let_go().expect("it is let go once")
-    }
-
-    fn let_go(&mut self) -> Option<T> {
-        if self.settled {
-            return None;
-        }
-        self.settled = true;
-        self.queue.settle(&self.first, None);
-        self.queue.slots.remove(self.key())
-    }
-}
-
-impl<T> Deref for Due<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.queue.slots.value_at(self.first.index)
-    }
-}
-
-impl<T> DerefMut for Due<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        self.queue.slots.value_at_mut(self.first.index)
-    }
-}
-
-impl<T> Drop for Due<'_, T> {
-    fn drop(&mut self) {
-        self.let_go();
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Due<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Due")
-            .field("key", &self.key())
-            .field("deadline", &self.first.deadline)
-            .field("value", &**self)
-            .finish()
     }
 }

@@ -1,8 +1,9 @@
-//! The [`Timer`] component: its builder, and the hooks that keep the queue in step with the world.
+//! The [`Timer`] component and its builder.
 
 mod armed;
 mod error;
 mod events;
+mod hooks;
 mod owner;
 mod timeline;
 
@@ -12,29 +13,19 @@ use core::{
     time::Duration,
 };
 
-use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    lifecycle::HookContext,
-    world::{DeferredWorld, EntityRef},
-};
+use bevy_ecs::component::Component;
 use bevy_platform::sync::atomic::{AtomicU64, Ordering};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use bevy_time::{Time, Virtual};
-
-use crate::{
-    clock::{Reading, saturating_nanos},
-    queue::TimerKey,
-};
+use crate::{clock::saturating_nanos, queue::TimerKey};
 pub(crate) use armed::ArmedTimer;
 pub use error::InvalidTimer;
-use events::is_observed;
 pub(crate) use events::is_observed_at_all;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
+pub(crate) use hooks::arm;
 pub use owner::{TimerOf, Timers};
 pub(crate) use timeline::{Timeline, read_clock, swap_added};
 
@@ -99,7 +90,7 @@ pub(crate) use timeline::{Timeline, read_clock, swap_added};
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
-#[component(immutable, on_insert = on_insert, on_discard = on_discard, on_remove = on_remove, on_despawn = on_despawn)]
+#[component(immutable, on_insert = hooks::on_insert, on_discard = hooks::on_discard, on_remove = hooks::on_remove, on_despawn = hooks::on_despawn)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -388,6 +379,10 @@ impl Timer {
     pub(crate) fn key(&self) -> TimerKey {
         TimerKey::from_bits(self.key.load(Ordering::Relaxed))
     }
+
+    fn set_key(&self, key: TimerKey) {
+        self.key.store(key.to_bits(), Ordering::Relaxed);
+    }
 }
 
 #[track_caller]
@@ -430,114 +425,6 @@ impl fmt::Debug for Timer {
             .field("max_firings", &self.max_firings())
             .finish()
     }
-}
-
-/// Arms the `Timer` of `entity`.
-///
-/// Without a [`Timeline`] nothing happens: in a world that does not run timers, such as the one
-/// that a scene is loaded into, a `Timer` is just data.
-pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
-    let Ok(entity_ref) = world.get_entity(entity) else {
-        return;
-    };
-    let Some(timer) = entity_ref.get::<Timer>() else {
-        return;
-    };
-    let armed = ArmedTimer::new(entity, owner_of(entity_ref), timer);
-    // The clock may have been set since it was read for a run, so it is asked again.
-    let now = world
-        .get_resource::<Time<Virtual>>()
-        .map_or(0, |time| Reading::from(time).now);
-    let deadline = now.saturating_add(timer.delay);
-    let Some(mut timeline) = world.get_resource_mut::<Timeline>() else {
-        return;
-    };
-    let discarded = timeline.discarded.take();
-    let key = timeline.add(deadline, armed);
-    if let Some(timer) = world.get::<Timer>(entity) {
-        timer.key.store(key.to_bits(), Ordering::Relaxed);
-    }
-    if let Some(cancelled) = discarded {
-        let reason = if cancelled.entity == entity {
-            CancelReason::Replaced
-        } else {
-            CancelReason::Removed
-        };
-        report(&mut world, cancelled, reason);
-    }
-}
-
-fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    arm(world, entity);
-}
-
-/// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
-fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some(discarded) = cancel(&mut world, entity) else {
-        return;
-    };
-    let left_over = world
-        .get_resource_mut::<Timeline>()
-        .and_then(|mut timeline| timeline.discarded.replace(discarded));
-    // A panic between two hooks, caught by somebody, has left the first without the second.
-    if let Some(left_over) = left_over {
-        report(&mut world, left_over, CancelReason::Removed);
-    }
-}
-
-fn on_remove(mut world: DeferredWorld, _: HookContext) {
-    let removed = world
-        .get_resource_mut::<Timeline>()
-        .and_then(|mut timeline| timeline.discarded.take());
-    if let Some(removed) = removed {
-        report(&mut world, removed, CancelReason::Removed);
-    }
-}
-
-fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(cancelled) = cancel(&mut world, entity) {
-        let reason = if world.entities().contains_spawned(cancelled.owner) {
-            CancelReason::Despawned
-        } else {
-            CancelReason::OwnerGone
-        };
-        report(&mut world, cancelled, reason);
-    }
-}
-
-/// Takes the timer of `entity` out of the queue, if it is armed. The reason is still to be found.
-fn cancel(world: &mut DeferredWorld, entity: Entity) -> Option<TimerCancelled> {
-    let entity_ref = world.get_entity(entity).ok()?;
-    let timer = entity_ref.get::<Timer>()?;
-    let key = timer.key();
-    if key == TimerKey::NONE {
-        return None;
-    }
-    timer.key.store(TimerKey::NONE.to_bits(), Ordering::Relaxed);
-    let owner = owner_of(entity_ref);
-    world.get_resource_mut::<Timeline>()?.cancel(key)?;
-    Some(TimerCancelled {
-        entity,
-        owner,
-        reason: CancelReason::Removed,
-    })
-}
-
-fn report(world: &mut DeferredWorld, cancelled: TimerCancelled, reason: CancelReason) {
-    let cancelled = TimerCancelled {
-        reason,
-        ..cancelled
-    };
-    if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
-        timeline.cancelled.push(cancelled);
-    }
-    if is_observed::<TimerCancelled>(world, cancelled.entity) {
-        world.commands().trigger(cancelled);
-    }
-}
-
-fn owner_of(entity: EntityRef) -> Entity {
-    entity.get::<TimerOf>().map_or(entity.id(), |of| of.0)
 }
 
 /// A [`Timer`] as it is written to a file.

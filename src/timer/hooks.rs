@@ -1,0 +1,121 @@
+//! The hooks that keep the queue in step with the world.
+
+use bevy_ecs::{
+    entity::Entity,
+    lifecycle::HookContext,
+    world::{DeferredWorld, EntityRef},
+};
+use bevy_time::{Time, Virtual};
+
+use super::{
+    ArmedTimer, CancelReason, Timeline, Timer, TimerCancelled, TimerOf, events::is_observed,
+};
+use crate::{clock::Reading, queue::TimerKey};
+
+/// Arms the `Timer` of `entity`.
+///
+/// Without a [`Timeline`] nothing happens: in a world that does not run timers, such as the one
+/// that a scene is loaded into, a `Timer` is just data.
+pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
+    let Ok(entity_ref) = world.get_entity(entity) else {
+        return;
+    };
+    let Some(timer) = entity_ref.get::<Timer>() else {
+        return;
+    };
+    let armed = ArmedTimer::new(entity, owner_of(entity_ref), timer);
+    // The clock may have been set since it was read for a run, so it is asked again.
+    let now = world
+        .get_resource::<Time<Virtual>>()
+        .map_or(0, |time| Reading::from(time).now);
+    let deadline = now.saturating_add(timer.delay);
+    let Some(mut timeline) = world.get_resource_mut::<Timeline>() else {
+        return;
+    };
+    let discarded = timeline.discarded.take();
+    let key = timeline.add(deadline, armed);
+    if let Some(timer) = world.get::<Timer>(entity) {
+        timer.set_key(key);
+    }
+    if let Some(cancelled) = discarded {
+        let reason = if cancelled.entity == entity {
+            CancelReason::Replaced
+        } else {
+            CancelReason::Removed
+        };
+        report(&mut world, cancelled, reason);
+    }
+}
+
+pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    arm(world, entity);
+}
+
+/// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
+pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let Some(discarded) = cancel(&mut world, entity) else {
+        return;
+    };
+    let left_over = world
+        .get_resource_mut::<Timeline>()
+        .and_then(|mut timeline| timeline.discarded.replace(discarded));
+    // A panic between two hooks, caught by somebody, has left the first without the second.
+    if let Some(left_over) = left_over {
+        report(&mut world, left_over, CancelReason::Removed);
+    }
+}
+
+pub(super) fn on_remove(mut world: DeferredWorld, _: HookContext) {
+    let removed = world
+        .get_resource_mut::<Timeline>()
+        .and_then(|mut timeline| timeline.discarded.take());
+    if let Some(removed) = removed {
+        report(&mut world, removed, CancelReason::Removed);
+    }
+}
+
+pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(cancelled) = cancel(&mut world, entity) {
+        let reason = if world.entities().contains_spawned(cancelled.owner) {
+            CancelReason::Despawned
+        } else {
+            CancelReason::OwnerGone
+        };
+        report(&mut world, cancelled, reason);
+    }
+}
+
+/// Takes the timer of `entity` out of the queue, if it is armed. The reason is still to be found.
+fn cancel(world: &mut DeferredWorld, entity: Entity) -> Option<TimerCancelled> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let timer = entity_ref.get::<Timer>()?;
+    let key = timer.key();
+    if key == TimerKey::NONE {
+        return None;
+    }
+    timer.set_key(TimerKey::NONE);
+    let owner = owner_of(entity_ref);
+    world.get_resource_mut::<Timeline>()?.cancel(key)?;
+    Some(TimerCancelled {
+        entity,
+        owner,
+        reason: CancelReason::Removed,
+    })
+}
+
+fn report(world: &mut DeferredWorld, cancelled: TimerCancelled, reason: CancelReason) {
+    let cancelled = TimerCancelled {
+        reason,
+        ..cancelled
+    };
+    if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
+        timeline.cancelled.push(cancelled);
+    }
+    if is_observed::<TimerCancelled>(world, cancelled.entity) {
+        world.commands().trigger(cancelled);
+    }
+}
+
+fn owner_of(entity: EntityRef) -> Entity {
+    entity.get::<TimerOf>().map_or(entity.id(), |of| of.0)
+}

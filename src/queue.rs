@@ -2,7 +2,8 @@
 //!
 //! It knows no Bevy and reads no clock, so it can be tested, measured and used without an ECS.
 //! A deadline is a plain `u64` on a time line of the caller's choice: the timers of this crate
-//! count nanoseconds, a turn-based game may count turns.
+//! count nanoseconds, a turn-based game may count turns. The order is exact in any unit; the sizes
+//! inside are made for a great many timers in nanoseconds, and for a few thousand in any unit.
 //!
 //! ```
 //! use bevy_due::queue::TimerQueue;
@@ -70,8 +71,10 @@ const SHAPE: Shape = Shape {
 /// A few thousand timers wait in a min-heap. When there are more, the heap keeps only what is
 /// near; what is far waits in buckets by time, unsorted, for one append each, and comes near as
 /// its time comes. Buckets that are very far are wide, and are moved into narrower ones a few
-/// entries at a time, ahead of need. So no call does more than its share: there is no cascade, no
-/// sweep over all that waits, and no growth that copies it.
+/// entries at a time, ahead of need. So while time goes on by frames, no frame does more than its
+/// share: there is no cascade, no sweep over all that waits, and no growth that copies it. A jump
+/// moves what it has jumped into, a whole wide bucket if need be; and after `now` has gone back,
+/// what is armed behind the wheel's beginning stays on the heap until the time is made up.
 pub struct TimerQueue<T> {
     slots: Slots<T>,
     /// Its first entry is alive, so that the next deadline can be read without touching anything.

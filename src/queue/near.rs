@@ -175,7 +175,10 @@ impl Near {
 
 fn is_entry_alive<T>(slots: &Slots<T>, entry: &Entry) -> bool {
     let slot = slots.at(entry.index);
-    slot.place == Place::Near && slot.sequence == entry.sequence && slot.arming == entry.arming
+    slot.place == Place::Near
+        && slot.sequence == entry.sequence
+        && slot.arming == entry.arming
+        && slot.deadline == entry.deadline
 }
 
 fn is_item_alive<T>(slots: &Slots<T>, start: u64, item: Item) -> bool {

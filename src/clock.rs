@@ -1,4 +1,4 @@
-//! The clock that timers live on, and the one place where it is read.
+//! The clock that timers live on, and how it is read.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use bevy_time::{Time, Virtual};
 
 use crate::queue::NEVER;
 
-/// What a clock showed when it was read, once a run.
+/// What a clock showed when it was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     /// Nanoseconds since the clock's start. [`NEVER`] itself is not reached.

@@ -323,9 +323,8 @@ impl<T> TimerQueue<T> {
     /// Does what `Due` was told to do with the first of what is near.
     fn settle(&mut self, first: &First, rearm: Option<u64>) {
         self.touched += 1;
-        let is_far = |deadline| self.far.as_ref().is_some_and(|far| far.takes(deadline));
         match rearm {
-            Some(deadline) if deadline != NEVER && !is_far(deadline) => {
+            Some(deadline) if deadline != NEVER && !self.is_far(deadline) => {
                 let slot = self.slots.at_mut(first.index);
                 slot.deadline = deadline;
                 self.near.replace(first, slot.come_near(first.index));
@@ -345,7 +344,8 @@ impl<T> TimerQueue<T> {
     fn detach(&mut self, index: u32) {
         match self.slots.at(index).place {
             Place::Idle => {}
-            Place::Wheel(level) if self.is_in_bucket(index) => {
+            // Otherwise its bucket is the run of what is near.
+            Place::Wheel(level) if self.is_far(self.slots.at(index).deadline) => {
                 if let Some(far) = &mut self.far {
                     far.remove(&mut self.slots, index, level);
                 }
@@ -359,8 +359,7 @@ impl<T> TimerQueue<T> {
         }
     }
 
-    fn is_in_bucket(&self, index: u32) -> bool {
-        let deadline = self.slots.at(index).deadline;
+    fn is_far(&self, deadline: u64) -> bool {
         self.far.as_ref().is_some_and(|far| far.takes(deadline))
     }
 

@@ -77,7 +77,7 @@ pub fn compare(effort: Effort, filter: &str) {
     }
 }
 
-fn against<Q: Queue>(peer: &str, workload: Workload, n: usize, effort: Effort) {
+fn against<Q: Queue + 'static>(peer: &str, workload: Workload, n: usize, effort: Effort) {
     if n > Q::MOST {
         return;
     }
@@ -86,29 +86,27 @@ fn against<Q: Queue>(peer: &str, workload: Workload, n: usize, effort: Effort) {
     let frames = (expiries / workload.in_a_frame(n).max(1)).clamp(2, Q::MOST_FRAMES);
     // Coarse ticks are behind by the expiries of a frame or two.
     let slack = (!Q::EXACT).then(|| 2 * workload.in_a_frame(n) as u64 + 2);
-    match workload {
-        Workload::Cancel90 => {
-            let mut ours = Cancelling::<BevyDue>::new(n);
-            let mut theirs = Cancelling::<Q>::new(n);
-            sides::compare(
-                effort,
-                (workload.name(), n, peer),
-                slack,
-                || ours.frames(frames),
-                || theirs.frames(frames),
-            );
-        }
-        _ => {
-            let mut ours = Repeating::<BevyDue>::new(workload, n);
-            let mut theirs = Repeating::<Q>::new(workload, n);
-            sides::compare(
-                effort,
-                (workload.name(), n, peer),
-                slack,
-                || ours.frames(frames),
-                || theirs.frames(frames),
-            );
-        }
+    sides::compare(
+        effort,
+        (workload.name(), n, peer),
+        slack,
+        turns::<BevyDue>(workload, n, frames),
+        turns::<Q>(workload, n, frames),
+    );
+}
+
+/// A side, set up, which does so many frames in a turn.
+fn turns<Q: Queue + 'static>(
+    workload: Workload,
+    n: usize,
+    frames: usize,
+) -> Box<dyn FnMut() -> Done> {
+    if workload == Workload::Cancel90 {
+        let mut side = Cancelling::<Q>::new(n);
+        Box::new(move || side.frames(frames))
+    } else {
+        let mut side = Repeating::<Q>::new(workload, n);
+        Box::new(move || side.frames(frames))
     }
 }
 

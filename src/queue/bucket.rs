@@ -98,13 +98,10 @@ impl Buckets {
         if bucket.is_empty() {
             return None;
         }
-        let chunk = &self.chunks[bucket.last];
-        let (item, before) = (chunk.items[bucket.in_last() as usize - 1], chunk.before);
+        let item = self.chunks[bucket.last].items[bucket.in_last() as usize - 1];
         bucket.len -= 1;
         if bucket.len.is_multiple_of(CHUNK) {
-            self.chunks[bucket.last].before = self.free;
-            self.free = bucket.last;
-            bucket.last = before;
+            self.free_last(bucket);
         }
         Some(item)
     }
@@ -114,12 +111,9 @@ impl Buckets {
         to.reserve(bucket.len as usize);
         while !bucket.is_empty() {
             let count = bucket.in_last();
-            let chunk = &mut self.chunks[bucket.last];
-            to.extend_from_slice(&chunk.items[..count as usize]);
-            let before = core::mem::replace(&mut chunk.before, self.free);
-            self.free = bucket.last;
-            bucket.last = before;
+            to.extend_from_slice(&self.chunks[bucket.last].items[..count as usize]);
             bucket.len -= count;
+            self.free_last(bucket);
         }
     }
 
@@ -150,6 +144,13 @@ impl Buckets {
             left -= 1;
             Some(self.chunks[chunk].items[at as usize])
         })
+    }
+
+    /// Takes the last chunk of a bucket back.
+    fn free_last(&mut self, bucket: &mut Bucket) {
+        let chunk = &mut self.chunks[bucket.last];
+        let before = core::mem::replace(&mut chunk.before, self.free);
+        self.free = core::mem::replace(&mut bucket.last, before);
     }
 
     fn new_chunk(&mut self, before: u32) -> u32 {

@@ -97,7 +97,6 @@ impl<T> Slots<T> {
     }
 
     pub(super) fn insert(&mut self, sequence: u64, value: T) -> TimerKey {
-        self.len += 1;
         let mut slot = Slot {
             sequence,
             deadline: NEVER,
@@ -113,6 +112,7 @@ impl<T> Slots<T> {
             self.vacant = vacancy.address;
             slot.generation = vacancy.generation;
             *vacancy = slot;
+            self.len += 1;
             return self.key(index);
         }
         let index = u32::try_from(self.slots.len())
@@ -120,6 +120,7 @@ impl<T> Slots<T> {
             .filter(|&index| index != NO_SLOT)
             .expect("a queue holds fewer than 2^32 - 1 timers at a time");
         self.slots.push(slot);
+        self.len += 1;
         self.key(index)
     }
 

@@ -59,6 +59,11 @@ impl Level {
         }
     }
 
+    /// Begins at the bucket of this number, if it did not begin later.
+    fn move_on(&mut self, number: u64) {
+        self.base = self.base.max(number);
+    }
+
     /// The number of the first bucket that is out of reach.
     fn end(&self) -> u64 {
         self.base + self.buckets.len() as u64
@@ -142,7 +147,7 @@ impl Wheel {
         for level in &mut self.levels {
             base >>= level.shift - shift;
             shift = level.shift;
-            level.base = level.base.max(base);
+            level.move_on(base);
             base = level.end();
         }
     }
@@ -190,9 +195,9 @@ impl Wheel {
         if let Some(found) = found {
             // Emptied before anything comes down: the bucket is now the last in reach.
             self.load(slots, found, near);
-            self.levels[0].base = found + 1;
+            self.levels[0].move_on(found + 1);
         } else {
-            self.levels[0].base = start.max(until);
+            self.levels[0].move_on(until);
         }
         self.leave_behind(found.unwrap_or(until));
         self.bring_down(slots, self.levels[0].base - start);
@@ -220,7 +225,7 @@ impl Wheel {
             let mut first = self.levels[0].first_occupied(until + 1);
             let mut hidden_in = 0;
             for level in 1..self.levels.len() {
-                let shift = self.levels[level].shift - self.levels[0].shift;
+                let shift = self.shift_of(level);
                 let end = (first.unwrap_or(until) >> shift) + 1;
                 if let Some(number) = self.levels[level].first_occupied(end) {
                     first = Some(number << shift);
@@ -230,13 +235,10 @@ impl Wheel {
             if hidden_in == 0 {
                 return first;
             }
-            let shift = self.levels[hidden_in].shift - self.levels[0].shift;
-            self.levels[hidden_in].base = first? >> shift;
-            // All before that is empty, on every level below.
-            for below in 0..hidden_in {
-                let shift = self.levels[below].shift - self.levels[0].shift;
-                let base = &mut self.levels[below].base;
-                *base = (first? >> shift).max(*base);
+            // All before that is empty, on its own level and on every level below.
+            for level in 0..=hidden_in {
+                let number = first? >> self.shift_of(level);
+                self.levels[level].move_on(number);
             }
             self.move_down(slots, hidden_in, u64::MAX);
         }
@@ -246,9 +248,14 @@ impl Wheel {
     /// them has come down.
     fn leave_behind(&mut self, number: u64) {
         for level in 1..self.levels.len() {
-            let next = (number >> (self.levels[level].shift - self.levels[0].shift)) + 1;
-            self.levels[level].base = self.levels[level].base.max(next);
+            let next = (number >> self.shift_of(level)) + 1;
+            self.levels[level].move_on(next);
         }
+    }
+
+    /// From a number of the ring to a number of `level`.
+    fn shift_of(&self, level: usize) -> u32 {
+        self.levels[level].shift - self.levels[0].shift
     }
 
     /// Where the first bucket of a level begins, as a number of the level below. What is due
@@ -272,15 +279,14 @@ impl Wheel {
             if !fits || base >= self.opened(level + 1) {
                 continue;
             }
-            let ring = &self.levels[0];
             // Above level 1 be early by a bucket or two of the level below, which begins with
             // its own share before its time has come.
             let margin = match level {
                 1 => 0,
-                _ => 2 << (below.shift - ring.shift),
+                _ => 2 << self.shift_of(level - 1),
             };
-            let begins = base << (shift - ring.shift);
-            let left = begins.saturating_sub(ring.base + margin).max(1);
+            let begins = base << self.shift_of(level);
+            let left = begins.saturating_sub(self.levels[0].base + margin).max(1);
             let len = u64::from(self.levels[level].buckets[self.levels[level].at(base)].len());
             self.move_down(slots, level, len.saturating_mul(steps).div_ceil(left));
         }

@@ -7,7 +7,7 @@ use bevy_ecs::entity::Entity;
 use super::Timer;
 
 /// A timer in the queue.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ArmedTimer {
     pub(crate) entity: Entity,
     pub(crate) owner: Entity,

@@ -37,13 +37,11 @@ pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
     if let Some(timer) = world.get::<Timer>(entity) {
         timer.set_key(key);
     }
-    if let Some(cancelled) = discarded {
-        let reason = if cancelled.entity == entity {
-            CancelReason::Replaced
-        } else {
-            CancelReason::Removed
-        };
-        report(&mut world, cancelled, reason);
+    if let Some(mut cancelled) = discarded {
+        if cancelled.entity == entity {
+            cancelled.reason = CancelReason::Replaced;
+        }
+        report(&mut world, cancelled);
     }
 }
 
@@ -61,7 +59,7 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
         .and_then(|mut timeline| timeline.discarded.replace(discarded));
     // A panic between two hooks, caught by somebody, has left the first without the second.
     if let Some(left_over) = left_over {
-        report(&mut world, left_over, CancelReason::Removed);
+        report(&mut world, left_over);
     }
 }
 
@@ -70,22 +68,23 @@ pub(super) fn on_remove(mut world: DeferredWorld, _: HookContext) {
         .get_resource_mut::<Timeline>()
         .and_then(|mut timeline| timeline.discarded.take());
     if let Some(removed) = removed {
-        report(&mut world, removed, CancelReason::Removed);
+        report(&mut world, removed);
     }
 }
 
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(cancelled) = cancel(&mut world, entity) {
-        let reason = if world.entities().contains_spawned(cancelled.owner) {
+    if let Some(mut cancelled) = cancel(&mut world, entity) {
+        cancelled.reason = if world.entities().contains_spawned(cancelled.owner) {
             CancelReason::Despawned
         } else {
             CancelReason::OwnerGone
         };
-        report(&mut world, cancelled, reason);
+        report(&mut world, cancelled);
     }
 }
 
-/// Takes the timer of `entity` out of the queue, if it is armed. The reason is still to be found.
+/// Takes the timer of `entity` out of the queue, if it is armed: removed, unless the caller knows
+/// better.
 fn cancel(world: &mut DeferredWorld, entity: Entity) -> Option<TimerCancelled> {
     let entity_ref = world.get_entity(entity).ok()?;
     let timer = entity_ref.get::<Timer>()?;
@@ -103,11 +102,7 @@ fn cancel(world: &mut DeferredWorld, entity: Entity) -> Option<TimerCancelled> {
     })
 }
 
-fn report(world: &mut DeferredWorld, cancelled: TimerCancelled, reason: CancelReason) {
-    let cancelled = TimerCancelled {
-        reason,
-        ..cancelled
-    };
+fn report(world: &mut DeferredWorld, cancelled: TimerCancelled) {
     if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
         timeline.cancelled.push(cancelled);
     }

@@ -3,7 +3,7 @@
 //! It knows no Bevy and reads no clock, so it can be tested, measured and used without an ECS.
 //! A deadline is a plain `u64` on a time line of the caller's choice: the timers of this crate
 //! count nanoseconds, a turn-based game may count turns. The order is exact in any unit; the sizes
-//! inside are made for a great many timers in nanoseconds, and for a few thousand in any unit.
+//! inside are made for a great many timers in nanoseconds, and for two thousand in any unit.
 //!
 //! ```
 //! use bevy_due::queue::TimerQueue;
@@ -26,6 +26,7 @@
 
 mod bucket;
 mod due;
+mod heap;
 mod near;
 #[cfg(test)]
 mod oracle;
@@ -37,6 +38,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 pub use due::Due;
+use heap::Entry;
 use near::{First, Near};
 pub use slots::TimerKey;
 use slots::{Place, Slots};
@@ -53,7 +55,7 @@ const SHAPE: Shape = Shape {
     width_bits: 24,
     ring_bits: 12,
     level_bits: 8,
-    heap_only: 4096,
+    heap_only: 2048,
 };
 
 /// Timers, each with a value, popped in exact (deadline, sequence) order.
@@ -68,20 +70,20 @@ const SHAPE: Shape = Shape {
 ///
 /// # What is inside
 ///
-/// A few thousand timers wait in a min-heap. When there are more, the heap keeps only what is
-/// near; what is far waits in buckets by time, unsorted, for one append each, and comes near as
-/// its time comes. Buckets that are very far are wide, and are moved into narrower ones a few
-/// entries at a time, ahead of need. So while time goes on by frames, no frame does more than its
-/// share: there is no cascade, no sweep over all that waits, and no growth that copies it. A jump
-/// moves what it has jumped into, a whole wide bucket if need be; and after `now` has gone back,
-/// what is armed behind the wheel's beginning stays on the heap until the time is made up.
+/// Two thousand timers wait in a min-heap. When there are more, the heap keeps only what is near;
+/// what is far waits in buckets by time, unsorted, for one append each, and comes near as its time
+/// comes. Buckets that are very far are wide, and are moved into narrower ones a few entries at a
+/// time, ahead of need. A cancelled timer is taken out wherever it is. So while time goes on by
+/// frames, no frame does more than its share: there is no cascade, no sweep over all that waits,
+/// and no growth that copies it. A jump moves what it has jumped into, a whole wide bucket if need
+/// be; and if `now` goes back while something is far, what is armed for before the buckets begin
+/// stays on the heap until the time is made up.
 pub struct TimerQueue<T> {
     slots: Slots<T>,
-    /// Its first entry is alive, so that the next deadline can be read without touching anything.
     near: Near,
-    /// Entries of `near` whose timers have been cancelled, or armed anew.
-    dead: usize,
     far: Option<Box<Wheel>>,
+    /// What is due from here on belongs into the wheel: [`NEVER`] as long as there is none.
+    far_from: u64,
     shape: Shape,
     next_sequence: u64,
     /// What was due at last.
@@ -100,8 +102,8 @@ impl<T> TimerQueue<T> {
         Self {
             slots: Slots::new(),
             near: Near::new(),
-            dead: 0,
             far: None,
+            far_from: NEVER,
             shape,
             next_sequence: 0,
             now: 0,
@@ -172,12 +174,12 @@ impl<T> TimerQueue<T> {
     ///
     /// *O*(log *n*), amortised.
     pub fn arm(&mut self, key: TimerKey, deadline: u64) -> bool {
-        if self.slots.get(key).is_none() {
-            return false;
+        let known = self.slots.get(key).is_some();
+        if known {
+            self.detach(key.index());
+            self.attach(key.index(), deadline);
         }
-        self.detach(key.index());
-        self.attach(key.index(), deadline);
-        true
+        known
     }
 
     /// Takes the timer behind `key` out, and hands its value back.
@@ -187,11 +189,21 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(1), amortised: one cancel in *n* sweeps the dead entries out.
+    /// *O*(1) for what is far, *O*(log *n*) for what is near.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
-        self.slots.get(key)?;
-        self.detach(key.index());
-        self.slots.remove(key)
+        let value = self.slots.take(key)?;
+        let index = key.index();
+        let slot = self.slots.at(index);
+        match (slot.place(), &mut self.far) {
+            (Place::Bucket(_), Some(far)) if slot.deadline >= self.far_from => {
+                far.condemn(&mut self.slots, index);
+            }
+            _ => {
+                self.detach(index);
+                self.slots.vacate(index);
+            }
+        }
+        Some(value)
     }
 
     /// Takes the earliest timer whose deadline is at or before `now`, or `None` if nothing is
@@ -228,7 +240,12 @@ impl<T> TimerQueue<T> {
     ///     ]
     /// );
     /// ```
+    #[inline]
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
+        let now = now.min(NEVER - 1);
+        if now < self.now {
+            self.go_back(now);
+        }
         self.now = now;
         let first = loop {
             let first = self.near.first(&self.slots);
@@ -246,8 +263,8 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(*k*) in the number of timers in the first bucket of each width; *O*(1) for a few
-    /// thousand timers in all.
+    /// *O*(*k*) in the number of timers in the first bucket of each width; *O*(1) for two thousand
+    /// timers in all.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let near = self.near.first(&self.slots).map(|first| first.deadline);
@@ -296,99 +313,89 @@ impl<T> TimerQueue<T> {
     }
 
     /// Lets an idle timer wait for `deadline`.
+    #[inline]
     fn attach(&mut self, index: u32, deadline: u64) {
         let slot = self.slots.at_mut(index);
         slot.deadline = deadline;
+        if let Some(far) = &mut self.far
+            && (self.far_from..NEVER).contains(&deadline)
+        {
+            return far.insert(slot, index);
+        }
         if deadline == NEVER {
-            return;
+            return slot.set_place(Place::Idle);
         }
-        if self.far.is_none() && self.near.len() >= self.shape.heap_only {
-            self.far = Some(Box::new(Wheel::new(self.shape, self.now)));
-        }
-        match &mut self.far {
-            Some(far) if far.takes(deadline) => far.insert(&mut self.slots, index),
-            _ => {
-                self.near.push(slot.come_near(index));
-                self.touched += 1;
-            }
-        }
-    }
-
-    fn make_idle(&mut self, index: u32) {
-        let slot = self.slots.at_mut(index);
-        slot.place = Place::Idle;
-        slot.deadline = NEVER;
-    }
-
-    /// Does what `Due` was told to do with the first of what is near.
-    fn settle(&mut self, first: &First, rearm: Option<u64>) {
+        let entry = Entry { deadline, index };
+        self.near.heap.push(&mut self.slots, entry);
         self.touched += 1;
-        match rearm {
-            Some(deadline) if deadline != NEVER && !self.is_far(deadline) => {
-                let slot = self.slots.at_mut(first.index);
-                slot.deadline = deadline;
-                self.near.replace(first, slot.come_near(first.index));
-            }
-            _ => {
-                self.near.pop(first);
-                self.make_idle(first.index);
-                if let Some(deadline) = rearm {
-                    self.attach(first.index, deadline);
-                }
-            }
+        if self.far.is_none() && self.near.heap.len() >= self.shape.heap_only {
+            let far = self.far.insert(Box::new(Wheel::new(self.shape, self.now)));
+            self.far_from = far.begins();
         }
-        self.drop_dead();
     }
 
     /// Makes a timer idle.
     fn detach(&mut self, index: u32) {
-        match self.slots.at(index).place {
-            Place::Idle => {}
-            // Otherwise its bucket is the run of what is near.
-            Place::Wheel(level) if self.is_far(self.slots.at(index).deadline) => {
-                if let Some(far) = &mut self.far {
-                    far.remove(&mut self.slots, index, level);
-                }
+        let slot = self.slots.at(index);
+        let (place, deadline) = (slot.place(), slot.deadline);
+        self.slots.make_idle(index);
+        match (place, &mut self.far) {
+            (Place::Idle, _) => {}
+            (Place::Bucket(address), Some(far)) if deadline >= self.far_from => {
+                far.remove(&mut self.slots, address);
             }
-            Place::Near | Place::Wheel(_) => {
-                self.make_idle(index);
-                self.dead += 1;
+            (Place::Bucket(_), _) => {
+                self.touched += 1 + self.near.note_dead(&self.slots) as u64;
+            }
+            (Place::Heap(position), _) => {
                 self.touched += 1;
-                self.bury_dead();
+                self.near.heap.remove(&mut self.slots, position as usize);
             }
         }
     }
 
-    fn is_far(&self, deadline: u64) -> bool {
-        self.far.as_ref().is_some_and(|far| far.takes(deadline))
+    /// Does what `Due` was told to do with the first of what is near.
+    #[inline]
+    fn settle(&mut self, first: First, rearm: Option<u64>) {
+        self.touched += 1;
+        let First { index, in_heap, .. } = first;
+        let deadline = rearm.unwrap_or(NEVER);
+        if in_heap && deadline < self.far_from {
+            self.slots.at_mut(index).deadline = deadline;
+            let entry = Entry { deadline, index };
+            return self.near.heap.replace_first(&mut self.slots, entry);
+        }
+        if in_heap {
+            self.near.heap.remove(&mut self.slots, 0);
+        } else {
+            self.touched += self.near.pop_run(&self.slots) as u64;
+        }
+        self.attach(index, deadline);
     }
 
     /// Brings the next bucket near whose time begins at or before `until`, and says whether there
     /// was one.
+    #[inline]
     fn load(&mut self, until: u64) -> bool {
-        let Some(far) = self.far.as_mut().filter(|far| far.takes(until)) else {
-            return false;
-        };
-        let (near, slots) = (&mut self.near, &mut self.slots);
-        far.advance(slots, until, near)
-    }
-
-    /// Sweeps the dead out of what is near when they are the majority. They are paid for by the
-    /// cancels before it, and what is near is little.
-    fn bury_dead(&mut self) {
-        if self.dead > self.near.len() / 2 {
-            self.touched += self.near.len() as u64;
-            self.near.bury_dead(&self.slots);
-            self.dead = 0;
+        match &mut self.far {
+            Some(far) if until >= self.far_from => {
+                let found = far.advance(&mut self.slots, until, &mut self.near);
+                self.far_from = far.begins();
+                found
+            }
+            _ => false,
         }
-        self.drop_dead();
     }
 
-    fn drop_dead(&mut self) {
-        if self.dead > 0 {
-            let dropped = self.near.drop_dead(&self.slots);
-            self.dead -= dropped;
-            self.touched += dropped as u64;
+    /// Lets an empty wheel begin again at `now`, which has gone back.
+    #[cold]
+    fn go_back(&mut self, now: u64) {
+        if let Some(far) = &mut self.far {
+            far.carry_out(&mut self.slots);
+            if far.is_empty() && self.near.has_run_out() {
+                far.start_at(now);
+                self.far_from = far.begins();
+            }
         }
     }
 }

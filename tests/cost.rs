@@ -104,6 +104,19 @@ fn no_frame_stalls_when_nine_in_ten_are_cancelled() {
     no_frame_stalls(&mut queue, |queue, now| arm_and_cancel(queue, now));
 }
 
+/// Everything has come out at the end of time; then it starts again at its beginning.
+#[test]
+fn no_frame_stalls_when_the_time_has_gone_back() {
+    let period = |timer| SECOND + scramble(timer + TIMERS) % (59 * SECOND);
+    let mut queue = filled(period);
+    while queue.pop_due(u64::MAX).is_some() {}
+    assert!(queue.pop_due(0).is_none());
+    for timer in 0..TIMERS {
+        queue.insert(scramble(timer) % period(timer), period(timer));
+    }
+    no_frame_stalls(&mut queue, |_, _| ());
+}
+
 #[test]
 fn long_jumps_and_idle_years_cost_what_is_due() {
     let year = 365 * 24 * 3600 * SECOND;

@@ -1,6 +1,7 @@
 //! Unsorted bags of timers, which share their memory.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec, vec::Vec};
+use core::{hint::black_box, mem, ops::Range};
 
 use super::pages::Pages;
 
@@ -26,147 +27,193 @@ impl Item {
     }
 }
 
-/// As many items as fill two cache lines with the link.
+/// As many items as fill two cache lines with the rest.
 const CHUNK: u32 = 15;
-/// Addresses count chunks in steps of this.
-const STRIDE: u32 = 16;
-const NO_CHUNK: u32 = u32::MAX;
+/// Addresses count chunks in steps of this. The last of them is where a full chunk ends.
+const STRIDE: u32 = CHUNK + 1;
+const NO_CHUNK: u32 = u32::MAX / STRIDE;
+/// Addresses have 31 bits.
+const MOST_CHUNKS: usize = (1 << 31) / STRIDE as usize;
 
+#[repr(align(64))]
 struct Chunk {
     items: [Item; CHUNK as usize],
     /// The chunk filled before this one; in a free chunk, the next free one.
     before: u32,
+    /// The bucket that it belongs to.
+    bucket: u32,
 }
 
 /// A bag of timers. Only the last of its chunks is not full.
 #[derive(Clone, Copy)]
-pub(super) struct Bucket {
-    last: u32,
+struct Bucket {
+    /// The address after the last item. That of an empty bucket is the end of [`NO_CHUNK`], which
+    /// counts as full.
+    end: u32,
     len: u32,
 }
 
-/// The memory of all buckets: chunks, given to whoever needs one, and taken back.
+/// A number of buckets, and the memory of all: chunks, given to whoever needs one, and taken back.
 pub(super) struct Buckets {
+    buckets: Box<[Bucket]>,
+    /// A bit for each bucket that is not empty.
+    occupied: Box<[u64]>,
     chunks: Pages<Chunk>,
     free: u32,
 }
 
-impl Bucket {
-    pub(super) const EMPTY: Self = Self {
-        last: NO_CHUNK,
-        len: 0,
-    };
-
-    #[inline]
-    pub(super) fn len(&self) -> u32 {
-        self.len
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// How many items the last chunk holds.
-    fn in_last(&self) -> u32 {
-        (self.len - 1) % CHUNK + 1
-    }
-}
-
 impl Buckets {
-    #[inline]
-    pub(super) fn new() -> Self {
+    pub(super) fn new(count: usize) -> Self {
+        let empty = Bucket {
+            end: NO_CHUNK * STRIDE + CHUNK,
+            len: 0,
+        };
         Self {
+            buckets: vec![empty; count].into(),
+            occupied: vec![0; count.div_ceil(64)].into(),
             chunks: Pages::new(),
             free: NO_CHUNK,
         }
     }
 
+    /// How many items are in `bucket`.
+    pub(super) fn len(&self, bucket: usize) -> u32 {
+        self.buckets[bucket].len
+    }
+
+    /// The first of some buckets that is not empty.
+    pub(super) fn first_occupied(&self, buckets: Range<usize>) -> Option<usize> {
+        let mut at = buckets.start;
+        while at < buckets.end {
+            let bits = self.occupied[at / 64] >> (at % 64);
+            if bits != 0 {
+                at += bits.trailing_zeros() as usize;
+                return (at < buckets.end).then_some(at);
+            }
+            at += 64 - at % 64;
+        }
+        None
+    }
+
     /// Puts `item` in, and returns its address.
     #[inline]
-    pub(super) fn push(&mut self, bucket: &mut Bucket, item: Item) -> u32 {
-        if bucket.len.is_multiple_of(CHUNK) {
-            bucket.last = self.new_chunk(bucket.last);
+    pub(super) fn push(&mut self, bucket: usize, item: Item) -> u32 {
+        let Bucket { mut end, len } = self.buckets[bucket];
+        if end % STRIDE == CHUNK {
+            end = self.new_chunk(bucket, end / STRIDE) * STRIDE;
         }
-        let at = bucket.len % CHUNK;
-        bucket.len += 1;
-        self.chunks[bucket.last].items[at as usize] = item;
-        bucket.last * STRIDE + at
+        self.buckets[bucket] = Bucket {
+            end: end + 1,
+            len: len + 1,
+        };
+        *self.item_mut(end) = item;
+        end
     }
 
-    pub(super) fn pop(&mut self, bucket: &mut Bucket) -> Option<Item> {
-        if bucket.is_empty() {
-            return None;
-        }
-        let item = self.chunks[bucket.last].items[bucket.in_last() as usize - 1];
-        bucket.len -= 1;
-        if bucket.len.is_multiple_of(CHUNK) {
-            self.free_last(bucket);
-        }
-        Some(item)
-    }
-
-    /// Takes all items out, and appends them to `to`.
-    pub(super) fn drain(&mut self, bucket: &mut Bucket, to: &mut Vec<Item>) {
-        to.reserve(bucket.len as usize);
-        while !bucket.is_empty() {
-            let count = bucket.in_last();
-            to.extend_from_slice(&self.chunks[bucket.last].items[..count as usize]);
-            bucket.len -= count;
-            self.free_last(bucket);
-        }
-    }
-
-    /// Takes the item at `address` out. If another item had to move into its place, returns that.
-    pub(super) fn remove(&mut self, bucket: &mut Bucket, address: u32) -> Option<Item> {
-        let removed = self.chunks[address / STRIDE].items[(address % STRIDE) as usize];
-        let last = self.pop(bucket)?;
-        if last == removed {
-            return None;
-        }
-        self.chunks[address / STRIDE].items[(address % STRIDE) as usize] = last;
+    /// Takes the last item out.
+    pub(super) fn pop(&mut self, bucket: usize) -> Option<Item> {
+        let last = *self.item_mut(self.last(bucket)?);
+        self.shorten(bucket, 1);
         Some(last)
     }
 
-    pub(super) fn items(&self, bucket: &Bucket) -> impl Iterator<Item = Item> + '_ {
-        let mut chunk = bucket.last;
-        let mut left = bucket.len;
-        let mut at = if left == 0 { 0 } else { bucket.in_last() };
-        core::iter::from_fn(move || {
-            if left == 0 {
-                return None;
+    /// Takes all items out, and lets `to` have them, in the order in which they were put in.
+    pub(super) fn drain(&mut self, bucket: usize, to: &mut Vec<Item>) {
+        to.resize(self.len(bucket) as usize, Item::new(0, 0));
+        while let Bucket {
+            end,
+            len: len @ 1..,
+        } = self.buckets[bucket]
+        {
+            let in_last = end % STRIDE;
+            let items = &self.chunks[end / STRIDE].items[..in_last as usize];
+            to[(len - in_last) as usize..len as usize].copy_from_slice(items);
+            self.shorten(bucket, in_last);
+        }
+    }
+
+    /// Takes the item at `address` out. Returns which bucket that was, and the item that had to
+    /// move into its place, if any.
+    pub(super) fn remove(&mut self, address: u32) -> (usize, Option<Item>) {
+        let bucket = self.chunks[address / STRIDE].bucket as usize;
+        let is_last = self.last(bucket) == Some(address);
+        let moved = self.pop(bucket).filter(|_| !is_last);
+        if let Some(moved) = moved {
+            *self.item_mut(address) = moved;
+        }
+        (bucket, moved)
+    }
+
+    /// Fetches what it takes to remove the item at `address`, and returns the item that will have
+    /// to move.
+    pub(super) fn warm(&self, address: u32) -> Option<Item> {
+        let chunk = &self.chunks[address / STRIDE];
+        // They may be in two cache lines.
+        black_box(chunk.items[(address % STRIDE) as usize]);
+        let last = self.last(chunk.bucket as usize)?;
+        Some(self.chunks[last / STRIDE].items[(last % STRIDE) as usize])
+    }
+
+    /// All items, the last first.
+    pub(super) fn items(&self, bucket: usize) -> impl Iterator<Item = Item> + '_ {
+        let Bucket { mut end, len } = self.buckets[bucket];
+        (0..len).map(move |_| {
+            end -= 1;
+            let chunk = &self.chunks[end / STRIDE];
+            let item = chunk.items[(end % STRIDE) as usize];
+            if end % STRIDE == 0 {
+                end = chunk.before * STRIDE + CHUNK;
             }
-            if at == 0 {
-                chunk = self.chunks[chunk].before;
-                at = CHUNK;
-            }
-            at -= 1;
-            left -= 1;
-            Some(self.chunks[chunk].items[at as usize])
+            item
         })
     }
 
-    /// Takes the last chunk of a bucket back.
-    fn free_last(&mut self, bucket: &mut Bucket) {
-        let chunk = &mut self.chunks[bucket.last];
-        let before = core::mem::replace(&mut chunk.before, self.free);
-        self.free = core::mem::replace(&mut bucket.last, before);
+    /// The address of the last item.
+    fn last(&self, bucket: usize) -> Option<u32> {
+        let Bucket { end, len } = self.buckets[bucket];
+        (len > 0).then(|| end - 1)
     }
 
-    fn new_chunk(&mut self, before: u32) -> u32 {
+    #[inline]
+    fn item_mut(&mut self, address: u32) -> &mut Item {
+        &mut self.chunks[address / STRIDE].items[(address % STRIDE) as usize]
+    }
+
+    /// Forgets so many items at the end, all in the last chunk.
+    #[inline]
+    fn shorten(&mut self, bucket: usize, count: u32) {
+        let Bucket { end, len } = &mut self.buckets[bucket];
+        *len -= count;
+        *end -= count;
+        if end.is_multiple_of(STRIDE) {
+            let chunk = *end / STRIDE;
+            let before = mem::replace(&mut self.chunks[chunk].before, self.free);
+            *end = before * STRIDE + CHUNK;
+            self.free = chunk;
+        }
+        if *len == 0 {
+            self.occupied[bucket / 64] &= !(1 << (bucket % 64));
+        }
+    }
+
+    /// A chunk for `bucket`, to follow its chunk `before`.
+    fn new_chunk(&mut self, bucket: usize, before: u32) -> u32 {
+        self.occupied[bucket / 64] |= 1 << (bucket % 64);
+        let bucket = bucket as u32;
         if self.free != NO_CHUNK {
             let chunk = self.free;
-            self.free = core::mem::replace(&mut self.chunks[chunk].before, before);
+            let taken = &mut self.chunks[chunk];
+            taken.bucket = bucket;
+            self.free = mem::replace(&mut taken.before, before);
             return chunk;
         }
-        let chunk = u32::try_from(self.chunks.len())
-            .ok()
-            .filter(|&chunk| chunk < NO_CHUNK / STRIDE)
-            .expect("fewer buckets than memory");
+        let chunk = self.chunks.len();
+        assert!(chunk < MOST_CHUNKS, "more buckets than memory");
         self.chunks.push(Chunk {
-            items: [Item(0); CHUNK as usize],
+            items: [Item::new(0, 0); CHUNK as usize],
             before,
+            bucket,
         });
-        chunk
+        chunk as u32
     }
 }

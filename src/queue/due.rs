@@ -1,7 +1,7 @@
 //! What to do with a timer that is due.
 
 use core::{
-    fmt,
+    fmt, mem,
     ops::{Deref, DerefMut},
 };
 
@@ -15,16 +15,11 @@ use super::{TimerKey, TimerQueue, near::First};
 pub struct Due<'a, T> {
     queue: &'a mut TimerQueue<T>,
     first: First,
-    settled: bool,
 }
 
 impl<'a, T> Due<'a, T> {
     pub(super) fn new(queue: &'a mut TimerQueue<T>, first: First) -> Self {
-        Self {
-            queue,
-            first,
-            settled: false,
-        }
+        Self { queue, first }
     }
 
     /// Returns the key of this timer.
@@ -45,25 +40,27 @@ impl<'a, T> Due<'a, T> {
     /// # Time complexity
     ///
     /// *O*(log *n*), amortised.
-    pub fn rearm(mut self, deadline: u64) {
-        self.settled = true;
-        self.queue.settle(&self.first, Some(deadline));
+    #[inline]
+    pub fn rearm(self, deadline: u64) {
+        self.queue.settle(self.first, Some(deadline));
+        mem::forget(self);
     }
 
     /// Takes the timer out of the queue for its value.
     #[expect(clippy::missing_panics_doc, reason = "a popped timer has a value")]
     #[must_use]
     pub fn into_value(mut self) -> T {
-        self.let_go().expect("it is let go once")
+        let value = self.let_go();
+        mem::forget(self);
+        value.expect("it is let go once")
     }
 
     fn let_go(&mut self) -> Option<T> {
-        if self.settled {
-            return None;
-        }
-        self.settled = true;
-        self.queue.settle(&self.first, None);
-        self.queue.slots.remove(self.key())
+        let Self { queue, first } = self;
+        queue.settle(*first, None);
+        let value = queue.slots.take(queue.slots.key(first.index));
+        queue.slots.vacate(first.index);
+        value
     }
 }
 

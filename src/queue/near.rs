@@ -1,42 +1,36 @@
 //! What is near: the bucket whose time it is, and whatever is too close for the wheel.
 
-use alloc::{collections::BinaryHeap, vec::Vec};
-use core::{cmp::Reverse, hint::black_box};
+use alloc::vec::Vec;
+use core::hint::black_box;
 
 use super::{
     bucket::Item,
+    heap::{Entry, Heap},
     slots::{Place, Slots},
 };
-
-/// A timer's deadline, as it was when it was pushed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
-    pub(super) deadline: u64,
-    pub(super) sequence: u64,
-    pub(super) index: u32,
-    /// Which arming of the timer the entry stands for; if that is past, the entry is dead.
-    pub(super) arming: u32,
-}
 
 /// The first of what is near.
 #[derive(Clone, Copy)]
 pub(super) struct First {
     pub(super) deadline: u64,
     pub(super) index: u32,
-    in_heap: bool,
+    pub(super) in_heap: bool,
 }
 
 /// A min-heap for what comes one by one, beside a sorted run for what comes by the bucket.
 ///
 /// Sorting a bucket as a whole is cheaper than to push and pop each of its items. Both hold about
-/// a frame's worth, and stay in the cache. An item of the run is found dead by its slot, which
-/// says that the timer is in the wheel, at another time or not at all.
+/// a frame's worth, and stay in the cache. An item of the run whose timer is cancelled or armed
+/// anew is dead. Its slot shows it: the timer is at another time, in another place or not there.
 pub(super) struct Near {
-    heap: BinaryHeap<Reverse<Entry>>,
+    pub(super) heap: Heap,
+    /// Its first item that has not been popped is alive.
     run: Vec<Item>,
     /// How much of the run has been popped, and how much is in the cache.
     popped: usize,
     warmed: usize,
+    /// How many items of the run are dead.
+    dead: usize,
     /// When the time of the run begins.
     start: u64,
 }
@@ -47,22 +41,19 @@ const WARM: usize = 16;
 impl Near {
     pub(super) fn new() -> Self {
         Self {
-            heap: BinaryHeap::new(),
+            heap: Heap::new(),
             run: Vec::new(),
             popped: 0,
             warmed: 0,
+            dead: 0,
             start: 0,
         }
     }
 
+    /// Whether nothing is left of the run.
     #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.heap.len() + self.run.len() - self.popped
-    }
-
-    #[inline]
-    pub(super) fn push(&mut self, entry: Entry) {
-        self.heap.push(Reverse(entry));
+    pub(super) fn has_run_out(&self) -> bool {
+        self.popped == self.run.len()
     }
 
     /// Takes the bucket whose time begins at `start`. The one before it has been popped to the
@@ -73,11 +64,10 @@ impl Near {
         start: u64,
         fill: impl FnOnce(&mut Vec<Item>),
     ) {
-        debug_assert_eq!(self.popped, self.run.len(), "items left");
+        debug_assert!(self.has_run_out(), "items left");
         self.start = start;
         self.popped = 0;
         self.warmed = 0;
-        self.run.clear();
         fill(&mut self.run);
         self.run.sort_unstable();
         for equal in self.run.chunk_by_mut(|a, b| a.time() == b.time()) {
@@ -87,101 +77,78 @@ impl Near {
         }
     }
 
+    #[inline]
     pub(super) fn first<T>(&self, slots: &Slots<T>) -> Option<First> {
         let run = self.run.get(self.popped).map(|item| First {
-            deadline: self.start + u64::from(item.time()),
+            deadline: self.deadline_of(*item),
             index: item.index(),
             in_heap: false,
         });
-        let Some(&Reverse(heap)) = self.heap.peek() else {
+        let Some(Entry { deadline, index }) = self.heap.first() else {
             return run;
         };
-        let heap_is_first = run.is_none_or(|run| {
-            heap.deadline < run.deadline
-                || heap.deadline == run.deadline && heap.sequence < slots.at(run.index).sequence
-        });
-        if !heap_is_first {
-            return run;
+        if let Some(run) = run
+            && (run.deadline < deadline
+                || run.deadline == deadline
+                    && slots.at(run.index).sequence < slots.at(index).sequence)
+        {
+            return Some(run);
         }
         Some(First {
-            deadline: heap.deadline,
-            index: heap.index,
+            deadline,
+            index,
             in_heap: true,
         })
     }
 
+    /// Goes on with the run behind its first item.
     #[inline]
-    pub(super) fn pop(&mut self, first: &First) {
-        if first.in_heap {
-            self.heap.pop();
-        } else {
-            self.popped += 1;
-        }
+    pub(super) fn pop_run<T>(&mut self, slots: &Slots<T>) -> usize {
+        self.popped += 1;
+        self.skip_dead(slots)
     }
 
-    /// Pops the first and pushes another, in one go where both are in the heap.
-    #[inline]
-    pub(super) fn replace(&mut self, first: &First, entry: Entry) {
-        if first.in_heap
-            && let Some(mut top) = self.heap.peek_mut()
-        {
-            *top = Reverse(entry);
-            return;
-        }
-        self.pop(first);
-        self.push(entry);
+    /// Takes note that an item of the run is dead.
+    pub(super) fn note_dead<T>(&mut self, slots: &Slots<T>) -> usize {
+        self.dead += 1;
+        self.skip_dead(slots)
     }
 
     /// Fetches the slots of what comes next in the run.
+    #[inline]
     pub(super) fn warm<T>(&mut self, slots: &Slots<T>) {
-        if self.popped < self.warmed || self.popped == self.run.len() {
-            return;
-        }
-        let next = self.run[self.popped..].iter().take(WARM);
-        self.warmed = self.popped + next.len();
-        for item in next {
-            black_box(slots.touch(item.index()));
+        if self.popped >= self.warmed && !self.has_run_out() {
+            let next = self.run[self.popped..].iter().take(WARM);
+            self.warmed = self.popped + next.len();
+            for item in next {
+                black_box(slots.at(item.index()).sequence);
+            }
         }
     }
 
-    /// Drops what is dead off the front of both, and says how many. A dead item could be taken
+    /// Skips what is dead at the front of the run, and says how many. A dead item could be taken
     /// for the timer that has its slot now, and hide those behind it.
-    pub(super) fn drop_dead<T>(&mut self, slots: &Slots<T>) -> usize {
-        let before = self.len();
-        while let Some(Reverse(entry)) = self.heap.peek()
-            && !is_entry_alive(slots, entry)
+    #[inline]
+    fn skip_dead<T>(&mut self, slots: &Slots<T>) -> usize {
+        let mut skipped = 0;
+        while self.dead > 0
+            && let Some(&item) = self.run.get(self.popped)
+            && !self.is_alive(slots, item)
         {
-            self.heap.pop();
-        }
-        while let Some(&item) = self.run.get(self.popped)
-            && !is_item_alive(slots, self.start, item)
-        {
+            self.dead -= 1;
             self.popped += 1;
+            skipped += 1;
         }
-        before - self.len()
+        skipped
     }
 
-    /// Drops all that is dead.
-    pub(super) fn bury_dead<T>(&mut self, slots: &Slots<T>) {
-        self.heap
-            .retain(|Reverse(entry)| is_entry_alive(slots, entry));
-        self.run.drain(..self.popped);
-        self.popped = 0;
-        self.warmed = 0;
-        let start = self.start;
-        self.run.retain(|&item| is_item_alive(slots, start, item));
+    fn is_alive<T>(&self, slots: &Slots<T>, item: Item) -> bool {
+        let slot = slots.at(item.index());
+        slot.deadline == self.deadline_of(item) && matches!(slot.place(), Place::Bucket(_))
     }
-}
 
-fn is_entry_alive<T>(slots: &Slots<T>, entry: &Entry) -> bool {
-    let slot = slots.at(entry.index);
-    slot.place == Place::Near
-        && slot.sequence == entry.sequence
-        && slot.arming == entry.arming
-        && slot.deadline == entry.deadline
-}
-
-fn is_item_alive<T>(slots: &Slots<T>, start: u64, item: Item) -> bool {
-    let slot = slots.at(item.index());
-    slot.place == Place::Wheel(0) && slot.deadline == start + u64::from(item.time())
+    #[inline]
+    fn deadline_of(&self, item: Item) -> u64 {
+        self.start + u64::from(item.time())
+    }
 }

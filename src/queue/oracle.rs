@@ -67,6 +67,8 @@ enum Op {
     InsertIdle,
     Arm(usize, u64),
     Cancel(usize),
+    /// Sets the time back.
+    GoBack(u64),
     /// Pops all that is due after so much time; every n-th popped timer is re-armed.
     Pop {
         advance: u64,
@@ -100,6 +102,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::InsertIdle),
         3 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Arm(name, at)),
         4 => (0..200_usize).prop_map(Op::Cancel),
+        1 => advance().prop_map(Op::GoBack),
         3 => (advance(), 1..4_usize, 1..20_u64).prop_map(|(advance, rearm_every, interval)| {
             Op::Pop { advance, rearm_every, interval }
         }),
@@ -133,6 +136,7 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
                 assert_eq!(queue.cancel(keys[name]), oracle.cancel(name));
             }
             Op::Arm(..) | Op::Cancel(_) => {}
+            Op::GoBack(by) => now = now.saturating_sub(by.saturating_mul(scale)),
             Op::Pop {
                 advance,
                 rearm_every,

@@ -3,9 +3,10 @@
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
-const PAGE: usize = 1024;
+const PAGE: usize = 4096;
 
-/// A list in pages of a fixed size: pushing allocates a page now and then, and copies nothing.
+/// A list in pages of a fixed size: pushing allocates a page now and then, and copies nothing. Only
+/// the first page grows into its size, so that a short list takes little.
 pub(super) struct Pages<T> {
     pages: Vec<Vec<T>>,
 }
@@ -18,8 +19,9 @@ impl<T> Pages<T> {
     pub(super) fn push(&mut self, item: T) {
         match self.pages.last_mut() {
             Some(page) if page.len() < PAGE => page.push(item),
-            _ => {
-                let mut page = Vec::with_capacity(PAGE);
+            last => {
+                let capacity = if last.is_none() { 0 } else { PAGE };
+                let mut page = Vec::with_capacity(capacity);
                 page.push(item);
                 self.pages.push(page);
             }
@@ -45,12 +47,14 @@ impl<T> Pages<T> {
 impl<T> Index<u32> for Pages<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, index: u32) -> &T {
         &self.pages[index as usize / PAGE][index as usize % PAGE]
     }
 }
 
 impl<T> IndexMut<u32> for Pages<T> {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
         &mut self.pages[index as usize / PAGE][index as usize % PAGE]
     }

@@ -1,6 +1,6 @@
 //! A slab of timer records: an index instead of a pointer, a generation against stale keys.
 
-use super::{NEVER, near::Entry, pages::Pages};
+use super::{NEVER, pages::Pages};
 
 /// Names one timer of one [`TimerQueue`](super::TimerQueue), for as long as it is in there.
 ///
@@ -34,43 +34,67 @@ impl TimerKey {
     }
 }
 
-/// Where the queue looks for a timer's deadline.
+/// Where the queue keeps a timer's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Nowhere: the timer is idle.
     Idle,
-    /// In the heap of what is near, as the entry of the slot's latest arming.
-    Near,
-    /// In the bucket of its deadline at this level of the wheel, at [`Slot::address`]. If the
-    /// wheel has moved on since, that bucket is the run of what is near.
-    Wheel(u8),
+    /// At this position of the heap.
+    Heap(u32),
+    /// At this address in a bucket of the wheel. If the wheel has moved on since, the bucket is
+    /// the run of what is near, and the address is void.
+    Bucket(u32),
 }
 
-/// A timer, or a vacancy.
+/// A [`Place`] in four bytes, or the link of a vacancy to the next.
+#[derive(Clone, Copy)]
+struct Packed(u32);
+
+impl Packed {
+    const IDLE: u32 = u32::MAX;
+    const HEAP: u32 = 1 << 31;
+
+    #[inline]
+    fn place(self) -> Place {
+        match self.0 {
+            Self::IDLE => Place::Idle,
+            position if position >= Self::HEAP => Place::Heap(position - Self::HEAP),
+            address => Place::Bucket(address),
+        }
+    }
+}
+
+impl From<Place> for Packed {
+    #[inline]
+    fn from(place: Place) -> Self {
+        match place {
+            Place::Idle => Self(Self::IDLE),
+            Place::Heap(position) => Self(Self::HEAP | position),
+            Place::Bucket(address) => Self(address),
+        }
+    }
+}
+
+/// A timer, or a vacancy. One of this crate's own fills a cache line.
+#[repr(align(64))]
 pub(super) struct Slot<T> {
     pub(super) sequence: u64,
     /// [`NEVER`] while the timer is idle.
     pub(super) deadline: u64,
-    /// The place in its bucket. In a vacancy, the next one.
-    pub(super) address: u32,
-    /// Counts the deadlines that the timer has been given.
-    pub(super) arming: u32,
+    packed: Packed,
     generation: u32,
-    pub(super) place: Place,
     value: Option<T>,
 }
 
 impl<T> Slot<T> {
-    /// Takes note that the timer is in the heap from now on, and gives it its entry there.
-    pub(super) fn come_near(&mut self, index: u32) -> Entry {
-        self.place = Place::Near;
-        self.arming = self.arming.wrapping_add(1);
-        Entry {
-            deadline: self.deadline,
-            sequence: self.sequence,
-            index,
-            arming: self.arming,
-        }
+    #[inline]
+    pub(super) fn place(&self) -> Place {
+        self.packed.place()
+    }
+
+    #[inline]
+    pub(super) fn set_place(&mut self, place: Place) {
+        self.packed = place.into();
     }
 }
 
@@ -96,20 +120,19 @@ impl<T> Slots<T> {
         self.len
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, sequence: u64, value: T) -> TimerKey {
         let mut slot = Slot {
             sequence,
             deadline: NEVER,
-            address: 0,
-            arming: 0,
+            packed: Place::Idle.into(),
             generation: 0,
-            place: Place::Idle,
             value: Some(value),
         };
         let index = self.vacant;
         if index != NO_SLOT {
             let vacancy = &mut self.slots[index];
-            self.vacant = vacancy.address;
+            self.vacant = vacancy.packed.0;
             slot.generation = vacancy.generation;
             *vacancy = slot;
             self.len += 1;
@@ -124,26 +147,36 @@ impl<T> Slots<T> {
         self.key(index)
     }
 
-    pub(super) fn remove(&mut self, key: TimerKey) -> Option<T> {
-        let next = self.vacant;
-        let slot = self.get_mut(key)?;
-        let value = slot.value.take()?;
-        // A slot that has used up its generations is retired, so that no key ever comes back.
-        if slot.generation < u32::MAX {
-            slot.generation += 1;
-            slot.address = next;
-            self.vacant = key.index;
-        }
+    /// Takes a timer's value out. From now on its key finds nothing, but its slot is not vacant
+    /// yet, because something still points there.
+    #[inline]
+    pub(super) fn take(&mut self, key: TimerKey) -> Option<T> {
+        let value = self.get_mut(key)?.value.take()?;
         self.len -= 1;
         Some(value)
     }
 
+    /// Makes the slot vacant from which a timer has been taken.
+    #[inline]
+    pub(super) fn vacate(&mut self, index: u32) {
+        let slot = &mut self.slots[index];
+        debug_assert!(slot.value.is_none());
+        // A slot that has used up its generations is retired, so that no key ever comes back.
+        if slot.generation < u32::MAX {
+            slot.generation += 1;
+            slot.packed = Packed(self.vacant);
+            self.vacant = index;
+        }
+    }
+
+    #[inline]
     pub(super) fn get(&self, key: TimerKey) -> Option<&Slot<T>> {
         self.slots
             .get(key.index as usize)
             .filter(|slot| slot.generation == key.generation && slot.value.is_some())
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, key: TimerKey) -> Option<&mut Slot<T>> {
         self.slots
             .get_mut(key.index as usize)
@@ -163,28 +196,44 @@ const OCCUPIED: &str = "the queue keeps the index of this timer, so it is there"
 
 /// The slot of a timer that is known to be there.
 impl<T> Slots<T> {
+    #[inline]
     pub(super) fn at(&self, index: u32) -> &Slot<T> {
         &self.slots[index]
     }
 
+    #[inline]
     pub(super) fn at_mut(&mut self, index: u32) -> &mut Slot<T> {
         &mut self.slots[index]
     }
 
-    /// Reads from both ends of a slot, which may lie in two cache lines.
-    pub(super) fn touch(&self, index: u32) -> (u64, bool) {
-        let slot = self.at(index);
-        (slot.sequence, slot.value.is_some())
+    #[inline]
+    pub(super) fn set_place(&mut self, index: u32, place: Place) {
+        self.at_mut(index).set_place(place);
     }
 
+    #[inline]
+    pub(super) fn make_idle(&mut self, index: u32) {
+        let slot = self.at_mut(index);
+        slot.deadline = NEVER;
+        slot.set_place(Place::Idle);
+    }
+
+    #[inline]
+    pub(super) fn is_taken(&self, index: u32) -> bool {
+        self.slots[index].value.is_none()
+    }
+
+    #[inline]
     pub(super) fn value_at(&self, index: u32) -> &T {
         self.slots[index].value.as_ref().expect(OCCUPIED)
     }
 
+    #[inline]
     pub(super) fn value_at_mut(&mut self, index: u32) -> &mut T {
         self.slots[index].value.as_mut().expect(OCCUPIED)
     }
 
+    #[inline]
     pub(super) fn key(&self, index: u32) -> TimerKey {
         TimerKey {
             index,
@@ -201,11 +250,12 @@ mod tests {
     fn a_reused_slot_has_a_new_key() {
         let mut slots = Slots::new();
         let old = slots.insert(0, 'a');
-        slots.remove(old);
+        slots.take(old);
+        slots.vacate(old.index);
         let new = slots.insert(1, 'b');
         assert_eq!(old.index, new.index, "the slot should be reused");
         assert!(slots.get(old).is_none(), "a stale key should find nothing");
-        assert!(slots.remove(old).is_none(), "nor remove anything");
+        assert!(slots.take(old).is_none(), "nor take anything");
         assert_eq!(slots.value(new), Some(&'b'));
     }
 
@@ -218,7 +268,8 @@ mod tests {
             generation: u32::MAX,
             ..key
         };
-        assert!(slots.remove(last).is_some());
+        assert!(slots.take(last).is_some());
+        slots.vacate(last.index);
         assert!(slots.get(last).is_none());
         let next = slots.insert(1, ());
         assert_ne!(next.index, key.index, "the old slot should not come back");

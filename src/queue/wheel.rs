@@ -11,13 +11,18 @@
 //! entries with each step of the ring, from when it fits below as a whole until its time begins:
 //! since it is only half as wide as the level below, there is that half to do it in.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::vec::Vec;
+use core::hint::black_box;
 
 use super::{
-    bucket::{Bucket, Buckets, Item},
+    NEVER,
+    bucket::{Buckets, Item},
     near::Near,
-    slots::{Place, Slots},
+    slots::{Place, Slot, Slots},
 };
+
+/// So many timers at most are taken out of their buckets at a time.
+const AT_ONCE: usize = 16;
 
 /// The sizes of a queue, in bits where they are powers of two.
 #[derive(Clone, Copy, Debug)]
@@ -33,69 +38,58 @@ pub(super) struct Shape {
 }
 
 pub(super) struct Wheel {
+    /// The ring is level 0.
     levels: Vec<Level>,
     buckets: Buckets,
     len: usize,
+    /// How many of these wait above the ring. While there are none, the levels above stand still.
+    above: usize,
+    /// The slots of timers that have been taken, but not yet out of their buckets.
+    condemned: Vec<u32>,
     touched: u64,
 }
 
 struct Level {
     /// A deadline belongs to the bucket of this number: shifted by so many bits.
     shift: u32,
-    /// The first bucket that has not been emptied for good. Numbers count on for ever; a bucket's
-    /// place in the array is its number modulo the length.
+    /// The first bucket that has not been emptied for good. Numbers count on for ever.
     base: u64,
-    buckets: Box<[Bucket]>,
-    occupied: Box<[u64]>,
+    /// How many buckets there are, and which is the first of them in [`Wheel::buckets`]. A
+    /// bucket's place among them is its number modulo the length.
+    len: usize,
+    offset: usize,
 }
 
 impl Level {
-    fn new(shift: u32, bits: u32) -> Self {
-        Self {
-            shift,
-            base: 0,
-            buckets: vec![Bucket::EMPTY; 1 << bits].into(),
-            occupied: vec![0; (1 << bits) / 64 + 1].into(),
-        }
-    }
-
     /// Begins at the bucket of this number, if it did not begin later.
     fn move_on(&mut self, number: u64) {
         self.base = self.base.max(number);
     }
 
     /// The number of the first bucket that is out of reach.
+    #[inline]
     fn end(&self) -> u64 {
-        self.base + self.buckets.len() as u64
+        self.base + self.len as u64
     }
 
-    fn at(&self, number: u64) -> usize {
-        number as usize & (self.buckets.len() - 1)
+    /// Which bucket has this number.
+    #[inline]
+    fn bucket(&self, number: u64) -> usize {
+        self.offset + (number as usize & (self.len - 1))
     }
 
-    fn note(&mut self, at: usize) {
-        let bit = 1 << (at % 64);
-        if self.buckets[at].is_empty() {
-            self.occupied[at / 64] &= !bit;
-        } else {
-            self.occupied[at / 64] |= bit;
-        }
-    }
-
-    /// The number of the first bucket from `base` up to but not including `end` that has
+    /// The number of the first bucket from `number` up to but not including `end` that has
     /// something in it.
-    fn first_occupied(&self, end: u64) -> Option<u64> {
+    fn first_occupied(&self, buckets: &Buckets, mut number: u64, end: u64) -> Option<u64> {
         let end = end.min(self.end());
-        let mut number = self.base;
         while number < end {
-            let at = self.at(number);
-            let bits = self.occupied[at / 64] >> (at % 64);
-            if bits != 0 {
-                let found = number + u64::from(bits.trailing_zeros());
-                // Short rings fill less than a word, and long ones end with one.
-                return (found < end).then_some(found);
+            // The numbers up to here lie side by side.
+            let stop = end.min((number | (self.len as u64 - 1)) + 1);
+            let from = self.bucket(number);
+            if let Some(found) = buckets.first_occupied(from..from + (stop - number) as usize) {
+                return Some(number + (found - from) as u64);
             }
-            number += (64 - at as u64 % 64).min(self.buckets.len() as u64 - at as u64);
+            number = stop;
         }
         None
     }
@@ -104,29 +98,39 @@ impl Level {
 impl Wheel {
     /// A wheel for deadlines from `now` on.
     pub(super) fn new(shape: Shape, now: u64) -> Self {
-        let mut levels = vec![Level::new(shape.width_bits, shape.ring_bits)];
-        let mut shift = shape.width_bits + shape.ring_bits - 1;
+        let (mut shift, mut bits) = (shape.width_bits, shape.ring_bits);
+        let mut levels = Vec::new();
+        let mut offset = 0;
         loop {
-            levels.push(Level::new(shift, shape.level_bits));
-            if shift + shape.level_bits >= u64::BITS {
+            levels.push(Level {
+                shift,
+                base: 0,
+                len: 1 << bits,
+                offset,
+            });
+            offset += 1 << bits;
+            if shift + bits >= u64::BITS {
                 break;
             }
-            shift += shape.level_bits - 1;
+            shift += bits - 1;
+            bits = shape.level_bits;
         }
         let mut wheel = Self {
             levels,
-            buckets: Buckets::new(),
+            buckets: Buckets::new(offset),
             len: 0,
+            above: 0,
+            condemned: Vec::with_capacity(AT_ONCE),
             touched: 0,
         };
         wheel.start_at(now);
         wheel
     }
 
-    /// Whether a timer due at `deadline` belongs here, not to what is near.
-    #[inline]
-    pub(super) fn takes(&self, deadline: u64) -> bool {
-        deadline >> self.levels[0].shift >= self.levels[0].base
+    /// When the time of the first bucket begins: what is due from then on belongs here.
+    pub(super) fn begins(&self) -> u64 {
+        let Level { base, shift, .. } = self.levels[0];
+        base.checked_mul(1 << shift).unwrap_or(NEVER)
     }
 
     #[inline]
@@ -139,95 +143,150 @@ impl Wheel {
         self.touched
     }
 
-    /// Moves the beginning of an empty wheel on to `now`.
+    /// Lets an empty wheel begin at `now`, be it earlier or later.
     pub(super) fn start_at(&mut self, now: u64) {
         debug_assert!(self.is_empty());
-        let mut base = now >> self.levels[0].shift;
-        let mut shift = self.levels[0].shift;
-        for level in &mut self.levels {
-            base >>= level.shift - shift;
-            shift = level.shift;
-            level.move_on(base);
-            base = level.end();
-        }
+        let ring = &mut self.levels[0];
+        ring.base = now >> ring.shift;
     }
 
-    /// Puts the timer in the slot `index` into the bucket of its deadline.
-    pub(super) fn insert<T>(&mut self, slots: &mut Slots<T>, index: u32) {
-        let slot = slots.at_mut(index);
-        debug_assert!(self.levels[0].base <= slot.deadline >> self.levels[0].shift);
-        let top = self.levels.len() - 1;
-        let fits = |level: &Level| slot.deadline >> level.shift < level.end();
-        let at_level = self.levels[..top].iter().position(fits).unwrap_or(top);
-        let level = &mut self.levels[at_level];
-        let at = level.at(slot.deadline >> level.shift);
+    /// Puts a timer into the bucket of its deadline.
+    #[inline]
+    pub(super) fn insert<T>(&mut self, slot: &mut Slot<T>, index: u32) {
+        debug_assert!(self.begins() <= slot.deadline);
+        let ring = &self.levels[0];
+        let level = if slot.deadline >> ring.shift < ring.end() {
+            ring
+        } else {
+            self.level_above(slot.deadline)
+        };
         let time = slot.deadline & ((1 << level.shift) - 1);
-        let item = Item::new(time as u32, index);
-        slot.address = self.buckets.push(&mut level.buckets[at], item);
-        slot.place = Place::Wheel(at_level as u8);
-        level.note(at);
+        let bucket = level.bucket(slot.deadline >> level.shift);
+        let address = self.buckets.push(bucket, Item::new(time as u32, index));
+        slot.set_place(Place::Bucket(address));
         self.len += 1;
         self.touched += 1;
     }
 
-    /// Takes the timer in the slot `index` out of its bucket at `level`.
-    pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, index: u32, level: u8) {
-        let slot = slots.at_mut(index);
-        let level = &mut self.levels[usize::from(level)];
-        let at = level.at(slot.deadline >> level.shift);
-        slot.place = Place::Idle;
-        let address = slot.address;
-        if let Some(moved) = self.buckets.remove(&mut level.buckets[at], address) {
-            slots.at_mut(moved.index()).address = address;
+    /// The level for a deadline beyond the ring.
+    fn level_above(&mut self, deadline: u64) -> &Level {
+        if self.above == 0 {
+            let mut shift = self.levels[0].shift;
+            let mut base = self.levels[0].end();
+            for level in &mut self.levels[1..] {
+                level.base = base >> (level.shift - shift);
+                shift = level.shift;
+                base = level.end();
+            }
+        }
+        self.above += 1;
+        let top = &self.levels[self.levels.len() - 1];
+        let reaches = |level: &&Level| deadline >> level.shift < level.end();
+        self.levels[1..].iter().find(reaches).unwrap_or(top)
+    }
+
+    /// Takes the item at `address` out of its bucket.
+    pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, address: u32) {
+        let (bucket, moved) = self.buckets.remove(address);
+        if let Some(moved) = moved {
+            slots.set_place(moved.index(), Place::Bucket(address));
             self.touched += 1;
         }
-        level.note(at);
+        self.above -= usize::from(bucket >= self.levels[0].len);
         self.len -= 1;
         self.touched += 1;
+    }
+
+    /// Takes a timer that has been taken from its slot out of its bucket, and makes the slot
+    /// vacant: not now, but together with others, for their cache misses to overlap.
+    pub(super) fn condemn<T>(&mut self, slots: &mut Slots<T>, index: u32) {
+        self.condemned.push(index);
+        if self.condemned.len() == AT_ONCE {
+            self.carry_out(slots);
+        }
+    }
+
+    /// Carries out what [`condemn`](Self::condemn) has put off. It must be before the wheel moves
+    /// on.
+    pub(super) fn carry_out<T>(&mut self, slots: &mut Slots<T>) {
+        if self.condemned.is_empty() {
+            return;
+        }
+        let address = |slots: &Slots<T>, index| match slots.at(index).place() {
+            Place::Bucket(address) => Some(address),
+            Place::Idle | Place::Heap(_) => None,
+        };
+        let mut lasts = [None; AT_ONCE];
+        for (last, &index) in lasts.iter_mut().zip(&self.condemned) {
+            *last = address(slots, index).and_then(|address| self.buckets.warm(address));
+        }
+        for last in lasts.iter().flatten() {
+            black_box(slots.at(last.index()).deadline);
+        }
+        for nth in 0..self.condemned.len() {
+            let index = self.condemned[nth];
+            if let Some(address) = address(slots, index) {
+                self.remove(slots, address);
+            }
+            slots.vacate(index);
+        }
+        self.condemned.clear();
     }
 
     /// Moves on to the first bucket of the ring that is occupied and whose time begins at or
     /// before `until`, brings it near, and says whether there was one.
     pub(super) fn advance<T>(&mut self, slots: &mut Slots<T>, until: u64, near: &mut Near) -> bool {
+        self.carry_out(slots);
         let until = until >> self.levels[0].shift;
         let start = self.levels[0].base;
         let found = self.find(slots, until);
         if let Some(found) = found {
             // Emptied before anything comes down: the bucket is now the last in reach.
             self.load(slots, found, near);
-            self.levels[0].move_on(found + 1);
-        } else {
-            self.levels[0].move_on(until);
         }
-        self.leave_behind(found.unwrap_or(until));
-        self.bring_down(slots, self.levels[0].base - start);
+        let passed = found.unwrap_or(until);
+        self.levels[0].base = passed + 1;
+        if self.above > 0 {
+            self.leave_behind(passed);
+            self.bring_down(slots, passed + 1 - start);
+        }
         found.is_some()
     }
 
     /// The earliest deadline in here.
     pub(super) fn next_deadline<T>(&self, slots: &Slots<T>) -> Option<u64> {
-        let firsts = self.levels.iter().filter_map(|level| {
-            let first = level.first_occupied(level.end())?;
-            let items = self.buckets.items(&level.buckets[level.at(first)]);
-            items.map(|item| slots.at(item.index()).deadline).min()
-        });
-        firsts.min()
+        let first_of = |level: &Level| {
+            let mut from = level.base;
+            // The condemned may be all that is in a bucket.
+            while let Some(number) = level.first_occupied(&self.buckets, from, level.end()) {
+                let items = self.buckets.items(level.bucket(number));
+                let alive = items.filter(|item| !slots.is_taken(item.index()));
+                let first = alive.map(|item| slots.at(item.index()).deadline).min();
+                if first.is_some() {
+                    return first;
+                }
+                from = number + 1;
+            }
+            None
+        };
+        self.levels.iter().filter_map(first_of).min()
     }
 
     /// Finds the first occupied bucket of the ring up to number `until`, and moves down whatever
     /// wider bucket hides one.
     fn find<T>(&mut self, slots: &mut Slots<T>, until: u64) -> Option<u64> {
-        if self.is_empty() {
-            self.start_at(until << self.levels[0].shift);
-            return None;
-        }
         loop {
-            let mut first = self.levels[0].first_occupied(until + 1);
+            let ring = &self.levels[0];
+            let mut first = ring.first_occupied(&self.buckets, ring.base, until + 1);
+            if self.above == 0 {
+                return first;
+            }
             let mut hidden_in = 0;
             for level in 1..self.levels.len() {
                 let shift = self.shift_of(level);
                 let end = (first.unwrap_or(until) >> shift) + 1;
-                if let Some(number) = self.levels[level].first_occupied(end) {
+                let wide = &self.levels[level];
+                if let Some(number) = wide.first_occupied(&self.buckets, wide.base, end) {
                     first = Some(number << shift);
                     hidden_in = level;
                 }
@@ -285,9 +344,9 @@ impl Wheel {
                 1 => 0,
                 _ => 2 << self.shift_of(level - 1),
             };
-            let begins = base << self.shift_of(level);
-            let left = begins.saturating_sub(self.levels[0].base + margin).max(1);
-            let len = u64::from(self.levels[level].buckets[self.levels[level].at(base)].len());
+            let left = (base << self.shift_of(level)).saturating_sub(self.levels[0].base);
+            let left = left.checked_sub(margin).unwrap_or(left).max(1);
+            let len = u64::from(self.buckets.len(self.levels[level].bucket(base)));
             self.move_down(slots, level, len.saturating_mul(steps).div_ceil(left));
         }
     }
@@ -296,31 +355,27 @@ impl Wheel {
     /// is empty.
     fn move_down<T>(&mut self, slots: &mut Slots<T>, level: usize, most: u64) {
         let first = self.levels[level].base;
-        let at = self.levels[level].at(first);
-        let mut bucket = self.levels[level].buckets[at];
+        let bucket = self.levels[level].bucket(first);
         for _ in 0..most {
-            let Some(item) = self.buckets.pop(&mut bucket) else {
+            let Some(item) = self.buckets.pop(bucket) else {
                 break;
             };
+            self.insert(slots.at_mut(item.index()), item.index());
+            self.above -= 1;
             self.len -= 1;
-            self.insert(slots, item.index());
         }
-        self.levels[level].buckets[at] = bucket;
-        self.levels[level].note(at);
-        if bucket.is_empty() {
+        if self.buckets.len(bucket) == 0 {
             self.levels[level].base = first + 1;
         }
     }
 
     fn load<T>(&mut self, slots: &Slots<T>, number: u64, near: &mut Near) {
-        let ring = &mut self.levels[0];
-        let at = ring.at(number);
-        let (buckets, bucket) = (&mut self.buckets, &mut ring.buckets[at]);
-        let len = bucket.len();
+        let ring = &self.levels[0];
+        let (buckets, bucket) = (&mut self.buckets, ring.bucket(number));
+        let len = buckets.len(bucket);
         near.load(slots, number << ring.shift, |run| {
             buckets.drain(bucket, run);
         });
-        ring.note(at);
         self.len -= len as usize;
         self.touched += u64::from(len);
     }

@@ -1,12 +1,12 @@
 //! Firing what is due: one timer after the other, each with all its handlers.
 
-use alloc::vec::Vec;
-use core::num::NonZeroU32;
+use core::{iter, num::NonZeroU32};
 
 use bevy_ecs::{
-    entity::Entity,
+    error::BevyError,
+    message::Messages,
     resource::Resource,
-    system::Local,
+    system::{ResMut, SystemState},
     world::{EntityRef, World},
 };
 #[cfg(feature = "bevy_reflect")]
@@ -15,10 +15,7 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-use crate::{
-    queue::TimerKey,
-    timer::{Timeline, Timer, TimerFired, TimerOf, is_observed_at_all},
-};
+use crate::timer::{Timeline, Timer, TimerFired, TimerOf, is_observed_at_all};
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
 ///
@@ -67,37 +64,46 @@ impl Default for BurstLimit {
     }
 }
 
-/// Fires what is due.
+/// Fires what is due, together where nobody observes.
 ///
-/// Where somebody observes, timers are popped one at a time rather than in a batch: between two
+/// Where somebody does, timers are popped one at a time rather than in a batch: between two
 /// firings the queue is the truth, so whatever a handler cancels is gone at once, with nothing to
 /// look up again or to undo.
-pub(crate) fn fire_due(world: &mut World, mut batch: Local<Vec<TimerFired>>) {
+pub(crate) fn fire_due(
+    world: &mut World,
+    together: &mut SystemState<(ResMut<Timeline>, ResMut<Messages<TimerFired>>)>,
+) -> Result<(), BevyError> {
+    // One whose handler has panicked in the run before, if somebody caught that.
+    finish(world);
     despawn_finished(world);
     let BurstLimit(burst_limit) = world.get_resource().copied().unwrap_or_default();
-    let mut observed = false;
-    loop {
-        observed = observed || is_observed_at_all::<TimerFired>(world);
-        let most = if observed { 1 } else { usize::MAX };
-        let last = world
-            .resource_mut::<Timeline>()
-            .fire(burst_limit.get(), most, &mut batch);
-        let Some(&fired) = batch.last() else {
-            return;
-        };
-        world.write_message_batch(batch.drain(..));
-        if observed {
-            world.trigger(fired);
-            world.flush();
+    while !is_observed_at_all::<TimerFired>(world) {
+        let (mut timeline, mut messages) = together.get_mut(world)?;
+        messages.write_batch(iter::from_fn(|| match timeline.ending {
+            None => timeline.fire(burst_limit),
+            Some(_) => None,
+        }));
+        if timeline.ending.is_none() {
+            return Ok(());
         }
-        if let Some(key) = last {
-            finish(world, fired.entity, key);
+        finish(world);
+    }
+    while let Some(fired) = world.resource_mut::<Timeline>().fire(burst_limit) {
+        world.write_message(fired);
+        world.trigger(fired);
+        world.flush();
+        if fired.last {
+            finish(world);
         }
     }
+    Ok(())
 }
 
 /// Keeps the word that an entity has a `Timer` exactly while it is armed.
-fn finish(world: &mut World, entity: Entity, key: TimerKey) {
+fn finish(world: &mut World) {
+    let Some((entity, key)) = world.resource_mut::<Timeline>().ending.take() else {
+        return;
+    };
     if world.get::<Timer>(entity).map(Timer::key) == Some(key) {
         world.entity_mut(entity).remove::<Timer>();
     }

@@ -24,6 +24,16 @@ fn killer_and_victim(app: &mut App, killer: Timer, victim: Timer) {
         );
 }
 
+/// The messages of this frame and the one before.
+fn written(app: &App) -> Vec<(Entity, Entity, CancelReason)> {
+    let messages = app.world().resource::<Messages<TimerCancelled>>();
+    messages
+        .get_cursor()
+        .read(messages)
+        .map(|c| (c.entity, c.owner, c.reason))
+        .collect()
+}
+
 #[test]
 fn promise_3_cancel_is_immediate() {
     let mut app = app();
@@ -201,6 +211,64 @@ fn a_panic_in_the_middle_of_a_replacement_loses_no_report() {
 }
 
 #[test]
+fn a_panic_of_another_command_loses_no_report() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+        app.world_mut()
+            .commands()
+            .queue(|_: &mut World| panic!("before the report"));
+        app.world_mut().entity_mut(a).remove::<Timer>();
+    }));
+    assert!(caught.is_err());
+    advance_ms(&mut app, 1);
+    assert_eq!(written(&app), [(a, a, CancelReason::Removed)]);
+}
+
+#[test]
+fn a_removal_is_no_replacement_whatever_is_inserted_next() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    let world = app.world_mut();
+    world.commands().entity(a).insert(Timer::after(ms(20)));
+    world.entity_mut(a).remove::<Timer>();
+    assert_eq!(cancelled(&mut app), [(a, CancelReason::Removed)]);
+
+    app.add_observer(
+        |discarded: On<Discard<Timer>>, mut done: Local<bool>, mut commands: Commands| {
+            if !*done {
+                *done = true;
+                commands
+                    .entity(discarded.entity)
+                    .insert(Timer::after(ms(30)));
+            }
+        },
+    );
+    app.world_mut().entity_mut(a).remove::<Timer>();
+    assert_eq!(cancelled(&mut app), [(a, CancelReason::Removed)]);
+    advance_ms(&mut app, 30);
+    assert_eq!(fired_at(&mut app), [("a", 30)]);
+}
+
+#[test]
+fn cancellations_are_written_in_the_order_in_which_they_happen() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    let b = spawn(&mut app, "b", Timer::after(ms(10)));
+    let world = app.world_mut();
+    world.commands().entity(b).despawn();
+    world.entity_mut(a).remove::<Timer>();
+    advance_ms(&mut app, 1);
+    assert_eq!(
+        written(&app),
+        [
+            (a, a, CancelReason::Removed),
+            (b, b, CancelReason::Despawned)
+        ]
+    );
+}
+
+#[test]
 fn batches_of_insertions_replace_too() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
@@ -243,11 +311,5 @@ fn cancellations_are_written_as_messages_in_the_next_run() {
         .id();
     app.world_mut().entity_mut(entity).remove::<Timer>();
     advance_ms(&mut app, 1);
-    let messages = app.world().resource::<Messages<TimerCancelled>>();
-    let written: Vec<_> = messages
-        .get_cursor()
-        .read(messages)
-        .map(|c| (c.entity, c.owner, c.reason))
-        .collect();
-    assert_eq!(written, [(entity, owner, CancelReason::Removed)]);
+    assert_eq!(written(&app), [(entity, owner, CancelReason::Removed)]);
 }

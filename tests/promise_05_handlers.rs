@@ -5,6 +5,7 @@ mod support;
 use bevy_due::{CancelReason, Timer, TimerFired, TimerOf};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
+    message::Messages,
     prelude::*,
 };
 use support::*;
@@ -162,4 +163,32 @@ fn the_last_firing_removes_the_timer() {
     assert!(!app.world().entity(entity).contains::<Timer>());
     advance_ms(&mut app, 10);
     assert!(app.world().get_entity(entity).is_ok(), "should live on");
+}
+
+/// Bevy hands the panic of a system to the handler of errors, which may let the app go on.
+#[test]
+fn a_panicking_handler_loses_nothing() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(ignore));
+    let periodic = spawn(&mut app, "periodic", Timer::every(ms(10)));
+    let once = spawn(&mut app, "once", Timer::after(ms(10)));
+    app.add_observer(|fired: On<TimerFired>| {
+        assert!(fired.deadline > ms(10), "the handlers of the first panic");
+    });
+    let mut cursor = app.world().resource::<Messages<TimerFired>>().get_cursor();
+    let mut written = Vec::new();
+    for _ in 0..4 {
+        advance_ms(&mut app, 10);
+        let messages = app.world().resource::<Messages<TimerFired>>();
+        let fired = cursor.read(messages);
+        written.extend(fired.map(|fired| (fired.entity, fired.deadline.as_millis())));
+    }
+    let late = (once, 10);
+    assert!(written.contains(&late), "{written:?}");
+    written.retain(|fired| *fired != late);
+    assert_eq!(written, [10, 20, 30, 40].map(|at| (periodic, at)));
+    assert!(
+        !app.world().entity(once).contains::<Timer>(),
+        "it has fired its last"
+    );
 }

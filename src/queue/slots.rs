@@ -17,6 +17,11 @@ impl TimerKey {
         index: u32::MAX,
         generation: u32::MAX,
     };
+    /// Another one.
+    pub(crate) const DISCARDED: Self = Self {
+        index: u32::MAX,
+        generation: u32::MAX - 1,
+    };
 
     pub(super) fn index(self) -> u32 {
         self.index

@@ -51,19 +51,30 @@ pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookCo
 
 /// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some(discarded) = cancel(&mut world, entity) else {
+    let Some((key, owner)) = disarm(&world, entity, TimerKey::DISCARDED) else {
         return;
     };
-    let left_over = world
-        .get_resource_mut::<Timeline>()
-        .and_then(|mut timeline| timeline.discarded.replace(discarded));
+    let Some(mut timeline) = world.get_resource_mut::<Timeline>() else {
+        return;
+    };
+    if !timeline.cancel(key) {
+        return;
+    }
+    let left_over = timeline.discarded.replace(TimerCancelled {
+        entity,
+        owner,
+        reason: CancelReason::Removed,
+    });
     // A panic between two hooks, caught by somebody, has left the first without the second.
     if let Some(left_over) = left_over {
         report(&mut world, left_over);
     }
 }
 
-pub(super) fn on_remove(mut world: DeferredWorld, _: HookContext) {
+pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if world.get::<Timer>(entity).map(Timer::key) != Some(TimerKey::DISCARDED) {
+        return;
+    }
     let removed = world
         .get_resource_mut::<Timeline>()
         .and_then(|mut timeline| timeline.discarded.take());
@@ -73,39 +84,48 @@ pub(super) fn on_remove(mut world: DeferredWorld, _: HookContext) {
 }
 
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(mut cancelled) = cancel(&mut world, entity) {
-        cancelled.reason = if world.entities().contains_spawned(cancelled.owner) {
-            CancelReason::Despawned
-        } else {
-            CancelReason::OwnerGone
-        };
-        report(&mut world, cancelled);
+    let Some((key, owner)) = disarm(&world, entity, TimerKey::NONE) else {
+        return;
+    };
+    let reason = if world.entities().contains_spawned(owner) {
+        CancelReason::Despawned
+    } else {
+        CancelReason::OwnerGone
+    };
+    let cancelled = TimerCancelled {
+        entity,
+        owner,
+        reason,
+    };
+    if let Some(mut timeline) = world.get_resource_mut::<Timeline>()
+        && timeline.cancel(key)
+    {
+        timeline.cancelled.push(cancelled);
+        tell_observers(&mut world, cancelled);
     }
 }
 
-/// Takes the timer of `entity` out of the queue, if it is armed: removed, unless the caller knows
-/// better.
-fn cancel(world: &mut DeferredWorld, entity: Entity) -> Option<TimerCancelled> {
-    let entity_ref = world.get_entity(entity).ok()?;
-    let timer = entity_ref.get::<Timer>()?;
+/// Returns the key and the owner of the timer of `entity` if it is armed, and lets it have
+/// another key from now on, of no timer.
+fn disarm(world: &DeferredWorld, entity: Entity, then: TimerKey) -> Option<(TimerKey, Entity)> {
+    let entity = world.get_entity(entity).ok()?;
+    let timer = entity.get::<Timer>()?;
     let key = timer.key();
     if key == TimerKey::NONE {
         return None;
     }
-    timer.set_key(TimerKey::NONE);
-    let owner = owner_of(entity_ref);
-    world.get_resource_mut::<Timeline>()?.cancel(key)?;
-    Some(TimerCancelled {
-        entity,
-        owner,
-        reason: CancelReason::Removed,
-    })
+    timer.set_key(then);
+    Some((key, owner_of(entity)))
 }
 
 fn report(world: &mut DeferredWorld, cancelled: TimerCancelled) {
     if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
         timeline.cancelled.push(cancelled);
     }
+    tell_observers(world, cancelled);
+}
+
+fn tell_observers(world: &mut DeferredWorld, cancelled: TimerCancelled) {
     if is_observed::<TimerCancelled>(world, cancelled.entity) {
         world.commands().trigger(cancelled);
     }

@@ -1,7 +1,6 @@
 //! All timers of one clock.
 
-use alloc::vec::Vec;
-use core::time::Duration;
+use core::{num::NonZeroU32, time::Duration};
 
 use bevy_ecs::{
     entity::Entity,
@@ -29,6 +28,8 @@ pub(crate) struct Timeline {
     pub(crate) finished: DeferredBuffer<Entity>,
     /// The timer whose component is being discarded: between two hooks of one operation.
     pub(super) discarded: Option<TimerCancelled>,
+    /// The timer that is firing its last: until its handlers have run.
+    pub(crate) ending: Option<(Entity, TimerKey)>,
 }
 
 /// A timer that enters the queue with the next swap.
@@ -46,8 +47,9 @@ impl Timeline {
         key
     }
 
-    pub(super) fn cancel(&mut self, key: TimerKey) -> Option<ArmedTimer> {
-        self.queue.cancel(key)
+    /// Says whether there was something to cancel.
+    pub(super) fn cancel(&mut self, key: TimerKey) -> bool {
+        self.queue.cancel(key).is_some()
     }
 
     pub(super) fn set_owner(&mut self, key: TimerKey, owner: Entity) {
@@ -56,41 +58,34 @@ impl Timeline {
         }
     }
 
-    /// Fires up to `most` timers that are due, in order, but none after one that fires its last,
-    /// whose key is returned. Each is re-armed or taken out of the queue.
+    /// Fires the first timer that is due, if any is. It is re-armed, or out of the queue and
+    /// [`ending`](Self::ending).
     ///
     /// The queue is whole and up to date when this returns, so handlers can run and do anything.
-    pub(crate) fn fire(
-        &mut self,
-        burst_limit: u32,
-        most: usize,
-        batch: &mut Vec<TimerFired>,
-    ) -> Option<TimerKey> {
+    #[inline]
+    pub(crate) fn fire(&mut self, burst_limit: NonZeroU32) -> Option<TimerFired> {
         let Reading { now, stopped } = self.reading;
         if stopped {
             return None;
         }
-        while batch.len() < most
-            && let Some(mut due) = self.queue.pop_due(now)
-        {
-            let deadline = due.deadline();
-            let timer = &mut *due;
-            let Firing { missed, next } = timer.fire(deadline, now, burst_limit);
-            batch.push(TimerFired {
-                entity: timer.entity,
-                owner: timer.owner,
-                deadline: Duration::from_nanos(deadline),
-                lateness: Duration::from_nanos(now - deadline),
-                missed,
-                count: timer.count,
-                last: next.is_none(),
-            });
-            match next {
-                Some(next) => due.rearm(next),
-                None => return Some(due.key()),
-            }
+        let mut due = self.queue.pop_due(now)?;
+        let deadline = due.deadline();
+        let timer = &mut *due;
+        let Firing { missed, next } = timer.fire(deadline, now, burst_limit.get());
+        let fired = TimerFired {
+            entity: timer.entity,
+            owner: timer.owner,
+            deadline: Duration::from_nanos(deadline),
+            lateness: Duration::from_nanos(now - deadline),
+            missed,
+            count: timer.count,
+            last: next.is_none(),
+        };
+        match next {
+            Some(next) => due.rearm(next),
+            None => self.ending = Some((fired.entity, due.key())),
         }
-        None
+        Some(fired)
     }
 }
 
@@ -106,12 +101,17 @@ pub(crate) fn swap_added(
         queue,
         added,
         cancelled,
+        discarded,
         ..
     } = &mut *timeline;
     added.swap();
     for Added { key, deadline } in added.drain() {
         // False for what has been cancelled meanwhile.
         queue.arm(key, deadline);
+    }
+    // Left over if a panic between two hooks has been caught.
+    if let Some(discarded) = discarded.take() {
+        cancelled.push(discarded);
     }
     cancelled.swap();
     if !cancelled.is_empty() {

@@ -1,52 +1,87 @@
-//! This crate's queue beside other shapes of a timer queue, on the same work.
+//! This crate's timers beside other shapes of a timer queue, on the same work.
 //!
 //! ```text
-//! cargo bench --bench compare                       everything
-//! cargo bench --bench compare -- --quick            fewer frames and pairs
-//! cargo bench --bench compare -- --quick periodic   what has that in its name
+//! cargo bench --bench compare                          everything
+//! cargo bench --bench compare -- --quick               fewer frames and pairs
+//! cargo bench --bench compare -- --quick periodic,1000 the lines that have that in them
+//! cargo bench --bench compare -- --chart out.svg       everything, and a picture of the app's
 //! ```
 //!
 //! Prints CSV: `workload,n,peer,ours_ns,peer_ns,ratio`. Both sides take turns in one process; the
-//! times are medians, and the ratio is theirs by ours. The unit is per expiry for `queue_periodic`,
-//! `queue_burst` and `queue_clustered`, per lifetime (armed, then cancelled or expired) for
-//! `queue_cancel_90`. A peer that can't get through a size is left out there.
+//! times are medians, and the ratio is theirs by ours.
 //!
-//! What fires is counted on both sides, and a checksum of it in order must be equal; of peers that
-//! keep no exact order, the count must.
+//! | workload | what it does | unit |
+//! |---|---|---|
+//! | `queue_periodic` | timers that repeat every 1 to 60 s | an expiry |
+//! | `queue_cancel_90` | n/500 armed a frame for 1 to 30 s, nine in ten cancelled early | a lifetime: armed, then cancelled or expired |
+//! | `queue_burst` | everything due in every frame | an expiry |
+//! | `queue_clustered` | periods out of seven, from half a second to a minute | an expiry |
+//! | `app_idle` | nothing due | a frame |
+//! | `app_periodic_messages` | every 1 to 60 s, handled as messages | a frame |
+//! | `app_periodic_observers` | every 1 to 60 s, handled by an observer | a frame |
+//! | `app_due_15_percent` | 15 % due in every frame, handled as messages | a frame |
+//! | `app_burst` | everything due in every frame, all armed together, handled as messages | a frame |
+//! | `app_spawn` | entities of an id and a timer spawned one by one, and a frame | a spawn |
+//! | `app_spawn_batch` | the same by `spawn_batch` | a spawn |
+//! | `app_despawn` | all of them despawned one by one, and a frame | a despawn |
+//!
+//! A frame is a sixtieth of a second. What a workload of the queue fires is counted on both sides,
+//! and a checksum of it in order must be equal; of peers that keep no exact order, the count must,
+//! but for what is due in about three frames. What an app fires must be the same in each turn,
+//! in whatever order.
+//!
+//! A peer that is too slow for a size is left out there, so its last line is the most that it can.
+//!
+//! In the order of reading: `work` are the numbers, `sides` the turns and the table; `queue` are the
+//! workloads of the queue and `peers` what they run on; `app` and `spawn` are the workloads of the
+//! app and `contenders` what they run on; `chart` is the picture.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 
+mod app;
+mod chart;
+mod contenders;
 mod peers;
 mod queue;
 mod sides;
+mod spawn;
+mod work;
 
+use core::error::Error;
 use std::env;
 
-/// How much to do.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// How often both sides take their turn.
-    pub pairs: usize,
-    /// Whether a turn is a short one.
-    pub quick: bool,
-}
+use sides::{Effort, Table};
 
-fn main() {
-    let mut quick = false;
+const QUICK: Effort = Effort {
+    pairs: 3,
+    units: 200_000,
+};
+const FULL: Effort = Effort {
+    pairs: 5,
+    units: 600_000,
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut effort = FULL;
+    let mut chart = None;
     let mut filter = String::new();
-    for argument in env::args().skip(1) {
+    let mut arguments = env::args().skip(1);
+    while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--quick" => quick = true,
+            "--quick" => effort = QUICK,
+            "--chart" => chart = Some(arguments.next().ok_or("--chart needs a path")?),
             // What cargo says to every bench, and `cargo bench -- --test` to all of them.
             "--bench" => {}
-            "--test" => return,
+            "--test" => return Ok(()),
             name => name.clone_into(&mut filter),
         }
     }
-    let effort = Effort {
-        pairs: if quick { 3 } else { 7 },
-        quick,
-    };
-    println!("workload,n,peer,ours_ns,peer_ns,ratio");
-    queue::compare(effort, &filter);
+    let mut table = Table::new(effort, filter);
+    queue::compare(&mut table);
+    app::compare(&mut table);
+    spawn::compare(&mut table);
+    if let Some(path) = chart {
+        chart::draw(path.as_ref(), table.lines())?;
+    }
+    Ok(())
 }

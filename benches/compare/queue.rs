@@ -1,13 +1,16 @@
 //! The queues alone.
 
+use bevy_due::queue::TimerQueue;
+
 use crate::{
-    Effort,
-    peers::{BevyDue, BigWorld, Cocos, Framework, Queue, Skynet, StdBinaryHeap, Trinity},
-    sides::{self, Done},
+    peers::{
+        BigWorld, Cocos, DelayQueue, Framework, HashWheel, Payload, Queue, Skynet, StdBTreeMap,
+        StdBinaryHeap, Trinity,
+    },
+    sides::{Done, Side, Table, timed},
+    work::{FRAME, SECOND, every_second_up_to, first_deadline, random},
 };
 
-const SECOND: u64 = 1_000_000_000;
-const FRAME: u64 = SECOND / 60;
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -18,102 +21,90 @@ enum Workload {
     Clustered,
     /// Everything in every frame.
     Burst,
-    /// A five-hundredth of n armed in each frame, nine in ten cancelled before their time.
+    /// A five-hundredth of n armed in each frame for 1 to 30 seconds, nine in ten cancelled before
+    /// their time: about n at a time.
     Cancel90,
 }
 
 impl Workload {
-    const ALL: [Self; 4] = [Self::Periodic, Self::Clustered, Self::Burst, Self::Cancel90];
+    const ALL: [Self; 4] = [Self::Periodic, Self::Cancel90, Self::Burst, Self::Clustered];
 
     fn name(self) -> &'static str {
         match self {
             Self::Periodic => "queue_periodic",
-            Self::Clustered => "queue_clustered",
-            Self::Burst => "queue_burst",
             Self::Cancel90 => "queue_cancel_90",
+            Self::Burst => "queue_burst",
+            Self::Clustered => "queue_clustered",
         }
     }
 
     fn period(self, id: u64) -> u64 {
         match self {
-            Self::Clustered => [1, 2, 4, 10, 20, 60, 120][id as usize % 7] * SECOND / 2,
+            Self::Periodic => every_second_up_to(60, id),
+            Self::Cancel90 => every_second_up_to(30, id),
             Self::Burst => FRAME,
-            Self::Periodic | Self::Cancel90 => SECOND + random(id) % (59 * SECOND),
+            Self::Clustered => [1, 2, 4, 10, 20, 60, 120][id as usize % 7] * SECOND / 2,
         }
     }
 
-    /// Expiries in a frame, about.
+    /// Units in a frame, about.
     fn in_a_frame(self, n: usize) -> usize {
         match self {
             Self::Periodic => n / 864,
-            Self::Clustered => n / 109,
-            Self::Burst => n,
             Self::Cancel90 => n / 500,
+            Self::Burst => n,
+            Self::Clustered => n / 109,
         }
     }
 }
 
-/// The same numbers on every run and for all.
-fn random(n: u64) -> u64 {
-    let n = (n ^ n >> 31)
-        .wrapping_add(1)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (n ^ n >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8
-}
-
-pub fn compare(effort: Effort, filter: &str) {
+pub fn compare(table: &mut Table) {
     for workload in Workload::ALL {
-        if !workload.name().contains(filter) {
-            continue;
-        }
         for n in SIZES {
-            against::<StdBinaryHeap>("binary_heap", workload, n, effort);
-            against::<BigWorld>("bigworld", workload, n, effort);
-            against::<Trinity>("trinity", workload, n, effort);
-            against::<Skynet>("skynet", workload, n, effort);
-            against::<Cocos>("cocos", workload, n, effort);
-            against::<Framework>("framework", workload, n, effort);
+            against::<StdBinaryHeap>(table, "binary_heap", workload, n);
+            against::<BigWorld>(table, "bigworld", workload, n);
+            against::<Trinity>(table, "trinity", workload, n);
+            against::<StdBTreeMap>(table, "btree_map", workload, n);
+            against::<Skynet>(table, "skynet", workload, n);
+            against::<HashWheel>(table, "hash_wheel", workload, n);
+            against::<DelayQueue>(table, "delay_queue", workload, n);
+            against::<Cocos>(table, "cocos", workload, n);
+            against::<Framework>(table, "framework", workload, n);
         }
     }
 }
 
-fn against<Q: Queue + 'static>(peer: &str, workload: Workload, n: usize, effort: Effort) {
-    if n > Q::MOST {
+fn against<Q: Queue>(table: &mut Table, peer: &'static str, workload: Workload, n: usize) {
+    let most_frames = Q::most_frames(n, workload == Workload::Cancel90);
+    if most_frames == 0 {
         return;
     }
-    // As many frames as make a turn long enough to measure.
-    let expiries = if effort.quick { 400_000 } else { 2_000_000 };
-    let frames = (expiries / workload.in_a_frame(n).max(1)).clamp(2, Q::MOST_FRAMES);
-    // Coarse ticks are behind by the expiries of a frame or two.
-    let slack = (!Q::EXACT).then(|| 2 * workload.in_a_frame(n) as u64 + 2);
-    sides::compare(
-        effort,
+    let in_a_frame = workload.in_a_frame(n).max(1);
+    // A peer with coarse ticks is behind by the units of a frame or two, which are not always as many.
+    let slack = (!Q::EXACT).then(|| 3 * in_a_frame as u64 + 30);
+    let frames = |units: usize| (units / in_a_frame).clamp(1, most_frames);
+    table.line(
         (workload.name(), n, peer),
         slack,
-        turns::<BevyDue>(workload, n, frames),
-        turns::<Q>(workload, n, frames),
+        |units| side::<TimerQueue<Payload>>(workload, n, frames(units)),
+        |units| side::<Q>(workload, n, frames(units)),
     );
 }
 
 /// A side, set up, which does so many frames in a turn.
-fn turns<Q: Queue + 'static>(
-    workload: Workload,
-    n: usize,
-    frames: usize,
-) -> Box<dyn FnMut() -> Done> {
+fn side<Q: Queue>(workload: Workload, n: usize, frames: usize) -> Side {
     if workload == Workload::Cancel90 {
         let mut side = Cancelling::<Q>::new(n);
-        Box::new(move || side.frames(frames))
+        Box::new(move || (timed(|| side.frames(frames)), side.done()))
     } else {
         let mut side = Repeating::<Q>::new(workload, n);
-        Box::new(move || side.frames(frames))
+        Box::new(move || (timed(|| side.frames(frames)), side.done))
     }
 }
 
 /// Timers that repeat for ever, each somewhere in its period when it starts.
 struct Repeating<Q> {
     queue: Q,
-    periods: Vec<u64>,
     now: u64,
     done: Done,
 }
@@ -121,95 +112,102 @@ struct Repeating<Q> {
 impl<Q: Queue> Repeating<Q> {
     fn new(workload: Workload, n: usize) -> Self {
         let mut queue = Q::new(n);
-        let periods: Vec<u64> = (0..n as u64).map(|id| workload.period(id)).collect();
-        for (id, period) in (0..).zip(&periods) {
-            queue.arm(id, 1 + random(u64::from(id) + 7) % period);
+        for id in 0..n as u32 {
+            let period = workload.period(id.into());
+            queue.arm(first_deadline(id, period), Payload { id, period });
         }
         Self {
             queue,
-            periods,
             now: 0,
             done: Done::default(),
         }
     }
 
-    fn frames(&mut self, frames: usize) -> Done {
+    fn frames(&mut self, frames: usize) {
         for _ in 0..frames {
             self.now += FRAME;
-            let (periods, done) = (&self.periods, &mut self.done);
-            self.queue.expire(self.now, &mut |id, deadline| {
-                done.note(deadline, id);
-                Some(deadline + periods[id as usize])
+            self.queue.expire(self.now, &mut |deadline, timer| {
+                self.done.note(deadline, timer.id);
+                Some(deadline + timer.period)
             });
         }
-        self.done
     }
 }
 
 /// Timers that are armed in every frame, and mostly cancelled.
-struct Cancelling<Q> {
+struct Cancelling<Q: Queue> {
     queue: Q,
-    in_a_frame: usize,
-    next: u64,
-    ids: u64,
+    in_a_frame: u64,
+    armed: u64,
     /// Whom to cancel, by frame: a ring of as many frames as the longest delay has.
-    cancels: Vec<Vec<u32>>,
-    now: u64,
+    cancels: Vec<Vec<Q::Key>>,
+    frame: u64,
     expired: Done,
     cancelled: u64,
 }
 
-const LONGEST: u64 = 61 * 60;
+/// The frames before time zero, in which the timers were armed that wait then.
+const BEFORE: u64 = 30 * 60 + 1;
 
 impl<Q: Queue> Cancelling<Q> {
     fn new(n: usize) -> Self {
-        let in_a_frame = n.div_ceil(500);
-        let ids = (in_a_frame as u64 * LONGEST) as usize;
         let mut cancelling = Self {
-            queue: Q::new(ids),
-            in_a_frame,
-            next: 0,
-            ids: ids as u64,
-            cancels: vec![Vec::new(); LONGEST as usize],
-            now: 0,
+            queue: Q::new(n),
+            in_a_frame: n.div_ceil(500) as u64,
+            armed: 0,
+            cancels: (0..BEFORE).map(|_| Vec::new()).collect(),
+            frame: 0,
             expired: Done::default(),
             cancelled: 0,
         };
-        // Until as many come as go: for as long as the longest delay.
-        cancelling.frames(LONGEST as usize);
+        // As many as wait when as many come as go; and those that have been cancelled and would
+        // wait otherwise, for the queues that keep them.
+        for _ in 0..BEFORE {
+            cancelling.arm_and_cancel();
+        }
+        cancelling.cancelled = 0;
         cancelling
     }
 
-    fn frames(&mut self, frames: usize) -> Done {
-        for _ in 0..frames {
-            let frame = self.now / FRAME;
-            for _ in 0..self.in_a_frame {
-                let id = (self.next % self.ids) as u32;
-                let delay = Workload::Cancel90.period(self.next);
-                self.queue.arm(id, self.now + delay);
-                if random(self.next + 3).is_multiple_of(10) {
-                    self.next += 1;
-                    continue;
-                }
-                let after = random(self.next + 5) % (delay / FRAME);
-                self.cancels[((frame + after) % LONGEST) as usize].push(id);
-                self.next += 1;
-            }
-            let due = &mut self.cancels[(frame % LONGEST) as usize];
-            self.cancelled += due.len() as u64;
-            for id in due.drain(..) {
-                self.queue.cancel(id);
-            }
-            self.now += FRAME;
-            let expired = &mut self.expired;
-            self.queue.expire(self.now, &mut |id, deadline| {
-                expired.note(deadline, id);
-                None
-            });
-        }
+    fn done(&self) -> Done {
         Done {
             units: self.expired.units + self.cancelled,
             ..self.expired
         }
+    }
+
+    fn frames(&mut self, frames: usize) {
+        for _ in 0..frames {
+            self.arm_and_cancel();
+            let now = (self.frame - BEFORE) * FRAME;
+            self.queue.expire(now, &mut |deadline, timer| {
+                self.expired.note(deadline, timer.id);
+                None
+            });
+        }
+    }
+
+    fn arm_and_cancel(&mut self) {
+        for _ in 0..self.in_a_frame {
+            self.armed += 1;
+            let period = Workload::Cancel90.period(self.armed);
+            let Some(deadline @ 1..) = (self.frame * FRAME + period).checked_sub(BEFORE * FRAME)
+            else {
+                continue;
+            };
+            let id = self.armed as u32;
+            let key = self.queue.arm(deadline, Payload { id, period });
+            let chance = random(self.armed + 3);
+            if !chance.is_multiple_of(10) {
+                let after = (chance >> 8) % (period / FRAME);
+                self.cancels[((self.frame + after) % BEFORE) as usize].push(key);
+            }
+        }
+        let due = &mut self.cancels[(self.frame % BEFORE) as usize];
+        self.cancelled += due.len() as u64;
+        for key in due.drain(..) {
+            self.queue.cancel(key);
+        }
+        self.frame += 1;
     }
 }

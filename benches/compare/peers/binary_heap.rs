@@ -1,47 +1,84 @@
-//! `std::collections::BinaryHeap`, with cancelled timers left in until they surface.
+//! `std::collections::BinaryHeap`, with cancelled timers left in until they surface. Its entries are
+//! as small as they can be, and the rest of a timer is in a slot: quicker than to move it all.
 
-use core::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, binary_heap::PeekMut};
 
-use super::Queue;
+use super::{Payload, Queue, Soonest, Waiting};
+
+struct Entry {
+    deadline: u64,
+    sequence: u64,
+    slot: u32,
+}
+
+impl Waiting for Entry {
+    fn key(&self) -> (u64, u64) {
+        (self.deadline, self.sequence)
+    }
+}
+
+/// Of a timer, until its entry has surfaced.
+struct Slot {
+    payload: Payload,
+    cancelled: bool,
+}
 
 pub struct StdBinaryHeap {
-    heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// The sequence under which a timer is armed; zero if it is not.
-    armed: Vec<u64>,
+    heap: BinaryHeap<Soonest<Entry>>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
     sequence: u64,
 }
 
 impl Queue for StdBinaryHeap {
-    fn new(ids: usize) -> Self {
+    /// The slot.
+    type Key = u32;
+
+    fn new(_: usize) -> Self {
         Self {
             heap: BinaryHeap::new(),
-            armed: vec![0; ids],
+            slots: Vec::new(),
+            free: Vec::new(),
             sequence: 0,
         }
     }
 
-    fn arm(&mut self, id: u32, deadline: u64) {
+    fn arm(&mut self, deadline: u64, payload: Payload) -> u32 {
+        let timer = Slot {
+            payload,
+            cancelled: false,
+        };
+        let slot = if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = timer;
+            slot
+        } else {
+            self.slots.push(timer);
+            self.slots.len() as u32 - 1
+        };
         self.sequence += 1;
-        self.armed[id as usize] = self.sequence;
-        self.heap.push(Reverse((deadline, self.sequence, id)));
+        self.heap.push(Soonest(Entry {
+            deadline,
+            sequence: self.sequence,
+            slot,
+        }));
+        slot
     }
 
-    fn cancel(&mut self, id: u32) {
-        self.armed[id as usize] = 0;
+    fn cancel(&mut self, slot: u32) {
+        self.slots[slot as usize].cancelled = true;
     }
 
-    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u32, u64) -> Option<u64>) {
+    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>) {
         while let Some(mut first) = self.heap.peek_mut()
-            && first.0.0 <= now
+            && first.0.deadline <= now
         {
-            let Reverse((deadline, sequence, id)) = *first;
-            if self.armed[id as usize] == sequence
-                && let Some(next) = fire(id, deadline)
+            let timer = &self.slots[first.0.slot as usize];
+            if !timer.cancelled
+                && let Some(next) = fire(first.0.deadline, &timer.payload)
             {
-                first.0.0 = next;
+                first.0.deadline = next;
             } else {
-                std::collections::binary_heap::PeekMut::pop(first);
+                self.free.push(PeekMut::pop(first).0.slot);
             }
         }
     }

@@ -1,13 +1,12 @@
 //! cocos2d-x's scheduler: a list of timers for each target, all of them scanned in every frame,
 //! each adding up the time that has passed.
 
-use super::Queue;
+use super::{Payload, Queue};
 
 const TIMERS_OF_A_TARGET: usize = 4;
 
-#[derive(Clone, Copy)]
 struct Timer {
-    id: u32,
+    payload: Payload,
     elapsed: u64,
     interval: u64,
     deadline: u64,
@@ -18,33 +17,42 @@ pub struct Cocos {
     now: u64,
 }
 
-impl Queue for Cocos {
-    const EXACT: bool = false;
-    const MOST: usize = 100_000;
-    const MOST_FRAMES: usize = 1_000;
+impl Cocos {
+    fn target(&mut self, id: u32) -> &mut Vec<Timer> {
+        let targets = self.targets.len();
+        &mut self.targets[id as usize / TIMERS_OF_A_TARGET % targets]
+    }
+}
 
-    fn new(ids: usize) -> Self {
+impl Queue for Cocos {
+    /// The id, of which follows the target.
+    type Key = u32;
+
+    const EXACT: bool = false;
+
+    fn new(n: usize) -> Self {
         Self {
-            targets: vec![Vec::new(); ids.div_ceil(TIMERS_OF_A_TARGET)],
+            targets: (0..n / TIMERS_OF_A_TARGET).map(|_| Vec::new()).collect(),
             now: 0,
         }
     }
 
-    fn arm(&mut self, id: u32, deadline: u64) {
-        self.targets[id as usize / TIMERS_OF_A_TARGET].push(Timer {
-            id,
+    fn arm(&mut self, deadline: u64, payload: Payload) -> u32 {
+        let interval = deadline - self.now;
+        self.target(payload.id).push(Timer {
+            payload,
             elapsed: 0,
-            interval: deadline - self.now,
+            interval,
             deadline,
         });
+        payload.id
     }
 
     fn cancel(&mut self, id: u32) {
-        let target = &mut self.targets[id as usize / TIMERS_OF_A_TARGET];
-        target.retain(|timer| timer.id != id);
+        self.target(id).retain(|timer| timer.payload.id != id);
     }
 
-    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u32, u64) -> Option<u64>) {
+    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>) {
         let delta = now - self.now;
         self.now = now;
         for target in &mut self.targets {
@@ -52,7 +60,7 @@ impl Queue for Cocos {
                 timer.elapsed += delta;
                 while timer.elapsed >= timer.interval {
                     timer.elapsed -= timer.interval;
-                    let Some(next) = fire(timer.id, timer.deadline) else {
+                    let Some(next) = fire(timer.deadline, &timer.payload) else {
                         return false;
                     };
                     timer.interval = next - timer.deadline;
@@ -61,5 +69,8 @@ impl Queue for Cocos {
                 true
             });
         }
+    }
+    fn most_frames(n: usize, _: bool) -> usize {
+        60_000_000 / n
     }
 }

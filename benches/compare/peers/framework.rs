@@ -1,30 +1,33 @@
 //! The timer heap of a component framework: a heap of whole records, with a function in each, and
 //! removal by search.
 
-use core::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, binary_heap::PeekMut};
 
-use super::Queue;
+use super::{Payload, Queue, Soonest, Waiting};
 
-/// As large as what such a record holds: times, counts, a function, an owner.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// As large as what such a record holds.
 struct Record {
     deadline: u64,
     sequence: u64,
-    id: u32,
-    total: u32,
-    interval: u64,
-    function: [u64; 4],
-    owner: u64,
+    payload: Payload,
+    /// Counts, a function and what it has captured, an owner.
+    _rest: [u64; 6],
+}
+
+impl Waiting for Record {
+    fn key(&self) -> (u64, u64) {
+        (self.deadline, self.sequence)
+    }
 }
 
 pub struct Framework {
-    heap: BinaryHeap<Reverse<Record>>,
+    heap: BinaryHeap<Soonest<Record>>,
     sequence: u64,
 }
 
 impl Queue for Framework {
-    const MOST: usize = 10_000;
+    /// The sequence.
+    type Key = u64;
 
     fn new(_: usize) -> Self {
         Self {
@@ -33,33 +36,38 @@ impl Queue for Framework {
         }
     }
 
-    fn arm(&mut self, id: u32, deadline: u64) {
+    fn arm(&mut self, deadline: u64, payload: Payload) -> u64 {
         self.sequence += 1;
-        self.heap.push(Reverse(Record {
+        self.heap.push(Soonest(Record {
             deadline,
             sequence: self.sequence,
-            id,
-            total: 0,
-            interval: 0,
-            function: [0; 4],
-            owner: 0,
+            payload,
+            _rest: [0; 6],
         }));
+        self.sequence
     }
 
-    fn cancel(&mut self, id: u32) {
-        self.heap.retain(|Reverse(record)| record.id != id);
+    fn cancel(&mut self, sequence: u64) {
+        self.heap.retain(|record| record.0.sequence != sequence);
     }
 
-    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u32, u64) -> Option<u64>) {
+    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>) {
         while let Some(mut first) = self.heap.peek_mut()
             && first.0.deadline <= now
         {
-            match fire(first.0.id, first.0.deadline) {
+            match fire(first.0.deadline, &first.0.payload) {
                 Some(next) => first.0.deadline = next,
                 None => {
-                    std::collections::binary_heap::PeekMut::pop(first);
+                    PeekMut::pop(first);
                 }
             }
+        }
+    }
+    fn most_frames(n: usize, cancelling: bool) -> usize {
+        match (cancelling, n) {
+            (false, _) => usize::MAX,
+            (true, ..=10_000) => 5_000_000 / n,
+            (true, _) => 0,
         }
     }
 }

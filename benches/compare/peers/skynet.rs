@@ -1,128 +1,155 @@
-//! skynet's timing wheel: 256 near lists and four levels of 64, of linked nodes, a tick of 10 ms;
-//! each level is cascaded into the one below as a whole. skynet can't cancel: what is cancelled is
-//! dropped when it expires.
+//! skynet's timing wheel: 256 near lists and four levels of 64, a tick of 10 ms; each level is
+//! cascaded into the one below as a whole. The lists are linked through their nodes; a node is
+//! allocated when a timer is armed, and freed when it is dispatched, so one that repeats gets
+//! another. skynet appends to its lists, which touches their last node; here they grow at the
+//! front.
+//!
+//! skynet can't cancel: what expires is a session, and whoever is called must know whether it is
+//! still wanted. So the sessions that are not are kept in a set.
 
-use super::Queue;
+use bevy_platform::collections::HashSet;
+
+use super::{Payload, Queue};
 
 const TICK: u64 = 10_000_000;
 const NEAR_BITS: u32 = 8;
 const LEVEL_BITS: u32 = 6;
-const NONE: u32 = u32::MAX;
+const LEVELS: u32 = 4;
 
-#[derive(Clone, Copy)]
+type List = Option<Box<Node>>;
+
 struct Node {
-    next: u32,
-    armed: bool,
+    next: List,
+    session: u64,
     deadline: u64,
+    payload: Payload,
 }
 
 pub struct Skynet {
-    nodes: Vec<Node>,
-    near: Vec<u32>,
-    levels: [[u32; 1 << LEVEL_BITS]; 4],
+    near: Vec<List>,
+    levels: [Vec<List>; LEVELS as usize],
     tick: u64,
+    session: u64,
+    cancelled: HashSet<u64>,
+}
+
+/// The lists of a level, all empty.
+fn lists(bits: u32) -> Vec<List> {
+    (0..1 << bits).map(|_| None).collect()
+}
+
+fn low(time: u64, bits: u32) -> usize {
+    time as usize & ((1 << bits) - 1)
 }
 
 impl Skynet {
-    /// The tick in which a deadline is reached.
-    fn tick_of(deadline: u64) -> u64 {
-        deadline.div_ceil(TICK)
-    }
-
-    fn add(&mut self, id: u32) {
-        let time = Self::tick_of(self.nodes[id as usize].deadline).max(self.tick);
-        let list = if time | 0xff == self.tick | 0xff {
-            &mut self.near[time as usize & 0xff]
+    fn add(&mut self, mut node: Box<Node>) {
+        // The tick in which its deadline is reached.
+        let time = node.deadline.div_ceil(TICK).max(self.tick);
+        let (mut shift, mut level) = (NEAR_BITS, 0);
+        let list = if time >> shift == self.tick >> shift {
+            &mut self.near[low(time, NEAR_BITS)]
         } else {
-            let mut level = 0;
-            let mut mask = 1 << (NEAR_BITS + LEVEL_BITS);
-            while level < 3 && time | (mask - 1) != self.tick | (mask - 1) {
-                mask <<= LEVEL_BITS;
+            while level + 1 < LEVELS
+                && time >> (shift + LEVEL_BITS) != self.tick >> (shift + LEVEL_BITS)
+            {
+                shift += LEVEL_BITS;
                 level += 1;
             }
-            let shift = NEAR_BITS + level as u32 * LEVEL_BITS;
-            &mut self.levels[level][(time >> shift) as usize & ((1 << LEVEL_BITS) - 1)]
+            &mut self.levels[level as usize][low(time >> shift, LEVEL_BITS)]
         };
-        self.nodes[id as usize].next = core::mem::replace(list, id);
+        node.next = list.take();
+        *list = Some(node);
     }
 
     /// Moves on by a tick, and cascades where a level has come round.
     fn shift(&mut self) {
         self.tick += 1;
-        let mut time = self.tick >> NEAR_BITS;
-        let mut mask = (1 << NEAR_BITS) - 1;
-        for level in 0..4 {
-            if self.tick & mask != 0 {
+        let mut shift = NEAR_BITS;
+        for level in 0..LEVELS as usize {
+            if self.tick & ((1 << shift) - 1) != 0 {
                 return;
             }
-            let at = time as usize & ((1 << LEVEL_BITS) - 1);
-            let mut id = core::mem::replace(&mut self.levels[level][at], NONE);
-            while id != NONE {
-                let next = self.nodes[id as usize].next;
-                self.add(id);
-                id = next;
+            let mut list = self.levels[level][low(self.tick >> shift, LEVEL_BITS)].take();
+            while let Some(mut node) = list {
+                list = node.next.take();
+                self.add(node);
             }
-            mask = mask << LEVEL_BITS | 0xff;
-            time >>= LEVEL_BITS;
+            shift += LEVEL_BITS;
         }
     }
 
-    fn dispatch(&mut self, fire: &mut impl FnMut(u32, u64) -> Option<u64>) {
-        let at = self.tick as usize & 0xff;
-        while self.near[at] != NONE {
-            let mut id = core::mem::replace(&mut self.near[at], NONE);
-            while id != NONE {
-                let node = self.nodes[id as usize];
-                if node.armed {
-                    match fire(id, node.deadline) {
-                        Some(next) => {
-                            self.nodes[id as usize].deadline = next;
-                            self.add(id);
-                        }
-                        None => self.nodes[id as usize].armed = false,
-                    }
-                }
-                id = node.next;
+    fn dispatch(&mut self, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>) {
+        let near = low(self.tick, NEAR_BITS);
+        // What is armed for this tick meanwhile is dispatched as well.
+        while let Some(mut node) = self.near[near].take() {
+            loop {
+                let rest = node.next.take();
+                self.call(*node, fire);
+                let Some(next) = rest else { break };
+                node = next;
             }
+        }
+    }
+
+    fn call(&mut self, node: Node, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>) {
+        if !self.cancelled.is_empty() && self.cancelled.remove(&node.session) {
+            return;
+        }
+        if let Some(next) = fire(node.deadline, &node.payload) {
+            self.arm(next, node.payload);
         }
     }
 }
 
 impl Queue for Skynet {
+    /// The session.
+    type Key = u64;
+
     const EXACT: bool = false;
 
-    fn new(ids: usize) -> Self {
+    fn new(_: usize) -> Self {
         Self {
-            nodes: vec![
-                Node {
-                    next: NONE,
-                    armed: false,
-                    deadline: 0,
-                };
-                ids
-            ],
-            near: vec![NONE; 1 << NEAR_BITS],
-            levels: [[NONE; 1 << LEVEL_BITS]; 4],
+            near: lists(NEAR_BITS),
+            levels: core::array::from_fn(|_| lists(LEVEL_BITS)),
             tick: 0,
+            session: 0,
+            cancelled: HashSet::default(),
         }
     }
 
-    fn arm(&mut self, id: u32, deadline: u64) {
-        let node = &mut self.nodes[id as usize];
-        node.armed = true;
-        node.deadline = deadline;
-        self.add(id);
+    fn arm(&mut self, deadline: u64, payload: Payload) -> u64 {
+        self.session += 1;
+        self.add(Box::new(Node {
+            next: None,
+            session: self.session,
+            deadline,
+            payload,
+        }));
+        self.session
     }
 
-    fn cancel(&mut self, id: u32) {
-        self.nodes[id as usize].armed = false;
+    fn cancel(&mut self, session: u64) {
+        self.cancelled.insert(session);
     }
 
-    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u32, u64) -> Option<u64>) {
+    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>) {
         self.dispatch(fire);
         while self.tick < now / TICK {
             self.shift();
             self.dispatch(fire);
+        }
+    }
+}
+
+impl Drop for Skynet {
+    /// Node by node: a long list that drops itself would nest as deep.
+    fn drop(&mut self) {
+        for list in self.near.iter_mut().chain(self.levels.iter_mut().flatten()) {
+            let mut list = list.take();
+            while let Some(mut node) = list {
+                list = node.next.take();
+            }
         }
     }
 }

@@ -1,42 +1,45 @@
-//! `TrinityCore`'s event processor: an ordered map by time. Here with removal when cancelled.
+//! `TrinityCore`'s event processor: an ordered multimap by time, which is a red-black tree of nodes
+//! that are allocated one by one. `TrinityCore` leaves in what is aborted until it is due; here it
+//! is removed at once.
 
-use std::collections::BTreeMap;
+use rbtree::RBTree;
 
-use super::Queue;
+use super::{Payload, Queue};
 
 pub struct Trinity {
-    events: BTreeMap<(u64, u64), u32>,
-    armed: Vec<(u64, u64)>,
+    events: RBTree<(u64, u64), Payload>,
     sequence: u64,
 }
 
 impl Queue for Trinity {
-    fn new(ids: usize) -> Self {
+    /// Deadline and sequence.
+    type Key = (u64, u64);
+
+    fn new(_: usize) -> Self {
         Self {
-            events: BTreeMap::new(),
-            armed: vec![(0, 0); ids],
+            events: RBTree::new(),
             sequence: 0,
         }
     }
 
-    fn arm(&mut self, id: u32, deadline: u64) {
+    fn arm(&mut self, deadline: u64, payload: Payload) -> (u64, u64) {
         self.sequence += 1;
-        self.armed[id as usize] = (deadline, self.sequence);
-        self.events.insert((deadline, self.sequence), id);
+        let key = (deadline, self.sequence);
+        self.events.insert(key, payload);
+        key
     }
 
-    fn cancel(&mut self, id: u32) {
-        self.events.remove(&self.armed[id as usize]);
+    fn cancel(&mut self, key: (u64, u64)) {
+        self.events.remove(&key);
     }
 
-    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u32, u64) -> Option<u64>) {
-        while let Some(first) = self.events.first_entry()
-            && first.key().0 <= now
+    fn expire(&mut self, now: u64, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>) {
+        while let Some((&(deadline, _), _)) = self.events.get_first()
+            && deadline <= now
+            && let Some(((deadline, sequence), payload)) = self.events.pop_first()
         {
-            let ((deadline, sequence), id) = first.remove_entry();
-            if let Some(next) = fire(id, deadline) {
-                self.armed[id as usize] = (next, sequence);
-                self.events.insert((next, sequence), id);
+            if let Some(next) = fire(deadline, &payload) {
+                self.events.insert((next, sequence), payload);
             }
         }
     }

@@ -1,0 +1,95 @@
+//! Spawning and despawning entities, with the frame that follows, in which timers are armed.
+
+use core::{mem, time::Duration};
+
+use bevy_app::App;
+use bevy_due::Timer;
+use bevy_ecs::prelude::*;
+
+use crate::{
+    app::SIZES,
+    contenders::{due_messages, empty_app},
+    sides::{Done, Side, Table, timed},
+    work::every_second_up_to,
+};
+
+#[derive(Component)]
+#[expect(dead_code, reason = "it is there to be moved")]
+struct Id(u32);
+
+/// As large as a timer.
+#[derive(Component)]
+#[expect(dead_code, reason = "it is there to be moved")]
+struct Plain([u64; mem::size_of::<Timer>() / 8]);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Workload {
+    Spawn,
+    SpawnBatch,
+    Despawn,
+}
+
+pub fn compare(table: &mut Table) {
+    for (name, workload) in [
+        ("app_spawn", Workload::Spawn),
+        ("app_spawn_batch", Workload::SpawnBatch),
+        ("app_despawn", Workload::Despawn),
+    ] {
+        for n in SIZES {
+            table.line(
+                (name, n, "plain_bundle"),
+                None,
+                |_| side(workload, n, due_messages(&[]), with_timer),
+                |_| side(workload, n, empty_app(&[]), plain),
+            );
+        }
+    }
+}
+
+fn with_timer(id: u32) -> (Id, Timer) {
+    let delay = Duration::from_nanos(every_second_up_to(60, id.into()));
+    (Id(id), Timer::after(delay))
+}
+
+fn plain(id: u32) -> (Id, Plain) {
+    let delay = every_second_up_to(60, id.into());
+    (Id(id), Plain([delay; _]))
+}
+
+/// An app in which n entities are spawned in a turn, and despawned again; one of both counts. Its
+/// units are entities.
+fn side<C: Component>(
+    workload: Workload,
+    n: usize,
+    mut app: App,
+    bundle: fn(u32) -> (Id, C),
+) -> Side {
+    let bundles = (0..n as u32).map(bundle);
+    let mut entities = Vec::with_capacity(n);
+    let mut done = Done::default();
+    Box::new(move || {
+        let bundles = bundles.clone();
+        let spawn = timed(|| {
+            if workload == Workload::SpawnBatch {
+                entities.extend(app.world_mut().spawn_batch(bundles));
+            } else {
+                entities.extend(bundles.map(|bundle| app.world_mut().spawn(bundle).id()));
+            }
+            app.update();
+        });
+        done.units += n as u64;
+        done.checksum += app.world_mut().query::<&Id>().iter(app.world()).count() as u64;
+        let despawn = timed(|| {
+            for entity in entities.drain(..) {
+                app.world_mut().despawn(entity);
+            }
+            app.update();
+        });
+        let time = if workload == Workload::Despawn {
+            despawn
+        } else {
+            spawn
+        };
+        (time, done)
+    })
+}

@@ -1,7 +1,8 @@
 //! What to do with a timer that is due.
 
 use core::{
-    fmt, mem,
+    fmt,
+    mem::ManuallyDrop,
     ops::{Deref, DerefMut},
 };
 
@@ -42,16 +43,16 @@ impl<'a, T> Due<'a, T> {
     /// *O*(log *n*), amortised.
     #[inline]
     pub fn rearm(self, deadline: u64) {
-        self.queue.settle(self.first, Some(deadline));
-        mem::forget(self);
+        let mut due = ManuallyDrop::new(self);
+        let first = due.first;
+        due.queue.settle(first, Some(deadline));
     }
 
     /// Takes the timer out of the queue for its value.
     #[expect(clippy::missing_panics_doc, reason = "a popped timer has a value")]
     #[must_use]
-    pub fn into_value(mut self) -> T {
-        let value = self.let_go();
-        mem::forget(self);
+    pub fn into_value(self) -> T {
+        let value = ManuallyDrop::new(self).let_go();
         value.expect("it is let go once")
     }
 

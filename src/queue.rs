@@ -254,7 +254,11 @@ impl<T> TimerQueue<T> {
                 break first.filter(|first| first.deadline <= now)?;
             }
         };
-        self.near.warm(&self.slots);
+        if self.near.warm(&self.slots)
+            && let Some(far) = &mut self.far
+        {
+            far.warm();
+        }
         // It stays where it is until it is known what becomes of it.
         Some(Due::new(self, first))
     }

@@ -154,6 +154,23 @@ impl Buckets {
         Some(self.chunks[last / STRIDE].items[(last % STRIDE) as usize])
     }
 
+    /// Fetches the chunk that ends at `end`, and returns where the one before it ends. Nothing is
+    /// said of chunks that have been given back: they lead to others.
+    pub(super) fn warm_chunk(&self, end: u32) -> u32 {
+        match self.chunks.get((end / STRIDE) as usize) {
+            Some(chunk) => {
+                black_box(chunk.items[0]);
+                chunk.before * STRIDE
+            }
+            None => end,
+        }
+    }
+
+    /// Where the last chunk of a bucket ends.
+    pub(super) fn end(&self, bucket: usize) -> u32 {
+        self.buckets[bucket].end
+    }
+
     /// All items, the last first.
     pub(super) fn items(&self, bucket: usize) -> impl Iterator<Item = Item> + '_ {
         let Bucket { mut end, len } = self.buckets[bucket];

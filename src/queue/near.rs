@@ -114,16 +114,18 @@ impl Near {
         self.skip_dead(slots)
     }
 
-    /// Fetches the slots of what comes next in the run.
+    /// Fetches the slots of what comes next in the run, if it is time for that, which it returns.
     #[inline]
-    pub(super) fn warm<T>(&mut self, slots: &Slots<T>) {
-        if self.popped >= self.warmed && !self.has_run_out() {
-            let next = self.run[self.popped..].iter().take(WARM);
-            self.warmed = self.popped + next.len();
-            for item in next {
-                black_box(slots.at(item.index()).sequence);
-            }
+    pub(super) fn warm<T>(&mut self, slots: &Slots<T>) -> bool {
+        if self.popped < self.warmed || self.has_run_out() {
+            return false;
         }
+        let next = self.run[self.popped..].iter().take(WARM);
+        self.warmed = self.popped + next.len();
+        for item in next {
+            black_box(slots.at(item.index()).sequence);
+        }
+        true
     }
 
     /// Skips what is dead at the front of the run, and says how many. A dead item could be taken

@@ -46,6 +46,8 @@ pub(super) struct Wheel {
     above: usize,
     /// The slots of timers that have been taken, but not yet out of their buckets.
     condemned: Vec<u32>,
+    /// How far the next bucket has been fetched into the cache.
+    warmed: u32,
     touched: u64,
 }
 
@@ -121,6 +123,7 @@ impl Wheel {
             len: 0,
             above: 0,
             condemned: Vec::with_capacity(AT_ONCE),
+            warmed: 0,
             touched: 0,
         };
         wheel.start_at(now);
@@ -250,7 +253,14 @@ impl Wheel {
             self.leave_behind(passed);
             self.bring_down(slots, passed + 1 - start);
         }
+        self.warmed = self.buckets.end(self.levels[0].bucket(passed + 1));
         found.is_some()
+    }
+
+    /// Fetches a piece of the bucket that comes next.
+    #[inline]
+    pub(super) fn warm(&mut self) {
+        self.warmed = self.buckets.warm_chunk(self.warmed);
     }
 
     /// The earliest deadline in here.

@@ -243,9 +243,6 @@ impl<T> TimerQueue<T> {
     #[inline]
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
         let now = now.min(NEVER - 1);
-        if now < self.now {
-            self.go_back(now);
-        }
         self.now = now;
         let first = loop {
             let first = self.near.first(&self.slots);
@@ -329,6 +326,14 @@ impl<T> TimerQueue<T> {
         if deadline == NEVER {
             return slot.set_place(Place::Idle);
         }
+        if let Some(far) = &mut self.far
+            && far.is_ahead_of(self.now)
+            && self.near.has_run_out()
+            && far.start_again(&mut self.slots, self.now)
+        {
+            self.far_from = far.begins();
+            return self.attach(index, deadline);
+        }
         let entry = Entry { deadline, index };
         self.near.heap.push(&mut self.slots, entry);
         self.touched += 1;
@@ -388,18 +393,6 @@ impl<T> TimerQueue<T> {
                 found
             }
             _ => false,
-        }
-    }
-
-    /// Lets an empty wheel begin again at `now`, which has gone back.
-    #[cold]
-    fn go_back(&mut self, now: u64) {
-        if let Some(far) = &mut self.far {
-            far.carry_out(&mut self.slots);
-            if far.is_empty() && self.near.has_run_out() {
-                far.start_at(now);
-                self.far_from = far.begins();
-            }
         }
     }
 }

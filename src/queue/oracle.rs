@@ -181,6 +181,22 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
     }
 }
 
+#[test]
+fn an_emptied_wheel_begins_again_when_the_time_has_gone_back() {
+    let mut queue = TimerQueue::new();
+    for timer in 0..5000 {
+        queue.insert(timer << 22, 0);
+    }
+    while queue.pop_due(1 << 50).is_some() {}
+    let last = queue.insert((1 << 50) + (1 << 40), 0);
+    assert!(queue.pop_due(0).is_none());
+    queue.cancel(last);
+    for timer in 0..5000 {
+        queue.insert((1 << 30) + (timer << 22), 0);
+    }
+    assert!(queue.near.heap.len() < 10, "they should be in buckets");
+}
+
 proptest! {
     #[test]
     fn the_queue_does_what_a_sorted_list_does(ops in prop::collection::vec(op(), 0..300)) {

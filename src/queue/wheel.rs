@@ -117,7 +117,8 @@ impl Wheel {
             shift += bits - 1;
             bits = shape.level_bits;
         }
-        let mut wheel = Self {
+        levels[0].base = now >> shape.width_bits;
+        Self {
             levels,
             buckets: Buckets::new(offset),
             len: 0,
@@ -125,9 +126,7 @@ impl Wheel {
             condemned: Vec::with_capacity(AT_ONCE),
             warmed: 0,
             touched: 0,
-        };
-        wheel.start_at(now);
-        wheel
+        }
     }
 
     /// When the time of the first bucket begins: what is due from then on belongs here.
@@ -136,21 +135,26 @@ impl Wheel {
         base.checked_mul(1 << shift).unwrap_or(NEVER)
     }
 
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Entries touched since the wheel was made.
     pub(super) fn touched(&self) -> u64 {
         self.touched
     }
 
-    /// Lets an empty wheel begin at `now`, be it earlier or later.
-    pub(super) fn start_at(&mut self, now: u64) {
-        debug_assert!(self.is_empty());
-        let ring = &mut self.levels[0];
-        ring.base = now >> ring.shift;
+    /// Whether the time has gone back since the wheel has moved on.
+    pub(super) fn is_ahead_of(&self, now: u64) -> bool {
+        let ring = &self.levels[0];
+        ring.base > (now >> ring.shift) + 1
+    }
+
+    /// Begins at `now` again if nothing is in here, and says whether it does.
+    #[cold]
+    pub(super) fn start_again<T>(&mut self, slots: &mut Slots<T>, now: u64) -> bool {
+        self.carry_out(slots);
+        if self.len == 0 {
+            let ring = &mut self.levels[0];
+            ring.base = (now >> ring.shift) + 1;
+        }
+        self.len == 0
     }
 
     /// Puts a timer into the bucket of its deadline.
@@ -211,7 +215,7 @@ impl Wheel {
 
     /// Carries out what [`condemn`](Self::condemn) has put off. It must be before the wheel moves
     /// on.
-    pub(super) fn carry_out<T>(&mut self, slots: &mut Slots<T>) {
+    fn carry_out<T>(&mut self, slots: &mut Slots<T>) {
         if self.condemned.is_empty() {
             return;
         }

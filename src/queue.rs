@@ -62,8 +62,8 @@ const SHAPE: Shape = Shape {
 ///
 /// A timer stays in the queue from [`insert`](Self::insert) or
 /// [`insert_idle`](Self::insert_idle) until it is [cancelled](Self::cancel), or popped and not
-/// re-armed. In between it is either waiting for its deadline or idle: not yet armed, armed for
-/// [`NEVER`], or popped and in the hands of the caller.
+/// re-armed. In between it is either waiting for its deadline or idle: not yet armed, or armed for
+/// [`NEVER`].
 ///
 /// The sequence is given at `insert` or `insert_idle` and kept through every re-arming, so timers
 /// that share a deadline come out in the order in which they came in, always.
@@ -73,11 +73,15 @@ const SHAPE: Shape = Shape {
 /// Two thousand timers wait in a min-heap. When there are more, the heap keeps only what is near;
 /// what is far waits in buckets by time, unsorted, for one append each, and comes near as its time
 /// comes. Buckets that are very far are wide, and are moved into narrower ones a few entries at a
-/// time, ahead of need. A cancelled timer is taken out wherever it is. So while time goes on by
+/// time, ahead of need. A cancelled timer leaves the heap at once and its bucket with a few others;
+/// in the bucket whose time it is, it is skipped. So while time goes on by
 /// frames, no frame does more than its share: there is no cascade, no sweep over all that waits,
 /// and no growth that copies it. A jump moves what it has jumped into, a whole wide bucket if need
 /// be; and if `now` goes back while something is far, what is armed for before the buckets begin
-/// stays on the heap until the time is made up.
+/// stays on the heap until the time is made up or nothing is far.
+///
+/// A timer takes 64 bytes if its value is no larger than 40 (with the [`Option`] around it), and
+/// about nine in its bucket.
 pub struct TimerQueue<T> {
     slots: Slots<T>,
     near: Near,
@@ -86,7 +90,7 @@ pub struct TimerQueue<T> {
     far_from: u64,
     shape: Shape,
     next_sequence: u64,
-    /// What was due at last.
+    /// That of the last [`pop_due`](Self::pop_due).
     now: u64,
     touched: u64,
 }
@@ -116,7 +120,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Panics
     ///
-    /// Panics if the queue holds 2^32 - 1 timers.
+    /// Panics if the queue holds 2^30 timers.
     ///
     /// # Time complexity
     ///
@@ -145,7 +149,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Panics
     ///
-    /// Panics if the queue holds 2^32 - 1 timers.
+    /// Panics if the queue holds 2^30 timers.
     ///
     /// # Time complexity
     ///
@@ -189,14 +193,14 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(1) for what is far, *O*(log *n*) for what is near.
+    /// *O*(1) for what is far, *O*(log *n*) for what is near, amortised.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
         let value = self.slots.take(key)?;
         let index = key.index();
         let slot = self.slots.at(index);
         match (slot.place(), &mut self.far) {
             (Place::Bucket(_), Some(far)) if slot.deadline >= self.far_from => {
-                far.condemn(&mut self.slots, index);
+                far.defer_removal(&mut self.slots, index);
             }
             _ => {
                 self.detach(index);
@@ -211,7 +215,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised; *O*(1) when nothing is due.
+    /// *O*(log *n*), amortised; *O*(1), amortised, when nothing is due.
     ///
     /// # Examples
     ///
@@ -242,7 +246,6 @@ impl<T> TimerQueue<T> {
     /// ```
     #[inline]
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
-        let now = now.min(NEVER - 1);
         self.now = now;
         let first = loop {
             let first = self.near.first(&self.slots);
@@ -251,10 +254,10 @@ impl<T> TimerQueue<T> {
                 break first.filter(|first| first.deadline <= now)?;
             }
         };
-        if self.near.warm(&self.slots)
+        if self.near.prefetch(&self.slots)
             && let Some(far) = &mut self.far
         {
-            far.warm();
+            far.prefetch();
         }
         // It stays where it is until it is known what becomes of it.
         Some(Due::new(self, first))
@@ -307,7 +310,8 @@ impl<T> TimerQueue<T> {
     }
 
     /// Returns how many entries the queue has put somewhere, moved or taken out since it was
-    /// created: what its work is, counted rather than timed.
+    /// created: its work, counted rather than timed. What is done to the heap counts as one, and
+    /// sorting a bucket and reading ahead do not count.
     #[must_use]
     pub fn touched(&self) -> u64 {
         self.touched + self.far.as_ref().map_or(0, |far| far.touched())
@@ -329,7 +333,7 @@ impl<T> TimerQueue<T> {
         if let Some(far) = &mut self.far
             && far.is_ahead_of(self.now)
             && self.near.has_run_out()
-            && far.start_again(&mut self.slots, self.now)
+            && far.rebase_if_empty(&mut self.slots, self.now)
         {
             self.far_from = far.begins();
             return self.attach(index, deadline);

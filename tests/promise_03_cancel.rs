@@ -211,6 +211,21 @@ fn a_panic_in_the_middle_of_a_replacement_loses_no_report() {
 }
 
 #[test]
+fn what_a_panic_has_left_over_is_reported_in_the_next_run() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+        let panic = |_: &mut Timer| panic!("in the middle");
+        app.world_mut().modify_component(a, panic)
+    }));
+    assert!(caught.is_err());
+    advance_ms(&mut app, 20);
+    assert_eq!(cancelled(&mut app), [(a, CancelReason::Removed)]);
+    assert_eq!(written(&app), [(a, a, CancelReason::Removed)]);
+    assert!(fired(&mut app).is_empty(), "should not fire after cancel");
+}
+
+#[test]
 fn a_panic_of_another_command_loses_no_report() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));

@@ -165,6 +165,30 @@ fn the_last_firing_removes_the_timer() {
     assert!(app.world().get_entity(entity).is_ok(), "should live on");
 }
 
+#[test]
+fn where_nobody_observes_all_that_fire_their_last_end() {
+    let mut app = unobserved_app();
+    let timers = [10, 10, 20].map(|at| app.world_mut().spawn(Timer::after(ms(at))).id());
+    let owner = app.world_mut().spawn_empty().id();
+    let owned = app
+        .world_mut()
+        .spawn((TimerOf(owner), Timer::after(ms(15))))
+        .id();
+    advance_ms(&mut app, 30);
+    let messages = app.world().resource::<Messages<TimerFired>>();
+    let fired = messages
+        .get_cursor()
+        .read(messages)
+        .map(|m| m.entity)
+        .collect::<Vec<_>>();
+    assert_eq!(fired, [timers[0], timers[1], owned, timers[2]]);
+    for timer in timers {
+        assert!(!app.world().entity(timer).contains::<Timer>());
+    }
+    advance_ms(&mut app, 0);
+    assert!(app.world().get_entity(owned).is_err());
+}
+
 /// Bevy hands the panic of a system to the handler of errors, which may let the app go on.
 #[test]
 fn a_panicking_handler_loses_nothing() {

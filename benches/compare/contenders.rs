@@ -41,7 +41,7 @@ pub fn on_one_thread(mut app: App) -> App {
     app
 }
 
-/// Spawns the entities one after the other.
+/// Spawns the entities, with indices one after the other.
 fn spawn<B: Component>(app: &mut App, work: &[Work], bundle: impl Fn(&Work) -> B) -> Vec<Entity> {
     let entities: Vec<_> = app
         .world_mut()

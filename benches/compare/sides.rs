@@ -10,6 +10,8 @@ pub struct Effort {
     pub pairs: usize,
     /// How many units make a turn long enough to measure.
     pub units: usize,
+    /// Lines with more timers are left out.
+    pub most: usize,
 }
 
 /// What a side has done since it was set up.
@@ -80,7 +82,7 @@ impl Table {
         theirs: impl FnOnce(usize) -> Side,
     ) {
         let name = format!("{workload},{n},{peer}");
-        if !name.contains(&self.filter) {
+        if n > self.effort.most || !name.contains(&self.filter) {
             return;
         }
         let units = self.effort.units;

@@ -29,7 +29,8 @@ impl Item {
 
 /// As many items as fill two cache lines with the rest.
 const CHUNK: u32 = 15;
-/// Addresses count chunks in steps of this. The last of them is where a full chunk ends.
+/// Item `i` of chunk `c` has the address `c * STRIDE + i`; with `i = CHUNK` it is where a full chunk
+/// ends.
 const STRIDE: u32 = CHUNK + 1;
 const NO_CHUNK: u32 = u32::MAX / STRIDE;
 /// Addresses have 31 bits.
@@ -51,6 +52,13 @@ struct Bucket {
     /// counts as full.
     end: u32,
     len: u32,
+}
+
+/// Reads memory before it is needed, for the cache misses of many such reads to overlap. There is
+/// no instruction for that without `unsafe`.
+#[inline]
+pub(super) fn prefetch<T>(read: T) {
+    black_box(read);
 }
 
 /// A number of buckets, and the memory of all: chunks, given to whoever needs one, and taken back.
@@ -146,29 +154,26 @@ impl Buckets {
 
     /// Fetches what it takes to remove the item at `address`, and returns the item that will have
     /// to move.
-    pub(super) fn warm(&self, address: u32) -> Option<Item> {
+    pub(super) fn prefetch_removal(&self, address: u32) -> Option<Item> {
         let chunk = &self.chunks[address / STRIDE];
         // They may be in two cache lines.
-        black_box(chunk.items[(address % STRIDE) as usize]);
+        prefetch(chunk.items[(address % STRIDE) as usize]);
         let last = self.last(chunk.bucket as usize)?;
         Some(self.chunks[last / STRIDE].items[(last % STRIDE) as usize])
     }
 
-    /// Fetches the chunk that ends at `end`, and returns where the one before it ends. Nothing is
-    /// said of chunks that have been given back: they lead to others.
-    pub(super) fn warm_chunk(&self, end: u32) -> u32 {
-        match self.chunks.get((end / STRIDE) as usize) {
-            Some(chunk) => {
-                black_box(chunk.items[0]);
-                chunk.before * STRIDE
-            }
-            None => end,
-        }
+    /// The last chunk of a bucket.
+    pub(super) fn last_chunk(&self, bucket: usize) -> u32 {
+        self.buckets[bucket].end / STRIDE
     }
 
-    /// Where the last chunk of a bucket ends.
-    pub(super) fn end(&self, bucket: usize) -> u32 {
-        self.buckets[bucket].end
+    /// Fetches a chunk, and returns the one before it. If the chunk has been freed since, that is
+    /// another, and fetched in vain.
+    pub(super) fn prefetch_chunk(&self, chunk: u32) -> u32 {
+        self.chunks.get(chunk as usize).map_or(NO_CHUNK, |chunk| {
+            prefetch(chunk.items[0]);
+            chunk.before
+        })
     }
 
     /// All items, the last first.
@@ -225,12 +230,38 @@ impl Buckets {
             return chunk;
         }
         let chunk = self.chunks.len();
-        assert!(chunk < MOST_CHUNKS, "more buckets than memory");
+        debug_assert!(chunk < MOST_CHUNKS, "{chunk} chunks for 2^30 timers");
         self.chunks.push(Chunk {
             items: [Item::new(0, 0); CHUNK as usize],
             before,
             bucket,
         });
         chunk as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_removed_leaves_the_others_in_order_but_for_the_last() {
+        let mut buckets = Buckets::new(2);
+        let addresses: Vec<u32> = (0..40).map(|n| buckets.push(1, Item::new(n, n))).collect();
+        assert_eq!(buckets.first_occupied(0..2), Some(1));
+
+        let (bucket, moved) = buckets.remove(addresses[3]);
+        assert_eq!(bucket, 1);
+        assert_eq!(moved.map(Item::index), Some(39));
+        let (_, moved) = buckets.remove(addresses[38]);
+        assert!(moved.is_none(), "the last has nobody behind it");
+
+        let mut drained = vec![];
+        buckets.drain(1, &mut drained);
+        let indices: Vec<u32> = drained.into_iter().map(Item::index).collect();
+        let expected: Vec<u32> = (0..3).chain([39]).chain(4..38).collect();
+        assert_eq!(indices, expected);
+        assert_eq!(buckets.len(1), 0);
+        assert_eq!(buckets.first_occupied(0..2), None);
     }
 }

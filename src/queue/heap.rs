@@ -13,15 +13,15 @@ pub(super) struct Entry {
 
 impl Entry {
     #[inline]
-    fn is_before<T>(self, other: Self, slots: &Slots<T>) -> bool {
+    pub(super) fn is_before<T>(self, other: Self, slots: &Slots<T>) -> bool {
         self.deadline < other.deadline
             || self.deadline == other.deadline
                 && slots.at(self.index).sequence < slots.at(other.index).sequence
     }
 }
 
-/// How many children an entry has: those of one fill a cache line, and the heap is half as high
-/// as with two.
+/// How many children an entry has. Four entries are 64 bytes, and the heap is half as high as with
+/// two.
 const CHILDREN: usize = 4;
 
 pub(super) struct Heap {
@@ -57,9 +57,7 @@ impl Heap {
 
     /// Takes out what is at `position`.
     pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, position: usize) {
-        let Some(last) = self.entries.pop() else {
-            return;
-        };
+        let last = self.entries.pop().expect("the timer is on the heap");
         if position == self.entries.len() {
             return;
         }
@@ -101,30 +99,23 @@ impl Heap {
     fn first_child<T>(&self, slots: &Slots<T>, position: usize) -> Option<usize> {
         let child = position * CHILDREN + 1;
         let children = self.entries.get(child..)?;
-        let Some((children, _)) = children.split_first_chunk::<CHILDREN>() else {
-            return (child..self.entries.len()).reduce(|first, other| {
-                if self.entries[other].is_before(self.entries[first], slots) {
-                    other
-                } else {
-                    first
-                }
-            });
-        };
-        // Which child is first can't be foretold, so there must be no branch to mispredict.
-        let [a, b, c, d] = children.each_ref().map(|child| child.deadline);
-        let (left, right) = (a.min(b), c.min(d));
-        if a == b || c == d || left == right {
-            return (child..child + CHILDREN).reduce(|first, other| {
-                if self.entries[other].is_before(self.entries[first], slots) {
-                    other
-                } else {
-                    first
-                }
-            });
+        if let Some(children) = children.first_chunk::<CHILDREN>() {
+            // Which child is first can't be foretold, so there must be no branch to mispredict.
+            let [a, b, c, d] = children.each_ref().map(|child| child.deadline);
+            let (left, right) = (a.min(b), c.min(d));
+            if a != b && c != d && left != right {
+                let of_left = usize::from(b < a);
+                let of_right = 2 + usize::from(d < c);
+                return Some(child + if right < left { of_right } else { of_left });
+            }
         }
-        let of_left = usize::from(b < a);
-        let of_right = 2 + usize::from(d < c);
-        Some(child + if right < left { of_right } else { of_left })
+        (child..self.entries.len().min(child + CHILDREN)).reduce(|first, other| {
+            if self.entries[other].is_before(self.entries[first], slots) {
+                other
+            } else {
+                first
+            }
+        })
     }
 
     #[inline]

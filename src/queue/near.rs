@@ -1,10 +1,9 @@
 //! What is near: the bucket whose time it is, and whatever is too close for the wheel.
 
 use alloc::vec::Vec;
-use core::hint::black_box;
 
 use super::{
-    bucket::Item,
+    bucket::{Item, prefetch},
     heap::{Entry, Heap},
     slots::{Place, Slots},
 };
@@ -28,7 +27,7 @@ pub(super) struct Near {
     run: Vec<Item>,
     /// How much of the run has been popped, and how much is in the cache.
     popped: usize,
-    warmed: usize,
+    prefetched: usize,
     /// How many items of the run are dead.
     dead: usize,
     /// When the time of the run begins.
@@ -36,7 +35,7 @@ pub(super) struct Near {
 }
 
 /// So many slots are fetched at a time, for their cache misses to overlap.
-const WARM: usize = 16;
+const PREFETCH: usize = 16;
 
 impl Near {
     pub(super) fn new() -> Self {
@@ -44,7 +43,7 @@ impl Near {
             heap: Heap::new(),
             run: Vec::new(),
             popped: 0,
-            warmed: 0,
+            prefetched: 0,
             dead: 0,
             start: 0,
         }
@@ -67,7 +66,7 @@ impl Near {
         debug_assert!(self.has_run_out(), "items left");
         self.start = start;
         self.popped = 0;
-        self.warmed = 0;
+        self.prefetched = 0;
         fill(&mut self.run);
         self.run.sort_unstable();
         for equal in self.run.chunk_by_mut(|a, b| a.time() == b.time()) {
@@ -84,19 +83,19 @@ impl Near {
             index: item.index(),
             in_heap: false,
         });
-        let Some(Entry { deadline, index }) = self.heap.first() else {
+        let Some(heap) = self.heap.first() else {
             return run;
         };
-        if let Some(run) = run
-            && (run.deadline < deadline
-                || run.deadline == deadline
-                    && slots.at(run.index).sequence < slots.at(index).sequence)
+        if let Some(First {
+            deadline, index, ..
+        }) = run
+            && (Entry { deadline, index }).is_before(heap, slots)
         {
-            return Some(run);
+            return run;
         }
         Some(First {
-            deadline,
-            index,
+            deadline: heap.deadline,
+            index: heap.index,
             in_heap: true,
         })
     }
@@ -116,14 +115,14 @@ impl Near {
 
     /// Fetches the slots of what comes next in the run, if it is time for that, which it returns.
     #[inline]
-    pub(super) fn warm<T>(&mut self, slots: &Slots<T>) -> bool {
-        if self.popped < self.warmed || self.has_run_out() {
+    pub(super) fn prefetch<T>(&mut self, slots: &Slots<T>) -> bool {
+        if self.popped < self.prefetched || self.has_run_out() {
             return false;
         }
-        let next = self.run[self.popped..].iter().take(WARM);
-        self.warmed = self.popped + next.len();
+        let next = self.run[self.popped..].iter().take(PREFETCH);
+        self.prefetched = self.popped + next.len();
         for item in next {
-            black_box(slots.at(item.index()).sequence);
+            prefetch(slots.at(item.index()).sequence);
         }
         true
     }
@@ -144,6 +143,8 @@ impl Near {
         skipped
     }
 
+    /// Nothing that is due in the time of the run enters a bucket any more, so an item's timer is
+    /// still in the bucket that the run was, or the item is dead.
     fn is_alive<T>(&self, slots: &Slots<T>, item: Item) -> bool {
         let slot = slots.at(item.index());
         slot.deadline == self.deadline_of(item) && matches!(slot.place(), Place::Bucket(_))

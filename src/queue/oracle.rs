@@ -66,6 +66,8 @@ enum Op {
     Insert(u64),
     InsertIdle,
     Arm(usize, u64),
+    /// Arms it for the deadline that it has.
+    ArmAgain(usize),
     Cancel(usize),
     /// Sets the time back.
     GoBack(u64),
@@ -101,6 +103,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => deadline().prop_map(Op::Insert),
         1 => Just(Op::InsertIdle),
         3 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Arm(name, at)),
+        2 => (0..200_usize).prop_map(Op::ArmAgain),
         4 => (0..200_usize).prop_map(Op::Cancel),
         1 => advance().prop_map(Op::GoBack),
         3 => (advance(), 1..4_usize, 1..20_u64).prop_map(|(advance, rearm_every, interval)| {
@@ -135,7 +138,12 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             Op::Cancel(name) if name < keys.len() => {
                 assert_eq!(queue.cancel(keys[name]), oracle.cancel(name));
             }
-            Op::Arm(..) | Op::Cancel(_) => {}
+            Op::ArmAgain(name) if name < keys.len() => {
+                if let Some(deadline) = queue.deadline(keys[name]) {
+                    assert!(queue.arm(keys[name], deadline));
+                }
+            }
+            Op::Arm(..) | Op::ArmAgain(_) | Op::Cancel(_) => {}
             Op::GoBack(by) => now = now.saturating_sub(by.saturating_mul(scale)),
             Op::Pop {
                 advance,
@@ -179,6 +187,30 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
         assert_eq!(queue.deadline(*key), listed.map(|timer| timer.deadline));
         assert_eq!(queue.get(*key).copied(), listed.map(|timer| timer.name));
     }
+}
+
+/// More than a heap, a page or a chunk holds.
+#[test]
+fn twenty_thousand_come_out_as_from_a_sorted_list() {
+    let mut queue = TimerQueue::new();
+    let deadline = |timer: u64| timer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29 & !0xffff;
+    let mut listed: Vec<(u64, u64)> = (0..20_000).map(|timer| (deadline(timer), timer)).collect();
+    let keys: Vec<TimerKey> = listed
+        .iter()
+        .map(|&(at, timer)| queue.insert(at, timer))
+        .collect();
+    listed.retain(|&(_, timer)| timer % 3 != 0);
+    for key in keys.iter().step_by(3) {
+        assert!(queue.cancel(*key).is_some());
+    }
+    listed.sort_unstable();
+    let mut popped = Vec::new();
+    for now in (0..=1 << 35).step_by(1 << 24) {
+        while let Some(due) = queue.pop_due(now) {
+            popped.push((due.deadline(), *due));
+        }
+    }
+    assert!(popped == listed, "the order differs");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A growing array that never moves what is in it.
+//! A growing array that moves no more than its first page.
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
@@ -57,5 +57,21 @@ impl<T> IndexMut<u32> for Pages<T> {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
         &mut self.pages[index as usize / PAGE][index as usize % PAGE]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_many_pages_is_a_list() {
+        let mut list = Pages::new();
+        for item in 0..3 * PAGE as u32 + 1 {
+            assert_eq!(list.len(), item as usize);
+            list.push(item);
+        }
+        assert!((0..3 * PAGE as u32 + 1).all(|item| list[item] == item));
+        assert_eq!(list.get(3 * PAGE + 1), None);
     }
 }

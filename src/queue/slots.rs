@@ -13,15 +13,15 @@ pub struct TimerKey {
 
 impl TimerKey {
     /// A key that no queue hands out.
-    pub(crate) const NONE: Self = Self {
-        index: u32::MAX,
-        generation: u32::MAX,
-    };
-    /// Another one.
-    pub(crate) const DISCARDED: Self = Self {
-        index: u32::MAX,
-        generation: u32::MAX - 1,
-    };
+    pub(crate) const NONE: Self = Self::reserved(0);
+
+    /// One of the keys that no queue hands out.
+    pub(crate) const fn reserved(nth: u32) -> Self {
+        Self {
+            index: u32::MAX,
+            generation: nth,
+        }
+    }
 
     pub(super) fn index(self) -> u32 {
         self.index
@@ -112,6 +112,10 @@ pub(super) struct Slots<T> {
 
 const NO_SLOT: u32 = TimerKey::NONE.index;
 
+/// So many timers fit into a queue: places in the heap and in buckets have 31 bits, and a bucket may
+/// waste most of its last chunk.
+const MOST: usize = 1 << 30;
+
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
@@ -143,13 +147,11 @@ impl<T> Slots<T> {
             self.len += 1;
             return self.key(index);
         }
-        let index = u32::try_from(self.slots.len())
-            .ok()
-            .filter(|&index| index != NO_SLOT)
-            .expect("a queue holds fewer than 2^32 - 1 timers at a time");
+        let index = self.slots.len();
+        assert!(index < MOST, "a queue holds no more than 2^30 timers");
         self.slots.push(slot);
         self.len += 1;
-        self.key(index)
+        self.key(index as u32)
     }
 
     /// Takes a timer's value out. From now on its key finds nothing, but its slot is not vacant
@@ -166,6 +168,8 @@ impl<T> Slots<T> {
     pub(super) fn vacate(&mut self, index: u32) {
         let slot = &mut self.slots[index];
         debug_assert!(slot.value.is_none());
+        // An item that is left of the timer must not take this for its timer's deadline.
+        slot.deadline = NEVER;
         // A slot that has used up its generations is retired, so that no key ever comes back.
         if slot.generation < u32::MAX {
             slot.generation += 1;
@@ -182,7 +186,7 @@ impl<T> Slots<T> {
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, key: TimerKey) -> Option<&mut Slot<T>> {
+    fn get_mut(&mut self, key: TimerKey) -> Option<&mut Slot<T>> {
         self.slots
             .get_mut(key.index as usize)
             .filter(|slot| slot.generation == key.generation && slot.value.is_some())

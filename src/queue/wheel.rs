@@ -12,17 +12,16 @@
 //! since it is only half as wide as the level below, there is that half to do it in.
 
 use alloc::vec::Vec;
-use core::hint::black_box;
 
 use super::{
     NEVER,
-    bucket::{Buckets, Item},
+    bucket::{Buckets, Item, prefetch},
     near::Near,
     slots::{Place, Slot, Slots},
 };
 
 /// So many timers at most are taken out of their buckets at a time.
-const AT_ONCE: usize = 16;
+const REMOVALS: usize = 16;
 
 /// The sizes of a queue, in bits where they are powers of two.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +44,9 @@ pub(super) struct Wheel {
     /// How many of these wait above the ring. While there are none, the levels above stand still.
     above: usize,
     /// The slots of timers that have been taken, but not yet out of their buckets.
-    condemned: Vec<u32>,
+    removals: Vec<u32>,
     /// How far the next bucket has been fetched into the cache.
-    warmed: u32,
+    prefetched: u32,
     touched: u64,
 }
 
@@ -123,8 +122,8 @@ impl Wheel {
             buckets: Buckets::new(offset),
             len: 0,
             above: 0,
-            condemned: Vec::with_capacity(AT_ONCE),
-            warmed: 0,
+            removals: Vec::with_capacity(REMOVALS),
+            prefetched: 0,
             touched: 0,
         }
     }
@@ -140,7 +139,7 @@ impl Wheel {
         self.touched
     }
 
-    /// Whether the time has gone back since the wheel has moved on.
+    /// Whether the ring begins later than after the bucket of `now`: only if the time has gone back.
     pub(super) fn is_ahead_of(&self, now: u64) -> bool {
         let ring = &self.levels[0];
         ring.base > (now >> ring.shift) + 1
@@ -148,8 +147,8 @@ impl Wheel {
 
     /// Begins at `now` again if nothing is in here, and says whether it does.
     #[cold]
-    pub(super) fn start_again<T>(&mut self, slots: &mut Slots<T>, now: u64) -> bool {
-        self.carry_out(slots);
+    pub(super) fn rebase_if_empty<T>(&mut self, slots: &mut Slots<T>, now: u64) -> bool {
+        self.flush_removals(slots);
         if self.len == 0 {
             let ring = &mut self.levels[0];
             ring.base = (now >> ring.shift) + 1;
@@ -206,49 +205,50 @@ impl Wheel {
 
     /// Takes a timer that has been taken from its slot out of its bucket, and makes the slot
     /// vacant: not now, but together with others, for their cache misses to overlap.
-    pub(super) fn condemn<T>(&mut self, slots: &mut Slots<T>, index: u32) {
-        self.condemned.push(index);
-        if self.condemned.len() == AT_ONCE {
-            self.carry_out(slots);
+    pub(super) fn defer_removal<T>(&mut self, slots: &mut Slots<T>, index: u32) {
+        self.removals.push(index);
+        if self.removals.len() == REMOVALS {
+            self.flush_removals(slots);
         }
     }
 
-    /// Carries out what [`condemn`](Self::condemn) has put off. It must be before the wheel moves
+    /// Carries out what [`defer_removal`](Self::defer_removal) has put off. It must be before the wheel moves
     /// on.
-    fn carry_out<T>(&mut self, slots: &mut Slots<T>) {
-        if self.condemned.is_empty() {
+    fn flush_removals<T>(&mut self, slots: &mut Slots<T>) {
+        if self.removals.is_empty() {
             return;
         }
         let address = |slots: &Slots<T>, index| match slots.at(index).place() {
             Place::Bucket(address) => Some(address),
             Place::Idle | Place::Heap(_) => None,
         };
-        let mut lasts = [None; AT_ONCE];
-        for (last, &index) in lasts.iter_mut().zip(&self.condemned) {
-            *last = address(slots, index).and_then(|address| self.buckets.warm(address));
+        let mut lasts = [None; REMOVALS];
+        for (last, &index) in lasts.iter_mut().zip(&self.removals) {
+            *last =
+                address(slots, index).and_then(|address| self.buckets.prefetch_removal(address));
         }
         for last in lasts.iter().flatten() {
-            black_box(slots.at(last.index()).deadline);
+            prefetch(slots.at(last.index()).deadline);
         }
-        for nth in 0..self.condemned.len() {
-            let index = self.condemned[nth];
+        for nth in 0..self.removals.len() {
+            let index = self.removals[nth];
             if let Some(address) = address(slots, index) {
                 self.remove(slots, address);
             }
             slots.vacate(index);
         }
-        self.condemned.clear();
+        self.removals.clear();
     }
 
     /// Moves on to the first bucket of the ring that is occupied and whose time begins at or
     /// before `until`, brings it near, and says whether there was one.
     pub(super) fn advance<T>(&mut self, slots: &mut Slots<T>, until: u64, near: &mut Near) -> bool {
-        self.carry_out(slots);
+        self.flush_removals(slots);
         let until = until >> self.levels[0].shift;
         let start = self.levels[0].base;
         let found = self.find(slots, until);
         if let Some(found) = found {
-            // Emptied before anything comes down: the bucket is now the last in reach.
+            // Drained first: when the wheel has moved on, the same bucket is for a time a ring later.
             self.load(slots, found, near);
         }
         let passed = found.unwrap_or(until);
@@ -257,21 +257,21 @@ impl Wheel {
             self.leave_behind(passed);
             self.bring_down(slots, passed + 1 - start);
         }
-        self.warmed = self.buckets.end(self.levels[0].bucket(passed + 1));
+        self.prefetched = self.buckets.last_chunk(self.levels[0].bucket(passed + 1));
         found.is_some()
     }
 
     /// Fetches a piece of the bucket that comes next.
     #[inline]
-    pub(super) fn warm(&mut self) {
-        self.warmed = self.buckets.warm_chunk(self.warmed);
+    pub(super) fn prefetch(&mut self) {
+        self.prefetched = self.buckets.prefetch_chunk(self.prefetched);
     }
 
     /// The earliest deadline in here.
     pub(super) fn next_deadline<T>(&self, slots: &Slots<T>) -> Option<u64> {
         let first_of = |level: &Level| {
             let mut from = level.base;
-            // The condemned may be all that is in a bucket.
+            // The removals may be all that is in a bucket.
             while let Some(number) = level.first_occupied(&self.buckets, from, level.end()) {
                 let items = self.buckets.items(level.bucket(number));
                 let alive = items.filter(|item| !slots.is_taken(item.index()));

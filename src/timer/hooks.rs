@@ -12,6 +12,9 @@ use super::{
 };
 use crate::{clock::Reading, queue::TimerKey};
 
+/// What a discarded `Timer` holds until its removal, if it is removed.
+const DISCARDED: TimerKey = TimerKey::reserved(1);
+
 /// Arms the `Timer` of `entity`.
 ///
 /// Without a [`Timeline`] nothing happens: in a world that does not run timers, such as the one
@@ -51,7 +54,7 @@ pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookCo
 
 /// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some((key, owner)) = disarm(&world, entity, TimerKey::DISCARDED) else {
+    let Some((key, owner)) = disarm(&world, entity, DISCARDED) else {
         return;
     };
     let Some(mut timeline) = world.get_resource_mut::<Timeline>() else {
@@ -72,7 +75,7 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
 }
 
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if world.get::<Timer>(entity).map(Timer::key) != Some(TimerKey::DISCARDED) {
+    if world.get::<Timer>(entity).map(Timer::key) != Some(DISCARDED) {
         return;
     }
     let removed = world
@@ -105,16 +108,20 @@ pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: H
     }
 }
 
-/// Returns the key and the owner of the timer of `entity` if it is armed, and lets it have
-/// another key from now on, of no timer.
-fn disarm(world: &DeferredWorld, entity: Entity, then: TimerKey) -> Option<(TimerKey, Entity)> {
+/// Returns the key and the owner of the timer of `entity` if it is armed, and leaves `replacement`
+/// in the component.
+fn disarm(
+    world: &DeferredWorld,
+    entity: Entity,
+    replacement: TimerKey,
+) -> Option<(TimerKey, Entity)> {
     let entity = world.get_entity(entity).ok()?;
     let timer = entity.get::<Timer>()?;
     let key = timer.key();
     if key == TimerKey::NONE {
         return None;
     }
-    timer.set_key(then);
+    timer.set_key(replacement);
     Some((key, owner_of(entity)))
 }
 

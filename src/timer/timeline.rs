@@ -6,7 +6,7 @@ use bevy_ecs::{
     entity::Entity,
     message::Messages,
     resource::Resource,
-    system::{Res, ResMut},
+    system::{Commands, Res, ResMut},
 };
 use bevy_time::{Time, Virtual};
 
@@ -96,6 +96,7 @@ pub(crate) fn read_clock(time: Res<Time<Virtual>>, mut timeline: ResMut<Timeline
 pub(crate) fn swap_added(
     mut timeline: ResMut<Timeline>,
     mut messages: ResMut<Messages<TimerCancelled>>,
+    mut commands: Commands,
 ) {
     let Timeline {
         queue,
@@ -112,6 +113,7 @@ pub(crate) fn swap_added(
     // Left over if a panic between two hooks has been caught.
     if let Some(discarded) = discarded.take() {
         cancelled.push(discarded);
+        commands.trigger(discarded);
     }
     cancelled.swap();
     if !cancelled.is_empty() {

@@ -24,9 +24,8 @@ struct CancelLog(Vec<TimerCancelled>);
 
 /// An app whose time stands still but for [`advance`].
 pub fn app() -> App {
-    let mut app = App::new();
-    app.add_plugins((TimePlugin, DuePlugin))
-        .init_resource::<Log>()
+    let mut app = unobserved_app();
+    app.init_resource::<Log>()
         .init_resource::<CancelLog>()
         .add_observer(
             |fired: On<TimerFired>, tags: Query<&Tag>, mut log: ResMut<Log>| {
@@ -39,6 +38,13 @@ pub fn app() -> App {
                 log.0.push(*cancelled);
             },
         );
+    app
+}
+
+/// The same without a log of what fires and is cancelled.
+pub fn unobserved_app() -> App {
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin));
     app.world_mut()
         .resource_mut::<Time<Virtual>>()
         .set_max_delta(Duration::MAX);

@@ -4,10 +4,7 @@
 
 use core::time::Duration;
 
-use hierarchical_hash_wheel_timer::{
-    TimerError,
-    wheels::{Skip, quad_wheel::QuadWheelWithOverflow},
-};
+use hierarchical_hash_wheel_timer::wheels::{Skip, quad_wheel::QuadWheelWithOverflow};
 
 use super::{Payload, Queue};
 
@@ -39,7 +36,7 @@ impl HashWheel {
         let added = self
             .wheel
             .insert_with_delay(entry, Duration::from_millis(delay));
-        debug_assert!(!matches!(added, Err(TimerError::Expired(_))));
+        assert!(added.is_ok(), "a delay is a tick at least");
     }
 
     /// Moves on by a tick, or by as many in which nothing is due, and returns what is.

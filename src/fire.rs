@@ -73,9 +73,7 @@ pub(crate) fn fire_due(
     world: &mut World,
     together: &mut SystemState<(ResMut<Timeline>, ResMut<Messages<TimerFired>>)>,
 ) -> Result<(), BevyError> {
-    // One whose handler has panicked in the run before, if somebody caught that.
-    finish(world);
-    despawn_finished(world);
+    clear_up(world);
     let BurstLimit(burst_limit) = world.get_resource().copied().unwrap_or_default();
     while !is_observed_at_all::<TimerFired>(world) {
         let (mut timeline, mut messages) = together.get_mut(world)?;
@@ -119,8 +117,15 @@ fn finish(world: &mut World) {
 
 /// Despawns the owned timers that fired their last in the run before. Systems that read of it as
 /// a message have found the entity whole.
-fn despawn_finished(world: &mut World) {
-    world.resource_mut::<Timeline>().finished.swap();
+fn clear_up(world: &mut World) {
+    let mut timeline = world.resource_mut::<Timeline>();
+    timeline.finished.swap();
+    if timeline.ending.is_some() {
+        // Its handler has panicked, and somebody caught that.
+        finish(world);
+    } else if timeline.finished.is_empty() {
+        return;
+    }
     while let Some(entity) = world.resource_mut::<Timeline>().finished.next() {
         if world.get_entity(entity).is_ok_and(is_finished) {
             world.despawn(entity);

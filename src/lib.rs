@@ -1,8 +1,8 @@
 //! Timers for Bevy that cost what is due, not what exists.
 //!
-//! A frame costs the same with a million waiting [`Timer`]s as with none. What is due fires in
-//! exact order, never early, and never after it was cancelled. There is nothing to tick: a timer
-//! is a component, and dies with its entity.
+//! A frame in which nothing is due costs the same with a million waiting [`Timer`]s as with none.
+//! What is due fires in exact order, never early, and never after it was cancelled. There is nothing
+//! to tick: a timer is a component, and dies with its entity.
 //!
 //! ```
 //! use core::time::Duration;

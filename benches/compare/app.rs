@@ -4,7 +4,7 @@ use bevy_app::App;
 
 use crate::{
     contenders::{
-        Fired, Work, bevy_timer, delayed_commands, due_messages, due_observer, empty_app,
+        Fired, Work, bevy_timer, delayed_commands, due_alone, due_messages, due_observer, empty_app,
     },
     sides::{Done, Side, Table, timed},
     work::{FRAME, SECOND, every_second_up_to, first_deadline},
@@ -28,7 +28,7 @@ const WORKLOADS: [Workload; 5] = [
             period: YEAR,
         },
         waiting: 200,
-        ours: due_messages,
+        ours: due_alone,
     },
     Workload {
         name: "app_periodic_messages",

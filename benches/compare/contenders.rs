@@ -70,6 +70,11 @@ pub fn empty_app(_: &[Work]) -> App {
     on_one_thread(app())
 }
 
+/// This crate's timers, and nobody who reads or observes what they fire.
+pub fn due_alone(work: &[Work]) -> App {
+    on_one_thread(due(work))
+}
+
 fn due(work: &[Work]) -> App {
     let mut app = app();
     app.add_plugins(DuePlugin);

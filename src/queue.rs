@@ -74,11 +74,11 @@ const SHAPE: Shape = Shape {
 /// what is far waits in buckets by time, unsorted, for one append each, and comes near as its time
 /// comes. Buckets that are very far are wide, and are moved into narrower ones a few entries at a
 /// time, ahead of need. A cancelled timer leaves the heap at once and its bucket with a few others;
-/// in the bucket whose time it is, it is skipped. So while time goes on by
-/// frames, no frame does more than its share: there is no cascade, no sweep over all that waits,
-/// and no growth that copies it. A jump moves what it has jumped into, a whole wide bucket if need
-/// be; and if `now` goes back while something is far, what is armed for before the buckets begin
-/// stays on the heap until the time is made up or nothing is far.
+/// in the bucket whose time it is, it is skipped. So while time goes on by frames, no frame does
+/// more than its share: there is no cascade, no sweep over all that waits, and no growth that
+/// copies it. A jump moves what it has jumped into, a whole wide bucket if need be; and if `now`
+/// goes back while something is far, what is armed for before the buckets begin stays on the heap
+/// until the time is made up or nothing is far.
 ///
 /// A timer takes 64 bytes if its value is no larger than 40 (with the [`Option`] around it), and
 /// about nine in its bucket.
@@ -330,6 +330,7 @@ impl<T> TimerQueue<T> {
         if deadline == NEVER {
             return slot.set_place(Place::Idle);
         }
+        // What is left of the run is told apart by lying before `far_from`.
         if let Some(far) = &mut self.far
             && far.is_ahead_of(self.now)
             && self.near.has_run_out()

@@ -116,16 +116,21 @@ fn finish(world: &mut World) {
 }
 
 /// Despawns the owned timers that fired their last in the run before. Systems that read of it as
-/// a message have found the entity whole.
+/// a message have found the entity whole. And does what a panic has kept from being done, if
+/// somebody has caught it: between two hooks, or in the last handler of a timer.
 fn clear_up(world: &mut World) {
     let mut timeline = world.resource_mut::<Timeline>();
     timeline.finished.swap();
-    if timeline.ending.is_some() {
-        // Its handler has panicked, and somebody caught that.
-        finish(world);
-    } else if timeline.finished.is_empty() {
+    let discarded = timeline.discarded.take();
+    if discarded.is_none() && timeline.ending.is_none() && timeline.finished.is_empty() {
         return;
     }
+    if let Some(discarded) = discarded {
+        world.write_message(discarded);
+        world.trigger(discarded);
+        world.flush();
+    }
+    finish(world);
     while let Some(entity) = world.resource_mut::<Timeline>().finished.next() {
         if world.get_entity(entity).is_ok_and(is_finished) {
             world.despawn(entity);

@@ -34,6 +34,12 @@ fn written(app: &App) -> Vec<(Entity, Entity, CancelReason)> {
         .collect()
 }
 
+/// Does what panics, and catches that.
+fn panic_while<R>(panicking: impl FnOnce() -> R) {
+    let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
+    assert!(caught.is_err());
+}
+
 #[test]
 fn promise_3_cancel_is_immediate() {
     let mut app = app();
@@ -198,11 +204,10 @@ fn a_panic_in_the_middle_of_a_replacement_loses_no_report() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
     let b = spawn(&mut app, "b", Timer::after(ms(10)));
-    let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+    panic_while(|| {
         let panic = |_: &mut Timer| panic!("in the middle");
         app.world_mut().modify_component(a, panic)
-    }));
-    assert!(caught.is_err());
+    });
     app.world_mut().entity_mut(b).remove::<Timer>();
     assert_eq!(
         cancelled(&mut app),
@@ -214,11 +219,10 @@ fn a_panic_in_the_middle_of_a_replacement_loses_no_report() {
 fn what_a_panic_has_left_over_is_reported_in_the_next_run() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
-    let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+    panic_while(|| {
         let panic = |_: &mut Timer| panic!("in the middle");
         app.world_mut().modify_component(a, panic)
-    }));
-    assert!(caught.is_err());
+    });
     advance_ms(&mut app, 20);
     assert_eq!(cancelled(&mut app), [(a, CancelReason::Removed)]);
     assert_eq!(written(&app), [(a, a, CancelReason::Removed)]);
@@ -229,13 +233,12 @@ fn what_a_panic_has_left_over_is_reported_in_the_next_run() {
 fn a_panic_of_another_command_loses_no_report() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
-    let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+    panic_while(|| {
         app.world_mut()
             .commands()
             .queue(|_: &mut World| panic!("before the report"));
         app.world_mut().entity_mut(a).remove::<Timer>();
-    }));
-    assert!(caught.is_err());
+    });
     advance_ms(&mut app, 1);
     assert_eq!(written(&app), [(a, a, CancelReason::Removed)]);
 }

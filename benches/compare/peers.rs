@@ -1,4 +1,4 @@
-//! The contenders: this crate's queue, and the shapes of others, each written as well as that
+//! The queues: this crate's queue, and the shapes of others, each written as well as that
 //! shape allows.
 
 mod bevy_due;

@@ -212,8 +212,8 @@ impl Wheel {
         }
     }
 
-    /// Carries out what [`defer_removal`](Self::defer_removal) has put off. It must be before the wheel moves
-    /// on.
+    /// Does what [`defer_removal`](Self::defer_removal) has put off. It must be before the wheel
+    /// moves on.
     fn flush_removals<T>(&mut self, slots: &mut Slots<T>) {
         if self.removals.is_empty() {
             return;
@@ -271,7 +271,7 @@ impl Wheel {
     pub(super) fn next_deadline<T>(&self, slots: &Slots<T>) -> Option<u64> {
         let first_of = |level: &Level| {
             let mut from = level.base;
-            // The removals may be all that is in a bucket.
+            // Timers to be removed may be all that is in a bucket.
             while let Some(number) = level.first_occupied(&self.buckets, from, level.end()) {
                 let items = self.buckets.items(level.bucket(number));
                 let alive = items.filter(|item| !slots.is_taken(item.index()));

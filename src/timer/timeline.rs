@@ -6,7 +6,7 @@ use bevy_ecs::{
     entity::Entity,
     message::Messages,
     resource::Resource,
-    system::{Commands, Res, ResMut},
+    system::{Res, ResMut},
 };
 use bevy_time::{Time, Virtual};
 
@@ -27,7 +27,7 @@ pub(crate) struct Timeline {
     /// The entities of owned timers that have fired their last.
     pub(crate) finished: DeferredBuffer<Entity>,
     /// The timer whose component is being discarded: between two hooks of one operation.
-    pub(super) discarded: Option<TimerCancelled>,
+    pub(crate) discarded: Option<TimerCancelled>,
     /// The timer that is firing its last: until its handlers have run.
     pub(crate) ending: Option<(Entity, TimerKey)>,
 }
@@ -96,24 +96,17 @@ pub(crate) fn read_clock(time: Res<Time<Virtual>>, mut timeline: ResMut<Timeline
 pub(crate) fn swap_added(
     mut timeline: ResMut<Timeline>,
     mut messages: ResMut<Messages<TimerCancelled>>,
-    mut commands: Commands,
 ) {
     let Timeline {
         queue,
         added,
         cancelled,
-        discarded,
         ..
     } = &mut *timeline;
     added.swap();
     for Added { key, deadline } in added.drain() {
         // False for what has been cancelled meanwhile.
         queue.arm(key, deadline);
-    }
-    // Left over if a panic between two hooks has been caught.
-    if let Some(discarded) = discarded.take() {
-        cancelled.push(discarded);
-        commands.trigger(discarded);
     }
     cancelled.swap();
     if !cancelled.is_empty() {

@@ -34,7 +34,7 @@ mod pages;
 mod slots;
 mod wheel;
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
 pub use due::Due;
@@ -61,11 +61,11 @@ const SHAPE: Shape = Shape {
 /// Timers, each with a value, popped in exact (deadline, sequence) order.
 ///
 /// A timer stays in the queue from [`insert`](Self::insert) or
-/// [`insert_idle`](Self::insert_idle) until it is [cancelled](Self::cancel), or popped and not
-/// re-armed. In between it is either waiting for its deadline or idle: not yet armed, or armed for
+/// [`insert_parked`](Self::insert_parked) until it is [cancelled](Self::cancel), or popped and not
+/// re-armed. In between it is either waiting for its deadline or idle: parked, or armed for
 /// [`NEVER`].
 ///
-/// The sequence is given at `insert` or `insert_idle` and kept through every re-arming, so timers
+/// The sequence is given at `insert` or `insert_parked` and kept through every re-arming, so timers
 /// that share a deadline come out in the order in which they came in, always.
 ///
 /// # What is inside
@@ -136,12 +136,13 @@ impl<T> TimerQueue<T> {
     /// assert_eq!(queue.deadline(key), Some(5));
     /// ```
     pub fn insert(&mut self, deadline: u64, value: T) -> TimerKey {
-        let key = self.insert_idle(value);
-        self.arm(key, deadline);
+        let key = self.insert_parked(deadline, value);
+        self.attach(key.index(), deadline);
         key
     }
 
-    /// Puts `value` in without a deadline: it gets its key and its sequence, and is idle.
+    /// Puts `value` in, due at `deadline`, but parked: it gets its key and its sequence, and is not
+    /// popped before it is [released](Self::release).
     ///
     /// For a caller that collects what is added and arms all of it later, as this crate does
     /// between two frames: the timer can be looked up and cancelled from now on, and keeps its
@@ -160,15 +161,57 @@ impl<T> TimerQueue<T> {
     /// ```
     /// # use bevy_due::queue::TimerQueue;
     /// let mut queue = TimerQueue::new();
-    /// let early_bird = queue.insert_idle("early bird");
+    /// let early_bird = queue.insert_parked(5, "early bird");
     /// queue.insert(5, "late riser");
-    /// queue.arm(early_bird, 5);
+    /// queue.release(early_bird);
     /// assert_eq!(*queue.pop_due(5).unwrap(), "early bird");
     /// ```
-    pub fn insert_idle(&mut self, value: T) -> TimerKey {
+    pub fn insert_parked(&mut self, deadline: u64, value: T) -> TimerKey {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.slots.insert(sequence, value)
+        self.slots.insert(sequence, deadline, value)
+    }
+
+    /// Parks the timer behind `key`, whatever it was doing: it is due at `deadline`, and is not
+    /// popped before it is [released](Self::release). Says whether there is such a timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(log *n*), amortised.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_due::queue::TimerQueue;
+    /// let mut queue = TimerQueue::new();
+    /// let paused = queue.insert(5, "paused");
+    /// queue.park(paused, 8);
+    /// assert!(queue.pop_due(10).is_none());
+    /// assert_eq!(queue.deadline(paused), Some(8));
+    /// queue.release(paused);
+    /// assert_eq!(queue.pop_due(10).unwrap().deadline(), 8);
+    /// ```
+    pub fn park(&mut self, key: TimerKey, deadline: u64) -> bool {
+        let known = self.slots.get(key).is_some();
+        if known {
+            self.detach(key.index());
+            self.slots.at_mut(key.index()).deadline = deadline;
+        }
+        known
+    }
+
+    /// Lets the timer behind `key` wait for its deadline if it is parked, and says whether it was.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(log *n*), amortised.
+    pub fn release(&mut self, key: TimerKey) -> bool {
+        let slot = self.slots.get(key);
+        let Some(slot) = slot.filter(|slot| slot.place() == Place::Idle) else {
+            return false;
+        };
+        self.attach(key.index(), slot.deadline);
+        true
     }
 
     /// Sets the deadline of the timer behind `key`, whatever it was doing, and says whether
@@ -277,8 +320,8 @@ impl<T> TimerQueue<T> {
         near.into_iter().chain(far).min()
     }
 
-    /// Returns the deadline of the timer behind `key`, [`NEVER`] if it is idle, or `None` if it
-    /// is not in this queue.
+    /// Returns the deadline of the timer behind `key`, also if it is parked, or `None` if it is
+    /// not in this queue.
     #[must_use]
     pub fn deadline(&self, key: TimerKey) -> Option<u64> {
         self.slots.get(key).map(|slot| slot.deadline)
@@ -295,6 +338,40 @@ impl<T> TimerQueue<T> {
     #[must_use]
     pub fn get_mut(&mut self, key: TimerKey) -> Option<&mut T> {
         self.slots.value_mut(key)
+    }
+
+    /// Returns the timers in the queue, waiting and idle, with their keys and deadlines, in no
+    /// particular order.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the most timers that there ever were.
+    pub fn iter(&self) -> impl Iterator<Item = (TimerKey, u64, &T)> {
+        self.slots.iter()
+    }
+
+    /// Returns the keys of the timers that wait for a deadline up to `until`, in the order in which
+    /// they are due.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the most timers that there ever were, and *O*(*k* log *k*) in those returned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_due::queue::TimerQueue;
+    /// let mut queue = TimerQueue::new();
+    /// let later = queue.insert(20, ());
+    /// let sooner = queue.insert(10, ());
+    /// queue.insert(30, ());
+    /// assert_eq!(queue.waiting_until(20), [sooner, later]);
+    /// ```
+    #[must_use]
+    pub fn waiting_until(&self, until: u64) -> Vec<TimerKey> {
+        let mut waiting = self.slots.waiting_until(until);
+        waiting.sort_unstable();
+        waiting.into_iter().map(|(.., key)| key).collect()
     }
 
     /// Returns how many timers are in the queue, waiting or idle.

@@ -31,21 +31,44 @@ struct Listed {
     deadline: u64,
     sequence: u64,
     name: usize,
+    parked: bool,
 }
 
 impl Oracle {
-    fn insert_idle(&mut self, name: usize) {
+    fn insert(&mut self, name: usize, deadline: u64, parked: bool) {
         self.timers.push(Listed {
-            deadline: NEVER,
+            deadline,
             sequence: self.next_sequence,
             name,
+            parked,
         });
         self.next_sequence += 1;
     }
 
-    fn arm(&mut self, name: usize, deadline: u64) -> bool {
-        let timer = self.timers.iter_mut().find(|timer| timer.name == name);
-        timer.map(|timer| timer.deadline = deadline).is_some()
+    fn set(&mut self, name: usize, deadline: u64, parked: bool) -> bool {
+        let Some(timer) = self.timers.iter_mut().find(|timer| timer.name == name) else {
+            return false;
+        };
+        (timer.deadline, timer.parked) = (deadline, parked);
+        true
+    }
+
+    fn release(&mut self, name: usize) -> bool {
+        let mut parked = self.timers.iter_mut();
+        let parked = parked.find(|timer| timer.name == name && timer.parked);
+        parked.map(|timer| timer.parked = false).is_some()
+    }
+
+    /// What waits until then, in order.
+    fn waiting_until(&self, until: u64) -> Vec<usize> {
+        let mut waiting: Vec<_> = self
+            .timers
+            .iter()
+            .filter(|timer| !timer.parked && timer.deadline <= until && timer.deadline != NEVER)
+            .map(|timer| (timer.deadline, timer.sequence, timer.name))
+            .collect();
+        waiting.sort_unstable();
+        waiting.into_iter().map(|(.., name)| name).collect()
     }
 
     fn cancel(&mut self, name: usize) -> Option<usize> {
@@ -56,7 +79,7 @@ impl Oracle {
     fn first(&self) -> Option<&Listed> {
         self.timers
             .iter()
-            .filter(|timer| timer.deadline != NEVER)
+            .filter(|timer| !timer.parked && timer.deadline != NEVER)
             .min_by_key(|timer| (timer.deadline, timer.sequence))
     }
 }
@@ -64,7 +87,9 @@ impl Oracle {
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Insert(u64),
-    InsertIdle,
+    InsertParked(u64),
+    Park(usize, u64),
+    Release(usize),
     Arm(usize, u64),
     /// Arms it for the deadline that it has.
     ArmAgain(usize),
@@ -101,7 +126,9 @@ fn advance() -> impl Strategy<Value = u64> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => deadline().prop_map(Op::Insert),
-        1 => Just(Op::InsertIdle),
+        1 => deadline().prop_map(Op::InsertParked),
+        2 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Park(name, at)),
+        3 => (0..200_usize).prop_map(Op::Release),
         3 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Arm(name, at)),
         2 => (0..200_usize).prop_map(Op::ArmAgain),
         4 => (0..200_usize).prop_map(Op::Cancel),
@@ -123,17 +150,28 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
         match op {
             Op::Insert(after) => {
                 let deadline = now.saturating_add(after.saturating_mul(scale));
-                oracle.insert_idle(keys.len());
-                oracle.arm(keys.len(), deadline);
+                oracle.insert(keys.len(), deadline, false);
                 keys.push(queue.insert(deadline, keys.len()));
             }
-            Op::InsertIdle => {
-                oracle.insert_idle(keys.len());
-                keys.push(queue.insert_idle(keys.len()));
+            Op::InsertParked(after) => {
+                let deadline = now.saturating_add(after.saturating_mul(scale));
+                oracle.insert(keys.len(), deadline, true);
+                keys.push(queue.insert_parked(deadline, keys.len()));
+            }
+            Op::Park(name, after) if name < keys.len() => {
+                let deadline = now.saturating_add(after.saturating_mul(scale));
+                let parked = queue.park(keys[name], deadline);
+                assert_eq!(parked, oracle.set(name, deadline, true));
+            }
+            Op::Release(name) if name < keys.len() => {
+                let never = queue.deadline(keys[name]) == Some(NEVER);
+                let released = queue.release(keys[name]);
+                assert_eq!(released, oracle.release(name) || never);
             }
             Op::Arm(name, after) if name < keys.len() => {
                 let deadline = now.saturating_add(after.saturating_mul(scale));
-                assert_eq!(queue.arm(keys[name], deadline), oracle.arm(name, deadline));
+                let armed = queue.arm(keys[name], deadline);
+                assert_eq!(armed, oracle.set(name, deadline, false));
             }
             Op::Cancel(name) if name < keys.len() => {
                 assert_eq!(queue.cancel(keys[name]), oracle.cancel(name));
@@ -141,9 +179,10 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             Op::ArmAgain(name) if name < keys.len() => {
                 if let Some(deadline) = queue.deadline(keys[name]) {
                     assert!(queue.arm(keys[name], deadline));
+                    oracle.set(name, deadline, false);
                 }
             }
-            Op::Arm(..) | Op::ArmAgain(_) | Op::Cancel(_) => {}
+            Op::Arm(..) | Op::ArmAgain(_) | Op::Cancel(_) | Op::Park(..) | Op::Release(_) => {}
             Op::GoBack(by) => now = now.saturating_sub(by.saturating_mul(scale)),
             Op::Pop {
                 advance,
@@ -163,7 +202,7 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
                         let next = due
                             .deadline()
                             .saturating_add(interval.saturating_mul(scale));
-                        oracle.arm(name, next);
+                        oracle.set(name, next, false);
                         due.rearm(next);
                     } else {
                         oracle.cancel(name);
@@ -182,6 +221,16 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             oracle.first().map(|first| first.deadline)
         );
     }
+    let names = |keys: Vec<TimerKey>| -> Vec<usize> {
+        keys.iter()
+            .filter_map(|&key| queue.get(key).copied())
+            .collect()
+    };
+    for until in [now, now.saturating_add(1000), NEVER] {
+        let waiting = names(queue.waiting_until(until));
+        assert_eq!(waiting, oracle.waiting_until(until));
+    }
+    assert_eq!(queue.iter().count(), queue.len());
     for (name, key) in keys.iter().enumerate() {
         let listed = oracle.timers.iter().find(|timer| timer.name == name);
         assert_eq!(queue.deadline(*key), listed.map(|timer| timer.deadline));

@@ -1,11 +1,13 @@
 //! A slab of timer records: an index instead of a pointer, a generation against stale keys.
 
+use alloc::vec::Vec;
+
 use super::{NEVER, pages::Pages};
 
 /// Names one timer of one [`TimerQueue`](super::TimerQueue), for as long as it is in there.
 ///
 /// Slots are reused, keys are not: once the timer is gone, its key finds nothing, for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerKey {
     index: u32,
     generation: u32,
@@ -84,7 +86,7 @@ impl From<Place> for Packed {
 #[repr(align(64))]
 pub(super) struct Slot<T> {
     pub(super) sequence: u64,
-    /// [`NEVER`] while the timer is idle.
+    /// That for which the timer waits, or would if it were not parked.
     pub(super) deadline: u64,
     packed: Packed,
     generation: u32,
@@ -130,10 +132,10 @@ impl<T> Slots<T> {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, sequence: u64, value: T) -> TimerKey {
+    pub(super) fn insert(&mut self, sequence: u64, deadline: u64, value: T) -> TimerKey {
         let mut slot = Slot {
             sequence,
-            deadline: NEVER,
+            deadline,
             packed: Place::Idle.into(),
             generation: 0,
             value: Some(value),
@@ -190,6 +192,24 @@ impl<T> Slots<T> {
         self.slots
             .get_mut(key.index as usize)
             .filter(|slot| slot.generation == key.generation && slot.value.is_some())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TimerKey, u64, &T)> {
+        self.occupied()
+            .filter_map(|(key, slot)| Some((key, slot.deadline, slot.value.as_ref()?)))
+    }
+
+    /// What waits, with its deadline and sequence.
+    pub(super) fn waiting_until(&self, until: u64) -> Vec<(u64, u64, TimerKey)> {
+        self.occupied()
+            .filter(|(_, slot)| slot.place() != Place::Idle && slot.deadline <= until)
+            .map(|(key, slot)| (slot.deadline, slot.sequence, key))
+            .collect()
+    }
+
+    fn occupied(&self) -> impl Iterator<Item = (TimerKey, &Slot<T>)> {
+        let slots = (0..self.slots.len() as u32).map(|index| (self.key(index), &self.slots[index]));
+        slots.filter(|(_, slot)| slot.value.is_some())
     }
 
     pub(super) fn value(&self, key: TimerKey) -> Option<&T> {
@@ -258,10 +278,10 @@ mod tests {
     #[test]
     fn a_reused_slot_has_a_new_key() {
         let mut slots = Slots::new();
-        let old = slots.insert(0, 'a');
+        let old = slots.insert(0, 0, 'a');
         slots.take(old);
         slots.vacate(old.index);
-        let new = slots.insert(1, 'b');
+        let new = slots.insert(1, 0, 'b');
         assert_eq!(old.index, new.index, "the slot should be reused");
         assert!(slots.get(old).is_none(), "a stale key should find nothing");
         assert!(slots.take(old).is_none(), "nor take anything");
@@ -271,7 +291,7 @@ mod tests {
     #[test]
     fn a_slot_without_generations_left_is_retired() {
         let mut slots = Slots::new();
-        let key = slots.insert(0, ());
+        let key = slots.insert(0, 0, ());
         slots.at_mut(0).generation = u32::MAX;
         let last = TimerKey {
             generation: u32::MAX,
@@ -280,7 +300,7 @@ mod tests {
         assert!(slots.take(last).is_some());
         slots.vacate(last.index);
         assert!(slots.get(last).is_none());
-        let next = slots.insert(1, ());
+        let next = slots.insert(1, 0, ());
         assert_ne!(next.index, key.index, "the old slot should not come back");
     }
 

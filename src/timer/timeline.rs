@@ -42,7 +42,7 @@ struct Added {
 impl Timeline {
     /// Takes a timer in, to be armed with the next swap.
     pub(super) fn add(&mut self, deadline: u64, timer: ArmedTimer) -> TimerKey {
-        let key = self.queue.insert_idle(timer);
+        let key = self.queue.insert_parked(deadline, timer);
         self.added.push(Added { key, deadline });
         key
     }

@@ -1,26 +1,370 @@
-//! The clock that timers live on, and how it is read.
+//! The clocks that timers live on: how fast they run, whether they stand still, what they show.
 
-use core::time::Duration;
+mod speed;
 
-use bevy_time::{Time, Virtual};
+use core::{fmt, time::Duration};
+
+use bevy_ecs::{component::Component, entity::Entity};
+#[cfg(feature = "bevy_reflect")]
+use {
+    bevy_ecs::reflect::ReflectComponent,
+    bevy_reflect::{Reflect, std_traits::ReflectDefault},
+};
 
 use crate::queue::NEVER;
+pub use speed::InvalidSpeed;
+use speed::Speed;
 
-/// What a clock showed when it was read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reading {
-    /// Nanoseconds since the clock's start. [`NEVER`] itself is not reached.
-    pub(crate) now: u64,
-    /// Whether the clock stood still because it is paused or its speed is zero.
-    pub(crate) stopped: bool,
+/// One of the clocks of a world: those that are there from the start, or an entity with a
+/// [`Clock`].
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{ClockId, Timer};
+///
+/// // Goes on while the game is paused.
+/// let autosave = Timer::every_secs(300.0).on(ClockId::Real);
+/// assert_eq!(autosave.clock(), Some(ClockId::Real));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, Default, PartialEq, Hash)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub enum ClockId {
+    /// The time that really passes: Bevy's `Time<Real>`.
+    Real,
+    /// The time of the game: Bevy's `Time<Virtual>`. Timers live here unless told otherwise.
+    #[default]
+    Virtual,
+    /// A second for each frame, whether or not the game is paused.
+    Frames,
+    /// The time of the fixed schedule: Bevy's `Time<Fixed>`. Its timers fire in
+    /// [`FixedPreUpdate`](bevy_app::FixedPreUpdate), in step with it.
+    Fixed,
+    /// A clock of your own.
+    Own(Entity),
 }
 
-impl From<&Time<Virtual>> for Reading {
-    fn from(time: &Time<Virtual>) -> Self {
-        Self {
-            now: saturating_nanos(time.elapsed()).min(NEVER - 1),
-            stopped: time.was_paused(),
+impl From<Entity> for ClockId {
+    fn from(clock: Entity) -> Self {
+        Self::Own(clock)
+    }
+}
+
+impl fmt::Display for ClockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Real => f.write_str("real"),
+            Self::Virtual => f.write_str("virtual"),
+            Self::Frames => f.write_str("frames"),
+            Self::Fixed => f.write_str("fixed"),
+            Self::Own(clock) => write!(f, "{clock}"),
         }
+    }
+}
+
+/// There is no such clock: the entity is gone, or has no [`Clock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownClock(pub ClockId);
+
+impl fmt::Display for UnknownClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no clock {}", self.0)
+    }
+}
+
+impl core::error::Error for UnknownClock {}
+
+/// A time line of its own, with its own speed and pause, that runs on a parent clock.
+///
+/// Spawn one, and put timers on it with [`Timer::on`](crate::Timer::on), all timers of an entity
+/// with [`OnClock`](crate::OnClock), or those of the very entity that carries the clock without
+/// another word. Setting its speed or pausing it is one write, whatever number of timers is on it.
+/// It starts at zero, and shows the same time during a whole run.
+///
+/// The four clocks that are there from the start have a `Clock`, too, which the system parameter
+/// [`Clocks`](crate::Clocks) finds: a speed, pause or shift of theirs concerns their timers alone,
+/// not Bevy's `Time`, though the pause and speed of that show here.
+///
+/// While a clock is paused or its speed is zero, nothing on it fires, not even what is due. When
+/// it is despawned, or another `Clock` put in its place, its timers are cancelled, as
+/// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone). A clock whose parent has gone
+/// stands still. A disabled clock entity counts as paused. The parent is chosen for good when the
+/// clock is inserted.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// #[derive(Resource, Default)]
+/// struct Bites(u32);
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin))
+///     .init_resource::<Bites>()
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
+///     .add_observer(|_: On<TimerFired>, mut bites: ResMut<Bites>| bites.0 += 1);
+/// app.update(); // Bevy's first frame takes no time.
+///
+/// let arena = app.world_mut().spawn(Clock::new()).id();
+/// app.world_mut().spawn(Timer::every_secs(1.0).on(arena));
+/// for _ in 0..40 {
+///     app.update();
+/// }
+/// assert_eq!(app.world().resource::<Bites>().0, 10);
+///
+/// app.world_mut().get_mut::<Clock>(arena).unwrap().set_speed(0.25);
+/// for _ in 0..40 {
+///     app.update();
+/// }
+/// assert_eq!(app.world().resource::<Bites>().0, 12);
+/// ```
+#[doc(alias("time_scale", "slow_motion"))]
+#[derive(Component, Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(opaque),
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+pub struct Clock {
+    parent: ClockId,
+    speed: Speed,
+    paused: bool,
+    /// Nanoseconds that have passed; [`NEVER`] itself is not reached.
+    now: u64,
+    /// A fraction of a nanosecond, in units of 2^-64.
+    carry: u64,
+    /// What the parent showed when this clock was last read.
+    seen: u64,
+    /// What is shown beyond what has passed.
+    offset: i128,
+}
+
+impl Clock {
+    /// Creates a clock that runs on the time of the game, [`ClockId::Virtual`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::of(ClockId::Virtual)
+    }
+
+    /// Creates a clock that runs on another one. On the fixed clock, its timers fire in the fixed
+    /// schedule.
+    ///
+    /// If there is no such parent when the clock is inserted, Bevy's error handler is told, as a
+    /// warning, and the clock stands still.
+    #[must_use]
+    pub fn of(parent: impl Into<ClockId>) -> Self {
+        Self {
+            parent: parent.into(),
+            speed: Speed::NORMAL,
+            paused: false,
+            now: 0,
+            carry: 0,
+            seen: 0,
+            offset: 0,
+        }
+    }
+
+    /// Sets the speed, as in [`set_speed`](Self::set_speed).
+    ///
+    /// # Panics
+    ///
+    /// Panics if `ratio` is negative, infinite or not a number.
+    #[must_use]
+    #[track_caller]
+    pub fn with_speed(mut self, ratio: f64) -> Self {
+        self.set_speed(ratio);
+        self
+    }
+
+    /// Returns the clock that this one runs on.
+    #[must_use]
+    pub fn parent(&self) -> ClockId {
+        self.parent
+    }
+
+    /// Sets how much time passes here while a second passes on the parent clock, from now on.
+    ///
+    /// Speeds do not drift: fractions of a nanosecond carry over.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `ratio` is negative, infinite or not a number. See
+    /// [`try_set_speed`](Self::try_set_speed) for a speed that comes from data.
+    #[track_caller]
+    pub fn set_speed(&mut self, ratio: f64) {
+        if let Err(error) = self.try_set_speed(ratio) {
+            panic!("{error}");
+        }
+    }
+
+    /// Sets the speed, which may be bad.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidSpeed`] if `ratio` is negative, infinite or not a number. The speed stays what it
+    /// was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_due::{Clock, InvalidSpeed};
+    /// let mut clock = Clock::new().with_speed(0.5);
+    /// assert_eq!(clock.try_set_speed(-1.0), Err(InvalidSpeed(-1.0)));
+    /// assert_eq!(clock.speed(), 0.5);
+    /// ```
+    pub fn try_set_speed(&mut self, ratio: f64) -> Result<(), InvalidSpeed> {
+        self.speed = ratio.try_into()?;
+        Ok(())
+    }
+
+    /// Returns the speed. It says nothing of a pause.
+    #[must_use]
+    pub fn speed(&self) -> f64 {
+        self.speed.ratio()
+    }
+
+    /// Lets no time pass, and nothing fire, from now on: not even what else is due in this run.
+    pub fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// Lets time pass again. The remaining times are what they were.
+    pub fn unpause(&mut self) {
+        self.paused = false;
+    }
+
+    /// Returns `true` if this clock itself is paused. Its parent may stand still, too.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Returns what the clock shows, as in [`TimerFired::deadline`](crate::TimerFired::deadline).
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(shift(self.now, self.offset))
+    }
+
+    /// Moves the clock on: what is passed fires in the next run, in order, as in a long frame.
+    ///
+    /// It is one way of testing a weekly job in a second. See [`set_now`](Self::set_now) for the
+    /// other, and [`FastForward`](crate::FastForward) for a run at every deadline on the way.
+    #[doc(alias = "adjust")]
+    pub fn advance_by(&mut self, by: Duration) {
+        self.go(saturating_nanos(by));
+    }
+
+    /// Sets what the clock shows, and lets every timer keep its remaining time: the deadlines move
+    /// with the clock. Nothing is touched but the clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use bevy_due::Clock;
+    /// const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+    ///
+    /// let mut clock = Clock::new();
+    /// clock.set_now(WEEK - Duration::from_secs(1));
+    /// assert_eq!(clock.now().as_secs(), 604_799);
+    /// ```
+    #[doc(alias("adjust", "shift"))]
+    pub fn set_now(&mut self, now: Duration) {
+        let now = i128::from(saturating_nanos(now).min(NEVER - 1));
+        self.offset = now - i128::from(self.now);
+    }
+
+    pub(crate) fn go(&mut self, nanos: u64) {
+        self.now = self.now.saturating_add(nanos).min(NEVER - 1);
+    }
+
+    /// Returns how far the parent has to go until this clock has gone on by `nanos`, or `None` if
+    /// it stands still.
+    pub(crate) fn parent_time(&self, nanos: u64) -> Option<u64> {
+        if self.is_stopped() {
+            return None;
+        }
+        self.speed.unscale(nanos, self.carry)
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.paused || self.speed.is_zero()
+    }
+
+    /// Goes with the parent, and returns what this clock says now.
+    pub(crate) fn tick(&mut self, parent_now: u64) -> Reading {
+        *self = self.moved_to(parent_now);
+        self.read()
+    }
+
+    /// Takes `parent_now` for the time at which the clock begins.
+    pub(crate) fn begin(&mut self, parent_now: u64) {
+        self.seen = parent_now;
+    }
+
+    pub(crate) fn read(&self) -> Reading {
+        Reading {
+            now: self.now,
+            stopped: self.is_stopped(),
+            offset: self.offset,
+        }
+    }
+
+    fn moved_to(mut self, parent_now: u64) -> Self {
+        let seen = core::mem::replace(&mut self.seen, parent_now);
+        if self.paused {
+            return self;
+        }
+        if parent_now < seen {
+            // Somebody has set the time back.
+            let (by, _) = self.speed.scale(seen - parent_now, 0);
+            self.now = self.now.saturating_sub(by);
+            return self;
+        }
+        let (by, carry) = self.speed.scale(parent_now - seen, self.carry);
+        self.carry = carry;
+        self.go(by);
+        self
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a clock said when it was read for a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    /// Nanoseconds that have passed; [`NEVER`] itself is not reached.
+    pub(crate) now: u64,
+    /// Whether nothing may fire.
+    pub(crate) stopped: bool,
+    /// What is shown beyond what has passed.
+    pub(crate) offset: i128,
+}
+
+impl Reading {
+    /// Returns what the clock shows, or will show, when so much has passed.
+    pub(crate) fn shown(&self, passed: u64) -> Duration {
+        Duration::from_nanos(shift(passed, self.offset))
+    }
+
+    /// Returns how much has passed when the clock shows `shown`.
+    pub(crate) fn passed(&self, shown: Duration) -> u64 {
+        shift(saturating_nanos(shown), -self.offset)
     }
 }
 
@@ -29,14 +373,43 @@ pub(crate) fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
+/// Moves a time by `nanos`, within a time line. What is never stays so.
+pub(crate) fn shift(time: u64, nanos: i128) -> u64 {
+    match time {
+        NEVER => NEVER,
+        time => u64::try_from((i128::from(time) + nanos).max(0)).unwrap_or(NEVER),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_clock_stops_short_of_never() {
-        let mut time = Time::<Virtual>::default();
-        time.advance_by(Duration::MAX);
-        assert_eq!(Reading::from(&time).now, NEVER - 1);
+        let mut clock = Clock::new();
+        assert_eq!(clock.tick(NEVER).now, NEVER - 1);
+        clock.advance_by(Duration::MAX);
+        assert_eq!(clock.read().now, NEVER - 1);
+    }
+
+    #[test]
+    fn a_clock_goes_back_with_its_parent() {
+        let mut clock = Clock::new().with_speed(2.0);
+        clock.tick(100);
+        assert_eq!(clock.tick(70).now, 140);
+        assert_eq!(clock.tick(80).now, 160);
+    }
+
+    #[test]
+    fn what_is_shown_can_be_turned_back() {
+        let mut clock = Clock::new();
+        clock.tick(500);
+        clock.set_now(Duration::from_nanos(20));
+        assert_eq!(clock.now().as_nanos(), 20);
+        let reading = clock.read();
+        assert_eq!(reading.passed(Duration::from_nanos(30)), 510);
+        assert_eq!(reading.shown(510).as_nanos(), 30);
+        assert_eq!(reading.shown(NEVER), Duration::from_nanos(NEVER));
     }
 }

@@ -18,6 +18,11 @@ impl<T> DeferredBuffer<T> {
         self.pending.push_back(item);
     }
 
+    /// What waits for the next swap, or is left of the last one.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &T> {
+        self.swapped.iter().chain(&self.pending)
+    }
+
     /// Makes what has been pushed available. What was left of the swap before stays first.
     pub(crate) fn swap(&mut self) {
         if self.swapped.is_empty() {

@@ -1,13 +1,13 @@
 //! Firing what is due: one timer after the other, each with all its handlers.
 
-use core::{iter, num::NonZeroU32};
+use core::num::NonZeroU32;
 
 use bevy_ecs::{
     error::BevyError,
     message::Messages,
     resource::Resource,
     system::{ResMut, SystemState},
-    world::{EntityRef, World},
+    world::World,
 };
 #[cfg(feature = "bevy_reflect")]
 use {
@@ -15,7 +15,13 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-use crate::timer::{Timeline, Timer, TimerFired, TimerOf, is_observed_at_all};
+use crate::{
+    clock::Clock,
+    timer::{
+        ClockKey, Scope, Timelines, Timer, TimerAction, TimerFired, TimerOf, Unfinished,
+        is_observed_at_all,
+    },
+};
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
 ///
@@ -64,65 +70,135 @@ impl Default for BurstLimit {
     }
 }
 
-/// Fires what is due, together where nobody observes.
+/// What firing needs of the world where nobody observes.
+pub(crate) type Together = SystemState<(
+    ResMut<'static, Timelines>,
+    ResMut<'static, Messages<TimerFired>>,
+)>;
+
+/// Fires what is due on the clocks of a scope, one clock after the other.
+pub(crate) fn fire_due(
+    scope: Scope,
+) -> impl Fn(&mut World, &mut Together) -> Result<(), BevyError> {
+    move |world, together| {
+        clear_up(world, scope);
+        let mut last = None;
+        while let timelines = world.resource::<Timelines>()
+            && let Some((clock, line)) = timelines.next(scope, last)
+        {
+            last = Some(line.age);
+            if !line.queue.is_empty() {
+                fire_clock(world, scope, clock, together)?;
+            }
+        }
+        world.resource_mut::<Timelines>().is_running = false;
+        Ok(())
+    }
+}
+
+/// Fires what is due on one clock, together where nobody observes.
 ///
 /// Where somebody does, timers are popped one at a time rather than in a batch: between two
 /// firings the queue is the truth, so whatever a handler cancels is gone at once, with nothing to
 /// look up again or to undo.
-pub(crate) fn fire_due(
+pub(crate) fn fire_clock(
     world: &mut World,
-    together: &mut SystemState<(ResMut<Timeline>, ResMut<Messages<TimerFired>>)>,
+    scope: Scope,
+    clock: ClockKey,
+    together: &mut Together,
 ) -> Result<(), BevyError> {
-    clear_up(world);
     let BurstLimit(burst_limit) = world.get_resource().copied().unwrap_or_default();
+    let Some(entity) = world
+        .resource::<Timelines>()
+        .get(clock)
+        .map(|line| line.clock)
+    else {
+        return Ok(());
+    };
+    let is_paused = |world: &World| world.get::<Clock>(entity).is_none_or(Clock::is_paused);
     while !is_observed_at_all::<TimerFired>(world) {
-        let (mut timeline, mut messages) = together.get_mut(world)?;
-        messages.write_batch(iter::from_fn(|| match timeline.ending {
-            None => timeline.fire(burst_limit),
-            Some(_) => None,
-        }));
-        if timeline.ending.is_none() {
+        let (mut timelines, mut messages) = together.get_mut(world)?;
+        messages.write_batch(timelines.firings(clock, burst_limit));
+        if timelines.unfinished.is_none() {
             return Ok(());
         }
-        finish(world);
-    }
-    while let Some(fired) = world.resource_mut::<Timeline>().fire(burst_limit) {
-        world.write_message(fired);
-        world.trigger(fired);
-        world.flush();
-        if fired.last {
-            finish(world);
+        finish(world, scope);
+        if is_paused(world) {
+            return Ok(());
         }
     }
-    Ok(())
+    loop {
+        let mut timelines = world.resource_mut::<Timelines>();
+        let Some(fired) = timelines.firings(clock, burst_limit).next() else {
+            return Ok(());
+        };
+        let has_more_to_do = timelines.unfinished.is_some();
+        world.write_message(fired);
+        fired.trigger(world);
+        world.flush();
+        if has_more_to_do {
+            finish(world, scope);
+        }
+        if is_paused(world) {
+            return Ok(());
+        }
+    }
 }
 
-/// Keeps the word that an entity has a `Timer` exactly while it is armed.
-fn finish(world: &mut World) {
-    let Some((entity, key)) = world.resource_mut::<Timeline>().ending.take() else {
+/// Runs the action of a timer that has fired, and ends it if that was its last time.
+fn finish(world: &mut World, scope: Scope) {
+    let mut timelines = world.resource_mut::<Timelines>();
+    let Some(Unfinished { fired, key, acts }) = timelines.unfinished else {
         return;
     };
-    if world.get::<Timer>(entity).map(Timer::key) == Some(key) {
-        world.entity_mut(entity).remove::<Timer>();
+    let is_it = |world: &World| world.get::<Timer>(fired.entity).map(Timer::key) == Some(key);
+    if acts {
+        let rest = Unfinished {
+            fired,
+            key,
+            acts: false,
+        };
+        timelines.unfinished = fired.last.then_some(rest);
+        // Whoever heard of the firing may have cancelled the timer.
+        if is_it(world)
+            && let Some(action) = world.get::<TimerAction>(fired.entity).cloned()
+        {
+            action.act(world, &fired);
+        }
     }
-    // Whoever heard of it may have despawned the entity, or put a new timer in its place, which
-    // stays.
-    if let Ok(entity) = world.get_entity(entity)
-        && is_finished(entity)
-    {
-        let entity = entity.id();
-        world.resource_mut::<Timeline>().finished.push(entity);
+    world.resource_mut::<Timelines>().unfinished = None;
+    if !fired.last {
+        return;
+    }
+    let Ok(mut entity) = world.get_entity_mut(fired.entity) else {
+        return;
+    };
+    let is_owned = entity.contains::<TimerOf>();
+    let despawns = match entity.get::<Timer>().map(Timer::key) {
+        // They may also have put a new timer in its place, which stays.
+        Some(other) if other != key => false,
+        Some(_) => entity
+            .take::<Timer>()
+            .is_some_and(|timer| timer.despawns(is_owned)),
+        None => is_owned,
+    };
+    if despawns {
+        let mut timelines = world.resource_mut::<Timelines>();
+        timelines.finished(scope).push(fired.entity);
     }
 }
 
-/// Despawns the owned timers that fired their last in the run before. Systems that read of it as
-/// a message have found the entity whole. And does what a panic has kept from being done, if
+/// Despawns the entities of timers that fired their last in the run before. Systems that read of
+/// it as a message have found them whole. And does what a panic has kept from being done, if
 /// somebody has caught it: between two hooks, or in the last handler of a timer.
-fn clear_up(world: &mut World) {
-    let mut timeline = world.resource_mut::<Timeline>();
-    timeline.finished.swap();
-    let discarded = timeline.discarded.take();
-    if discarded.is_none() && timeline.ending.is_none() && timeline.finished.is_empty() {
+fn clear_up(world: &mut World, scope: Scope) {
+    let mut timelines = world.resource_mut::<Timelines>();
+    timelines.is_running = true;
+    let finished = timelines.finished(scope);
+    finished.swap();
+    let is_anything_finished = !finished.is_empty();
+    let discarded = timelines.discarded.take();
+    if discarded.is_none() && timelines.unfinished.is_none() && !is_anything_finished {
         return;
     }
     if let Some(discarded) = discarded {
@@ -130,14 +206,16 @@ fn clear_up(world: &mut World) {
         world.trigger(discarded);
         world.flush();
     }
-    finish(world);
-    while let Some(entity) = world.resource_mut::<Timeline>().finished.next() {
-        if world.get_entity(entity).is_ok_and(is_finished) {
+    if let Some(unfinished) = &mut world.resource_mut::<Timelines>().unfinished {
+        unfinished.acts = false;
+    }
+    finish(world, scope);
+    while let Some(entity) = world.resource_mut::<Timelines>().finished(scope).next() {
+        if world
+            .get_entity(entity)
+            .is_ok_and(|entity| !entity.contains::<Timer>())
+        {
             world.despawn(entity);
         }
     }
-}
-
-fn is_finished(entity: EntityRef) -> bool {
-    entity.contains::<TimerOf>() && !entity.contains::<Timer>()
 }

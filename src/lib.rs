@@ -125,6 +125,7 @@ extern crate std;
 
 mod plugin;
 
+mod fast_forward;
 mod fire;
 
 mod timer;
@@ -133,16 +134,27 @@ mod clock;
 mod deferred;
 pub mod queue;
 
+pub use clock::{Clock, ClockId, InvalidSpeed, UnknownClock};
+pub use fast_forward::{FastForward, FastForwardError};
 pub use fire::BurstLimit;
 pub use plugin::{DuePlugin, DueSystems};
-pub use timer::{CancelReason, InvalidTimer, Timer, TimerCancelled, TimerFired, TimerOf, Timers};
+pub use timer::{
+    ArmedTimers, CancelReason, Clocks, Cooldown, DelaySeed, DespawnAfter, InvalidTimer, Keyed,
+    MissedTicks, NoSuchTimer, NotReady, OnClock, Once, Repeatedly, RunStats, SurvivesCancelAll,
+    TimedCommands, Timer, TimerAction, TimerAppExt, TimerCancelled, TimerCommandsExt,
+    TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus, TimerWorldExt, Timers, TimersPaused,
+    UnknownHandler,
+};
 
 /// The common names, but for [`Timer`]: Bevy's prelude has one of that name, so import ours by
 /// its name.
 pub mod prelude {
     pub use crate::{
-        BurstLimit, CancelReason, DuePlugin, DueSystems, InvalidTimer, TimerCancelled, TimerFired,
-        TimerOf, Timers,
+        ArmedTimers, BurstLimit, CancelReason, Clock, ClockId, Clocks, Cooldown, DelaySeed,
+        DespawnAfter, DuePlugin, DueSystems, FastForward, InvalidTimer, Keyed, MissedTicks,
+        NoSuchTimer, OnClock, SurvivesCancelAll, TimerAction, TimerAppExt, TimerCancelled,
+        TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerWorldExt, Timers,
+        TimersPaused,
     };
 }
 

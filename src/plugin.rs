@@ -3,12 +3,16 @@
 use alloc::vec::Vec;
 
 use bevy_app::prelude::*;
-use bevy_ecs::{prelude::*, world::DeferredWorld};
+use bevy_ecs::{prelude::*, schedule::ScheduleLabel};
 use bevy_time::{Time, Virtual};
 
 use crate::{
+    clock::Clock,
     fire::{BurstLimit, fire_due},
-    timer::{Timeline, Timer, TimerCancelled, TimerFired, arm, read_clock, swap_added},
+    timer::{
+        DelaySeed, Scope, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock,
+        on_disable, on_discard_clock, on_enable, on_insert_clock, read_clocks, swap_added,
+    },
 };
 
 /// Runs the [`Timer`]s of an [`App`].
@@ -80,26 +84,35 @@ impl Plugin for DuePlugin {
             .register_type::<TimerCancelled>()
             .register_type::<BurstLimit>();
 
-        app.init_resource::<Timeline>()
+        let timelines = Timelines::new(app.world_mut());
+        app.insert_resource(timelines)
             .init_resource::<BurstLimit>()
+            .init_resource::<DelaySeed>()
             .add_message::<TimerFired>()
             .add_message::<TimerCancelled>()
-            .configure_sets(
-                PreUpdate,
-                (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain(),
-            )
-            .add_systems(PreStartup, require_clock)
-            .add_systems(
-                PreUpdate,
-                (
-                    read_clock.in_set(DueSystems::Clocks),
-                    swap_added.in_set(DueSystems::Swap),
-                    fire_due.in_set(DueSystems::Fire),
-                ),
-            );
+            .add_observer(on_insert_clock)
+            .add_observer(on_discard_clock)
+            .add_observer(on_disable)
+            .add_observer(on_enable)
+            .add_systems(PreStartup, require_clock);
+        add_run(app, PreUpdate, Scope::FRAME);
+        add_run(app, FixedPreUpdate, Scope::FIXED);
 
         arm_existing(app.world_mut());
     }
+}
+
+fn add_run(app: &mut App, schedule: impl ScheduleLabel + Clone, scope: Scope) {
+    let stages = (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire);
+    app.configure_sets(schedule.clone(), stages.chain())
+        .add_systems(
+            schedule,
+            (
+                read_clocks(scope).in_set(DueSystems::Clocks),
+                swap_added(scope).in_set(DueSystems::Swap),
+                fire_due(scope).in_set(DueSystems::Fire),
+            ),
+        );
 }
 
 fn require_clock(time: Option<Res<Time<Virtual>>>) {
@@ -111,13 +124,15 @@ fn require_clock(time: Option<Res<Time<Virtual>>>) {
 }
 
 fn arm_existing(world: &mut World) {
-    // Not a query, which would leave out disabled entities.
-    let armed: Vec<Entity> = world
-        .iter_entities()
-        .filter(|entity| entity.contains::<Timer>())
-        .map(|entity| entity.id())
-        .collect();
-    for entity in armed {
-        arm(DeferredWorld::from(&mut *world), entity);
+    // Not queries, which would leave out disabled entities.
+    let with = |world: &World, is_of: fn(EntityRef) -> bool| -> Vec<Entity> {
+        let entities = world.iter_entities().filter(|&entity| is_of(entity));
+        entities.map(|entity| entity.id()).collect()
+    };
+    for clock in with(world, |entity| entity.contains::<Clock>()) {
+        begin_clock(&mut world.into(), clock);
+    }
+    for timer in with(world, |entity| entity.contains::<Timer>()) {
+        arm(world.into(), timer);
     }
 }

@@ -200,6 +200,21 @@ impl<T> TimerQueue<T> {
         known
     }
 
+    /// Parks the timer behind `key` as if it had just been put in: due at `deadline`, with a new
+    /// sequence. Says whether there is such a timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(log *n*), amortised.
+    pub fn park_anew(&mut self, key: TimerKey, deadline: u64) -> bool {
+        let known = self.park(key, deadline);
+        if known {
+            self.slots.at_mut(key.index()).sequence = self.next_sequence;
+            self.next_sequence += 1;
+        }
+        known
+    }
+
     /// Lets the timer behind `key` wait for its deadline if it is parked, and says whether it was.
     ///
     /// # Time complexity

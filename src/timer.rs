@@ -1,11 +1,28 @@
 //! The [`Timer`] component and its builder.
 
+mod action;
 mod armed;
+mod builder;
+mod clocks;
+mod commands;
+mod control;
+mod cooldown;
+mod delayed;
+mod despawn_after;
 mod error;
 mod events;
 mod hooks;
+mod keyed;
+mod missed_ticks;
+mod on_clock;
 mod owner;
+mod pause;
+mod random;
+mod status;
 mod timeline;
+mod timelines;
+
+use alloc::boxed::Box;
 
 use core::{
     fmt,
@@ -14,20 +31,41 @@ use core::{
 };
 
 use bevy_ecs::component::Component;
-use bevy_platform::sync::atomic::{AtomicU64, Ordering};
+use bevy_platform::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use crate::{clock::saturating_nanos, queue::TimerKey};
+use crate::{
+    clock::{ClockId, Reading},
+    queue::TimerKey,
+};
+pub use action::{TimerAction, TimerAppExt, UnknownHandler};
 pub(crate) use armed::ArmedTimer;
+pub use clocks::Clocks;
+pub use commands::TimerEntityCommandsExt;
+pub use control::{NoSuchTimer, SurvivesCancelAll, TimerWorldExt};
+pub use cooldown::{Cooldown, NotReady};
+pub use delayed::{Once, Repeatedly, TimedCommands, TimerCommandsExt};
+pub use despawn_after::DespawnAfter;
 pub use error::InvalidTimer;
 pub(crate) use events::is_observed_at_all;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
 pub(crate) use hooks::arm;
+pub use keyed::Keyed;
+pub use missed_ticks::MissedTicks;
+pub use on_clock::OnClock;
 pub use owner::{TimerOf, Timers};
-pub(crate) use timeline::{Timeline, read_clock, swap_added};
+pub use pause::TimersPaused;
+pub(crate) use pause::{on_disable, on_enable};
+pub use random::DelaySeed;
+pub use status::{ArmedTimers, TimerStatus};
+pub use timelines::RunStats;
+pub(crate) use timelines::{
+    AnyClocks, ClockKey, Scope, Timelines, Times, Unfinished, begin_clock, on_discard_clock,
+    on_insert_clock, read_clocks, swap_added,
+};
 
 /// Fires [`TimerFired`] after a delay: once, a number of times, or for ever.
 ///
@@ -109,240 +147,69 @@ pub(crate) use timeline::{Timeline, read_clock, swap_added};
 pub struct Timer {
     delay: u64,
     interval: Option<NonZeroU64>,
-    times: Option<NonZeroU32>,
-    /// Where the queue keeps this timer, as [`TimerKey`] bits. The hooks see an immutable
-    /// component through a shared reference, hence the atomic.
+    /// What few timers are told.
+    extra: Option<Box<Extra>>,
+    /// Where its queue keeps it, as [`TimerKey`] bits. The hooks see an immutable component through
+    /// a shared reference, hence the atomics.
     key: AtomicU64,
+    /// The clock on which it is armed.
+    line: AtomicU32,
+    times: Option<NonZeroU32>,
+}
+
+/// What few timers are told. It is apart from the others to keep those small.
+#[derive(Debug, Default)]
+struct Extra {
+    clock: Option<ClockId>,
+    /// What the first delay counts from, as the clock shows it, if not from arming.
+    since: Option<u64>,
+    /// How much the first delay may be longer.
+    spread: u64,
+    missed_ticks: MissedTicks,
+    when_done: WhenDone,
+    /// How long it was to wait for its first deadline when it was armed.
+    wait: AtomicU64,
+}
+
+/// What becomes of the entity after the last firing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+enum WhenDone {
+    #[default]
+    DespawnIfOwned,
+    Keep,
+    Despawn,
+}
+
+impl Extra {
+    fn usual() -> &'static Self {
+        static USUAL: Extra = Extra {
+            clock: None,
+            since: None,
+            spread: 0,
+            missed_ticks: MissedTicks::Burst,
+            when_done: WhenDone::DespawnIfOwned,
+            wait: AtomicU64::new(0),
+        };
+        &USUAL
+    }
+
+    fn told(&self) -> (Option<ClockId>, Option<u64>, u64, MissedTicks, WhenDone) {
+        let Self {
+            clock,
+            since,
+            spread,
+            missed_ticks,
+            when_done,
+            ..
+        } = *self;
+        (clock, since, spread, missed_ticks, when_done)
+    }
 }
 
 impl Timer {
-    /// Creates a timer that fires once, after `delay`.
-    ///
-    /// A delay of zero fires in the next run of [`DueSystems::Fire`](crate::DueSystems::Fire).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use core::time::Duration;
-    /// # use bevy_due::Timer;
-    /// let fuse = Timer::after(Duration::from_millis(1500));
-    /// assert_eq!(fuse, Timer::after_secs(1.5));
-    /// assert_eq!(fuse.interval(), None);
-    /// assert_eq!(fuse.max_firings(), Some(1));
-    /// ```
-    #[doc(alias("once", "set_timeout", "one_shot"))]
-    #[must_use]
-    pub fn after(delay: Duration) -> Self {
-        Self::new(saturating_nanos(delay), None, NonZeroU32::new(1))
-    }
-
-    /// Creates a timer that fires once, after a number of seconds.
-    ///
-    /// Seconds are `f64` because an `f32` can't hold a tenth of a second to the nanosecond.
-    /// They are rounded to the nearest nanosecond, and what is more than zero never to zero.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is negative, infinite or not a number. See
-    /// [`try_after_secs`](Self::try_after_secs) for seconds that come from data.
-    #[must_use]
-    #[track_caller]
-    pub fn after_secs(secs: f64) -> Self {
-        or_panic(Self::try_after_secs(secs))
-    }
-
-    /// Creates a timer that fires once, after a number of seconds that may be bad.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use bevy_due::{InvalidTimer, Timer};
-    /// assert!(Timer::try_after_secs(0.0).is_ok());
-    /// assert_eq!(Timer::try_after_secs(-1.5), Err(InvalidTimer::Seconds(-1.5)));
-    /// ```
-    pub fn try_after_secs(secs: f64) -> Result<Self, InvalidTimer> {
-        Ok(Self::new(nanos_from_secs(secs)?, None, NonZeroU32::new(1)))
-    }
-
-    /// Creates a timer that fires every `interval`, for ever, the first time after one interval.
-    ///
-    /// Its k-th deadline is exactly first + k × interval, in integers: it does not drift,
-    /// however late each firing is.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `interval` is zero. See [`try_every`](Self::try_every) for an interval that
-    /// comes from data.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use core::time::Duration;
-    /// # use bevy_due::Timer;
-    /// let summon = Timer::every(Duration::from_secs(8));
-    /// assert_eq!(summon.delay(), Duration::from_secs(8));
-    /// assert_eq!(summon.interval(), Some(Duration::from_secs(8)));
-    /// assert_eq!(summon.max_firings(), None);
-    /// ```
-    #[doc(alias("repeating", "periodic", "set_interval"))]
-    #[must_use]
-    #[track_caller]
-    pub fn every(interval: Duration) -> Self {
-        or_panic(Self::try_every(interval))
-    }
-
-    /// Creates a timer that fires every `interval`, which may be bad.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidTimer::ZeroInterval`] if `interval` is zero.
-    pub fn try_every(interval: Duration) -> Result<Self, InvalidTimer> {
-        Self::every_nanos(saturating_nanos(interval))
-    }
-
-    /// Creates a timer that fires every so many seconds, for ever, the first time after one
-    /// interval.
-    ///
-    /// Seconds are rounded as in [`after_secs`](Self::after_secs).
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is zero, negative, infinite or not a number. See
-    /// [`try_every_secs`](Self::try_every_secs) for seconds that come from data.
-    #[must_use]
-    #[track_caller]
-    pub fn every_secs(secs: f64) -> Self {
-        or_panic(Self::try_every_secs(secs))
-    }
-
-    /// Creates a timer that fires every so many seconds, a number that may be bad.
-    ///
-    /// # Errors
-    ///
-    /// - [`InvalidTimer::ZeroInterval`] if `secs` is zero.
-    /// - [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use bevy_due::{InvalidTimer, Timer};
-    /// let error = Timer::try_every_secs(0.0).unwrap_err();
-    /// assert_eq!(error, InvalidTimer::ZeroInterval);
-    /// assert_eq!(error.to_string(), "an interval must be longer than zero, got 0 s");
-    /// ```
-    pub fn try_every_secs(secs: f64) -> Result<Self, InvalidTimer> {
-        Self::every_nanos(nanos_from_secs(secs)?)
-    }
-
-    /// Sets the delay from arming to the first firing, whatever it was; the interval counts from
-    /// there.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use core::time::Duration;
-    /// # use bevy_due::Timer;
-    /// let poison = Timer::every_secs(1.0).first_after(Duration::from_millis(500));
-    /// assert_eq!(poison.delay(), Duration::from_millis(500));
-    /// ```
-    #[must_use]
-    pub fn first_after(mut self, delay: Duration) -> Self {
-        self.delay = saturating_nanos(delay);
-        self
-    }
-
-    /// Sets the delay from arming to the first firing, in seconds.
-    ///
-    /// Seconds are rounded as in [`after_secs`](Self::after_secs).
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is negative, infinite or not a number. See
-    /// [`try_first_after_secs`](Self::try_first_after_secs) for seconds that come from data.
-    #[must_use]
-    #[track_caller]
-    pub fn first_after_secs(self, secs: f64) -> Self {
-        or_panic(self.try_first_after_secs(secs))
-    }
-
-    /// Sets the delay from arming to the first firing, in seconds that may be bad.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
-    pub fn try_first_after_secs(mut self, secs: f64) -> Result<Self, InvalidTimer> {
-        self.delay = nanos_from_secs(secs)?;
-        Ok(self)
-    }
-
-    /// Fires for the first time in the next run of
-    /// [`DueSystems::Fire`](crate::DueSystems::Fire): short for a first delay of zero.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use core::time::Duration;
-    /// # use bevy_due::Timer;
-    /// let wave = Timer::every_secs(20.0).immediately();
-    /// assert_eq!(wave.delay(), Duration::ZERO);
-    /// ```
-    #[must_use]
-    pub fn immediately(self) -> Self {
-        self.first_after(Duration::ZERO)
-    }
-
-    /// Limits a periodic timer to `times` firings. Firings are counted, not deadlines.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `times` is zero, or more than one for a timer that has no interval. See
-    /// [`try_times`](Self::try_times) for a number that comes from data.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use bevy_due::Timer;
-    /// assert_eq!(Timer::every_secs(1.0).times(5).max_firings(), Some(5));
-    /// ```
-    #[doc(alias = "repeat")]
-    #[must_use]
-    #[track_caller]
-    pub fn times(self, times: u32) -> Self {
-        or_panic(self.try_times(times))
-    }
-
-    /// Limits a periodic timer to `times` firings, a number that may be bad.
-    ///
-    /// # Errors
-    ///
-    /// - [`InvalidTimer::ZeroTimes`] if `times` is zero.
-    /// - [`InvalidTimer::TimesWithoutInterval`] if `times` is more than one and this timer has
-    ///   no interval.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use bevy_due::{InvalidTimer, Timer};
-    /// assert_eq!(Timer::every_secs(1.0).try_times(0), Err(InvalidTimer::ZeroTimes));
-    /// assert_eq!(
-    ///     Timer::after_secs(1.0).try_times(3),
-    ///     Err(InvalidTimer::TimesWithoutInterval(3))
-    /// );
-    /// ```
-    pub fn try_times(mut self, times: u32) -> Result<Self, InvalidTimer> {
-        let times = NonZeroU32::new(times).ok_or(InvalidTimer::ZeroTimes)?;
-        if self.interval.is_none() && times.get() > 1 {
-            return Err(InvalidTimer::TimesWithoutInterval(times.get()));
-        }
-        self.times = Some(times);
-        Ok(self)
-    }
-
-    /// Returns the delay from arming to the first firing, at most `u64::MAX` nanoseconds.
+    /// Returns the delay to the first firing, at most `u64::MAX` nanoseconds: from arming, or from
+    /// [`since`](Self::since). Of a range it is the shortest.
     #[must_use]
     pub fn delay(&self) -> Duration {
         Duration::from_nanos(self.delay)
@@ -362,56 +229,103 @@ impl Timer {
         self.times.map(NonZeroU32::get)
     }
 
-    fn new(delay: u64, interval: Option<NonZeroU64>, times: Option<NonZeroU32>) -> Self {
-        Self {
-            delay,
-            interval,
-            times,
-            key: AtomicU64::new(TimerKey::NONE.to_bits()),
+    /// Returns the clock that it was put [on](Self::on), or `None` if that is its owner's or the
+    /// game's.
+    #[must_use]
+    pub fn clock(&self) -> Option<ClockId> {
+        self.extra().clock
+    }
+
+    /// Returns what becomes of deadlines that a long frame has passed.
+    #[must_use]
+    pub fn on_missed_ticks(&self) -> MissedTicks {
+        self.extra().missed_ticks
+    }
+
+    /// Whether the entity goes with the timer after its last firing.
+    pub(crate) fn despawns(&self, is_owned: bool) -> bool {
+        match self.extra().when_done {
+            WhenDone::DespawnIfOwned => is_owned,
+            WhenDone::Keep => false,
+            WhenDone::Despawn => true,
         }
     }
 
-    fn every_nanos(interval: u64) -> Result<Self, InvalidTimer> {
-        let interval = NonZeroU64::new(interval).ok_or(InvalidTimer::ZeroInterval)?;
-        Ok(Self::new(interval.get(), Some(interval), None))
+    /// Returns the first deadline if the timer is armed at this reading of its clock.
+    fn first_deadline(&self, reading: Reading, random: impl FnOnce() -> u64) -> u64 {
+        let Extra { since, spread, .. } = *self.extra();
+        let mut delay = self.delay;
+        if spread > 0 {
+            let drawn = (u128::from(random()) * (u128::from(spread) + 1)) >> 64;
+            delay = delay.saturating_add(drawn as u64);
+        }
+        let deadline = match since {
+            None => reading.now.saturating_add(delay),
+            Some(since) => reading.passed(Duration::from_nanos(since.saturating_add(delay))),
+        };
+        if let Some(extra) = &self.extra {
+            let wait = deadline.saturating_sub(reading.now);
+            extra.wait.store(wait, Ordering::Relaxed);
+        }
+        deadline
+    }
+
+    /// Returns how long it was to wait for its first deadline when it was armed.
+    pub(crate) fn first_wait(&self) -> u64 {
+        match &self.extra {
+            Some(extra) => extra.wait.load(Ordering::Relaxed),
+            None => self.delay,
+        }
+    }
+
+    fn extra(&self) -> &Extra {
+        match &self.extra {
+            Some(extra) => extra,
+            None => Extra::usual(),
+        }
     }
 
     pub(crate) fn key(&self) -> TimerKey {
         TimerKey::from_bits(self.key.load(Ordering::Relaxed))
     }
 
-    fn set_key(&self, key: TimerKey) {
+    /// Returns where it is armed, if it is.
+    pub(crate) fn armed(&self) -> Option<(ClockKey, TimerKey)> {
+        let key = self.key();
+        (!key.is_reserved()).then(|| (self.line.load(Ordering::Relaxed), key))
+    }
+
+    fn set_armed(&self, line: ClockKey, key: TimerKey) {
+        self.line.store(line, Ordering::Relaxed);
         self.key.store(key.to_bits(), Ordering::Relaxed);
     }
 }
 
-#[track_caller]
-fn or_panic(timer: Result<Timer, InvalidTimer>) -> Timer {
-    match timer {
-        Ok(timer) => timer,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-fn nanos_from_secs(secs: f64) -> Result<u64, InvalidTimer> {
-    if !secs.is_finite() || secs < 0.0 {
-        return Err(InvalidTimer::Seconds(secs));
-    }
-    // Finite and not negative: what is left to fail is a number past the end of `Duration`.
-    let nanos = saturating_nanos(Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX));
-    Ok(nanos.max(u64::from(secs > 0.0)))
-}
-
-/// Clones the delay, interval and number of times. The clone is armed when it is inserted.
+/// Clones what the timer was told. The clone is armed when it is inserted.
 impl Clone for Timer {
     fn clone(&self) -> Self {
-        Self::new(self.delay, self.interval, self.times)
+        let extra = self.extra.as_deref().map(|extra| {
+            let (clock, since, spread, missed_ticks, when_done) = extra.told();
+            Box::new(Extra {
+                clock,
+                since,
+                spread,
+                missed_ticks,
+                when_done,
+                ..Extra::default()
+            })
+        });
+        Self {
+            extra,
+            ..Self::new(self.delay, self.interval, self.times)
+        }
     }
 }
 
 impl PartialEq for Timer {
     fn eq(&self, other: &Self) -> bool {
         (self.delay, self.interval, self.times) == (other.delay, other.interval, other.times)
+            && self.extra().told() == other.extra().told()
     }
 }
 
@@ -423,11 +337,12 @@ impl fmt::Debug for Timer {
             .field("delay", &self.delay())
             .field("interval", &self.interval())
             .field("max_firings", &self.max_firings())
-            .finish()
+            .field("clock", &self.clock())
+            .finish_non_exhaustive()
     }
 }
 
-/// A [`Timer`] as it is written to a file.
+/// A [`Timer`] as it is written to a file. What is as usual may be left out.
 #[cfg(feature = "serialize")]
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Timer", deny_unknown_fields)]
@@ -435,15 +350,32 @@ struct TimerData {
     delay: Duration,
     interval: Option<Duration>,
     times: Option<u32>,
+    #[serde(default)]
+    clock: Option<ClockId>,
+    #[serde(default)]
+    missed_ticks: MissedTicks,
+    #[serde(default)]
+    since: Option<Duration>,
+    #[serde(default)]
+    longest_delay: Option<Duration>,
+    #[serde(default)]
+    when_done: WhenDone,
 }
 
 #[cfg(feature = "serialize")]
 impl From<Timer> for TimerData {
     fn from(timer: Timer) -> Self {
+        let (clock, since, spread, missed_ticks, when_done) = timer.extra().told();
+        let longest_delay = (spread > 0).then(|| timer.delay.saturating_add(spread));
         Self {
             delay: timer.delay(),
             interval: timer.interval(),
             times: timer.max_firings(),
+            clock,
+            missed_ticks,
+            since: since.map(Duration::from_nanos),
+            longest_delay: longest_delay.map(Duration::from_nanos),
+            when_done,
         }
     }
 }
@@ -453,13 +385,25 @@ impl TryFrom<TimerData> for Timer {
     type Error = InvalidTimer;
 
     fn try_from(data: TimerData) -> Result<Self, InvalidTimer> {
-        let timer = match data.interval {
+        let mut timer = match data.interval {
             Some(interval) => Self::try_every(interval)?.first_after(data.delay),
             None => Self::after(data.delay),
         };
-        match data.times {
-            Some(times) => timer.try_times(times),
-            None => Ok(timer),
+        if let Some(longest) = data.longest_delay {
+            timer = timer.try_first_after_between(data.delay..=longest)?;
         }
+        if let Some(since) = data.since {
+            timer = timer.since(since);
+        }
+        if let Some(times) = data.times {
+            timer = timer.try_times(times)?;
+        }
+        if (data.clock, data.missed_ticks, data.when_done) != Default::default() {
+            let extra = timer.extra_mut();
+            extra.clock = data.clock;
+            extra.missed_ticks = data.missed_ticks;
+            extra.when_done = data.when_done;
+        }
+        Ok(timer)
     }
 }

@@ -89,6 +89,7 @@ enum Op {
     Insert(u64),
     InsertParked(u64),
     Park(usize, u64),
+    ParkAnew(usize, u64),
     Release(usize),
     Arm(usize, u64),
     /// Arms it for the deadline that it has.
@@ -128,6 +129,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => deadline().prop_map(Op::Insert),
         1 => deadline().prop_map(Op::InsertParked),
         2 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Park(name, at)),
+        1 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::ParkAnew(name, at)),
         3 => (0..200_usize).prop_map(Op::Release),
         3 => (0..200_usize, deadline()).prop_map(|(name, at)| Op::Arm(name, at)),
         2 => (0..200_usize).prop_map(Op::ArmAgain),
@@ -163,6 +165,14 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
                 let parked = queue.park(keys[name], deadline);
                 assert_eq!(parked, oracle.set(name, deadline, true));
             }
+            Op::ParkAnew(name, after) if name < keys.len() => {
+                let deadline = now.saturating_add(after.saturating_mul(scale));
+                let parked = queue.park_anew(keys[name], deadline);
+                assert_eq!(parked, oracle.cancel(name).is_some());
+                if parked {
+                    oracle.insert(name, deadline, true);
+                }
+            }
             Op::Release(name) if name < keys.len() => {
                 let never = queue.deadline(keys[name]) == Some(NEVER);
                 let released = queue.release(keys[name]);
@@ -182,7 +192,12 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
                     oracle.set(name, deadline, false);
                 }
             }
-            Op::Arm(..) | Op::ArmAgain(_) | Op::Cancel(_) | Op::Park(..) | Op::Release(_) => {}
+            Op::Arm(..)
+            | Op::ArmAgain(_)
+            | Op::Cancel(_)
+            | Op::Park(..)
+            | Op::ParkAnew(..)
+            | Op::Release(_) => {}
             Op::GoBack(by) => now = now.saturating_sub(by.saturating_mul(scale)),
             Op::Pop {
                 advance,

@@ -25,6 +25,10 @@ impl TimerKey {
         }
     }
 
+    pub(crate) fn is_reserved(self) -> bool {
+        self.index == u32::MAX
+    }
+
     pub(super) fn index(self) -> u32 {
         self.index
     }

@@ -4,20 +4,25 @@ use core::num::NonZeroU64;
 
 use bevy_ecs::entity::Entity;
 
-use super::Timer;
+use super::{MissedTicks, Timer};
 
-/// A timer in the queue.
+/// A timer in the queue. With what the queue adds, it fills a cache line.
 #[derive(Debug)]
 pub(crate) struct ArmedTimer {
     pub(crate) entity: Entity,
     pub(crate) owner: Entity,
-    interval: Option<NonZeroU64>,
-    /// Firings up to now.
-    pub(crate) count: u64,
+    pub(crate) interval: Option<NonZeroU64>,
+    /// Firings up to now: the low part.
+    count: u32,
     /// Firings at which it ends; zero means never.
     times: u32,
     /// Firings in this run of deadlines that have already passed.
     burst: u32,
+    /// Firings up to now: the high part.
+    count_high: u16,
+    missed_ticks: MissedTicks,
+    /// Whether there is an action beside the timer.
+    pub(crate) acts: bool,
 }
 
 /// What follows from one firing.
@@ -30,7 +35,7 @@ pub(crate) struct Firing {
 }
 
 impl ArmedTimer {
-    pub(crate) fn new(entity: Entity, owner: Entity, timer: &Timer) -> Self {
+    pub(crate) fn new(entity: Entity, owner: Entity, timer: &Timer, acts: bool) -> Self {
         Self {
             entity,
             owner,
@@ -38,13 +43,25 @@ impl ArmedTimer {
             count: 0,
             times: timer.max_firings().unwrap_or(0),
             burst: 0,
+            count_high: 0,
+            missed_ticks: timer.on_missed_ticks(),
+            acts,
         }
     }
 
-    /// Serves `deadline`.
+    /// Returns how often it has fired.
+    pub(crate) fn count(&self) -> u64 {
+        u64::from(self.count_high) << 32 | u64::from(self.count)
+    }
+
+    /// Returns how often it will fire yet, or `None` for ever.
+    pub(crate) fn left(&self) -> Option<u32> {
+        (self.times != 0).then(|| self.times.saturating_sub(self.count))
+    }
+
+    /// Serves `deadline`, and what else has passed up to `now` as [`MissedTicks`] says.
     ///
-    /// All deadlines that have passed get a firing each, as long as there are no more than
-    /// `burst_limit` in one go; the rest are left out, and the timer goes on on its grid:
+    /// A burst is bounded: past `burst_limit` firings in one go the rest is skipped.
     ///
     /// ```text
     /// deadlines    |    |    |    |    |    |    |    |
@@ -53,27 +70,66 @@ impl ArmedTimer {
     ///                                    └ missed: 2  └ next
     /// ```
     pub(crate) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> Firing {
-        self.count += 1;
-        let ended = self.times != 0 && self.count >= u64::from(self.times);
+        self.count_up();
+        let ended = self.times != 0 && self.count() >= u64::from(self.times);
         let Some(interval) = self.interval.filter(|_| !ended) else {
             return Firing {
                 missed: 0,
                 next: None,
             };
         };
-        self.burst += 1;
         let mut missed = 0;
         let mut next = deadline.saturating_add(interval.get());
-        if next <= now && self.burst >= burst_limit {
+        if self.missed_ticks == MissedTicks::Burst {
+            self.burst += 1;
+            if next > now {
+                self.burst = 0;
+            } else if self.burst < burst_limit {
+                return Firing {
+                    missed,
+                    next: Some(next),
+                };
+            }
+        }
+        if next <= now {
+            self.burst = 0;
             missed = (now - deadline) / interval;
             next = deadline.saturating_add(interval.get().saturating_mul(missed + 1));
         }
-        if next > now {
-            self.burst = 0;
+        if self.missed_ticks == MissedTicks::Delay {
+            next = now.saturating_add(interval.get());
         }
         Firing {
             missed,
             next: Some(next),
         }
+    }
+
+    fn count_up(&mut self) {
+        let (count, overflows) = self.count.overflowing_add(1);
+        self.count = count;
+        self.count_high = self.count_high.saturating_add(u16::from(overflows));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bevy_ecs::world::World;
+
+    use super::*;
+
+    #[test]
+    fn a_slot_of_the_queue_is_one_cache_line() {
+        assert_eq!(size_of::<Option<ArmedTimer>>(), 40);
+    }
+
+    #[test]
+    fn counts_go_on_past_four_billion() {
+        let entity = World::new().spawn_empty().id();
+        let timer = Timer::every_secs(1.0);
+        let mut armed = ArmedTimer::new(entity, entity, &timer, false);
+        armed.count = u32::MAX;
+        armed.fire(0, 0, 1);
+        assert_eq!(armed.count(), 1 << 32);
     }
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with the numbers that a timer is made of.
 
-use core::fmt;
+use core::{fmt, time::Duration};
 
 /// Why a [`Timer`](super::Timer) can't be made of the given numbers. It names the bad one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +14,13 @@ pub enum InvalidTimer {
     ZeroTimes,
     /// So many firings are asked of a timer that has no interval.
     TimesWithoutInterval(u32),
+    /// A range of delays ends before it begins.
+    EmptyRange {
+        /// The shortest delay.
+        start: Duration,
+        /// The longest delay, which is shorter.
+        end: Duration,
+    },
 }
 
 impl fmt::Display for InvalidTimer {
@@ -28,6 +35,10 @@ impl fmt::Display for InvalidTimer {
             Self::TimesWithoutInterval(times) => write!(
                 f,
                 "a timer without an interval fires once, got {times} times"
+            ),
+            Self::EmptyRange { start, end } => write!(
+                f,
+                "a range of delays must not end before it begins, got {start:?} to {end:?}"
             ),
         }
     }

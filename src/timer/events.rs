@@ -3,10 +3,18 @@
 use core::time::Duration;
 
 use bevy_ecs::{
-    entity::Entity, event::EntityEvent, message::Message, observer::CachedObservers, world::World,
+    entity::Entity,
+    event::{EntityEvent, Event, PropagateEntityTrigger, SetEntityEventTarget},
+    message::Message,
+    observer::CachedObservers,
+    traversal::Traversal,
+    world::World,
 };
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
+
+use super::ArmedTimer;
+use crate::clock::Reading;
 
 /// A timer has fired.
 ///
@@ -34,7 +42,7 @@ use bevy_reflect::Reflect;
 /// # bevy_ecs::system::assert_is_system(count);
 /// # World::new().add_observer(explode);
 /// ```
-#[derive(EntityEvent, Message, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -57,6 +65,63 @@ pub struct TimerFired {
     pub count: u64,
     /// Whether this was its last time.
     pub last: bool,
+    /// Whether observers of the owner are being told.
+    at_owner: bool,
+}
+
+impl TimerFired {
+    pub(super) fn new(
+        timer: &ArmedTimer,
+        clock: Reading,
+        deadline: u64,
+        missed: u64,
+        last: bool,
+    ) -> Self {
+        Self {
+            entity: timer.entity,
+            owner: timer.owner,
+            deadline: clock.shown(deadline),
+            lateness: Duration::from_nanos(clock.now - deadline),
+            missed,
+            count: timer.count(),
+            last,
+            at_owner: false,
+        }
+    }
+
+    /// Tells the observers: everywhere, on the timer's entity, and, if there are any, on its owner.
+    pub(crate) fn trigger(self, world: &mut World) {
+        let mut trigger = PropagateEntityTrigger::default();
+        trigger.propagate = self.owner != self.entity && is_observed_on::<Self>(world, self.owner);
+        world.trigger_with(self, trigger);
+    }
+}
+
+impl Event for TimerFired {
+    type Trigger<'a> = PropagateEntityTrigger<true, Self, Entity>;
+}
+
+impl EntityEvent for TimerFired {
+    fn event_target(&self) -> Entity {
+        if self.at_owner {
+            self.owner
+        } else {
+            self.entity
+        }
+    }
+}
+
+impl SetEntityEventTarget for TimerFired {
+    fn set_event_target(&mut self, entity: Entity) {
+        self.at_owner = entity != self.entity;
+    }
+}
+
+/// From the timer to its owner, and no further.
+impl Traversal<TimerFired> for Entity {
+    fn traverse(entity: Entity, fired: &TimerFired) -> Option<Entity> {
+        (fired.owner != entity).then_some(fired.owner)
+    }
 }
 
 /// A timer was cancelled before its last firing.
@@ -118,12 +183,15 @@ pub struct TimerCancelled {
 pub enum CancelReason {
     /// The [`Timer`](crate::Timer) was removed from its entity.
     Removed,
-    /// Another [`Timer`](crate::Timer) was inserted in its place.
+    /// Another [`Timer`](crate::Timer) was inserted in its place, or another timer of its
+    /// [key](crate::Keyed) was given to its owner.
     Replaced,
     /// Its entity was despawned.
     Despawned,
     /// Its owner was despawned, and the timer with it.
     OwnerGone,
+    /// Its clock was despawned, or was not there when the timer was armed.
+    ClockGone,
 }
 
 /// Whether anybody observes `E` on `entity`, or everywhere.
@@ -132,6 +200,12 @@ pub(crate) fn is_observed<E: EntityEvent>(world: &World, entity: Entity) -> bool
         !observers.global_observers().is_empty()
             || observers.entity_observers().contains_key(&entity)
     })
+}
+
+/// Whether anybody observes `E` on `entity`.
+fn is_observed_on<E: EntityEvent>(world: &World, entity: Entity) -> bool {
+    observers::<E>(world)
+        .is_some_and(|observers| observers.entity_observers().contains_key(&entity))
 }
 
 /// Whether anybody observes `E` anywhere.

@@ -1,51 +1,104 @@
-//! The hooks that keep the queue in step with the world.
+//! The hooks that keep the queues in step with the world.
 
 use bevy_ecs::{
     entity::Entity,
     lifecycle::HookContext,
-    world::{DeferredWorld, EntityRef},
+    world::{DeferredWorld, EntityRef, World},
 };
-use bevy_time::{Time, Virtual};
 
 use super::{
-    ArmedTimer, CancelReason, Timeline, Timer, TimerCancelled, TimerOf, events::is_observed,
+    ArmedTimer, CancelReason, OnClock, Timelines, Timer, TimerAction, TimerCancelled, TimerOf,
+    events::is_observed,
+    pause::{Leaving, is_held},
+    random::random,
+    timelines::{ClockKey, begin_clock, retire, warn},
 };
-use crate::{clock::Reading, queue::TimerKey};
+use crate::{
+    clock::{Clock, ClockId, UnknownClock},
+    queue::TimerKey,
+};
 
 /// What a discarded `Timer` holds until its removal, if it is removed.
 const DISCARDED: TimerKey = TimerKey::reserved(1);
 
 /// Arms the `Timer` of `entity`.
 ///
-/// Without a [`Timeline`] nothing happens: in a world that does not run timers, such as the one
+/// Without [`Timelines`] nothing happens: in a world that does not run timers, such as the one
 /// that a scene is loaded into, a `Timer` is just data.
 pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
+    let Some(clock) = clock_of(&world, entity) else {
+        return;
+    };
+    if let ClockId::Own(clock) = clock {
+        // It may be being spawned together with the timer.
+        begin_clock(&mut world, clock);
+    }
+    let Some(timelines) = world.get_resource::<Timelines>() else {
+        return;
+    };
+    let Some((line, reading)) = timelines.read_now(&world, clock) else {
+        return refuse(&mut world, entity, clock);
+    };
+    let draw = timelines.next_draw();
     let Ok(entity_ref) = world.get_entity(entity) else {
         return;
     };
     let Some(timer) = entity_ref.get::<Timer>() else {
         return;
     };
-    let armed = ArmedTimer::new(entity, owner_of(entity_ref), timer);
-    // The clock may have been set since it was read for a run, so it is asked again.
-    let now = world
-        .get_resource::<Time<Virtual>>()
-        .map_or(0, |time| Reading::from(time).now);
-    let deadline = now.saturating_add(timer.delay);
-    let Some(mut timeline) = world.get_resource_mut::<Timeline>() else {
+    let owner = owner_of(entity_ref);
+    let armed = ArmedTimer::new(entity, owner, timer, entity_ref.contains::<TimerAction>());
+    let held = is_held(&world, entity_ref, owner, Leaving::Nothing);
+    let deadline = timer.first_deadline(reading, || random(&world, draw));
+    let Some(mut timelines) = world.get_resource_mut::<Timelines>() else {
         return;
     };
-    let discarded = timeline.discarded.take();
-    let key = timeline.add(deadline, armed);
+    let discarded = timelines.discarded.take();
+    let Some(key) = timelines.add_timer(line, deadline, armed, held.then_some(reading.now)) else {
+        return;
+    };
     if let Some(timer) = world.get::<Timer>(entity) {
-        timer.set_key(key);
+        timer.set_armed(line, key);
     }
-    if let Some(mut cancelled) = discarded {
-        if cancelled.entity == entity {
-            cancelled.reason = CancelReason::Replaced;
-        }
-        report(&mut world, cancelled);
-    }
+    report_discarded(&mut world, discarded, entity);
+}
+
+/// Cancels a timer whose clock does not exist.
+fn refuse(world: &mut DeferredWorld, entity: Entity, clock: ClockId) {
+    let discarded = world
+        .get_resource_mut::<Timelines>()
+        .and_then(|mut timelines| timelines.discarded.take());
+    report_discarded(world, discarded, entity);
+    let owner = world.get_entity(entity).map_or(entity, owner_of);
+    let reason = CancelReason::ClockGone;
+    report(
+        world,
+        TimerCancelled {
+            entity,
+            owner,
+            reason,
+        },
+    );
+    warn(world, UnknownClock(clock));
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| retire(world, entity));
+}
+
+/// Returns the clock for the timer of an entity.
+fn clock_of(world: &DeferredWorld, entity: Entity) -> Option<ClockId> {
+    let entity = world.get_entity(entity).ok()?;
+    let own = |entity: EntityRef| {
+        let on = entity.get::<OnClock>().map(|on| on.0);
+        let itself = || entity.contains::<Clock>().then(|| entity.id().into());
+        on.or_else(itself)
+    };
+    let timer = entity.get::<Timer>()?;
+    let of_owner = || {
+        let owner = entity.get::<TimerOf>()?.0;
+        own(world.get_entity(owner).ok()?)
+    };
+    let clock = timer.clock().or_else(|| own(entity)).or_else(of_owner);
+    Some(clock.unwrap_or_default())
 }
 
 pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
@@ -54,16 +107,16 @@ pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookCo
 
 /// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some((key, owner)) = disarm(&world, entity, DISCARDED) else {
+    let Some((line, key, owner)) = disarm(&world, entity, DISCARDED) else {
         return;
     };
-    let Some(mut timeline) = world.get_resource_mut::<Timeline>() else {
+    let Some(mut timelines) = world.get_resource_mut::<Timelines>() else {
         return;
     };
-    if !timeline.cancel(key) {
+    if !timelines.cancel(line, key) {
         return;
     }
-    let left_over = timeline.discarded.replace(TimerCancelled {
+    let left_over = timelines.discarded.replace(TimerCancelled {
         entity,
         owner,
         reason: CancelReason::Removed,
@@ -79,15 +132,15 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
         return;
     }
     let removed = world
-        .get_resource_mut::<Timeline>()
-        .and_then(|mut timeline| timeline.discarded.take());
+        .get_resource_mut::<Timelines>()
+        .and_then(|mut timelines| timelines.discarded.take());
     if let Some(removed) = removed {
         report(&mut world, removed);
     }
 }
 
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some((key, owner)) = disarm(&world, entity, TimerKey::NONE) else {
+    let Some((line, key, owner)) = disarm(&world, entity, TimerKey::NONE) else {
         return;
     };
     let reason = if world.entities().contains_spawned(owner) {
@@ -100,34 +153,61 @@ pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: H
         owner,
         reason,
     };
-    if let Some(mut timeline) = world.get_resource_mut::<Timeline>()
-        && timeline.cancel(key)
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
+        && timelines.cancel(line, key)
     {
-        timeline.cancelled.push(cancelled);
+        timelines.cancelled.push(cancelled);
         tell_observers(&mut world, cancelled);
     }
 }
 
-/// Returns the key and the owner of the timer of `entity` if it is armed, and leaves `replacement`
-/// in the component.
+/// Cancels a timer for a reason that no hook could tell, and leaves its component behind.
+pub(super) fn cancel_for(world: &mut DeferredWorld, entity: Entity, reason: CancelReason) {
+    let Some((line, key, owner)) = disarm(world, entity, TimerKey::NONE) else {
+        return;
+    };
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
+        && timelines.cancel(line, key)
+    {
+        report(
+            world,
+            TimerCancelled {
+                entity,
+                owner,
+                reason,
+            },
+        );
+    }
+}
+
+/// Returns where the timer of `entity` is armed, and its owner, and leaves `replacement` for its
+/// key.
 fn disarm(
     world: &DeferredWorld,
     entity: Entity,
     replacement: TimerKey,
-) -> Option<(TimerKey, Entity)> {
+) -> Option<(ClockKey, TimerKey, Entity)> {
     let entity = world.get_entity(entity).ok()?;
     let timer = entity.get::<Timer>()?;
-    let key = timer.key();
-    if key == TimerKey::NONE {
-        return None;
+    let (line, key) = timer.armed()?;
+    timer.set_armed(line, replacement);
+    Some((line, key, owner_of(entity)))
+}
+
+/// Reports the timer in whose place the one of `entity` was inserted, or one that a panic has left
+/// behind.
+fn report_discarded(world: &mut DeferredWorld, discarded: Option<TimerCancelled>, entity: Entity) {
+    if let Some(mut cancelled) = discarded {
+        if cancelled.entity == entity {
+            cancelled.reason = CancelReason::Replaced;
+        }
+        report(world, cancelled);
     }
-    timer.set_key(replacement);
-    Some((key, owner_of(entity)))
 }
 
 fn report(world: &mut DeferredWorld, cancelled: TimerCancelled) {
-    if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
-        timeline.cancelled.push(cancelled);
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>() {
+        timelines.cancelled.push(cancelled);
     }
     tell_observers(world, cancelled);
 }
@@ -138,6 +218,6 @@ fn tell_observers(world: &mut DeferredWorld, cancelled: TimerCancelled) {
     }
 }
 
-fn owner_of(entity: EntityRef) -> Entity {
+pub(super) fn owner_of(entity: EntityRef) -> Entity {
     entity.get::<TimerOf>().map_or(entity.id(), |of| of.0)
 }

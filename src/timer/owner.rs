@@ -12,7 +12,11 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-use super::{Timeline, Timer};
+use super::{
+    Timelines, Timer,
+    keyed::replace_earlier,
+    pause::{self, Leaving},
+};
 
 /// Makes the timer on this entity belong to another entity, its owner.
 ///
@@ -114,22 +118,30 @@ impl<'a> IntoIterator for &'a Timers {
     }
 }
 
-fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(&TimerOf(owner)) = world.get::<TimerOf>(entity) {
-        set_owner(world, entity, owner);
+        if !world.entities().contains_spawned(owner) {
+            // It dies with its owner, even if that died first.
+            world.commands().entity(entity).try_despawn();
+        }
+        set_owner(&mut world, entity, owner);
+        replace_earlier(&mut world, entity, owner);
     }
 }
 
-fn on_discard(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    set_owner(world, entity, entity);
+fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    set_owner(&mut world, entity, entity);
 }
 
 /// Tells the armed timer, so that firing needs no look-up of the owner.
-fn set_owner(mut world: DeferredWorld, entity: Entity, owner: Entity) {
-    let Some(key) = world.get::<Timer>(entity).map(Timer::key) else {
+fn set_owner(world: &mut DeferredWorld, entity: Entity, owner: Entity) {
+    let Some((line, key)) = world.get::<Timer>(entity).and_then(Timer::armed) else {
         return;
     };
-    if let Some(mut timeline) = world.get_resource_mut::<Timeline>() {
-        timeline.set_owner(key, owner);
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
+        && let Some(timer) = timelines.timer_mut(line, key)
+    {
+        timer.owner = owner;
     }
+    pause::update(world, entity, owner, Leaving::Nothing);
 }

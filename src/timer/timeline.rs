@@ -1,115 +1,221 @@
-//! All timers of one clock.
+//! The timers of one clock.
 
-use core::{num::NonZeroU32, time::Duration};
+use core::num::NonZeroU32;
 
-use bevy_ecs::{
-    entity::Entity,
-    message::Messages,
-    resource::Resource,
-    system::{Res, ResMut},
+use bevy_ecs::entity::Entity;
+use bevy_platform::collections::HashMap;
+
+use super::{
+    ArmedTimer, TimerFired,
+    armed::Firing,
+    timelines::{Age, ClockKey},
 };
-use bevy_time::{Time, Virtual};
-
-use super::{ArmedTimer, TimerCancelled, TimerFired, armed::Firing};
 use crate::{
-    clock::Reading,
+    clock::{Reading, shift},
     deferred::DeferredBuffer,
-    queue::{TimerKey, TimerQueue},
+    queue::{NEVER, TimerKey, TimerQueue},
 };
 
-/// The timers of one clock: those in the queue, those added since, and what the clock says in this run.
-#[derive(Resource, Debug, Default)]
-pub(crate) struct Timeline {
-    reading: Reading,
-    queue: TimerQueue<ArmedTimer>,
-    added: DeferredBuffer<Added>,
-    pub(super) cancelled: DeferredBuffer<TimerCancelled>,
-    /// The entities of owned timers that have fired their last.
-    pub(crate) finished: DeferredBuffer<Entity>,
-    /// The timer whose component is being discarded: between two hooks of one operation.
-    pub(crate) discarded: Option<TimerCancelled>,
-    /// The timer that is firing its last: until its handlers have run.
-    pub(crate) ending: Option<(Entity, TimerKey)>,
+/// What drives a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Real,
+    Virtual,
+    Frames,
+    Fixed,
+    /// Another clock, which is older.
+    Clock(ClockKey),
+    /// Nothing: its parent is unknown.
+    Nothing,
 }
 
-/// A timer that enters the queue with the next swap.
+/// The timers of one clock: those in the queue, those added since, those that are paused, and what
+/// the clock says in this run.
 #[derive(Debug)]
-struct Added {
-    key: TimerKey,
-    deadline: u64,
+pub(crate) struct Timeline {
+    /// The entity with the [`Clock`](crate::Clock).
+    pub(crate) clock: Entity,
+    pub(crate) age: Age,
+    pub(crate) source: Source,
+    /// Whether it runs in the fixed schedule.
+    pub(crate) is_fixed: bool,
+    pub(crate) reading: Reading,
+    pub(crate) queue: TimerQueue<ArmedTimer>,
+    added: DeferredBuffer<TimerKey>,
+    /// The paused timers, and what the clock said when they were paused.
+    paused: HashMap<TimerKey, u64>,
+    rescheduled: HashMap<TimerKey, Rescheduled>,
+}
+
+/// A deadline that somebody has moved.
+#[derive(Debug)]
+struct Rescheduled {
+    /// How often the timer had fired.
+    count: u64,
+    /// How long it was to wait.
+    wait: u64,
 }
 
 impl Timeline {
-    /// Takes a timer in, to be armed with the next swap.
-    pub(super) fn add(&mut self, deadline: u64, timer: ArmedTimer) -> TimerKey {
-        let key = self.queue.insert_parked(deadline, timer);
-        self.added.push(Added { key, deadline });
-        key
-    }
-
-    /// Says whether there was something to cancel.
-    pub(super) fn cancel(&mut self, key: TimerKey) -> bool {
-        self.queue.cancel(key).is_some()
-    }
-
-    pub(super) fn set_owner(&mut self, key: TimerKey, owner: Entity) {
-        if let Some(timer) = self.queue.get_mut(key) {
-            timer.owner = owner;
+    pub(super) fn new(clock: Entity, age: Age, source: Source, is_fixed: bool) -> Self {
+        Self {
+            clock,
+            age,
+            source,
+            is_fixed,
+            reading: Reading::default(),
+            queue: TimerQueue::new(),
+            added: DeferredBuffer::default(),
+            paused: HashMap::default(),
+            rescheduled: HashMap::default(),
         }
     }
 
-    /// Fires the first timer that is due, if any is. It is re-armed, or out of the queue and
-    /// [`ending`](Self::ending).
+    /// Takes a timer in, to be armed with the next swap, or when it is resumed.
+    pub(super) fn add(
+        &mut self,
+        deadline: u64,
+        timer: ArmedTimer,
+        paused_at: Option<u64>,
+    ) -> TimerKey {
+        let key = self.queue.insert_parked(deadline, timer);
+        match paused_at {
+            None => self.added.push(key),
+            Some(now) => {
+                self.paused.insert(key, now);
+            }
+        }
+        key
+    }
+
+    /// Arms what has been added since the last time, and says how many.
+    pub(crate) fn swap_added(&mut self) -> u64 {
+        self.added.swap();
+        let mut armed = 0;
+        for key in self.added.drain() {
+            // What has been cancelled meanwhile is not there any more.
+            if !self.paused.contains_key(&key) && self.queue.release(key) {
+                armed += 1;
+            }
+        }
+        armed
+    }
+
+    /// Takes a timer out, if there is something to cancel.
+    pub(super) fn cancel(&mut self, key: TimerKey) -> Option<ArmedTimer> {
+        let cancelled = self.queue.cancel(key)?;
+        self.forget(key);
+        Some(cancelled)
+    }
+
+    /// Stops a timer, or lets it go on from where it was. A pause moves the deadline by as long as
+    /// it lasts.
+    pub(super) fn set_paused(&mut self, key: TimerKey, paused: bool, now: u64) {
+        let Some(deadline) = self.queue.deadline(key) else {
+            return;
+        };
+        if paused {
+            self.paused.entry(key).or_insert_with(|| {
+                self.queue.park(key, deadline);
+                now
+            });
+        } else if let Some(paused_at) = self.paused.remove(&key) {
+            self.queue.park(key, resumed(deadline, paused_at, now));
+            self.added.push(key);
+        }
+    }
+
+    /// Lets go of what is kept for few timers, if it is kept for this one.
+    fn forget(&mut self, key: TimerKey) {
+        if !self.paused.is_empty() {
+            self.paused.remove(&key);
+        }
+        if !self.rescheduled.is_empty() {
+            self.rescheduled.remove(&key);
+        }
+    }
+
+    /// Gives a timer another deadline, as if it had just been armed, and notes how long it is to
+    /// wait in all.
+    pub(super) fn reschedule(&mut self, key: TimerKey, deadline: u64, wait: u64, now: u64) {
+        let Some(timer) = self.queue.get(key) else {
+            return;
+        };
+        let count = timer.count();
+        self.rescheduled.insert(key, Rescheduled { count, wait });
+        self.queue.park_anew(key, deadline);
+        match self.paused.get_mut(&key) {
+            Some(paused_at) => *paused_at = now,
+            None => self.added.push(key),
+        }
+    }
+
+    /// Returns how long a timer waits in all for its next deadline.
+    pub(crate) fn wait(&self, key: TimerKey, first_wait: u64) -> Option<u64> {
+        let timer = self.queue.get(key)?;
+        let rescheduled = self.rescheduled.get(&key);
+        let rescheduled = rescheduled.filter(|moved| moved.count == timer.count());
+        Some(match (rescheduled, timer.interval) {
+            (Some(moved), _) => moved.wait,
+            (None, Some(interval)) if timer.count() > 0 => interval.get(),
+            (None, _) => first_wait,
+        })
+    }
+
+    pub(crate) fn is_paused(&self, key: TimerKey) -> bool {
+        self.paused.contains_key(&key)
+    }
+
+    /// Returns the deadline of a timer; of one that is paused, what it would be if it were resumed
+    /// now.
+    pub(crate) fn deadline(&self, key: TimerKey, now: u64) -> Option<u64> {
+        let deadline = self.queue.deadline(key)?;
+        Some(match self.paused.get(&key) {
+            Some(&paused_at) => resumed(deadline, paused_at, now),
+            None => deadline,
+        })
+    }
+
+    /// Returns the earliest deadline that is waited for, also by what has just been added.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let waiting = self.queue.next_deadline().into_iter();
+        waiting.chain(self.added_deadlines()).min()
+    }
+
+    pub(crate) fn added_deadlines(&self) -> impl Iterator<Item = u64> {
+        let added = self.added.pending().filter(|&&key| !self.is_paused(key));
+        let deadlines = added.filter_map(|&key| self.queue.deadline(key));
+        deadlines.filter(|&deadline| deadline != NEVER)
+    }
+
+    /// Fires the first timer that is due, if any is, and gives back its key. It is re-armed, or out
+    /// of the queue if this was its last time.
     ///
     /// The queue is whole and up to date when this returns, so handlers can run and do anything.
     #[inline]
-    pub(crate) fn fire(&mut self, burst_limit: NonZeroU32) -> Option<TimerFired> {
-        let Reading { now, stopped } = self.reading;
+    pub(crate) fn fire(&mut self, burst_limit: NonZeroU32) -> Option<(TimerFired, TimerKey, bool)> {
+        let Reading { now, stopped, .. } = self.reading;
         if stopped {
             return None;
         }
         let mut due = self.queue.pop_due(now)?;
+        let key = due.key();
         let deadline = due.deadline();
         let timer = &mut *due;
         let Firing { missed, next } = timer.fire(deadline, now, burst_limit.get());
-        let fired = TimerFired {
-            entity: timer.entity,
-            owner: timer.owner,
-            deadline: Duration::from_nanos(deadline),
-            lateness: Duration::from_nanos(now - deadline),
-            missed,
-            count: timer.count,
-            last: next.is_none(),
-        };
+        let acts = timer.acts;
+        let fired = TimerFired::new(timer, self.reading, deadline, missed, next.is_none());
         match next {
             Some(next) => due.rearm(next),
-            None => self.ending = Some((fired.entity, due.key())),
+            None => {
+                drop(due);
+                self.forget(key);
+            }
         }
-        Some(fired)
+        Some((fired, key, acts))
     }
 }
 
-pub(crate) fn read_clock(time: Res<Time<Virtual>>, mut timeline: ResMut<Timeline>) {
-    timeline.reading = Reading::from(&*time);
-}
-
-pub(crate) fn swap_added(
-    mut timeline: ResMut<Timeline>,
-    mut messages: ResMut<Messages<TimerCancelled>>,
-) {
-    let Timeline {
-        queue,
-        added,
-        cancelled,
-        ..
-    } = &mut *timeline;
-    added.swap();
-    for Added { key, deadline } in added.drain() {
-        // False for what has been cancelled meanwhile.
-        queue.arm(key, deadline);
-    }
-    cancelled.swap();
-    if !cancelled.is_empty() {
-        messages.write_batch(cancelled.drain());
-    }
+fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
+    shift(deadline, i128::from(now) - i128::from(paused_at))
 }

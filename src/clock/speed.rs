@@ -1,0 +1,131 @@
+//! How fast a clock runs, exactly.
+
+use core::fmt;
+
+/// Nanoseconds of a clock for each one of its parent, in units of 2^-64.
+///
+/// Every `f64` from 2^-11 on is held exactly. What is smaller is rounded so finely that it takes more
+/// than 584 years to be a nanosecond off.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Speed(u128);
+
+const ONE: f64 = (1_u128 << 64) as f64;
+
+impl Speed {
+    pub(super) const NORMAL: Self = Self(1 << 64);
+
+    pub(super) fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn ratio(self) -> f64 {
+        self.0 as f64 / ONE
+    }
+
+    /// Returns how far a clock goes while its parent goes on by `nanos`, and the fraction of a
+    /// nanosecond, in units of 2^-64, that is to be carried over to the next time.
+    pub(super) fn scale(self, nanos: u64, carry: u64) -> (u64, u64) {
+        let nanos = u128::from(nanos);
+        let (whole, fraction) = (self.0 >> 64, self.0 & u128::from(u64::MAX));
+        let parts = nanos * fraction + u128::from(carry);
+        let scaled = (nanos * whole).saturating_add(parts >> 64);
+        (u64::try_from(scaled).unwrap_or(u64::MAX), parts as u64)
+    }
+
+    /// Returns how far the parent goes until the clock has gone on by `nanos`, or `None` if that
+    /// is never.
+    pub(super) fn unscale(self, nanos: u64, carry: u64) -> Option<u64> {
+        let parts = (u128::from(nanos) << 64).saturating_sub(u128::from(carry));
+        let needed = match self.0 {
+            0 => return (parts == 0).then_some(0),
+            speed => parts.div_ceil(speed),
+        };
+        u64::try_from(needed).ok()
+    }
+}
+
+/// The speed of a clock must be finite and not negative. This one is not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InvalidSpeed(pub f64);
+
+impl fmt::Display for InvalidSpeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the speed of a clock must be finite and not negative, got {}",
+            self.0
+        )
+    }
+}
+
+impl core::error::Error for InvalidSpeed {}
+
+impl TryFrom<f64> for Speed {
+    type Error = InvalidSpeed;
+
+    fn try_from(ratio: f64) -> Result<Self, InvalidSpeed> {
+        if !ratio.is_finite() || ratio < 0.0 {
+            return Err(InvalidSpeed(ratio));
+        }
+        // The cast saturates, and a clock that is 2^64 times as fast has no more to gain.
+        let exact = ratio * ONE;
+        let whole = exact as u128;
+        Ok(Self(
+            whole.saturating_add(u128::from(exact - whole as f64 >= 0.5)),
+        ))
+    }
+}
+
+impl fmt::Debug for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ratio().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::prelude::rust_2024::*;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_speed_is_kept_exactly() {
+        for ratio in [0.0, 0.1, 1.0 / 3.0, 1.0, 60.0, 1e18] {
+            assert_eq!(Speed::try_from(ratio).map(Speed::ratio), Ok(ratio));
+        }
+        for bad in [-0.5, f64::INFINITY, f64::NAN] {
+            assert!(Speed::try_from(bad).is_err());
+        }
+        assert!(Speed::try_from(f64::MAX).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn small_steps_lead_as_far_as_one(
+            ratio in 0.0..100.0,
+            steps in prop::collection::vec(0..1_000_000_000_u64, 0..100),
+        ) {
+            let speed = Speed::try_from(ratio).expect("a good speed");
+            let (mut gone, mut carry) = (0, 0);
+            for &step in &steps {
+                let (by, carried) = speed.scale(step, carry);
+                (gone, carry) = (gone + by, carried);
+            }
+            assert_eq!((gone, carry), speed.scale(steps.iter().sum(), 0));
+        }
+
+        #[test]
+        fn the_way_back_is_the_shortest_that_is_far_enough(
+            ratio in 0.001..1000.0,
+            nanos in 0..1_u64 << 40,
+            carry: u64,
+        ) {
+            let speed = Speed::try_from(ratio).expect("a good speed");
+            let needed = speed.unscale(nanos, carry).expect("a speed above zero");
+            assert!(speed.scale(needed, carry).0 >= nanos);
+            assert!(needed == 0 || speed.scale(needed - 1, carry).0 < nanos);
+        }
+    }
+}

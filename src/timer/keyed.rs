@@ -1,0 +1,107 @@
+//! One timer for each key of an owner.
+
+use alloc::borrow::Cow;
+use core::fmt;
+
+use bevy_ecs::{
+    component::Component,
+    entity::Entity,
+    lifecycle::HookContext,
+    world::{DeferredWorld, World},
+};
+#[cfg(feature = "bevy_reflect")]
+use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
+
+use super::{CancelReason, TimerOf, Timers, hooks::cancel_for};
+
+/// The key of this timer among those of its owner, who has no more than one timer of a key.
+///
+/// A new one cancels and despawns the earlier one of that key, as
+/// [`CancelReason::Replaced`], also from inside its last firing.
+///
+/// [`set_timer`](crate::TimerEntityCommandsExt::set_timer) spawns such a timer, and
+/// [`cancel_timer`](crate::TimerEntityCommandsExt::cancel_timer) cancels it.
+///
+/// # Time complexity
+///
+/// *O*(*n*) in the number of the owner's timers.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin));
+/// let mut commands = app.world_mut().commands();
+/// let hero = commands.spawn_empty().id();
+/// // Drinking another one before the first wears off.
+/// commands.entity(hero).set_timer("potion", Timer::after_secs(30.0));
+/// commands.entity(hero).set_timer("potion", Timer::after_secs(45.0));
+/// app.world_mut().flush();
+/// assert_eq!(app.world().get::<Timers>(hero).unwrap().len(), 1);
+/// ```
+#[doc(alias("name", "tag", "category"))]
+#[derive(Component, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[component(immutable, on_insert = on_insert)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Clone, Debug, PartialEq, Hash)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct Keyed(pub Cow<'static, str>);
+
+impl Keyed {
+    /// Creates a key.
+    #[must_use]
+    pub fn new(key: impl Into<Cow<'static, str>>) -> Self {
+        Self(key.into())
+    }
+}
+
+impl fmt::Display for Keyed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(&TimerOf(owner)) = world.get::<TimerOf>(entity) {
+        replace_earlier(&mut world, entity, owner);
+    }
+}
+
+/// Cancels the other timers of `owner` that have the key of `entity`.
+pub(super) fn replace_earlier(world: &mut DeferredWorld, entity: Entity, owner: Entity) {
+    if !world
+        .get_entity(entity)
+        .is_ok_and(|entity| entity.contains::<Keyed>())
+    {
+        return;
+    }
+    let mut nth = 0;
+    while let Some(&other) = world
+        .get::<Timers>(owner)
+        .and_then(|timers| timers.get(nth))
+    {
+        nth += 1;
+        if other != entity && world.get::<Keyed>(other) == world.get::<Keyed>(entity) {
+            cancel_for(world, other, CancelReason::Replaced);
+            world.commands().entity(other).try_despawn();
+        }
+    }
+}
+
+/// Returns the timer of `owner` that has this key.
+pub(crate) fn find(world: &World, owner: Entity, key: &str) -> Option<Entity> {
+    let mut timers = world.get::<Timers>(owner)?.iter().copied();
+    timers.rfind(|&timer| {
+        world
+            .get::<Keyed>(timer)
+            .is_some_and(|keyed| keyed.0 == key)
+    })
+}

@@ -1,0 +1,151 @@
+//! Pausing one timer, or all timers of an owner.
+
+use bevy_ecs::{
+    component::Component,
+    entity::Entity,
+    entity_disabling::Disabled,
+    lifecycle::{Add, HookContext, Remove},
+    observer::On,
+    world::{DeferredWorld, EntityRef},
+};
+#[cfg(feature = "bevy_reflect")]
+use {
+    bevy_ecs::reflect::ReflectComponent,
+    bevy_reflect::{Reflect, std_traits::ReflectDefault},
+};
+
+use super::{Timelines, Timer, Timers, hooks::owner_of};
+
+/// Pauses the timers of this entity: its own, and those of which it is the owner.
+///
+/// From the moment it is inserted they do not fire, not even later in the same run. When it is
+/// removed, they go on with the remaining time that they had, to the nanosecond, and with their
+/// place in the order of equal deadlines. A timer that is armed meanwhile waits with its full
+/// delay.
+///
+/// A timer is paused as long as its entity or its owner has this, or is
+/// [`Disabled`]. To pause everything on a clock, [pause the clock](crate::Clock::pause).
+///
+/// # Time complexity
+///
+/// In the number *n* of the entity's timers, inserting and removing are *O*(*n*), amortised.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// #[derive(Component)]
+/// struct Boss;
+///
+/// fn stun(boss: Single<Entity, With<Boss>>, mut commands: Commands) {
+///     // All that the boss is up to stops.
+///     commands.entity(*boss).insert(TimersPaused);
+/// }
+///
+/// fn prepare(mut commands: Commands) {
+///     // Created paused.
+///     commands.spawn((Timer::after_secs(3.0), TimersPaused));
+/// }
+/// # bevy_ecs::system::assert_is_system(stun);
+/// # bevy_ecs::system::assert_is_system(prepare);
+/// ```
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[component(on_add = on_add, on_remove = on_remove)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct TimersPaused;
+
+fn on_add(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    update_all(&mut world, entity, Leaving::Nothing);
+}
+
+fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    update_all(&mut world, entity, Leaving::Paused(entity));
+}
+
+pub(crate) fn on_disable(disabled: On<Add<Disabled>>, mut world: DeferredWorld) {
+    update_all(&mut world, disabled.entity, Leaving::Nothing);
+}
+
+pub(crate) fn on_enable(enabled: On<Remove<Disabled>>, mut world: DeferredWorld) {
+    update_all(
+        &mut world,
+        enabled.entity,
+        Leaving::Disabled(enabled.entity),
+    );
+}
+
+/// A component that is still there, but about to go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaving {
+    Nothing,
+    Paused(Entity),
+    Disabled(Entity),
+}
+
+/// Whether something on this entity holds its timers.
+fn holds(entity: EntityRef, leaving: Leaving) -> bool {
+    let paused = leaving != Leaving::Paused(entity.id()) && entity.contains::<TimersPaused>();
+    paused || leaving != Leaving::Disabled(entity.id()) && entity.contains::<Disabled>()
+}
+
+/// Whether a timer that belongs to `owner` is held.
+pub(super) fn is_held(
+    world: &DeferredWorld,
+    timer: EntityRef,
+    owner: Entity,
+    leaving: Leaving,
+) -> bool {
+    let by_owner = || {
+        let owner = world.get_entity(owner);
+        owner.is_ok_and(|owner| holds(owner, leaving))
+    };
+    holds(timer, leaving) || owner != timer.id() && by_owner()
+}
+
+fn update_all(world: &mut DeferredWorld, entity: Entity, leaving: Leaving) {
+    let owner = world.get_entity(entity).map(owner_of).unwrap_or(entity);
+    update(world, entity, owner, leaving);
+    let mut nth = 0;
+    while let Some(&timer) = world.get::<Timers>(entity).and_then(|owned| owned.get(nth)) {
+        update(world, timer, entity, leaving);
+        nth += 1;
+    }
+}
+
+/// Pauses or resumes an armed timer as it is held or not.
+pub(super) fn update(world: &mut DeferredWorld, timer: Entity, owner: Entity, leaving: Leaving) {
+    let Ok(timer) = world.get_entity(timer) else {
+        return;
+    };
+    let Some((line, key)) = timer.get::<Timer>().and_then(Timer::armed) else {
+        return;
+    };
+    let held = is_held(world, timer, owner, leaving);
+    let Some(timelines) = world.get_resource::<Timelines>() else {
+        return;
+    };
+    if timelines
+        .get(line)
+        .is_none_or(|line| line.is_paused(key) == held)
+    {
+        return;
+    }
+    let Some(now) = timelines
+        .read_line_now(world, line)
+        .map(|reading| reading.now)
+    else {
+        return;
+    };
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
+        && let Some(line) = timelines.get_mut(line)
+    {
+        line.set_paused(key, held, now);
+    }
+}

@@ -26,7 +26,7 @@ use crate::clock::{Clock, ClockId, UnknownClock};
 ///     clocks.get_mut(ClockId::Virtual)?.advance_by(day);
 ///     Ok(())
 /// }
-/// # World::new().register_system(skip_a_day);
+/// # bevy_ecs::schedule::Schedule::default().add_systems(skip_a_day);
 /// ```
 #[derive(SystemParam)]
 pub struct Clocks<'w, 's> {

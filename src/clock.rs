@@ -4,7 +4,10 @@ mod speed;
 
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{component::Component, entity::Entity};
+use bevy_ecs::{
+    component::Component,
+    entity::{Entity, EntityMapper, MapEntities},
+};
 #[cfg(feature = "bevy_reflect")]
 use {
     bevy_ecs::reflect::ReflectComponent,
@@ -47,6 +50,14 @@ pub enum ClockId {
     Fixed,
     /// A clock of your own.
     Own(Entity),
+}
+
+impl MapEntities for ClockId {
+    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        if let Self::Own(clock) = self {
+            *clock = mapper.get_mapped(*clock);
+        }
+    }
 }
 
 impl From<Entity> for ClockId {
@@ -130,6 +141,7 @@ impl core::error::Error for UnknownClock {}
 /// ```
 #[doc(alias("time_scale", "slow_motion"))]
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
+#[component(map_entities)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -336,6 +348,12 @@ impl Clock {
         self.carry = carry;
         self.go(by);
         self
+    }
+}
+
+impl MapEntities for Clock {
+    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        self.parent.map_entities(mapper);
     }
 }
 

@@ -42,25 +42,41 @@
 //!
 //! [`Timer::after`] fires once, [`Timer::every`] again and again; [`first_after`] sets the first
 //! delay apart from the interval, [`immediately`] makes it zero, [`times`] ends it after so many
-//! firings. Each has a form in seconds, and a `try_` form for numbers that come from data.
+//! firings. [`at`] names a time, [`after_between`] draws a delay, [`since`] counts from another
+//! deadline. Each has a form in seconds where that makes sense, and a `try_` form for numbers that
+//! come from data.
 //!
 //! ```
-//! use bevy_due::Timer;
+//! use core::time::Duration;
+//! use bevy_due::{ClockId, MissedTicks, Timer};
 //!
 //! let fuse = Timer::after_secs(3.0);
-//! let heartbeat = Timer::every_secs(1.0);
 //! let poison = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
 //! let waves = Timer::every_secs(20.0).immediately();
+//! let blink = Timer::after_between(Duration::from_secs(2)..=Duration::from_secs(6));
+//! let autosave = Timer::every_secs(300.0).on(ClockId::Real).missed_ticks(MissedTicks::Skip);
 //! ```
 //!
 //! Inserting a `Timer` arms it; inserting another re-arms; removing it, or despawning its
-//! entity, cancels. An entity has a `Timer` exactly while it is armed. For many timers on one
-//! entity, spawn them as its [`Timers`].
+//! entity, cancels; [`TimersPaused`] pauses. An entity has a `Timer` exactly while it is armed or
+//! paused.
+//!
+//! For many timers on one entity, spawn them as its [`Timers`], which die with it, or
+//! [set them](TimerEntityCommandsExt::set_timer) under a [key](Keyed), of which an owner has one.
+//! [`DespawnAfter`] lets an entity live for a while. A [`Cooldown`] needs no timer at all.
 //!
 //! # Reactions
 //!
-//! Observe [`TimerFired`] on the entity, or everywhere; or read it as a message in a system that
-//! wants all that fired in this frame:
+//! You pay for what you use:
+//!
+//! | to react | write |
+//! |---|---|
+//! | on the timer's entity, or on its owner | an observer of [`TimerFired`] there |
+//! | everywhere | a global observer of it |
+//! | to all that fired in this frame at once | a system that reads the message of that name |
+//! | with something plain: despawn, insert, trigger, .. | a [`TimerAction`] beside the timer |
+//! | with code that a saved timer can name | [`TimerAction::named`] |
+//! | with commands, later or again and again | [`commands.after_secs(2.0)`](TimerCommandsExt) |
 //!
 //! ```
 //! use bevy_due::prelude::*;
@@ -83,6 +99,38 @@
 //!
 //! [`TimerCancelled`] says of a timer that it will not fire any more, and why.
 //!
+//! # Clocks
+//!
+//! A timer lives on a clock: that of the game, [`ClockId::Virtual`], unless told otherwise; that of
+//! real time, of the fixed schedule, or of frames; or on an entity with a [`Clock`] of your own,
+//! whose speed and pause are one write for all its timers. [`Clocks`] finds them.
+//!
+//! ```
+//! use bevy_due::{Timer, prelude::*};
+//! use bevy_ecs::prelude::*;
+//!
+//! #[derive(Component)]
+//! struct Arena;
+//!
+//! fn open_arena(mut commands: Commands) {
+//!     let arena = commands.spawn((Arena, Clock::new())).id();
+//!     commands.spawn(Timer::every_secs(1.0).on(arena));
+//! }
+//!
+//! fn slow_motion(mut arena: Single<&mut Clock, With<Arena>>) {
+//!     arena.set_speed(0.25);
+//! }
+//! # bevy_ecs::system::assert_is_system(open_arena);
+//! # bevy_ecs::system::assert_is_system(slow_motion);
+//! ```
+//!
+//! # Questions
+//!
+//! [`ArmedTimers`] tells the remaining time of a timer, how much of it is over, what is due next on
+//! an owner or a clock, what the last run did, and lists all timers for people to read.
+//! [`TimerWorldExt`] and [`TimerEntityCommandsExt`] move deadlines and cancel what an owner has.
+//! [`FastForward`] runs eight hours in a moment.
+//!
 //! Whatever the handlers do and however long a frame takes, the ten promises of [`DuePlugin`]
 //! hold.
 //!
@@ -90,30 +138,35 @@
 //!
 //! ```text
 //! insert Timer ──hook──► added ─┐ swap                       ┌─► TimerFired message
-//!                               ├──► TimerQueue ──► due ─────┤
-//! remove/despawn ─hook─► gone  ─┘               in order     └─► observers of TimerFired
+//!                               ├──► TimerQueue ──► due ─────┼─► observers of TimerFired
+//! remove/despawn ─hook─► gone  ─┘  (per clock)  in order     └─► the timer's action
 //!                                    ▲                                    │
 //!                                    └──────────── re-arm ◄───────────────┴─► or finish
 //! ```
 //!
 //! | when | what | set |
 //! |---|---|---|
-//! | `PreUpdate` | the clock is read, once a run | [`DueSystems::Clocks`] |
+//! | `PreUpdate` | the clocks are read, once a run | [`DueSystems::Clocks`] |
 //! | `PreUpdate` | what was added since the last run enters the queue | [`DueSystems::Swap`] |
 //! | `PreUpdate` | what is due fires, in exact order | [`DueSystems::Fire`] |
+//! | `FixedPreUpdate` | the same for the fixed clock, and for those that run on it | the same |
 //!
-//! For those who read the source: the modules are `plugin`, `fire`, `timer`, `clock`, `deferred`
-//! and [`queue`], and each imports only from those after it. The last one knows no Bevy and can
-//! be used alone.
+//! For those who read the source: the modules are `plugin`, `fast_forward`, `fire`, `timer`,
+//! `clock`, `deferred` and [`queue`], and each imports only from those after it. The last one knows
+//! no Bevy and can be used alone.
 //!
 //! # Features
 //!
 //! - `std` (default): without it the crate is `no_std` and needs `alloc`.
 //! - `bevy_reflect`: reflection for the components, events and resources.
-//! - `serialize`: serde for [`Timer`]. What is read is checked like any other input.
+//! - `serialize`: serde for [`Timer`] and most of what goes beside it. What is read is checked like
+//!   any other input.
 //!
+//! [`after_between`]: Timer::after_between
+//! [`at`]: Timer::at
 //! [`first_after`]: Timer::first_after
 //! [`immediately`]: Timer::immediately
+//! [`since`]: Timer::since
 //! [`times`]: Timer::times
 
 #![no_std]

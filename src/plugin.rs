@@ -23,24 +23,29 @@ use crate::{
 ///
 /// # Promises
 ///
-/// 1. **Order.** All that is due in a frame fires by (deadline, sequence): equal deadlines in the
-///    order in which their timers were armed, and the repeats of different timers interleaved as
-///    they would have been in real time.
+/// 1. **Order.** All that is due on a clock in a frame fires by (deadline, sequence): equal
+///    deadlines in the order in which their timers were armed, and the repeats of different timers
+///    interleaved as they would have been in real time. The sequence is kept through all repeats
+///    and through a pause; re-arming and rescheduling take a new one. The clocks go one after the
+///    other: real, virtual, frames, then your own by age. The fixed clock has its own schedule.
 /// 2. **Never early.** A timer never fires before its deadline; on it, it does.
-/// 3. **Cancel is immediate.** From the moment a timer is removed, replaced or despawned it does
-///    not fire, even later in the same run, even between two repeats of itself.
+/// 3. **Cancel is immediate.** From the moment a timer is removed, replaced, despawned or paused it
+///    does not fire, even later in the same run, even between two repeats of itself.
 /// 4. **Adds are deferred.** What is armed during a run fires in the next run at the earliest.
-/// 5. **Handlers may do anything**: arm, re-arm, cancel, despawn themselves, their owner or
-///    others. A new `Timer` on the entity that is firing its last stays.
-/// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly.
-/// 7. **Long frames.** Every deadline that has passed gets a firing of its own, up to
-///    [`BurstLimit`]; the rest are skipped on the grid and counted in [`TimerFired::missed`].
-///    (Bevy's clock itself cuts frames short at `Time::<Virtual>::max_delta`, 250 ms unless set
-///    otherwise. Time that it leaves out passes for nobody.)
+/// 5. **Handlers may do anything**: arm, re-arm, cancel, pause, despawn themselves, their owner,
+///    their clock or others. A new `Timer` on the entity that is firing its last stays.
+/// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly. A clock
+///    of any speed keeps the fractions of a nanosecond.
+/// 7. **Long frames** follow the timer's [`MissedTicks`](crate::MissedTicks). A burst is bounded by
+///    [`BurstLimit`]; past it the rest are skipped on the grid and counted in
+///    [`TimerFired::missed`]. (Bevy's clock itself cuts frames short at
+///    `Time::<Virtual>::max_delta`, 250 ms unless set otherwise. Time that it leaves out passes for
+///    nobody.)
 /// 8. **Deterministic.** The same inputs give the same firings in the same order.
 /// 9. **Extremes are quiet.** Zero delays, the longest `Duration` and thousand-year jumps of the
 ///    clock neither panic nor overflow nor break the order. Deadlines saturate.
-/// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer).
+/// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
+///     [`InvalidSpeed`](crate::InvalidSpeed), [`UnknownClock`](crate::UnknownClock).
 ///
 /// # Panics
 ///
@@ -62,27 +67,23 @@ use crate::{
 pub struct DuePlugin;
 
 /// The stages of a run, in order, all in [`PreUpdate`]: before the fixed schedule and before
-/// [`Update`] of the same frame. Order your own systems against these.
+/// [`Update`] of the same frame. For the [fixed clock](crate::ClockId::Fixed), and for those that
+/// run on it, they are in [`FixedPreUpdate`]. Order your own systems against these.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clock, once for the whole run.
+    /// Reads the clocks, once for the whole run.
     Clocks,
     /// Puts the timers that have been added since the last run into the queue, and writes the
     /// [`TimerCancelled`] messages.
     Swap,
-    /// Fires what is due: [`TimerFired`] messages and observers.
+    /// Fires what is due: [`TimerFired`] messages, observers and actions.
     Fire,
 }
 
 impl Plugin for DuePlugin {
     fn build(&self, app: &mut App) {
         #[cfg(feature = "bevy_reflect")]
-        app.register_type::<Timer>()
-            .register_type::<crate::TimerOf>()
-            .register_type::<crate::Timers>()
-            .register_type::<TimerFired>()
-            .register_type::<TimerCancelled>()
-            .register_type::<BurstLimit>();
+        register_types(app);
 
         let timelines = Timelines::new(app.world_mut());
         app.insert_resource(timelines)
@@ -100,6 +101,25 @@ impl Plugin for DuePlugin {
 
         arm_existing(app.world_mut());
     }
+}
+
+#[cfg(feature = "bevy_reflect")]
+fn register_types(app: &mut App) {
+    app.register_type::<Timer>()
+        .register_type::<crate::TimerOf>()
+        .register_type::<crate::Timers>()
+        .register_type::<crate::Keyed>()
+        .register_type::<crate::TimersPaused>()
+        .register_type::<crate::SurvivesCancelAll>()
+        .register_type::<crate::TimerAction>()
+        .register_type::<crate::DespawnAfter>()
+        .register_type::<crate::Cooldown>()
+        .register_type::<Clock>()
+        .register_type::<crate::OnClock>()
+        .register_type::<TimerFired>()
+        .register_type::<TimerCancelled>()
+        .register_type::<BurstLimit>()
+        .register_type::<DelaySeed>();
 }
 
 fn add_run(app: &mut App, schedule: impl ScheduleLabel + Clone, scope: Scope) {

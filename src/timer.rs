@@ -30,7 +30,10 @@ use core::{
     time::Duration,
 };
 
-use bevy_ecs::component::Component;
+use bevy_ecs::{
+    component::Component,
+    entity::{EntityMapper, MapEntities},
+};
 use bevy_platform::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
@@ -69,23 +72,26 @@ pub(crate) use timelines::{
 
 /// Fires [`TimerFired`] after a delay: once, a number of times, or for ever.
 ///
-/// Insert it to arm it, insert another to re-arm, remove it or despawn its entity to cancel.
-/// It is immutable, so the queue behind it never drifts from the world. An entity has a `Timer`
-/// exactly while it is armed: after the handlers of its last firing the `Timer` is removed, and
-/// where it belongs to an owner's [`Timers`], its entity is despawned in the next run. A timer
-/// that is cloned or moved to another entity starts anew there. A disabled entity's timer fires.
+/// Insert it to arm it, insert another to re-arm, remove it or despawn its entity to cancel, insert
+/// [`TimersPaused`] to pause. It is immutable, so the queue behind it never drifts from the world.
+/// An entity has a `Timer` exactly while it is armed or paused: after the handlers of its last
+/// firing the `Timer` is removed, and where it belongs to an owner's [`Timers`], its entity is
+/// despawned in the next run ([or not](Self::keep_when_done)). A timer that is cloned or moved to
+/// another entity starts anew there.
 ///
-/// A delay counts from what Bevy's `Time<Virtual>` says when the timer is inserted, in every
-/// schedule, the fixed one included. So timers obey the game's pause and relative speed: while it
-/// is paused, or its speed is zero, nothing fires, not even a delay of zero. A handler that pauses
-/// it takes nothing back: what is due in this run still fires.
+/// A delay counts from what the timer's clock says when it is inserted, in every schedule. Unless
+/// it is put [on another clock](Self::on), that is Bevy's `Time<Virtual>`, whose pause and relative
+/// speed are obeyed: while it is paused, or its speed is zero, nothing fires, not even a delay of
+/// zero. A handler that pauses `Time<Virtual>` takes nothing back: what is due in this run still
+/// fires.
 ///
-/// Deadlines are absolute. If the clock is set back, armed timers wait until it gets there again;
-/// re-arm them to have them count from the new time. A deadline more than 584 years after the
-/// start of the clock is never reached.
+/// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until it gets there
+/// again; re-arm them to have them count from the new time. A deadline more than 584 years after
+/// the start of the clock is never reached.
 ///
-/// For many timers on one entity see [`TimerOf`]. For something that runs in every frame a plain
-/// system is simpler than a timer.
+/// What the timer does when it fires is said by observers and systems, or by a [`TimerAction`]
+/// beside it. For many timers on one entity see [`TimerOf`]. For something that runs in every frame
+/// a plain system is simpler than a timer.
 ///
 /// # Time complexity
 ///
@@ -128,7 +134,7 @@ pub(crate) use timelines::{
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
-#[component(immutable, on_insert = hooks::on_insert, on_discard = hooks::on_discard, on_remove = hooks::on_remove, on_despawn = hooks::on_despawn)]
+#[component(immutable, map_entities, on_insert = hooks::on_insert, on_discard = hooks::on_discard, on_remove = hooks::on_remove, on_despawn = hooks::on_despawn)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -298,6 +304,17 @@ impl Timer {
     fn set_armed(&self, line: ClockKey, key: TimerKey) {
         self.line.store(line, Ordering::Relaxed);
         self.key.store(key.to_bits(), Ordering::Relaxed);
+    }
+}
+
+impl MapEntities for Timer {
+    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        if let Some(Extra {
+            clock: Some(clock), ..
+        }) = self.extra.as_deref_mut()
+        {
+            clock.map_entities(mapper);
+        }
     }
 }
 

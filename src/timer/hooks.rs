@@ -69,6 +69,9 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, clock: ClockId) {
         .get_resource_mut::<Timelines>()
         .and_then(|mut timelines| timelines.discarded.take());
     report_discarded(world, discarded, entity);
+    if let Some(timer) = world.get::<Timer>(entity) {
+        timer.set_armed(0, TimerKey::NONE);
+    }
     let owner = world.get_entity(entity).map_or(entity, owner_of);
     let reason = CancelReason::ClockGone;
     report(

@@ -42,4 +42,4 @@ use crate::clock::ClockId;
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-pub struct OnClock(pub ClockId);
+pub struct OnClock(#[entities] pub ClockId);

@@ -68,6 +68,7 @@ impl Scope {
 #[derive(Resource, Debug)]
 pub(crate) struct Timelines {
     lines: Vec<Option<Timeline>>,
+    vacant: Vec<ClockKey>,
     by_age: BTreeMap<Age, ClockKey>,
     by_entity: EntityHashMap<ClockKey>,
     next_age: Age,
@@ -113,6 +114,7 @@ impl Timelines {
     pub(crate) fn new(world: &mut World) -> Self {
         let mut timelines = Self {
             lines: Vec::new(),
+            vacant: Vec::new(),
             by_age: BTreeMap::new(),
             by_entity: EntityHashMap::default(),
             next_age: 0,
@@ -140,16 +142,16 @@ impl Timelines {
 
     fn add(&mut self, clock: Entity, source: Source, is_fixed: bool) {
         let line = Timeline::new(clock, self.next_age, source, is_fixed);
-        let key = match self.lines.iter().position(Option::is_none) {
-            Some(vacant) => {
-                self.lines[vacant] = Some(line);
-                vacant
+        let key = match self.vacant.pop() {
+            Some(key) => {
+                self.lines[key as usize] = Some(line);
+                key
             }
             None => {
                 self.lines.push(Some(line));
-                self.lines.len() - 1
+                self.lines.len() as ClockKey - 1
             }
-        } as ClockKey;
+        };
         self.by_age.insert(self.next_age, key);
         self.by_entity.insert(clock, key);
         self.next_age += 1;
@@ -160,6 +162,7 @@ impl Timelines {
             && let Some(line) = self.lines[key as usize].take()
         {
             self.by_age.remove(&line.age);
+            self.vacant.push(key);
         }
     }
 

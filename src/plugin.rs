@@ -3,7 +3,11 @@
 use alloc::vec::Vec;
 
 use bevy_app::prelude::*;
-use bevy_ecs::{prelude::*, schedule::ScheduleLabel};
+use bevy_ecs::{
+    prelude::*,
+    schedule::{InternedSystemSet, ScheduleConfigs},
+    system::ScheduleSystem,
+};
 use bevy_time::{Time, Virtual};
 
 use crate::{
@@ -11,7 +15,8 @@ use crate::{
     fire::{BurstLimit, fire_due},
     timer::{
         DelaySeed, Scope, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock,
-        on_disable, on_discard_clock, on_enable, on_insert_clock, read_clocks, swap_added,
+        has_fixed_timers, on_disable, on_discard_clock, on_enable, on_insert_clock, read_clocks,
+        swap_added,
     },
 };
 
@@ -95,9 +100,11 @@ impl Plugin for DuePlugin {
             .add_observer(on_discard_clock)
             .add_observer(on_disable)
             .add_observer(on_enable)
-            .add_systems(PreStartup, require_clock);
-        add_run(app, PreUpdate, Scope::FRAME);
-        add_run(app, FixedPreUpdate, Scope::FIXED);
+            .configure_sets(PreUpdate, stages())
+            .configure_sets(FixedPreUpdate, stages())
+            .add_systems(PreStartup, require_clock)
+            .add_systems(PreUpdate, run(Scope::FRAME))
+            .add_systems(FixedPreUpdate, run(Scope::FIXED).run_if(has_fixed_timers));
 
         arm_existing(app.world_mut());
     }
@@ -122,17 +129,18 @@ fn register_types(app: &mut App) {
         .register_type::<DelaySeed>();
 }
 
-fn add_run(app: &mut App, schedule: impl ScheduleLabel + Clone, scope: Scope) {
-    let stages = (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire);
-    app.configure_sets(schedule.clone(), stages.chain())
-        .add_systems(
-            schedule,
-            (
-                read_clocks(scope).in_set(DueSystems::Clocks),
-                swap_added(scope).in_set(DueSystems::Swap),
-                fire_due(scope).in_set(DueSystems::Fire),
-            ),
-        );
+fn stages() -> ScheduleConfigs<InternedSystemSet> {
+    (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain()
+}
+
+/// The stages as systems, for the clocks of a scope.
+fn run(scope: Scope) -> ScheduleConfigs<ScheduleSystem> {
+    (
+        read_clocks(scope).in_set(DueSystems::Clocks),
+        swap_added(scope).in_set(DueSystems::Swap),
+        fire_due(scope).in_set(DueSystems::Fire),
+    )
+        .into_configs()
 }
 
 fn require_clock(time: Option<Res<Time<Virtual>>>) {

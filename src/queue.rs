@@ -172,6 +172,12 @@ impl<T> TimerQueue<T> {
         self.slots.insert(sequence, deadline, value)
     }
 
+    /// Returns the key that the next timer to be put in will have.
+    #[must_use]
+    pub fn next_key(&self) -> TimerKey {
+        self.slots.next_key()
+    }
+
     /// Parks the timer behind `key`, whatever it was doing: it is due at `deadline`, and is not
     /// popped before it is [released](Self::release). Says whether there is such a timer.
     ///

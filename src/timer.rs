@@ -66,8 +66,8 @@ pub use random::DelaySeed;
 pub use status::{ArmedTimers, TimerStatus};
 pub use timelines::RunStats;
 pub(crate) use timelines::{
-    AnyClocks, ClockKey, Scope, Timelines, Times, Unfinished, begin_clock, on_discard_clock,
-    on_insert_clock, read_clocks, swap_added,
+    AnyClocks, ClockKey, Scope, Timelines, Times, Unfinished, begin_clock, has_fixed_timers,
+    on_discard_clock, on_insert_clock, read_clocks, swap_added,
 };
 
 /// Fires [`TimerFired`] after a delay: once, a number of times, or for ever.

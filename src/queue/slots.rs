@@ -135,6 +135,16 @@ impl<T> Slots<T> {
         self.len
     }
 
+    pub(super) fn next_key(&self) -> TimerKey {
+        match self.vacant {
+            NO_SLOT => TimerKey {
+                index: self.slots.len() as u32,
+                generation: 0,
+            },
+            index => self.key(index),
+        }
+    }
+
     #[inline]
     pub(super) fn insert(&mut self, sequence: u64, deadline: u64, value: T) -> TimerKey {
         let mut slot = Slot {

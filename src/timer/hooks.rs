@@ -26,45 +26,112 @@ const DISCARDED: TimerKey = TimerKey::reserved(1);
 /// Without [`Timelines`] nothing happens: in a world that does not run timers, such as the one
 /// that a scene is loaded into, a `Timer` is just data.
 pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
-    let Some(clock) = clock_of(&world, entity) else {
-        return;
+    let plan = match Plan::of(&world, entity) {
+        Some(Err(UnknownClock(ClockId::Own(clock)))) => {
+            // It may be being spawned together with the timer.
+            begin_clock(&mut world, clock);
+            Plan::of(&world, entity)
+        }
+        plan => plan,
     };
-    if let ClockId::Own(clock) = clock {
-        // It may be being spawned together with the timer.
-        begin_clock(&mut world, clock);
-    }
-    let Some(timelines) = world.get_resource::<Timelines>() else {
-        return;
+    let plan = match plan {
+        Some(Ok(plan)) => plan,
+        Some(Err(unknown)) => return refuse(&mut world, entity, unknown),
+        None => return,
     };
-    let Some((line, reading)) = timelines.read_now(&world, clock) else {
-        return refuse(&mut world, entity, clock);
-    };
-    let draw = timelines.next_draw();
-    let Ok(entity_ref) = world.get_entity(entity) else {
-        return;
-    };
-    let Some(timer) = entity_ref.get::<Timer>() else {
-        return;
-    };
-    let owner = owner_of(entity_ref);
-    let armed = ArmedTimer::new(entity, owner, timer, entity_ref.contains::<TimerAction>());
-    let held = is_held(&world, entity_ref, owner, Leaving::Nothing);
-    let deadline = timer.first_deadline(reading, || random(&world, draw));
     let Some(mut timelines) = world.get_resource_mut::<Timelines>() else {
         return;
     };
     let discarded = timelines.discarded.take();
-    let Some(key) = timelines.add_timer(line, deadline, armed, held.then_some(reading.now)) else {
-        return;
-    };
-    if let Some(timer) = world.get::<Timer>(entity) {
-        timer.set_armed(line, key);
-    }
+    timelines.add_timer(plan);
     report_discarded(&mut world, discarded, entity);
 }
 
+/// A timer about to be armed.
+pub(super) struct Plan {
+    pub(super) line: ClockKey,
+    /// The key that it will have, and that its component already holds: it spares a look-up.
+    pub(super) key: TimerKey,
+    pub(super) deadline: u64,
+    pub(super) timer: ArmedTimer,
+    /// What the clock says, if the timer is held.
+    pub(super) paused_at: Option<u64>,
+}
+
+impl Plan {
+    fn of(world: &DeferredWorld, entity: Entity) -> Option<Result<Self, UnknownClock>> {
+        let timelines = world.get_resource::<Timelines>()?;
+        let entity_ref = world.get_entity(entity).ok()?;
+        let timer = entity_ref.get::<Timer>()?;
+        // Most timers have nothing of that beside them.
+        let is_alone = !timelines
+            .besides
+            .iter()
+            .any(|&id| entity_ref.contains_id(id));
+        let Surroundings {
+            clock,
+            owner,
+            acts,
+            held,
+        } = if is_alone {
+            Surroundings::alone(entity, timer)
+        } else {
+            Surroundings::of(world, entity_ref, timer)
+        };
+        let Some((line, reading)) = timelines.read_now(world, clock) else {
+            return Some(Err(UnknownClock(clock)));
+        };
+        let draw = || random(world, timelines.next_draw());
+        let key = timelines.get(line)?.queue.next_key();
+        timer.set_armed(line, key);
+        Some(Ok(Self {
+            line,
+            key,
+            deadline: timer.first_deadline(reading, draw),
+            timer: ArmedTimer::new(entity, owner, timer, acts),
+            paused_at: held.then_some(reading.now),
+        }))
+    }
+}
+
+/// What the entity of a timer, and its owner, say about it.
+struct Surroundings {
+    clock: ClockId,
+    owner: Entity,
+    acts: bool,
+    held: bool,
+}
+
+impl Surroundings {
+    fn alone(entity: Entity, timer: &Timer) -> Self {
+        Self {
+            clock: timer.clock().unwrap_or_default(),
+            owner: entity,
+            acts: false,
+            held: false,
+        }
+    }
+
+    fn of(world: &DeferredWorld, entity: EntityRef, timer: &Timer) -> Self {
+        let owner = owner_of(entity);
+        let clock_of = |entity: EntityRef| {
+            let on = entity.get::<OnClock>().map(|on| on.0);
+            let itself = || entity.contains::<Clock>().then(|| entity.id().into());
+            on.or_else(itself)
+        };
+        let clock_of_owner = || clock_of(world.get_entity(owner).ok()?);
+        let clock = timer.clock().or_else(|| clock_of(entity));
+        Self {
+            clock: clock.or_else(clock_of_owner).unwrap_or_default(),
+            owner,
+            acts: entity.contains::<TimerAction>(),
+            held: is_held(world, entity, owner, Leaving::Nothing),
+        }
+    }
+}
+
 /// Cancels a timer whose clock does not exist.
-fn refuse(world: &mut DeferredWorld, entity: Entity, clock: ClockId) {
+fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: UnknownClock) {
     let discarded = world
         .get_resource_mut::<Timelines>()
         .and_then(|mut timelines| timelines.discarded.take());
@@ -82,26 +149,9 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, clock: ClockId) {
             reason,
         },
     );
-    warn(world, UnknownClock(clock));
+    warn(world, unknown);
     let mut commands = world.commands();
     commands.queue(move |world: &mut World| retire(world, entity));
-}
-
-/// Returns the clock for the timer of an entity.
-fn clock_of(world: &DeferredWorld, entity: Entity) -> Option<ClockId> {
-    let entity = world.get_entity(entity).ok()?;
-    let own = |entity: EntityRef| {
-        let on = entity.get::<OnClock>().map(|on| on.0);
-        let itself = || entity.contains::<Clock>().then(|| entity.id().into());
-        on.or_else(itself)
-    };
-    let timer = entity.get::<Timer>()?;
-    let of_owner = || {
-        let owner = entity.get::<TimerOf>()?.0;
-        own(world.get_entity(owner).ok()?)
-    };
-    let clock = timer.clock().or_else(|| own(entity)).or_else(of_owner);
-    Some(clock.unwrap_or_default())
 }
 
 pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {

@@ -6,6 +6,7 @@ use core::{iter, num::NonZeroU32, ops::Bound};
 use bevy_ecs::entity_disabling::Disabled;
 use bevy_ecs::{
     change_detection::DetectChangesMut,
+    component::ComponentId,
     entity::{Entity, EntityHashMap},
     error::BevyError,
     lifecycle::{Discard, Insert},
@@ -20,8 +21,9 @@ use bevy_ecs::{
 use bevy_time::{Fixed, Real, Time, Virtual};
 
 use super::{
-    ArmedTimer, CancelReason, Timer, TimerCancelled, TimerFired, TimerOf,
-    hooks::cancel_for,
+    ArmedTimer, CancelReason, OnClock, Timer, TimerAction, TimerCancelled, TimerFired, TimerOf,
+    TimersPaused,
+    hooks::{Plan, cancel_for},
     timeline::{Source, Timeline},
 };
 use crate::{
@@ -74,6 +76,8 @@ pub(crate) struct Timelines {
     next_age: Age,
     frames: u64,
     draws: u64,
+    /// The components beside a timer that say something about it.
+    pub(super) besides: [ComponentId; 6],
     pub(super) cancelled: DeferredBuffer<TimerCancelled>,
     /// The entities that are to be despawned because their timers have fired their last: those of
     /// the frame, and those of the fixed schedule.
@@ -120,6 +124,14 @@ impl Timelines {
             next_age: 0,
             frames: 0,
             draws: 0,
+            besides: [
+                world.register_component::<TimerOf>(),
+                world.register_component::<TimerAction>(),
+                world.register_component::<TimersPaused>(),
+                world.register_component::<Disabled>(),
+                world.register_component::<OnClock>(),
+                world.register_component::<Clock>(),
+            ],
             cancelled: DeferredBuffer::default(),
             finished: [DeferredBuffer::default(), DeferredBuffer::default()],
             discarded: None,
@@ -264,16 +276,13 @@ impl Timelines {
         self.get_mut(line)?.queue.get_mut(key)
     }
 
-    /// Takes a timer in on the clock `line`. It is paused if that comes with a time.
-    pub(super) fn add_timer(
-        &mut self,
-        line: ClockKey,
-        deadline: u64,
-        timer: ArmedTimer,
-        paused_at: Option<u64>,
-    ) -> Option<TimerKey> {
+    /// Takes a timer in.
+    pub(super) fn add_timer(&mut self, plan: Plan) {
         self.draws = self.draws.wrapping_add(1);
-        Some(self.get_mut(line)?.add(deadline, timer, paused_at))
+        if let Some(line) = self.get_mut(plan.line) {
+            let key = line.add(plan.deadline, plan.timer, plan.paused_at);
+            debug_assert_eq!(key, plan.key);
+        }
     }
 
     /// Says whether there was something to cancel.
@@ -420,18 +429,35 @@ pub(crate) struct Times<'w> {
     fixed: Res<'w, Time<Fixed>>,
 }
 
-/// Reads the clocks, each once for the whole run, parents before children.
+/// Reads the clocks, each once for the whole run, parents before children. That of a frame reads all,
+/// for the fixed schedule is skipped while nothing waits there.
 pub(crate) fn read_clocks(scope: Scope) -> impl Fn(ResMut<Timelines>, AnyClocks, Times) {
     move |mut timelines, mut clocks, times| {
         if scope == Scope::FRAME {
             timelines.frames = timelines.frames.saturating_add(1);
         }
         let mut last = None;
-        while let Some((key, line)) = timelines.next(scope, last) {
+        loop {
+            let takes_part = |line: &Timeline| scope == Scope::FRAME || line.is_fixed;
+            let mut next = timelines.after(last).filter(|(_, line)| takes_part(line));
+            let Some((key, line)) = next.next() else {
+                break;
+            };
             last = Some(line.age);
+            drop(next);
             timelines.tick(key, &mut clocks, &times);
         }
     }
+}
+
+/// Whether there is anything to do in the fixed schedule.
+pub(crate) fn has_fixed_timers(timelines: Res<Timelines>) -> bool {
+    let mut lines = timelines.lines.iter().flatten();
+    lines.any(|line| line.is_fixed && !line.queue.is_empty())
+        || timelines.finished[usize::from(Scope::FIXED.is_fixed)]
+            .pending()
+            .next()
+            .is_some()
 }
 
 /// Arms what has been added, and writes what has been cancelled.

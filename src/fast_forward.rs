@@ -3,14 +3,15 @@
 use core::{fmt, time::Duration};
 
 use bevy_ecs::{
-    error::BevyError,
+    error::{BevyError, ErrorContext},
     message::Messages,
     system::{ResMut, SystemState},
+    utils::prelude::DebugName,
     world::World,
 };
 
 use crate::{
-    clock::{ClockId, UnknownClock, saturating_nanos},
+    clock::{Clock, ClockId, UnknownClock, saturating_nanos},
     fire::{Together, fire_due},
     timer::{AnyClocks, ClockKey, RunStats, Scope, Timelines, TimerCancelled, Times, swap_added},
 };
@@ -167,7 +168,7 @@ impl Forward {
         if timelines.is_running {
             return Err(FastForwardError::Running);
         }
-        let its_clock = world.get::<crate::Clock>(line.clock).ok_or(unknown)?;
+        let its_clock = world.get::<Clock>(line.clock).ok_or(unknown)?;
         if its_clock.is_stopped() {
             return Err(FastForwardError::Stopped(clock));
         }
@@ -187,9 +188,8 @@ impl Forward {
     fn run(&mut self, world: &mut World, nanos: u64) -> RunStats {
         let result = self.try_run(world, nanos);
         if let Err(error) = result {
-            let name = bevy_ecs::utils::prelude::DebugName::type_name::<Self>();
-            let context = bevy_ecs::error::ErrorContext::Command { name };
-            world.fallback_error_handler()(error, context);
+            let name = DebugName::type_name::<Self>();
+            world.fallback_error_handler()(error, ErrorContext::Command { name });
         }
         world.resource::<Timelines>().stats[usize::from(self.scope.is_fixed)]
     }

@@ -18,10 +18,15 @@ use crate::clock::Reading;
 
 /// A timer has fired.
 ///
-/// It is triggered for observers of the timer's entity and for global observers, one timer at a
-/// time in exact order, and written as a buffered message for systems that want all that fired
-/// in this frame. Whoever observes it may do anything: arm, re-arm, cancel and despawn, also
+/// It is triggered for observers of the timer's entity, of its owner and for global observers, one
+/// timer at a time in exact order, and written as a buffered message for systems that want all that
+/// fired in this frame. Whoever observes it may do anything: arm, re-arm, cancel and despawn, also
 /// the very timer that is firing.
+///
+/// It reaches the owner by Bevy's event propagation along [`TimerOf`](crate::TimerOf), if anybody
+/// observes it there; `fired.propagate(false)` ends that. As with every event that propagates,
+/// global observers run at each step: where that matters, they compare `fired.event_target()` with
+/// [`entity`](Self::entity).
 ///
 /// # Examples
 ///

@@ -7,23 +7,23 @@
 //! ```
 
 use core::{fmt::Display, num::NonZeroU32, time::Duration};
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{fs, path::PathBuf};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
 use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use ron::{error::Position, extensions::Extensions};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 
 const FRAME: Duration = Duration::from_nanos(16_666_667);
 
-fn main() -> ExitCode {
+fn main() -> AppExit {
     let (fast, encounter) = match from_command_line() {
         Ok(options) => options,
         Err(error) => {
             eprintln!("{error}");
-            return ExitCode::FAILURE;
+            return AppExit::error();
         }
     };
     let mut app = App::new();
@@ -32,10 +32,8 @@ fn main() -> ExitCode {
         .init_resource::<Tally>()
         .add_systems(Startup, start_fight)
         .add_systems(Update, poison)
-        .add_systems(
-            Last,
-            (count_frames, sum_up.run_if(on_message::<AppExit>)).chain(),
-        )
+        .add_systems(First, |mut tally: ResMut<Tally>| tally.frames += 1)
+        .add_systems(Last, sum_up.run_if(on_message::<AppExit>))
         .add_observer(|_: On<TimerFired>, mut tally: ResMut<Tally>| tally.fired += 1)
         .add_observer(|_: On<TimerCancelled>, mut tally: ResMut<Tally>| tally.cancelled += 1);
     if fast {
@@ -44,104 +42,101 @@ fn main() -> ExitCode {
     } else {
         app.add_plugins(ScheduleRunnerPlugin::run_loop(FRAME));
     }
-    match app.run() {
-        AppExit::Success => ExitCode::SUCCESS,
-        AppExit::Error(code) => ExitCode::from(code.get()),
-    }
+    app.run()
 }
 
 #[derive(Component)]
-struct Hero;
-
-#[derive(Component)]
-struct Health(u32);
+struct Boss;
 
 #[derive(Component)]
 struct Minion;
 
 #[derive(Component)]
-struct Wave;
+struct Hero {
+    health: u32,
+    shield: Cooldown,
+}
 
 #[derive(Component)]
 struct Poison(u32);
 
-#[derive(Component)]
-struct Cast {
-    damage: u32,
+fn start_fight(mut commands: Commands, encounter: Res<Encounter>) {
+    // The boss carries a clock, and all its timers are on that.
+    let boss = commands.spawn((Boss, Clock::new())).id();
+    learn(&encounter.abilities, boss, &mut commands);
+    if let Some(Enraged { after, .. }) = encounter.enraged {
+        let mut boss = commands.entity(boss);
+        boss.set_timer("rage", Timer::after(after)).observe(enrage);
+    }
+    let shield = Cooldown::secs(5.0);
+    let health = 500;
+    let mut hero = commands.spawn(Hero { health, shield });
+    hero.set_timer("bomb", Timer::every_secs(3.4))
+        .observe(throw_bomb);
+    hero.set_timer("warp", Timer::after_secs(4.5))
+        .observe(warp_time);
+
+    commands.after_secs(0.5).run(summon_wave);
+    commands.after_secs(10.0).run(end_fight);
 }
 
-fn start_fight(mut commands: Commands, encounter: Res<Encounter>) {
-    // One entity carries one timer. For many, spawn them as the timers of their owner: when the
-    // boss falls, all that it was up to is cancelled with it.
-    let boss = commands.spawn(Name::new(encounter.boss.clone())).id();
-    for ability in &encounter.abilities {
+/// One entity carries one timer. The many of a boss belong to it: when it falls, all that it was up
+/// to is cancelled.
+fn learn(abilities: &[Ability], boss: Entity, commands: &mut Commands) {
+    for ability in abilities {
         commands
             .spawn((TimerOf(boss), ability.clone(), ability.timer()))
             .observe(use_ability);
     }
-    let hero = commands.spawn((Hero, Health(500))).id();
-    commands
-        .spawn((TimerOf(hero), Timer::every_secs(3.4)))
-        .observe(throw_bomb);
-    commands
-        .spawn((TimerOf(hero), Timer::every_secs(6.0)))
-        .observe(raise_shield);
-
-    commands
-        .spawn((Wave, Timer::after_secs(0.5)))
-        .observe(summon_wave);
-    commands.spawn(Timer::after_secs(10.0)).observe(end_fight);
 }
 
-fn use_ability(
-    fired: On<TimerFired>,
-    abilities: Query<&Ability>,
-    hero: Single<Entity, With<Hero>>,
-    mut fight: Fight,
-    mut commands: Commands,
-) -> Result {
-    let ability = abilities.get(fired.entity)?;
-    match ability.effect {
-        Effect::Hit(damage) => fight.hurt(&ability.name, damage),
+/// The second phase: the boss gives up all that it was up to. Its minions go on.
+fn enrage(fired: On<TimerFired>, encounter: Res<Encounter>, mut fight: Fight) {
+    fight.log(format_args!("{} is enraged", encounter.boss));
+    fight.commands.entity(fired.owner).cancel_timers();
+    if let Some(Enraged { abilities, .. }) = &encounter.enraged {
+        learn(abilities, fired.owner, &mut fight.commands);
+    }
+}
+
+fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fight) -> Result {
+    let Ability { name, effect, .. } = abilities.get(fired.entity)?;
+    match *effect {
+        Effect::Hit(damage) => fight.hurt(name, damage),
         Effect::Poison(damage) => {
-            fight.log(format_args!("{}: the hero is poisoned", ability.name));
-            // A delay of its own for the first firing, and an end after so many.
+            fight.log(format_args!("{name}: the hero is poisoned"));
+            // Another poison takes the place of the first.
             let timer = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
-            commands.spawn((TimerOf(*hero), Poison(damage), timer));
+            let mut hero = fight.commands.entity(fight.hero.0);
+            hero.set_timer("poison", (Poison(damage), timer));
         }
         Effect::Cast { time, damage } => {
-            fight.log(format_args!("{}: the boss starts to cast", ability.name));
-            commands
-                .spawn((TimerOf(fired.owner), Cast { damage }, Timer::after(time.0)))
-                .observe(finish_cast)
-                .observe(interrupt_cast);
+            fight.log(format_args!("{name}: the boss starts to cast"));
+            let mut boss = fight.commands.entity(fired.owner);
+            boss.set_timer("cast", Timer::after(time))
+                .observe(move |_: On<TimerFired>, mut fight: Fight| fight.hurt("The cast", damage))
+                .observe(|cancelled: On<TimerCancelled>, fight: Fight| {
+                    let reason = cancelled.reason;
+                    fight.log(format_args!("The cast is interrupted: {reason:?}"));
+                });
+            // The hero needs a moment.
+            fight.commands.after_secs(0.3).run(raise_shield);
         }
     }
     Ok(())
 }
 
-fn finish_cast(fired: On<TimerFired>, casts: Query<&Cast>, mut fight: Fight) -> Result {
-    fight.hurt("The cast", casts.get(fired.entity)?.damage);
-    Ok(())
-}
-
-fn interrupt_cast(cancelled: On<TimerCancelled>, fight: Fight) {
-    fight.log(format_args!(
-        "The cast is interrupted: {:?}",
-        cancelled.reason
-    ));
-}
-
-fn raise_shield(
-    _: On<TimerFired>,
-    casts: Query<Entity, With<Cast>>,
-    fight: Fight,
-    mut commands: Commands,
-) {
-    fight.log("The hero raises the shield");
-    for cast in &casts {
-        // That is all it takes to cancel.
-        commands.entity(cast).despawn();
+fn raise_shield(mut fight: Fight) {
+    let now = fight.time.elapsed();
+    match fight.hero.1.shield.try_use(now) {
+        Ok(()) => {
+            fight.log("The hero raises the shield");
+            fight.commands.entity(fight.boss.0).cancel_timer("cast");
+        }
+        Err(not_ready) => {
+            let secs = not_ready.remaining.as_secs_f32();
+            fight.log(format_args!("The shield takes another {secs:.1} s"));
+        }
     }
 }
 
@@ -157,43 +152,51 @@ fn poison(mut fired: MessageReader<TimerFired>, poisons: Query<&Poison>, mut fig
     }
 }
 
-fn summon_wave(_: On<TimerFired>, fight: Fight, mut commands: Commands) {
+/// Minions live on the clock of the boss, but are not its timers.
+fn summon_wave(mut fight: Fight) {
     fight.log("Three minions join the fight");
+    let clock = OnClock::new(fight.boss.0);
     for nth in 0..3 {
         let bite = Timer::every_secs(0.9).first_after_secs(0.3 + 0.2 * f64::from(nth));
-        commands
-            .spawn((Minion, bite))
-            .observe(|_: On<TimerFired>, mut fight: Fight| fight.hurt("A minion", 2));
+        let mut minion = fight.commands.spawn((Minion, clock, bite));
+        minion.observe(|_: On<TimerFired>, mut fight: Fight| fight.hurt("A minion", 2));
     }
 }
 
 /// The bomb kills minions in the middle of their own timers: none of them bites again, not even
 /// if it was due in this very frame.
-fn throw_bomb(
-    _: On<TimerFired>,
-    minions: Query<Entity, With<Minion>>,
-    wave: Single<Entity, With<Wave>>,
-    fight: Fight,
-    mut commands: Commands,
-) {
+fn throw_bomb(_: On<TimerFired>, minions: Query<Entity, With<Minion>>, mut fight: Fight) {
     fight.log(format_args!("The bomb kills {} minions", minions.count()));
     for minion in &minions {
-        commands.entity(minion).despawn();
+        fight.commands.entity(minion).despawn();
     }
-    // The wave's timer has fired its last, so the entity has none: a new one arms it again.
-    commands.entity(*wave).insert(Timer::after_secs(1.0));
+    fight.commands.after_secs(1.0).run(summon_wave);
 }
 
-fn end_fight(_: On<TimerFired>, mut fight: Fight) {
+/// For two seconds, whatever the boss and the minions do takes four times as long: in one write.
+fn warp_time(_: On<TimerFired>, mut fight: Fight) {
+    fight.log("The hero slows down time for the boss and the minions");
+    fight.boss.1.set_speed(0.25);
+    fight.commands.after_secs(2.0).run(end_warp);
+}
+
+fn end_warp(mut fight: Fight) {
+    fight.log("The boss and the minions are as fast as before");
+    fight.boss.1.set_speed(1.0);
+}
+
+fn end_fight(mut fight: Fight) {
     fight.log("The bell ends the fight");
     fight.exit.write(AppExit::Success);
 }
 
-/// The fight's clock and its hero.
+/// Who is in the fight.
 #[derive(SystemParam)]
 struct Fight<'w, 's> {
     time: Res<'w, Time<Virtual>>,
-    hero: Single<'w, 's, &'static mut Health, With<Hero>>,
+    boss: Single<'w, 's, (Entity, &'static mut Clock), With<Boss>>,
+    hero: Single<'w, 's, (Entity, &'static mut Hero)>,
+    commands: Commands<'w, 's>,
     exit: MessageWriter<'w, AppExit>,
 }
 
@@ -203,15 +206,14 @@ impl Fight<'_, '_> {
     }
 
     fn hurt(&mut self, what: impl Display, damage: u32) {
-        if self.hero.0 == 0 {
+        let health = self.hero.1.health;
+        if health == 0 {
             return;
         }
-        self.hero.0 = self.hero.0.saturating_sub(damage);
-        self.log(format_args!(
-            "{what} hits for {damage}: {} left",
-            self.hero.0
-        ));
-        if self.hero.0 == 0 {
+        let left = health.saturating_sub(damage);
+        self.hero.1.health = left;
+        self.log(format_args!("{what} hits for {damage}: {left} left"));
+        if left == 0 {
             self.log("The hero falls");
             self.exit.write(AppExit::Success);
         }
@@ -225,17 +227,13 @@ struct Tally {
     cancelled: u32,
 }
 
-fn count_frames(mut tally: ResMut<Tally>) {
-    tally.frames += 1;
-}
-
-fn sum_up(tally: Res<Tally>, armed: Query<(), With<Timer>>) {
+fn sum_up(tally: Res<Tally>, timers: ArmedTimers) {
     println!(
         "frames {}, fired {}, cancelled {}, still armed {}",
         tally.frames,
         tally.fired,
         tally.cancelled,
-        armed.count()
+        timers.count()
     );
 }
 
@@ -245,16 +243,27 @@ fn sum_up(tally: Res<Tally>, armed: Query<(), With<Timer>>) {
 struct Encounter {
     boss: String,
     abilities: Vec<Ability>,
+    enraged: Option<Enraged>,
+}
+
+/// What it does instead after a while.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Enraged {
+    #[serde(deserialize_with = "delay")]
+    after: Duration,
+    abilities: Vec<Ability>,
 }
 
 #[derive(Component, Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 struct Ability {
     name: String,
-    first: Delay,
-    every: Interval,
+    #[serde(deserialize_with = "delay")]
+    first: Duration,
+    #[serde(deserialize_with = "every")]
+    every: Timer,
     /// How often, or for ever.
-    #[serde(default)]
     times: Option<NonZeroU32>,
     effect: Effect,
 }
@@ -263,39 +272,28 @@ struct Ability {
 enum Effect {
     Hit(u32),
     Poison(u32),
-    Cast { time: Delay, damage: u32 },
+    Cast {
+        #[serde(deserialize_with = "delay")]
+        time: Duration,
+        damage: u32,
+    },
 }
 
-/// Seconds from zero up. The `try_` constructors check what comes from data, and serde says where
-/// in the file it was refused.
-#[derive(Deserialize, Clone, Copy)]
-#[serde(try_from = "f64")]
-struct Delay(Duration);
-
-impl TryFrom<f64> for Delay {
-    type Error = InvalidTimer;
-
-    fn try_from(secs: f64) -> Result<Self, InvalidTimer> {
-        Ok(Self(Timer::try_after_secs(secs)?.delay()))
-    }
+/// Reads seconds from zero up. The `try_` constructors check what comes from data, and serde says
+/// where in the file it was refused.
+fn delay<'de, D: Deserializer<'de>>(data: D) -> Result<Duration, D::Error> {
+    let timer = Timer::try_after_secs(f64::deserialize(data)?);
+    Ok(timer.map_err(D::Error::custom)?.delay())
 }
 
-/// Seconds above zero.
-#[derive(Deserialize, Clone)]
-#[serde(try_from = "f64")]
-struct Interval(Timer);
-
-impl TryFrom<f64> for Interval {
-    type Error = InvalidTimer;
-
-    fn try_from(secs: f64) -> Result<Self, InvalidTimer> {
-        Ok(Self(Timer::try_every_secs(secs)?))
-    }
+/// Reads seconds above zero.
+fn every<'de, D: Deserializer<'de>>(data: D) -> Result<Timer, D::Error> {
+    Timer::try_every_secs(f64::deserialize(data)?).map_err(D::Error::custom)
 }
 
 impl Ability {
     fn timer(&self) -> Timer {
-        let timer = self.every.0.clone().first_after(self.first.0);
+        let timer = self.every.clone().first_after(self.first);
         match self.times {
             Some(times) => timer.times(times.get()),
             None => timer,
@@ -332,14 +330,8 @@ fn from_command_line() -> Result<(bool, Encounter), Box<dyn core::error::Error>>
     Ok((fast, encounter))
 }
 
-fn value_at(text: &str, line: usize, col: usize) -> &str {
+fn value_at(text: &str, line: usize, col: usize) -> String {
     let line = text.lines().nth(line - 1).unwrap_or_default();
-    let start = line
-        .char_indices()
-        .nth(col - 1)
-        .map_or(line.len(), |(at, _)| at);
-    let rest = line[start..].trim_start();
-    rest.split(&[',', '(', ')', '[', ']'])
-        .next()
-        .unwrap_or(rest)
+    let rest = line.chars().skip(col - 1).skip_while(|c| c.is_whitespace());
+    rest.take_while(|&c| !",()[]".contains(c)).collect()
 }

@@ -199,6 +199,13 @@ impl Clock {
         self
     }
 
+    /// Sets what the clock shows at its start.
+    #[must_use]
+    pub fn with_now(mut self, now: Duration) -> Self {
+        self.set_now(now);
+        self
+    }
+
     /// Returns the clock that this one runs on.
     #[must_use]
     pub fn parent(&self) -> ClockId {

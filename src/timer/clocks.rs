@@ -15,6 +15,9 @@ use crate::clock::{Clock, ClockId, UnknownClock};
 
 /// The clocks of a world: those that are there from the start, and your own.
 ///
+/// A system that takes this can't take a query of [`Clock`] as well, as of any two parameters that
+/// could give out the same component.
+///
 /// # Examples
 ///
 /// ```

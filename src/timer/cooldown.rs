@@ -15,7 +15,8 @@ use super::Timer;
 /// `Time::elapsed` or [`Clock::now`](crate::Clock::now). It is ready at the start. With
 /// [charges](Self::with_charges), one comes back after each `duration`, one after the other.
 ///
-/// To hear when it is ready again, arm [`ready_timer`](Self::ready_timer).
+/// To hear when it is ready again, arm [`ready_timer`](Self::ready_timer); for each charge, a timer
+/// [at the next one](Self::next_charge_at).
 ///
 /// # Examples
 ///
@@ -209,8 +210,30 @@ impl Cooldown {
         self.full_at.saturating_sub(others)
     }
 
-    /// Returns a timer that fires when it is ready. Put it on the clock that the cooldown is asked
-    /// by.
+    /// Returns when the next charge is back, or `None` if all of them are there. For a cooldown
+    /// without charges that is when it is ready.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use bevy_due::{Cooldown, Timer};
+    /// let mut dash = Cooldown::secs(5.0).with_charges(2);
+    /// let now = Duration::from_secs(60);
+    /// dash.try_use(now)?;
+    /// let charged = dash.next_charge_at(now).map(Timer::at);
+    /// assert_eq!(charged, Some(Timer::at(Duration::from_secs(65))));
+    /// # Ok::<(), bevy_due::NotReady>(())
+    /// ```
+    #[must_use]
+    pub fn next_charge_at(&self, now: Duration) -> Option<Duration> {
+        let missing = self.max_charges.get() - self.charges(now);
+        let others = self.duration.saturating_mul(missing.checked_sub(1)?);
+        Some(self.full_at.saturating_sub(others))
+    }
+
+    /// Returns a timer that fires when it is ready, at once if it is. Put it on the clock that the
+    /// cooldown is asked by.
     ///
     /// # Examples
     ///

@@ -5,7 +5,7 @@ use core::{fmt, marker::PhantomData, time::Duration};
 
 use bevy_ecs::{
     entity::Entity,
-    system::{Commands, EntityCommands},
+    system::{Commands, EntityCommands, IntoSystem},
     world::World,
 };
 use bevy_platform::sync::{Mutex, PoisonError};
@@ -162,11 +162,42 @@ impl<'a, 'w, 's, Often> TimedCommands<'a, 'w, 's, Often> {
     }
 
     fn spawn(self, action: TimerAction) -> EntityCommands<'a> {
-        let mut timer = self.commands.spawn((self.timer, action));
-        if let Some(owner) = self.owner {
-            timer.insert(TimerOf(owner));
+        let timer = (self.timer, action);
+        match self.owner {
+            // Together, so that the timer is on its owner's clock.
+            Some(owner) => self.commands.spawn((TimerOf(owner), timer)),
+            None => self.commands.spawn(timer),
         }
-        timer
+    }
+
+    /// Runs a system, and returns the commands of the entity that stands for it. Like
+    /// `Commands::run_system_cached`, it takes functions and closures that capture nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    /// # #[derive(Component)]
+    /// # struct Arena;
+    ///
+    /// fn slow_motion(mut arena: Single<&mut Clock, With<Arena>>, mut commands: Commands) {
+    ///     arena.set_speed(0.25);
+    ///     commands.after_secs(2.0).run(normal_speed);
+    /// }
+    ///
+    /// fn normal_speed(mut arena: Single<&mut Clock, With<Arena>>) {
+    ///     arena.set_speed(1.0);
+    /// }
+    /// # bevy_ecs::system::assert_is_system(slow_motion);
+    /// ```
+    pub fn run<S, M: 'static>(self, system: S) -> EntityCommands<'a>
+    where
+        S: IntoSystem<(), (), M> + Clone + Send + Sync + 'static,
+    {
+        self.spawn(run(move |commands| {
+            commands.run_system_cached(system.clone());
+        }))
     }
 }
 

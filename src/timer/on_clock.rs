@@ -29,7 +29,7 @@ use crate::clock::ClockId;
 ///     let dungeon = commands.spawn(Clock::new()).id();
 ///     commands.spawn((
 ///         Monster,
-///         OnClock(dungeon.into()),
+///         OnClock::new(dungeon),
 ///         related!(Timers[Timer::every_secs(1.0), Timer::after_secs(60.0)]),
 ///     ));
 /// }
@@ -43,3 +43,11 @@ use crate::clock::ClockId;
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub struct OnClock(#[entities] pub ClockId);
+
+impl OnClock {
+    /// Chooses a clock: one of [`ClockId`], or an entity with a [`Clock`](crate::Clock).
+    #[must_use]
+    pub fn new(clock: impl Into<ClockId>) -> Self {
+        Self(clock.into())
+    }
+}

@@ -1,0 +1,97 @@
+//! A dash with two charges, each of which takes two seconds to come back, and a player who presses
+//! the button all the time.
+//!
+//! ```text
+//! cargo run --example dash_cooldown
+//! ```
+
+use core::{fmt::Display, time::Duration};
+
+use bevy_app::{ScheduleRunnerPlugin, prelude::*};
+use bevy_due::{Timer, prelude::*};
+use bevy_ecs::{prelude::*, system::SystemParam};
+use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
+
+/// The time that each frame takes here. A game leaves this out, and lives in real time.
+const FRAME: Duration = Duration::from_millis(50);
+
+fn main() -> AppExit {
+    App::new()
+        .add_plugins((TimePlugin, DuePlugin, ScheduleRunnerPlugin::default()))
+        .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
+        .add_systems(Startup, start)
+        .run()
+}
+
+/// Nothing ticks a cooldown: it remembers a time, and is asked.
+#[derive(Component)]
+struct Dash(Cooldown);
+
+/// A throttle is a cooldown, too: the hero complains once a second at most.
+#[derive(Component)]
+struct Complaint(Cooldown);
+
+fn start(mut commands: Commands) {
+    commands.spawn((
+        Dash(Cooldown::secs(2.0).with_charges(2)),
+        Complaint(Cooldown::secs(1.0)),
+    ));
+    let button = Timer::every_secs(0.3).first_after_secs(0.9).times(12);
+    commands.spawn(button).observe(press);
+
+    let redraw = Timer::every_secs(0.5).immediately();
+    commands.spawn(redraw).observe(draw);
+
+    commands.after_secs(7.5).queue(|commands| {
+        commands.write_message(AppExit::Success);
+    });
+}
+
+fn press(
+    _: On<TimerFired>,
+    hero: Single<(Entity, &mut Dash, &mut Complaint)>,
+    screen: Screen,
+    mut commands: Commands,
+) {
+    let (hero, mut dash, mut complaint) = hero.into_inner();
+    let now = screen.now();
+    match dash.0.try_use(now) {
+        Ok(()) => {
+            screen.print("The hero dashes");
+            if !dash.0.is_ready(now) {
+                commands
+                    .entity(hero)
+                    .set_timer("dash", dash.0.ready_timer())
+                    .observe(|_: On<TimerFired>, screen: Screen| screen.print("*ding*"));
+            }
+        }
+        Err(not_ready) => {
+            if complaint.0.try_use(now).is_ok() {
+                screen.print(format_args!("\"I can't! It is {not_ready}\""));
+            }
+        }
+    }
+}
+
+fn draw(_: On<TimerFired>, dash: Single<&Dash>, screen: Screen) {
+    let now = screen.now();
+    let charges = "o".repeat(dash.0.charges(now) as usize);
+    let bar = "=".repeat((dash.0.fraction(now) * 20.0) as usize);
+    screen.print(format_args!("    [{bar:<20}] {charges}"));
+}
+
+/// The log of what happens, and when.
+#[derive(SystemParam)]
+struct Screen<'w> {
+    time: Res<'w, Time<Virtual>>,
+}
+
+impl Screen<'_> {
+    fn now(&self) -> Duration {
+        self.time.elapsed()
+    }
+
+    fn print(&self, what: impl Display) {
+        println!("{:4.2}s  {what}", self.now().as_secs_f32());
+    }
+}

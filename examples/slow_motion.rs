@@ -1,0 +1,88 @@
+//! A spell slows all monsters of an arena, and not the hero: the monsters live on a clock of their
+//! own, which takes one write to slow down.
+//!
+//! ```text
+//! cargo run --example slow_motion
+//! ```
+
+use core::time::Duration;
+
+use bevy_app::{ScheduleRunnerPlugin, prelude::*};
+use bevy_due::{Timer, prelude::*};
+use bevy_ecs::prelude::*;
+use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
+
+/// The time that each frame takes here. A game leaves this out, and lives in real time.
+const FRAME: Duration = Duration::from_millis(50);
+
+fn main() -> AppExit {
+    App::new()
+        .add_plugins((TimePlugin, DuePlugin, ScheduleRunnerPlugin::default()))
+        .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
+        .add_systems(Startup, (enter_arena, plan_the_fight).chain())
+        .add_observer(report)
+        .run()
+}
+
+#[derive(Component)]
+struct Arena;
+
+/// What one does whenever its timer fires.
+#[derive(Component)]
+struct Does(&'static str);
+
+fn enter_arena(mut commands: Commands) {
+    println!("  game   arena");
+    commands.spawn((Does("the hero strikes"), Timer::every_secs(1.0)));
+
+    let arena = commands.spawn((Arena, Clock::new())).id();
+    commands.spawn((
+        Does("    the ogre swings its club"),
+        Timer::every_secs(1.0),
+        OnClock::new(arena),
+    ));
+    // The wolf is hasted. Its clock runs on that of the arena: twice as fast, whatever that does.
+    commands.spawn((
+        Does("        the wolf bites"),
+        Timer::every_secs(1.0),
+        Clock::of(arena).with_speed(2.0),
+    ));
+}
+
+/// The hero's spells. These are on the clock of the game, as he is.
+fn plan_the_fight(mut commands: Commands) {
+    commands.after_secs(2.2).run(slow_down);
+    commands.after_secs(6.2).run(stop_time);
+    commands.after_secs(8.2).run(end_spells);
+    commands.after_secs(10.2).queue(|commands| {
+        commands.write_message(AppExit::Success);
+    });
+}
+
+fn slow_down(mut arena: Single<&mut Clock, With<Arena>>) {
+    println!("-- The arena at a quarter of its speed");
+    arena.set_speed(0.25);
+}
+
+fn stop_time(mut arena: Single<&mut Clock, With<Arena>>) {
+    println!("-- Time stands still in the arena");
+    arena.pause();
+}
+
+fn end_spells(mut arena: Single<&mut Clock, With<Arena>>) {
+    println!("-- The spells end, and everybody goes on with the time that remained");
+    arena.unpause();
+    arena.set_speed(1.0);
+}
+
+fn report(
+    fired: On<TimerFired>,
+    fighters: Query<&Does>,
+    game: Res<Time<Virtual>>,
+    arena: Single<&Clock, With<Arena>>,
+) {
+    if let Ok(Does(what)) = fighters.get(fired.entity) {
+        let (game, arena) = (game.elapsed_secs(), arena.now().as_secs_f32());
+        println!("{game:5.2}s  {arena:5.2}s  {what}");
+    }
+}

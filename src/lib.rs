@@ -205,9 +205,9 @@ pub mod prelude {
     pub use crate::{
         ArmedTimers, BurstLimit, CancelReason, Clock, ClockId, Clocks, Cooldown, DelaySeed,
         DespawnAfter, DuePlugin, DueSystems, FastForward, InvalidTimer, Keyed, MissedTicks,
-        NoSuchTimer, OnClock, SurvivesCancelAll, TimerAction, TimerAppExt, TimerCancelled,
-        TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerWorldExt, Timers,
-        TimersPaused,
+        NoSuchTimer, OnClock, RunStats, SurvivesCancelAll, TimerAction, TimerAppExt,
+        TimerCancelled, TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus,
+        TimerWorldExt, Timers, TimersPaused,
     };
 }
 

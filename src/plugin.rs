@@ -103,8 +103,20 @@ impl Plugin for DuePlugin {
             .configure_sets(PreUpdate, stages())
             .configure_sets(FixedPreUpdate, stages())
             .add_systems(PreStartup, require_clock)
-            .add_systems(PreUpdate, run(Scope::FRAME))
-            .add_systems(FixedPreUpdate, run(Scope::FIXED).run_if(has_fixed_timers));
+            .add_systems(
+                PreUpdate,
+                (
+                    read_clocks(Scope::FRAME).in_set(DueSystems::Clocks),
+                    swap_and_fire(Scope::FRAME),
+                ),
+            )
+            .add_systems(
+                FixedPreUpdate,
+                (
+                    read_clocks(Scope::FIXED).in_set(DueSystems::Clocks),
+                    swap_and_fire(Scope::FIXED).run_if(has_fixed_timers),
+                ),
+            );
 
         arm_existing(app.world_mut());
     }
@@ -133,10 +145,9 @@ fn stages() -> ScheduleConfigs<InternedSystemSet> {
     (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain()
 }
 
-/// The stages as systems, for the clocks of a scope.
-fn run(scope: Scope) -> ScheduleConfigs<ScheduleSystem> {
+/// What comes after the clocks are read, for the clocks of a scope.
+fn swap_and_fire(scope: Scope) -> ScheduleConfigs<ScheduleSystem> {
     (
-        read_clocks(scope).in_set(DueSystems::Clocks),
         swap_added(scope).in_set(DueSystems::Swap),
         fire_due(scope).in_set(DueSystems::Fire),
     )

@@ -429,22 +429,16 @@ pub(crate) struct Times<'w> {
     fixed: Res<'w, Time<Fixed>>,
 }
 
-/// Reads the clocks, each once for the whole run, parents before children. That of a frame reads all,
-/// for the fixed schedule is skipped while nothing waits there.
+/// Reads the clocks, each once for the whole run, parents before children.
 pub(crate) fn read_clocks(scope: Scope) -> impl Fn(ResMut<Timelines>, AnyClocks, Times) {
     move |mut timelines, mut clocks, times| {
+        timelines.stats[usize::from(scope.is_fixed)] = RunStats::default();
         if scope == Scope::FRAME {
             timelines.frames = timelines.frames.saturating_add(1);
         }
         let mut last = None;
-        loop {
-            let takes_part = |line: &Timeline| scope == Scope::FRAME || line.is_fixed;
-            let mut next = timelines.after(last).filter(|(_, line)| takes_part(line));
-            let Some((key, line)) = next.next() else {
-                break;
-            };
+        while let Some((key, line)) = timelines.next(scope, last) {
             last = Some(line.age);
-            drop(next);
             timelines.tick(key, &mut clocks, &times);
         }
     }
@@ -488,7 +482,8 @@ pub(crate) fn on_insert_clock(inserted: On<Insert<Clock>>, mut world: DeferredWo
 }
 
 pub(crate) fn on_discard_clock(discarded: On<Discard<Clock>>, mut world: DeferredWorld) {
-    end_clock(&mut world, discarded.entity);
+    let despawned = discarded.trigger().new_archetype.is_none();
+    end_clock(&mut world, discarded.entity, despawned);
 }
 
 /// Takes a clock in, if it is not yet known.
@@ -526,22 +521,31 @@ pub(crate) fn begin_clock(world: &mut DeferredWorld, entity: Entity) {
 }
 
 /// Cancels all timers of a clock.
-fn end_clock(world: &mut DeferredWorld, entity: Entity) {
-    let timers: Vec<Entity> = match world
-        .get_resource::<Timelines>()
-        .map(|all| all.find(entity.into()))
-    {
-        Some(Ok((_, line))) => line.queue.iter().map(|(.., timer)| timer.entity).collect(),
-        _ => return,
+fn end_clock(world: &mut DeferredWorld, clock: Entity, despawned: bool) {
+    let timelines = world.get_resource::<Timelines>();
+    let Some(Ok((_, line))) = timelines.map(|timelines| timelines.find(clock.into())) else {
+        return;
     };
-    for &timer in &timers {
-        cancel_for(world, timer, CancelReason::ClockGone);
+    let reason = |timer: &ArmedTimer| match timer {
+        timer if !despawned || timer.owner != clock => CancelReason::ClockGone,
+        timer if timer.entity == clock => CancelReason::Despawned,
+        _ => CancelReason::OwnerGone,
+    };
+    let timers = line.queue.iter();
+    let timers: Vec<_> = timers
+        .map(|(.., timer)| (timer.entity, reason(timer)))
+        .collect();
+    for &(timer, reason) in &timers {
+        cancel_for(world, timer, reason);
     }
     if let Some(mut timelines) = world.get_resource_mut::<Timelines>() {
-        timelines.remove(entity);
+        timelines.remove(clock);
     }
-    let mut commands = world.commands();
-    commands.queue(move |world: &mut World| timers.iter().for_each(|&timer| retire(world, timer)));
+    world.commands().queue(move |world: &mut World| {
+        for (timer, _) in timers {
+            retire(world, timer);
+        }
+    });
 }
 
 /// Takes an entity out of use whose timer is over: the `Timer` goes, and so does the entity of an

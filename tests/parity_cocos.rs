@@ -1,0 +1,340 @@
+//! What cocos2d-x's scheduler can do, row by row of the design.
+
+mod support;
+
+use core::time::Duration;
+
+use bevy_app::App;
+use bevy_due::{Timer, TimerStatus, prelude::*};
+use bevy_ecs::{
+    prelude::*,
+    system::{RunSystemOnce, SystemState},
+};
+use support::*;
+
+/// What is known of the timer of a target under a key.
+fn keyed(app: &mut App, target: Entity, key: &str) -> Option<TimerStatus> {
+    let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
+    state.get(app.world()).unwrap().keyed(target, key)
+}
+
+/// Schedules a timer under a key by which it is logged, too.
+fn schedule(app: &mut App, target: Entity, key: &'static str, timer: Timer) -> Entity {
+    app.world_mut().set_timer(target, key, (Tag(key), timer))
+}
+
+/// Spawns a target with a timer of its own, which is logged under its name.
+fn spawn_target(app: &mut App, name: &'static str) -> Entity {
+    spawn(app, name, Timer::every(ms(10)))
+}
+
+fn set_speed(app: &mut App, clock: impl Into<ClockId>, speed: f64) {
+    let clock = clock.into();
+    let set = move |mut clocks: Clocks| clocks.get_mut(clock).unwrap().set_speed(speed);
+    app.world_mut().run_system_once(set).unwrap();
+}
+
+/// Interval, repeat, delay, for ever; all four combinations.
+#[test]
+fn interval_repeat_delay_and_for_ever_combine() {
+    let every = || Timer::every(ms(10));
+    let combinations: [(Timer, &[u64]); 7] = [
+        (every(), &[10, 20, 30, 40, 50]),
+        (every().times(3), &[10, 20, 30]),
+        (every().first_after(ms(25)), &[25, 35, 45, 55]),
+        (every().first_after(ms(25)).times(2), &[25, 35]),
+        (every().immediately().times(2), &[0, 10]),
+        (every().times(1), &[10]),
+        (Timer::after(ms(25)), &[25]),
+    ];
+    for (timer, deadlines) in combinations {
+        for frames in [1, 7, 56] {
+            let mut app = app();
+            let target = app.world_mut().spawn_empty().id();
+            schedule(&mut app, target, "x", timer.clone());
+            for _ in 0..frames {
+                advance_ms(&mut app, 56 / frames);
+            }
+            let fired: Vec<Duration> = firings(&mut app).iter().map(|it| it.deadline).collect();
+            let expected: Vec<Duration> = deadlines.iter().copied().map(ms).collect();
+            assert_eq!(fired, expected, "{timer:?} in {frames} frames");
+            let goes_on = timer.max_firings().is_none();
+            assert_eq!(keyed(&mut app, target, "x").is_some(), goes_on, "{timer:?}");
+        }
+    }
+}
+
+/// Schedule again under the same key changes the interval. Also from its own last callback:
+/// cocos2d-x issue 11147.
+#[test]
+fn scheduling_again_under_the_same_key_changes_the_interval() {
+    let mut app = app();
+    let target = app.world_mut().spawn_empty().id();
+    let other = app.world_mut().spawn_empty().id();
+    schedule(&mut app, target, "x", Timer::every(ms(10)));
+    schedule(&mut app, target, "y", Timer::every(ms(100)));
+    schedule(&mut app, other, "x", Timer::every(ms(100)));
+    advance_ms(&mut app, 15);
+    let last = schedule(&mut app, target, "x", Timer::every(ms(7)).times(2));
+    advance_ms(&mut app, 7);
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 22)]);
+
+    app.world_mut()
+        .entity_mut(last)
+        .observe(|fired: On<TimerFired>, mut commands: Commands| {
+            if fired.last {
+                let slower = (Tag("x"), Timer::every(ms(30)));
+                commands.entity(fired.owner).set_timer("x", slower);
+            }
+        });
+    advance_ms(&mut app, 7);
+    advance_ms(&mut app, 30);
+    advance_ms(&mut app, 30);
+    assert_eq!(fired_at(&mut app), [("x", 29), ("x", 59), ("x", 89)]);
+    let interval = keyed(&mut app, target, "x").map(|timer| timer.wait);
+    assert_eq!(interval, Some(ms(30)), "should be scheduled once");
+    assert_eq!(app.world().get::<Timers>(target).unwrap().len(), 2);
+    advance_ms(&mut app, 11);
+    assert_eq!(fired(&mut app), ["y", "x"], "others should be as they were");
+}
+
+/// Unschedule one, all of a target.
+#[test]
+fn one_timer_or_all_of_a_target_can_be_unscheduled() {
+    let mut app = app();
+    let (target, other) = (
+        spawn_target(&mut app, "own"),
+        spawn_target(&mut app, "other"),
+    );
+    for key in ["a", "b", "c"] {
+        schedule(&mut app, target, key, Timer::every(ms(10)));
+        schedule(&mut app, other, key, Timer::every(ms(1000)));
+    }
+    assert!(app.world_mut().cancel_timer(target, "b"));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["own", "other", "a", "c"]);
+
+    app.world_mut().cancel_timers(target);
+    assert_eq!(cancelled(&mut app).len(), 4);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["other"]);
+    assert!(keyed(&mut app, other, "b").is_some());
+
+    schedule(&mut app, target, "a", Timer::every(ms(10)));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["other", "a"], "can be scheduled again");
+}
+
+/// Unschedule from inside a callback. Also in a catch-up loop: cocos2d-x issues 17611, 17898 and
+/// 17431.
+#[test]
+fn a_callback_can_unschedule_itself_another_or_all_of_its_target() {
+    fn when_b_fires_at_20(what: fn(&mut World, Entity)) -> Vec<(&'static str, u128)> {
+        let mut app = app();
+        let target = app.world_mut().spawn_empty().id();
+        for key in ["a", "b", "c"] {
+            schedule(&mut app, target, key, Timer::every(ms(10)));
+        }
+        app.add_observer(
+            move |fired: On<TimerFired>, tags: Query<&Tag>, mut commands: Commands| {
+                let is_b = tags.get(fired.entity).is_ok_and(|tag| tag.0 == "b");
+                if is_b && fired.deadline == ms(20) {
+                    let target = fired.owner;
+                    commands.queue(move |world: &mut World| what(world, target));
+                }
+            },
+        );
+        advance_ms(&mut app, 30);
+        fired_at(&mut app).split_off(3)
+    }
+
+    let itself = when_b_fires_at_20(|world, target| {
+        assert!(world.cancel_timer(target, "b"));
+    });
+    let expected = [("a", 20), ("b", 20), ("c", 20), ("a", 30), ("c", 30)];
+    assert_eq!(itself, expected);
+
+    let another = when_b_fires_at_20(|world, target| {
+        assert!(world.cancel_timer(target, "c"));
+    });
+    assert_eq!(another, [("a", 20), ("b", 20), ("a", 30), ("b", 30)]);
+
+    let all = when_b_fires_at_20(|world, target| world.cancel_timers(target));
+    assert_eq!(all, [("a", 20), ("b", 20)]);
+}
+
+/// Pause and resume a target with all its timers.
+#[test]
+fn a_target_is_paused_and_resumed_with_all_its_timers() {
+    let mut app = app();
+    let target = spawn_target(&mut app, "own");
+    spawn_target(&mut app, "other");
+    schedule(&mut app, target, "a", Timer::after(ms(25)));
+    schedule(&mut app, target, "b", Timer::after(ms(15)));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["own", "other"]);
+
+    app.world_mut().entity_mut(target).insert(TimersPaused);
+    schedule(&mut app, target, "c", Timer::after(ms(5)));
+    advance_ms(&mut app, 100);
+    assert_eq!(
+        fired(&mut app),
+        ["other"; 10],
+        "should not fire while paused"
+    );
+    for (key, remaining) in [("a", 15), ("b", 5), ("c", 5)] {
+        let timer = keyed(&mut app, target, key).expect("paused is scheduled");
+        assert!(timer.paused);
+        assert_eq!(timer.remaining, ms(remaining), "{key}");
+    }
+    assert!(cancelled(&mut app).is_empty());
+
+    app.world_mut().entity_mut(target).remove::<TimersPaused>();
+    advance_ms(&mut app, 20);
+    let expected = [
+        ("b", 115),
+        ("c", 115),
+        ("own", 120),
+        ("other", 120),
+        ("a", 125),
+        ("own", 130),
+        ("other", 130),
+    ];
+    assert_eq!(fired_at(&mut app), expected);
+
+    let pause = TimerAction::insert(TimersPaused).on_owner();
+    let tired = schedule(&mut app, target, "tired", Timer::after(ms(15)));
+    app.world_mut().entity_mut(tired).insert(pause);
+    advance_ms(&mut app, 30);
+    let expected = [
+        ("own", 140),
+        ("other", 140),
+        ("tired", 145),
+        ("other", 150),
+        ("other", 160),
+    ];
+    assert_eq!(
+        fired_at(&mut app),
+        expected,
+        "also from a callback, at once"
+    );
+}
+
+/// Is it scheduled?
+#[test]
+fn whether_a_timer_is_scheduled_can_be_asked_at_any_time() {
+    #[derive(Resource, Default)]
+    struct InCallback(Vec<bool>);
+
+    let mut app = app();
+    app.init_resource::<InCallback>().add_observer(
+        |fired: On<TimerFired>, timers: ArmedTimers, mut answers: ResMut<InCallback>| {
+            answers.0.push(timers.keyed(fired.owner, "x").is_some());
+        },
+    );
+    let target = app.world_mut().spawn_empty().id();
+    let is_scheduled = |app: &mut App| {
+        let keyed = keyed(app, target, "x").is_some();
+        let found = app.world_mut().query::<&Timer>().iter(app.world()).count();
+        assert_eq!(found, usize::from(keyed), "an armed timer is a `Timer`");
+        keyed
+    };
+    assert!(!is_scheduled(&mut app), "not yet");
+    schedule(&mut app, target, "x", Timer::every(ms(10)).times(2));
+    assert!(is_scheduled(&mut app), "from the moment on");
+    assert!(keyed(&mut app, target, "y").is_none(), "another key");
+    advance_ms(&mut app, 10);
+    assert!(is_scheduled(&mut app), "once more");
+    app.world_mut().entity_mut(target).insert(TimersPaused);
+    assert!(is_scheduled(&mut app), "though paused");
+    app.world_mut().entity_mut(target).remove::<TimersPaused>();
+    advance_ms(&mut app, 10);
+    assert!(!is_scheduled(&mut app), "it has fired its last");
+    assert_eq!(app.world().resource::<InCallback>().0, [true, false]);
+
+    schedule(&mut app, target, "x", Timer::every(ms(10)));
+    assert!(is_scheduled(&mut app), "again");
+    app.world_mut().cancel_timer(target, "x");
+    assert!(!is_scheduled(&mut app), "cancelled");
+    schedule(&mut app, target, "x", Timer::every(ms(10)));
+    app.world_mut().despawn(target);
+    assert!(!is_scheduled(&mut app), "gone with its target");
+}
+
+/// Time scale.
+#[test]
+fn time_can_be_scaled() {
+    let mut app = app();
+    let arena = app.world_mut().spawn(Clock::new()).id();
+    let bubble = app.world_mut().spawn(Clock::of(arena).with_speed(0.5)).id();
+    spawn(&mut app, "game", Timer::every(ms(10)));
+    spawn(&mut app, "arena", Timer::every(ms(10)).on(arena));
+    spawn(&mut app, "bubble", Timer::every(ms(10)).on(bubble));
+    spawn(&mut app, "real", Timer::every(ms(10)).on(ClockId::Real));
+    let mut advance = |clock: ClockId, speed: f64, millis: u64| {
+        set_speed(&mut app, clock, speed);
+        advance_ms(&mut app, millis);
+        let fired = fired(&mut app);
+        let count = |tag| fired.iter().filter(|&&fired| fired == tag).count();
+        ["real", "game", "arena", "bubble"].map(count)
+    };
+    let (arena, game) = (arena.into(), ClockId::Virtual);
+    assert_eq!(advance(arena, 0.5, 10), [1, 1, 0, 0], "slow motion");
+    assert_eq!(
+        advance(arena, 1.0, 10),
+        [1, 1, 1, 0],
+        "arena 15, bubble 7.5"
+    );
+    assert_eq!(
+        advance(arena, 4.0, 10),
+        [1, 1, 4, 2],
+        "arena 55, bubble 27.5"
+    );
+    assert_eq!(advance(arena, 0.0, 100), [10, 10, 0, 0], "frozen");
+    assert_eq!(advance(game, 2.0, 100), [10, 20, 0, 0], "the whole game");
+    assert_eq!(
+        advance(arena, 0.5, 10),
+        [1, 2, 1, 1],
+        "arena 65, bubble 32.5"
+    );
+    assert_eq!(
+        advance(game, 0.0, 100),
+        [10, 0, 0, 0],
+        "all but what is real"
+    );
+}
+
+/// Elapsed time passed to the callback.
+#[test]
+fn a_callback_is_told_the_elapsed_time() {
+    /// What the clock said at the last firing.
+    #[derive(Component)]
+    struct Last(Duration);
+
+    #[derive(Resource, Default)]
+    struct Elapsed(Vec<(Duration, Duration)>);
+
+    let mut app = app();
+    app.init_resource::<Elapsed>().add_observer(
+        |fired: On<TimerFired>,
+         mut timers: Query<(&Timer, &mut Last)>,
+         mut elapsed: ResMut<Elapsed>| {
+            let (timer, mut last) = timers.get_mut(fired.entity).unwrap();
+            let now = fired.deadline + fired.lateness;
+            let intervals = 1 + u32::try_from(fired.missed).unwrap();
+            let on_the_grid = timer.interval().unwrap() * intervals;
+            elapsed.0.push((now - last.0, on_the_grid));
+            last.0 = now;
+        },
+    );
+    let timer = Timer::every(ms(10)).missed_ticks(MissedTicks::Skip);
+    app.world_mut().spawn((timer, Last(Duration::ZERO)));
+    for frame in [10, 35, 5, 60] {
+        advance_ms(&mut app, frame);
+    }
+    let elapsed = &app.world().resource::<Elapsed>().0;
+    let expected = [(10, 10), (35, 30), (5, 10), (60, 60)];
+    assert_eq!(*elapsed, expected.map(|(real, grid)| (ms(real), ms(grid))));
+    let in_all: Duration = elapsed.iter().map(|(_, on_the_grid)| *on_the_grid).sum();
+    assert_eq!(in_all, ms(110), "no time should be lost");
+}

@@ -1,0 +1,396 @@
+//! What `TrinityCore`'s event processor can do, row by row of the design.
+
+mod support;
+
+use core::time::Duration;
+
+use bevy_app::{App, Update};
+use bevy_due::{Timer, prelude::*};
+use bevy_ecs::prelude::*;
+use bevy_time::{Time, Virtual};
+use support::*;
+
+/// What events have done, and when.
+#[derive(Resource, Default)]
+struct Executed(Vec<(&'static str, Duration)>);
+
+/// Logs the execution of an event that is no entity of its own.
+fn execute(world: &mut World, what: &'static str, fired: &TimerFired) {
+    let now = fired.deadline + fired.lateness;
+    world.resource_mut::<Executed>().0.push((what, now));
+}
+
+/// Spawns an event of `owner`.
+fn add_event(app: &mut App, owner: Entity, tag: &'static str, timer: Timer) -> Entity {
+    app.world_mut()
+        .spawn((TimerOf(owner), Tag(tag), timer))
+        .id()
+}
+
+fn add_owner(app: &mut App) -> Entity {
+    app.world_mut().spawn_empty().id()
+}
+
+fn is_alive(app: &App, entity: Entity) -> bool {
+    app.world().get_entity(entity).is_ok()
+}
+
+/// Event object or closure; execute.
+#[test]
+fn an_event_is_an_object_or_a_closure() {
+    #[derive(Component)]
+    struct Heal(&'static str);
+
+    fn heal(In(fired): In<TimerFired>, world: &mut World) {
+        let &Heal(what) = world.get(fired.entity).expect("the event is still whole");
+        execute(world, what, &fired);
+    }
+
+    let mut app = app();
+    app.init_resource::<Executed>();
+    let owner = add_owner(&mut app);
+    let heal = TimerAction::system(app.register_system(heal));
+    let closure = TimerAction::call(|world: &mut World, fired: TimerFired| {
+        execute(world, "closure", &fired);
+    });
+    let world = app.world_mut();
+    world.spawn((TimerOf(owner), Timer::after(ms(20)), closure));
+    world.spawn((TimerOf(owner), Timer::after(ms(10)), heal, Heal("object")));
+    world.commands().after(ms(15)).of(owner).queue(|commands| {
+        commands.queue(|world: &mut World| {
+            let now = world.resource::<Time<Virtual>>().elapsed();
+            world.resource_mut::<Executed>().0.push(("commands", now));
+        });
+    });
+    world.flush();
+    advance_ms(&mut app, 15);
+    advance_ms(&mut app, 30);
+    let expected = [
+        ("object", ms(15)),
+        ("commands", ms(15)),
+        ("closure", ms(45)),
+    ];
+    assert_eq!(app.world().resource::<Executed>().0, expected);
+    assert!(
+        app.world()
+            .get::<Timers>(owner)
+            .is_some_and(|left| left.len() == 1),
+        "the last one goes in the next run"
+    );
+    advance_ms(&mut app, 0);
+    assert!(app.world().get::<Timers>(owner).is_none());
+}
+
+/// Abort.
+#[test]
+fn an_aborted_event_is_told_so_and_is_not_executed() {
+    #[derive(Resource, Default)]
+    struct Aborted(Vec<&'static str>);
+
+    let mut app = app();
+    app.init_resource::<Aborted>();
+    let owner = add_owner(&mut app);
+    let [_, b] = ["a", "b"].map(|tag| {
+        let event = add_event(&mut app, owner, tag, Timer::after(ms(10)));
+        app.world_mut().entity_mut(event).observe(
+            move |_: On<TimerCancelled>, mut aborted: ResMut<Aborted>| aborted.0.push(tag),
+        );
+        event
+    });
+    app.world_mut().despawn(b);
+    assert_eq!(app.world().resource::<Aborted>().0, ["b"], "at once");
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 0);
+    assert_eq!(fired(&mut app), ["a"]);
+    assert_eq!(app.world().resource::<Aborted>().0, ["b"], "a is over");
+}
+
+/// Deletable or not: an event that survives "cancel all" unless forced.
+#[test]
+fn an_event_that_is_not_deletable_is_only_cancelled_by_force() {
+    let mut app = app();
+    let owner = spawn(&mut app, "own", Timer::every(ms(10)));
+    let deletable = add_event(&mut app, owner, "deletable", Timer::every(ms(10)));
+    let tough = add_event(&mut app, owner, "tough", Timer::every(ms(10)));
+    app.world_mut().entity_mut(tough).insert(SurvivesCancelAll);
+    app.world_mut().cancel_timers(owner);
+    let expected = [
+        (owner, CancelReason::Removed),
+        (deletable, CancelReason::Despawned),
+    ];
+    assert_eq!(cancelled(&mut app), expected);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["tough"]);
+    app.world_mut().force_cancel_timers(owner);
+    assert_eq!(cancelled(&mut app), [(tough, CancelReason::Despawned)]);
+    advance_ms(&mut app, 10);
+    assert!(fired(&mut app).is_empty());
+
+    let tough = add_event(&mut app, owner, "tough", Timer::every(ms(10)));
+    app.world_mut().entity_mut(tough).insert(SurvivesCancelAll);
+    app.world_mut().despawn(owner);
+    assert!(
+        !is_alive(&app, tough),
+        "should die with its owner all the same"
+    );
+}
+
+/// Deletable or not: an event whose execution says that it is not over, as `Execute` that returns
+/// `false`.
+#[test]
+fn an_event_that_adds_itself_again_is_not_deleted() {
+    let mut app = app();
+    let owner = add_owner(&mut app);
+    let event = add_event(&mut app, owner, "x", Timer::after(ms(10)));
+    app.world_mut()
+        .entity_mut(event)
+        .observe(|fired: On<TimerFired>, mut commands: Commands| {
+            if fired.deadline < ms(40) {
+                let again = Timer::after(ms(15)).since(fired.deadline);
+                commands.entity(fired.entity).insert(again);
+            }
+        });
+    for _ in 0..6 {
+        advance_ms(&mut app, 10);
+    }
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 25), ("x", 40)]);
+    assert!(!is_alive(&app, event), "it is over now");
+
+    let kept = add_event(
+        &mut app,
+        owner,
+        "kept",
+        Timer::after(ms(10)).keep_when_done(),
+    );
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert!(is_alive(&app, kept));
+    assert!(!app.world().entity(kept).contains::<Timer>());
+    assert!(cancelled(&mut app).is_empty(), "none was aborted");
+}
+
+/// Add at time, at offset.
+#[test]
+fn an_event_is_added_at_a_time_or_at_an_offset() {
+    let mut app = app();
+    let owner = add_owner(&mut app);
+    advance_ms(&mut app, 100);
+    add_event(&mut app, owner, "at", Timer::at(ms(130)));
+    add_event(&mut app, owner, "offset", Timer::after(ms(20)));
+    add_event(&mut app, owner, "past", Timer::at(ms(50)));
+    add_event(
+        &mut app,
+        owner,
+        "each",
+        Timer::every(ms(10)).first_at(ms(115)),
+    );
+    advance_ms(&mut app, 30);
+    let expected = [
+        ("past", 50),
+        ("each", 115),
+        ("offset", 120),
+        ("each", 125),
+        ("at", 130),
+    ];
+    assert_eq!(fired_at(&mut app), expected);
+}
+
+/// At a random offset in a range (seeded, deterministic).
+#[test]
+fn an_event_is_added_at_a_random_offset_in_a_range() {
+    let offsets = |seed, longest: Duration| {
+        let mut app = app();
+        app.insert_resource(DelaySeed(seed));
+        advance_ms(&mut app, 100);
+        let owner = add_owner(&mut app);
+        for _ in 0..200 {
+            add_event(&mut app, owner, "x", Timer::after_between(ms(5)..=longest));
+        }
+        advance_ms(&mut app, 1000);
+        let mut firings = firings(&mut app);
+        assert!(firings.is_sorted_by_key(|fired| fired.deadline));
+        firings.sort_by_key(|fired| fired.entity);
+        let offsets = firings.iter().map(|fired| fired.deadline - ms(105));
+        offsets.collect::<Vec<_>>()
+    };
+    let long = offsets(7, ms(15));
+    assert_eq!(long.len(), 200);
+    assert!(long.iter().all(|&offset| offset <= ms(10)));
+    assert_eq!(long, offsets(7, ms(15)), "the same seed, the same offsets");
+    assert_ne!(long, offsets(8, ms(15)), "another seed, other offsets");
+
+    let nanos = |n| Duration::from_nanos(n);
+    let short = offsets(7, ms(5) + nanos(3));
+    for n in 0..=3 {
+        let of = short.iter().filter(|&&offset| offset == nanos(n)).count();
+        assert!(
+            (30..=70).contains(&of),
+            "{of} of 200 are at {n}, both ends included"
+        );
+    }
+    assert_eq!(offsets(7, ms(5)), [Duration::ZERO; 200]);
+}
+
+/// Change the time of a waiting event: re-insert; `reschedule`.
+#[test]
+fn the_time_of_a_waiting_event_can_be_changed() {
+    let mut app = app();
+    let owner = add_owner(&mut app);
+    let [sooner, later, past, again, off] = ["sooner", "later", "past", "again", "off"]
+        .map(|tag| add_event(&mut app, owner, tag, Timer::after(ms(50))));
+    advance_ms(&mut app, 10);
+    let world = app.world_mut();
+    assert_eq!(world.reschedule(sooner, ms(20)), Ok(()));
+    assert_eq!(world.reschedule(later, ms(60)), Ok(()));
+    assert_eq!(world.reschedule(past, ms(5)), Ok(()));
+    assert_eq!(world.delay_by(off, ms(5)), Ok(()));
+    world.entity_mut(again).insert(Timer::after(ms(35)));
+    assert!(fired(&mut app).is_empty(), "never inside the call");
+    assert_eq!(cancelled(&mut app), [(again, CancelReason::Replaced)]);
+    advance_ms(&mut app, 50);
+    let expected = [
+        ("past", 5),
+        ("sooner", 20),
+        ("again", 45),
+        ("off", 55),
+        ("later", 60),
+    ];
+    assert_eq!(fired_at(&mut app), expected);
+    let too_late = app.world_mut().reschedule(later, ms(90));
+    assert_eq!(too_late, Err(NoSuchTimer(later)));
+    app.world_mut().despawn(owner);
+    let too_late = app.world_mut().reschedule(later, ms(90));
+    assert_eq!(too_late, Err(NoSuchTimer(later)));
+}
+
+/// Change the time of a waiting event, from inside another one that is due before it.
+#[test]
+fn an_event_can_change_the_time_of_another() {
+    let mut app = app();
+    let owner = add_owner(&mut app);
+    let waiting = add_event(&mut app, owner, "waiting", Timer::after(ms(20)));
+    let changing = add_event(&mut app, owner, "changing", Timer::after(ms(10)));
+    app.world_mut().entity_mut(changing).observe(
+        move |_: On<TimerFired>, mut commands: Commands| {
+            commands.entity(waiting).reschedule(ms(50));
+        },
+    );
+    advance_ms(&mut app, 40);
+    assert_eq!(fired_at(&mut app), [("changing", 10)]);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("waiting", 50)]);
+}
+
+/// Abort one at the next tick.
+#[test]
+fn one_event_can_be_aborted_at_the_next_tick() {
+    #[derive(Resource)]
+    struct Unwanted(Option<Entity>);
+
+    let mut app = app();
+    app.add_systems(
+        Update,
+        |mut unwanted: ResMut<Unwanted>, mut commands: Commands| {
+            if let Some(event) = unwanted.0.take() {
+                commands.entity(event).despawn();
+            }
+        },
+    );
+    let owner = add_owner(&mut app);
+    let a = add_event(&mut app, owner, "a", Timer::after(ms(20)));
+    add_event(&mut app, owner, "b", Timer::after(ms(20)));
+    app.insert_resource(Unwanted(Some(a)));
+    advance_ms(&mut app, 10);
+    assert_eq!(cancelled(&mut app), [(a, CancelReason::Despawned)]);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["b"]);
+}
+
+/// Kill all, forced or not.
+#[test]
+fn an_event_can_kill_all_forced_or_not() {
+    for (is_forced, expected) in [(false, &["first", "tough"][..]), (true, &["first"])] {
+        let mut app = app();
+        let owner = spawn(&mut app, "own", Timer::after(ms(15)));
+        let bystander = add_owner(&mut app);
+        let first = add_event(&mut app, owner, "first", Timer::every(ms(10)));
+        add_event(&mut app, owner, "tender", Timer::after(ms(10)));
+        let tough = add_event(&mut app, owner, "tough", Timer::after(ms(10)));
+        app.world_mut().entity_mut(tough).insert(SurvivesCancelAll);
+        app.world_mut().entity_mut(first).observe(
+            move |fired: On<TimerFired>, mut commands: Commands| {
+                let mut owner = commands.entity(fired.owner);
+                if is_forced {
+                    owner.force_cancel_timers();
+                } else {
+                    owner.cancel_timers();
+                }
+            },
+        );
+        add_event(&mut app, bystander, "bystander", Timer::after(ms(20)));
+        advance_ms(&mut app, 20);
+        let mut fired = fired(&mut app);
+        assert_eq!(fired.pop(), Some("bystander"), "of another processor");
+        assert_eq!(fired, expected, "forced: {is_forced}");
+        assert!(is_alive(&app, owner), "only its events should go");
+    }
+}
+
+/// A processor per object: the event's end ends the spell it carries.
+#[test]
+fn each_object_has_its_events_and_the_end_of_one_ends_the_spell_it_carries() {
+    #[derive(Component)]
+    struct Spell;
+
+    let mut app = app();
+    let mage = app.world_mut().spawn(Clock::new()).id();
+    let priest = add_owner(&mut app);
+    let [bolt, storm] = [("bolt", 10), ("storm", 90)]
+        .map(|(tag, after)| add_event(&mut app, mage, tag, Timer::after(ms(after))));
+    let [prayer, curse] = [("prayer", 20), ("curse", 30)]
+        .map(|(tag, after)| add_event(&mut app, priest, tag, Timer::after(ms(after))));
+    for event in [bolt, storm, prayer, curse] {
+        app.world_mut().entity_mut(event).insert(Spell);
+    }
+    let spells = |app: &mut App| {
+        let mut spells = app.world_mut().query_filtered::<&Tag, With<Spell>>();
+        let mut spells: Vec<_> = spells.iter(app.world()).map(|tag| tag.0).collect();
+        spells.sort_unstable();
+        spells
+    };
+
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["bolt"]);
+    assert_eq!(
+        spells(&mut app).len(),
+        4,
+        "whoever reads of it finds the spell"
+    );
+    advance_ms(&mut app, 0);
+    assert_eq!(spells(&mut app), ["curse", "prayer", "storm"], "executed");
+
+    app.world_mut().despawn(curse);
+    assert_eq!(spells(&mut app), ["prayer", "storm"], "aborted");
+    assert_eq!(cancelled(&mut app), [(curse, CancelReason::Despawned)]);
+
+    app.world_mut().get_mut::<Clock>(mage).unwrap().pause();
+    advance_ms(&mut app, 100);
+    assert_eq!(
+        fired(&mut app),
+        ["prayer"],
+        "the mage's processor does not run"
+    );
+    app.world_mut().get_mut::<Clock>(mage).unwrap().unpause();
+    advance_ms(&mut app, 79);
+    assert!(fired(&mut app).is_empty());
+    assert_eq!(spells(&mut app), ["storm"]);
+
+    let vow = add_event(&mut app, priest, "vow", Timer::after(ms(100)));
+    app.world_mut().despawn(priest);
+    assert_eq!(cancelled(&mut app), [(vow, CancelReason::OwnerGone)]);
+    app.world_mut().despawn(mage);
+    assert!(spells(&mut app).is_empty(), "gone with the mage");
+    assert_eq!(cancelled(&mut app).len(), 1);
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty());
+}

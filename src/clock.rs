@@ -97,8 +97,8 @@ impl core::error::Error for UnknownClock {}
 /// another word. Setting its speed or pausing it is one write, whatever number of timers is on it.
 /// It starts at zero, and shows the same time during a whole run.
 ///
-/// The four clocks that are there from the start have a `Clock`, too, which the system parameter
-/// [`Clocks`](crate::Clocks) finds: a speed, pause or shift of theirs concerns their timers alone,
+/// The four clocks that are there from the start have a `Clock`, too, which the system parameters
+/// [`Clocks`](crate::Clocks) and [`ClocksMut`](crate::ClocksMut) find: a speed, pause or shift of theirs concerns their timers alone,
 /// not Bevy's `Time`, though the pause and speed of that show here.
 ///
 /// While a clock is paused or its speed is zero, nothing on it fires, not even what is due. When
@@ -156,8 +156,6 @@ pub struct Clock {
     now: u64,
     /// A fraction of a nanosecond, in units of 2^-64.
     carry: u64,
-    /// What the parent showed when this clock was last read.
-    seen: u64,
     /// What is shown beyond what has passed.
     offset: i128,
 }
@@ -182,7 +180,6 @@ impl Clock {
             paused: false,
             now: 0,
             carry: 0,
-            seen: 0,
             offset: 0,
         }
     }
@@ -278,7 +275,7 @@ impl Clock {
     /// Moves the clock on: what is passed fires in the next run, in order, as in a long frame.
     ///
     /// It is one way of testing a weekly job in a second. See [`set_now`](Self::set_now) for the
-    /// other, and [`FastForward`](crate::FastForward) for a run at every deadline on the way.
+    /// other, and [`fast_forward`](crate::FastForwardWorldExt) for a run at every deadline on the way.
     #[doc(alias = "adjust")]
     pub fn advance_by(&mut self, by: Duration) {
         self.go(saturating_nanos(by));
@@ -321,15 +318,18 @@ impl Clock {
         self.paused || self.speed.is_zero()
     }
 
-    /// Goes with the parent, and returns what this clock says now.
-    pub(crate) fn tick(&mut self, parent_now: u64) -> Reading {
-        *self = self.moved_to(parent_now);
+    /// Goes on as its parent goes from one time to another, and returns what it says then.
+    pub(crate) fn follow(&mut self, from: u64, to: u64) -> Reading {
+        if !self.paused && from <= to {
+            let (by, carry) = self.speed.scale(to - from, self.carry);
+            self.carry = carry;
+            self.go(by);
+        } else if !self.paused {
+            // Somebody has set the time back.
+            let (by, _) = self.speed.scale(from - to, 0);
+            self.now = self.now.saturating_sub(by);
+        }
         self.read()
-    }
-
-    /// Takes `parent_now` for the time at which the clock begins.
-    pub(crate) fn begin(&mut self, parent_now: u64) {
-        self.seen = parent_now;
     }
 
     pub(crate) fn read(&self) -> Reading {
@@ -338,23 +338,6 @@ impl Clock {
             stopped: self.is_stopped(),
             offset: self.offset,
         }
-    }
-
-    fn moved_to(mut self, parent_now: u64) -> Self {
-        let seen = core::mem::replace(&mut self.seen, parent_now);
-        if self.paused {
-            return self;
-        }
-        if parent_now < seen {
-            // Somebody has set the time back.
-            let (by, _) = self.speed.scale(seen - parent_now, 0);
-            self.now = self.now.saturating_sub(by);
-            return self;
-        }
-        let (by, carry) = self.speed.scale(parent_now - seen, self.carry);
-        self.carry = carry;
-        self.go(by);
-        self
     }
 }
 
@@ -413,7 +396,7 @@ mod tests {
     #[test]
     fn a_clock_stops_short_of_never() {
         let mut clock = Clock::new();
-        assert_eq!(clock.tick(NEVER).now, NEVER - 1);
+        assert_eq!(clock.follow(0, NEVER).now, NEVER - 1);
         clock.advance_by(Duration::MAX);
         assert_eq!(clock.read().now, NEVER - 1);
     }
@@ -421,15 +404,15 @@ mod tests {
     #[test]
     fn a_clock_goes_back_with_its_parent() {
         let mut clock = Clock::new().with_speed(2.0);
-        clock.tick(100);
-        assert_eq!(clock.tick(70).now, 140);
-        assert_eq!(clock.tick(80).now, 160);
+        clock.follow(0, 100);
+        assert_eq!(clock.follow(100, 70).now, 140);
+        assert_eq!(clock.follow(70, 80).now, 160);
     }
 
     #[test]
     fn what_is_shown_can_be_turned_back() {
         let mut clock = Clock::new();
-        clock.tick(500);
+        clock.follow(0, 500);
         clock.set_now(Duration::from_nanos(20));
         assert_eq!(clock.now().as_nanos(), 20);
         let reading = clock.read();

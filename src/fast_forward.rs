@@ -4,16 +4,15 @@ use core::{fmt, time::Duration};
 
 use bevy_ecs::{
     error::{BevyError, ErrorContext},
-    message::Messages,
-    system::{ResMut, SystemState},
+    system::SystemState,
     utils::prelude::DebugName,
     world::World,
 };
 
 use crate::{
-    clock::{Clock, ClockId, UnknownClock, saturating_nanos},
-    fire::{Together, fire_due},
-    timer::{AnyClocks, ClockKey, RunStats, Scope, Timelines, TimerCancelled, Times, swap_added},
+    clock::{ClockId, UnknownClock, saturating_nanos},
+    fire::{FiringParams, ReadingParams, fire_scope},
+    timer::{Age, ClockKey, RunStats, Scope, Timelines},
 };
 
 /// A handler that arms a timer without a delay is called again so much later: a frame of the fixed
@@ -25,8 +24,9 @@ const SOON: u64 = 15_625_000;
 ///
 /// From deadline to deadline, there is a run for each: handlers find the clock at the very
 /// deadline, nothing is late or missed, and what they arm fires on the way, too. The clock takes
-/// those that run on it along. No schedule runs in between, and Bevy's `Time` stands still: the
-/// clock is ahead of it afterwards.
+/// those that run on it along. It ends early if a handler pauses or despawns it. No schedule runs in
+/// between, and Bevy's `Time` stands still: the clock is ahead of it afterwards. Every firing is
+/// written as a message, so a span with a million of them takes the memory.
 ///
 /// # Examples
 ///
@@ -54,7 +54,7 @@ const SOON: u64 = 15_625_000;
 /// # Ok::<(), BevyError>(())
 /// ```
 #[doc(alias("offline", "simulate", "skip"))]
-pub trait FastForward {
+pub trait FastForwardWorldExt {
     /// Runs a clock for `span`, firing everything on the way in order, and returns what was done
     /// in all.
     ///
@@ -107,27 +107,23 @@ impl fmt::Display for FastForwardError {
 
 impl core::error::Error for FastForwardError {}
 
-impl FastForward for World {
+impl FastForwardWorldExt for World {
     fn fast_forward(
         &mut self,
         clock: impl Into<ClockId>,
         span: Duration,
     ) -> Result<RunStats, FastForwardError> {
         let mut forward = Forward::new(self, clock.into())?;
-        let mut total = forward.run(self, 0);
+        forward.fire(self);
         let mut left = saturating_nanos(span);
-        while left > 0 {
-            let step = forward
-                .until_next(self, SOON)
-                .map_or(left, |next| next.min(left));
+        while left > 0 && forward.goes_on(self) {
+            let next = forward.until_next(self, SOON);
+            let step = next.map_or(left, |next| next.min(left));
             left -= step;
-            let stats = forward.run(self, step);
-            total.armed += stats.armed;
-            total.fired += stats.fired;
-            total.missed += stats.missed;
-            total.cancelled += stats.cancelled;
+            forward.read(self, step);
+            forward.fire(self);
         }
-        Ok(total)
+        Ok(forward.stats)
     }
 
     fn fast_forward_to_next(
@@ -137,25 +133,22 @@ impl FastForward for World {
         let mut forward = Forward::new(self, clock.into())?;
         let next = forward.until_next(self, 0);
         if let Some(next) = next {
-            forward.run(self, next);
+            forward.read(self, next);
+            forward.fire(self);
         }
         Ok(next.map(Duration::from_nanos))
     }
 }
 
-type Stage = SystemState<(
-    ResMut<'static, Timelines>,
-    AnyClocks<'static, 'static>,
-    Times<'static>,
-    ResMut<'static, Messages<TimerCancelled>>,
-)>;
-
 /// A clock that is being fast-forwarded.
 struct Forward {
     root: ClockKey,
+    age: Age,
     scope: Scope,
-    stage: Stage,
-    together: Together,
+    reading: ReadingParams,
+    firing: FiringParams,
+    /// What has been done in all.
+    stats: RunStats,
 }
 
 impl Forward {
@@ -164,55 +157,71 @@ impl Forward {
         // Commands that wait may well be about timers.
         world.flush();
         let timelines = world.get_resource::<Timelines>().ok_or(unknown)?;
-        let (root, line) = timelines.find(clock).map_err(|_| unknown)?;
         if timelines.is_running {
             return Err(FastForwardError::Running);
         }
-        let its_clock = world.get::<Clock>(line.clock).ok_or(unknown)?;
-        if its_clock.is_stopped() {
+        let (root, line) = timelines.find(clock).map_err(|_| unknown)?;
+        let mut forward = Self {
+            root,
+            age: line.age,
+            scope: Scope::Under(line.age),
+            reading: SystemState::new(world),
+            firing: SystemState::new(world),
+            stats: RunStats::default(),
+        };
+        if !forward.goes_on(world) {
             return Err(FastForwardError::Stopped(clock));
         }
-        let scope = Scope {
-            is_fixed: line.is_fixed,
-            root: Some(root),
-        };
-        Ok(Self {
-            root,
-            scope,
-            stage: SystemState::new(world),
-            together: SystemState::new(world),
-        })
+        forward.read(world, 0);
+        Ok(forward)
     }
 
-    /// Lets the clock go on, and fires what is due.
-    fn run(&mut self, world: &mut World, nanos: u64) -> RunStats {
-        let result = self.try_run(world, nanos);
-        if let Err(error) = result {
+    /// Whether the clock is still there, and has not been stopped. What it runs on may stand still.
+    fn goes_on(&self, world: &World) -> bool {
+        let timelines = world.resource::<Timelines>();
+        let line = timelines.get(self.root).filter(|line| line.age == self.age);
+        line.is_some_and(|line| !line.is_stopped(world))
+    }
+
+    /// Lets the clock go on, and reads those that run on it.
+    fn read(&mut self, world: &mut World, nanos: u64) {
+        if let Ok((mut timelines, mut clocks, times, _)) = self.reading.get_mut(world) {
+            timelines.advance(self.root, nanos, &mut clocks);
+            timelines.read(self.scope, Some(self.age), &mut clocks, &times);
+        }
+    }
+
+    /// Arms what has been added, and fires what is due.
+    fn fire(&mut self, world: &mut World) {
+        if let Err(error) = self.try_fire(world) {
             let name = DebugName::type_name::<Self>();
             world.fallback_error_handler()(error, ErrorContext::Command { name });
         }
-        world.resource::<Timelines>().stats[usize::from(self.scope.is_fixed)]
+        let RunStats {
+            armed,
+            fired,
+            missed,
+            cancelled,
+        } = world.resource::<Timelines>().stats(self.scope);
+        self.stats.armed += armed;
+        self.stats.fired += fired;
+        self.stats.missed += missed;
+        self.stats.cancelled += cancelled;
     }
 
-    fn try_run(&mut self, world: &mut World, nanos: u64) -> Result<(), BevyError> {
-        let (mut timelines, mut clocks, times, messages) = self.stage.get_mut(world)?;
-        timelines.advance(self.root, nanos, &mut clocks);
-        let mut last = timelines.get(self.root).map(|line| line.age);
-        while let Some((key, line)) = timelines.next(self.scope, last) {
-            last = Some(line.age);
-            timelines.tick(key, &mut clocks, &times);
-        }
-        swap_added(self.scope)(timelines, messages);
-        fire_due(self.scope)(world, &mut self.together)
+    fn try_fire(&mut self, world: &mut World) -> Result<(), BevyError> {
+        let (mut timelines, .., mut messages) = self.reading.get_mut(world)?;
+        timelines.swap_added(self.scope, &mut messages);
+        fire_scope(world, self.scope, &mut self.firing)
     }
 
     /// Returns how far the clock has to go until something is due, of which what is overdue counts
     /// as due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
-        let (timelines, clocks, ..) = self.stage.get_mut(world).ok()?;
-        let lines = timelines.iter();
-        let lines = lines.filter(|&(key, _)| timelines.is_in(key, self.scope));
-        let next = |(key, _)| timelines.until_next(key, self.root, overdue, &clocks);
-        lines.filter_map(next).min()
+        let (timelines, clocks, ..) = self.reading.get_mut(world).ok()?;
+        let lines = timelines.iter().map(|(_, line)| line);
+        let lines = lines.filter(|line| timelines.is_in(line, self.scope));
+        let until = |line| timelines.until_next(line, self.age, overdue, &clocks);
+        lines.filter_map(until).min()
     }
 }

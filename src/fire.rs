@@ -3,6 +3,7 @@
 use core::num::NonZeroU32;
 
 use bevy_ecs::{
+    entity::Entity,
     error::BevyError,
     message::Messages,
     resource::Resource,
@@ -15,12 +16,9 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-use crate::{
-    clock::Clock,
-    timer::{
-        ClockKey, Scope, Timelines, Timer, TimerAction, TimerFired, TimerOf, Unfinished,
-        is_observed_at_all,
-    },
+use crate::timer::{
+    AnyClocks, ClockKey, Scope, Timelines, Timer, TimerAction, TimerCancelled, TimerFired, TimerOf,
+    Times, Unfinished, is_observed_at_all,
 };
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
@@ -70,30 +68,70 @@ impl Default for BurstLimit {
     }
 }
 
-/// What firing needs of the world where nobody observes.
-pub(crate) type Together = SystemState<(
+/// What the stages before firing need of the world.
+pub(crate) type ReadingParams = SystemState<(
+    ResMut<'static, Timelines>,
+    AnyClocks<'static, 'static>,
+    Times<'static>,
+    ResMut<'static, Messages<TimerCancelled>>,
+)>;
+
+/// What firing needs where nobody observes.
+pub(crate) type FiringParams = SystemState<(
     ResMut<'static, Timelines>,
     ResMut<'static, Messages<TimerFired>>,
 )>;
 
-/// Fires what is due on the clocks of a scope, one clock after the other.
-pub(crate) fn fire_due(
-    scope: Scope,
-) -> impl Fn(&mut World, &mut Together) -> Result<(), BevyError> {
-    move |world, together| {
-        clear_up(world, scope);
-        let mut last = None;
-        while let timelines = world.resource::<Timelines>()
-            && let Some((clock, line)) = timelines.next(scope, last)
-        {
-            last = Some(line.age);
-            if !line.queue.is_empty() {
-                fire_clock(world, scope, clock, together)?;
-            }
-        }
-        world.resource_mut::<Timelines>().is_running = false;
-        Ok(())
+/// Fires what is due on the clocks of the frame.
+pub(crate) fn fire_due(world: &mut World, params: &mut FiringParams) -> Result<(), BevyError> {
+    fire_scope(world, Scope::Frame, params)
+}
+
+/// Does all that a run does, in one go, for the clocks of the fixed schedule.
+pub(crate) fn run_fixed(
+    world: &mut World,
+    reading: &mut ReadingParams,
+    firing: &mut FiringParams,
+) -> Result<(), BevyError> {
+    let (mut timelines, mut clocks, times, mut messages) = reading.get_mut(world)?;
+    timelines.read(Scope::Fixed, None, &mut clocks, &times);
+    if !timelines.has_fixed_timers() {
+        return Ok(());
     }
+    timelines.swap_added(Scope::Fixed, &mut messages);
+    fire_scope(world, Scope::Fixed, firing)
+}
+
+/// Fires what is due on the clocks of a scope, one clock after the other.
+pub(crate) fn fire_scope(
+    world: &mut World,
+    scope: Scope,
+    params: &mut FiringParams,
+) -> Result<(), BevyError> {
+    let mut timelines = world.resource_mut::<Timelines>();
+    // A handler may run a schedule in which timers fire.
+    let outer = if timelines.is_running {
+        Some(timelines.unfinished.take())
+    } else {
+        timelines.is_running = true;
+        clear_up(world, scope);
+        None
+    };
+    let mut last = None;
+    while let timelines = world.resource::<Timelines>()
+        && let Some((clock, line)) = timelines.next(scope, last)
+    {
+        last = Some(line.age);
+        if !line.queue.is_empty() {
+            fire_clock(world, scope, clock, params)?;
+        }
+    }
+    let mut timelines = world.resource_mut::<Timelines>();
+    match outer {
+        Some(unfinished) => timelines.unfinished = unfinished,
+        None => timelines.is_running = false,
+    }
+    Ok(())
 }
 
 /// Fires what is due on one clock, together where nobody observes.
@@ -101,90 +139,86 @@ pub(crate) fn fire_due(
 /// Where somebody does, timers are popped one at a time rather than in a batch: between two
 /// firings the queue is the truth, so whatever a handler cancels is gone at once, with nothing to
 /// look up again or to undo.
-pub(crate) fn fire_clock(
+fn fire_clock(
     world: &mut World,
     scope: Scope,
     clock: ClockKey,
-    together: &mut Together,
+    params: &mut FiringParams,
 ) -> Result<(), BevyError> {
     let BurstLimit(burst_limit) = world.get_resource().copied().unwrap_or_default();
-    let Some(entity) = world
-        .resource::<Timelines>()
-        .get(clock)
-        .map(|line| line.clock)
-    else {
-        return Ok(());
-    };
-    let is_paused = |world: &World| world.get::<Clock>(entity).is_none_or(Clock::is_paused);
-    while !is_observed_at_all::<TimerFired>(world) {
-        let (mut timelines, mut messages) = together.get_mut(world)?;
-        messages.write_batch(timelines.firings(clock, burst_limit));
-        if timelines.unfinished.is_none() {
-            return Ok(());
-        }
-        finish(world, scope);
-        if is_paused(world) {
-            return Ok(());
-        }
-    }
     loop {
-        let mut timelines = world.resource_mut::<Timelines>();
-        let Some(fired) = timelines.firings(clock, burst_limit).next() else {
+        let timelines = world.resource::<Timelines>();
+        // A handler may have stopped or despawned it.
+        let line = timelines.get(clock);
+        if line.is_none_or(|line| timelines.stands_still(world, line)) {
             return Ok(());
-        };
-        let has_more_to_do = timelines.unfinished.is_some();
-        world.write_message(fired);
-        fired.trigger(world);
-        world.flush();
-        if has_more_to_do {
-            finish(world, scope);
         }
-        if is_paused(world) {
-            return Ok(());
+        if is_observed_at_all::<TimerFired>(world) {
+            let mut timelines = world.resource_mut::<Timelines>();
+            let Some(fired) = timelines.firings(scope, clock, burst_limit).next() else {
+                return Ok(());
+            };
+            let unfinished = timelines.unfinished;
+            let despawns = fired.last && despawns(world, fired.entity);
+            world.write_message(fired);
+            fired.trigger(world);
+            world.flush();
+            if unfinished.is_some() {
+                finish(world, despawns);
+            }
+        } else {
+            let (mut timelines, mut messages) = params.get_mut(world)?;
+            messages.write_batch(timelines.firings(scope, clock, burst_limit));
+            let Some(Unfinished { fired, .. }) = timelines.unfinished else {
+                return Ok(());
+            };
+            let despawns = fired.last && despawns(world, fired.entity);
+            finish(world, despawns);
         }
     }
 }
 
+/// Whether an entity goes after the last firing of its timer.
+fn despawns(world: &World, entity: Entity) -> bool {
+    let is_owned = world.get::<TimerOf>(entity).is_some();
+    let timer = world.get::<Timer>(entity);
+    timer.is_some_and(|timer| timer.despawns(is_owned))
+}
+
 /// Runs the action of a timer that has fired, and ends it if that was its last time.
-fn finish(world: &mut World, scope: Scope) {
+fn finish(world: &mut World, despawns: bool) {
     let mut timelines = world.resource_mut::<Timelines>();
-    let Some(Unfinished { fired, key, acts }) = timelines.unfinished else {
+    let Some(unfinished) = timelines.unfinished else {
         return;
     };
-    let is_it = |world: &World| world.get::<Timer>(fired.entity).map(Timer::key) == Some(key);
-    if acts {
-        let rest = Unfinished {
-            fired,
-            key,
+    let Unfinished {
+        fired, clock, key, ..
+    } = unfinished;
+    let entity = fired.entity;
+    // Whoever heard of the firing may have cancelled the timer, or put a new one in its place.
+    let is_it = |timer: &Timer| timer.armed() == Some((clock, key));
+    if unfinished.acts {
+        timelines.unfinished = fired.last.then_some(Unfinished {
             acts: false,
-        };
-        timelines.unfinished = fired.last.then_some(rest);
-        // Whoever heard of the firing may have cancelled the timer.
-        if is_it(world)
-            && let Some(action) = world.get::<TimerAction>(fired.entity).cloned()
-        {
-            action.act(world, &fired);
+            ..unfinished
+        });
+        if world.get::<Timer>(entity).is_some_and(is_it) {
+            TimerAction::act(world, &fired);
         }
     }
-    world.resource_mut::<Timelines>().unfinished = None;
-    if !fired.last {
+    let mut timelines = world.resource_mut::<Timelines>();
+    timelines.unfinished = None;
+    let is_fixed = timelines.get(clock).is_some_and(|line| line.is_fixed);
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return;
+    };
+    if !fired.last || entity.get::<Timer>().is_some_and(|timer| !is_it(timer)) {
         return;
     }
-    let Ok(mut entity) = world.get_entity_mut(fired.entity) else {
-        return;
-    };
-    let is_owned = entity.contains::<TimerOf>();
-    let despawns = match entity.get::<Timer>().map(Timer::key) {
-        // They may also have put a new timer in its place, which stays.
-        Some(other) if other != key => false,
-        Some(_) => entity
-            .take::<Timer>()
-            .is_some_and(|timer| timer.despawns(is_owned)),
-        None => is_owned,
-    };
+    entity.remove::<Timer>();
     if despawns {
         let mut timelines = world.resource_mut::<Timelines>();
-        timelines.finished(scope).push(fired.entity);
+        timelines.finished(is_fixed).push(fired.entity);
     }
 }
 
@@ -193,24 +227,31 @@ fn finish(world: &mut World, scope: Scope) {
 /// somebody has caught it: between two hooks, or in the last handler of a timer.
 fn clear_up(world: &mut World, scope: Scope) {
     let mut timelines = world.resource_mut::<Timelines>();
-    timelines.is_running = true;
-    let finished = timelines.finished(scope);
-    finished.swap();
-    let is_anything_finished = !finished.is_empty();
-    let discarded = timelines.discarded.take();
-    if discarded.is_none() && timelines.unfinished.is_none() && !is_anything_finished {
-        return;
-    }
-    if let Some(discarded) = discarded {
+    if let Some(discarded) = timelines.discarded.take() {
         world.write_message(discarded);
         world.trigger(discarded);
         world.flush();
     }
-    if let Some(unfinished) = &mut world.resource_mut::<Timelines>().unfinished {
+    let mut timelines = world.resource_mut::<Timelines>();
+    if let Some(unfinished) = &mut timelines.unfinished {
         unfinished.acts = false;
+        let Unfinished { fired, .. } = *unfinished;
+        let despawns = fired.last && despawns(world, fired.entity);
+        finish(world, despawns);
     }
-    finish(world, scope);
-    while let Some(entity) = world.resource_mut::<Timelines>().finished(scope).next() {
+    let is_fixed = match scope {
+        Scope::Frame => false,
+        Scope::Fixed => true,
+        // Nobody has read of it yet.
+        Scope::Under(_) => return,
+    };
+    let mut timelines = world.resource_mut::<Timelines>();
+    let finished = timelines.finished(is_fixed);
+    finished.swap();
+    if finished.is_empty() {
+        return;
+    }
+    while let Some(entity) = world.resource_mut::<Timelines>().finished(is_fixed).next() {
         if world
             .get_entity(entity)
             .is_ok_and(|entity| !entity.contains::<Timer>())

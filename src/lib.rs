@@ -54,7 +54,7 @@
 //! let poison = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
 //! let waves = Timer::every_secs(20.0).immediately();
 //! let blink = Timer::after_between(Duration::from_secs(2)..=Duration::from_secs(6));
-//! let autosave = Timer::every_secs(300.0).on(ClockId::Real).missed_ticks(MissedTicks::Skip);
+//! let autosave = Timer::every_secs(300.0).on(ClockId::Real).with_missed_ticks(MissedTicks::Skip);
 //! ```
 //!
 //! Inserting a `Timer` arms it; inserting another re-arms; removing it, or despawning its
@@ -103,7 +103,7 @@
 //!
 //! A timer lives on a clock: that of the game, [`ClockId::Virtual`], unless told otherwise; that of
 //! real time, of the fixed schedule, or of frames; or on an entity with a [`Clock`] of your own,
-//! whose speed and pause are one write for all its timers. [`Clocks`] finds them.
+//! whose speed and pause are one write for all its timers. [`Clocks`] and [`ClocksMut`] find them.
 //!
 //! ```
 //! use bevy_due::{Timer, prelude::*};
@@ -129,7 +129,7 @@
 //! [`ArmedTimers`] tells the remaining time of a timer, how much of it is over, what is due next on
 //! an owner or a clock, what the last run did, and lists all timers for people to read.
 //! [`TimerWorldExt`] and [`TimerEntityCommandsExt`] move deadlines and cancel what an owner has.
-//! [`FastForward`] runs eight hours in a moment.
+//! [`FastForwardWorldExt`] runs eight hours in a moment.
 //!
 //! Whatever the handlers do and however long a frame takes, the ten promises of [`DuePlugin`]
 //! hold.
@@ -188,24 +188,24 @@ mod deferred;
 pub mod queue;
 
 pub use clock::{Clock, ClockId, InvalidSpeed, UnknownClock};
-pub use fast_forward::{FastForward, FastForwardError};
+pub use fast_forward::{FastForwardError, FastForwardWorldExt};
 pub use fire::BurstLimit;
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
-    ArmedTimers, CancelReason, Clocks, Cooldown, DelaySeed, DespawnAfter, InvalidTimer, Keyed,
-    MissedTicks, NoSuchTimer, NotReady, OnClock, Once, Repeatedly, RunStats, SurvivesCancelAll,
-    TimedCommands, Timer, TimerAction, TimerAppExt, TimerCancelled, TimerCommandsExt,
-    TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus, TimerWorldExt, Timers, TimersPaused,
-    UnknownHandler,
+    ArmedTimers, CancelReason, Clocks, ClocksMut, Cooldown, DelaySeed, DespawnAfter, InvalidTimer,
+    Keyed, MissedTicks, NoSuchTimer, NotReady, OnClock, Once, Repeatedly, RunStats,
+    SurvivesCancelAll, TimedCommands, Timer, TimerAction, TimerAppExt, TimerCancelled,
+    TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus, TimerWorldExt,
+    Timers, TimersPaused, UnknownHandler,
 };
 
 /// The common names, but for [`Timer`]: Bevy's prelude has one of that name, so import ours by
 /// its name.
 pub mod prelude {
     pub use crate::{
-        ArmedTimers, BurstLimit, CancelReason, Clock, ClockId, Clocks, Cooldown, DelaySeed,
-        DespawnAfter, DuePlugin, DueSystems, FastForward, InvalidTimer, Keyed, MissedTicks,
-        NoSuchTimer, OnClock, RunStats, SurvivesCancelAll, TimerAction, TimerAppExt,
+        ArmedTimers, BurstLimit, CancelReason, Clock, ClockId, Clocks, ClocksMut, Cooldown,
+        DelaySeed, DespawnAfter, DuePlugin, DueSystems, FastForwardWorldExt, InvalidTimer, Keyed,
+        MissedTicks, NoSuchTimer, OnClock, RunStats, SurvivesCancelAll, TimerAction, TimerAppExt,
         TimerCancelled, TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus,
         TimerWorldExt, Timers, TimersPaused,
     };

@@ -3,20 +3,15 @@
 use alloc::vec::Vec;
 
 use bevy_app::prelude::*;
-use bevy_ecs::{
-    prelude::*,
-    schedule::{InternedSystemSet, ScheduleConfigs},
-    system::ScheduleSystem,
-};
+use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 
 use crate::{
     clock::Clock,
-    fire::{BurstLimit, fire_due},
+    fire::{BurstLimit, fire_due, run_fixed},
     timer::{
-        DelaySeed, Scope, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock,
-        has_fixed_timers, on_disable, on_discard_clock, on_enable, on_insert_clock, read_clocks,
-        swap_added,
+        DelaySeed, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock, on_disable,
+        on_discard_clock, on_enable, on_insert_clock, read_clocks, swap_added,
     },
 };
 
@@ -73,7 +68,8 @@ pub struct DuePlugin;
 
 /// The stages of a run, in order, all in [`PreUpdate`]: before the fixed schedule and before
 /// [`Update`] of the same frame. For the [fixed clock](crate::ClockId::Fixed), and for those that
-/// run on it, they are in [`FixedPreUpdate`]. Order your own systems against these.
+/// run on it, they are in [`FixedPreUpdate`], where all of them are one system. Order your own
+/// systems against these.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
     /// Reads the clocks, once for the whole run.
@@ -100,22 +96,26 @@ impl Plugin for DuePlugin {
             .add_observer(on_discard_clock)
             .add_observer(on_disable)
             .add_observer(on_enable)
-            .configure_sets(PreUpdate, stages())
-            .configure_sets(FixedPreUpdate, stages())
+            .configure_sets(
+                PreUpdate,
+                (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain(),
+            )
             .add_systems(PreStartup, require_clock)
             .add_systems(
                 PreUpdate,
                 (
-                    read_clocks(Scope::FRAME).in_set(DueSystems::Clocks),
-                    swap_and_fire(Scope::FRAME),
+                    read_clocks.in_set(DueSystems::Clocks),
+                    swap_added.in_set(DueSystems::Swap),
+                    fire_due.in_set(DueSystems::Fire),
                 ),
             )
             .add_systems(
                 FixedPreUpdate,
-                (
-                    read_clocks(Scope::FIXED).in_set(DueSystems::Clocks),
-                    swap_and_fire(Scope::FIXED).run_if(has_fixed_timers),
-                ),
+                // A single system, for it runs several times a frame, and mostly for nothing.
+                run_fixed
+                    .in_set(DueSystems::Clocks)
+                    .in_set(DueSystems::Swap)
+                    .in_set(DueSystems::Fire),
             );
 
         arm_existing(app.world_mut());
@@ -139,19 +139,6 @@ fn register_types(app: &mut App) {
         .register_type::<TimerCancelled>()
         .register_type::<BurstLimit>()
         .register_type::<DelaySeed>();
-}
-
-fn stages() -> ScheduleConfigs<InternedSystemSet> {
-    (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain()
-}
-
-/// What comes after the clocks are read, for the clocks of a scope.
-fn swap_and_fire(scope: Scope) -> ScheduleConfigs<ScheduleSystem> {
-    (
-        swap_added(scope).in_set(DueSystems::Swap),
-        fire_due(scope).in_set(DueSystems::Fire),
-    )
-        .into_configs()
 }
 
 fn require_clock(time: Option<Res<Time<Virtual>>>) {

@@ -15,9 +15,11 @@ mod hooks;
 mod keyed;
 mod missed_ticks;
 mod on_clock;
+mod own_clocks;
 mod owner;
 mod pause;
 mod random;
+mod reading;
 mod status;
 mod timeline;
 mod timelines;
@@ -46,7 +48,7 @@ use crate::{
 };
 pub use action::{TimerAction, TimerAppExt, UnknownHandler};
 pub(crate) use armed::ArmedTimer;
-pub use clocks::Clocks;
+pub use clocks::{Clocks, ClocksMut};
 pub use commands::TimerEntityCommandsExt;
 pub use control::{NoSuchTimer, SurvivesCancelAll, TimerWorldExt};
 pub use cooldown::{Cooldown, NotReady};
@@ -59,16 +61,15 @@ pub(crate) use hooks::arm;
 pub use keyed::Keyed;
 pub use missed_ticks::MissedTicks;
 pub use on_clock::OnClock;
+pub(crate) use own_clocks::{begin_clock, on_discard_clock, on_insert_clock};
 pub use owner::{TimerOf, Timers};
 pub use pause::TimersPaused;
 pub(crate) use pause::{on_disable, on_enable};
 pub use random::DelaySeed;
+pub(crate) use reading::{AnyClocks, Times, read_clocks};
 pub use status::{ArmedTimers, TimerStatus};
 pub use timelines::RunStats;
-pub(crate) use timelines::{
-    AnyClocks, ClockKey, Scope, Timelines, Times, Unfinished, begin_clock, has_fixed_timers,
-    on_discard_clock, on_insert_clock, read_clocks, swap_added,
-};
+pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_added};
 
 /// Fires [`TimerFired`] after a delay: once, a number of times, or for ever.
 ///
@@ -244,7 +245,7 @@ impl Timer {
 
     /// Returns what becomes of deadlines that a long frame has passed.
     #[must_use]
-    pub fn on_missed_ticks(&self) -> MissedTicks {
+    pub fn missed_ticks(&self) -> MissedTicks {
         self.extra().missed_ticks
     }
 

@@ -32,7 +32,7 @@ fn timers<R>(app: &mut App, ask: impl FnOnce(ArmedTimers) -> R) -> R {
 }
 
 fn set_game_clock(app: &mut App, set: impl Fn(&mut Clock) + Send + Sync + 'static) {
-    let set = move |mut clocks: Clocks| set(&mut clocks.get_mut(ClockId::Virtual).unwrap());
+    let set = move |mut clocks: ClocksMut| set(&mut clocks.get_mut(ClockId::Virtual).unwrap());
     app.world_mut().run_system_once(set).unwrap();
 }
 
@@ -222,7 +222,7 @@ fn a_run_says_how_many_fired() {
     spawn(
         &mut app,
         "b",
-        Timer::every(ms(10)).missed_ticks(MissedTicks::Skip),
+        Timer::every(ms(10)).with_missed_ticks(MissedTicks::Skip),
     );
     spawn(&mut app, "c", Timer::after(ms(25)));
 
@@ -279,7 +279,9 @@ fn times_are_at_least_one_frame_on_the_clock_of_frames() {
             });
     }
     let periodic = Timer::try_every_secs(1e-12).expect("should not be rounded to zero");
-    let each_frame = periodic.on(ClockId::Frames).missed_ticks(MissedTicks::Skip);
+    let each_frame = periodic
+        .on(ClockId::Frames)
+        .with_missed_ticks(MissedTicks::Skip);
     spawn(&mut app, "each frame", each_frame);
     spawn(&mut app, "each second frame", Timer::every_frames(2));
     for frame in 1..=6 {
@@ -300,7 +302,7 @@ fn times_are_at_least_one_tick_on_the_fixed_clock() {
     spawn(&mut app, "once", Timer::after(ms(1)).on(ClockId::Fixed));
     let each_tick = Timer::every(ms(1))
         .on(ClockId::Fixed)
-        .missed_ticks(MissedTicks::Skip);
+        .with_missed_ticks(MissedTicks::Skip);
     spawn(&mut app, "each", each_tick);
     spawn(&mut app, "1.5", Timer::every(ms(150)).on(ClockId::Fixed));
 

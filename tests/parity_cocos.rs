@@ -30,7 +30,7 @@ fn spawn_target(app: &mut App, name: &'static str) -> Entity {
 
 fn set_speed(app: &mut App, clock: impl Into<ClockId>, speed: f64) {
     let clock = clock.into();
-    let set = move |mut clocks: Clocks| clocks.get_mut(clock).unwrap().set_speed(speed);
+    let set = move |mut clocks: ClocksMut| clocks.get_mut(clock).unwrap().set_speed(speed);
     app.world_mut().run_system_once(set).unwrap();
 }
 
@@ -327,7 +327,7 @@ fn a_callback_is_told_the_elapsed_time() {
             last.0 = now;
         },
     );
-    let timer = Timer::every(ms(10)).missed_ticks(MissedTicks::Skip);
+    let timer = Timer::every(ms(10)).with_missed_ticks(MissedTicks::Skip);
     app.world_mut().spawn((timer, Last(Duration::ZERO)));
     for frame in [10, 35, 5, 60] {
         advance_ms(&mut app, frame);

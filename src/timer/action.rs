@@ -1,6 +1,6 @@
 //! What a timer does by itself when it fires.
 
-use alloc::{borrow::Cow, format};
+use alloc::{borrow::Cow, boxed::Box, format};
 use core::{any::type_name, fmt};
 
 use bevy_app::App;
@@ -22,8 +22,10 @@ use bevy_ecs::{
 use bevy_platform::{collections::HashMap, sync::Arc};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{Timelines, Timer, TimerFired};
+use super::{TimerFired, hooks::change_armed};
 
 /// What the [`Timer`] on this entity does by itself at every firing, after the observers of
 /// [`TimerFired`] have run. If one of those has cancelled or re-armed the timer, it is left out.
@@ -67,6 +69,10 @@ use super::{Timelines, Timer, TimerFired};
     reflect(opaque),
     reflect(Component, Clone, Debug)
 )]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
 pub struct TimerAction {
     what: What,
     on_owner: bool,
@@ -77,7 +83,8 @@ enum What {
     Despawn,
     Named(Cow<'static, str>),
     Do {
-        name: Cow<'static, str>,
+        /// What it does, and to what type.
+        name: (&'static str, &'static str),
         run: Arc<Run>,
     },
 }
@@ -94,8 +101,8 @@ impl TimerAction {
 
     /// Inserts a clone of `bundle`.
     #[must_use]
-    pub fn insert(bundle: impl Bundle + Clone) -> Self {
-        Self::of("insert", &bundle.clone(), move |world, _, target| {
+    pub fn insert<B: Bundle + Clone>(bundle: B) -> Self {
+        Self::doing::<B>("insert", move |world, _, target| {
             if let Ok(mut target) = world.get_entity_mut(target) {
                 target.insert(bundle.clone());
             }
@@ -125,14 +132,11 @@ impl TimerAction {
     /// ```
     #[must_use]
     pub fn remove<B: Bundle>() -> Self {
-        Self::new(What::Do {
-            name: format!("remove {}", type_name::<B>()).into(),
-            run: Arc::new(|world: &mut World, _: &TimerFired, target| {
-                if let Ok(mut target) = world.get_entity_mut(target) {
-                    target.remove::<B>();
-                }
-                Ok(())
-            }),
+        Self::doing::<B>("remove", |world, _, target| {
+            if let Ok(mut target) = world.get_entity_mut(target) {
+                target.remove::<B>();
+            }
+            Ok(())
         })
     }
 
@@ -142,7 +146,7 @@ impl TimerAction {
     where
         E: for<'a> Event<Trigger<'a>: Default> + Clone,
     {
-        Self::of("trigger", &event.clone(), move |world, _, _| {
+        Self::doing::<E>("trigger", move |world, _, _| {
             world.trigger(event.clone());
             Ok(())
         })
@@ -172,32 +176,24 @@ impl TimerAction {
     where
         E: for<'a> Event<Trigger<'a>: Default>,
     {
-        Self::new(What::Do {
-            name: format!("trigger {}", type_name::<E>()).into(),
-            run: Arc::new(move |world: &mut World, _: &TimerFired, target| {
-                world.trigger(event(target));
-                Ok(())
-            }),
+        Self::doing::<E>("trigger", move |world, _, target| {
+            world.trigger(event(target));
+            Ok(())
         })
     }
 
     /// Writes a clone of `message`. That nobody has added the message to the app is an error.
     #[must_use]
-    pub fn write(message: impl Message + Clone) -> Self {
-        Self::of("write", &message.clone(), move |world, _, _| {
-            write(world, message.clone())
-        })
+    pub fn write<M: Message + Clone>(message: M) -> Self {
+        Self::doing::<M>("write", move |world, _, _| write(world, message.clone()))
     }
 
     /// Writes a message that is about the entity. That nobody has added the message to the app is
     /// an error.
     #[must_use]
     pub fn write_about<M: Message>(message: fn(Entity) -> M) -> Self {
-        Self::new(What::Do {
-            name: format!("write {}", type_name::<M>()).into(),
-            run: Arc::new(move |world: &mut World, _: &TimerFired, target| {
-                write(world, message(target))
-            }),
+        Self::doing::<M>("write", move |world, _, target| {
+            write(world, message(target))
         })
     }
 
@@ -228,11 +224,8 @@ impl TimerAction {
         F: Fn(&mut World, TimerFired) -> Out + Send + Sync + 'static,
         Out: CommandOutput,
     {
-        Self::new(What::Do {
-            name: format!("call {}", type_name::<F>()).into(),
-            run: Arc::new(move |world: &mut World, fired: &TimerFired, _| {
-                to_result(closure(world, *fired))
-            }),
+        Self::doing::<F>("call", move |world, fired, _| {
+            to_result(closure(world, *fired))
         })
     }
 
@@ -240,9 +233,8 @@ impl TimerAction {
     /// [`named`](Self::named).
     #[must_use]
     pub fn system<Out: CommandOutput + 'static>(system: SystemId<In<TimerFired>, Out>) -> Self {
-        Self::new(What::Do {
-            name: format!("run {system:?}").into(),
-            run: run_system(system),
+        Self::doing::<SystemId>("run", move |world, fired, _| {
+            to_result(world.run_system_with(system, *fired)?)
         })
     }
 
@@ -268,40 +260,41 @@ impl TimerAction {
         }
     }
 
-    fn of<T>(
-        verb: &str,
-        _: &T,
+    fn doing<T>(
+        verb: &'static str,
         run: impl Fn(&mut World, &TimerFired, Entity) -> Result<(), BevyError> + Send + Sync + 'static,
     ) -> Self {
         Self::new(What::Do {
-            name: format!("{verb} {}", type_name::<T>()).into(),
-            run: Arc::new(run),
+            name: (verb, type_name::<T>()),
+            run: shared(run),
         })
     }
 
-    /// Does it, and tells Bevy's error handler if that fails.
-    pub(crate) fn act(&self, world: &mut World, fired: &TimerFired) {
-        let target = if self.on_owner {
+    /// Does what is to be done beside the timer that has fired, and tells Bevy's error handler if
+    /// that fails.
+    pub(crate) fn act(world: &mut World, fired: &TimerFired) {
+        let Some(action) = world.get::<Self>(fired.entity) else {
+            return;
+        };
+        let target = if action.on_owner {
             fired.owner
         } else {
             fired.entity
         };
-        let result = match &self.what {
+        let run = match &action.what {
             What::Despawn => {
                 world.try_despawn(target).ok();
-                Ok(())
+                return world.flush();
             }
-            What::Do { run, .. } => run(world, fired, target),
+            What::Do { run, .. } => Ok(run.clone()),
             What::Named(name) => {
                 let handlers = world.get_resource::<TimerHandlers>();
-                let handler = handlers.and_then(|handlers| handlers.0.get(name)).cloned();
-                match handler {
-                    Some(handler) => handler(world, fired, target),
-                    None => Err(UnknownHandler(name.clone()).into()),
-                }
+                let handler = handlers.and_then(|handlers| handlers.0.get(name));
+                handler.cloned().ok_or_else(|| UnknownHandler(name.clone()))
             }
         };
-        if let Err(error) = result {
+        let result = run.map_err(BevyError::from);
+        if let Err(error) = result.and_then(|run| run(world, fired, target)) {
             let name = DebugName::type_name::<Self>();
             world.fallback_error_handler()(error, ErrorContext::Command { name });
         }
@@ -311,14 +304,16 @@ impl TimerAction {
 
 impl fmt::Debug for TimerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match &self.what {
-            What::Despawn => "despawn",
-            What::Named(name) | What::Do { name, .. } => name,
-        };
         let mut tuple = f.debug_tuple("TimerAction");
-        tuple.field(&what);
+        match &self.what {
+            What::Despawn => tuple.field(&format_args!("despawn")),
+            What::Named(name) => tuple.field(&name),
+            What::Do {
+                name: (verb, of), ..
+            } => tuple.field(&format_args!("{verb} {of}")),
+        };
         if self.on_owner {
-            tuple.field(&"on owner");
+            tuple.field(&format_args!("on owner"));
         }
         tuple.finish()
     }
@@ -366,36 +361,40 @@ pub trait TimerAppExt {
     /// app.add_plugins((TimePlugin, DuePlugin)).add_timer_handler("grow", grow);
     /// app.world_mut().spawn((Timer::every_secs(60.0), TimerAction::named("grow")));
     /// ```
-    fn add_timer_handler<M, Out: CommandOutput + 'static>(
+    fn add_timer_handler<M>(
         &mut self,
         name: impl Into<Cow<'static, str>>,
-        handler: impl IntoSystem<In<TimerFired>, Out, M> + 'static,
+        handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
     ) -> &mut Self;
 }
 
 impl TimerAppExt for App {
-    fn add_timer_handler<M, Out: CommandOutput + 'static>(
+    fn add_timer_handler<M>(
         &mut self,
         name: impl Into<Cow<'static, str>>,
-        handler: impl IntoSystem<In<TimerFired>, Out, M> + 'static,
+        handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
     ) -> &mut Self {
         let name = name.into();
         let world = self.world_mut();
-        let system = world.register_system(handler);
-        let mut handlers = world.get_resource_or_init::<TimerHandlers>();
-        let taken = handlers.0.insert(name.clone(), run_system(system));
+        let handlers = world.get_resource_or_init::<TimerHandlers>();
         assert!(
-            taken.is_none(),
+            !handlers.0.contains_key(&name),
             "a timer handler is registered by the name {name:?} already"
         );
+        let system = world.register_system(handler);
+        let run = shared(move |world, fired, _| Ok(world.run_system_with(system, *fired)?));
+        let mut handlers = world.resource_mut::<TimerHandlers>();
+        handlers.0.insert(name, run);
         self
     }
 }
 
-fn run_system<Out: CommandOutput + 'static>(system: SystemId<In<TimerFired>, Out>) -> Arc<Run> {
-    Arc::new(move |world: &mut World, fired: &TimerFired, _| {
-        to_result(world.run_system_with(system, *fired)?)
-    })
+/// Not `Arc::new`, which makes no `Arc<dyn ..>` on platforms without atomics.
+fn shared(
+    run: impl Fn(&mut World, &TimerFired, Entity) -> Result<(), BevyError> + Send + Sync + 'static,
+) -> Arc<Run> {
+    let run: Box<Run> = Box::new(run);
+    run.into()
 }
 
 fn to_result(output: impl CommandOutput) -> Result<(), BevyError> {
@@ -412,24 +411,13 @@ fn write<M: Message>(world: &mut World, message: M) -> Result<(), BevyError> {
     }
 }
 
-fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    set_acts(world, entity, true);
+fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    // Firing needs no look-up where there is no action.
+    change_armed(&mut world, entity, |timer| timer.acts = true);
 }
 
-fn on_discard(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    set_acts(world, entity, false);
-}
-
-/// Tells the armed timer, so that firing needs no look-up where there is no action.
-fn set_acts(mut world: DeferredWorld, entity: Entity, acts: bool) {
-    let Some((line, key)) = world.get::<Timer>(entity).and_then(Timer::armed) else {
-        return;
-    };
-    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
-        && let Some(timer) = timelines.timer_mut(line, key)
-    {
-        timer.acts = acts;
-    }
+fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    change_armed(&mut world, entity, |timer| timer.acts = false);
 }
 
 /// A [`TimerAction`] as it is written to a file.
@@ -449,9 +437,9 @@ impl serde::Serialize for TimerAction {
             What::Despawn if self.on_owner => ActionData::DespawnOwner,
             What::Despawn => ActionData::Despawn,
             What::Named(name) => ActionData::Named(name.clone()),
-            What::Do { name, .. } => {
+            What::Do { .. } => {
                 return Err(serde::ser::Error::custom(format!(
-                    "this timer action can't be saved, use one with a name: {name}"
+                    "it can't be saved, use a named handler: {self:?}"
                 )));
             }
         };

@@ -17,7 +17,7 @@ pub(crate) struct ArmedTimer {
     /// Firings at which it ends; zero means never.
     times: u32,
     /// Firings in this run of deadlines that have already passed.
-    burst: u32,
+    pub(super) burst: u32,
     /// Firings up to now: the high part.
     count_high: u16,
     missed_ticks: MissedTicks,
@@ -44,7 +44,7 @@ impl ArmedTimer {
             times: timer.max_firings().unwrap_or(0),
             burst: 0,
             count_high: 0,
-            missed_ticks: timer.on_missed_ticks(),
+            missed_ticks: timer.missed_ticks(),
             acts,
         }
     }

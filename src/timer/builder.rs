@@ -9,7 +9,7 @@ use core::{
 
 use bevy_platform::sync::atomic::{AtomicU32, AtomicU64};
 
-use super::{Extra, InvalidTimer, MissedTicks, Timer, WhenDone, timelines::FRAME};
+use super::{Extra, InvalidTimer, MissedTicks, Timer, WhenDone, reading::FRAME};
 use crate::{
     clock::{ClockId, saturating_nanos},
     queue::TimerKey,
@@ -151,7 +151,7 @@ impl Timer {
     /// ```
     #[must_use]
     pub fn first_after(mut self, delay: Duration) -> Self {
-        self.reset_first();
+        self.reset_spread();
         self.delay = saturating_nanos(delay);
         self
     }
@@ -176,7 +176,7 @@ impl Timer {
     ///
     /// [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
     pub fn try_first_after_secs(mut self, secs: f64) -> Result<Self, InvalidTimer> {
-        self.reset_first();
+        self.reset_spread();
         self.delay = nanos_from_secs(secs)?;
         Ok(self)
     }
@@ -423,7 +423,7 @@ impl Timer {
     /// Sets what becomes of the deadlines that a long frame has passed; [`MissedTicks::Burst`]
     /// unless set.
     #[must_use]
-    pub fn missed_ticks(mut self, missed_ticks: MissedTicks) -> Self {
+    pub fn with_missed_ticks(mut self, missed_ticks: MissedTicks) -> Self {
         self.extra_mut().missed_ticks = missed_ticks;
         self
     }
@@ -468,10 +468,10 @@ impl Timer {
         self.extra.get_or_insert_with(Box::default)
     }
 
-    /// Lets the first delay be just that, and count from arming.
-    fn reset_first(&mut self) {
+    /// Lets the first delay be no longer than that.
+    fn reset_spread(&mut self) {
         if let Some(extra) = &mut self.extra {
-            (extra.since, extra.spread) = (None, 0);
+            extra.spread = 0;
         }
     }
 }

@@ -13,10 +13,7 @@ use bevy_ecs::{
 use super::Timelines;
 use crate::clock::{Clock, ClockId, UnknownClock};
 
-/// The clocks of a world: those that are there from the start, and your own.
-///
-/// A system that takes this can't take a query of [`Clock`] as well, as of any two parameters that
-/// could give out the same component.
+/// The clocks of a world to read: those that are there from the start, and your own.
 ///
 /// # Examples
 ///
@@ -24,7 +21,28 @@ use crate::clock::{Clock, ClockId, UnknownClock};
 /// use bevy_due::prelude::*;
 /// use bevy_ecs::prelude::*;
 ///
-/// fn skip_a_day(mut clocks: Clocks) -> Result {
+/// fn print_time(clocks: Clocks) -> Result {
+///     println!("{:?}", clocks.get(ClockId::Virtual)?.now());
+///     Ok(())
+/// }
+/// # bevy_ecs::schedule::Schedule::default().add_systems(print_time);
+/// ```
+#[derive(SystemParam)]
+pub struct Clocks<'w, 's> {
+    timelines: Res<'w, Timelines>,
+    clocks: Query<'w, 's, &'static Clock, Allow<Disabled>>,
+}
+
+/// The clocks of a world to set. A system that takes this can't take [`Clocks`],
+/// [`ArmedTimers`](crate::ArmedTimers) or a query of [`Clock`] as well.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::prelude::*;
+/// use bevy_ecs::prelude::*;
+///
+/// fn skip_a_day(mut clocks: ClocksMut) -> Result {
 ///     let day = core::time::Duration::from_secs(24 * 3600);
 ///     clocks.get_mut(ClockId::Virtual)?.advance_by(day);
 ///     Ok(())
@@ -32,7 +50,7 @@ use crate::clock::{Clock, ClockId, UnknownClock};
 /// # bevy_ecs::schedule::Schedule::default().add_systems(skip_a_day);
 /// ```
 #[derive(SystemParam)]
-pub struct Clocks<'w, 's> {
+pub struct ClocksMut<'w, 's> {
     timelines: Res<'w, Timelines>,
     clocks: Query<'w, 's, &'static mut Clock, Allow<Disabled>>,
 }
@@ -49,6 +67,17 @@ impl Clocks<'_, '_> {
         self.clocks.get(entity).map_err(|_| UnknownClock(clock))
     }
 
+    /// Returns the entity of a clock.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownClock`] if there is no such clock.
+    pub fn entity(&self, clock: impl Into<ClockId>) -> Result<Entity, UnknownClock> {
+        self.timelines.entity(clock.into())
+    }
+}
+
+impl ClocksMut<'_, '_> {
     /// Returns a clock to set.
     ///
     /// # Errors
@@ -56,22 +85,18 @@ impl Clocks<'_, '_> {
     /// [`UnknownClock`] if there is no such clock.
     pub fn get_mut(&mut self, clock: impl Into<ClockId>) -> Result<Mut<'_, Clock>, UnknownClock> {
         let clock = clock.into();
-        let entity = self.entity(clock)?;
+        let entity = self.timelines.entity(clock)?;
         self.clocks.get_mut(entity).map_err(|_| UnknownClock(clock))
-    }
-
-    /// Returns the entity of a clock.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownClock`] if there is no such clock.
-    pub fn entity(&self, clock: impl Into<ClockId>) -> Result<Entity, UnknownClock> {
-        let (_, line) = self.timelines.find(clock.into())?;
-        Ok(line.clock)
     }
 }
 
 impl fmt::Debug for Clocks<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.clocks).finish()
+    }
+}
+
+impl fmt::Debug for ClocksMut<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(&self.clocks).finish()
     }

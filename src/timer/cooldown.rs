@@ -7,6 +7,7 @@ use bevy_ecs::component::Component;
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use super::Timer;
+use crate::clock::saturating_nanos;
 
 /// Something that can be used again after a while: a spell, a weapon, a dash with two charges.
 ///
@@ -100,12 +101,12 @@ impl fmt::Display for NotReady {
 impl core::error::Error for NotReady {}
 
 impl Cooldown {
-    /// Creates a cooldown that is ready, and that takes `duration` after each use. One of zero is
-    /// always ready.
+    /// Creates a cooldown that is ready, and that takes `duration` after each use, at most
+    /// `u64::MAX` nanoseconds. One of zero is always ready.
     #[must_use]
     pub fn new(duration: Duration) -> Self {
         Self {
-            duration,
+            duration: Duration::from_nanos(saturating_nanos(duration)),
             max_charges: NonZeroU32::MIN,
             full_at: Duration::ZERO,
         }

@@ -42,7 +42,7 @@ use super::{
 /// ```
 #[doc(alias("lifetime", "ttl"))]
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_insert = on_insert, on_discard = on_discard)]
+#[component(immutable, on_insert = on_insert, on_remove = on_remove)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -85,6 +85,6 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
     }
 }
 
-fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     world.commands().entity(entity).cancel_timer(KEY);
 }

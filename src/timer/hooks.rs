@@ -9,9 +9,10 @@ use bevy_ecs::{
 use super::{
     ArmedTimer, CancelReason, OnClock, Timelines, Timer, TimerAction, TimerCancelled, TimerOf,
     events::is_observed,
-    pause::{Leaving, is_held},
+    own_clocks::{begin_clock, retire, warn},
+    pause::is_held,
     random::random,
-    timelines::{ClockKey, begin_clock, retire, warn},
+    timelines::ClockKey,
 };
 use crate::{
     clock::{Clock, ClockId, UnknownClock},
@@ -65,18 +66,18 @@ impl Plan {
         let timer = entity_ref.get::<Timer>()?;
         // Most timers have nothing of that beside them.
         let is_alone = !timelines
-            .besides
+            .modifiers
             .iter()
             .any(|&id| entity_ref.contains_id(id));
-        let Surroundings {
+        let Context {
             clock,
             owner,
             acts,
             held,
         } = if is_alone {
-            Surroundings::alone(entity, timer)
+            Context::alone(entity, timer)
         } else {
-            Surroundings::of(world, entity_ref, timer)
+            Context::of(world, entity_ref, timer)
         };
         let Some((line, reading)) = timelines.read_now(world, clock) else {
             return Some(Err(UnknownClock(clock)));
@@ -95,14 +96,14 @@ impl Plan {
 }
 
 /// What the entity of a timer, and its owner, say about it.
-struct Surroundings {
+struct Context {
     clock: ClockId,
     owner: Entity,
     acts: bool,
     held: bool,
 }
 
-impl Surroundings {
+impl Context {
     fn alone(entity: Entity, timer: &Timer) -> Self {
         Self {
             clock: timer.clock().unwrap_or_default(),
@@ -125,7 +126,7 @@ impl Surroundings {
             clock: clock.or_else(clock_of_owner).unwrap_or_default(),
             owner,
             acts: entity.contains::<TimerAction>(),
-            held: is_held(world, entity, owner, Leaving::Nothing),
+            held: is_held(world, entity, owner),
         }
     }
 }
@@ -160,22 +161,13 @@ pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookCo
 
 /// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some((line, key, owner)) = disarm(&world, entity, DISCARDED) else {
+    let cancelled = cancel(&mut world, entity, DISCARDED, |_, _| CancelReason::Removed);
+    let Some((cancelled, mut timelines)) = cancelled.zip(world.get_resource_mut::<Timelines>())
+    else {
         return;
     };
-    let Some(mut timelines) = world.get_resource_mut::<Timelines>() else {
-        return;
-    };
-    if !timelines.cancel(line, key) {
-        return;
-    }
-    let left_over = timelines.discarded.replace(TimerCancelled {
-        entity,
-        owner,
-        reason: CancelReason::Removed,
-    });
     // A panic between two hooks, caught by somebody, has left the first without the second.
-    if let Some(left_over) = left_over {
+    if let Some(left_over) = timelines.discarded.replace(cancelled) {
         report(&mut world, left_over);
     }
 }
@@ -193,58 +185,70 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 }
 
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some((line, key, owner)) = disarm(&world, entity, TimerKey::NONE) else {
-        return;
+    let reason = |world: &DeferredWorld, owner| {
+        if world.entities().contains_spawned(owner) {
+            CancelReason::Despawned
+        } else {
+            CancelReason::OwnerGone
+        }
     };
-    let reason = if world.entities().contains_spawned(owner) {
-        CancelReason::Despawned
-    } else {
-        CancelReason::OwnerGone
-    };
-    let cancelled = TimerCancelled {
-        entity,
-        owner,
-        reason,
-    };
-    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
-        && timelines.cancel(line, key)
-    {
-        timelines.cancelled.push(cancelled);
-        tell_observers(&mut world, cancelled);
+    if let Some(cancelled) = cancel(&mut world, entity, TimerKey::NONE, reason) {
+        report(&mut world, cancelled);
     }
 }
 
 /// Cancels a timer for a reason that no hook could tell, and leaves its component behind.
 pub(super) fn cancel_for(world: &mut DeferredWorld, entity: Entity, reason: CancelReason) {
-    let Some((line, key, owner)) = disarm(world, entity, TimerKey::NONE) else {
-        return;
-    };
-    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
-        && timelines.cancel(line, key)
-    {
-        report(
-            world,
-            TimerCancelled {
-                entity,
-                owner,
-                reason,
-            },
-        );
+    if let Some(cancelled) = cancel(world, entity, TimerKey::NONE, |_, _| reason) {
+        report(world, cancelled);
     }
 }
 
-/// Returns where the timer of `entity` is armed, and its owner, and leaves `replacement` for its
+/// Takes the timer of `entity` out of its queue, if it is there, and leaves `replacement` for its
 /// key.
-fn disarm(
-    world: &DeferredWorld,
+fn cancel(
+    world: &mut DeferredWorld,
     entity: Entity,
     replacement: TimerKey,
-) -> Option<(ClockKey, TimerKey, Entity)> {
-    let entity = world.get_entity(entity).ok()?;
-    let timer = entity.get::<Timer>()?;
+    reason: impl FnOnce(&DeferredWorld, Entity) -> CancelReason,
+) -> Option<TimerCancelled> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let timer = entity_ref.get::<Timer>()?;
     let (line, key) = timer.armed()?;
     timer.set_armed(line, replacement);
-    Some((line, key, owner_of(entity)))
+    let owner = owner_of(entity_ref);
+    let cancelled = TimerCancelled {
+        entity,
+        owner,
+        reason: reason(world, owner),
+    };
+    let mut timelines = world.get_resource_mut::<Timelines>()?;
+    timelines.cancel(line, key).then_some(cancelled)
+}
+
+/// Takes the `Timer` of an entity away that is over already, and says whether the entity is to go,
+/// too.
+pub(super) fn end(world: &mut World, entity: Entity) -> bool {
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return false;
+    };
+    let is_owned = entity.contains::<TimerOf>();
+    let timer = entity.take::<Timer>();
+    timer.is_some_and(|timer| timer.despawns(is_owned))
+}
+
+/// Changes what the queue keeps of the timer of `entity`, if it is there.
+pub(super) fn change_armed(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    change: impl FnOnce(&mut ArmedTimer),
+) {
+    if let Some((line, key)) = world.get::<Timer>(entity).and_then(Timer::armed)
+        && let Some(mut timelines) = world.get_resource_mut::<Timelines>()
+        && let Some(timer) = timelines.timer_mut(line, key)
+    {
+        change(timer);
+    }
 }
 
 /// Reports the timer in whose place the one of `entity` was inserted, or one that a panic has left

@@ -1,6 +1,6 @@
 //! One timer for each key of an owner.
 
-use alloc::borrow::Cow;
+use alloc::{borrow::Cow, vec::Vec};
 use core::fmt;
 
 use bevy_ecs::{
@@ -12,7 +12,7 @@ use bevy_ecs::{
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use super::{CancelReason, TimerOf, Timers, hooks::cancel_for};
+use super::{CancelReason, Timer, TimerOf, Timers, hooks::cancel_for};
 
 /// The key of this timer among those of its owner, who has no more than one timer of a key.
 ///
@@ -70,38 +70,42 @@ impl fmt::Display for Keyed {
 }
 
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(&TimerOf(owner)) = world.get::<TimerOf>(entity) {
-        replace_earlier(&mut world, entity, owner);
-    }
+    replace_earlier(&mut world, entity);
 }
 
-/// Cancels the other timers of `owner` that have the key of `entity`.
-pub(super) fn replace_earlier(world: &mut DeferredWorld, entity: Entity, owner: Entity) {
-    if !world
-        .get_entity(entity)
-        .is_ok_and(|entity| entity.contains::<Keyed>())
-    {
+/// Cancels the other timers that have the owner and the key of `entity`, when the owner knows of
+/// all of them.
+pub(super) fn replace_earlier(world: &mut DeferredWorld, entity: Entity) {
+    if world.get::<Keyed>(entity).is_none() || world.get::<TimerOf>(entity).is_none() {
         return;
     }
-    let mut nth = 0;
-    while let Some(&other) = world
-        .get::<Timers>(owner)
-        .and_then(|timers| timers.get(nth))
-    {
-        nth += 1;
-        if other != entity && world.get::<Keyed>(other) == world.get::<Keyed>(entity) {
-            cancel_for(world, other, CancelReason::Replaced);
-            world.commands().entity(other).try_despawn();
+    world.commands().queue(move |world: &mut World| {
+        for earlier in same_key(world, entity) {
+            cancel_for(&mut world.into(), earlier, CancelReason::Replaced);
+            world.despawn(earlier);
         }
-    }
+    });
 }
 
-/// Returns the timer of `owner` that has this key.
+fn same_key(world: &World, entity: Entity) -> Vec<Entity> {
+    let of_owner = || {
+        let key = world.get::<Keyed>(entity)?;
+        let timers = world.get::<Timers>(world.get::<TimerOf>(entity)?.0)?;
+        let others = timers.iter().filter(|&&other| other != entity);
+        let same_key = others.filter(|&&other| world.get::<Keyed>(other) == Some(key));
+        Some(same_key.copied().collect())
+    };
+    of_owner().unwrap_or_default()
+}
+
+/// Returns the armed timer of `owner` that has this key.
 pub(crate) fn find(world: &World, owner: Entity, key: &str) -> Option<Entity> {
     let mut timers = world.get::<Timers>(owner)?.iter().copied();
     timers.rfind(|&timer| {
-        world
-            .get::<Keyed>(timer)
-            .is_some_and(|keyed| keyed.0 == key)
+        let is_armed = world.get::<Timer>(timer).and_then(Timer::armed).is_some();
+        is_armed
+            && world
+                .get::<Keyed>(timer)
+                .is_some_and(|keyed| keyed.0 == key)
     })
 }

@@ -13,8 +13,8 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 /// use bevy_due::{MissedTicks, Timer};
 ///
 /// // A health bar that need not be drawn three times over.
-/// let redraw = Timer::every_secs(0.5).missed_ticks(MissedTicks::Skip);
-/// # assert_eq!(redraw.on_missed_ticks(), MissedTicks::Skip);
+/// let redraw = Timer::every_secs(0.5).with_missed_ticks(MissedTicks::Skip);
+/// # assert_eq!(redraw.missed_ticks(), MissedTicks::Skip);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(

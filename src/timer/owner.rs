@@ -3,8 +3,13 @@
 use core::{ops::Deref, slice};
 
 use bevy_ecs::{
-    component::Component, entity::Entity, lifecycle::HookContext, world::DeferredWorld,
+    component::Component,
+    entity::Entity,
+    lifecycle::HookContext,
+    world::{DeferredWorld, World},
 };
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use smallvec::SmallVec;
 #[cfg(feature = "bevy_reflect")]
 use {
@@ -12,11 +17,7 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-use super::{
-    Timelines, Timer,
-    keyed::replace_earlier,
-    pause::{self, Leaving},
-};
+use super::{hooks::change_armed, keyed::replace_earlier, pause};
 
 /// Makes the timer on this entity belong to another entity, its owner.
 ///
@@ -89,6 +90,11 @@ use super::{
     derive(Reflect),
     reflect(Component, Clone, Debug, PartialEq)
 )]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
 pub struct TimerOf(pub Entity);
 
 /// The entities whose timers belong to this entity, as a slice: the other side of [`TimerOf`].
@@ -119,29 +125,21 @@ impl<'a> IntoIterator for &'a Timers {
 }
 
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(&TimerOf(owner)) = world.get::<TimerOf>(entity) {
-        if !world.entities().contains_spawned(owner) {
-            // It dies with its owner, even if that died first.
-            world.commands().entity(entity).try_despawn();
-        }
-        set_owner(&mut world, entity, owner);
-        replace_earlier(&mut world, entity, owner);
+    let Some(&TimerOf(owner)) = world.get::<TimerOf>(entity) else {
+        return;
+    };
+    if !world.entities().contains_spawned(owner) {
+        // It dies with its owner, even if that died first.
+        world.commands().entity(entity).try_despawn();
     }
+    // Firing needs no look-up of the owner.
+    change_armed(&mut world, entity, |timer| timer.owner = owner);
+    pause::update(&mut world, entity);
+    replace_earlier(&mut world, entity);
 }
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    set_owner(&mut world, entity, entity);
-}
-
-/// Tells the armed timer, so that firing needs no look-up of the owner.
-fn set_owner(world: &mut DeferredWorld, entity: Entity, owner: Entity) {
-    let Some((line, key)) = world.get::<Timer>(entity).and_then(Timer::armed) else {
-        return;
-    };
-    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
-        && let Some(timer) = timelines.timer_mut(line, key)
-    {
-        timer.owner = owner;
-    }
-    pause::update(world, entity, owner, Leaving::Nothing);
+    change_armed(&mut world, entity, |timer| timer.owner = entity);
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| pause::update(&mut world.into(), entity));
 }

@@ -6,7 +6,7 @@ use bevy_ecs::{
     entity_disabling::Disabled,
     lifecycle::{Add, HookContext, Remove},
     observer::On,
-    world::{DeferredWorld, EntityRef},
+    world::{DeferredWorld, EntityRef, World},
 };
 #[cfg(feature = "bevy_reflect")]
 use {
@@ -62,72 +62,52 @@ use super::{Timelines, Timer, Timers, hooks::owner_of};
 pub struct TimersPaused;
 
 fn on_add(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    update_all(&mut world, entity, Leaving::Nothing);
+    update_all(&mut world, entity);
 }
 
 fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    update_all(&mut world, entity, Leaving::Paused(entity));
+    update_later(&mut world, entity);
 }
 
 pub(crate) fn on_disable(disabled: On<Add<Disabled>>, mut world: DeferredWorld) {
-    update_all(&mut world, disabled.entity, Leaving::Nothing);
+    update_all(&mut world, disabled.entity);
 }
 
 pub(crate) fn on_enable(enabled: On<Remove<Disabled>>, mut world: DeferredWorld) {
-    update_all(
-        &mut world,
-        enabled.entity,
-        Leaving::Disabled(enabled.entity),
-    );
+    update_later(&mut world, enabled.entity);
 }
 
-/// A component that is still there, but about to go.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leaving {
-    Nothing,
-    Paused(Entity),
-    Disabled(Entity),
-}
-
-/// Whether something on this entity holds its timers.
-fn holds(entity: EntityRef, leaving: Leaving) -> bool {
-    let paused = leaving != Leaving::Paused(entity.id()) && entity.contains::<TimersPaused>();
-    paused || leaving != Leaving::Disabled(entity.id()) && entity.contains::<Disabled>()
+/// When a component is being removed, it and whatever goes with it is still there.
+fn update_later(world: &mut DeferredWorld, entity: Entity) {
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
 }
 
 /// Whether a timer that belongs to `owner` is held.
-pub(super) fn is_held(
-    world: &DeferredWorld,
-    timer: EntityRef,
-    owner: Entity,
-    leaving: Leaving,
-) -> bool {
-    let by_owner = || {
-        let owner = world.get_entity(owner);
-        owner.is_ok_and(|owner| holds(owner, leaving))
-    };
-    holds(timer, leaving) || owner != timer.id() && by_owner()
+pub(super) fn is_held(world: &DeferredWorld, timer: EntityRef, owner: Entity) -> bool {
+    let holds =
+        |entity: EntityRef| entity.contains::<TimersPaused>() || entity.contains::<Disabled>();
+    holds(timer) || owner != timer.id() && world.get_entity(owner).is_ok_and(holds)
 }
 
-fn update_all(world: &mut DeferredWorld, entity: Entity, leaving: Leaving) {
-    let owner = world.get_entity(entity).map(owner_of).unwrap_or(entity);
-    update(world, entity, owner, leaving);
+fn update_all(world: &mut DeferredWorld, entity: Entity) {
+    update(world, entity);
     let mut nth = 0;
     while let Some(&timer) = world.get::<Timers>(entity).and_then(|owned| owned.get(nth)) {
-        update(world, timer, entity, leaving);
+        update(world, timer);
         nth += 1;
     }
 }
 
 /// Pauses or resumes an armed timer as it is held or not.
-pub(super) fn update(world: &mut DeferredWorld, timer: Entity, owner: Entity, leaving: Leaving) {
+pub(super) fn update(world: &mut DeferredWorld, timer: Entity) {
     let Ok(timer) = world.get_entity(timer) else {
         return;
     };
     let Some((line, key)) = timer.get::<Timer>().and_then(Timer::armed) else {
         return;
     };
-    let held = is_held(world, timer, owner, leaving);
+    let held = is_held(world, timer, owner_of(timer));
     let Some(timelines) = world.get_resource::<Timelines>() else {
         return;
     };
@@ -137,15 +117,12 @@ pub(super) fn update(world: &mut DeferredWorld, timer: Entity, owner: Entity, le
     {
         return;
     }
-    let Some(now) = timelines
-        .read_line_now(world, line)
-        .map(|reading| reading.now)
-    else {
+    let Some(reading) = timelines.read_line_now(world, line) else {
         return;
     };
     if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
         && let Some(line) = timelines.get_mut(line)
     {
-        line.set_paused(key, held, now);
+        line.set_paused(key, held, reading.now);
     }
 }

@@ -1,6 +1,10 @@
 //! Asking after timers.
 
-use alloc::{format, string::ToString, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::{fmt, time::Duration};
 
 use bevy_ecs::{
@@ -11,9 +15,9 @@ use bevy_ecs::{
     system::{Query, Res, SystemParam},
 };
 
-use super::{Keyed, RunStats, Timelines, Timer, Timers, timelines::Scope};
+use super::{Keyed, RunStats, Timelines, Timer, Timers, timeline::Timeline, timelines::Scope};
 use crate::{
-    clock::{Clock, ClockId, UnknownClock, saturating_nanos},
+    clock::{Clock, ClockId, Reading, UnknownClock, saturating_nanos},
     queue::TimerKey,
 };
 
@@ -93,7 +97,7 @@ impl ArmedTimers<'_, '_> {
         let (line_key, key) = timer.armed()?;
         let line = self.timelines.get(line_key)?;
         let armed = line.queue.get(key)?;
-        let reading = self.clocks.get(line.clock).ok()?.read();
+        let reading = self.read(line);
         let deadline = line.deadline(key, reading.now)?;
         let remaining = deadline.saturating_sub(reading.now);
         let wait = line.wait(key, timer.first_wait())?;
@@ -142,10 +146,7 @@ impl ArmedTimers<'_, '_> {
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, UnknownClock> {
         let (_, line) = self.timelines.find(clock.into())?;
-        let reading = self
-            .clocks
-            .get(line.clock)
-            .map_or(line.reading, Clock::read);
+        let reading = self.read(line);
         Ok(line.next_deadline().map(|next| reading.shown(next)))
     }
 
@@ -165,11 +166,7 @@ impl ArmedTimers<'_, '_> {
         span: Duration,
     ) -> Result<Vec<TimerStatus>, UnknownClock> {
         let (_, line) = self.timelines.find(clock.into())?;
-        let now = self
-            .clocks
-            .get(line.clock)
-            .map_or(line.reading, Clock::read)
-            .now;
+        let now = self.read(line).now;
         let until = now.saturating_add(saturating_nanos(span));
         let entity = |key: TimerKey| line.queue.get(key).map(|timer| timer.entity);
         let due = line.queue.waiting_until(until).into_iter();
@@ -193,13 +190,13 @@ impl ArmedTimers<'_, '_> {
     /// Returns what the last run of the frame did.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
-        self.timelines.stats[usize::from(Scope::FRAME.is_fixed)]
+        self.timelines.stats(Scope::Frame)
     }
 
     /// Returns what the last run of the fixed schedule did.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
-        self.timelines.stats[usize::from(Scope::FIXED.is_fixed)]
+        self.timelines.stats(Scope::Fixed)
     }
 
     /// Returns a table of all timers for people to read: by clock, the next to be due first, with
@@ -215,7 +212,7 @@ impl ArmedTimers<'_, '_> {
     /// # bevy_ecs::system::assert_is_system(list_timers);
     /// ```
     #[must_use]
-    pub fn listing(&self) -> impl fmt::Display {
+    pub fn listing(&self) -> String {
         let mut timers: Vec<TimerStatus> = self.iter().collect();
         timers.sort_by_key(|timer| (self.timelines.key(timer.clock), timer.remaining));
         let rows = timers.iter().map(|timer| self.row(timer));
@@ -230,7 +227,13 @@ impl ArmedTimers<'_, '_> {
         )
     }
 
-    fn row(&self, timer: &TimerStatus) -> alloc::string::String {
+    /// Reads a clock, which may have been set since the last run.
+    fn read(&self, line: &Timeline) -> Reading {
+        let clock = line.clock.and_then(|clock| self.clocks.get(clock).ok());
+        clock.map_or(line.reading, Clock::read)
+    }
+
+    fn row(&self, timer: &TimerStatus) -> String {
         let name = |entity: Entity| match self.names.get(entity) {
             Ok(name) => format!("{name} ({entity})"),
             Err(_) => entity.to_string(),

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// What drives a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Source {
     Real,
     Virtual,
@@ -25,21 +25,24 @@ pub(crate) enum Source {
     Fixed,
     /// Another clock, which is older.
     Clock(ClockKey),
-    /// Nothing: its parent is unknown.
+    /// Nothing: its parent is unknown, or gone.
+    #[default]
     Nothing,
 }
 
 /// The timers of one clock: those in the queue, those added since, those that are paused, and what
 /// the clock says in this run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Timeline {
-    /// The entity with the [`Clock`](crate::Clock).
-    pub(crate) clock: Entity,
+    /// The entity with the [`Clock`](crate::Clock), or `None` if the place is vacant.
+    pub(crate) clock: Option<Entity>,
     pub(crate) age: Age,
     pub(crate) source: Source,
     /// Whether it runs in the fixed schedule.
     pub(crate) is_fixed: bool,
     pub(crate) reading: Reading,
+    /// What its source showed when the clock was read last.
+    pub(crate) seen: u64,
     pub(crate) queue: TimerQueue<ArmedTimer>,
     added: DeferredBuffer<TimerKey>,
     /// The paused timers, and what the clock said when they were paused.
@@ -57,20 +60,6 @@ struct Rescheduled {
 }
 
 impl Timeline {
-    pub(super) fn new(clock: Entity, age: Age, source: Source, is_fixed: bool) -> Self {
-        Self {
-            clock,
-            age,
-            source,
-            is_fixed,
-            reading: Reading::default(),
-            queue: TimerQueue::new(),
-            added: DeferredBuffer::default(),
-            paused: HashMap::default(),
-            rescheduled: HashMap::default(),
-        }
-    }
-
     /// Takes a timer in, to be armed with the next swap, or when it is resumed.
     pub(super) fn add(
         &mut self,
@@ -114,6 +103,7 @@ impl Timeline {
         let Some(deadline) = self.queue.deadline(key) else {
             return;
         };
+        self.end_burst(key);
         if paused {
             self.paused.entry(key).or_insert_with(|| {
                 self.queue.park(key, deadline);
@@ -122,6 +112,13 @@ impl Timeline {
         } else if let Some(paused_at) = self.paused.remove(&key) {
             self.queue.park(key, resumed(deadline, paused_at, now));
             self.added.push(key);
+        }
+    }
+
+    /// What is moved to another run begins a burst of its own there.
+    fn end_burst(&mut self, key: TimerKey) {
+        if let Some(timer) = self.queue.get_mut(key) {
+            timer.burst = 0;
         }
     }
 
@@ -143,6 +140,7 @@ impl Timeline {
         };
         let count = timer.count();
         self.rescheduled.insert(key, Rescheduled { count, wait });
+        self.end_burst(key);
         self.queue.park_anew(key, deadline);
         match self.paused.get_mut(&key) {
             Some(paused_at) => *paused_at = now,
@@ -182,7 +180,24 @@ impl Timeline {
         waiting.chain(self.added_deadlines()).min()
     }
 
-    pub(crate) fn added_deadlines(&self) -> impl Iterator<Item = u64> {
+    /// Returns how far the clock has to go until something is due, of which what is overdue counts
+    /// as due after `overdue`.
+    pub(crate) fn until_next(&self, overdue: u64) -> Option<u64> {
+        let waiting = self.queue.next_deadline().into_iter();
+        let deadlines = waiting.chain(self.added_deadlines());
+        let until = deadlines.map(|deadline| match deadline.saturating_sub(self.reading.now) {
+            0 => overdue,
+            until => until,
+        });
+        until.min()
+    }
+
+    /// Whether there is no timer, and none to forget.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.added.pending().next().is_none()
+    }
+
+    fn added_deadlines(&self) -> impl Iterator<Item = u64> {
         let added = self.added.pending().filter(|&&key| !self.is_paused(key));
         let deadlines = added.filter_map(|&key| self.queue.deadline(key));
         deadlines.filter(|&deadline| deadline != NEVER)

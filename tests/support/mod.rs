@@ -29,8 +29,11 @@ pub fn app() -> App {
         .init_resource::<CancelLog>()
         .add_observer(
             |fired: On<TimerFired>, tags: Query<&Tag>, mut log: ResMut<Log>| {
-                let tag = tags.get(fired.entity).map_or("", |tag| tag.0);
-                log.0.push((tag, *fired));
+                // Not at the owner once again, if that is observed.
+                if fired.event_target() == fired.entity {
+                    let tag = tags.get(fired.entity).map_or("", |tag| tag.0);
+                    log.0.push((tag, *fired));
+                }
             },
         )
         .add_observer(

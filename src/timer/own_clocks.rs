@@ -1,0 +1,119 @@
+//! Clocks that come and go.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{
+    entity::Entity,
+    error::BevyError,
+    lifecycle::{Discard, Insert},
+    observer::On,
+    world::{DeferredWorld, World},
+};
+
+use super::{
+    ArmedTimer, CancelReason, Timelines, Timer,
+    hooks::{cancel_for, end},
+    timeline::Source,
+};
+use crate::{
+    clock::{Clock, ClockId, UnknownClock},
+    queue::TimerKey,
+};
+
+pub(crate) fn on_insert_clock(inserted: On<Insert<Clock>>, mut world: DeferredWorld) {
+    begin_clock(&mut world, inserted.entity);
+}
+
+pub(crate) fn on_discard_clock(discarded: On<Discard<Clock>>, mut world: DeferredWorld) {
+    let is_despawned = discarded.trigger().new_archetype.is_none();
+    end_clock(&mut world, discarded.entity, is_despawned);
+}
+
+/// Takes a clock in, if it is not yet known, and those that it runs on.
+pub(crate) fn begin_clock(world: &mut DeferredWorld, entity: Entity) {
+    begin_with_parents(world, entity, &mut Vec::new());
+}
+
+fn begin_with_parents(world: &mut DeferredWorld, entity: Entity, children: &mut Vec<Entity>) {
+    let (Some(&clock), Some(timelines)) = (
+        world.get::<Clock>(entity),
+        world.get_resource::<Timelines>(),
+    ) else {
+        return;
+    };
+    if children.contains(&entity) || timelines.key(entity.into()).is_some() {
+        return;
+    }
+    if let ClockId::Own(parent) = clock.parent() {
+        children.push(entity);
+        begin_with_parents(world, parent, children);
+    }
+    let Some(timelines) = world.get_resource::<Timelines>() else {
+        return;
+    };
+    let parent = timelines.find(clock.parent());
+    let parent = parent.map(|(key, line)| (key, line.is_fixed));
+    let begins = match parent {
+        Ok((key, _)) => timelines.read_line_now(world, key),
+        Err(error) => {
+            warn(world, error);
+            None
+        }
+    };
+    let (source, is_fixed) = match parent {
+        Ok((key, is_fixed)) => (Source::Clock(key), is_fixed),
+        Err(_) => (Source::Nothing, false),
+    };
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>() {
+        let key = timelines.add_clock(entity, source, is_fixed);
+        if let Some(line) = timelines.get_mut(key) {
+            line.seen = begins.map_or(0, |parent| parent.now);
+            line.reading = clock.read();
+        }
+    }
+}
+
+/// Cancels all timers of a clock.
+fn end_clock(world: &mut DeferredWorld, clock: Entity, is_despawned: bool) {
+    let timelines = world.get_resource::<Timelines>();
+    let Some((_, line)) = timelines.and_then(|timelines| {
+        let key = timelines.key_of(clock)?;
+        Some((key, timelines.get(key)?))
+    }) else {
+        return;
+    };
+    // If it was their owner, too, that is the better reason.
+    let reason = |timer: &ArmedTimer| match timer.owner {
+        owner if is_despawned && owner == clock => CancelReason::OwnerGone,
+        _ => CancelReason::ClockGone,
+    };
+    let timers = line.queue.iter();
+    let timers: Vec<_> = timers
+        .map(|(.., timer)| (timer.entity, reason(timer)))
+        .collect();
+    for &(timer, reason) in &timers {
+        cancel_for(world, timer, reason);
+    }
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>() {
+        timelines.remove_clock(clock);
+    }
+    world.commands().queue(move |world: &mut World| {
+        for (timer, _) in timers {
+            retire(world, timer);
+        }
+    });
+}
+
+/// Takes an entity out of use whose timer is over, unless it has another.
+pub(super) fn retire(world: &mut World, entity: Entity) {
+    let timer = world.get::<Timer>(entity);
+    if timer.is_some_and(|timer| timer.key() == TimerKey::NONE) && end(world, entity) {
+        world.despawn(entity);
+    }
+}
+
+/// Tells Bevy's error handler, when the world is free.
+pub(super) fn warn(world: &mut DeferredWorld, error: UnknownClock) {
+    let result = Err::<(), _>(BevyError::warning(error));
+    world.commands().queue(move |_: &mut World| result);
+}

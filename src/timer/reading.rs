@@ -1,0 +1,166 @@
+//! Reading the clocks.
+
+use bevy_ecs::{
+    change_detection::DetectChangesMut,
+    entity_disabling::Disabled,
+    query::Has,
+    system::{Query, Res, ResMut, SystemParam},
+    world::World,
+};
+use bevy_time::{Fixed, Real, Time, Virtual};
+
+use super::{
+    RunStats, Timelines,
+    timeline::{Source, Timeline},
+    timelines::{Age, ClockKey, Scope},
+};
+use crate::clock::{Clock, ClockId, Reading, saturating_nanos};
+
+/// A frame on the clock of frames.
+pub(super) const FRAME: u64 = 1_000_000_000;
+
+/// All clocks, also of disabled entities.
+pub(crate) type AnyClocks<'w, 's> = Query<'w, 's, (&'static mut Clock, Has<Disabled>)>;
+
+/// Bevy's clocks.
+#[derive(SystemParam)]
+pub(crate) struct Times<'w> {
+    real: Res<'w, Time<Real>>,
+    virtual_time: Res<'w, Time<Virtual>>,
+    fixed: Res<'w, Time<Fixed>>,
+}
+
+/// Reads the clocks of the frame, each once for the whole run.
+pub(crate) fn read_clocks(mut timelines: ResMut<Timelines>, mut clocks: AnyClocks, times: Times) {
+    timelines.is_running = false;
+    timelines.frames = timelines.frames.saturating_add(1);
+    timelines.read(Scope::Frame, None, &mut clocks, &times);
+}
+
+impl Timeline {
+    /// Whether its clock has been told to stand still.
+    pub(crate) fn is_stopped(&self, world: &World) -> bool {
+        let clock = self.clock.and_then(|clock| world.get_entity(clock).ok());
+        clock.is_none_or(|clock| {
+            clock.get::<Clock>().is_none_or(Clock::is_stopped) || clock.contains::<Disabled>()
+        })
+    }
+}
+
+impl Timelines {
+    /// Reads the clocks of a scope that are younger than `after`, parents before children.
+    pub(crate) fn read(
+        &mut self,
+        scope: Scope,
+        mut after: Option<Age>,
+        clocks: &mut AnyClocks,
+        times: &Times,
+    ) {
+        *self.stats_mut(scope) = RunStats::default();
+        while let Some((key, line)) = self.next(scope, after) {
+            after = Some(line.age);
+            self.tick(key, clocks, times);
+        }
+    }
+
+    /// Lets a clock go on to where it is driven.
+    fn tick(&mut self, key: ClockKey, clocks: &mut AnyClocks, times: &Times) {
+        let Some(line) = self.get(key) else {
+            return;
+        };
+        let driven = self.driven_by(line.source, times);
+        let Some(line) = self.get_mut(key) else {
+            return;
+        };
+        line.reading.stopped = true;
+        if let Some((now, parent_stopped)) = driven {
+            let seen = core::mem::replace(&mut line.seen, now);
+            let clock = line.clock.and_then(|clock| clocks.get_mut(clock).ok());
+            if let Some((mut clock, false)) = clock {
+                let clock = clock.bypass_change_detection();
+                line.reading = clock.follow(seen, now);
+                line.reading.stopped |= parent_stopped;
+            }
+        }
+    }
+
+    /// Returns what drives a clock in this run, and whether that stands still.
+    fn driven_by(&self, source: Source, times: &Times) -> Option<(u64, bool)> {
+        Some(match source {
+            Source::Real => (saturating_nanos(times.real.elapsed()), false),
+            Source::Virtual => {
+                let time = &times.virtual_time;
+                (saturating_nanos(time.elapsed()), time.was_paused())
+            }
+            Source::Fixed => (saturating_nanos(times.fixed.elapsed()), false),
+            Source::Frames => (self.frames.saturating_mul(FRAME), false),
+            Source::Clock(parent) => {
+                let Reading { now, stopped, .. } = self.get(parent)?.reading;
+                (now, stopped)
+            }
+            Source::Nothing => return None,
+        })
+    }
+
+    /// Returns a clock and what it says at this moment. It may have been set since it was read for
+    /// a run, and so may what drives it.
+    pub(super) fn read_now(&self, world: &World, clock: ClockId) -> Option<(ClockKey, Reading)> {
+        let key = self.key(clock)?;
+        Some((key, self.read_line_now(world, key)?))
+    }
+
+    pub(super) fn read_line_now(&self, world: &World, key: ClockKey) -> Option<Reading> {
+        fn elapsed<T: Default + Send + Sync + 'static>(world: &World) -> u64 {
+            let time = world.get_resource::<Time<T>>();
+            time.map_or(0, |time| saturating_nanos(time.elapsed()))
+        }
+
+        let line = self.get(key)?;
+        let entity = world.get_entity(line.clock?).ok()?;
+        let mut clock = *entity.get::<Clock>()?;
+        let driven = match line.source {
+            Source::Real => elapsed::<Real>(world),
+            Source::Virtual => elapsed::<Virtual>(world),
+            Source::Fixed => elapsed::<Fixed>(world),
+            Source::Frames => self.frames.saturating_mul(FRAME),
+            Source::Clock(parent) => self.read_line_now(world, parent)?.now,
+            Source::Nothing => line.seen,
+        };
+        if driven == line.seen || entity.contains::<Disabled>() {
+            return Some(clock.read());
+        }
+        Some(clock.follow(line.seen, driven))
+    }
+
+    /// Whether a clock, or one that it runs on, has been told to stand still.
+    pub(crate) fn stands_still(&self, world: &World, line: &Timeline) -> bool {
+        self.lineage(line).any(|line| line.is_stopped(world))
+    }
+
+    /// Lets a clock go on by itself.
+    pub(crate) fn advance(&mut self, key: ClockKey, nanos: u64, clocks: &mut AnyClocks) {
+        if let Some(line) = self.get_mut(key)
+            && let Some((mut clock, _)) = line.clock.and_then(|clock| clocks.get_mut(clock).ok())
+        {
+            clock.go(nanos);
+            line.reading = clock.read();
+        }
+    }
+
+    /// Returns how far the clock of the age `root` has to go until something is due on this one,
+    /// which runs on it, or `None` if that is never.
+    pub(crate) fn until_next(
+        &self,
+        line: &Timeline,
+        root: Age,
+        overdue: u64,
+        clocks: &AnyClocks,
+    ) -> Option<u64> {
+        let mut next = line.until_next(overdue)?;
+        for line in self.lineage(line).take_while(|line| line.age != root) {
+            let (clock, is_disabled) = clocks.get(line.clock?).ok()?;
+            next = clock.parent_time(next).filter(|_| !is_disabled)?;
+        }
+        Some(next)
+    }
+}

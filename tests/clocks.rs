@@ -1,0 +1,360 @@
+//! `Clock`: time lines of their own, and those that are there from the start.
+
+mod support;
+
+use core::{cell::RefCell, time::Duration};
+
+use bevy_app::prelude::*;
+use bevy_due::{CancelReason, OnClock, Timer, TimerFired, TimerOf, UnknownClock, prelude::*};
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    prelude::*,
+};
+use bevy_time::{Fixed, Time, Virtual};
+use support::*;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+thread_local!(static ERRORS: RefCell<Vec<(Severity, UnknownClock)>> = const { RefCell::new(Vec::new()) });
+
+fn record(error: BevyError, _: ErrorContext) {
+    let unknown = *error.downcast_ref().expect("no other errors");
+    ERRORS.with_borrow_mut(|errors| errors.push((error.severity(), unknown)));
+}
+
+fn spawn_clock(app: &mut App, clock: Clock) -> Entity {
+    app.world_mut().spawn(clock).id()
+}
+
+fn clock(app: &mut App, clock: Entity) -> Mut<'_, Clock> {
+    app.world_mut().get_mut::<Clock>(clock).unwrap()
+}
+
+/// Despawns an entity and returns what is left of it: the name of nobody.
+fn nobody(app: &mut App) -> Entity {
+    let entity = app.world_mut().spawn_empty().id();
+    app.world_mut().despawn(entity);
+    entity
+}
+
+#[test]
+fn a_speed_does_not_drift_over_an_hour_of_odd_frames() {
+    let mut app = app();
+    let slow = spawn_clock(&mut app, Clock::new().with_speed(0.1));
+    spawn(&mut app, "x", Timer::every_secs(1.0).on(slow));
+    let mut left = HOUR;
+    for step in [16_666_667, 1_700_000_003, 2_997_911_011]
+        .into_iter()
+        .cycle()
+    {
+        let step = Duration::from_nanos(step).min(left);
+        if step.is_zero() {
+            break;
+        }
+        left -= step;
+        advance(&mut app, step);
+    }
+    assert_eq!(clock(&mut app, slow).now(), HOUR / 10);
+    let deadlines = fired_at(&mut app).into_iter().map(|(_, at)| at);
+    assert!(deadlines.eq((1..=360).map(|second| second * 1000)));
+}
+
+#[test]
+fn clocks_run_on_clocks() {
+    let mut app = app();
+    let parent = spawn_clock(&mut app, Clock::new().with_speed(2.0));
+    let child = spawn_clock(&mut app, Clock::of(parent).with_speed(0.25));
+    let grandchild = spawn_clock(&mut app, Clock::of(child).with_speed(4.0));
+    spawn(&mut app, "child", Timer::every(ms(10)).on(child));
+    spawn(&mut app, "grandchild", Timer::every(ms(100)).on(grandchild));
+    advance_ms(&mut app, 60);
+    assert_eq!(
+        fired_at(&mut app),
+        [
+            ("child", 10),
+            ("child", 20),
+            ("child", 30),
+            ("grandchild", 100)
+        ],
+        "one clock after the other, parents first"
+    );
+    clock(&mut app, parent).pause();
+    spawn(&mut app, "zero", Timer::after(ms(0)).on(grandchild));
+    advance_ms(&mut app, 1000);
+    assert!(fired(&mut app).is_empty(), "all stand still");
+    clock(&mut app, parent).unpause();
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), ["child", "zero"]);
+}
+
+const STOPS: [fn(&mut World, Entity); 3] = [
+    |world, clock| world.get_mut::<Clock>(clock).unwrap().pause(),
+    |world, clock| world.get_mut::<Clock>(clock).unwrap().set_speed(0.0),
+    |world, clock| _ = world.entity_mut(clock).insert(Disabled),
+];
+
+/// Stops a clock from a handler, and returns what fires in this run and the next.
+fn fired_after(stop: fn(&mut World, Entity), of_other_clock: bool) -> Vec<&'static str> {
+    let mut app = app();
+    let stopped = spawn_clock(&mut app, Clock::new());
+    let mut stopper = Timer::after(ms(10));
+    if !of_other_clock {
+        stopper = stopper.on(stopped);
+    }
+    let stopper = spawn(&mut app, "stopper", stopper);
+    spawn(&mut app, "x", Timer::every(ms(10)).on(stopped));
+    app.world_mut().entity_mut(stopper).observe(
+        move |_: On<TimerFired>, mut commands: Commands| {
+            commands.queue(move |world: &mut World| stop(world, stopped));
+        },
+    );
+    advance_ms(&mut app, 25);
+    advance_ms(&mut app, 25);
+    fired(&mut app)
+}
+
+#[test]
+fn a_handler_that_stops_its_own_clock_ends_the_run_at_once() {
+    for (nth, stop) in STOPS.into_iter().enumerate() {
+        assert_eq!(fired_after(stop, false), ["stopper"], "stop {nth}");
+    }
+}
+
+#[test]
+fn a_handler_that_stops_a_clock_whose_turn_is_yet_to_come_takes_it_away() {
+    for (nth, stop) in STOPS.into_iter().enumerate() {
+        assert_eq!(fired_after(stop, true), ["stopper"], "stop {nth}");
+    }
+}
+
+#[test]
+fn real_time_and_frames_go_on_while_the_game_is_paused() {
+    let mut app = app();
+    app.world_mut().resource_mut::<Time<Virtual>>().pause();
+    spawn(&mut app, "game", Timer::after(ms(0)));
+    spawn(&mut app, "frames", Timer::every_frames(2).times(2));
+    spawn(&mut app, "next", Timer::next_frame());
+    spawn(&mut app, "real", Timer::after(ms(30)).on(ClockId::Real));
+    let frames = [(); 4].map(|()| {
+        advance_ms(&mut app, 10);
+        fired(&mut app)
+    });
+    assert_eq!(
+        frames,
+        [vec!["next"], vec!["frames"], vec!["real"], vec!["frames"]]
+    );
+}
+
+#[test]
+fn the_fixed_clock_fires_in_step_with_its_schedule() {
+    #[derive(Resource, Default)]
+    struct Seen(Vec<(&'static str, Duration)>);
+
+    let mut app = app();
+    app.init_resource::<Seen>()
+        .insert_resource(Time::<Fixed>::from_duration(ms(10)))
+        .add_systems(FixedUpdate, |time: Res<Time>, mut seen: ResMut<Seen>| {
+            seen.0.push(("step", time.elapsed()));
+        })
+        .add_observer(
+            |fired: On<TimerFired>, time: Res<Time>, tags: Query<&Tag>, mut seen: ResMut<Seen>| {
+                assert_eq!(fired.lateness, Duration::ZERO);
+                seen.0
+                    .push((tags.get(fired.entity).unwrap().0, time.elapsed()));
+            },
+        );
+    let fast = spawn_clock(&mut app, Clock::of(ClockId::Fixed).with_speed(2.0));
+    spawn(&mut app, "timer", Timer::every(ms(20)).on(ClockId::Fixed));
+    spawn(&mut app, "fast", Timer::after(ms(60)).on(fast));
+    advance_ms(&mut app, 35);
+    let seen = app.world_mut().remove_resource::<Seen>().unwrap().0;
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|(name, at)| (*name, at.as_millis()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("step", 10),
+            ("timer", 20),
+            ("step", 20),
+            ("fast", 30),
+            ("step", 30)
+        ]
+    );
+}
+
+#[test]
+fn a_despawned_clock_cancels_its_timers() {
+    let mut app = app();
+    let arena = spawn_clock(&mut app, Clock::new());
+    let owner = app.world_mut().spawn_empty().id();
+    let waiting = spawn(&mut app, "waiting", Timer::every(ms(10)).on(arena));
+    let paused = spawn(&mut app, "paused", Timer::every(ms(10)).on(arena));
+    app.world_mut().entity_mut(paused).insert(TimersPaused);
+    advance_ms(&mut app, 5);
+    let timer = (TimerOf(owner), Timer::every(ms(10)).on(arena));
+    let owned = app.world_mut().spawn(timer).id();
+    spawn(&mut app, "other", Timer::every(ms(10)));
+    app.world_mut().despawn(arena);
+    app.world_mut().flush();
+    let gone = |timer| (timer, CancelReason::ClockGone);
+    let cancelled = cancelled(&mut app);
+    let expected = [waiting, paused, owned].map(gone);
+    assert_eq!(cancelled.len(), expected.len());
+    assert!(expected.iter().all(|gone| cancelled.contains(gone)));
+    for timer in [waiting, paused] {
+        assert!(!app.world().entity(timer).contains::<Timer>());
+    }
+    assert!(app.world().get_entity(owned).is_err(), "as an owned timer");
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["other"]);
+}
+
+#[test]
+fn a_clock_that_its_own_timer_despawns_fires_no_more() {
+    let mut app = app();
+    let arena = spawn_clock(&mut app, Clock::new());
+    let a = spawn(&mut app, "a", Timer::every(ms(10)).on(arena));
+    let b = spawn(&mut app, "b", Timer::every(ms(10)).on(arena));
+    app.add_observer(move |_: On<TimerFired>, mut commands: Commands| {
+        commands.entity(arena).despawn();
+    });
+    advance_ms(&mut app, 100);
+    assert_eq!(fired(&mut app), ["a"]);
+    let gone = [a, b].map(|timer| (timer, CancelReason::ClockGone));
+    assert_eq!(cancelled(&mut app), gone);
+}
+
+#[test]
+fn an_unknown_clock_is_a_warning_and_the_timer_is_gone() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let nobody = nobody(&mut app);
+    let timer = spawn(&mut app, "x", Timer::after(ms(10)).on(nobody));
+    app.world_mut().flush();
+    assert_eq!(cancelled(&mut app), [(timer, CancelReason::ClockGone)]);
+    assert!(!app.world().entity(timer).contains::<Timer>());
+
+    let orphan = spawn_clock(&mut app, Clock::of(nobody));
+    spawn(&mut app, "y", Timer::after(ms(0)).on(orphan));
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty(), "a clock of nobody stands still");
+    let warning = (Severity::Warning, UnknownClock(nobody.into()));
+    assert_eq!(ERRORS.take(), [warning, warning], "one for each");
+}
+
+#[test]
+fn a_clock_whose_parent_has_gone_stands_still_whoever_comes_next() {
+    let mut app = app();
+    let parent = spawn_clock(&mut app, Clock::new());
+    let child = spawn_clock(&mut app, Clock::of(parent));
+    spawn(&mut app, "x", Timer::every(ms(10)).on(child));
+    app.world_mut().despawn(parent);
+    let stranger = spawn_clock(&mut app, Clock::new().with_speed(5.0));
+    spawn(&mut app, "stranger", Timer::after(ms(50)).on(stranger));
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 100);
+    assert_eq!(fired(&mut app), ["stranger"]);
+}
+
+#[test]
+fn the_timer_knows_best_then_its_entity_then_its_owner() {
+    let mut app = app();
+    let [mine, its, theirs] = [(); 3].map(|()| spawn_clock(&mut app, Clock::new()));
+    let owner = app.world_mut().spawn(OnClock::new(theirs)).id();
+    let world = app.world_mut();
+    let plain = || Timer::after(ms(10));
+    let all = (TimerOf(owner), OnClock::new(its), plain().on(mine));
+    let timers = [
+        world.spawn(all).id(),
+        world
+            .spawn((TimerOf(owner), OnClock::new(its), plain()))
+            .id(),
+        world.spawn((TimerOf(owner), plain())).id(),
+        world.spawn((TimerOf(its), plain())).id(),
+        world.spawn((Clock::new(), OnClock::new(its), plain())).id(),
+        world.spawn(plain()).id(),
+    ];
+    let own = world.spawn((Clock::new(), plain())).id();
+    let mut state = bevy_ecs::system::SystemState::<ArmedTimers>::new(world);
+    let armed = state.get(world).unwrap();
+    let clocks = timers.map(|timer| armed.get(timer).unwrap().clock);
+    let [mine, its, theirs] = [mine, its, theirs].map(ClockId::Own);
+    assert_eq!(clocks, [mine, its, theirs, its, its, ClockId::Virtual]);
+    let clock = armed.get(own).unwrap().clock;
+    assert_eq!(clock, own.into(), "the entity carries it");
+}
+
+#[test]
+fn what_is_advanced_past_fires_in_the_next_run_in_order() {
+    let mut app = app();
+    let jobs = spawn_clock(&mut app, Clock::new());
+    let day = 24 * HOUR;
+    spawn(&mut app, "weekly", Timer::every(7 * day).on(jobs));
+    spawn(&mut app, "daily", Timer::every(2 * day).on(jobs));
+    clock(&mut app, jobs).advance_by(8 * day);
+    assert!(fired(&mut app).is_empty(), "not inside the call");
+    advance_ms(&mut app, 0);
+    let expected = ["daily", "daily", "daily", "weekly", "daily"];
+    assert_eq!(fired(&mut app), expected);
+}
+
+#[test]
+fn setting_what_a_clock_shows_keeps_the_remaining_times() {
+    let mut app = app();
+    let sun = spawn_clock(&mut app, Clock::new());
+    spawn(&mut app, "before", Timer::after(ms(100)).on(sun));
+    advance_ms(&mut app, 60);
+    clock(&mut app, sun).set_now(HOUR);
+    spawn(&mut app, "at", Timer::at(HOUR + ms(30)).on(sun));
+    spawn(&mut app, "past", Timer::at(ms(70)).on(sun));
+    advance_ms(&mut app, 39);
+    let hour = HOUR.as_millis();
+    let past = ("past", 60);
+    let fired = fired_at(&mut app);
+    assert_eq!(fired[1..], [("at", hour + 30)]);
+    assert_eq!(fired[0].0, past.0);
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("before", hour + 40)]);
+    clock(&mut app, sun).set_now(ms(0));
+    assert_eq!(clock(&mut app, sun).now(), ms(0), "back is fine, too");
+}
+
+#[test]
+fn a_disabled_clock_counts_as_paused() {
+    let mut app = app();
+    let arena = spawn_clock(&mut app, Clock::new());
+    spawn(&mut app, "x", Timer::after(ms(20)).on(arena));
+    advance_ms(&mut app, 15);
+    app.world_mut().entity_mut(arena).insert(Disabled);
+    for _ in 0..3 {
+        advance_ms(&mut app, 100);
+    }
+    assert!(fired(&mut app).is_empty());
+    app.world_mut().entity_mut(arena).remove::<Disabled>();
+    advance_ms(&mut app, 4);
+    assert!(fired(&mut app).is_empty(), "should keep its remaining time");
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("x", 20)]);
+}
+
+#[test]
+fn a_new_timer_on_another_clock_stays_when_the_last_has_fired() {
+    let mut app = app();
+    let other = spawn_clock(&mut app, Clock::new());
+    let timer = spawn(&mut app, "x", Timer::after(ms(10)));
+    app.world_mut().entity_mut(timer).observe(
+        move |fired: On<TimerFired>, mut commands: Commands| {
+            if fired.count == 1 && fired.deadline == ms(10) {
+                let next = Timer::after(ms(15)).on(other);
+                commands.entity(fired.entity).insert(next);
+            }
+        },
+    );
+    advance_ms(&mut app, 10);
+    assert!(app.world().entity(timer).contains::<Timer>());
+    advance_ms(&mut app, 15);
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 25)]);
+}

@@ -1,0 +1,112 @@
+//! `Cooldown`: something that can be used again after a while.
+
+mod support;
+
+use std::panic::catch_unwind;
+
+use bevy_due::{Cooldown, NotReady};
+use bevy_ecs::entity::Entity;
+use bevy_time::{Time, Virtual};
+use core::time::Duration;
+use support::*;
+
+#[test]
+fn it_is_ready_at_the_start_and_again_after_its_duration() {
+    let mut spell = Cooldown::new(ms(100));
+    assert!(spell.is_ready(ms(0)));
+    assert_eq!(spell.try_use(ms(7)), Ok(()));
+    let remaining = ms(1);
+    assert_eq!(spell.try_use(ms(106)), Err(NotReady { remaining }));
+    assert_eq!(spell.remaining(ms(57)), ms(50));
+    assert_eq!(spell.fraction(ms(57)), 0.5);
+    assert!(spell.is_ready(ms(107)), "on the very nanosecond");
+    assert_eq!(spell.try_use(ms(107)), Ok(()));
+}
+
+#[test]
+fn charges_come_back_one_after_the_other() {
+    let mut dash = Cooldown::new(ms(100)).with_charges(3);
+    for charges in [2, 1, 0] {
+        dash.try_use(ms(10)).unwrap();
+        assert_eq!(dash.charges(ms(10)), charges);
+    }
+    assert!(dash.try_use(ms(109)).is_err());
+    let charges = [109, 110, 209, 210, 310, 10_000].map(|now| dash.charges(ms(now)));
+    assert_eq!(charges, [0, 1, 1, 2, 3, 3]);
+    assert_eq!(dash.fraction(ms(135)), 0.25, "of the second charge");
+    let next = [109, 110, 209, 310].map(|now| dash.next_charge_at(ms(now)));
+    assert_eq!(next, [Some(ms(110)), Some(ms(210)), Some(ms(210)), None]);
+    assert_eq!(dash.fraction(ms(310)), 1.0);
+    dash.try_use(ms(135)).unwrap();
+    assert_eq!(
+        dash.remaining(ms(135)),
+        ms(75),
+        "a use does not put off the charge that is under way"
+    );
+}
+
+#[test]
+fn a_failed_use_changes_nothing() {
+    let mut spell = Cooldown::new(ms(100));
+    spell.try_use(ms(0)).unwrap();
+    let before = spell;
+    assert!(spell.try_use(ms(50)).is_err());
+    assert_eq!(spell, before);
+    assert_eq!(spell.ready_at(), ms(100));
+}
+
+#[test]
+fn a_reset_makes_it_ready_with_all_charges() {
+    let mut dash = Cooldown::new(ms(100)).with_charges(2);
+    dash.try_use(ms(10)).unwrap();
+    dash.try_use(ms(10)).unwrap();
+    dash.reset();
+    assert_eq!(dash.charges(ms(10)), 2);
+}
+
+#[test]
+fn a_timer_fires_when_it_is_ready() {
+    let mut app = app();
+    advance_ms(&mut app, 30);
+    let now = app.world().resource::<Time<Virtual>>().elapsed();
+    let mut cannon = Cooldown::new(ms(100));
+    cannon.try_use(now).unwrap();
+    let timer: Entity = spawn(&mut app, "ready", cannon.ready_timer());
+    app.world_mut().entity_mut(timer).insert(cannon);
+    advance_ms(&mut app, 99);
+    assert!(fired(&mut app).is_empty());
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("ready", 130)]);
+    let now = app.world().resource::<Time<Virtual>>().elapsed();
+    assert!(app.world().get::<Cooldown>(timer).unwrap().is_ready(now));
+}
+
+#[test]
+fn extremes_are_quiet() {
+    let mut free = Cooldown::new(ms(0));
+    for _ in 0..3 {
+        assert_eq!(free.try_use(ms(5)), Ok(()));
+    }
+    assert_eq!((free.charges(ms(5)), free.fraction(ms(5))), (1, 1.0));
+
+    let mut once = Cooldown::new(Duration::MAX).with_charges(2);
+    assert_eq!(once.try_use(ms(5)), Ok(()));
+    assert_eq!(once.try_use(ms(5)), Ok(()));
+    assert!(once.try_use(ms(5)).is_err(), "both charges are used");
+    assert_eq!(once.charges(ms(5)), 0);
+}
+
+#[test]
+fn bad_input_is_a_clear_error() {
+    let cases: [(fn() -> Cooldown, &str); 3] = [
+        (|| Cooldown::secs(-1.5), "got -1.5 s"),
+        (|| Cooldown::secs(f64::NAN), "got NaN s"),
+        (|| Cooldown::secs(1.0).with_charges(0), "got 0"),
+    ];
+    for (make, value) in cases {
+        let panic = catch_unwind(make).unwrap_err();
+        let message = panic.downcast_ref::<String>().cloned();
+        let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        assert!(message.unwrap().ends_with(value), "should name {value:?}");
+    }
+}

@@ -1,0 +1,200 @@
+//! `FastForwardWorldExt`: running timers without waiting for them.
+
+mod support;
+
+use core::time::Duration;
+
+use bevy_app::App;
+use bevy_due::{FastForwardError, Timer, TimerAction, TimerFired, UnknownClock, prelude::*};
+use bevy_ecs::{
+    error::{FallbackErrorHandler, ignore},
+    prelude::*,
+};
+use bevy_time::{Time, Virtual};
+use support::*;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn forward(app: &mut App, by: Duration) -> u64 {
+    let stats = app.world_mut().fast_forward(ClockId::Virtual, by);
+    stats.expect("should run").fired
+}
+
+#[test]
+fn every_deadline_on_the_way_has_a_run_of_its_own() {
+    let mut app = app();
+    spawn(&mut app, "a", Timer::every(ms(20)));
+    spawn(&mut app, "b", Timer::every(ms(30)));
+    spawn(&mut app, "late", Timer::after(ms(61)));
+    assert_eq!(forward(&mut app, ms(60)), 5);
+    let firings = firings(&mut app);
+    assert!(
+        firings
+            .iter()
+            .all(|fired| fired.lateness.is_zero() && fired.missed == 0)
+    );
+    let deadlines = firings.iter().map(|fired| fired.deadline);
+    assert!(deadlines.eq([20, 30, 40, 60, 60].map(ms)));
+    let elapsed = app.world().resource::<Time<Virtual>>().elapsed();
+    assert_eq!(elapsed, ms(0), "Bevy's time stands still");
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("late", 61)], "and goes on from there");
+}
+
+#[test]
+fn what_handlers_arm_fires_on_the_way() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::after(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        let twice = Timer::after(fired.deadline);
+        commands.entity(fired.entity).insert(twice);
+    });
+    forward(&mut app, ms(100));
+    assert_eq!(
+        fired_at(&mut app),
+        [("x", 10), ("x", 20), ("x", 40), ("x", 80)]
+    );
+}
+
+#[test]
+fn clocks_that_run_on_it_go_along_in_order() {
+    let mut app = app();
+    let world = app.world_mut();
+    let fast = world.spawn(Clock::new().with_speed(3.0)).id();
+    let slow = world.spawn(Clock::of(fast).with_speed(0.125)).id();
+    let other = world.spawn(Clock::of(ClockId::Real)).id();
+    let paused = world.spawn(Clock::new()).id();
+    world.get_mut::<Clock>(paused).unwrap().pause();
+    for (tag, every, clock) in [
+        ("fast", 30, fast),
+        ("slow", 15, slow),
+        ("other", 1, other),
+        ("paused", 1, paused),
+    ] {
+        spawn(&mut app, tag, Timer::every(ms(every)).on(clock));
+    }
+    spawn(&mut app, "game", Timer::every(ms(25)));
+    forward(&mut app, ms(40));
+    assert_eq!(
+        fired_at(&mut app),
+        [
+            ("fast", 30),
+            ("fast", 60),
+            ("game", 25),
+            ("fast", 90),
+            ("fast", 120),
+            ("slow", 15)
+        ]
+    );
+    let now = |clock| app.world().get::<Clock>(clock).unwrap().now();
+    assert_eq!(
+        [fast, slow, other, paused].map(now),
+        [120, 15, 0, 0].map(ms)
+    );
+}
+
+#[test]
+fn what_runs_on_another_clock_can_be_forwarded_alone() {
+    let mut app = app();
+    let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    spawn(&mut app, "slow", Timer::after(HOUR).on(slow));
+    spawn(&mut app, "game", Timer::after(ms(10)));
+    app.world_mut().fast_forward(slow, HOUR).unwrap();
+    assert_eq!(fired(&mut app), ["slow"], "an hour of its own");
+}
+
+#[test]
+fn a_handler_that_arms_without_a_delay_comes_to_an_end() {
+    let mut app = app();
+    spawn(&mut app, "x", Timer::after(ms(0)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        commands.entity(fired.entity).insert(Timer::after(ms(0)));
+    });
+    assert_eq!(
+        forward(&mut app, Duration::from_secs(1)),
+        65,
+        "64 in a second"
+    );
+}
+
+#[test]
+fn an_error_in_a_handler_stops_nothing() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(ignore));
+    app.add_observer(|_: On<TimerFired>| -> Result { Err("no luck".into()) });
+    let failing = TimerAction::named("unheard of");
+    let failing = (Tag("x"), Timer::every(ms(10)), failing);
+    app.world_mut().spawn(failing);
+    assert_eq!(forward(&mut app, ms(50)), 5);
+}
+
+#[test]
+fn paused_timers_wait() {
+    let mut app = app();
+    let x = spawn(&mut app, "x", Timer::after(ms(10)));
+    app.world_mut().entity_mut(x).insert(TimersPaused);
+    assert_eq!(forward(&mut app, HOUR), 0);
+    app.world_mut().entity_mut(x).remove::<TimersPaused>();
+    assert_eq!(forward(&mut app, ms(10)), 1);
+}
+
+#[test]
+fn a_clock_that_stands_still_or_does_not_exist_is_an_error() {
+    let mut app = app();
+    let clock = app.world_mut().spawn(Clock::new().with_speed(0.0)).id();
+    let error = app.world_mut().fast_forward(clock, HOUR);
+    assert_eq!(error, Err(FastForwardError::Stopped(clock.into())));
+    app.world_mut().despawn(clock);
+    let error = app.world_mut().fast_forward_to_next(clock);
+    let unknown = FastForwardError::UnknownClock(UnknownClock(clock.into()));
+    assert_eq!(error, Err(unknown));
+}
+
+#[test]
+fn a_handler_can_not_do_it_and_goes_on() {
+    let mut app = app();
+    let within = TimerAction::call(|world: &mut World, _| {
+        let result = world.fast_forward(ClockId::Virtual, HOUR);
+        assert_eq!(result, Err(FastForwardError::Running));
+    });
+    let timer = (Tag("x"), Timer::every(ms(10)), within);
+    app.world_mut().spawn(timer);
+    advance_ms(&mut app, 20);
+    assert_eq!(forward(&mut app, ms(20)), 2);
+    assert_eq!(fired(&mut app).len(), 4);
+}
+
+#[test]
+fn a_handler_that_pauses_the_clock_stops_it_there() {
+    let mut app = app();
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    spawn(&mut app, "x", Timer::every(ms(10)).on(clock));
+    app.add_observer(
+        move |fired: On<TimerFired>, mut clocks: Query<&mut Clock>| {
+            if fired.count == 2 {
+                clocks.get_mut(clock).unwrap().pause();
+            }
+        },
+    );
+    app.world_mut().fast_forward(clock, ms(100)).unwrap();
+    assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20)]);
+    let now = app.world().get::<Clock>(clock).unwrap().now();
+    assert_eq!(now, ms(20), "no time passes on a paused clock");
+}
+
+#[test]
+fn it_can_go_from_deadline_to_deadline() {
+    let mut app = app();
+    let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    spawn(&mut app, "slow", Timer::after(ms(20)).on(slow));
+    spawn(&mut app, "game", Timer::after(ms(15)));
+    spawn(&mut app, "now", Timer::after(ms(0)));
+    let mut next = || {
+        app.world_mut()
+            .fast_forward_to_next(ClockId::Virtual)
+            .unwrap()
+    };
+    let steps = [next(), next(), next(), next()];
+    assert_eq!(steps, [Some(ms(0)), Some(ms(15)), Some(ms(25)), None]);
+    assert_eq!(fired(&mut app), ["now", "game", "slow"]);
+}

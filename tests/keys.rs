@@ -1,0 +1,134 @@
+//! `Keyed`: an owner has one timer of a key; and cancelling an owner's timers.
+
+mod support;
+
+use bevy_app::App;
+use bevy_due::{CancelReason, Keyed, SurvivesCancelAll, Timer, TimerFired, TimerOf, prelude::*};
+use bevy_ecs::prelude::*;
+use support::*;
+
+fn set(app: &mut App, owner: Entity, key: &'static str, timer: Timer) -> Entity {
+    app.world_mut().set_timer(owner, key, (Tag(key), timer))
+}
+
+fn owner(app: &mut App) -> Entity {
+    app.world_mut().spawn_empty().id()
+}
+
+#[test]
+fn setting_a_key_again_replaces_its_timer() {
+    let mut app = app();
+    let hero = owner(&mut app);
+    let first = set(&mut app, hero, "potion", Timer::every(ms(10)));
+    advance_ms(&mut app, 15);
+    let second = set(&mut app, hero, "potion", Timer::every(ms(30)));
+    assert_ne!(first, second);
+    assert_eq!(cancelled(&mut app), [(first, CancelReason::Replaced)]);
+    assert!(
+        app.world().get_entity(first).is_err(),
+        "should be despawned"
+    );
+    advance_ms(&mut app, 30);
+    assert_eq!(fired_at(&mut app), [("potion", 10), ("potion", 45)]);
+}
+
+#[test]
+fn other_keys_and_other_owners_are_left_alone() {
+    let mut app = app();
+    let [a, b] = [owner(&mut app), owner(&mut app)];
+    set(&mut app, a, "x", Timer::after(ms(10)));
+    set(&mut app, a, "y", Timer::after(ms(10)));
+    set(&mut app, b, "x", Timer::after(ms(10)));
+    app.world_mut()
+        .spawn((TimerOf(a), Tag("none"), Timer::after(ms(10))));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["x", "y", "x", "none"]);
+}
+
+#[test]
+fn a_handler_may_set_the_key_that_is_firing() {
+    let mut app = app();
+    let hero = owner(&mut app);
+    let timer = set(&mut app, hero, "x", Timer::every(ms(10)));
+    app.world_mut()
+        .entity_mut(timer)
+        .observe(|fired: On<TimerFired>, mut commands: Commands| {
+            let next = (Tag("next"), Timer::every(ms(30)));
+            commands.entity(fired.owner).set_timer("x", next);
+        });
+    advance_ms(&mut app, 40);
+    assert_eq!(fired_at(&mut app), [("x", 10)], "no more of the old one");
+    assert_eq!(cancelled(&mut app), [(timer, CancelReason::Replaced)]);
+    advance_ms(&mut app, 30);
+    assert_eq!(fired_at(&mut app), [("next", 70)]);
+}
+
+#[test]
+fn a_timer_that_comes_to_an_owner_or_a_key_replaces_there() {
+    let mut app = app();
+    let [a, b] = [owner(&mut app), owner(&mut app)];
+    let of_a = set(&mut app, a, "x", Timer::after(ms(10)));
+    let of_b = set(&mut app, b, "x", Timer::after(ms(10)));
+    app.world_mut().entity_mut(of_a).insert(TimerOf(b));
+    app.world_mut().flush();
+    assert_eq!(cancelled(&mut app), [(of_b, CancelReason::Replaced)]);
+
+    let other = set(&mut app, b, "y", Timer::after(ms(10)));
+    app.world_mut().entity_mut(other).insert(Keyed::new("x"));
+    app.world_mut().flush();
+    assert_eq!(cancelled(&mut app), [(of_a, CancelReason::Replaced)]);
+    assert_eq!(**app.world().get::<Timers>(b).unwrap(), [other]);
+}
+
+#[test]
+fn cancelling_a_key_says_whether_there_was_a_timer() {
+    let mut app = app();
+    let hero = owner(&mut app);
+    let timer = set(&mut app, hero, "x", Timer::after(ms(10)));
+    assert!(!app.world_mut().cancel_timer(hero, "y"));
+    assert!(app.world_mut().cancel_timer(hero, "x"));
+    assert!(!app.world_mut().cancel_timer(hero, "x"), "not twice");
+    assert_eq!(cancelled(&mut app), [(timer, CancelReason::Despawned)]);
+
+    set(&mut app, hero, "x", Timer::after(ms(10)));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["x"]);
+    assert!(!app.world_mut().cancel_timer(hero, "x"), "it is through");
+}
+
+#[test]
+fn cancelling_all_spares_what_survives_that() {
+    let mut app = app();
+    let hero = spawn(&mut app, "own", Timer::after(ms(10)));
+    set(&mut app, hero, "keyed", Timer::after(ms(10)));
+    let curse = set(&mut app, hero, "curse", Timer::every(ms(10)));
+    app.world_mut().entity_mut(curse).insert(SurvivesCancelAll);
+    app.world_mut().cancel_timers(hero);
+    assert!(app.world().get_entity(hero).is_ok());
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["curse"]);
+    app.world_mut().force_cancel_timers(hero);
+    advance_ms(&mut app, 10);
+    assert!(fired(&mut app).is_empty());
+
+    let curse = set(&mut app, hero, "curse", Timer::every(ms(10)));
+    app.world_mut().entity_mut(curse).insert(SurvivesCancelAll);
+    app.world_mut().despawn(hero);
+    advance_ms(&mut app, 10);
+    assert!(fired(&mut app).is_empty(), "it dies with its owner");
+}
+
+#[test]
+fn systems_do_the_same() {
+    let mut app = app();
+    let hero = spawn(&mut app, "own", Timer::after(ms(10)));
+    let mut commands = app.world_mut().commands();
+    let mut entity = commands.entity(hero);
+    entity.set_timer("a", (Tag("a"), Timer::after(ms(10))));
+    entity.set_timer("b", (Tag("b"), Timer::after(ms(10))));
+    entity.set_timer("b", (Tag("b2"), Timer::after(ms(10))));
+    entity.cancel_timer("a").cancel_timer("nothing");
+    app.world_mut().flush();
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["own", "b2"]);
+}

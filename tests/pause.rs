@@ -1,0 +1,177 @@
+//! `TimersPaused`: pausing one timer, or all timers of an owner.
+
+mod support;
+
+use core::{num::NonZeroU32, time::Duration};
+
+use bevy_app::App;
+use bevy_due::{BurstLimit, CancelReason, Timer, TimerFired, TimerOf, prelude::*};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use support::*;
+
+fn pause(app: &mut App, entity: Entity) {
+    app.world_mut().entity_mut(entity).insert(TimersPaused);
+}
+
+fn resume(app: &mut App, entity: Entity) {
+    app.world_mut().entity_mut(entity).remove::<TimersPaused>();
+}
+
+#[test]
+fn a_paused_timer_keeps_its_remaining_time_to_the_nanosecond() {
+    let mut app = app();
+    let timer = spawn(&mut app, "x", Timer::after(ms(30)));
+    advance(&mut app, ms(30) - Duration::from_nanos(1));
+    pause(&mut app, timer);
+    pause(&mut app, timer);
+    advance_ms(&mut app, 1000);
+    resume(&mut app, timer);
+    advance(&mut app, Duration::ZERO);
+    assert!(fired(&mut app).is_empty());
+    advance(&mut app, Duration::from_nanos(1));
+    assert_eq!(fired_at(&mut app), [("x", 1030)]);
+}
+
+#[test]
+fn an_owner_pauses_with_all_that_it_owns() {
+    let mut app = app();
+    let boss = spawn(&mut app, "boss", Timer::every(ms(10)));
+    app.world_mut()
+        .spawn((Tag("owned"), TimerOf(boss), Timer::every(ms(15))));
+    spawn(&mut app, "other", Timer::every(ms(20)));
+    advance_ms(&mut app, 5);
+    pause(&mut app, boss);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), ["other"]);
+    resume(&mut app, boss);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("boss", 30), ("owned", 35)]);
+}
+
+#[test]
+fn a_pause_takes_effect_between_two_firings_of_one_run() {
+    let mut app = app();
+    let boss = app.world_mut().spawn_empty().id();
+    for tag in ["a", "b"] {
+        app.world_mut()
+            .spawn((Tag(tag), TimerOf(boss), Timer::every(ms(10))));
+    }
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        commands.entity(fired.owner).insert(TimersPaused);
+    });
+    advance_ms(&mut app, 35);
+    assert_eq!(fired_at(&mut app), [("a", 10)]);
+    advance_ms(&mut app, 35);
+    assert!(fired(&mut app).is_empty());
+    resume(&mut app, boss);
+    advance_ms(&mut app, 0);
+    assert_eq!(fired_at(&mut app), [("b", 45)], "as late as it was");
+}
+
+#[test]
+fn a_resumed_timer_has_its_old_place_among_equals() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    advance_ms(&mut app, 5);
+    pause(&mut app, a);
+    spawn(&mut app, "b", Timer::after(ms(10)));
+    advance_ms(&mut app, 5);
+    resume(&mut app, a);
+    advance_ms(&mut app, 5);
+    assert_eq!(fired_at(&mut app), [("a", 15), ("b", 15)]);
+}
+
+#[test]
+fn a_timer_armed_while_it_is_paused_waits_with_its_full_delay() {
+    let mut app = app();
+    let boss = app.world_mut().spawn(TimersPaused).id();
+    let own = app
+        .world_mut()
+        .spawn((Tag("own"), Timer::after(ms(10)), TimersPaused))
+        .id();
+    advance_ms(&mut app, 5);
+    app.world_mut()
+        .spawn((Tag("owned"), TimerOf(boss), Timer::after(ms(10))));
+    advance_ms(&mut app, 100);
+    resume(&mut app, own);
+    resume(&mut app, boss);
+    advance_ms(&mut app, 9);
+    assert!(fired(&mut app).is_empty());
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("own", 115), ("owned", 115)]);
+}
+
+#[test]
+fn a_timer_goes_on_when_nothing_holds_it_any_more() {
+    let mut app = app();
+    let [boss, other] = [(); 2].map(|()| app.world_mut().spawn(TimersPaused).id());
+    let timer = (Tag("x"), TimerOf(boss), Timer::after(ms(10)), TimersPaused);
+    let timer = app.world_mut().spawn((timer, Disabled)).id();
+    let let_go: [(&str, fn(&mut App, Entity, Entity)); 3] = [
+        ("still paused itself", |app, boss, _| resume(app, boss)),
+        ("still disabled", |app, _, timer| resume(app, timer)),
+        ("nothing left", |app, _, timer| {
+            app.world_mut().entity_mut(timer).remove::<Disabled>();
+        }),
+    ];
+    for (left, let_go) in let_go {
+        let_go(&mut app, boss, timer);
+        advance_ms(&mut app, 5);
+        assert!(fired(&mut app).is_empty(), "{left}");
+    }
+    app.world_mut().entity_mut(timer).insert(TimerOf(other));
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty(), "the new owner is paused");
+    app.world_mut().entity_mut(timer).remove::<TimerOf>();
+    advance_ms(&mut app, 5);
+    assert_eq!(fired(&mut app), ["x"], "without an owner");
+}
+
+#[test]
+fn a_disabled_entity_pauses_its_timers() {
+    let mut app = app();
+    let boss = spawn(&mut app, "boss", Timer::after(ms(10)));
+    app.world_mut()
+        .spawn((Tag("owned"), TimerOf(boss), Timer::after(ms(10))));
+    app.world_mut().entity_mut(boss).insert(Disabled);
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty());
+    app.world_mut().entity_mut(boss).remove::<Disabled>();
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["boss", "owned"]);
+}
+
+#[test]
+fn a_paused_timer_can_be_cancelled_and_replaced() {
+    let mut app = app();
+    let [a, b] = ["a", "b"].map(|tag| spawn(&mut app, tag, Timer::after(ms(10))));
+    pause(&mut app, a);
+    pause(&mut app, b);
+    app.world_mut().despawn(a);
+    app.world_mut().entity_mut(b).insert(Timer::after(ms(20)));
+    let reasons = [(a, CancelReason::Despawned), (b, CancelReason::Replaced)];
+    assert_eq!(cancelled(&mut app), reasons);
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty(), "the new one is paused, too");
+    resume(&mut app, b);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired_at(&mut app), [("b", 120)]);
+}
+
+#[test]
+fn a_burst_that_a_pause_has_cut_counts_anew_in_the_next_run() {
+    let mut app = app();
+    app.insert_resource(BurstLimit(NonZeroU32::new(3).unwrap()));
+    let timer = spawn(&mut app, "x", Timer::every(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        if fired.count == 2 {
+            commands.entity(fired.entity).insert(TimersPaused);
+        }
+    });
+    advance_ms(&mut app, 50);
+    assert_eq!(fired(&mut app).len(), 2);
+    resume(&mut app, timer);
+    advance_ms(&mut app, 0);
+    let missed: Vec<u64> = firings(&mut app).iter().map(|fired| fired.missed).collect();
+    assert_eq!(missed, [0, 0, 0], "30, 40 and 50: no more than the bound");
+}

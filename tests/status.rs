@@ -1,0 +1,171 @@
+//! `ArmedTimers`: asking after timers.
+
+mod support;
+
+use bevy_app::App;
+use bevy_due::{Keyed, Timer, TimerOf, TimerStatus, UnknownClock, prelude::*};
+use bevy_ecs::{name::Name, prelude::*, system::SystemState};
+use support::*;
+
+fn ask<R>(app: &mut App, question: impl FnOnce(ArmedTimers) -> R) -> R {
+    let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
+    question(state.get(app.world()).unwrap())
+}
+
+fn status(app: &mut App, timer: Entity) -> TimerStatus {
+    ask(app, |timers| timers.get(timer)).expect("should be armed")
+}
+
+#[test]
+fn a_wait_is_what_is_over_and_what_remains() {
+    let mut app = app();
+    let timer = Timer::every(ms(40)).first_after(ms(100)).times(3);
+    let timer = spawn(&mut app, "x", timer);
+    let before = status(&mut app, timer);
+    assert_eq!((before.remaining, before.fraction()), (ms(100), 0.0));
+    advance_ms(&mut app, 25);
+    let first = status(&mut app, timer);
+    assert_eq!(
+        (first.deadline, first.remaining, first.elapsed, first.wait),
+        (ms(100), ms(75), ms(25), ms(100))
+    );
+    assert_eq!(
+        (first.fraction(), first.count, first.left),
+        (0.25, 0, Some(3))
+    );
+    advance_ms(&mut app, 85);
+    let second = status(&mut app, timer);
+    assert_eq!(
+        (
+            second.deadline,
+            second.remaining,
+            second.elapsed,
+            second.wait
+        ),
+        (ms(140), ms(30), ms(10), ms(40)),
+        "since the last deadline, not since the run that served it"
+    );
+    assert_eq!((second.count, second.left), (1, Some(2)));
+    advance_ms(&mut app, 100);
+    assert!(ask(&mut app, |timers| timers.get(timer)).is_none());
+}
+
+#[test]
+fn a_paused_timer_shows_when_it_would_be_due() {
+    let mut app = app();
+    let timer = spawn(&mut app, "x", Timer::after(ms(100)));
+    advance_ms(&mut app, 20);
+    app.world_mut().entity_mut(timer).insert(TimersPaused);
+    advance_ms(&mut app, 50);
+    let status = status(&mut app, timer);
+    assert!(status.paused);
+    assert_eq!((status.deadline, status.remaining), (ms(150), ms(80)));
+    assert_eq!(status.elapsed, ms(20));
+}
+
+#[test]
+fn a_zero_delay_and_an_overdue_timer_are_at_their_end() {
+    let mut app = app();
+    let zero = spawn(&mut app, "zero", Timer::after(ms(0)));
+    assert_eq!(status(&mut app, zero).fraction(), 1.0);
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    let late = spawn(&mut app, "late", Timer::after(ms(10)).on(clock));
+    let mut its_clock = app.world_mut().get_mut::<Clock>(clock).unwrap();
+    its_clock.advance_by(ms(50));
+    let late = status(&mut app, late);
+    assert_eq!((late.remaining, late.fraction()), (ms(0), 1.0));
+    assert_eq!(late.clock, clock.into());
+}
+
+#[test]
+fn the_timers_of_an_owner_can_be_found() {
+    let mut app = app();
+    let boss = spawn(&mut app, "boss", Timer::after(ms(50)));
+    let [slow, soon] = [("slow", 100), ("soon", 10)].map(|(key, delay)| {
+        let timer = Timer::after(ms(delay));
+        app.world_mut().set_timer(boss, key, timer)
+    });
+    let entity = |timer: TimerStatus| (timer.entity, timer.owner);
+    let of: Vec<_> = ask(&mut app, |timers| timers.of(boss).map(entity).collect());
+    assert_eq!(of, [(boss, boss), (slow, boss), (soon, boss)]);
+    let found = ask(&mut app, |timers| timers.keyed(boss, "slow").map(entity));
+    assert_eq!(found, Some((slow, boss)));
+    assert!(ask(&mut app, |timers| timers.keyed(boss, "none").is_none()));
+
+    let next = |app: &mut App| ask(app, |timers| timers.next_of(boss).map(|next| next.entity));
+    assert_eq!(next(&mut app), Some(soon));
+    app.world_mut().entity_mut(soon).insert(TimersPaused);
+    assert_eq!(next(&mut app), Some(boss), "of those that are not paused");
+    app.world_mut().entity_mut(boss).insert(TimersPaused);
+    assert_eq!(next(&mut app), None);
+}
+
+#[test]
+fn what_is_due_soon_comes_in_order() {
+    let mut app = app();
+    let delays = [30, 10, 500, 20, 10, 100];
+    let timers = delays.map(|delay| spawn(&mut app, "x", Timer::after(ms(delay))));
+    app.world_mut().entity_mut(timers[3]).insert(TimersPaused);
+    let due = |app: &mut App, span| {
+        ask(app, |timers| {
+            let due = timers.due_within(ClockId::Virtual, ms(span)).unwrap();
+            due.iter().map(|timer| timer.entity).collect::<Vec<_>>()
+        })
+    };
+    let next = |app: &mut App| ask(app, |timers| timers.next_deadline(ClockId::Virtual));
+    assert!(due(&mut app, 1000).is_empty(), "just added");
+    assert_eq!(next(&mut app), Ok(Some(ms(10))), "added ones count here");
+    advance_ms(&mut app, 0);
+    assert_eq!(due(&mut app, 9), []);
+    assert_eq!(due(&mut app, 100), [1, 4, 0, 5].map(|nth| timers[nth]));
+    advance_ms(&mut app, 10);
+    assert_eq!(due(&mut app, 20), [timers[0]]);
+    assert_eq!(next(&mut app), Ok(Some(ms(30))));
+
+    let unknown = Err(UnknownClock(timers[1].into()));
+    let next = ask(&mut app, |all| all.next_deadline(timers[1]));
+    assert_eq!(next, unknown, "an entity without a clock");
+}
+
+#[test]
+fn the_last_run_says_what_it_did() {
+    let mut app = app();
+    app.insert_resource(BurstLimit(core::num::NonZeroU32::new(2).unwrap()));
+    spawn(&mut app, "x", Timer::every(ms(10)));
+    let y = spawn(&mut app, "y", Timer::after(ms(10)));
+    app.world_mut().despawn(y);
+    advance_ms(&mut app, 50);
+    let run = ask(&mut app, |timers| timers.last_run());
+    assert_eq!((run.armed, run.cancelled), (1, 1));
+    assert_eq!((run.fired, run.missed), (2, 3));
+    advance_ms(&mut app, 1);
+    let idle = ask(&mut app, |timers| timers.last_run());
+    assert_eq!(idle, Default::default());
+}
+
+#[test]
+fn the_listing_is_for_people_to_read() {
+    let mut app = app();
+    let boss = app.world_mut().spawn(Name::new("Boss")).id();
+    let enrage = (Name::new("Enrage"), TimerOf(boss), Keyed::new("rage"));
+    let enrage = app
+        .world_mut()
+        .spawn((enrage, Timer::after_secs(60.0)))
+        .id();
+    let plain = app.world_mut().spawn(Timer::every_secs(1.5)).id();
+    let real = Timer::after_secs(0.25).on(ClockId::Real);
+    let real = app.world_mut().spawn((real, TimersPaused)).id();
+    advance_ms(&mut app, 2000);
+    let text = ask(&mut app, |timers| timers.listing().to_string());
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().map(words).collect();
+    assert_eq!(
+        lines,
+        [
+            "clock remaining wait fired timer".to_owned(),
+            format!("real 250ms 250ms 0 {real}, paused"),
+            format!("virtual 1s 1.5s 1 {plain}"),
+            format!("virtual 58s 60s 0 \"rage\" Enrage ({enrage}) of Boss ({boss})"),
+        ]
+    );
+}

@@ -1,0 +1,46 @@
+//! Everything at once: owner, key, pause, a clock of half the speed, and a very long frame.
+
+mod support;
+
+use core::time::Duration;
+
+use bevy_due::{CancelReason, OnClock, Timer, prelude::*};
+use support::*;
+
+/// ```text
+/// frames       0      1200                       4800                       8400
+/// clock        0       600       (paused)        2400                       4200
+/// deadlines                                            3000   3600   4200
+/// ```
+#[test]
+fn a_paused_owners_keyed_timer_on_a_slow_clock_in_a_frame_of_an_hour() {
+    let hour = Duration::from_secs(3600);
+    let mut app = app();
+    let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    let owner = app.world_mut().spawn(OnClock::new(slow)).id();
+    let long = Timer::every_secs(600.0).first_after_secs(1200.0);
+    let first = app
+        .world_mut()
+        .set_timer(owner, "k", Timer::every_secs(60.0));
+    let second = app.world_mut().set_timer(owner, "k", (Tag("x"), long));
+    assert_eq!(cancelled(&mut app), [(first, CancelReason::Replaced)]);
+
+    advance(&mut app, hour / 3);
+    app.world_mut().entity_mut(owner).insert(TimersPaused);
+    advance(&mut app, hour);
+    assert!(fired(&mut app).is_empty(), "should not fire while paused");
+
+    app.world_mut().entity_mut(owner).remove::<TimersPaused>();
+    advance(&mut app, hour);
+    let firings = firings(&mut app);
+    let expected = [3000, 3600, 4200].map(Duration::from_secs);
+    assert!(firings.iter().map(|fired| fired.deadline).eq(expected));
+    assert!(
+        firings
+            .iter()
+            .all(|fired| (fired.entity, fired.owner) == (second, owner))
+    );
+
+    app.world_mut().despawn(owner);
+    assert_eq!(cancelled(&mut app), [(second, CancelReason::OwnerGone)]);
+}

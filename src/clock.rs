@@ -8,6 +8,8 @@ use bevy_ecs::{
     component::Component,
     entity::{Entity, EntityMapper, MapEntities},
 };
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 #[cfg(feature = "bevy_reflect")]
 use {
     bevy_ecs::reflect::ReflectComponent,
@@ -95,7 +97,7 @@ impl core::error::Error for UnknownClock {}
 /// Spawn one, and put timers on it with [`Timer::on`](crate::Timer::on), all timers of an entity
 /// with [`OnClock`](crate::OnClock), or those of the very entity that carries the clock without
 /// another word. Setting its speed or pausing it is one write, whatever number of timers is on it.
-/// It starts at zero, and shows the same time during a whole run.
+/// It starts at zero, follows its parent once a run, and shows the same time during all of that.
 ///
 /// The four clocks that are there from the start have a `Clock`, too, which the system parameters
 /// [`Clocks`](crate::Clocks) and [`ClocksMut`](crate::ClocksMut) find: a speed, pause or shift of theirs concerns their timers alone,
@@ -105,7 +107,9 @@ impl core::error::Error for UnknownClock {}
 /// it is despawned, or another `Clock` put in its place, its timers are cancelled, as
 /// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone). A clock whose parent has gone
 /// stands still. A disabled clock entity counts as paused. The parent is chosen for good when the
-/// clock is inserted.
+/// clock is inserted; to choose another, insert another clock. The clocks that are there from the
+/// start are entities like any other: who despawns everything despawns them, too, and there is no
+/// such clock from then on.
 ///
 /// # Examples
 ///
@@ -148,17 +152,30 @@ impl core::error::Error for UnknownClock {}
     reflect(opaque),
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "ClockData", try_from = "ClockData")
+)]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
 pub struct Clock {
     parent: ClockId,
     speed: Speed,
     paused: bool,
-    /// Nanoseconds that have passed; [`NEVER`] itself is not reached.
+    /// Nanoseconds that have passed, and [`START`]; [`NEVER`] itself is not reached.
     now: u64,
     /// A fraction of a nanosecond, in units of 2^-64.
     carry: u64,
     /// What is shown beyond what has passed.
     offset: i128,
 }
+
+/// What has passed when a clock shows zero at its start: 73 years, so that a clock that is set to a
+/// later time can have deadlines before that.
+const START: u64 = 1 << 61;
 
 impl Clock {
     /// Creates a clock that runs on the time of the game, [`ClockId::Virtual`].
@@ -178,9 +195,9 @@ impl Clock {
             parent: parent.into(),
             speed: Speed::NORMAL,
             paused: false,
-            now: 0,
+            now: START,
             carry: 0,
-            offset: 0,
+            offset: -i128::from(START),
         }
     }
 
@@ -353,6 +370,41 @@ impl Default for Clock {
     }
 }
 
+/// A [`Clock`] as it is written to a file.
+#[cfg(feature = "serialize")]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Clock", deny_unknown_fields)]
+struct ClockData {
+    parent: ClockId,
+    speed: f64,
+    paused: bool,
+    now: Duration,
+}
+
+#[cfg(feature = "serialize")]
+impl From<Clock> for ClockData {
+    fn from(clock: Clock) -> Self {
+        Self {
+            parent: clock.parent,
+            speed: clock.speed(),
+            paused: clock.paused,
+            now: clock.now(),
+        }
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl TryFrom<ClockData> for Clock {
+    type Error = InvalidSpeed;
+
+    fn try_from(data: ClockData) -> Result<Self, InvalidSpeed> {
+        let mut clock = Self::of(data.parent).with_now(data.now);
+        clock.paused = data.paused;
+        clock.try_set_speed(data.speed)?;
+        Ok(clock)
+    }
+}
+
 /// What a clock said when it was read for a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
@@ -405,8 +457,8 @@ mod tests {
     fn a_clock_goes_back_with_its_parent() {
         let mut clock = Clock::new().with_speed(2.0);
         clock.follow(0, 100);
-        assert_eq!(clock.follow(100, 70).now, 140);
-        assert_eq!(clock.follow(70, 80).now, 160);
+        assert_eq!(clock.follow(100, 70).now, START + 140);
+        assert_eq!(clock.follow(70, 80).now, START + 160);
     }
 
     #[test]
@@ -416,8 +468,8 @@ mod tests {
         clock.set_now(Duration::from_nanos(20));
         assert_eq!(clock.now().as_nanos(), 20);
         let reading = clock.read();
-        assert_eq!(reading.passed(Duration::from_nanos(30)), 510);
-        assert_eq!(reading.shown(510).as_nanos(), 30);
+        assert_eq!(reading.passed(Duration::from_nanos(30)), START + 510);
+        assert_eq!(reading.shown(START + 510).as_nanos(), 30);
         assert_eq!(reading.shown(NEVER), Duration::from_nanos(NEVER));
     }
 }

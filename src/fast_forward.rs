@@ -221,7 +221,10 @@ impl Forward {
         let (timelines, clocks, ..) = self.reading.get_mut(world).ok()?;
         let lines = timelines.iter().map(|(_, line)| line);
         let lines = lines.filter(|line| timelines.is_in(line, self.scope));
-        let until = |line| timelines.until_next(line, self.age, overdue, &clocks);
+        let until = |line| match timelines.until_next(line, self.age, &clocks)? {
+            0 => Some(overdue),
+            until => Some(until),
+        };
         lines.filter_map(until).min()
     }
 }

@@ -148,9 +148,16 @@ fn fire_clock(
     let BurstLimit(burst_limit) = world.get_resource().copied().unwrap_or_default();
     loop {
         let timelines = world.resource::<Timelines>();
-        // A handler may have stopped or despawned it.
-        let line = timelines.get(clock);
-        if line.is_none_or(|line| timelines.stands_still(world, line)) {
+        // A handler may have despawned or stopped it.
+        let Some(line) = timelines.get(clock) else {
+            return Ok(());
+        };
+        if timelines.stands_still(world, line) {
+            if !line.reading.stopped
+                && let Some(line) = world.resource_mut::<Timelines>().get_mut(clock)
+            {
+                line.end_bursts();
+            }
             return Ok(());
         }
         if is_observed_at_all::<TimerFired>(world) {

@@ -11,7 +11,7 @@ use crate::{
     fire::{BurstLimit, fire_due, run_fixed},
     timer::{
         DelaySeed, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock, on_disable,
-        on_discard_clock, on_enable, on_insert_clock, read_clocks, swap_added,
+        on_discard_clock, on_enable, on_insert_clock, read_clocks, replace_earlier, swap_added,
     },
 };
 
@@ -96,6 +96,7 @@ impl Plugin for DuePlugin {
             .add_observer(on_discard_clock)
             .add_observer(on_disable)
             .add_observer(on_enable)
+            .add_observer(replace_earlier)
             .configure_sets(
                 PreUpdate,
                 (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain(),
@@ -135,6 +136,8 @@ fn register_types(app: &mut App) {
         .register_type::<crate::Cooldown>()
         .register_type::<Clock>()
         .register_type::<crate::OnClock>()
+        .register_type::<crate::ClockId>()
+        .register_type::<crate::MissedTicks>()
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()
         .register_type::<BurstLimit>()

@@ -174,7 +174,7 @@ impl<T> TimerQueue<T> {
 
     /// Returns the key that the next timer to be put in will have.
     #[must_use]
-    pub fn next_key(&self) -> TimerKey {
+    pub(crate) fn next_key(&self) -> TimerKey {
         self.slots.next_key()
     }
 
@@ -212,7 +212,7 @@ impl<T> TimerQueue<T> {
     /// # Time complexity
     ///
     /// *O*(log *n*), amortised.
-    pub fn park_anew(&mut self, key: TimerKey, deadline: u64) -> bool {
+    pub(crate) fn park_anew(&mut self, key: TimerKey, deadline: u64) -> bool {
         let known = self.park(key, deadline);
         if known {
             self.slots.at_mut(key.index()).sequence = self.next_sequence;

@@ -59,6 +59,7 @@ pub(crate) use events::is_observed_at_all;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
 pub(crate) use hooks::arm;
 pub use keyed::Keyed;
+pub(crate) use keyed::replace_earlier;
 pub use missed_ticks::MissedTicks;
 pub use on_clock::OnClock;
 pub(crate) use own_clocks::{begin_clock, on_discard_clock, on_insert_clock};
@@ -87,7 +88,7 @@ pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_add
 /// fires.
 ///
 /// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until it gets there
-/// again; re-arm them to have them count from the new time. A deadline more than 584 years after
+/// again; re-arm them to have them count from the new time. A deadline more than 511 years after
 /// the start of the clock is never reached.
 ///
 /// What the timer does when it fires is said by observers and systems, or by a [`TimerAction`]

@@ -358,3 +358,45 @@ fn a_new_timer_on_another_clock_stays_when_the_last_has_fired() {
     advance_ms(&mut app, 15);
     assert_eq!(fired_at(&mut app), [("x", 10), ("x", 25)]);
 }
+
+#[test]
+fn a_young_clock_that_shows_a_late_time_knows_what_was_before_it() {
+    let mut app = app();
+    let calendar = spawn_clock(&mut app, Clock::new().with_now(18 * HOUR));
+    let daily = Timer::every(24 * HOUR).first_at(12 * HOUR).on(calendar);
+    spawn(&mut app, "noon", daily);
+    spawn(&mut app, "four", Timer::at(4 * HOUR).on(calendar));
+    spawn(&mut app, "three", Timer::at(3 * HOUR).on(calendar));
+    advance(&mut app, Duration::ZERO);
+    let fired: Vec<_> = firings(&mut app)
+        .iter()
+        .map(|fired| (fired.deadline, fired.lateness))
+        .collect();
+    let missed = [3, 4, 12].map(|hour| (hour * HOUR, (18 - hour) * HOUR));
+    assert_eq!(fired, missed, "should be in order, and on the grid");
+    advance(&mut app, 18 * HOUR);
+    assert_eq!(firings(&mut app)[0].deadline, 36 * HOUR);
+}
+
+#[test]
+fn a_clock_that_is_there_from_the_start_can_be_replaced() {
+    let mut app = app();
+    let clocks = app.world_mut().run_system_cached(|clocks: Clocks| {
+        ClockId::from(
+            clocks
+                .entity(ClockId::Virtual)
+                .expect("there from the start"),
+        )
+    });
+    let Ok(ClockId::Own(entity)) = clocks else {
+        panic!("should be an entity");
+    };
+    app.world_mut()
+        .entity_mut(entity)
+        .insert(Clock::new().with_speed(0.5));
+    spawn(&mut app, "x", Timer::after(ms(10)));
+    advance_ms(&mut app, 19);
+    assert!(fired(&mut app).is_empty());
+    advance_ms(&mut app, 1);
+    assert_eq!(fired(&mut app), ["x"]);
+}

@@ -111,3 +111,12 @@ fn when_done_is_obeyed_also_if_a_handler_of_the_last_firing_removes_the_timer() 
         }
     }
 }
+
+#[test]
+fn cancelling_all_timers_does_not_make_it_live_for_ever() {
+    let mut app = app();
+    let entity = app.world_mut().spawn(DespawnAfter(ms(10))).id();
+    app.world_mut().cancel_timers(entity);
+    advance_ms(&mut app, 10);
+    assert!(!lives(&app, entity));
+}

@@ -198,3 +198,16 @@ fn it_can_go_from_deadline_to_deadline() {
     assert_eq!(steps, [Some(ms(0)), Some(ms(15)), Some(ms(25)), None]);
     assert_eq!(fired(&mut app), ["now", "game", "slow"]);
 }
+
+#[test]
+fn a_handler_without_a_delay_is_as_slow_on_a_fast_clock() {
+    let mut app = app();
+    let fast = app.world_mut().spawn(Clock::new().with_speed(1e6)).id();
+    spawn(&mut app, "x", Timer::after(ms(0)).on(fast));
+    app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
+        let again = Timer::after(ms(0)).on(fast);
+        commands.entity(fired.entity).insert(again);
+    });
+    let count = forward(&mut app, ms(1000));
+    assert!((60..70).contains(&count), "64 times a second, got {count}");
+}

@@ -132,3 +132,35 @@ fn systems_do_the_same() {
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["own", "b2"]);
 }
+
+#[test]
+fn a_timer_dies_with_an_owner_that_its_own_arrival_kills() {
+    let mut app = app();
+    app.add_observer(|cancelled: On<TimerCancelled>, mut commands: Commands| {
+        if cancelled.reason == CancelReason::Replaced {
+            commands.entity(cancelled.owner).try_despawn();
+        }
+    });
+    let hero = owner(&mut app);
+    set(&mut app, hero, "life", Timer::after(ms(10)));
+    let second = set(&mut app, hero, "life", Timer::after(ms(20)));
+    assert!(app.world().get_entity(hero).is_err());
+    assert!(app.world().get_entity(second).is_err());
+}
+
+#[test]
+fn a_timer_of_an_owner_that_has_gone_never_fires() {
+    let mut app = app();
+    let hero = owner(&mut app);
+    let mut commands = app.world_mut().commands();
+    commands.entity(hero).despawn();
+    let timer = commands
+        .entity(hero)
+        .set_timer("late", Timer::after(ms(10)))
+        .observe(|_: On<TimerFired>| panic!("its owner has gone"))
+        .id();
+    app.world_mut().flush();
+    assert_eq!(cancelled(&mut app), [(timer, CancelReason::OwnerGone)]);
+    advance_ms(&mut app, 10);
+    assert!(app.world().get_entity(timer).is_err());
+}

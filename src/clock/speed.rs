@@ -5,7 +5,7 @@ use core::fmt;
 /// Nanoseconds of a clock for each one of its parent, in units of 2^-64.
 ///
 /// Every `f64` from 2^-11 on is held exactly. What is smaller is rounded so finely that it takes more
-/// than 584 years to be a nanosecond off.
+/// than 584 years to be a nanosecond off, and what is more than zero never to zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Speed(u128);
 
@@ -70,9 +70,10 @@ impl TryFrom<f64> for Speed {
         // The cast saturates, and a clock that is 2^64 times as fast has no more to gain.
         let exact = ratio * ONE;
         let whole = exact as u128;
-        Ok(Self(
-            whole.saturating_add(u128::from(exact - whole as f64 >= 0.5)),
-        ))
+        let is_slow = whole == 0 && ratio > 0.0;
+        Ok(Self(whole.saturating_add(u128::from(
+            is_slow || exact - whole as f64 >= 0.5,
+        ))))
     }
 }
 

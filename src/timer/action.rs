@@ -28,7 +28,8 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use super::{TimerFired, hooks::change_armed};
 
 /// What the [`Timer`] on this entity does by itself at every firing, after the observers of
-/// [`TimerFired`] have run. If one of those has cancelled or re-armed the timer, it is left out.
+/// [`TimerFired`] have run. If one of those has cancelled or re-armed the timer, it is left out. One
+/// that they have only just inserted begins with the next firing.
 ///
 /// It is a component beside the timer, so timers without one pay nothing for it. Data actions
 /// concern the timer's entity, or [its owner](Self::on_owner). Where whom they concern has been

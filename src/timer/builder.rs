@@ -297,8 +297,9 @@ impl Timer {
         Self::after(Duration::ZERO).try_first_after_between(range)
     }
 
-    /// Creates a timer that fires once, in the run of the next frame, also while the game is
-    /// paused: on [`ClockId::Frames`].
+    /// Creates a timer that fires once, in the next run of
+    /// [`DueSystems::Fire`](crate::DueSystems::Fire), also while the game is paused: on
+    /// [`ClockId::Frames`]. For what is armed after that run, it is that of the next frame.
     #[must_use]
     pub fn next_frame() -> Self {
         Self::after_frames(1)

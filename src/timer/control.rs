@@ -18,7 +18,7 @@ use crate::clock::saturating_nanos;
 /// Systems use [`TimerEntityCommandsExt`](crate::TimerEntityCommandsExt).
 pub trait TimerWorldExt {
     /// Spawns a timer of `owner` under a key, and cancels the earlier one of that key: see
-    /// [`Keyed`]. Returns its entity.
+    /// [`Keyed`]. Returns its entity, which is despawned already if there is no such owner.
     fn set_timer(
         &mut self,
         owner: Entity,
@@ -178,16 +178,19 @@ enum Move {
 }
 
 fn move_deadline(world: &mut World, entity: Entity, to: Move) -> Result<(), NoSuchTimer> {
-    let timer = world.get::<Timer>(entity);
-    let armed = timer.and_then(|timer| Some((timer.armed()?, timer.first_wait())));
-    let ((clock, key), first_wait) = armed.ok_or(NoSuchTimer(entity))?;
-    let timelines = world.get_resource::<Timelines>();
-    let reading = timelines.and_then(|timelines| timelines.read_line_now(world, clock));
-    let reading = reading.ok_or(NoSuchTimer(entity))?;
-    let mut timelines = world.resource_mut::<Timelines>();
-    let line = timelines.get_mut(clock).ok_or(NoSuchTimer(entity))?;
-    let wait = line.wait(key, first_wait).ok_or(NoSuchTimer(entity))?;
-    let before = line.deadline(key, reading.now).ok_or(NoSuchTimer(entity))?;
+    try_move_deadline(world, entity, to).ok_or(NoSuchTimer(entity))
+}
+
+fn try_move_deadline(world: &mut World, entity: Entity, to: Move) -> Option<()> {
+    let timer = world.get::<Timer>(entity)?;
+    let (clock, key) = timer.armed()?;
+    let first_wait = timer.first_wait();
+    let timelines = world.get_resource::<Timelines>()?;
+    let reading = timelines.read_line_now(world, clock)?;
+    let mut timelines = world.get_resource_mut::<Timelines>()?;
+    let line = timelines.get_mut(clock)?;
+    let wait = line.wait(key, first_wait)?;
+    let before = line.deadline(key, reading.now)?;
     let (deadline, wait) = match to {
         Move::To(shown) => {
             let deadline = reading.passed(shown);
@@ -196,5 +199,5 @@ fn move_deadline(world: &mut World, entity: Entity, to: Move) -> Result<(), NoSu
         Move::By(by) => (before.saturating_add(by), wait.saturating_add(by)),
     };
     line.reschedule(key, deadline, wait, reading.now);
-    Ok(())
+    Some(())
 }

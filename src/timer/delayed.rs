@@ -1,6 +1,5 @@
 //! Commands that are run later.
 
-use alloc::boxed::Box;
 use core::{fmt, marker::PhantomData, time::Duration};
 
 use bevy_ecs::{
@@ -250,7 +249,7 @@ impl<Often> fmt::Debug for TimedCommands<'_, '_, '_, Often> {
 
 fn run(commands: impl FnMut(&mut Commands) + Send + Sync + 'static) -> TimerAction {
     // Whoever runs it takes it out, so that it is never locked while it runs.
-    let idle = Mutex::new(Some(Box::new(commands)));
+    let idle = Mutex::new(Some(commands));
     TimerAction::call(move |world: &mut World, _| {
         let taken = idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut commands) = taken {

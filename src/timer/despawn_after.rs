@@ -7,14 +7,14 @@ use bevy_ecs::{component::Component, lifecycle::HookContext, world::DeferredWorl
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use super::{
-    InvalidTimer, Timer, TimerAction, TimerEntityCommandsExt,
+    InvalidTimer, SurvivesCancelAll, Timer, TimerAction, TimerEntityCommandsExt,
     builder::{nanos_from_secs, or_panic},
 };
 
 /// Despawns the entity after a while.
 ///
 /// It is short for a timer of the entity that does so, on the entity's clock, under a key of its
-/// own: the entity can have another [`Timer`] beside. Inserting it again starts anew; removing it
+/// own: the entity can have another [`Timer`] beside, and cancelling all its timers spares it. Inserting it again starts anew; removing it
 /// lets the entity live.
 ///
 /// # Examples
@@ -81,7 +81,7 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
         let despawn = TimerAction::despawn().on_owner();
         let mut commands = world.commands();
         let mut entity = commands.entity(entity);
-        entity.set_timer(KEY, (Timer::after(delay), despawn));
+        entity.set_timer(KEY, (Timer::after(delay), despawn, SurvivesCancelAll));
     }
 }
 

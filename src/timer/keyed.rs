@@ -6,8 +6,12 @@ use core::fmt;
 use bevy_ecs::{
     component::Component,
     entity::Entity,
-    lifecycle::HookContext,
-    world::{DeferredWorld, World},
+    entity_disabling::Disabled,
+    lifecycle::Insert,
+    observer::On,
+    query::Allow,
+    system::{Commands, Query},
+    world::World,
 };
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
@@ -46,7 +50,7 @@ use super::{CancelReason, Timer, TimerOf, Timers, hooks::cancel_for};
 /// ```
 #[doc(alias("name", "tag", "category"))]
 #[derive(Component, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[component(immutable, on_insert = on_insert)]
+#[component(immutable)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -69,33 +73,31 @@ impl fmt::Display for Keyed {
     }
 }
 
-fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    replace_earlier(&mut world, entity);
-}
-
-/// Cancels the other timers that have the owner and the key of `entity`, when the owner knows of
-/// all of them.
-pub(super) fn replace_earlier(world: &mut DeferredWorld, entity: Entity) {
-    if world.get::<Keyed>(entity).is_none() || world.get::<TimerOf>(entity).is_none() {
+/// Cancels the other timers that have the owner and the key of this one.
+///
+/// Not a hook: what an observer queues comes after what lets the owner know of its timer, and
+/// whoever hears that the earlier one is cancelled may despawn the owner.
+pub(crate) fn replace_earlier(
+    inserted: On<Insert<(Keyed, TimerOf)>>,
+    timers: Query<(&Keyed, &TimerOf), Allow<Disabled>>,
+    mut commands: Commands,
+) {
+    let entity = inserted.entity;
+    let Ok((key, &TimerOf(owner))) = timers.get(entity) else {
         return;
-    }
-    world.commands().queue(move |world: &mut World| {
-        for earlier in same_key(world, entity) {
+    };
+    let key = key.clone();
+    commands.queue(move |world: &mut World| {
+        let others = world.get::<Timers>(owner).into_iter().flatten().copied();
+        let is_earlier = |&other: &Entity| {
+            other != entity && world.get::<Keyed>(other).is_some_and(|keyed| *keyed == key)
+        };
+        let earlier: Vec<Entity> = others.filter(is_earlier).collect();
+        for earlier in earlier {
             cancel_for(&mut world.into(), earlier, CancelReason::Replaced);
             world.despawn(earlier);
         }
     });
-}
-
-fn same_key(world: &World, entity: Entity) -> Vec<Entity> {
-    let of_owner = || {
-        let key = world.get::<Keyed>(entity)?;
-        let timers = world.get::<Timers>(world.get::<TimerOf>(entity)?.0)?;
-        let others = timers.iter().filter(|&&other| other != entity);
-        let same_key = others.filter(|&&other| world.get::<Keyed>(other) == Some(key));
-        Some(same_key.copied().collect())
-    };
-    of_owner().unwrap_or_default()
 }
 
 /// Returns the armed timer of `owner` that has this key.

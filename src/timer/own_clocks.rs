@@ -41,7 +41,12 @@ fn begin_with_parents(world: &mut DeferredWorld, entity: Entity, children: &mut 
     ) else {
         return;
     };
-    if children.contains(&entity) || timelines.key(entity.into()).is_some() {
+    if children.contains(&entity) || timelines.key_of(entity).is_some() {
+        return;
+    }
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
+        && timelines.restore_clock(entity)
+    {
         return;
     }
     if let ClockId::Own(parent) = clock.parent() {
@@ -109,6 +114,14 @@ pub(super) fn retire(world: &mut World, entity: Entity) {
     let timer = world.get::<Timer>(entity);
     if timer.is_some_and(|timer| timer.key() == TimerKey::NONE) && end(world, entity) {
         world.despawn(entity);
+    }
+}
+
+/// Takes an entity out of use before the next run.
+pub(super) fn retire_later(world: &mut World, entity: Entity) {
+    end(world, entity);
+    if let Some(mut timelines) = world.get_resource_mut::<Timelines>() {
+        timelines.finished(false).push(entity);
     }
 }
 

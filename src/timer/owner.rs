@@ -17,7 +17,12 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-use super::{hooks::change_armed, keyed::replace_earlier, pause};
+use super::{
+    CancelReason,
+    hooks::{cancel_for, change_armed},
+    own_clocks::retire_later,
+    pause,
+};
 
 /// Makes the timer on this entity belong to another entity, its owner.
 ///
@@ -129,13 +134,17 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
         return;
     };
     if !world.entities().contains_spawned(owner) {
-        // It dies with its owner, even if that died first.
-        world.commands().entity(entity).try_despawn();
+        // It dies with its owner, even if that died first; but not before those who have just
+        // spawned it are through with it.
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| {
+            cancel_for(&mut world.into(), entity, CancelReason::OwnerGone);
+            retire_later(world, entity);
+        });
     }
     // Firing needs no look-up of the owner.
     change_armed(&mut world, entity, |timer| timer.owner = owner);
     pause::update(&mut world, entity);
-    replace_earlier(&mut world, entity);
 }
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {

@@ -41,9 +41,10 @@ impl Timeline {
     /// Whether its clock has been told to stand still.
     pub(crate) fn is_stopped(&self, world: &World) -> bool {
         let clock = self.clock.and_then(|clock| world.get_entity(clock).ok());
-        clock.is_none_or(|clock| {
-            clock.get::<Clock>().is_none_or(Clock::is_stopped) || clock.contains::<Disabled>()
-        })
+        self.source == Source::Nothing
+            || clock.is_none_or(|clock| {
+                clock.get::<Clock>().is_none_or(Clock::is_stopped) || clock.contains::<Disabled>()
+            })
     }
 }
 
@@ -72,15 +73,15 @@ impl Timelines {
         let Some(line) = self.get_mut(key) else {
             return;
         };
-        line.reading.stopped = true;
-        if let Some((now, parent_stopped)) = driven {
-            let seen = core::mem::replace(&mut line.seen, now);
-            let clock = line.clock.and_then(|clock| clocks.get_mut(clock).ok());
-            if let Some((mut clock, false)) = clock {
-                let clock = clock.bypass_change_detection();
-                line.reading = clock.follow(seen, now);
-                line.reading.stopped |= parent_stopped;
-            }
+        let (now, parent_stopped) = driven.unwrap_or((line.seen, true));
+        let seen = core::mem::replace(&mut line.seen, now);
+        let clock = line.clock.and_then(|clock| clocks.get_mut(clock).ok());
+        if let Some((mut clock, is_disabled)) = clock {
+            line.reading = match is_disabled {
+                true => clock.read(),
+                false => clock.bypass_change_detection().follow(seen, now),
+            };
+            line.reading.stopped |= parent_stopped || is_disabled;
         }
     }
 
@@ -149,14 +150,8 @@ impl Timelines {
 
     /// Returns how far the clock of the age `root` has to go until something is due on this one,
     /// which runs on it, or `None` if that is never.
-    pub(crate) fn until_next(
-        &self,
-        line: &Timeline,
-        root: Age,
-        overdue: u64,
-        clocks: &AnyClocks,
-    ) -> Option<u64> {
-        let mut next = line.until_next(overdue)?;
+    pub(crate) fn until_next(&self, line: &Timeline, root: Age, clocks: &AnyClocks) -> Option<u64> {
+        let mut next = line.until_next()?;
         for line in self.lineage(line).take_while(|line| line.age != root) {
             let (clock, is_disabled) = clocks.get(line.clock?).ok()?;
             next = clock.parent_time(next).filter(|_| !is_disabled)?;

@@ -122,6 +122,13 @@ impl Timeline {
         }
     }
 
+    /// What is still due when the clock is stopped in the middle of a run is left for another.
+    pub(crate) fn end_bursts(&mut self) {
+        for key in self.queue.waiting_until(self.reading.now) {
+            self.end_burst(key);
+        }
+    }
+
     /// Lets go of what is kept for few timers, if it is kept for this one.
     fn forget(&mut self, key: TimerKey) {
         if !self.paused.is_empty() {
@@ -180,15 +187,11 @@ impl Timeline {
         waiting.chain(self.added_deadlines()).min()
     }
 
-    /// Returns how far the clock has to go until something is due, of which what is overdue counts
-    /// as due after `overdue`.
-    pub(crate) fn until_next(&self, overdue: u64) -> Option<u64> {
+    /// Returns how far the clock has to go until something is due.
+    pub(crate) fn until_next(&self) -> Option<u64> {
         let waiting = self.queue.next_deadline().into_iter();
         let deadlines = waiting.chain(self.added_deadlines());
-        let until = deadlines.map(|deadline| match deadline.saturating_sub(self.reading.now) {
-            0 => overdue,
-            until => until,
-        });
+        let until = deadlines.map(|deadline| deadline.saturating_sub(self.reading.now));
         until.min()
     }
 

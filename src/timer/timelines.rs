@@ -36,6 +36,14 @@ const VIRTUAL: ClockKey = 1;
 const FRAMES: ClockKey = 2;
 const FIXED: ClockKey = 3;
 
+/// The clocks that are there from the start, by their keys, which are also their ages.
+const BUILT_IN: [(ClockId, Source); 4] = [
+    (ClockId::Real, Source::Real),
+    (ClockId::Virtual, Source::Virtual),
+    (ClockId::Frames, Source::Frames),
+    (ClockId::Fixed, Source::Fixed),
+];
+
 /// The clocks that take part in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -56,6 +64,8 @@ pub(crate) struct Timelines {
     by_age: BTreeMap<Age, ClockKey>,
     by_entity: EntityHashMap<ClockKey>,
     next_age: Age,
+    /// The entities of the clocks that are there from the start.
+    built_in: Vec<Entity>,
     pub(super) frames: u64,
     draws: u64,
     /// The components beside a timer that say something about it.
@@ -104,6 +114,7 @@ impl Timelines {
             by_age: BTreeMap::new(),
             by_entity: EntityHashMap::default(),
             next_age: 0,
+            built_in: Vec::new(),
             frames: 0,
             draws: 0,
             modifiers: [
@@ -121,17 +132,25 @@ impl Timelines {
             is_running: false,
             stats: [RunStats::default(); 3],
         };
-        for (id, source) in [
-            (ClockId::Real, Source::Real),
-            (ClockId::Virtual, Source::Virtual),
-            (ClockId::Frames, Source::Frames),
-            (ClockId::Fixed, Source::Fixed),
-        ] {
+        for (id, source) in BUILT_IN {
             let name = Name::new(alloc::format!("{id} clock"));
             let clock = world.spawn((name, Clock::of(id))).id();
+            timelines.built_in.push(clock);
             timelines.add_clock(clock, source, id == ClockId::Fixed);
         }
         timelines
+    }
+
+    /// Takes in one of the clocks that were there from the start again, if this is one.
+    pub(super) fn restore_clock(&mut self, clock: Entity) -> bool {
+        let nth = self.built_in.iter().position(|&built_in| built_in == clock);
+        if let Some(nth) = nth {
+            let (id, source) = BUILT_IN[nth];
+            self.put_clock(nth as ClockKey, nth as Age, clock);
+            self.lines[nth].source = source;
+            self.lines[nth].is_fixed = id == ClockId::Fixed;
+        }
+        nth.is_some()
     }
 
     pub(super) fn add_clock(&mut self, clock: Entity, source: Source, is_fixed: bool) -> ClockKey {
@@ -139,15 +158,20 @@ impl Timelines {
             self.lines.push(Timeline::default());
             self.lines.len() as ClockKey - 1
         });
+        self.put_clock(key, self.next_age, clock);
+        self.next_age += 1;
         let line = &mut self.lines[key as usize];
-        line.clock = Some(clock);
-        line.age = self.next_age;
         line.source = source;
         line.is_fixed = is_fixed;
-        self.by_age.insert(self.next_age, key);
-        self.by_entity.insert(clock, key);
-        self.next_age += 1;
         key
+    }
+
+    fn put_clock(&mut self, key: ClockKey, age: Age, clock: Entity) {
+        let line = &mut self.lines[key as usize];
+        line.clock = Some(clock);
+        line.age = age;
+        self.by_age.insert(age, key);
+        self.by_entity.insert(clock, key);
     }
 
     /// Takes out a clock of which all timers have been cancelled. Those that run on it stand still.

@@ -1,0 +1,369 @@
+//! The same in an app.
+
+use core::{num::NonZeroU32, time::Duration};
+
+use bevy_app::App;
+use bevy_due::{
+    ArmedTimers, BurstLimit, Clock, ClockId, Keyed, RunStats, SurvivesCancelAll, Timer,
+    TimerAction, TimerCancelled, TimerFired, TimerOf, TimerWorldExt, TimersPaused,
+};
+use bevy_ecs::{entity::EntityHashMap, prelude::*, system::SystemState};
+
+use crate::{
+    BURST_LIMIT,
+    script::{Armed, CLOCKS, Happened, Op, PLACES, Script, Spec, Step, TICK, sort_by_place},
+    support::{advance, unobserved_app},
+};
+
+pub(crate) struct Game {
+    app: App,
+    timers: SystemState<ArmedTimers<'static, 'static>>,
+    fired: Vec<Happened>,
+}
+
+#[derive(Component)]
+struct Place(usize);
+
+/// Which entity is at a place, and at which place each one is or was.
+#[derive(Resource, Default)]
+struct Places {
+    entities: [Option<Entity>; PLACES.len()],
+    of: EntityHashMap<usize>,
+}
+
+/// A clock that is gone keeps its entity here.
+#[derive(Resource)]
+struct OwnClocks([ClockId; CLOCKS]);
+
+#[derive(Resource)]
+struct Scripted {
+    script: Script,
+    by_action: bool,
+}
+
+#[derive(Resource, Default)]
+struct Log(Vec<Happened>);
+
+impl Game {
+    /// Handlers are observers, or else actions, and then only the timers that have something to
+    /// do have one.
+    pub(crate) fn new(script: Script, by_action: bool) -> Self {
+        let mut app = unobserved_app();
+        let nowhere = app.world_mut().spawn_empty().id();
+        app.world_mut().despawn(nowhere);
+        let mut clocks = [ClockId::Own(nowhere); CLOCKS];
+        clocks[0] = ClockId::Virtual;
+        app.insert_resource(BurstLimit(NonZeroU32::new(BURST_LIMIT).unwrap()))
+            .insert_resource(OwnClocks(clocks))
+            .insert_resource(Scripted { script, by_action })
+            .init_resource::<Places>()
+            .init_resource::<Log>()
+            .add_observer(note_place)
+            .add_observer(log_cancelled);
+        if !by_action {
+            app.add_observer(follow_script);
+        }
+        let timers = SystemState::new(app.world_mut());
+        Self {
+            app,
+            timers,
+            fired: Vec::new(),
+        }
+    }
+
+    pub(crate) fn take(&mut self, step: Step) {
+        match step {
+            Step::Do(op) => apply(self.app.world_mut(), op),
+            Step::Frame(by) => advance(&mut self.app, span(by)),
+        }
+        let world = self.app.world_mut();
+        world.resource_scope(|world, mut messages: Mut<Messages<TimerFired>>| {
+            let fired = messages.drain().map(|fired| happened(world, &fired));
+            self.fired.extend(fired);
+        });
+    }
+
+    pub(crate) fn log(&self) -> &[Happened] {
+        &self.app.world().resource::<Log>().0
+    }
+
+    /// What has been read as messages.
+    pub(crate) fn fired(&self) -> &[Happened] {
+        &self.fired
+    }
+
+    pub(crate) fn last_run(&mut self) -> RunStats {
+        self.ask(|_, timers| timers.last_run())
+    }
+
+    pub(crate) fn entities(&self) -> Vec<usize> {
+        let there = |&place: &usize| entity_at(self.app.world(), place).is_some();
+        (0..PLACES.len()).filter(there).collect()
+    }
+
+    pub(crate) fn timers(&mut self) -> Vec<Armed> {
+        let world = self.app.world();
+        let entities = (0..PLACES.len()).filter_map(|place| entity_at(world, place));
+        let with_timer = |&entity: &Entity| world.get::<Timer>(entity).is_some();
+        let entities: Vec<Entity> = entities.filter(with_timer).collect();
+        self.ask(|world, timers| {
+            assert_eq!(timers.count(), entities.len(), "how many are armed");
+            let armed = entities.iter().map(|&entity| {
+                let timer = timers.get(entity).expect("who has a timer is armed");
+                let clocks = &world.resource::<OwnClocks>().0;
+                let clock = clocks.iter().position(|&clock| clock == timer.clock);
+                Armed {
+                    place: world.resource::<Places>().of[&entity],
+                    clock: clock.unwrap(),
+                    deadline: timer.deadline.as_nanos() as i64,
+                    count: timer.count,
+                    paused: timer.paused,
+                }
+            });
+            armed.collect()
+        })
+    }
+
+    fn ask<T>(&mut self, question: impl FnOnce(&World, ArmedTimers) -> T) -> T {
+        let world = self.app.world();
+        question(world, self.timers.get(world).unwrap())
+    }
+}
+
+fn note_place(added: On<Add<Place>>, places: Query<&Place>, mut all: ResMut<Places>) {
+    let place = places.get(added.entity).unwrap().0;
+    all.entities[place] = Some(added.entity);
+    all.of.insert(added.entity, place);
+}
+
+fn log_cancelled(cancelled: On<TimerCancelled>, places: Res<Places>, mut log: ResMut<Log>) {
+    let place = places.of[&cancelled.entity];
+    log.0.push(Happened::Cancelled(place, cancelled.reason));
+}
+
+fn follow_script(fired: On<TimerFired>, mut commands: Commands) {
+    let fired = *fired;
+    commands.queue(move |world: &mut World| {
+        let happened = happened(world, &fired);
+        world.resource_mut::<Log>().0.push(happened);
+        act(world, fired);
+    });
+}
+
+fn act(world: &mut World, fired: TimerFired) {
+    let place = world.resource::<Places>().of[&fired.entity];
+    let script = &world.resource::<Scripted>().script;
+    for op in script
+        .get(&(place, fired.count))
+        .cloned()
+        .unwrap_or_default()
+    {
+        apply(world, op);
+    }
+}
+
+fn happened(world: &World, fired: &TimerFired) -> Happened {
+    Happened::Fired {
+        place: world.resource::<Places>().of[&fired.entity],
+        deadline: fired.deadline.as_nanos() as i64,
+        lateness: fired.lateness.as_nanos() as i64,
+        count: fired.count,
+        missed: fired.missed,
+        last: fired.last,
+    }
+}
+
+fn apply(world: &mut World, op: Op) {
+    let before = world.resource::<Log>().0.len();
+    do_to(world, op);
+    world.flush();
+    sort_by_place(&mut world.resource_mut::<Log>().0[before..]);
+}
+
+fn do_to(world: &mut World, op: Op) {
+    match op {
+        Op::Arm(place, spec) => {
+            let timer = timer(world, spec);
+            let entity = ensure(world, place);
+            let mut entity = world.entity_mut(entity);
+            if spec.held {
+                entity.insert((timer, TimersPaused));
+            } else {
+                entity.insert(timer);
+            }
+        }
+        Op::Set(place, spec) => set_timer(world, place, spec),
+        Op::Remove(place) => on_entity(world, place, |entity| {
+            entity.remove::<Timer>();
+        }),
+        Op::Despawn(place) => {
+            if let Some(entity) = entity_at(world, place) {
+                world.despawn(entity);
+            }
+        }
+        Op::Hold(place) => on_entity(world, place, |entity| {
+            entity.insert(TimersPaused);
+        }),
+        Op::Release(place) => on_entity(world, place, |entity| {
+            entity.remove::<TimersPaused>();
+        }),
+        Op::CancelKey(place) => {
+            let (owner, key) = (PLACES[place].owner.unwrap(), PLACES[place].key.unwrap());
+            let owner = entity_at(world, owner);
+            let was_there = owner.is_some_and(|owner| world.cancel_timer(owner, key));
+            refuse_unless(was_there, world, place);
+        }
+        Op::CancelAll(owner) => {
+            if let Some(owner) = entity_at(world, owner) {
+                world.cancel_timers(owner);
+            }
+        }
+        Op::ForceCancelAll(owner) => {
+            if let Some(owner) = entity_at(world, owner) {
+                world.force_cancel_timers(owner);
+            }
+        }
+        Op::Reschedule(place, shown) => {
+            let entity = entity_at(world, place);
+            let moved = entity.is_some_and(|entity| world.reschedule(entity, span(shown)).is_ok());
+            refuse_unless(moved, world, place);
+        }
+        Op::DelayBy(place, by) => {
+            let entity = entity_at(world, place);
+            let moved = entity.is_some_and(|entity| world.delay_by(entity, span(by)).is_ok());
+            refuse_unless(moved, world, place);
+        }
+        Op::DelayAllBy(owner, by) => {
+            if let Some(owner) = entity_at(world, owner) {
+                world.delay_timers_by(owner, span(by));
+            }
+        }
+        Op::SpawnClock {
+            clock,
+            parent,
+            quarters,
+        } => {
+            let parent = world.resource::<OwnClocks>().0[parent];
+            let new = Clock::of(parent).with_speed(ratio(quarters));
+            match clock_at(world, clock) {
+                Some(mut entity) => {
+                    entity.insert(new);
+                }
+                None => {
+                    let entity = world.spawn(new).id();
+                    world.resource_mut::<OwnClocks>().0[clock] = entity.into();
+                }
+            }
+        }
+        Op::DespawnClock(clock) => {
+            if let Some(entity) = clock_at(world, clock) {
+                entity.despawn();
+            }
+        }
+        Op::SetSpeed(clock, quarters) => {
+            set_clock(world, clock, |clock| clock.set_speed(ratio(quarters)));
+        }
+        Op::Pause(clock) => set_clock(world, clock, Clock::pause),
+        Op::Unpause(clock) => set_clock(world, clock, Clock::unpause),
+        Op::AdvanceBy(clock, by) => set_clock(world, clock, |clock| clock.advance_by(span(by))),
+        Op::SetNow(clock, shown) => set_clock(world, clock, |clock| clock.set_now(span(shown))),
+    }
+}
+
+fn timer(world: &World, spec: Spec) -> Timer {
+    let clock = world.resource::<OwnClocks>().0[spec.clock];
+    let timer = if spec.interval == 0 {
+        Timer::after(span(spec.delay))
+    } else {
+        Timer::every(span(spec.interval)).first_after(span(spec.delay))
+    };
+    let timer = timer.on(clock).with_missed_ticks(spec.missed_ticks);
+    match spec.times {
+        times if times > 0 && spec.interval > 0 => timer.times(times),
+        _ => timer,
+    }
+}
+
+fn set_timer(world: &mut World, place: usize, spec: Spec) {
+    let owner = PLACES[place].owner.map(|owner| ensure(world, owner));
+    let (owner, key) = (owner.unwrap(), PLACES[place].key.unwrap());
+    let bundle = (Place(place), timer(world, spec));
+    if spec.held {
+        world.set_timer(owner, key, (bundle, TimersPaused));
+    } else {
+        world.set_timer(owner, key, bundle);
+    }
+    equip(world, place);
+}
+
+fn entity_at(world: &World, place: usize) -> Option<Entity> {
+    let entity = world.resource::<Places>().entities[place];
+    entity.filter(|&entity| world.get_entity(entity).is_ok())
+}
+
+/// Returns the entity at a place, a new one if need be, and its owner likewise.
+fn ensure(world: &mut World, place: usize) -> Entity {
+    if let Some(entity) = entity_at(world, place) {
+        return entity;
+    }
+    let owner = PLACES[place].owner.map(|owner| ensure(world, owner));
+    let mut entity = world.spawn(Place(place));
+    if let Some(owner) = owner {
+        entity.insert(TimerOf(owner));
+    }
+    if let Some(key) = PLACES[place].key {
+        entity.insert(Keyed::new(key));
+    }
+    let id = entity.id();
+    equip(world, place);
+    id
+}
+
+/// Gives the entity at a place what it is to have from the start.
+fn equip(world: &mut World, place: usize) {
+    let Scripted { script, by_action } = world.resource();
+    let acts = *by_action && script.keys().any(|&(at, _)| at == place);
+    on_entity(world, place, |entity| {
+        if PLACES[place].survives {
+            entity.insert(SurvivesCancelAll);
+        }
+        if acts {
+            entity.insert(TimerAction::call(act));
+        }
+    });
+}
+
+fn on_entity(world: &mut World, place: usize, change: impl FnOnce(&mut EntityWorldMut)) {
+    if let Some(entity) = entity_at(world, place) {
+        change(&mut world.entity_mut(entity));
+    }
+}
+
+fn refuse_unless(done: bool, world: &mut World, place: usize) {
+    if !done {
+        world.resource_mut::<Log>().0.push(Happened::Refused(place));
+    }
+}
+
+fn clock_at(world: &mut World, clock: usize) -> Option<EntityWorldMut<'_>> {
+    match world.resource::<OwnClocks>().0[clock] {
+        ClockId::Own(entity) => world.get_entity_mut(entity).ok(),
+        _ => None,
+    }
+}
+
+fn set_clock(world: &mut World, clock: usize, set: impl FnOnce(&mut Clock)) {
+    let id = world.resource::<OwnClocks>().0[clock];
+    let mut clocks = SystemState::<bevy_due::ClocksMut>::new(world);
+    if let Ok(mut clock) = clocks.get_mut(world).unwrap().get_mut(id) {
+        set(&mut clock);
+    }
+}
+
+fn span(ticks: u64) -> Duration {
+    Duration::from_nanos(ticks * TICK)
+}
+
+fn ratio(quarters: u32) -> f64 {
+    f64::from(quarters) / 4.0
+}

@@ -1,0 +1,459 @@
+//! The obviously right scheduler: a list of timers that is searched. All times are nanoseconds.
+
+use bevy_due::{CancelReason, MissedTicks};
+
+use crate::{
+    BURST_LIMIT,
+    clocks::{Clock, Clocks, Reading},
+    script::{Armed, Happened, Op, PLACES, Script, Spec, Step, TICK, sort_by_place},
+};
+
+pub(crate) struct Model {
+    script: Script,
+    run: u64,
+    next_sequence: u64,
+    next_entity: u64,
+    clocks: Clocks,
+    entities: [Option<Entity>; PLACES.len()],
+    timers: Vec<Listed>,
+    log: Vec<Happened>,
+    /// How many have been cancelled since the last run.
+    cancelled: u64,
+    fired_and_cancelled_in_run: (u64, u64),
+}
+
+struct Entity {
+    id: u64,
+    held: bool,
+    /// Whether its timer is firing its last, and is still there for its handlers to see.
+    is_finishing: bool,
+    /// Whether its timer has fired its last in the run before.
+    is_finished: bool,
+}
+
+struct Listed {
+    place: usize,
+    clock: usize,
+    wait: Wait,
+    sequence: u64,
+    /// The run before which it was armed, resumed or moved.
+    listed_in_run: u64,
+    spec: Spec,
+    count: u64,
+    /// The last run in which it fired, and how often.
+    burst: (u64, u32),
+}
+
+#[derive(Clone, Copy)]
+enum Wait {
+    Until(i64),
+    /// It is paused with so much left.
+    Paused(i64),
+}
+
+impl Model {
+    pub(crate) fn new(script: Script) -> Self {
+        Self {
+            script,
+            run: 0,
+            next_sequence: 0,
+            next_entity: 0,
+            clocks: Clocks::new(),
+            entities: [const { None }; PLACES.len()],
+            timers: Vec::new(),
+            log: Vec::new(),
+            cancelled: 0,
+            fired_and_cancelled_in_run: (0, 0),
+        }
+    }
+
+    pub(crate) fn take(&mut self, step: Step) {
+        match step {
+            Step::Do(op) => self.apply(op),
+            Step::Frame(by) => self.frame(nanos(by)),
+        }
+    }
+
+    pub(crate) fn log(&self) -> &[Happened] {
+        &self.log
+    }
+
+    pub(crate) fn last_run(&self) -> (u64, u64) {
+        self.fired_and_cancelled_in_run
+    }
+
+    pub(crate) fn entities(&self) -> Vec<usize> {
+        let there = |&place: &usize| self.entities[place].is_some();
+        (0..PLACES.len()).filter(there).collect()
+    }
+
+    pub(crate) fn timers(&self) -> Vec<Armed> {
+        let places = (0..PLACES.len()).filter_map(|place| self.find(place));
+        let armed = places.map(|at| {
+            let timer = &self.timers[at];
+            let clock = &self.clocks.all[timer.clock];
+            let (due, paused) = match timer.wait {
+                Wait::Until(deadline) => (deadline, false),
+                Wait::Paused(left) => (clock.now + left, true),
+            };
+            let number = self
+                .clocks
+                .current
+                .iter()
+                .position(|&at| at == Some(timer.clock));
+            Armed {
+                place: timer.place,
+                clock: number.expect("timers go with their clock"),
+                deadline: (due + clock.offset).max(0),
+                count: timer.count,
+                paused,
+            }
+        });
+        armed.collect()
+    }
+
+    fn frame(&mut self, by: i64) {
+        self.run += 1;
+        self.clocks.go(by);
+        self.fired_and_cancelled_in_run = (0, core::mem::take(&mut self.cancelled));
+        for place in 0..PLACES.len() {
+            let is_armed = self.find(place).is_some();
+            let entity = &mut self.entities[place];
+            let is_finished = |entity: &mut Entity| core::mem::take(&mut entity.is_finished);
+            if entity.as_mut().is_some_and(is_finished) && !is_armed {
+                *entity = None;
+            }
+        }
+        let mut clock = 0;
+        while clock < self.clocks.all.len() {
+            while self.clocks.may_fire(clock)
+                && let Some(at) = self.first_due(clock)
+            {
+                self.fire(at);
+            }
+            clock += 1;
+        }
+    }
+
+    fn first_due(&self, clock: usize) -> Option<usize> {
+        let now = self.clocks.all[clock].reading.now;
+        let due = self.timers.iter().enumerate().filter_map(|(at, timer)| {
+            let Wait::Until(deadline) = timer.wait else {
+                return None;
+            };
+            let is_due = timer.clock == clock && timer.listed_in_run < self.run && deadline <= now;
+            is_due.then_some((deadline, timer.sequence, at))
+        });
+        due.min().map(|(.., at)| at)
+    }
+
+    fn fire(&mut self, at: usize) {
+        let timer = &mut self.timers[at];
+        let Wait::Until(deadline) = timer.wait else {
+            unreachable!("it is due");
+        };
+        let Reading { now, offset, .. } = self.clocks.all[timer.clock].reading;
+        let (place, interval) = (timer.place, nanos(timer.spec.interval));
+        timer.count += 1;
+        timer.burst = match timer.burst {
+            (run, times) if run == self.run => (run, times + 1),
+            _ => (self.run, 1),
+        };
+        let count = timer.count;
+        let last = interval == 0 || count == u64::from(timer.spec.times);
+        let policy = timer.spec.missed_ticks;
+        let mut next = deadline + interval;
+        let mut missed = 0;
+        let has_all_its_turns = policy == MissedTicks::Burst && timer.burst.1 < BURST_LIMIT;
+        if !last && !has_all_its_turns {
+            while next <= now {
+                missed += 1;
+                next += interval;
+            }
+            if policy == MissedTicks::Delay {
+                next = now + interval;
+            }
+        }
+        timer.wait = Wait::Until(next);
+        if last {
+            self.timers.remove(at);
+        }
+        self.log.push(Happened::Fired {
+            place,
+            deadline: (deadline + offset).max(0),
+            lateness: now - deadline,
+            count,
+            missed,
+            last,
+        });
+        self.fired_and_cancelled_in_run.0 += 1;
+        self.set_finishing(place, last);
+        let id = self.entities[place].as_ref().map(|entity| entity.id);
+        let ops = self.script.get(&(place, count)).cloned();
+        for op in ops.unwrap_or_default() {
+            self.apply(op);
+        }
+        let is_armed = self.find(place).is_some();
+        if let Some(entity) = &mut self.entities[place]
+            && Some(entity.id) == id
+        {
+            entity.is_finishing = false;
+            entity.is_finished |= last && !is_armed && PLACES[place].owner.is_some();
+        }
+    }
+
+    fn apply(&mut self, op: Op) {
+        let before = self.log.len();
+        match op {
+            Op::Arm(place, spec) => {
+                self.ensure_owner(place);
+                self.ensure(place);
+                if spec.held {
+                    self.hold(place, true);
+                }
+                self.cancel(place, CancelReason::Replaced);
+                self.start(place, spec);
+            }
+            Op::Set(place, spec) => {
+                self.ensure_owner(place);
+                self.cancel(place, CancelReason::Replaced);
+                self.entities[place] = None;
+                self.ensure(place);
+                if spec.held {
+                    self.hold(place, true);
+                }
+                let replaced = self.log.len();
+                self.start(place, spec);
+                // One whose clock has gone is refused before the earlier one makes room for it.
+                if before < replaced {
+                    self.log[before..].rotate_left(replaced - before);
+                }
+            }
+            Op::Remove(place) => self.remove(place),
+            Op::Despawn(place) => self.despawn(place),
+            Op::Hold(place) => self.hold(place, true),
+            Op::Release(place) => self.hold(place, false),
+            Op::CancelKey(place) => {
+                let entity = self.entities[place].as_ref();
+                if self.find(place).is_some() || entity.is_some_and(|entity| entity.is_finishing) {
+                    self.despawn(place);
+                } else {
+                    self.log.push(Happened::Refused(place));
+                }
+            }
+            Op::CancelAll(owner) => self.cancel_all(owner, |place| !PLACES[place].survives),
+            Op::ForceCancelAll(owner) => self.cancel_all(owner, |_| true),
+            Op::Reschedule(place, shown) => {
+                self.move_deadline(place, |clock, _| nanos(shown) - clock.offset);
+            }
+            Op::DelayBy(place, by) => {
+                self.move_deadline(place, |_, deadline| deadline + nanos(by));
+            }
+            Op::DelayAllBy(owner, by) => {
+                for place in self.timers_of(owner) {
+                    if self.find(place).is_some() {
+                        self.move_deadline(place, |_, deadline| deadline + nanos(by));
+                    }
+                }
+            }
+            Op::SpawnClock {
+                clock,
+                parent,
+                quarters,
+            } => {
+                self.end_clock(clock);
+                self.clocks.begin(clock, parent, quarters);
+            }
+            Op::DespawnClock(clock) => self.end_clock(clock),
+            Op::SetSpeed(clock, quarters) => {
+                self.clocks
+                    .set(clock, |clock| clock.quarters = i64::from(quarters));
+            }
+            Op::Pause(clock) => self.clocks.set(clock, |clock| clock.paused = true),
+            Op::Unpause(clock) => self.clocks.set(clock, |clock| clock.paused = false),
+            Op::AdvanceBy(clock, by) => self.clocks.set(clock, |clock| clock.now += nanos(by)),
+            Op::SetNow(clock, shown) => {
+                self.clocks
+                    .set(clock, |clock| clock.offset = nanos(shown) - clock.now);
+            }
+        }
+        sort_by_place(&mut self.log[before..]);
+    }
+
+    fn find(&self, place: usize) -> Option<usize> {
+        self.timers.iter().position(|timer| timer.place == place)
+    }
+
+    fn cancel(&mut self, place: usize, reason: CancelReason) {
+        if let Some(at) = self.find(place) {
+            self.timers.remove(at);
+            self.note_cancelled(place, reason);
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.set_finishing(place, false);
+        self.cancel(place, CancelReason::Removed);
+    }
+
+    fn set_finishing(&mut self, place: usize, is_finishing: bool) {
+        if let Some(entity) = &mut self.entities[place] {
+            entity.is_finishing = is_finishing;
+        }
+    }
+
+    fn note_cancelled(&mut self, place: usize, reason: CancelReason) {
+        self.log.push(Happened::Cancelled(place, reason));
+        self.cancelled += 1;
+    }
+
+    fn start(&mut self, place: usize, spec: Spec) {
+        self.set_finishing(place, false);
+        let Some(clock) = self.clocks.current[spec.clock] else {
+            self.note_cancelled(place, CancelReason::ClockGone);
+            return self.retire(place);
+        };
+        let delay = nanos(spec.delay);
+        self.timers.push(Listed {
+            place,
+            clock,
+            wait: if self.is_held(place) {
+                Wait::Paused(delay)
+            } else {
+                Wait::Until(self.clocks.now(clock) + delay)
+            },
+            sequence: self.next_sequence,
+            listed_in_run: self.run,
+            spec,
+            count: 0,
+            burst: (0, 0),
+        });
+        self.next_sequence += 1;
+    }
+
+    /// The entity of an owned timer goes with its clock.
+    fn retire(&mut self, place: usize) {
+        if PLACES[place].owner.is_some() {
+            self.entities[place] = None;
+        }
+    }
+
+    fn ensure(&mut self, place: usize) {
+        let id = self.next_entity;
+        self.next_entity += 1;
+        self.entities[place].get_or_insert(Entity {
+            id,
+            held: false,
+            is_finishing: false,
+            is_finished: false,
+        });
+    }
+
+    fn ensure_owner(&mut self, place: usize) {
+        if let Some(owner) = PLACES[place].owner {
+            self.ensure(owner);
+        }
+    }
+
+    fn despawn(&mut self, place: usize) {
+        if self.entities[place].take().is_none() {
+            return;
+        }
+        self.cancel(place, CancelReason::Despawned);
+        for owned in self.timers_of(place) {
+            self.cancel(owned, CancelReason::OwnerGone);
+            self.entities[owned] = None;
+        }
+    }
+
+    fn cancel_all(&mut self, owner: usize, is_meant: impl Fn(usize) -> bool) {
+        for place in self
+            .timers_of(owner)
+            .into_iter()
+            .filter(|&place| is_meant(place))
+        {
+            if place == owner {
+                self.remove(place);
+            } else {
+                self.despawn(place);
+            }
+        }
+    }
+
+    /// The places whose timers are those of an owner: its own, and those that belong to it as they
+    /// were spawned.
+    fn timers_of(&self, owner: usize) -> Vec<usize> {
+        let is_of = |&place: &usize| place == owner || PLACES[place].owner == Some(owner);
+        let mut places: Vec<usize> = (0..PLACES.len()).filter(is_of).collect();
+        let age = |place: usize| self.entities[place].as_ref().map(|entity| entity.id);
+        places.sort_by_key(|&place| (place != owner, age(place)));
+        places
+    }
+
+    fn is_held(&self, place: usize) -> bool {
+        let holds = |place: usize| {
+            self.entities[place]
+                .as_ref()
+                .is_some_and(|entity| entity.held)
+        };
+        holds(place) || PLACES[place].owner.is_some_and(holds)
+    }
+
+    fn hold(&mut self, place: usize, held: bool) {
+        let Some(entity) = &mut self.entities[place] else {
+            return;
+        };
+        entity.held = held;
+        for place in self.timers_of(place) {
+            let Some(at) = self.find(place) else {
+                continue;
+            };
+            let now = self.clocks.now(self.timers[at].clock);
+            let held = self.is_held(place);
+            let timer = &mut self.timers[at];
+            match timer.wait {
+                Wait::Until(deadline) if held => timer.wait = Wait::Paused(deadline - now),
+                Wait::Paused(left) if !held => {
+                    timer.wait = Wait::Until(now + left);
+                    timer.listed_in_run = self.run;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn move_deadline(&mut self, place: usize, to: impl Fn(&Clock, i64) -> i64) {
+        let Some(at) = self.find(place) else {
+            return self.log.push(Happened::Refused(place));
+        };
+        let timer = &mut self.timers[at];
+        let (clock, wait) = (timer.clock, timer.wait);
+        timer.sequence = self.next_sequence;
+        timer.listed_in_run = self.run;
+        self.next_sequence += 1;
+        let now = self.clocks.now(clock);
+        let clock = &self.clocks.all[clock];
+        self.timers[at].wait = match wait {
+            Wait::Until(deadline) => Wait::Until(to(clock, deadline)),
+            Wait::Paused(left) => Wait::Paused(to(clock, now + left) - now),
+        };
+    }
+
+    fn end_clock(&mut self, clock: usize) {
+        let Some(clock) = self.clocks.end(clock) else {
+            return;
+        };
+        for place in 0..PLACES.len() {
+            if let Some(at) = self.find(place)
+                && self.timers[at].clock == clock
+            {
+                self.cancel(place, CancelReason::ClockGone);
+                self.retire(place);
+            }
+        }
+    }
+}
+
+pub(crate) fn nanos(ticks: u64) -> i64 {
+    i64::try_from(ticks * TICK).expect("a short time")
+}

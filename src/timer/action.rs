@@ -27,7 +27,7 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{TimerFired, hooks::change_armed};
 
-/// What the [`Timer`] on this entity does by itself at every firing, after the observers of
+/// What the [`Timer`](crate::Timer) on this entity does by itself at every firing, after the observers of
 /// [`TimerFired`] have run. If one of those has cancelled or re-armed the timer, it is left out. One
 /// that they have only just inserted begins with the next firing.
 ///

@@ -26,10 +26,10 @@ use super::{
 
 /// Makes the timer on this entity belong to another entity, its owner.
 ///
-/// One entity carries one [`Timer`]. For many timers on one owner, give each an entity of its
+/// One entity carries one [`Timer`](crate::Timer). For many timers on one owner, give each an entity of its
 /// own with `TimerOf`: the timers are cancelled and despawned with the owner.
 ///
-/// After its last firing a timer's entity loses its [`Timer`] at once, and is despawned at the
+/// After its last firing a timer's entity loses its [`Timer`](crate::Timer) at once, and is despawned at the
 /// start of the next run of [`DueSystems::Fire`](crate::DueSystems::Fire), so that the systems of
 /// this frame that read the [`TimerFired`](crate::TimerFired) message still find its components.
 /// (A system that does not run in every frame, as in the fixed schedule, may come too late for

@@ -101,7 +101,8 @@ impl core::error::Error for UnknownClock {}
 ///
 /// The four clocks that are there from the start have a `Clock`, too, which the system parameters
 /// [`Clocks`](crate::Clocks) and [`ClocksMut`](crate::ClocksMut) find: a speed, pause or shift of theirs concerns their timers alone,
-/// not Bevy's `Time`, though the pause and speed of that show here.
+/// not Bevy's `Time`. To pause the game, pause `Time<Virtual>`: its clock stands still with it, and
+/// timers on [`ClockId::Real`] go on.
 ///
 /// While a clock is paused or its speed is zero, nothing on it fires, not even what is due. When
 /// it is despawned, or another `Clock` put in its place, its timers are cancelled, as
@@ -277,7 +278,8 @@ impl Clock {
         self.paused = false;
     }
 
-    /// Returns `true` if this clock itself is paused. Its parent may stand still, too.
+    /// Returns `true` if this clock itself is paused. What it runs on, such as Bevy's `Time`, may
+    /// stand still, too, and does not show here.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.paused

@@ -12,7 +12,7 @@ use bevy_ecs::{
 use crate::{
     clock::{ClockId, UnknownClock, saturating_nanos},
     fire::{FiringParams, ReadingParams, fire_scope},
-    timer::{Age, ClockKey, RunStats, Scope, Timelines},
+    timer::{Age, ClockKey, RunStats, Scope, Timelines, is_running},
 };
 
 /// A handler that arms a timer without a delay is called again so much later: a frame of the fixed
@@ -24,7 +24,9 @@ const SOON: u64 = 15_625_000;
 ///
 /// From deadline to deadline, there is a run for each: handlers find the clock at the very
 /// deadline, nothing is late or missed, and what they arm fires on the way, too. The clock takes
-/// those that run on it along. It ends early if a handler pauses or despawns it. No schedule runs in
+/// those that run on it along. What it runs on itself, Bevy's `Time` for one, may be paused. To let
+/// only a part of the game go on, such as a farm but not a fight, put that on a clock of its own,
+/// and fast-forward that. It ends early if a handler pauses or despawns it. No schedule runs in
 /// between, and Bevy's `Time` stands still: the clock is ahead of it afterwards. Every firing is
 /// written as a message, so a span with a million of them takes the memory.
 ///
@@ -180,7 +182,10 @@ impl Forward {
     fn goes_on(&self, world: &World) -> bool {
         let timelines = world.resource::<Timelines>();
         let line = timelines.get(self.root).filter(|line| line.age == self.age);
-        line.is_some_and(|line| !line.is_stopped(world))
+        let clock = line
+            .filter(|line| !line.is_orphan())
+            .and_then(|line| line.clock);
+        clock.is_some_and(|clock| is_running(world, clock))
     }
 
     /// Lets the clock go on, and reads those that run on it.

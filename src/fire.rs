@@ -10,6 +10,7 @@ use bevy_ecs::{
     system::{ResMut, SystemState},
     world::World,
 };
+use smallvec::SmallVec;
 #[cfg(feature = "bevy_reflect")]
 use {
     bevy_ecs::reflect::ReflectResource,
@@ -18,7 +19,7 @@ use {
 
 use crate::timer::{
     AnyClocks, ClockKey, Scope, Timelines, Timer, TimerAction, TimerCancelled, TimerFired, TimerOf,
-    Times, Unfinished, is_observed_at_all,
+    Times, Unfinished, is_observed_at_all, is_running,
 };
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
@@ -112,19 +113,17 @@ pub(crate) fn fire_scope(
     // A handler may run a schedule in which timers fire.
     let outer = if timelines.is_running {
         Some(timelines.unfinished.take())
-    } else {
+    } else if timelines.has_work(scope) {
         timelines.is_running = true;
         clear_up(world, scope);
         None
+    } else {
+        return Ok(());
     };
     let mut last = None;
-    while let timelines = world.resource::<Timelines>()
-        && let Some((clock, line)) = timelines.next(scope, last)
-    {
-        last = Some(line.age);
-        if !line.queue.is_empty() {
-            fire_clock(world, scope, clock, params)?;
-        }
+    while let Some((clock, age)) = world.resource::<Timelines>().next_due(scope, last) {
+        last = Some(age);
+        fire_clock(world, scope, clock, params)?;
     }
     let mut timelines = world.resource_mut::<Timelines>();
     match outer {
@@ -134,7 +133,7 @@ pub(crate) fn fire_scope(
     Ok(())
 }
 
-/// Fires what is due on one clock, together where nobody observes.
+/// Fires what is due on one clock, together where nobody observes, until a handler stops it.
 ///
 /// Where somebody does, timers are popped one at a time rather than in a batch: between two
 /// firings the queue is the truth, so whatever a handler cancels is gone at once, with nothing to
@@ -146,21 +145,14 @@ fn fire_clock(
     params: &mut FiringParams,
 ) -> Result<(), BevyError> {
     let BurstLimit(burst_limit) = world.get_resource().copied().unwrap_or_default();
-    loop {
-        let timelines = world.resource::<Timelines>();
-        // A handler may have despawned or stopped it.
-        let Some(line) = timelines.get(clock) else {
-            return Ok(());
-        };
-        if timelines.stands_still(world, line) {
-            if !line.reading.stopped
-                && let Some(line) = world.resource_mut::<Timelines>().get_mut(clock)
-            {
-                line.end_bursts();
-            }
-            return Ok(());
-        }
-        if is_observed_at_all::<TimerFired>(world) {
+    let mut is_observed = is_observed_at_all::<TimerFired>(world);
+    let timelines = world.resource::<Timelines>();
+    let Some(line) = timelines.get(clock) else {
+        return Ok(());
+    };
+    let clocks: SmallVec<[Entity; 4]> = timelines.clocks(line).collect();
+    while clocks.iter().all(|&clock| is_running(world, clock)) {
+        if is_observed {
             let mut timelines = world.resource_mut::<Timelines>();
             let Some(fired) = timelines.firings(scope, clock, burst_limit).next() else {
                 return Ok(());
@@ -181,8 +173,13 @@ fn fire_clock(
             };
             let despawns = fired.last && despawns(world, fired.entity);
             finish(world, despawns);
+            is_observed = is_observed_at_all::<TimerFired>(world);
         }
     }
+    if let Some(line) = world.resource_mut::<Timelines>().get_mut(clock) {
+        line.end_bursts();
+    }
+    Ok(())
 }
 
 /// Whether an entity goes after the last firing of its timer.
@@ -252,12 +249,6 @@ fn clear_up(world: &mut World, scope: Scope) {
         // Nobody has read of it yet.
         Scope::Under(_) => return,
     };
-    let mut timelines = world.resource_mut::<Timelines>();
-    let finished = timelines.finished(is_fixed);
-    finished.swap();
-    if finished.is_empty() {
-        return;
-    }
     while let Some(entity) = world.resource_mut::<Timelines>().finished(is_fixed).next() {
         if world
             .get_entity(entity)

@@ -72,7 +72,7 @@
 //! | to react | write |
 //! |---|---|
 //! | on the timer's entity, or on its owner | an observer of [`TimerFired`] there |
-//! | everywhere | a global observer of it |
+//! | everywhere | a global observer of it (which Bevy runs once more for an owner that is observed) |
 //! | to all that fired in this frame at once | a system that reads the message of that name |
 //! | with something plain: despawn, insert, trigger, .. | a [`TimerAction`] beside the timer |
 //! | with code that a saved timer can name | [`TimerAction::named`] |

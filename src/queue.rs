@@ -327,6 +327,12 @@ impl<T> TimerQueue<T> {
         Some(Due::new(self, first))
     }
 
+    /// Whether [`pop_due`](Self::pop_due) may find something. It is cheaper to ask.
+    pub(crate) fn may_be_due(&self, now: u64) -> bool {
+        let is_near = |first: First| first.deadline <= now;
+        self.far_from <= now || self.near.first(&self.slots).is_some_and(is_near)
+    }
+
     /// Returns the earliest deadline that anything is waiting for.
     ///
     /// # Time complexity

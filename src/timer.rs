@@ -67,7 +67,7 @@ pub use owner::{TimerOf, Timers};
 pub use pause::TimersPaused;
 pub(crate) use pause::{on_disable, on_enable};
 pub use random::DelaySeed;
-pub(crate) use reading::{AnyClocks, Times, read_clocks};
+pub(crate) use reading::{AnyClocks, Times, is_running, read_clocks};
 pub use status::{ArmedTimers, TimerStatus};
 pub use timelines::RunStats;
 pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_added};

@@ -120,3 +120,18 @@ fn cancelling_all_timers_does_not_make_it_live_for_ever() {
     advance_ms(&mut app, 10);
     assert!(!lives(&app, entity));
 }
+
+#[test]
+fn observers_of_the_owner_are_not_told_of_lifetimes_and_delayed_commands() {
+    let mut app = app();
+    let mut commands = app.world_mut().commands();
+    let bullet = (Tag("hit"), DespawnAfter(ms(30)), Timer::after(ms(10)));
+    let bullet = commands.spawn(bullet).id();
+    commands.after(ms(20)).of(bullet).queue(|_| {});
+    commands
+        .entity(bullet)
+        .observe(|fired: On<TimerFired>| assert_eq!(fired.entity, fired.owner));
+    app.world_mut().flush();
+    advance_ms(&mut app, 30);
+    assert_eq!(firings(&mut app).len(), 3);
+}

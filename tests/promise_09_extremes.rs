@@ -26,7 +26,7 @@ fn promise_9_extremes_are_quiet() {
     assert!(firings.is_sorted_by_key(|fired| fired.deadline));
     assert_eq!(firings[0].deadline, Duration::ZERO);
     assert_eq!(firings[1000].deadline, Duration::from_secs(1000));
-    assert!(firings[1000].missed > 18_000_000_000, "counted, not silent");
+    assert!(firings[1000].missed > 16_000_000_000, "counted, not silent");
     assert_eq!(firings[1001].deadline, YEAR);
     assert_eq!(firings[1002].deadline, YEAR * 100);
 

@@ -32,7 +32,7 @@ use super::{Keyed, NoSuchTimer, TimerOf, TimerWorldExt};
 /// ```
 pub trait TimerEntityCommandsExt {
     /// Spawns a timer of this entity under a key, and cancels the earlier one of that key: see
-    /// [`Keyed`]. Returns the commands of the timer.
+    /// [`Keyed`]. Returns the commands of the timer. If this entity has gone, the timer never fires.
     fn set_timer(
         &mut self,
         key: impl Into<Cow<'static, str>>,

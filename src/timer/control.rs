@@ -36,7 +36,9 @@ pub trait TimerWorldExt {
     /// Cancels all timers of `owner`, also those that would survive.
     fn force_cancel_timers(&mut self, owner: Entity);
 
-    /// Moves the deadline of the timer on `entity` to `deadline`, as its clock shows it. It takes
+    /// Moves the deadline of the timer on this very `entity` to `deadline`, as its clock shows it.
+    /// (The entity of one under a key is told by [`ArmedTimers::keyed`](crate::ArmedTimers::keyed).)
+    /// It takes
     /// its place behind the others of that deadline, as if it had just been armed; what it has
     /// counted stays, and if it is paused, it stays so.
     ///

@@ -13,7 +13,9 @@ use crate::clock::saturating_nanos;
 ///
 /// It is a plain value that remembers a time. Nothing ticks it, and it costs nothing while nobody
 /// asks: the questions take the time of a clock of your choice, always the same, such as
-/// `Time::elapsed` or [`Clock::now`](crate::Clock::now). It is ready at the start. With
+/// [`Clock::now`](crate::Clock::now) of one that [`Clocks`](crate::Clocks) finds. (`Time::elapsed`
+/// will do as long as you neither shift, pause nor fast-forward the clock of the game's timers.) It
+/// is ready at the start. With
 /// [charges](Self::with_charges), one comes back after each `duration`, one after the other.
 ///
 /// To hear when it is ready again, arm [`ready_timer`](Self::ready_timer); for each charge, a timer
@@ -241,23 +243,24 @@ impl Cooldown {
     /// ```
     /// use bevy_due::{Cooldown, prelude::*};
     /// use bevy_ecs::prelude::*;
-    /// use bevy_time::{Time, Virtual};
     ///
     /// fn fire_cannon(
     ///     mut cannons: Query<(Entity, &mut Cooldown)>,
-    ///     time: Res<Time<Virtual>>,
+    ///     clocks: Clocks,
     ///     mut commands: Commands,
-    /// ) {
+    /// ) -> Result {
+    ///     let now = clocks.get(ClockId::Virtual)?.now();
     ///     for (cannon, mut cooldown) in &mut cannons {
-    ///         if cooldown.try_use(time.elapsed()).is_ok() {
+    ///         if cooldown.try_use(now).is_ok() {
     ///             commands
     ///                 .entity(cannon)
     ///                 .set_timer("reloaded", cooldown.ready_timer())
     ///                 .observe(|_: On<TimerFired>| println!("Ready again"));
     ///         }
     ///     }
+    ///     Ok(())
     /// }
-    /// # bevy_ecs::system::assert_is_system(fire_cannon);
+    /// # bevy_ecs::schedule::Schedule::default().add_systems(fire_cannon);
     /// ```
     #[must_use]
     pub fn ready_timer(&self) -> Timer {

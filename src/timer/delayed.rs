@@ -9,14 +9,16 @@ use bevy_ecs::{
 };
 use bevy_platform::sync::{Mutex, PoisonError};
 
-use super::{Timer, TimerAction, TimerOf};
+use super::{Timer, TimerAction, TimerOf, events::Unannounced};
 use crate::clock::ClockId;
 
 /// Commands that are run later, or again and again.
 ///
 /// They run in the exact order of their deadlines, among all other timers; those of one
 /// deadline in the order in which they were given. What they are is a timer on an entity of its
-/// own: despawn it to cancel.
+/// own: despawn it to cancel. A delay that such commands give in their turn counts from the frame
+/// in which they run; for a chain without drift, observe a timer, and use
+/// [`Timer::since`](crate::Timer::since).
 ///
 /// # Examples
 ///
@@ -64,7 +66,8 @@ pub trait TimerCommandsExt<'w, 's> {
     #[track_caller]
     fn after_secs(&mut self, secs: f64) -> TimedCommands<'_, 'w, 's, Once>;
 
-    /// Runs commands every `interval`, the first time after one interval.
+    /// Runs commands every `interval`, the first time after one interval. For another first delay,
+    /// or none, see [`on_timer`](Self::on_timer).
     ///
     /// # Panics
     ///
@@ -154,14 +157,15 @@ impl<'a, 'w, 's, Often> TimedCommands<'a, 'w, 's, Often> {
         self
     }
 
-    /// Makes them belong to an entity: they are cancelled with its timers, and when it despawns.
+    /// Makes them belong to an entity: they are paused and cancelled with its timers, and when it
+    /// despawns. If it has gone already, they never run.
     pub fn of(mut self, owner: Entity) -> Self {
         self.owner = Some(owner);
         self
     }
 
     fn spawn(self, action: TimerAction) -> EntityCommands<'a> {
-        let timer = (self.timer, action);
+        let timer = (self.timer, action, Unannounced);
         match self.owner {
             // Together, so that the timer is on its owner's clock.
             Some(owner) => self.commands.spawn((TimerOf(owner), timer)),

@@ -9,13 +9,15 @@ use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 use super::{
     InvalidTimer, SurvivesCancelAll, Timer, TimerAction, TimerEntityCommandsExt,
     builder::{nanos_from_secs, or_panic},
+    events::Unannounced,
 };
 
 /// Despawns the entity after a while.
 ///
 /// It is short for a timer of the entity that does so, on the entity's clock, under a key of its
 /// own: the entity can have another [`Timer`] beside, and cancelling all its timers spares it. Inserting it again starts anew; removing it
-/// lets the entity live.
+/// lets the entity live. That timer is an entity of its own: for bullets by the thousand, a
+/// [`Timer`] with [`TimerAction::despawn`] on the bullet itself is cheaper.
 ///
 /// # Examples
 ///
@@ -81,7 +83,10 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
         let despawn = TimerAction::despawn().on_owner();
         let mut commands = world.commands();
         let mut entity = commands.entity(entity);
-        entity.set_timer(KEY, (Timer::after(delay), despawn, SurvivesCancelAll));
+        entity.set_timer(
+            KEY,
+            (Timer::after(delay), despawn, SurvivesCancelAll, Unannounced),
+        );
     }
 }
 

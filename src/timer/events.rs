@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use bevy_ecs::{
+    component::Component,
     entity::Entity,
     event::{EntityEvent, Event, PropagateEntityTrigger, SetEntityEventTarget},
     message::Message,
@@ -24,7 +25,7 @@ use crate::clock::Reading;
 /// the very timer that is firing.
 ///
 /// It reaches the owner by Bevy's event propagation along [`TimerOf`](crate::TimerOf), if anybody
-/// observes it there; `fired.propagate(false)` ends that. As with every event that propagates,
+/// observes it there (but those of [`DespawnAfter`](crate::DespawnAfter) and of delayed commands); `fired.propagate(false)` ends that. As with every event that propagates,
 /// global observers run at each step: where that matters, they compare `fired.event_target()` with
 /// [`entity`](Self::entity).
 ///
@@ -97,10 +98,16 @@ impl TimerFired {
     /// Tells the observers: everywhere, on the timer's entity, and, if there are any, on its owner.
     pub(crate) fn trigger(self, world: &mut World) {
         let mut trigger = PropagateEntityTrigger::default();
-        trigger.propagate = self.owner != self.entity && is_observed_on::<Self>(world, self.owner);
+        trigger.propagate = self.owner != self.entity
+            && is_observed_on::<Self>(world, self.owner)
+            && world.get::<Unannounced>(self.entity).is_none();
         world.trigger_with(self, trigger);
     }
 }
+
+/// The timer is a means to an end that its owner's observers did not ask for.
+#[derive(Component)]
+pub(super) struct Unannounced;
 
 impl Event for TimerFired {
     type Trigger<'a> = PropagateEntityTrigger<true, Self, Entity>;

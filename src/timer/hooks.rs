@@ -161,13 +161,9 @@ pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookCo
 
 /// Cancels. Whether the timer is being removed or replaced shows in the hook that comes next.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let cancelled = cancel(&mut world, entity, DISCARDED, |_, _| CancelReason::Removed);
-    let Some((cancelled, mut timelines)) = cancelled.zip(world.get_resource_mut::<Timelines>())
-    else {
-        return;
-    };
+    let left_over = cancel(&mut world, entity, DISCARDED, |_, _| CancelReason::Removed);
     // A panic between two hooks, caught by somebody, has left the first without the second.
-    if let Some(left_over) = timelines.discarded.replace(cancelled) {
+    if let Some(left_over) = left_over {
         report(&mut world, left_over);
     }
 }
@@ -193,19 +189,20 @@ pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: H
         }
     };
     if let Some(cancelled) = cancel(&mut world, entity, TimerKey::NONE, reason) {
-        report(&mut world, cancelled);
+        tell_observers(&mut world, cancelled);
     }
 }
 
 /// Cancels a timer for a reason that no hook could tell, and leaves its component behind.
 pub(super) fn cancel_for(world: &mut DeferredWorld, entity: Entity, reason: CancelReason) {
     if let Some(cancelled) = cancel(world, entity, TimerKey::NONE, |_, _| reason) {
-        report(world, cancelled);
+        tell_observers(world, cancelled);
     }
 }
 
 /// Takes the timer of `entity` out of its queue, if it is there, and leaves `replacement` for its
-/// key.
+/// key. Returns what is to be told of it; of one that has been [`DISCARDED`], the next hook knows
+/// that, and what is returned is what it has not yet told of another.
 fn cancel(
     world: &mut DeferredWorld,
     entity: Entity,
@@ -223,7 +220,14 @@ fn cancel(
         reason: reason(world, owner),
     };
     let mut timelines = world.get_resource_mut::<Timelines>()?;
-    timelines.cancel(line, key).then_some(cancelled)
+    if !timelines.cancel(line, key) {
+        return None;
+    }
+    if replacement == DISCARDED {
+        return timelines.discarded.replace(cancelled);
+    }
+    timelines.cancelled.push(cancelled);
+    Some(cancelled)
 }
 
 /// Takes the `Timer` of an entity away that is over already, and says whether the entity is to go,

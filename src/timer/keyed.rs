@@ -48,6 +48,28 @@ use super::{CancelReason, Timer, TimerOf, Timers, hooks::cancel_for};
 /// app.world_mut().flush();
 /// assert_eq!(app.world().get::<Timers>(hero).unwrap().len(), 1);
 /// ```
+///
+/// An observer of the owner asks which of its timers has fired:
+///
+/// ```
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// fn suffer(fired: On<TimerFired>, keys: Query<&Keyed>) {
+///     match keys.get(fired.entity).map(|key| &*key.0) {
+///         Ok("burning") => println!("{} burns", fired.owner),
+///         Ok("poison") => println!("{} is sick", fired.owner),
+///         _ => {}
+///     }
+/// }
+///
+/// fn set_on_fire(monster: Entity, mut commands: Commands) {
+///     let mut monster = commands.entity(monster);
+///     monster.observe(suffer);
+///     monster.set_timer("burning", Timer::every_secs(0.5).times(6));
+/// }
+/// # let _ = set_on_fire;
+/// ```
 #[doc(alias("name", "tag", "category"))]
 #[derive(Component, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[component(immutable)]

@@ -12,8 +12,9 @@ use crate::clock::ClockId;
 /// The clock of this entity's timers: its own, and those of which it is the owner, unless they are
 /// put [on another one](crate::Timer::on).
 ///
-/// It is looked up when a timer is armed. Those that are armed already stay where they are; to
-/// slow them down, give them a clock of your own, and slow that down. An entity that carries a
+/// It is looked up when a timer is armed. Those that are armed already stay where they are, also
+/// when it is changed or removed; to slow them down, give each entity a clock of its own from the
+/// start, and slow that down. An entity that carries a
 /// [`Clock`](crate::Clock) needs no `OnClock`: its timers are on that one.
 ///
 /// # Examples

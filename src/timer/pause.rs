@@ -26,6 +26,9 @@ use super::{Timelines, Timer, Timers, hooks::owner_of};
 /// A timer is paused as long as its entity or its owner has this, or is
 /// [`Disabled`]. To pause everything on a clock, [pause the clock](crate::Clock::pause).
 ///
+/// What is to end the pause must not belong to the entity, or it would be paused, too: see the
+/// example.
+///
 /// # Time complexity
 ///
 /// In the number *n* of the entity's timers, inserting and removing are *O*(*n*), amortised.
@@ -42,6 +45,11 @@ use super::{Timelines, Timer, Timers, hooks::owner_of};
 /// fn stun(boss: Single<Entity, With<Boss>>, mut commands: Commands) {
 ///     // All that the boss is up to stops.
 ///     commands.entity(*boss).insert(TimersPaused);
+///     commands.after_secs(2.0).run(wake_up);
+/// }
+///
+/// fn wake_up(boss: Single<Entity, With<Boss>>, mut commands: Commands) {
+///     commands.entity(*boss).remove::<TimersPaused>();
 /// }
 ///
 /// fn prepare(mut commands: Commands) {

@@ -2,6 +2,7 @@
 
 use bevy_ecs::{
     change_detection::DetectChangesMut,
+    entity::Entity,
     entity_disabling::Disabled,
     query::Has,
     system::{Query, Res, ResMut, SystemParam},
@@ -37,15 +38,12 @@ pub(crate) fn read_clocks(mut timelines: ResMut<Timelines>, mut clocks: AnyClock
     timelines.read(Scope::Frame, None, &mut clocks, &times);
 }
 
-impl Timeline {
-    /// Whether its clock has been told to stand still.
-    pub(crate) fn is_stopped(&self, world: &World) -> bool {
-        let clock = self.clock.and_then(|clock| world.get_entity(clock).ok());
-        self.source == Source::Nothing
-            || clock.is_none_or(|clock| {
-                clock.get::<Clock>().is_none_or(Clock::is_stopped) || clock.contains::<Disabled>()
-            })
-    }
+/// Whether there is a clock on this entity that has not been told to stand still.
+pub(crate) fn is_running(world: &World, clock: Entity) -> bool {
+    world.get_entity(clock).is_ok_and(|clock| {
+        let goes_on = |clock: &Clock| !clock.is_stopped();
+        clock.get::<Clock>().is_some_and(goes_on) && !clock.contains::<Disabled>()
+    })
 }
 
 impl Timelines {
@@ -133,9 +131,9 @@ impl Timelines {
         Some(clock.follow(line.seen, driven))
     }
 
-    /// Whether a clock, or one that it runs on, has been told to stand still.
-    pub(crate) fn stands_still(&self, world: &World, line: &Timeline) -> bool {
-        self.lineage(line).any(|line| line.is_stopped(world))
+    /// The entities of a clock and those that it runs on.
+    pub(crate) fn clocks<'a>(&'a self, line: &'a Timeline) -> impl Iterator<Item = Entity> + 'a {
+        self.lineage(line).filter_map(|line| line.clock)
     }
 
     /// Lets a clock go on by itself.

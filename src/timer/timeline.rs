@@ -206,6 +206,16 @@ impl Timeline {
         deadlines.filter(|&deadline| deadline != NEVER)
     }
 
+    /// Whether there is nothing that drives it.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.source == Source::Nothing
+    }
+
+    /// Whether something may be due.
+    pub(super) fn may_fire(&self) -> bool {
+        !self.is_orphan() && !self.reading.stopped && self.queue.may_be_due(self.reading.now)
+    }
+
     /// Fires the first timer that is due, if any is, and gives back its key. It is re-armed, or out
     /// of the queue if this was its last time.
     ///

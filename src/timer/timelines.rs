@@ -1,7 +1,7 @@
 //! All timers of a world, clock by clock.
 
-use alloc::{collections::BTreeMap, vec::Vec};
-use core::{iter, num::NonZeroU32, ops::Bound};
+use alloc::vec::Vec;
+use core::{iter, num::NonZeroU32};
 
 use bevy_ecs::{
     component::ComponentId,
@@ -61,7 +61,7 @@ pub(crate) struct Timelines {
     /// By key. Those that are vacant keep their queues, so that no key of a timer comes again.
     lines: Vec<Timeline>,
     vacant: Vec<ClockKey>,
-    by_age: BTreeMap<Age, ClockKey>,
+    by_age: Vec<(Age, ClockKey)>,
     by_entity: EntityHashMap<ClockKey>,
     next_age: Age,
     /// The entities of the clocks that are there from the start.
@@ -111,7 +111,7 @@ impl Timelines {
         let mut timelines = Self {
             lines: Vec::new(),
             vacant: Vec::new(),
-            by_age: BTreeMap::new(),
+            by_age: Vec::new(),
             by_entity: EntityHashMap::default(),
             next_age: 0,
             built_in: Vec::new(),
@@ -170,7 +170,8 @@ impl Timelines {
         let line = &mut self.lines[key as usize];
         line.clock = Some(clock);
         line.age = age;
-        self.by_age.insert(age, key);
+        let place = self.by_age.partition_point(|&(other, _)| other < age);
+        self.by_age.insert(place, (age, key));
         self.by_entity.insert(clock, key);
     }
 
@@ -181,7 +182,7 @@ impl Timelines {
         };
         let line = &mut self.lines[key as usize];
         line.clock = None;
-        self.by_age.remove(&line.age);
+        self.by_age.retain(|&(_, other)| other != key);
         for line in &mut self.lines {
             if line.source == Source::Clock(key) {
                 line.source = Source::Nothing;
@@ -270,9 +271,35 @@ impl Timelines {
     }
 
     fn after(&self, age: Option<Age>) -> impl Iterator<Item = (ClockKey, &Timeline)> {
-        let start = age.map_or(Bound::Unbounded, Bound::Excluded);
-        let later = self.by_age.range((start, Bound::Unbounded));
-        later.filter_map(|(_, &key)| Some((key, self.get(key)?)))
+        let start = self
+            .by_age
+            .partition_point(|&(other, _)| Some(other) <= age);
+        let later = self.by_age[start..].iter();
+        later.filter_map(|&(_, key)| Some((key, self.get(key)?)))
+    }
+
+    /// Whether something may be due, or left to be done.
+    pub(crate) fn has_work(&mut self, scope: Scope) -> bool {
+        let is_anything_finished = match scope {
+            Scope::Under(_) => false,
+            _ => {
+                let finished = self.finished(scope == Scope::Fixed);
+                finished.swap();
+                !finished.is_empty()
+            }
+        };
+        is_anything_finished
+            || self.discarded.is_some()
+            || self.unfinished.is_some()
+            || self.next_due(scope, None).is_some()
+    }
+
+    /// Returns the first clock of those that take part that comes after one of this age, and on which
+    /// something may be due.
+    pub(crate) fn next_due(&self, scope: Scope, after: Option<Age>) -> Option<(ClockKey, Age)> {
+        let mut later = self.after(after);
+        let may_fire = |line: &Timeline| line.may_fire() && self.is_in(line, scope);
+        later.find_map(|(key, line)| may_fire(line).then_some((key, line.age)))
     }
 
     /// Fires what is due on a clock, one after the other, until there is more to do for a timer

@@ -222,7 +222,7 @@ fn finish(world: &mut World, despawns: bool) {
     entity.remove::<Timer>();
     if despawns {
         let mut timelines = world.resource_mut::<Timelines>();
-        timelines.finished(is_fixed).push(fired.entity);
+        timelines.finish(fired.entity, is_fixed);
     }
 }
 
@@ -243,18 +243,19 @@ fn clear_up(world: &mut World, scope: Scope) {
         let despawns = fired.last && despawns(world, fired.entity);
         finish(world, despawns);
     }
-    let is_fixed = match scope {
-        Scope::Frame => false,
-        Scope::Fixed => true,
-        // Nobody has read of it yet.
-        Scope::Under(_) => return,
-    };
-    while let Some(entity) = world.resource_mut::<Timelines>().finished(is_fixed).next() {
-        if world
-            .get_entity(entity)
-            .is_ok_and(|entity| !entity.contains::<Timer>())
-        {
+    let mut timelines = world.resource_mut::<Timelines>();
+    if let Some(finished) = timelines.finished(scope) {
+        finished.swap();
+    }
+    while let Some(entity) = next_finished(world, scope) {
+        let finished = world.get_entity(entity);
+        if finished.is_ok_and(|entity| !entity.contains::<Timer>()) {
             world.despawn(entity);
         }
     }
+}
+
+fn next_finished(world: &mut World, scope: Scope) -> Option<Entity> {
+    let mut timelines = world.resource_mut::<Timelines>();
+    timelines.finished(scope)?.next()
 }

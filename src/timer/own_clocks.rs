@@ -121,7 +121,7 @@ pub(super) fn retire(world: &mut World, entity: Entity) {
 pub(super) fn retire_later(world: &mut World, entity: Entity) {
     end(world, entity);
     if let Some(mut timelines) = world.get_resource_mut::<Timelines>() {
-        timelines.finished(false).push(entity);
+        timelines.finish(entity, false);
     }
 }
 

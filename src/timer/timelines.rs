@@ -279,16 +279,9 @@ impl Timelines {
     }
 
     /// Whether something may be due, or left to be done.
-    pub(crate) fn has_work(&mut self, scope: Scope) -> bool {
-        let is_anything_finished = match scope {
-            Scope::Under(_) => false,
-            _ => {
-                let finished = self.finished(scope == Scope::Fixed);
-                finished.swap();
-                !finished.is_empty()
-            }
-        };
-        is_anything_finished
+    pub(crate) fn has_work(&self, scope: Scope) -> bool {
+        let finished = scope.finishes().map(|nth| &self.finished[nth]);
+        finished.is_some_and(|finished| finished.pending().next().is_some())
             || self.discarded.is_some()
             || self.unfinished.is_some()
             || self.next_due(scope, None).is_some()
@@ -362,8 +355,14 @@ impl Timelines {
         self.draws
     }
 
-    pub(crate) fn finished(&mut self, is_fixed: bool) -> &mut DeferredBuffer<Entity> {
-        &mut self.finished[usize::from(is_fixed)]
+    /// Takes note of an entity that is to be despawned in the next run.
+    pub(crate) fn finish(&mut self, entity: Entity, is_fixed: bool) {
+        self.finished[usize::from(is_fixed)].push(entity);
+    }
+
+    /// Returns the entities that a run of this scope is to despawn.
+    pub(crate) fn finished(&mut self, scope: Scope) -> Option<&mut DeferredBuffer<Entity>> {
+        scope.finishes().map(|nth| &mut self.finished[nth])
     }
 
     /// Arms what has been added on the clocks of a scope, and writes what has been cancelled.
@@ -386,8 +385,7 @@ impl Timelines {
     /// Whether there is anything to do in the fixed schedule.
     pub(crate) fn has_fixed_timers(&self) -> bool {
         let mut lines = self.iter().map(|(_, line)| line);
-        lines.any(|line| line.is_fixed && !line.is_idle())
-            || self.finished[1].pending().next().is_some()
+        lines.any(|line| line.is_fixed && !line.is_idle()) || self.has_work(Scope::Fixed)
     }
 
     pub(crate) fn stats(&self, scope: Scope) -> RunStats {
@@ -400,6 +398,16 @@ impl Timelines {
 }
 
 impl Scope {
+    /// Which of the finished entities are its business. Under a clock that is fast-forwarded, nobody
+    /// has read of them yet.
+    fn finishes(self) -> Option<usize> {
+        match self {
+            Self::Frame => Some(0),
+            Self::Fixed => Some(1),
+            Self::Under(_) => None,
+        }
+    }
+
     fn index(self) -> usize {
         match self {
             Self::Frame => 0,

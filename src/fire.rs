@@ -19,7 +19,7 @@ use {
 
 use crate::timer::{
     AnyClocks, ClockKey, Scope, Timelines, Timer, TimerAction, TimerCancelled, TimerFired, TimerOf,
-    Times, Unfinished, is_observed_at_all, is_running,
+    Times, Unfinished, add_fixed_run, is_observed_at_all, is_running,
 };
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
@@ -85,6 +85,9 @@ pub(crate) type FiringParams = SystemState<(
 
 /// Fires what is due on the clocks of the frame.
 pub(crate) fn fire_due(world: &mut World, params: &mut FiringParams) -> Result<(), BevyError> {
+    if world.resource::<Timelines>().wants_fixed_run() {
+        add_fixed_run(world);
+    }
     fire_scope(world, Scope::Frame, params)
 }
 
@@ -97,6 +100,7 @@ pub(crate) fn run_fixed(
     let (mut timelines, mut clocks, times, mut messages) = reading.get_mut(world)?;
     timelines.read(Scope::Fixed, None, &mut clocks, &times);
     if !timelines.has_fixed_timers() {
+        timelines.reset_stats(Scope::Fixed);
         return Ok(());
     }
     timelines.swap_added(Scope::Fixed, &mut messages);

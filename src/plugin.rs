@@ -68,8 +68,8 @@ pub struct DuePlugin;
 
 /// The stages of a run, in order, all in [`PreUpdate`]: before the fixed schedule and before
 /// [`Update`] of the same frame. For the [fixed clock](crate::ClockId::Fixed), and for those that
-/// run on it, they are in [`FixedPreUpdate`], where all of them are one system. Order your own
-/// systems against these.
+/// run on it, they are in [`FixedPreUpdate`], where all of them are one system, which is added with
+/// the first timer there. Order your own systems against these.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
     /// Reads the clocks, once for the whole run.
@@ -86,7 +86,7 @@ impl Plugin for DuePlugin {
         #[cfg(feature = "bevy_reflect")]
         register_types(app);
 
-        let timelines = Timelines::new(app.world_mut());
+        let timelines = Timelines::new(app.world_mut(), add_fixed_run);
         app.insert_resource(timelines)
             .init_resource::<BurstLimit>()
             .init_resource::<DelaySeed>()
@@ -97,6 +97,7 @@ impl Plugin for DuePlugin {
             .add_observer(on_disable)
             .add_observer(on_enable)
             .add_observer(replace_earlier)
+            .init_schedule(FixedPreUpdate)
             .configure_sets(
                 PreUpdate,
                 (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain(),
@@ -109,14 +110,6 @@ impl Plugin for DuePlugin {
                     swap_added.in_set(DueSystems::Swap),
                     fire_due.in_set(DueSystems::Fire),
                 ),
-            )
-            .add_systems(
-                FixedPreUpdate,
-                // A single system, for it runs several times a frame, and mostly for nothing.
-                run_fixed
-                    .in_set(DueSystems::Clocks)
-                    .in_set(DueSystems::Swap)
-                    .in_set(DueSystems::Fire),
             );
 
         arm_existing(app.world_mut());
@@ -142,6 +135,23 @@ fn register_types(app: &mut App) {
         .register_type::<TimerCancelled>()
         .register_type::<BurstLimit>()
         .register_type::<DelaySeed>();
+}
+
+/// Lets the clocks of the fixed schedule run, from their first timer on: an idle frame would feel a
+/// system there. Says whether it could; a schedule can't be added to while it runs.
+fn add_fixed_run(world: &mut World) -> bool {
+    let mut schedules = world.resource_mut::<Schedules>();
+    let is_there = schedules.contains(FixedPreUpdate);
+    if is_there {
+        schedules.add_systems(
+            FixedPreUpdate,
+            run_fixed
+                .in_set(DueSystems::Clocks)
+                .in_set(DueSystems::Swap)
+                .in_set(DueSystems::Fire),
+        );
+    }
+    is_there
 }
 
 fn require_clock(time: Option<Res<Time<Virtual>>>) {

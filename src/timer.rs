@@ -70,7 +70,9 @@ pub use random::DelaySeed;
 pub(crate) use reading::{AnyClocks, Times, is_running, read_clocks};
 pub use status::{ArmedTimers, TimerStatus};
 pub use timelines::RunStats;
-pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_added};
+pub(crate) use timelines::{
+    Age, ClockKey, Scope, Timelines, Unfinished, add_fixed_run, swap_added,
+};
 
 /// Fires [`TimerFired`] after a delay: once, a number of times, or for ever.
 ///

@@ -400,3 +400,22 @@ fn a_clock_that_is_there_from_the_start_can_be_replaced() {
     advance_ms(&mut app, 1);
     assert_eq!(fired(&mut app), ["x"]);
 }
+
+#[test]
+fn the_first_timer_of_the_fixed_clock_is_in_step_even_if_a_step_arms_it() {
+    let mut app = app();
+    app.insert_resource(Time::<Fixed>::from_duration(ms(10)))
+        .add_systems(
+            FixedUpdate,
+            |mut done: Local<bool>, mut commands: Commands| {
+                if !*done {
+                    *done = true;
+                    commands.spawn(Timer::after(ms(10)).on(ClockId::Fixed));
+                }
+            },
+        );
+    advance_ms(&mut app, 30);
+    let firings = firings(&mut app);
+    assert_eq!(firings.len(), 1);
+    assert_eq!(firings[0].lateness, ms(0));
+}

@@ -6,11 +6,11 @@ use bevy_ecs::{
     change_detection::Mut,
     entity::Entity,
     entity_disabling::Disabled,
-    query::Allow,
+    query::{Allow, Has},
     system::{Query, Res, SystemParam},
 };
 
-use super::Timelines;
+use super::{Timelines, Times};
 use crate::clock::{Clock, ClockId, UnknownClock};
 
 /// The clocks of a world to read: those that are there from the start, and your own.
@@ -30,7 +30,8 @@ use crate::clock::{Clock, ClockId, UnknownClock};
 #[derive(SystemParam)]
 pub struct Clocks<'w, 's> {
     timelines: Res<'w, Timelines>,
-    clocks: Query<'w, 's, &'static Clock, Allow<Disabled>>,
+    clocks: Query<'w, 's, (&'static Clock, Has<Disabled>)>,
+    times: Times<'w>,
 }
 
 /// The clocks of a world to set. A system that takes this can't take [`Clocks`],
@@ -56,15 +57,17 @@ pub struct ClocksMut<'w, 's> {
 }
 
 impl Clocks<'_, '_> {
-    /// Returns a clock.
+    /// Returns a clock as it is at this moment: what Bevy's `Time` has gone on since the last run is
+    /// not in the component yet.
     ///
     /// # Errors
     ///
     /// [`UnknownClock`] if there is no such clock.
-    pub fn get(&self, clock: impl Into<ClockId>) -> Result<&Clock, UnknownClock> {
+    pub fn get(&self, clock: impl Into<ClockId>) -> Result<Clock, UnknownClock> {
         let clock = clock.into();
-        let entity = self.entity(clock)?;
-        self.clocks.get(entity).map_err(|_| UnknownClock(clock))
+        let (key, _) = self.timelines.find(clock)?;
+        let live = self.timelines.live(key, &self.clocks, &self.times);
+        live.ok_or(UnknownClock(clock))
     }
 
     /// Returns the entity of a clock.

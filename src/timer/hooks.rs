@@ -12,7 +12,7 @@ use super::{
     own_clocks::{begin_clock, retire, warn},
     pause::is_held,
     random::random,
-    timelines::ClockKey,
+    timelines::{ClockKey, add_fixed_run},
 };
 use crate::{
     clock::{Clock, ClockId, UnknownClock},
@@ -44,7 +44,9 @@ pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
         return;
     };
     let discarded = timelines.discarded.take();
-    timelines.add_timer(plan);
+    if timelines.add_timer(plan) {
+        world.commands().queue(add_fixed_run);
+    }
     report_discarded(&mut world, discarded, entity);
 }
 

@@ -11,7 +11,7 @@ use bevy_ecs::{
 use bevy_time::{Fixed, Real, Time, Virtual};
 
 use super::{
-    RunStats, Timelines,
+    Timelines,
     timeline::{Source, Timeline},
     timelines::{Age, ClockKey, Scope},
 };
@@ -31,10 +31,12 @@ pub(crate) struct Times<'w> {
     fixed: Res<'w, Time<Fixed>>,
 }
 
-/// Reads the clocks of the frame, each once for the whole run.
+/// Reads the clocks, each once for the whole run. Those of the fixed schedule are read once more in
+/// each of its steps, if there is anything to run.
 pub(crate) fn read_clocks(mut timelines: ResMut<Timelines>, mut clocks: AnyClocks, times: Times) {
     timelines.is_running = false;
     timelines.frames = timelines.frames.saturating_add(1);
+    timelines.read(Scope::Fixed, None, &mut clocks, &times);
     timelines.read(Scope::Frame, None, &mut clocks, &times);
 }
 
@@ -55,7 +57,6 @@ impl Timelines {
         clocks: &mut AnyClocks,
         times: &Times,
     ) {
-        *self.stats_mut(scope) = RunStats::default();
         while let Some((key, line)) = self.next(scope, after) {
             after = Some(line.age);
             self.tick(key, clocks, times);
@@ -99,6 +100,28 @@ impl Timelines {
             }
             Source::Nothing => return None,
         })
+    }
+
+    /// Returns a clock as it is at this moment, though it has not been read yet.
+    pub(super) fn live(
+        &self,
+        key: ClockKey,
+        clocks: &Query<(&Clock, Has<Disabled>)>,
+        times: &Times,
+    ) -> Option<Clock> {
+        let line = self.get(key)?;
+        let (&(mut clock), is_disabled) = clocks.get(line.clock?).ok()?;
+        if is_disabled {
+            return Some(clock);
+        }
+        let driven = match line.source {
+            Source::Clock(parent) => self.live(parent, clocks, times)?.read().now,
+            source => self
+                .driven_by(source, times)
+                .map_or(line.seen, |(now, _)| now),
+        };
+        clock.follow(line.seen, driven);
+        Some(clock)
     }
 
     /// Returns a clock and what it says at this moment. It may have been set since it was read for

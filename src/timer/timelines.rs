@@ -81,6 +81,8 @@ pub(crate) struct Timelines {
     /// Whether handlers are running.
     pub(crate) is_running: bool,
     stats: [RunStats; 3],
+    /// What lets the clocks of the fixed schedule run, until it has.
+    add_fixed_run: Option<fn(&mut World) -> bool>,
 }
 
 /// A timer that has fired, and has an action to run, or an end to come to.
@@ -107,7 +109,7 @@ pub struct RunStats {
 
 impl Timelines {
     /// Makes the clocks that are there from the start.
-    pub(crate) fn new(world: &mut World) -> Self {
+    pub(crate) fn new(world: &mut World, add_fixed_run: fn(&mut World) -> bool) -> Self {
         let mut timelines = Self {
             lines: Vec::new(),
             vacant: Vec::new(),
@@ -131,6 +133,7 @@ impl Timelines {
             unfinished: None,
             is_running: false,
             stats: [RunStats::default(); 3],
+            add_fixed_run: Some(add_fixed_run),
         };
         for (id, source) in BUILT_IN {
             let name = Name::new(alloc::format!("{id} clock"));
@@ -335,13 +338,15 @@ impl Timelines {
         self.get_mut(line)?.queue.get_mut(key)
     }
 
-    /// Takes a timer in.
-    pub(super) fn add_timer(&mut self, plan: Plan) {
+    /// Takes a timer in, and says whether it is the first one of the fixed schedule.
+    pub(super) fn add_timer(&mut self, plan: Plan) -> bool {
         self.draws = self.draws.wrapping_add(1);
-        if let Some(line) = self.get_mut(plan.line) {
-            let key = line.add(plan.deadline, plan.timer, plan.paused_at);
-            debug_assert_eq!(key, plan.key);
-        }
+        let Some(line) = self.get_mut(plan.line) else {
+            return false;
+        };
+        let key = line.add(plan.deadline, plan.timer, plan.paused_at);
+        debug_assert_eq!(key, plan.key);
+        line.is_fixed && self.add_fixed_run.is_some()
     }
 
     /// Says whether there was something to cancel.
@@ -379,7 +384,7 @@ impl Timelines {
                 stats.armed += line.swap_added();
             }
         }
-        *self.stats_mut(scope) = stats;
+        self.stats[scope.index()] = stats;
     }
 
     /// Whether there is anything to do in the fixed schedule.
@@ -388,12 +393,27 @@ impl Timelines {
         lines.any(|line| line.is_fixed && !line.is_idle()) || self.has_work(Scope::Fixed)
     }
 
+    /// Whether there is something to do in the fixed schedule, and nothing yet that does it.
+    pub(crate) fn wants_fixed_run(&self) -> bool {
+        self.add_fixed_run.is_some() && self.has_fixed_timers()
+    }
+
     pub(crate) fn stats(&self, scope: Scope) -> RunStats {
         self.stats[scope.index()]
     }
 
-    pub(super) fn stats_mut(&mut self, scope: Scope) -> &mut RunStats {
-        &mut self.stats[scope.index()]
+    pub(crate) fn reset_stats(&mut self, scope: Scope) {
+        self.stats[scope.index()] = RunStats::default();
+    }
+}
+
+/// Lets the clocks of the fixed schedule run.
+pub(crate) fn add_fixed_run(world: &mut World) {
+    let mut timelines = world.resource_mut::<Timelines>();
+    if let Some(add) = timelines.add_fixed_run.take()
+        && !add(world)
+    {
+        world.resource_mut::<Timelines>().add_fixed_run = Some(add);
     }
 }
 

@@ -12,7 +12,7 @@ use bevy_ecs::{
 use crate::{
     clock::{ClockId, UnknownClock, saturating_nanos},
     fire::{FiringParams, ReadingParams, fire_scope},
-    timer::{Age, ClockKey, RunStats, Scope, Timelines, is_running},
+    timer::{Age, ClockKey, RunStats, Scope, Timelines, goes_on},
 };
 
 /// A handler that arms a timer without a delay is called again so much later: a frame of the fixed
@@ -159,7 +159,7 @@ impl Forward {
         // Commands that wait may well be about timers.
         world.flush();
         let timelines = world.get_resource::<Timelines>().ok_or(unknown)?;
-        if timelines.is_running {
+        if timelines.is_firing {
             return Err(FastForwardError::Running);
         }
         let (root, line) = timelines.find(clock).map_err(|_| unknown)?;
@@ -185,7 +185,7 @@ impl Forward {
         let clock = line
             .filter(|line| !line.is_orphan())
             .and_then(|line| line.clock);
-        clock.is_some_and(|clock| is_running(world, clock))
+        clock.is_some_and(|clock| goes_on(world, clock))
     }
 
     /// Lets the clock go on, and reads those that run on it.

@@ -19,7 +19,7 @@ use {
 
 use crate::timer::{
     AnyClocks, ClockKey, Scope, Timelines, Timer, TimerAction, TimerCancelled, TimerFired, TimerOf,
-    Times, Unfinished, add_fixed_run, is_observed_at_all, is_running,
+    Times, Unfinished, add_fixed_run, goes_on, is_observed_at_all,
 };
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
@@ -99,7 +99,7 @@ pub(crate) fn run_fixed(
 ) -> Result<(), BevyError> {
     let (mut timelines, mut clocks, times, mut messages) = reading.get_mut(world)?;
     timelines.read(Scope::Fixed, None, &mut clocks, &times);
-    if !timelines.has_fixed_timers() {
+    if !timelines.has_fixed_timers() && !timelines.has_work(Scope::Fixed) {
         timelines.reset_stats(Scope::Fixed);
         return Ok(());
     }
@@ -115,10 +115,10 @@ pub(crate) fn fire_scope(
 ) -> Result<(), BevyError> {
     let mut timelines = world.resource_mut::<Timelines>();
     // A handler may run a schedule in which timers fire.
-    let outer = if timelines.is_running {
+    let outer = if timelines.is_firing {
         Some(timelines.unfinished.take())
     } else if timelines.has_work(scope) {
-        timelines.is_running = true;
+        timelines.is_firing = true;
         clear_up(world, scope);
         None
     } else {
@@ -132,7 +132,7 @@ pub(crate) fn fire_scope(
     let mut timelines = world.resource_mut::<Timelines>();
     match outer {
         Some(unfinished) => timelines.unfinished = unfinished,
-        None => timelines.is_running = false,
+        None => timelines.is_firing = false,
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ fn fire_clock(
         return Ok(());
     };
     let clocks: SmallVec<[Entity; 4]> = timelines.clocks(line).collect();
-    while clocks.iter().all(|&clock| is_running(world, clock)) {
+    while clocks.iter().all(|&clock| goes_on(world, clock)) {
         if is_observed {
             let mut timelines = world.resource_mut::<Timelines>();
             let Some(fired) = timelines.firings(scope, clock, burst_limit).next() else {

@@ -7,7 +7,7 @@ mod clocks;
 mod commands;
 mod control;
 mod cooldown;
-mod delayed;
+mod delayed_commands;
 mod despawn_after;
 mod error;
 mod events;
@@ -52,7 +52,7 @@ pub use clocks::{Clocks, ClocksMut};
 pub use commands::TimerEntityCommandsExt;
 pub use control::{NoSuchTimer, SurvivesCancelAll, TimerWorldExt};
 pub use cooldown::{Cooldown, NotReady};
-pub use delayed::{Once, Repeatedly, TimedCommands, TimerCommandsExt};
+pub use delayed_commands::{Once, Repeatedly, TimedCommands, TimerCommandsExt};
 pub use despawn_after::DespawnAfter;
 pub use error::InvalidTimer;
 pub(crate) use events::is_observed_at_all;
@@ -67,7 +67,7 @@ pub use owner::{TimerOf, Timers};
 pub use pause::TimersPaused;
 pub(crate) use pause::{on_disable, on_enable};
 pub use random::DelaySeed;
-pub(crate) use reading::{AnyClocks, Times, is_running, read_clocks};
+pub(crate) use reading::{AnyClocks, Times, goes_on, read_clocks};
 pub use status::{ArmedTimers, TimerStatus};
 pub use timelines::RunStats;
 pub(crate) use timelines::{
@@ -167,9 +167,17 @@ pub struct Timer {
     times: Option<NonZeroU32>,
 }
 
-/// What few timers are told. It is apart from the others to keep those small.
+/// What is apart from the others because few timers need it, to keep those small.
 #[derive(Debug, Default)]
 struct Extra {
+    told: Told,
+    /// How long it was to wait for its first deadline when it was armed.
+    wait: AtomicU64,
+}
+
+/// What few timers are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
     clock: Option<ClockId>,
     /// What the first delay counts from, as the clock shows it, if not from arming.
     since: Option<u64>,
@@ -177,8 +185,6 @@ struct Extra {
     spread: u64,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
-    /// How long it was to wait for its first deadline when it was armed.
-    wait: AtomicU64,
 }
 
 /// What becomes of the entity after the last firing.
@@ -189,32 +195,6 @@ enum WhenDone {
     DespawnIfOwned,
     Keep,
     Despawn,
-}
-
-impl Extra {
-    fn usual() -> &'static Self {
-        static USUAL: Extra = Extra {
-            clock: None,
-            since: None,
-            spread: 0,
-            missed_ticks: MissedTicks::Burst,
-            when_done: WhenDone::DespawnIfOwned,
-            wait: AtomicU64::new(0),
-        };
-        &USUAL
-    }
-
-    fn told(&self) -> (Option<ClockId>, Option<u64>, u64, MissedTicks, WhenDone) {
-        let Self {
-            clock,
-            since,
-            spread,
-            missed_ticks,
-            when_done,
-            ..
-        } = *self;
-        (clock, since, spread, missed_ticks, when_done)
-    }
 }
 
 impl Timer {
@@ -243,18 +223,18 @@ impl Timer {
     /// game's.
     #[must_use]
     pub fn clock(&self) -> Option<ClockId> {
-        self.extra().clock
+        self.told().clock
     }
 
     /// Returns what becomes of deadlines that a long frame has passed.
     #[must_use]
     pub fn missed_ticks(&self) -> MissedTicks {
-        self.extra().missed_ticks
+        self.told().missed_ticks
     }
 
     /// Whether the entity goes with the timer after its last firing.
     pub(crate) fn despawns(&self, is_owned: bool) -> bool {
-        match self.extra().when_done {
+        match self.told().when_done {
             WhenDone::DespawnIfOwned => is_owned,
             WhenDone::Keep => false,
             WhenDone::Despawn => true,
@@ -263,7 +243,7 @@ impl Timer {
 
     /// Returns the first deadline if the timer is armed at this reading of its clock.
     fn first_deadline(&self, reading: Reading, random: impl FnOnce() -> u64) -> u64 {
-        let Extra { since, spread, .. } = *self.extra();
+        let Told { since, spread, .. } = self.told();
         let mut delay = self.delay;
         if spread > 0 {
             let drawn = (u128::from(random()) * (u128::from(spread) + 1)) >> 64;
@@ -288,11 +268,9 @@ impl Timer {
         }
     }
 
-    fn extra(&self) -> &Extra {
-        match &self.extra {
-            Some(extra) => extra,
-            None => Extra::usual(),
-        }
+    fn told(&self) -> Told {
+        let extra = self.extra.as_deref();
+        extra.map(|extra| extra.told).unwrap_or_default()
     }
 
     pub(crate) fn key(&self) -> TimerKey {
@@ -313,10 +291,8 @@ impl Timer {
 
 impl MapEntities for Timer {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        if let Some(Extra {
-            clock: Some(clock), ..
-        }) = self.extra.as_deref_mut()
-        {
+        let told = self.extra.as_deref_mut().map(|extra| &mut extra.told);
+        if let Some(clock) = told.and_then(|told| told.clock.as_mut()) {
             clock.map_entities(mapper);
         }
     }
@@ -326,13 +302,8 @@ impl MapEntities for Timer {
 impl Clone for Timer {
     fn clone(&self) -> Self {
         let extra = self.extra.as_deref().map(|extra| {
-            let (clock, since, spread, missed_ticks, when_done) = extra.told();
             Box::new(Extra {
-                clock,
-                since,
-                spread,
-                missed_ticks,
-                when_done,
+                told: extra.told,
                 ..Extra::default()
             })
         });
@@ -346,7 +317,7 @@ impl Clone for Timer {
 impl PartialEq for Timer {
     fn eq(&self, other: &Self) -> bool {
         (self.delay, self.interval, self.times) == (other.delay, other.interval, other.times)
-            && self.extra().told() == other.extra().told()
+            && self.told() == other.told()
     }
 }
 
@@ -386,7 +357,13 @@ struct TimerData {
 #[cfg(feature = "serialize")]
 impl From<Timer> for TimerData {
     fn from(timer: Timer) -> Self {
-        let (clock, since, spread, missed_ticks, when_done) = timer.extra().told();
+        let Told {
+            clock,
+            since,
+            spread,
+            missed_ticks,
+            when_done,
+        } = timer.told();
         let longest_delay = (spread > 0).then(|| timer.delay.saturating_add(spread));
         Self {
             delay: timer.delay(),
@@ -420,10 +397,10 @@ impl TryFrom<TimerData> for Timer {
             timer = timer.try_times(times)?;
         }
         if (data.clock, data.missed_ticks, data.when_done) != Default::default() {
-            let extra = timer.extra_mut();
-            extra.clock = data.clock;
-            extra.missed_ticks = data.missed_ticks;
-            extra.when_done = data.when_done;
+            let told = timer.told_mut();
+            told.clock = data.clock;
+            told.missed_ticks = data.missed_ticks;
+            told.when_done = data.when_done;
         }
         Ok(timer)
     }

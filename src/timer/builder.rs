@@ -1,6 +1,5 @@
 //! How a [`Timer`] is made.
 
-use alloc::boxed::Box;
 use core::{
     num::{NonZeroU32, NonZeroU64},
     ops::RangeInclusive,
@@ -9,7 +8,7 @@ use core::{
 
 use bevy_platform::sync::atomic::{AtomicU32, AtomicU64};
 
-use super::{Extra, InvalidTimer, MissedTicks, Timer, WhenDone, reading::FRAME};
+use super::{Extra, InvalidTimer, MissedTicks, Timer, Told, WhenDone, reading::FRAME};
 use crate::{
     clock::{ClockId, saturating_nanos},
     queue::TimerKey,
@@ -371,7 +370,7 @@ impl Timer {
             return Err(InvalidTimer::EmptyRange { start, end });
         }
         self.delay = saturating_nanos(*range.start());
-        self.extra_mut().spread = saturating_nanos(*range.end()) - self.delay;
+        self.told_mut().spread = saturating_nanos(*range.end()) - self.delay;
         Ok(self)
     }
 
@@ -395,7 +394,7 @@ impl Timer {
     /// ```
     #[must_use]
     pub fn since(mut self, time: Duration) -> Self {
-        self.extra_mut().since = Some(saturating_nanos(time));
+        self.told_mut().since = Some(saturating_nanos(time));
         self
     }
 
@@ -417,7 +416,7 @@ impl Timer {
     /// ```
     #[must_use]
     pub fn on(mut self, clock: impl Into<ClockId>) -> Self {
-        self.extra_mut().clock = Some(clock.into());
+        self.told_mut().clock = Some(clock.into());
         self
     }
 
@@ -425,7 +424,7 @@ impl Timer {
     /// unless set.
     #[must_use]
     pub fn with_missed_ticks(mut self, missed_ticks: MissedTicks) -> Self {
-        self.extra_mut().missed_ticks = missed_ticks;
+        self.told_mut().missed_ticks = missed_ticks;
         self
     }
 
@@ -437,7 +436,7 @@ impl Timer {
     /// [`TimerAction::despawn`](crate::TimerAction::despawn).
     #[must_use]
     pub fn despawn_when_done(mut self) -> Self {
-        self.extra_mut().when_done = WhenDone::Despawn;
+        self.told_mut().when_done = WhenDone::Despawn;
         self
     }
 
@@ -445,7 +444,7 @@ impl Timer {
     /// and can be armed again.
     #[must_use]
     pub fn keep_when_done(mut self) -> Self {
-        self.extra_mut().when_done = WhenDone::Keep;
+        self.told_mut().when_done = WhenDone::Keep;
         self
     }
 
@@ -465,14 +464,15 @@ impl Timer {
         Ok(Self::new(interval.get(), Some(interval), None))
     }
 
-    pub(super) fn extra_mut(&mut self) -> &mut Extra {
-        self.extra.get_or_insert_with(Box::default)
+    pub(super) fn told_mut(&mut self) -> &mut Told {
+        let extra: &mut Extra = self.extra.get_or_insert_default();
+        &mut extra.told
     }
 
     /// Lets the first delay be no longer than that.
     fn reset_spread(&mut self) {
         if let Some(extra) = &mut self.extra {
-            extra.spread = 0;
+            extra.told.spread = 0;
         }
     }
 }

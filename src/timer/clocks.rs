@@ -66,7 +66,10 @@ impl Clocks<'_, '_> {
     pub fn get(&self, clock: impl Into<ClockId>) -> Result<Clock, UnknownClock> {
         let clock = clock.into();
         let (key, _) = self.timelines.find(clock)?;
-        let live = self.timelines.live(key, &self.clocks, &self.times);
+        let find = |clock| self.clocks.get(clock).ok().map(|(clock, is)| (*clock, is));
+        let live = self
+            .timelines
+            .live(key, &find, &|source| self.times.elapsed(source));
         live.ok_or(UnknownClock(clock))
     }
 

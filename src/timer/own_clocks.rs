@@ -56,23 +56,21 @@ fn begin_with_parents(world: &mut DeferredWorld, entity: Entity, children: &mut 
     let Some(timelines) = world.get_resource::<Timelines>() else {
         return;
     };
-    let parent = timelines.find(clock.parent());
-    let parent = parent.map(|(key, line)| (key, line.is_fixed));
-    let begins = match parent {
-        Ok((key, _)) => timelines.read_line_now(world, key),
+    let (source, is_fixed, parent_now) = match timelines.find(clock.parent()) {
+        Ok((key, line)) => {
+            let parent = timelines.read_line_now(world, key);
+            let parent_now = parent.map_or(0, |parent| parent.now);
+            (Source::Clock(key), line.is_fixed, parent_now)
+        }
         Err(error) => {
             warn(world, error);
-            None
+            (Source::Nothing, false, 0)
         }
-    };
-    let (source, is_fixed) = match parent {
-        Ok((key, is_fixed)) => (Source::Clock(key), is_fixed),
-        Err(_) => (Source::Nothing, false),
     };
     if let Some(mut timelines) = world.get_resource_mut::<Timelines>() {
         let key = timelines.add_clock(entity, source, is_fixed);
         if let Some(line) = timelines.get_mut(key) {
-            line.seen = begins.map_or(0, |parent| parent.now);
+            line.seen = parent_now;
             line.reading = clock.read();
         }
     }
@@ -81,10 +79,8 @@ fn begin_with_parents(world: &mut DeferredWorld, entity: Entity, children: &mut 
 /// Cancels all timers of a clock.
 fn end_clock(world: &mut DeferredWorld, clock: Entity, is_despawned: bool) {
     let timelines = world.get_resource::<Timelines>();
-    let Some((_, line)) = timelines.and_then(|timelines| {
-        let key = timelines.key_of(clock)?;
-        Some((key, timelines.get(key)?))
-    }) else {
+    let line = timelines.and_then(|timelines| timelines.get(timelines.key_of(clock)?));
+    let Some(line) = line else {
         return;
     };
     // If it was their owner, too, that is the better reason.

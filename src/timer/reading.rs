@@ -1,5 +1,7 @@
 //! Reading the clocks.
 
+use core::time::Duration;
+
 use bevy_ecs::{
     change_detection::DetectChangesMut,
     entity::Entity,
@@ -31,20 +33,31 @@ pub(crate) struct Times<'w> {
     fixed: Res<'w, Time<Fixed>>,
 }
 
+impl Times<'_> {
+    /// Returns what one of them shows; that of the game for what is none of them.
+    pub(super) fn elapsed(&self, source: Source) -> Duration {
+        match source {
+            Source::Real => self.real.elapsed(),
+            Source::Fixed => self.fixed.elapsed(),
+            _ => self.virtual_time.elapsed(),
+        }
+    }
+}
+
 /// Reads the clocks, each once for the whole run. Those of the fixed schedule are read once more in
 /// each of its steps, if there is anything to run.
 pub(crate) fn read_clocks(mut timelines: ResMut<Timelines>, mut clocks: AnyClocks, times: Times) {
-    timelines.is_running = false;
+    timelines.is_firing = false;
     timelines.frames = timelines.frames.saturating_add(1);
     timelines.read(Scope::Fixed, None, &mut clocks, &times);
     timelines.read(Scope::Frame, None, &mut clocks, &times);
 }
 
 /// Whether there is a clock on this entity that has not been told to stand still.
-pub(crate) fn is_running(world: &World, clock: Entity) -> bool {
+pub(crate) fn goes_on(world: &World, clock: Entity) -> bool {
     world.get_entity(clock).is_ok_and(|clock| {
-        let goes_on = |clock: &Clock| !clock.is_stopped();
-        clock.get::<Clock>().is_some_and(goes_on) && !clock.contains::<Disabled>()
+        let is_told_to = |clock: &Clock| !clock.is_stopped();
+        clock.get::<Clock>().is_some_and(is_told_to) && !clock.contains::<Disabled>()
     })
 }
 
@@ -87,71 +100,67 @@ impl Timelines {
     /// Returns what drives a clock in this run, and whether that stands still.
     fn driven_by(&self, source: Source, times: &Times) -> Option<(u64, bool)> {
         Some(match source {
-            Source::Real => (saturating_nanos(times.real.elapsed()), false),
-            Source::Virtual => {
-                let time = &times.virtual_time;
-                (saturating_nanos(time.elapsed()), time.was_paused())
-            }
-            Source::Fixed => (saturating_nanos(times.fixed.elapsed()), false),
-            Source::Frames => (self.frames.saturating_mul(FRAME), false),
+            Source::Frames => (self.frames_passed(), false),
             Source::Clock(parent) => {
                 let Reading { now, stopped, .. } = self.get(parent)?.reading;
                 (now, stopped)
             }
             Source::Nothing => return None,
+            bevys => {
+                let stopped = bevys == Source::Virtual && times.virtual_time.was_paused();
+                (saturating_nanos(times.elapsed(bevys)), stopped)
+            }
         })
     }
 
-    /// Returns a clock as it is at this moment, though it has not been read yet.
+    /// Returns a clock as it is at this moment: it may have been set since it was read for a run, and
+    /// so may what drives it. Where clocks and Bevy's times are found is for the caller to say.
     pub(super) fn live(
         &self,
         key: ClockKey,
-        clocks: &Query<(&Clock, Has<Disabled>)>,
-        times: &Times,
+        find: &impl Fn(Entity) -> Option<(Clock, bool)>,
+        elapsed: &impl Fn(Source) -> Duration,
     ) -> Option<Clock> {
         let line = self.get(key)?;
-        let (&(mut clock), is_disabled) = clocks.get(line.clock?).ok()?;
-        if is_disabled {
-            return Some(clock);
-        }
+        let (mut clock, is_disabled) = find(line.clock?)?;
         let driven = match line.source {
-            Source::Clock(parent) => self.live(parent, clocks, times)?.read().now,
-            source => self
-                .driven_by(source, times)
-                .map_or(line.seen, |(now, _)| now),
+            Source::Clock(parent) => self.live(parent, find, elapsed)?.read().now,
+            Source::Frames => self.frames_passed(),
+            Source::Nothing => line.seen,
+            bevys => saturating_nanos(elapsed(bevys)),
         };
-        clock.follow(line.seen, driven);
+        if driven != line.seen && !is_disabled {
+            clock.follow(line.seen, driven);
+        }
         Some(clock)
     }
 
-    /// Returns a clock and what it says at this moment. It may have been set since it was read for
-    /// a run, and so may what drives it.
+    /// Returns a clock, and what it says at this moment.
     pub(super) fn read_now(&self, world: &World, clock: ClockId) -> Option<(ClockKey, Reading)> {
         let key = self.key(clock)?;
         Some((key, self.read_line_now(world, key)?))
     }
 
     pub(super) fn read_line_now(&self, world: &World, key: ClockKey) -> Option<Reading> {
-        fn elapsed<T: Default + Send + Sync + 'static>(world: &World) -> u64 {
+        fn elapsed<T: Default + Send + Sync + 'static>(world: &World) -> Duration {
             let time = world.get_resource::<Time<T>>();
-            time.map_or(0, |time| saturating_nanos(time.elapsed()))
+            time.map_or(Duration::ZERO, Time::elapsed)
         }
 
-        let line = self.get(key)?;
-        let entity = world.get_entity(line.clock?).ok()?;
-        let mut clock = *entity.get::<Clock>()?;
-        let driven = match line.source {
-            Source::Real => elapsed::<Real>(world),
-            Source::Virtual => elapsed::<Virtual>(world),
-            Source::Fixed => elapsed::<Fixed>(world),
-            Source::Frames => self.frames.saturating_mul(FRAME),
-            Source::Clock(parent) => self.read_line_now(world, parent)?.now,
-            Source::Nothing => line.seen,
+        let find = |clock: Entity| {
+            let clock = world.get_entity(clock).ok()?;
+            Some((*clock.get::<Clock>()?, clock.contains::<Disabled>()))
         };
-        if driven == line.seen || entity.contains::<Disabled>() {
-            return Some(clock.read());
-        }
-        Some(clock.follow(line.seen, driven))
+        let elapsed = |source| match source {
+            Source::Real => elapsed::<Real>(world),
+            Source::Fixed => elapsed::<Fixed>(world),
+            _ => elapsed::<Virtual>(world),
+        };
+        Some(self.live(key, &find, &elapsed)?.read())
+    }
+
+    fn frames_passed(&self) -> u64 {
+        self.frames.saturating_mul(FRAME)
     }
 
     /// The entities of a clock and those that it runs on.

@@ -189,10 +189,8 @@ impl Timeline {
 
     /// Returns how far the clock has to go until something is due.
     pub(crate) fn until_next(&self) -> Option<u64> {
-        let waiting = self.queue.next_deadline().into_iter();
-        let deadlines = waiting.chain(self.added_deadlines());
-        let until = deadlines.map(|deadline| deadline.saturating_sub(self.reading.now));
-        until.min()
+        let next = self.next_deadline()?;
+        Some(next.saturating_sub(self.reading.now))
     }
 
     /// Whether there is no timer, and none to forget.

@@ -79,7 +79,7 @@ pub(crate) struct Timelines {
     /// The timer of which more than the message is to be done: until that is done.
     pub(crate) unfinished: Option<Unfinished>,
     /// Whether handlers are running.
-    pub(crate) is_running: bool,
+    pub(crate) is_firing: bool,
     stats: [RunStats; 3],
     /// What lets the clocks of the fixed schedule run, until it has.
     add_fixed_run: Option<fn(&mut World) -> bool>,
@@ -131,7 +131,7 @@ impl Timelines {
             finished: [DeferredBuffer::default(), DeferredBuffer::default()],
             discarded: None,
             unfinished: None,
-            is_running: false,
+            is_firing: false,
             stats: [RunStats::default(); 3],
             add_fixed_run: Some(add_fixed_run),
         };
@@ -149,9 +149,8 @@ impl Timelines {
         let nth = self.built_in.iter().position(|&built_in| built_in == clock);
         if let Some(nth) = nth {
             let (id, source) = BUILT_IN[nth];
-            self.put_clock(nth as ClockKey, nth as Age, clock);
-            self.lines[nth].source = source;
-            self.lines[nth].is_fixed = id == ClockId::Fixed;
+            let is_fixed = id == ClockId::Fixed;
+            self.put_clock(nth as ClockKey, nth as Age, clock, source, is_fixed);
         }
         nth.is_some()
     }
@@ -161,18 +160,24 @@ impl Timelines {
             self.lines.push(Timeline::default());
             self.lines.len() as ClockKey - 1
         });
-        self.put_clock(key, self.next_age, clock);
+        self.put_clock(key, self.next_age, clock, source, is_fixed);
         self.next_age += 1;
-        let line = &mut self.lines[key as usize];
-        line.source = source;
-        line.is_fixed = is_fixed;
         key
     }
 
-    fn put_clock(&mut self, key: ClockKey, age: Age, clock: Entity) {
+    fn put_clock(
+        &mut self,
+        key: ClockKey,
+        age: Age,
+        clock: Entity,
+        source: Source,
+        is_fixed: bool,
+    ) {
         let line = &mut self.lines[key as usize];
         line.clock = Some(clock);
         line.age = age;
+        line.source = source;
+        line.is_fixed = is_fixed;
         let place = self.by_age.partition_point(|&(other, _)| other < age);
         self.by_age.insert(place, (age, key));
         self.by_entity.insert(clock, key);
@@ -387,13 +392,13 @@ impl Timelines {
         self.stats[scope.index()] = stats;
     }
 
-    /// Whether there is anything to do in the fixed schedule.
+    /// Whether there is a timer on a clock of the fixed schedule, or one to forget.
     pub(crate) fn has_fixed_timers(&self) -> bool {
-        let mut lines = self.iter().map(|(_, line)| line);
-        lines.any(|line| line.is_fixed && !line.is_idle()) || self.has_work(Scope::Fixed)
+        let mut lines = self.lines.iter();
+        lines.any(|line| line.is_fixed && !line.is_idle())
     }
 
-    /// Whether there is something to do in the fixed schedule, and nothing yet that does it.
+    /// Whether there is a timer on such a clock, and nothing yet that fires it.
     pub(crate) fn wants_fixed_run(&self) -> bool {
         self.add_fixed_run.is_some() && self.has_fixed_timers()
     }

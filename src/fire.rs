@@ -19,7 +19,7 @@ use {
 
 use crate::timer::{
     AnyClocks, ClockKey, Scope, Timelines, Timer, TimerAction, TimerCancelled, TimerFired, TimerOf,
-    Times, Unfinished, add_fixed_run, goes_on, is_observed_at_all,
+    Times, Unfinished, goes_on, is_observed_at_all,
 };
 
 /// The most firings of one timer in one run; 1,000 unless set otherwise.
@@ -85,26 +85,7 @@ pub(crate) type FiringParams = SystemState<(
 
 /// Fires what is due on the clocks of the frame.
 pub(crate) fn fire_due(world: &mut World, params: &mut FiringParams) -> Result<(), BevyError> {
-    if world.resource::<Timelines>().wants_fixed_run() {
-        add_fixed_run(world);
-    }
     fire_scope(world, Scope::Frame, params)
-}
-
-/// Does all that a run does, in one go, for the clocks of the fixed schedule.
-pub(crate) fn run_fixed(
-    world: &mut World,
-    reading: &mut ReadingParams,
-    firing: &mut FiringParams,
-) -> Result<(), BevyError> {
-    let (mut timelines, mut clocks, times, mut messages) = reading.get_mut(world)?;
-    timelines.read(Scope::Fixed, None, &mut clocks, &times);
-    if !timelines.has_fixed_timers() && !timelines.has_work(Scope::Fixed) {
-        timelines.reset_stats(Scope::Fixed);
-        return Ok(());
-    }
-    timelines.swap_added(Scope::Fixed, &mut messages);
-    fire_scope(world, Scope::Fixed, firing)
 }
 
 /// Fires what is due on the clocks of a scope, one clock after the other.

@@ -179,13 +179,19 @@ extern crate std;
 mod plugin;
 
 mod fast_forward;
+mod fixed;
+
+mod update;
+
 mod fire;
 
 mod timer;
 
 mod clock;
 mod deferred;
+mod handler;
 pub mod queue;
+mod roster;
 
 pub use clock::{Clock, ClockId, InvalidSpeed, UnknownClock};
 pub use fast_forward::{FastForwardError, FastForwardWorldExt};
@@ -198,6 +204,9 @@ pub use timer::{
     TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus, TimerWorldExt,
     Timers, TimersPaused, UnknownHandler,
 };
+pub use update::{
+    UpdateComponent, UpdateContext, UpdateOf, Updated, Updates, UpdatesPaused, UpdatesPausedFrom,
+};
 
 /// The common names, but for [`Timer`]: Bevy's prelude has one of that name, so import ours by
 /// its name.
@@ -207,7 +216,8 @@ pub mod prelude {
         DelaySeed, DespawnAfter, DuePlugin, DueSystems, FastForwardWorldExt, InvalidTimer, Keyed,
         MissedTicks, NoSuchTimer, OnClock, RunStats, SurvivesCancelAll, TimerAction, TimerAppExt,
         TimerCancelled, TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus,
-        TimerWorldExt, Timers, TimersPaused,
+        TimerWorldExt, Timers, TimersPaused, UpdateComponent, UpdateContext, UpdateOf, Updates,
+        UpdatesPaused, UpdatesPausedFrom,
     };
 }
 

@@ -3,16 +3,21 @@
 use alloc::vec::Vec;
 
 use bevy_app::prelude::*;
-use bevy_ecs::prelude::*;
+use bevy_ecs::{
+    prelude::*,
+    schedule::{InternedScheduleLabel, ScheduleLabel},
+};
 use bevy_time::{Time, Virtual};
 
 use crate::{
     clock::Clock,
-    fire::{BurstLimit, fire_due, run_fixed},
+    fire::{BurstLimit, fire_due},
+    fixed::run_fixed,
     timer::{
         DelaySeed, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock, on_disable,
         on_discard_clock, on_enable, on_insert_clock, read_clocks, replace_earlier, swap_added,
     },
+    update::{UpdateComponent, UpdateRun, UpdatesPausedFrom, enroll, run_updates, swap_updates},
 };
 
 /// Runs the [`Timer`]s of an [`App`].
@@ -79,6 +84,8 @@ pub enum DueSystems {
     Swap,
     /// Fires what is due: [`TimerFired`] messages, observers and actions.
     Fire,
+    /// Calls every [`UpdateComponent`].
+    Update,
 }
 
 impl Plugin for DuePlugin {
@@ -87,7 +94,10 @@ impl Plugin for DuePlugin {
         register_types(app);
 
         let timelines = Timelines::new(app.world_mut(), add_fixed_run);
+        let updates = UpdateRun::new(app.world_mut(), add_update_run);
         app.insert_resource(timelines)
+            .insert_resource(updates)
+            .init_resource::<UpdatesPausedFrom>()
             .init_resource::<BurstLimit>()
             .init_resource::<DelaySeed>()
             .add_message::<TimerFired>()
@@ -100,7 +110,13 @@ impl Plugin for DuePlugin {
             .init_schedule(FixedPreUpdate)
             .configure_sets(
                 PreUpdate,
-                (DueSystems::Clocks, DueSystems::Swap, DueSystems::Fire).chain(),
+                (
+                    DueSystems::Clocks,
+                    DueSystems::Swap,
+                    DueSystems::Fire,
+                    DueSystems::Update,
+                )
+                    .chain(),
             )
             .add_systems(PreStartup, require_clock)
             .add_systems(
@@ -134,24 +150,67 @@ fn register_types(app: &mut App) {
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()
         .register_type::<BurstLimit>()
-        .register_type::<DelaySeed>();
+        .register_type::<DelaySeed>()
+        .register_type::<UpdateComponent>()
+        .register_type::<crate::UpdateOf>()
+        .register_type::<crate::Updates>()
+        .register_type::<crate::UpdatesPaused>()
+        .register_type::<UpdatesPausedFrom>();
 }
 
-/// Lets the clocks of the fixed schedule run, from their first timer on: an idle frame would feel a
-/// system there. Says whether it could; a schedule can't be added to while it runs.
-fn add_fixed_run(world: &mut World) -> bool {
-    let mut schedules = world.resource_mut::<Schedules>();
-    let is_there = schedules.contains(FixedPreUpdate);
-    if is_there {
+/// Lets the clocks of the fixed schedule run.
+fn add_fixed_run(world: &mut World) {
+    add_late(world, FixedPreUpdate.intern(), |schedules| {
         schedules.add_systems(
             FixedPreUpdate,
             run_fixed
                 .in_set(DueSystems::Clocks)
                 .in_set(DueSystems::Swap)
-                .in_set(DueSystems::Fire),
+                .in_set(DueSystems::Fire)
+                .in_set(DueSystems::Update),
         );
+    });
+}
+
+/// Lets functions be called in every frame.
+fn add_update_run(world: &mut World) {
+    add_late(world, PreUpdate.intern(), |schedules| {
+        schedules.add_systems(
+            PreUpdate,
+            (
+                swap_updates.in_set(DueSystems::Swap),
+                run_updates.in_set(DueSystems::Update),
+            ),
+        );
+    });
+}
+
+/// Adds systems with their first use: an idle frame would feel them. If their schedule is running,
+/// they are added at the end of the frame.
+fn add_late(world: &mut World, schedule: InternedScheduleLabel, add: AddSystems) {
+    let mut schedules = world.resource_mut::<Schedules>();
+    if schedules.contains(schedule) {
+        return add(&mut schedules);
     }
-    is_there
+    if !world.contains_resource::<Late>() {
+        world.init_resource::<Late>();
+        world
+            .resource_mut::<Schedules>()
+            .add_systems(Last, add_what_is_late);
+    }
+    world.resource_mut::<Late>().0.push(add);
+}
+
+type AddSystems = fn(&mut Schedules);
+
+/// What is to be added when no schedule of those is running.
+#[derive(Resource, Default)]
+struct Late(Vec<AddSystems>);
+
+fn add_what_is_late(mut late: ResMut<Late>, mut schedules: ResMut<Schedules>) {
+    for add in late.0.drain(..) {
+        add(&mut schedules);
+    }
 }
 
 fn require_clock(time: Option<Res<Time<Virtual>>>) {
@@ -173,5 +232,8 @@ fn arm_existing(world: &mut World) {
     }
     for timer in with(world, |entity| entity.contains::<Timer>()) {
         arm(world.into(), timer);
+    }
+    for update in with(world, |entity| entity.contains::<UpdateComponent>()) {
+        enroll(world.into(), update);
     }
 }

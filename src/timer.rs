@@ -62,17 +62,16 @@ pub use keyed::Keyed;
 pub(crate) use keyed::replace_earlier;
 pub use missed_ticks::MissedTicks;
 pub use on_clock::OnClock;
-pub(crate) use own_clocks::{begin_clock, on_discard_clock, on_insert_clock};
+pub(crate) use on_clock::{FoundClock, find_clock};
+pub(crate) use own_clocks::{begin_clock, on_discard_clock, on_insert_clock, warn};
 pub use owner::{TimerOf, Timers};
 pub use pause::TimersPaused;
 pub(crate) use pause::{on_disable, on_enable};
 pub use random::DelaySeed;
-pub(crate) use reading::{AnyClocks, Times, goes_on, read_clocks};
+pub(crate) use reading::{AnyClocks, Tick, Times, goes_on, read_clocks};
 pub use status::{ArmedTimers, TimerStatus};
 pub use timelines::RunStats;
-pub(crate) use timelines::{
-    Age, ClockKey, Scope, Timelines, Unfinished, add_fixed_run, swap_added,
-};
+pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_added};
 
 /// Fires [`TimerFired`] after a delay: once, a number of times, or for ever.
 ///

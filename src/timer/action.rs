@@ -10,13 +10,12 @@ use bevy_ecs::{
     bundle::Bundle,
     component::Component,
     entity::Entity,
-    error::{BevyError, CommandOutput, ErrorContext},
+    error::{BevyError, CommandOutput},
     event::Event,
     lifecycle::HookContext,
     message::Message,
     resource::Resource,
     system::{In, IntoSystem, SystemId},
-    utils::prelude::DebugName,
     world::{DeferredWorld, World},
 };
 use bevy_platform::{collections::HashMap, sync::Arc};
@@ -26,6 +25,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{TimerFired, hooks::change_armed};
+use crate::handler::{call_with_world, to_result};
 
 /// What the [`Timer`](crate::Timer) on this entity does by itself at every firing, after the observers of
 /// [`TimerFired`] have run. If one of those has cancelled or re-armed the timer, it is left out. One
@@ -294,12 +294,7 @@ impl TimerAction {
                 handler.cloned().ok_or_else(|| UnknownHandler(name.clone()))
             }
         };
-        let result = run.map_err(BevyError::from);
-        if let Err(error) = result.and_then(|run| run(world, fired, target)) {
-            let name = DebugName::type_name::<Self>();
-            world.fallback_error_handler()(error, ErrorContext::Command { name });
-        }
-        world.flush();
+        call_with_world::<Self>(world, |world| run?(world, fired, target));
     }
 }
 
@@ -396,10 +391,6 @@ fn shared(
 ) -> Arc<Run> {
     let run: Box<Run> = Box::new(run);
     run.into()
-}
-
-fn to_result(output: impl CommandOutput) -> Result<(), BevyError> {
-    output.to_err().map_or(Ok(()), Err)
 }
 
 fn write<M: Message>(world: &mut World, message: M) -> Result<(), BevyError> {

@@ -7,15 +7,16 @@ use bevy_ecs::{
 };
 
 use super::{
-    ArmedTimer, CancelReason, OnClock, Timelines, Timer, TimerAction, TimerCancelled, TimerOf,
+    ArmedTimer, CancelReason, Timelines, Timer, TimerAction, TimerCancelled, TimerOf,
     events::is_observed,
+    on_clock::clock_of,
     own_clocks::{begin_clock, retire, warn},
     pause::is_held,
     random::random,
-    timelines::{ClockKey, add_fixed_run},
+    timelines::ClockKey,
 };
 use crate::{
-    clock::{Clock, ClockId, UnknownClock},
+    clock::{ClockId, UnknownClock},
     queue::TimerKey,
 };
 
@@ -44,7 +45,7 @@ pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
         return;
     };
     let discarded = timelines.discarded.take();
-    if timelines.add_timer(plan) {
+    if let Some(add_fixed_run) = timelines.add_timer(plan) {
         world.commands().queue(add_fixed_run);
     }
     report_discarded(&mut world, discarded, entity);
@@ -117,15 +118,8 @@ impl Context {
 
     fn of(world: &DeferredWorld, entity: EntityRef, timer: &Timer) -> Self {
         let owner = owner_of(entity);
-        let clock_of = |entity: EntityRef| {
-            let on = entity.get::<OnClock>().map(|on| on.0);
-            let itself = || entity.contains::<Clock>().then(|| entity.id().into());
-            on.or_else(itself)
-        };
-        let clock_of_owner = || clock_of(world.get_entity(owner).ok()?);
-        let clock = timer.clock().or_else(|| clock_of(entity));
         Self {
-            clock: clock.or_else(clock_of_owner).unwrap_or_default(),
+            clock: clock_of(world, entity, owner, timer.clock()),
             owner,
             acts: entity.contains::<TimerAction>(),
             held: is_held(world, entity, owner),

@@ -122,7 +122,7 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
 }
 
 /// Tells Bevy's error handler, when the world is free.
-pub(super) fn warn(world: &mut DeferredWorld, error: UnknownClock) {
+pub(crate) fn warn(world: &mut DeferredWorld, error: UnknownClock) {
     let result = Err::<(), _>(BevyError::warning(error));
     world.commands().queue(move |_: &mut World| result);
 }

@@ -44,6 +44,16 @@ impl Times<'_> {
     }
 }
 
+/// What time it is on a clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tick {
+    pub(crate) clock: ClockId,
+    /// How much has passed since it was read before.
+    pub(crate) delta: Duration,
+    /// What it shows.
+    pub(crate) elapsed: Duration,
+}
+
 /// Reads the clocks, each once for the whole run. Those of the fixed schedule are read once more in
 /// each of its steps, if there is anything to run.
 pub(crate) fn read_clocks(mut timelines: ResMut<Timelines>, mut clocks: AnyClocks, times: Times) {
@@ -76,6 +86,25 @@ impl Timelines {
         }
     }
 
+    /// Returns what time it is on the clock of this key and age, unless it stands still.
+    pub(crate) fn tick_of(
+        &self,
+        key: ClockKey,
+        age: Age,
+        goes_on: impl Fn(Entity) -> bool,
+    ) -> Option<Tick> {
+        let line = self.get(key).filter(|line| line.age == age)?;
+        let Reading { now, stopped, .. } = line.reading;
+        if stopped || line.is_orphan() || !self.clocks(line).all(goes_on) {
+            return None;
+        }
+        Some(Tick {
+            clock: self.id(key)?,
+            delta: Duration::from_nanos(line.delta),
+            elapsed: line.reading.shown(now),
+        })
+    }
+
     /// Lets a clock go on to where it is driven.
     fn tick(&mut self, key: ClockKey, clocks: &mut AnyClocks, times: &Times) {
         let Some(line) = self.get(key) else {
@@ -89,11 +118,13 @@ impl Timelines {
         let seen = core::mem::replace(&mut line.seen, now);
         let clock = line.clock.and_then(|clock| clocks.get_mut(clock).ok());
         if let Some((mut clock, is_disabled)) = clock {
+            let before = line.reading.now;
             line.reading = match is_disabled {
                 true => clock.read(),
                 false => clock.bypass_change_detection().follow(seen, now),
             };
             line.reading.stopped |= parent_stopped || is_disabled;
+            line.delta = line.reading.now.saturating_sub(before);
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Timeline {
     /// Whether it runs in the fixed schedule.
     pub(crate) is_fixed: bool,
     pub(crate) reading: Reading,
+    /// How much has passed since it was read before.
+    pub(crate) delta: u64,
     /// What its source showed when the clock was read last.
     pub(crate) seen: u64,
     pub(crate) queue: TimerQueue<ArmedTimer>,

@@ -82,7 +82,7 @@ pub(crate) struct Timelines {
     pub(crate) is_firing: bool,
     stats: [RunStats; 3],
     /// What lets the clocks of the fixed schedule run, until it has.
-    add_fixed_run: Option<fn(&mut World) -> bool>,
+    add_fixed_run: Option<fn(&mut World)>,
 }
 
 /// A timer that has fired, and has an action to run, or an end to come to.
@@ -109,7 +109,7 @@ pub struct RunStats {
 
 impl Timelines {
     /// Makes the clocks that are there from the start.
-    pub(crate) fn new(world: &mut World, add_fixed_run: fn(&mut World) -> bool) -> Self {
+    pub(crate) fn new(world: &mut World, add_fixed_run: fn(&mut World)) -> Self {
         let mut timelines = Self {
             lines: Vec::new(),
             vacant: Vec::new(),
@@ -343,15 +343,17 @@ impl Timelines {
         self.get_mut(line)?.queue.get_mut(key)
     }
 
-    /// Takes a timer in, and says whether it is the first one of the fixed schedule.
-    pub(super) fn add_timer(&mut self, plan: Plan) -> bool {
+    /// Takes a timer in. Returns what lets it run, if it is the first one of the fixed schedule.
+    pub(super) fn add_timer(&mut self, plan: Plan) -> Option<fn(&mut World)> {
         self.draws = self.draws.wrapping_add(1);
-        let Some(line) = self.get_mut(plan.line) else {
-            return false;
-        };
+        let line = self.get_mut(plan.line)?;
         let key = line.add(plan.deadline, plan.timer, plan.paused_at);
         debug_assert_eq!(key, plan.key);
-        line.is_fixed && self.add_fixed_run.is_some()
+        if line.is_fixed {
+            self.take_fixed_run()
+        } else {
+            None
+        }
     }
 
     /// Says whether there was something to cancel.
@@ -398,9 +400,9 @@ impl Timelines {
         lines.any(|line| line.is_fixed && !line.is_idle())
     }
 
-    /// Whether there is a timer on such a clock, and nothing yet that fires it.
-    pub(crate) fn wants_fixed_run(&self) -> bool {
-        self.add_fixed_run.is_some() && self.has_fixed_timers()
+    /// Takes what lets the clocks of the fixed schedule run, if it has not yet.
+    pub(crate) fn take_fixed_run(&mut self) -> Option<fn(&mut World)> {
+        self.add_fixed_run.take()
     }
 
     pub(crate) fn stats(&self, scope: Scope) -> RunStats {
@@ -409,16 +411,6 @@ impl Timelines {
 
     pub(crate) fn reset_stats(&mut self, scope: Scope) {
         self.stats[scope.index()] = RunStats::default();
-    }
-}
-
-/// Lets the clocks of the fixed schedule run.
-pub(crate) fn add_fixed_run(world: &mut World) {
-    let mut timelines = world.resource_mut::<Timelines>();
-    if let Some(add) = timelines.add_fixed_run.take()
-        && !add(world)
-    {
-        world.resource_mut::<Timelines>().add_fixed_run = Some(add);
     }
 }
 

@@ -1,0 +1,284 @@
+//! Calling the functions, in order.
+
+use alloc::collections::BTreeMap;
+
+use bevy_ecs::{
+    component::ComponentId,
+    entity::Entity,
+    entity_disabling::Disabled,
+    error::BevyError,
+    query::Allow,
+    resource::Resource,
+    system::{Query, Res, ResMut, SystemState},
+    world::World,
+};
+use bevy_platform::sync::Arc;
+
+use super::{
+    Call, NOWHERE, System, UpdateComponent, UpdateContext, UpdateOf, Updated, UpdatesPaused,
+    UpdatesPausedFrom,
+};
+use crate::{
+    clock::Clock,
+    deferred::DeferredBuffer,
+    handler::{Hands, call_with_world},
+    roster::{Nth, Roster},
+    timer::{Age, ClockKey, FoundClock, Scope, Tick, Timelines},
+};
+
+/// All update components of a world, in the order in which they are called.
+#[derive(Resource)]
+pub(crate) struct UpdateRun {
+    /// By scope, then by priority.
+    rosters: [BTreeMap<i32, Roster<Member>>; 2],
+    added: [DeferredBuffer<(Nth, Added)>; 2],
+    next: Nth,
+    marks: Marks,
+    /// What lets this run, until it has.
+    pub(super) add_run: Option<fn(&mut World)>,
+}
+
+/// The components that make a difference to a call.
+#[derive(Clone, Copy)]
+struct Marks {
+    owned: ComponentId,
+    paused: ComponentId,
+    clock: ComponentId,
+}
+
+pub(super) struct Added {
+    pub(super) priority: i32,
+    pub(super) clock: FoundClock,
+    pub(super) member: Member,
+}
+
+pub(super) struct Member {
+    /// The entity with the component.
+    pub(super) entity: Entity,
+    pub(super) call: Call,
+    pub(super) line: ClockKey,
+    pub(super) age: Age,
+}
+
+/// What swapping needs of the world.
+pub(crate) type UpdateSwapParams =
+    SystemState<(ResMut<'static, UpdateRun>, AllUpdates<'static, 'static>)>;
+
+/// All update components, also those of disabled entities.
+type AllUpdates<'w, 's> = Query<'w, 's, &'static UpdateComponent, Allow<Disabled>>;
+
+/// What a run needs of the world.
+pub(crate) type UpdateParams = SystemState<(
+    Hands<'static, 'static>,
+    ResMut<'static, UpdateRun>,
+    Res<'static, Timelines>,
+    Res<'static, UpdatesPausedFrom>,
+)>;
+
+/// What comes next in a run: the first from this place on in the roster of this priority.
+struct Progress {
+    priority: i32,
+    nth: Nth,
+}
+
+/// A system that is to be run before the others go on.
+struct ToRun {
+    system: Arc<System>,
+    updated: Updated,
+}
+
+/// Lets those take part that have been inserted since the run before.
+pub(crate) fn swap_updates(mut run: ResMut<UpdateRun>, updates: AllUpdates) {
+    run.swap(Scope::Frame, &updates);
+}
+
+/// Calls the functions on the clocks of the frame.
+pub(crate) fn run_updates(world: &mut World, params: &mut UpdateParams) -> Result<(), BevyError> {
+    update_scope(world, Scope::Frame, params)
+}
+
+/// Calls the functions on the clocks of a scope.
+pub(crate) fn update_scope(
+    world: &mut World,
+    scope: Scope,
+    params: &mut UpdateParams,
+) -> Result<(), BevyError> {
+    let mut progress = Progress {
+        priority: i32::MIN,
+        nth: NOWHERE,
+    };
+    loop {
+        let (mut hands, run, timelines, paused_from) = params.get_mut(world)?;
+        let to_run = run.go_on(scope, &mut progress, &mut hands, &timelines, paused_from.0);
+        let is_done = to_run.is_none() && !hands.has_commands();
+        params.apply(world);
+        if let Some(ToRun { system, updated }) = to_run {
+            call_with_world::<UpdateComponent>(world, |world| system(world, updated));
+        }
+        if is_done {
+            return Ok(());
+        }
+    }
+}
+
+impl UpdateRun {
+    pub(crate) fn new(world: &mut World, add_run: fn(&mut World)) -> Self {
+        Self {
+            rosters: Default::default(),
+            added: Default::default(),
+            next: NOWHERE + 1,
+            marks: Marks {
+                owned: world.register_component::<UpdateOf>(),
+                paused: world.register_component::<UpdatesPaused>(),
+                clock: world.register_component::<Clock>(),
+            },
+            add_run: Some(add_run),
+        }
+    }
+
+    /// Takes one in, for the next run, and returns its place.
+    pub(super) fn add(&mut self, added: Added) -> Nth {
+        let nth = self.next;
+        self.next += 1;
+        self.added[index(added.clock.scope)].push((nth, added));
+        nth
+    }
+
+    /// Lets those take part that have been added, and are still there.
+    pub(crate) fn swap(&mut self, scope: Scope, updates: &AllUpdates) {
+        let scope = index(scope);
+        self.added[scope].swap();
+        for (nth, added) in self.added[scope].drain() {
+            let update = updates.get(added.member.entity);
+            if update.is_ok_and(|update| update.nth() == nth) {
+                let roster = self.rosters[scope].entry(added.priority).or_default();
+                roster.join(nth, added.member);
+            }
+        }
+    }
+
+    /// Whether there is anything to call.
+    pub(crate) fn has_work(&self, scope: Scope) -> bool {
+        let mut rosters = self.rosters[index(scope)].values();
+        rosters.any(|roster| roster.len() > 0)
+    }
+
+    /// Lets one go, if it is there.
+    pub(super) fn remove(&mut self, priority: i32, nth: Nth) {
+        for rosters in &mut self.rosters {
+            if let Some(roster) = rosters.get_mut(&priority) {
+                roster.leave(nth);
+            }
+        }
+    }
+
+    /// Calls one after the other, until one has given commands, or a system is to be run.
+    fn go_on(
+        &self,
+        scope: Scope,
+        progress: &mut Progress,
+        hands: &mut Hands,
+        timelines: &Timelines,
+        paused_from: Option<i32>,
+    ) -> Option<ToRun> {
+        // Most of them are on one clock.
+        let mut last_tick = None;
+        for (&priority, roster) in self.rosters[index(scope)].range(progress.priority..) {
+            if paused_from.is_some_and(|from| priority >= from) {
+                return None;
+            }
+            if priority > progress.priority {
+                *progress = Progress {
+                    priority,
+                    nth: NOWHERE,
+                };
+            }
+            for (nth, member) in roster.from(progress.nth) {
+                progress.nth = nth + 1;
+                let Some(target) = self.target(member, hands) else {
+                    continue;
+                };
+                let line = (member.line, member.age);
+                let tick = match last_tick {
+                    Some((last, tick)) if last == line => tick,
+                    _ => tick(line, hands, timelines),
+                };
+                last_tick = Some((line, tick));
+                let Some(Tick {
+                    clock,
+                    delta,
+                    elapsed,
+                }) = tick
+                else {
+                    continue;
+                };
+                let id = member.entity;
+                match &member.call {
+                    Call::Closure(closure) => {
+                        hands.call::<UpdateComponent>(target, |entity, commands| {
+                            if entity.archetype().contains(self.marks.clock) {
+                                // It may stop its own clock.
+                                last_tick = None;
+                            }
+                            closure(UpdateContext {
+                                entity,
+                                commands,
+                                id,
+                                delta,
+                                elapsed,
+                                clock,
+                            })
+                        });
+                        if hands.has_commands() {
+                            return None;
+                        }
+                    }
+                    Call::System(system) => {
+                        let updated = Updated {
+                            entity: target,
+                            id,
+                            delta,
+                            elapsed,
+                            clock,
+                        };
+                        let system = system.clone();
+                        return Some(ToRun { system, updated });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns whose function it is, unless it is paused.
+    fn target(&self, member: &Member, hands: &Hands) -> Option<Entity> {
+        let entity = hands.entities.get(member.entity).ok()?;
+        let archetype = entity.archetype();
+        if archetype.contains(self.marks.paused) {
+            return None;
+        }
+        if !archetype.contains(self.marks.owned) {
+            return Some(member.entity);
+        }
+        let &UpdateOf(owner) = entity.get()?;
+        let owner = hands.entities.get(owner).ok()?;
+        let is_paused = owner.archetype().contains(self.marks.paused);
+        (!is_paused).then(|| owner.id())
+    }
+}
+
+/// Returns what time it is on a clock, unless it stands still.
+fn tick((line, age): (ClockKey, Age), hands: &Hands, timelines: &Timelines) -> Option<Tick> {
+    timelines.tick_of(line, age, |clock| {
+        let clock = hands.entities.get(clock);
+        clock.is_ok_and(|clock| {
+            clock
+                .get::<Clock>()
+                .is_some_and(|clock| !clock.is_stopped())
+        })
+    })
+}
+
+fn index(scope: Scope) -> usize {
+    usize::from(scope == Scope::Fixed)
+}

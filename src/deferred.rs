@@ -37,6 +37,16 @@ impl<T> DeferredBuffer<T> {
         self.swapped.pop_front()
     }
 
+    /// Puts back what has been swapped: it comes first with the next swap.
+    pub(crate) fn put_back(&mut self, item: T) {
+        self.swapped.push_back(item);
+    }
+
+    /// How much is left of what has been swapped.
+    pub(crate) fn len(&self) -> usize {
+        self.swapped.len()
+    }
+
     /// Takes all that is left of what has been swapped.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.swapped.drain(..)

@@ -39,6 +39,10 @@ impl Hands<'_, '_> {
         }
     }
 
+    pub(crate) fn commands(&mut self) -> Commands<'_, '_> {
+        Commands::new_from_entities(&mut self.queue, self.allocator, self.all)
+    }
+
     /// Whether somebody has given commands, which are to be applied before anything else happens.
     #[inline]
     pub(crate) fn has_commands(&self) -> bool {

@@ -181,6 +181,7 @@ mod plugin;
 mod fast_forward;
 mod fixed;
 
+mod message;
 mod update;
 
 mod fire;
@@ -196,6 +197,12 @@ mod roster;
 pub use clock::{Clock, ClockId, InvalidSpeed, UnknownClock};
 pub use fast_forward::{FastForwardError, FastForwardWorldExt};
 pub use fire::BurstLimit;
+pub use message::{
+    Address, Assurance, Delivery, Inbox, Letter, Link, MessageCommandsExt, MessageComponent,
+    MessageContext, MessageEntityCommandsExt, MessageSender, MessageStats, MessageWorldExt,
+    NoAnswer, NotAnswerable, Outbox, Packet, Parcel, Payload, Received, Refused, RefusedBecause,
+    ReplyTo, SendError, Session, StableKey, WorldLink,
+};
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
     ArmedTimers, CancelReason, Clocks, ClocksMut, Cooldown, DelaySeed, DespawnAfter, InvalidTimer,
@@ -213,8 +220,10 @@ pub use update::{
 pub mod prelude {
     pub use crate::{
         ArmedTimers, BurstLimit, CancelReason, Clock, ClockId, Clocks, ClocksMut, Cooldown,
-        DelaySeed, DespawnAfter, DuePlugin, DueSystems, FastForwardWorldExt, InvalidTimer, Keyed,
-        MissedTicks, NoSuchTimer, OnClock, RunStats, SurvivesCancelAll, TimerAction, TimerAppExt,
+        DelaySeed, Delivery, DespawnAfter, DuePlugin, DueSystems, FastForwardWorldExt, Inbox,
+        InvalidTimer, Keyed, MessageCommandsExt, MessageComponent, MessageContext,
+        MessageEntityCommandsExt, MessageSender, MessageWorldExt, MissedTicks, NoSuchTimer,
+        OnClock, Outbox, Packet, RunStats, SurvivesCancelAll, TimerAction, TimerAppExt,
         TimerCancelled, TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus,
         TimerWorldExt, Timers, TimersPaused, UpdateComponent, UpdateContext, UpdateOf, Updates,
         UpdatesPaused, UpdatesPausedFrom,

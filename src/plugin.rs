@@ -13,6 +13,10 @@ use crate::{
     clock::Clock,
     fire::{BurstLimit, fire_due},
     fixed::run_fixed,
+    message::{
+        Inbox, Mail, MessageComponent, MessageStats, StableKey, bind, deliver, follow,
+        swap_followers,
+    },
     timer::{
         DelaySeed, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock, on_disable,
         on_discard_clock, on_enable, on_insert_clock, read_clocks, replace_earlier, swap_added,
@@ -86,6 +90,8 @@ pub enum DueSystems {
     Fire,
     /// Calls every [`UpdateComponent`].
     Update,
+    /// Delivers messages to every [`MessageComponent`].
+    Message,
 }
 
 impl Plugin for DuePlugin {
@@ -98,6 +104,9 @@ impl Plugin for DuePlugin {
         app.insert_resource(timelines)
             .insert_resource(updates)
             .init_resource::<UpdatesPausedFrom>()
+            .insert_resource(Mail::new(add_message_run))
+            .init_resource::<MessageStats>()
+            .init_resource::<Inbox>()
             .init_resource::<BurstLimit>()
             .init_resource::<DelaySeed>()
             .add_message::<TimerFired>()
@@ -115,6 +124,7 @@ impl Plugin for DuePlugin {
                     DueSystems::Swap,
                     DueSystems::Fire,
                     DueSystems::Update,
+                    DueSystems::Message,
                 )
                     .chain(),
             )
@@ -155,7 +165,10 @@ fn register_types(app: &mut App) {
         .register_type::<crate::UpdateOf>()
         .register_type::<crate::Updates>()
         .register_type::<crate::UpdatesPaused>()
-        .register_type::<UpdatesPausedFrom>();
+        .register_type::<UpdatesPausedFrom>()
+        .register_type::<MessageComponent>()
+        .register_type::<MessageStats>()
+        .register_type::<StableKey>();
 }
 
 /// Lets the clocks of the fixed schedule run.
@@ -180,6 +193,19 @@ fn add_update_run(world: &mut World) {
             (
                 swap_updates.in_set(DueSystems::Swap),
                 run_updates.in_set(DueSystems::Update),
+            ),
+        );
+    });
+}
+
+/// Lets messages be delivered.
+fn add_message_run(world: &mut World) {
+    add_late(world, PreUpdate.intern(), |schedules| {
+        schedules.add_systems(
+            PreUpdate,
+            (
+                swap_followers.in_set(DueSystems::Swap),
+                deliver.in_set(DueSystems::Message),
             ),
         );
     });
@@ -235,5 +261,11 @@ fn arm_existing(world: &mut World) {
     }
     for update in with(world, |entity| entity.contains::<UpdateComponent>()) {
         enroll(world.into(), update);
+    }
+    for component in with(world, |entity| entity.contains::<MessageComponent>()) {
+        follow(world.into(), component);
+    }
+    for key in with(world, |entity| entity.contains::<StableKey>()) {
+        bind(world.into(), key);
     }
 }

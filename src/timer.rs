@@ -55,6 +55,7 @@ pub use cooldown::{Cooldown, NotReady};
 pub use delayed_commands::{Once, Repeatedly, TimedCommands, TimerCommandsExt};
 pub use despawn_after::DespawnAfter;
 pub use error::InvalidTimer;
+pub(crate) use events::Unannounced;
 pub(crate) use events::is_observed_at_all;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
 pub(crate) use hooks::arm;

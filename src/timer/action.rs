@@ -261,7 +261,7 @@ impl TimerAction {
         }
     }
 
-    fn doing<T>(
+    pub(crate) fn doing<T>(
         verb: &'static str,
         run: impl Fn(&mut World, &TimerFired, Entity) -> Result<(), BevyError> + Send + Sync + 'static,
     ) -> Self {

@@ -107,7 +107,7 @@ impl TimerFired {
 
 /// The timer is a means to an end that its owner's observers did not ask for.
 #[derive(Component)]
-pub(super) struct Unannounced;
+pub(crate) struct Unannounced;
 
 impl Event for TimerFired {
     type Trigger<'a> = PropagateEntityTrigger<true, Self, Entity>;

@@ -1,0 +1,325 @@
+//! Delivering what has been sent.
+
+use core::any::Any;
+
+use bevy_ecs::{
+    entity::Entity,
+    entity_disabling::Disabled,
+    error::BevyError,
+    query::Allow,
+    system::{Query, Res, ResMut, SystemState},
+    world::World,
+};
+use bevy_platform::{cell::SyncCell, sync::Arc};
+
+use super::{
+    Handler, Inbox, Letter, Mail, MessageComponent, MessageContext, MessageStats, NOWHERE, Session,
+    System,
+    inbox::{Item, Run},
+    letter::{Recipient, Regarding},
+    mail::{Followed, ToAll},
+    packet::{Shared, Topic},
+    session::OpenQuestion,
+};
+use crate::{
+    handler::{Hands, call_with_world},
+    roster::Nth,
+    timer::TimerOf,
+};
+
+/// What delivering needs of the world.
+pub(crate) type MailParams = SystemState<(
+    Hands<'static, 'static>,
+    ResMut<'static, Mail>,
+    ResMut<'static, MessageStats>,
+    Option<Res<'static, Inbox>>,
+)>;
+
+/// What is to be done with the whole world before the next is delivered.
+enum ToDo {
+    Run(Run),
+    System(ToRun, Letter),
+}
+
+/// A system that is to be run for a message.
+pub(super) struct ToRun {
+    entity: Entity,
+    system: Arc<System>,
+    pub(super) share: fn(&dyn Any) -> Option<Shared>,
+}
+
+/// What has become of a message for one entity.
+pub(super) enum Called {
+    Yes,
+    System(ToRun),
+    /// Its component takes part only from the next frame on.
+    NotYet,
+    /// It answers what is no question any more.
+    TooLate,
+    /// It does not follow it, or is not there.
+    No,
+}
+
+/// Lets those take part that have been inserted since the run before.
+pub(crate) fn swap_followers(
+    mut mail: ResMut<Mail>,
+    components: Query<&MessageComponent, Allow<Disabled>>,
+) {
+    mail.swap_followers(|entity| components.get(entity).ok());
+}
+
+/// Delivers what has been sent since the run before.
+pub(crate) fn deliver(world: &mut World, params: &mut MailParams) -> Result<(), BevyError> {
+    let (_, mut mail, _, inbox) = params.get_mut(world)?;
+    mail.swap(inbox.as_deref());
+    deliver_letters(world, params)?;
+    deliver_written(world)
+}
+
+fn deliver_letters(world: &mut World, params: &mut MailParams) -> Result<(), BevyError> {
+    loop {
+        let (mut hands, mut mail, mut stats, _) = params.get_mut(world)?;
+        let to_do = mail.go_on(&mut hands, &mut stats);
+        let is_done = to_do.is_none() && !hands.has_commands();
+        params.apply(world);
+        match to_do {
+            Some(ToDo::Run(run)) => {
+                run(world);
+                world.flush();
+            }
+            Some(ToDo::System(to_run, letter)) => to_run.run(world, &letter),
+            None => {}
+        }
+        if is_done {
+            return Ok(());
+        }
+    }
+}
+
+/// Delivers what Bevy's writers have written, type by type, in the order in which those were
+/// followed first.
+fn deliver_written(world: &mut World) -> Result<(), BevyError> {
+    let mut nth = 0;
+    while let Some(followed) = world.resource::<Mail>().followed.get(nth) {
+        if let Some(writing) = &followed.written {
+            let (of, next) = (writing.of, writing.next);
+            let end = (of.end)(world);
+            if next < end {
+                (of.deliver)(world, nth, end)?;
+            }
+        }
+        nth += 1;
+    }
+    Ok(())
+}
+
+impl Mail {
+    /// Delivers one after the other, until somebody has given commands, or the whole world is
+    /// needed.
+    fn go_on(&mut self, hands: &mut Hands, stats: &mut MessageStats) -> Option<ToDo> {
+        loop {
+            let to_run = match self.to_all.take() {
+                Some(to_all) => self.go_on_to_all(to_all, hands, stats),
+                None => match self.next()? {
+                    Item::Run(run) => return Some(ToDo::Run(SyncCell::to_inner(run))),
+                    Item::Letter(letter) => self.deliver(letter, hands, stats),
+                },
+            };
+            if to_run.is_some() || hands.has_commands() {
+                return to_run.map(|(to_run, letter)| ToDo::System(to_run, letter));
+            }
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        letter: Letter,
+        hands: &mut Hands,
+        stats: &mut MessageStats,
+    ) -> Option<(ToRun, Letter)> {
+        let called = match letter.to {
+            Recipient::All => {
+                let to_all = ToAll {
+                    letter,
+                    from: NOWHERE,
+                    is_delivered: false,
+                };
+                return self.go_on_to_all(to_all, hands, stats);
+            }
+            Recipient::InTurn => self.call_next(&letter, hands),
+            Recipient::One(entity) => self.call_one(Some(entity), &letter, hands),
+            Recipient::Key(key) => self.call_one(self.keys.get(&key).copied(), &letter, hands),
+        };
+        match called {
+            Called::Yes => stats.delivered += 1,
+            Called::System(to_run) => {
+                stats.delivered += 1;
+                return Some((to_run, letter));
+            }
+            Called::NotYet => self.items.put_back(Item::Letter(letter)),
+            Called::TooLate => stats.late += 1,
+            Called::No => stats.undeliverable += 1,
+        }
+        None
+    }
+
+    fn call_one(&self, entity: Option<Entity>, letter: &Letter, hands: &mut Hands) -> Called {
+        let Some(entity) = entity else {
+            return Called::No;
+        };
+        if let Regarding::Answer(session) = letter.regarding {
+            if self.is_not_yet(entity, hands) {
+                return Called::NotYet;
+            }
+            if !is_open(session, entity, hands) {
+                return Called::TooLate;
+            }
+            // From now on others come too late, whether or not this one is followed.
+            if let Some(question) = session.entity() {
+                hands.commands().entity(question).despawn();
+            }
+        }
+        call(hands, entity, self.not_yet, &LetterRef::from(letter))
+    }
+
+    /// Whether the component of this entity takes part only from the next frame on.
+    fn is_not_yet(&self, entity: Entity, hands: &Hands) -> bool {
+        let entity = hands.entities.get(entity);
+        let component = entity
+            .ok()
+            .and_then(|entity| entity.get::<MessageComponent>());
+        component.is_some_and(|component| component.nth() >= self.not_yet)
+    }
+
+    /// Calls the one whose turn it is.
+    fn call_next(&mut self, letter: &Letter, hands: &mut Hands) -> Called {
+        let Some(nth) = self.followed(letter.topic) else {
+            return Called::No;
+        };
+        let Followed {
+            followers, turn, ..
+        } = &mut self.followed[nth];
+        let others = followers.from(NOWHERE).take_while(|&(nth, _)| nth < *turn);
+        for (nth, &follower) in followers.from(*turn).chain(others) {
+            let called = call(hands, follower, self.not_yet, &LetterRef::from(letter));
+            if matches!(called, Called::Yes | Called::System(_)) {
+                *turn = nth + 1;
+                return called;
+            }
+        }
+        Called::No
+    }
+
+    /// Calls one follower after the other, until one has given commands, or a system is to be run.
+    fn go_on_to_all(
+        &mut self,
+        mut to_all: ToAll,
+        hands: &mut Hands,
+        stats: &mut MessageStats,
+    ) -> Option<(ToRun, Letter)> {
+        let followed = self.followed(to_all.letter.topic);
+        let followers = followed.map(|nth| &self.followed[nth].followers);
+        let from = to_all.from;
+        for (nth, &follower) in followers.into_iter().flat_map(|all| all.from(from)) {
+            to_all.from = nth + 1;
+            let called = call(
+                hands,
+                follower,
+                self.not_yet,
+                &LetterRef::from(&to_all.letter),
+            );
+            if matches!(called, Called::Yes | Called::System(_)) {
+                to_all.is_delivered = true;
+                stats.delivered += 1;
+            }
+            if let Called::System(to_run) = called {
+                let letter = to_all.letter.clone();
+                self.to_all = Some(to_all);
+                return Some((to_run, letter));
+            }
+            if hands.has_commands() {
+                self.to_all = Some(to_all);
+                return None;
+            }
+        }
+        if !to_all.is_delivered {
+            stats.undeliverable += 1;
+        }
+        None
+    }
+}
+
+/// Whether a question of this entity waits for an answer.
+fn is_open(session: Session, asker: Entity, hands: &Hands) -> bool {
+    let question = session
+        .entity()
+        .and_then(|entity| hands.entities.get(entity).ok());
+    question.is_some_and(|question| {
+        question.contains::<OpenQuestion>()
+            && question.get::<TimerOf>().is_some_and(|of| of.0 == asker)
+    })
+}
+
+/// A message that is being delivered.
+pub(super) struct LetterRef<'a> {
+    pub(super) topic: Topic,
+    pub(super) message: &'a dyn Any,
+    pub(super) regarding: &'a Regarding,
+}
+
+impl<'a> From<&'a Letter> for LetterRef<'a> {
+    fn from(letter: &'a Letter) -> Self {
+        Self {
+            topic: letter.topic,
+            message: &*letter.payload,
+            regarding: &letter.regarding,
+        }
+    }
+}
+
+/// Calls the function of an entity for a message, if it follows that.
+#[inline]
+pub(super) fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &LetterRef) -> Called {
+    let mut called = Called::No;
+    hands.call::<MessageComponent>(entity, |entity, commands| {
+        let Some(component) = entity.get::<MessageComponent>() else {
+            return Ok(());
+        };
+        if component.nth() >= not_yet {
+            called = Called::NotYet;
+            return Ok(());
+        }
+        match component.handler(letter.topic) {
+            None => Ok(()),
+            Some(Handler::System { run, share }) => {
+                called = Called::System(ToRun {
+                    entity: entity.id(),
+                    system: run.clone(),
+                    share: *share,
+                });
+                Ok(())
+            }
+            Some(Handler::Closure(closure)) => {
+                called = Called::Yes;
+                let closure = closure.clone();
+                closure(
+                    MessageContext {
+                        entity,
+                        commands,
+                        regarding: letter.regarding,
+                    },
+                    letter.message,
+                )
+            }
+        }
+    });
+    called
+}
+
+impl ToRun {
+    pub(super) fn run(&self, world: &mut World, letter: &Letter) {
+        call_with_world::<MessageComponent>(world, |world| {
+            (self.system)(world, self.entity, letter)
+        });
+    }
+}

@@ -1,0 +1,148 @@
+//! A message on its way.
+
+use alloc::boxed::Box;
+use core::{any::Any, fmt};
+
+use bevy_ecs::entity::Entity;
+use bevy_platform::sync::Arc;
+
+use super::{
+    Packet, Payload, ReplyTo, Session, StableKey,
+    packet::{Shared, Topic, sealed::Sealed},
+};
+
+/// Whom a message is for. An entity stands for [`To`](Self::To) that entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub enum Delivery<To = Entity> {
+    /// One, whom the sender knows.
+    To(To),
+    /// All that follow it.
+    #[doc(alias("broadcast", "publish"))]
+    All,
+    /// Exactly one of those that follow it, the one whose turn it is: round robin, in the order in
+    /// which they were inserted, whoever comes and goes.
+    #[doc(alias("exclusive", "round_robin", "queue group"))]
+    InTurn,
+}
+
+impl From<Entity> for Delivery {
+    fn from(entity: Entity) -> Self {
+        Self::To(entity)
+    }
+}
+
+impl From<StableKey> for Delivery<StableKey> {
+    fn from(key: StableKey) -> Self {
+        Self::To(key)
+    }
+}
+
+/// A message that has not been delivered: see
+/// [`close_inbox`](super::MessageWorldExt::close_inbox).
+#[derive(Clone)]
+pub struct Letter {
+    pub(super) to: Recipient,
+    pub(super) topic: Topic,
+    pub(super) payload: Shared,
+    pub(super) regarding: Regarding,
+}
+
+/// Whom a letter is for, in this world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recipient {
+    One(Entity),
+    Key(StableKey),
+    All,
+    InTurn,
+}
+
+/// What a letter is part of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Regarding {
+    #[default]
+    Nothing,
+    Question(Box<ReplyTo>),
+    Answer(Session),
+}
+
+impl Regarding {
+    pub(super) fn session(&self) -> Option<Session> {
+        match self {
+            Self::Nothing => None,
+            Self::Question(reply_to) => Some(reply_to.session()),
+            Self::Answer(session) => Some(*session),
+        }
+    }
+
+    pub(super) fn reply_to(&self) -> Option<&ReplyTo> {
+        match self {
+            Self::Question(reply_to) => Some(reply_to),
+            _ => None,
+        }
+    }
+}
+
+impl Letter {
+    pub(super) fn new<P: Payload>(
+        to: impl Into<Recipient>,
+        payload: P,
+        regarding: Regarding,
+    ) -> Self {
+        Self {
+            to: to.into(),
+            topic: Sealed::topic(&payload),
+            payload: Arc::new(payload),
+            regarding,
+        }
+    }
+
+    /// Returns the message, if it is of this type.
+    #[must_use]
+    pub fn message<M: Payload>(&self) -> Option<&M> {
+        let payload: &dyn Any = &*self.payload;
+        payload.downcast_ref()
+    }
+
+    /// Returns the packet, if it is one.
+    #[must_use]
+    pub fn packet(&self) -> Option<&Packet> {
+        self.message()
+    }
+}
+
+impl fmt::Debug for Letter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Letter")
+            .field("to", &self.to)
+            .field("topic", &self.topic)
+            .field("regarding", &self.regarding)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<Delivery> for Recipient {
+    fn from(delivery: Delivery) -> Self {
+        match delivery {
+            Delivery::To(entity) => Self::One(entity),
+            Delivery::All => Self::All,
+            Delivery::InTurn => Self::InTurn,
+        }
+    }
+}
+
+impl From<Delivery<StableKey>> for Recipient {
+    fn from(delivery: Delivery<StableKey>) -> Self {
+        match delivery {
+            Delivery::To(key) => Self::Key(key),
+            Delivery::All => Self::All,
+            Delivery::InTurn => Self::InTurn,
+        }
+    }
+}
+
+impl From<Entity> for Recipient {
+    fn from(entity: Entity) -> Self {
+        Self::One(entity)
+    }
+}

@@ -1,0 +1,200 @@
+//! All that is on its way in a world, and who follows what.
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use bevy_ecs::{entity::Entity, resource::Resource, world::World};
+use bevy_platform::collections::HashMap;
+#[cfg(feature = "bevy_reflect")]
+use {
+    bevy_ecs::reflect::ReflectResource,
+    bevy_reflect::{Reflect, std_traits::ReflectDefault},
+};
+
+use super::{
+    Inbox, Letter, MessageComponent, NOWHERE, StableKey, inbox::Item, packet::Topic,
+    written::Writing,
+};
+use crate::{
+    deferred::DeferredBuffer,
+    roster::{Nth, Roster},
+};
+
+/// All that is on its way in a world, and who follows what.
+#[derive(Resource)]
+pub(crate) struct Mail {
+    pub(super) items: DeferredBuffer<Item>,
+    /// How many of those that were swapped are to be delivered in this run.
+    pub(super) left: usize,
+    /// What is being delivered to all.
+    pub(super) to_all: Option<ToAll>,
+    /// Filled by the inbox with what has arrived.
+    arrived: VecDeque<Item>,
+    /// What is followed, or was at some time.
+    pub(super) followed: Vec<Followed>,
+    by_topic: HashMap<Topic, usize>,
+    added: DeferredBuffer<(Nth, Entity)>,
+    next: Nth,
+    /// From this one on the functions of a component are not called yet.
+    pub(super) not_yet: Nth,
+    pub(super) keys: HashMap<StableKey, Entity>,
+    /// What lets this run, until it has.
+    pub(super) add_run: Option<fn(&mut World)>,
+}
+
+/// A letter that is being delivered to all who follow it.
+pub(super) struct ToAll {
+    pub(super) letter: Letter,
+    /// Those before have been given it.
+    pub(super) from: Nth,
+    /// Whether anybody has.
+    pub(super) is_delivered: bool,
+}
+
+/// Something that is followed.
+#[derive(Default)]
+pub(super) struct Followed {
+    pub(super) followers: Roster<Entity>,
+    /// Those before this one have had their turn.
+    pub(super) turn: Nth,
+    pub(super) written: Option<Writing>,
+}
+
+/// What has become of the messages of this world since its start.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::MessageStats;
+/// use bevy_ecs::prelude::*;
+///
+/// fn print_lost(stats: Res<MessageStats>) {
+///     if stats.is_changed() && stats.undeliverable > 0 {
+///         println!("{} messages found nobody", stats.undeliverable);
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(print_lost);
+/// ```
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Resource, Clone, Debug, Default, PartialEq)
+)]
+pub struct MessageStats {
+    /// How many times a function or system was called for one.
+    pub delivered: u64,
+    /// How many were for an entity that has gone or does not follow them, or for nobody.
+    pub undeliverable: u64,
+    /// How many answered a question that was answered already, or given up.
+    pub late: u64,
+}
+
+impl Mail {
+    pub(crate) fn new(add_run: fn(&mut World)) -> Self {
+        Self {
+            items: DeferredBuffer::default(),
+            left: 0,
+            to_all: None,
+            arrived: VecDeque::new(),
+            followed: Vec::new(),
+            by_topic: HashMap::default(),
+            added: DeferredBuffer::default(),
+            next: NOWHERE + 1,
+            not_yet: NOWHERE + 1,
+            keys: HashMap::default(),
+            add_run: Some(add_run),
+        }
+    }
+
+    /// Lets messages be delivered from now on.
+    pub(super) fn begin_run(world: &mut World) {
+        let mail = world.get_resource_mut::<Self>();
+        if let Some(add_run) = mail.and_then(|mut mail| mail.add_run.take()) {
+            add_run(world);
+        }
+    }
+
+    /// Sends a letter. Without a plugin nothing happens.
+    pub(super) fn send(world: &mut World, letter: Letter) {
+        if let Some(mut mail) = world.get_resource_mut::<Self>() {
+            mail.items.push(Item::Letter(letter));
+            if mail.add_run.is_some() {
+                Self::begin_run(world);
+            }
+        }
+    }
+
+    pub(super) fn followed(&self, topic: Topic) -> Option<usize> {
+        self.by_topic.get(&topic).copied()
+    }
+
+    /// Takes in the component of an entity, for the next run, and returns its place.
+    pub(super) fn add(&mut self, entity: Entity) -> Nth {
+        let nth = self.next;
+        self.next += 1;
+        self.added.push((nth, entity));
+        nth
+    }
+
+    /// Lets the component of this place go.
+    pub(super) fn remove(&mut self, component: &MessageComponent, nth: Nth) {
+        for follows in &component.follows {
+            if let Some(followed) = self.followed(follows.topic) {
+                self.followed[followed].followers.leave(nth);
+            }
+        }
+    }
+
+    /// Makes room for those that follow something.
+    pub(super) fn expect(&mut self, topic: Topic, writing: impl FnOnce() -> Option<Writing>) {
+        let Self {
+            by_topic, followed, ..
+        } = self;
+        let nth = *by_topic.entry(topic).or_insert_with(|| {
+            followed.push(Followed::default());
+            followed.len() - 1
+        });
+        let followed = &mut followed[nth].written;
+        if followed.is_none() {
+            *followed = writing();
+        }
+    }
+
+    /// Lets those take part that have been added, and are still there.
+    pub(super) fn swap_followers<'a>(
+        &mut self,
+        component: impl Fn(Entity) -> Option<&'a MessageComponent>,
+    ) {
+        self.not_yet = self.next;
+        self.added.swap();
+        while let Some((nth, entity)) = self.added.next() {
+            let component = component(entity).filter(|component| component.nth() == nth);
+            let Some(component) = component else {
+                continue;
+            };
+            for follows in &component.follows {
+                if let Some(followed) = self.followed(follows.topic) {
+                    self.followed[followed].followers.join(nth, entity);
+                }
+            }
+        }
+    }
+
+    /// Lets be delivered what has been sent since the last time.
+    pub(super) fn swap(&mut self, inbox: Option<&Inbox>) {
+        if let Some(inbox) = inbox {
+            inbox.take(&mut self.arrived);
+        }
+        for item in self.arrived.drain(..) {
+            self.items.push(item);
+        }
+        self.items.swap();
+        self.left = self.items.len();
+    }
+
+    /// Takes what comes next in this run.
+    pub(super) fn next(&mut self) -> Option<Item> {
+        self.left = self.left.checked_sub(1)?;
+        self.items.next()
+    }
+}

@@ -1,0 +1,129 @@
+//! Questions and answers.
+
+use core::{any::type_name, fmt};
+
+use bevy_ecs::{component::Component, entity::Entity, message::Message, world::World};
+
+use super::{
+    Address, Mail, Payload,
+    letter::{Letter, Regarding},
+    packet::{Topic, sealed::Sealed},
+};
+use crate::timer::{SurvivesCancelAll, Timer, TimerAction, TimerOf, Unannounced};
+
+/// The number of a question that an entity has [asked](super::MessageEntityCommandsExt::ask).
+///
+/// Until it is answered, or its time is up, it is an entity, one of the [`Timers`](crate::Timers) of
+/// who asked; despawning that takes the question back. What comes afterwards is dropped, and
+/// counted in [`MessageStats::late`](super::MessageStats::late).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct Session(u64);
+
+impl Session {
+    /// Returns the entity of a question that was asked in this world.
+    #[must_use]
+    pub fn entity(self) -> Option<Entity> {
+        Entity::try_from_bits(self.0)
+    }
+
+    /// Returns the number, which means nothing in other worlds.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<Entity> for Session {
+    fn from(entity: Entity) -> Self {
+        Self(entity.to_bits())
+    }
+}
+
+/// Where to send the answer to a question. It can be kept, and the question answered later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyTo {
+    pub(super) asker: Asker,
+    pub(super) session: Session,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    Here(Entity),
+    Elsewhere(Address),
+}
+
+impl ReplyTo {
+    /// Returns the number of the question, in the world of who asked.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        self.session
+    }
+
+    /// Whether this can go there.
+    pub(super) fn check<P: Payload>(&self, answer: &P) -> Result<(), NotAnswerable> {
+        match (&self.asker, Sealed::topic(answer)) {
+            (Asker::Elsewhere(_), Topic::Type(_)) => {
+                Err(NotAnswerable::NotAPacket(type_name::<P>()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// There is no way to answer so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAnswerable {
+    /// The message is no question: nobody waits for an answer.
+    NoQuestion,
+    /// The question comes from another world, to which only [`Packet`]s can go. This is the type of
+    /// the answer.
+    NotAPacket(&'static str),
+}
+
+impl fmt::Display for NotAnswerable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoQuestion => f.write_str("this message is no question"),
+            Self::NotAPacket(name) => {
+                write!(f, "an answer to another world must be a packet, not {name}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for NotAnswerable {}
+
+/// Word that a question of this entity will not be answered, with its
+/// [session](super::MessageContext::session). Follow it like any other message.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "timeout")]
+pub enum NoAnswer {
+    /// Its time is up. What comes later is dropped.
+    TimedOut,
+    /// It could not be sent: see [`Refused`](super::Refused).
+    Refused,
+}
+
+/// A question that is open.
+#[derive(Component, Clone, Copy)]
+pub(super) struct OpenQuestion;
+
+/// Makes the bundle of a question that somebody asks.
+pub(super) fn question(asker: Entity, until: Timer) -> impl bevy_ecs::bundle::Bundle {
+    // If nobody has answered, its entity is there until that has been told.
+    let time_out = TimerAction::call(move |world: &mut World, fired| {
+        give_up(world, asker, fired.entity.into(), NoAnswer::TimedOut);
+    });
+    (
+        TimerOf(asker),
+        (until.keep_when_done(), time_out),
+        (SurvivesCancelAll, Unannounced, OpenQuestion),
+    )
+}
+
+/// Tells who asked that there will be no answer.
+pub(super) fn give_up(world: &mut World, asker: Entity, session: Session, why: NoAnswer) {
+    let letter = Letter::new(asker, why, Regarding::Answer(session));
+    Mail::send(world, letter);
+}

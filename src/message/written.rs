@@ -1,0 +1,144 @@
+//! What Bevy's writers have written.
+
+use bevy_ecs::{
+    error::BevyError,
+    message::{Message, Messages},
+    system::{In, Res, ResMut, SystemState},
+    world::World,
+};
+
+use super::{
+    Mail, MessageStats, NOWHERE,
+    dispatch::{Called, LetterRef, ToRun, call},
+    letter::{Letter, Recipient, Regarding},
+    packet::Topic,
+};
+use crate::{handler::Hands, roster::Nth};
+
+/// What is to be known of a type of message to deliver what Bevy's writers have written of it. They
+/// know nothing of this crate, and what they have written stays where other readers find it.
+#[derive(Clone, Copy)]
+pub(super) struct Written {
+    /// How many had been written before Bevy's last swap: those after are for the first follower.
+    pub(super) start: fn(&World) -> usize,
+    /// How many have been written.
+    pub(super) end: fn(&World) -> usize,
+    /// Delivers what has been written, up to a number, to those who follow it.
+    pub(super) deliver: fn(&mut World, usize, usize) -> Result<(), BevyError>,
+}
+
+/// How far that has come.
+pub(super) struct Writing {
+    pub(super) of: Written,
+    /// Which message is to be delivered next.
+    pub(super) next: usize,
+    /// Those before this one have been given it.
+    from: Nth,
+}
+
+impl Written {
+    pub(super) fn of<M: Message>() -> Self {
+        Self {
+            start: |world| {
+                let messages = world.get_resource::<Messages<M>>();
+                messages.map_or(0, |messages| {
+                    end(messages) - messages.iter_current_update_messages().len()
+                })
+            },
+            end: |world| world.get_resource::<Messages<M>>().map_or(0, end),
+            deliver: |world, nth, until| {
+                world.run_system_cached_with(deliver::<M>, (nth, until))?
+            },
+        }
+    }
+}
+
+impl Writing {
+    pub(super) fn new(of: Written, next: usize) -> Self {
+        Self {
+            of,
+            next,
+            from: NOWHERE,
+        }
+    }
+}
+
+fn end<M: Message>(messages: &Messages<M>) -> usize {
+    messages.oldest_message_count() + messages.len()
+}
+
+type WrittenParams<M> = SystemState<(
+    Hands<'static, 'static>,
+    ResMut<'static, Mail>,
+    ResMut<'static, MessageStats>,
+    Option<Res<'static, Messages<M>>>,
+)>;
+
+fn deliver<M: Message>(
+    In((nth, until)): In<(usize, usize)>,
+    world: &mut World,
+    params: &mut WrittenParams<M>,
+) -> Result<(), BevyError> {
+    loop {
+        let (mut hands, mut mail, mut stats, messages) = params.get_mut(world)?;
+        let Some(messages) = messages else {
+            return Ok(());
+        };
+        let to_run = go_on(nth, until, &mut hands, &mut mail, &mut stats, &messages);
+        let is_done = to_run.is_none() && !hands.has_commands();
+        params.apply(world);
+        if let Some((to_run, letter)) = to_run {
+            to_run.run(world, &letter);
+        }
+        if is_done {
+            return Ok(());
+        }
+    }
+}
+
+/// Calls one after the other, until one has given commands, or a system is to be run.
+fn go_on<M: Message>(
+    nth: usize,
+    until: usize,
+    hands: &mut Hands,
+    mail: &mut Mail,
+    stats: &mut MessageStats,
+    messages: &Messages<M>,
+) -> Option<(ToRun, Letter)> {
+    let topic = Topic::of::<M>();
+    let not_yet = mail.not_yet;
+    let followed = &mut mail.followed[nth];
+    let writing = followed.written.as_mut()?;
+    while writing.next < until {
+        if let Some((message, _)) = messages.get_message(writing.next) {
+            for (nth, &follower) in followed.followers.from(writing.from) {
+                writing.from = nth + 1;
+                let letter = LetterRef {
+                    topic,
+                    message,
+                    regarding: &Regarding::Nothing,
+                };
+                match call(hands, follower, not_yet, &letter) {
+                    Called::Yes => stats.delivered += 1,
+                    Called::NotYet | Called::TooLate | Called::No => {}
+                    Called::System(to_run) => {
+                        stats.delivered += 1;
+                        let letter = Letter {
+                            to: Recipient::All,
+                            topic,
+                            payload: (to_run.share)(message)?,
+                            regarding: Regarding::Nothing,
+                        };
+                        return Some((to_run, letter));
+                    }
+                }
+                if hands.has_commands() {
+                    return None;
+                }
+            }
+        }
+        writing.next += 1;
+        writing.from = NOWHERE;
+    }
+    None
+}

@@ -173,8 +173,11 @@
 #![warn(clippy::unwrap_used)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
+
+#[cfg(feature = "std")]
+mod group;
 
 mod plugin;
 
@@ -197,6 +200,8 @@ mod roster;
 pub use clock::{Clock, ClockId, InvalidSpeed, UnknownClock};
 pub use fast_forward::{FastForwardError, FastForwardWorldExt};
 pub use fire::BurstLimit;
+#[cfg(feature = "std")]
+pub use group::{LoopInterval, StartError, WorldGroups, WorldReport};
 pub use message::{
     Address, Assurance, Delivery, Inbox, Letter, Link, MessageCommandsExt, MessageComponent,
     MessageContext, MessageEntityCommandsExt, MessageSender, MessageStats, MessageWorldExt,

@@ -99,6 +99,8 @@ impl Plugin for DuePlugin {
         #[cfg(feature = "bevy_reflect")]
         register_types(app);
 
+        // Somebody may have a sender already.
+        let is_expecting_mail = app.world().contains_resource::<Inbox>();
         let timelines = Timelines::new(app.world_mut(), add_fixed_run);
         let updates = UpdateRun::new(app.world_mut(), add_update_run);
         app.insert_resource(timelines)
@@ -139,6 +141,9 @@ impl Plugin for DuePlugin {
             );
 
         arm_existing(app.world_mut());
+        if is_expecting_mail {
+            Mail::begin_run(app.world_mut());
+        }
     }
 }
 

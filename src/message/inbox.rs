@@ -91,6 +91,9 @@ struct Shared {
 struct Waiting {
     items: VecDeque<Item>,
     is_closed: bool,
+    /// Is called when the first of them arrives.
+    #[cfg(feature = "std")]
+    wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 /// What waits to be delivered, or done.
@@ -183,6 +186,12 @@ impl Inbox {
         self.0.lock().is_closed = true;
     }
 
+    /// Calls this whenever something arrives where nothing was.
+    #[cfg(feature = "std")]
+    pub(crate) fn wake_with(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.0.lock().wake = Some(Arc::new(wake));
+    }
+
     /// Takes all that has arrived, and leaves what is to be filled next.
     pub(super) fn take(&self, emptied: &mut VecDeque<Item>) {
         mem::swap(&mut self.0.lock().items, emptied);
@@ -253,6 +262,13 @@ impl MessageSender {
             return Err(SendError::Full(value));
         }
         waiting.items.push_back(item(value));
+        #[cfg(feature = "std")]
+        if waiting.items.len() == 1
+            && let Some(wake) = waiting.wake.clone()
+        {
+            drop(waiting);
+            wake();
+        }
         Ok(())
     }
 }

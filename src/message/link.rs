@@ -115,7 +115,7 @@ impl Parcel {
     }
 }
 
-/// What carries parcels between worlds: threads of one process ([`WorldGroup`](crate::WorldGroup)),
+/// What carries parcels between worlds: threads of one process ([`WorldGroups`](crate::WorldGroups)),
 /// or a messaging engine between processes.
 ///
 /// This is the sending end. The receiving end is a [`MessageSender`](super::MessageSender) of the
@@ -216,6 +216,11 @@ impl WorldLink {
     /// [`Refused`] with the parcel, if the link does not take it.
     pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
         self.link.send(parcel)
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) fn bind(&self, key: StableKey) {
+        self.link.bind(key);
     }
 
     pub(super) fn address(&self, key: StableKey) -> Address {

@@ -10,6 +10,8 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
+#[cfg(feature = "std")]
+use super::WorldLink;
 use super::{
     Inbox, Letter, MessageComponent, NOWHERE, StableKey, inbox::Item, packet::Topic,
     written::Writing,
@@ -107,7 +109,7 @@ impl Mail {
     }
 
     /// Lets messages be delivered from now on.
-    pub(super) fn begin_run(world: &mut World) {
+    pub(crate) fn begin_run(world: &mut World) {
         let mail = world.get_resource_mut::<Self>();
         if let Some(add_run) = mail.and_then(|mut mail| mail.add_run.take()) {
             add_run(world);
@@ -122,6 +124,35 @@ impl Mail {
                 Self::begin_run(world);
             }
         }
+    }
+
+    /// Makes a world a member of a group. Its entities are found from now on.
+    #[cfg(feature = "std")]
+    pub(crate) fn link(world: &mut World, link: WorldLink) {
+        let mail = world.get_resource::<Self>();
+        for &key in mail.into_iter().flat_map(|mail| mail.keys.keys()) {
+            link.bind(key);
+        }
+        world.insert_resource(link);
+    }
+
+    /// Takes no more messages from other threads, and hands back all that has not been delivered.
+    pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
+        let mut arrived = VecDeque::new();
+        if let Some(inbox) = world.get_resource::<Inbox>() {
+            inbox.close();
+            inbox.take(&mut arrived);
+        }
+        let Some(mut mail) = world.get_resource_mut::<Self>() else {
+            return Vec::new();
+        };
+        mail.items.swap();
+        let items = mail.items.drain().chain(arrived);
+        let letters = items.filter_map(|item| match item {
+            Item::Letter(letter) => Some(letter),
+            Item::Run(_) => None,
+        });
+        letters.collect()
     }
 
     pub(super) fn followed(&self, topic: Topic) -> Option<usize> {

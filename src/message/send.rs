@@ -226,13 +226,7 @@ impl MessageWorldExt for World {
             let context = bevy_ecs::error::ErrorContext::Command { name };
             self.fallback_error_handler()(error, context);
         }
-        let mut mail = self.resource_mut::<Mail>();
-        mail.items.swap();
-        let left = mail.items.drain().filter_map(|item| match item {
-            Item::Letter(letter) => Some(letter),
-            Item::Run(_) => None,
-        });
-        left.collect()
+        Mail::hand_back(self)
     }
 }
 

@@ -1,0 +1,223 @@
+//! Groups of worlds, each on a thread of its own.
+
+mod hub;
+mod world_thread;
+
+use alloc::{borrow::Cow, string::String, sync::Arc, vec::Vec};
+use core::{fmt, time::Duration};
+use std::io;
+
+use bevy_app::{App, AppExit};
+use bevy_ecs::resource::Resource;
+
+use crate::message::{Letter, Parcel, Refused};
+use hub::Hub;
+use world_thread::WorldThread;
+
+/// Worlds on threads of their own, in groups that have a name: `"logic"`, `"database"`, ..
+///
+/// Each world is a headless [`App`] with its own entities, timers, clocks and loop. They share
+/// nothing; what they have to say to each other they send as [`Parcel`]s: to all worlds of a group,
+/// to exactly one of them in turn, or to the one that has an entity of that
+/// [`StableKey`](crate::StableKey). Who sends knows a group and a key, not a thread: a world in
+/// another process can be a member just as well, with a [`Link`](crate::Link) of its own.
+///
+/// A world runs when something arrives for it, and otherwise as often as its [`LoopInterval`] says.
+/// It has a [`TimePlugin`](bevy_time::TimePlugin) and a [`DuePlugin`](crate::DuePlugin), unless it
+/// was given others.
+///
+/// # The end
+///
+/// Worlds are [stopped](Self::stop) in the reverse order of their start, each after it has delivered
+/// what was sent to it. One that sends itself an [`AppExit`] ends in the same way. One that panics
+/// ends, too: the others go on, nothing is sent to it any more, and [`ended`](Self::ended) tells of
+/// it. Dropping this stops all worlds.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Parcel, StableKey, Timer, WorldGroups, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// const DOUBLE: u32 = 1;
+/// const DOUBLED: u32 = 2;
+///
+/// /// A world that answers questions.
+/// fn calculator(app: &mut App) {
+///     app.world_mut().spawn(MessageComponent::new().on_packet(
+///         DOUBLE,
+///         |mut me: MessageContext, packet: &Packet| -> Result {
+///             let doubled: Vec<u8> = packet.payload().iter().map(|n| 2 * n).collect();
+///             Ok(me.reply(Packet::new(DOUBLED, doubled))?)
+///         },
+///     ));
+/// }
+///
+/// # fn main() -> Result<(), bevy_due::StartError> {
+/// let (answers, answered) = mpsc::channel();
+/// let mut groups = WorldGroups::new();
+/// groups.start("calculators", 2, calculator)?;
+/// groups.start("customers", 1, move |app| {
+///     let answers = answers.clone();
+///     let customer = MessageComponent::new().on_packet(DOUBLED, move |_: MessageContext, packet: &Packet| {
+///         answers.send(packet.payload().to_vec()).ok();
+///     });
+///     app.world_mut().spawn((StableKey(1), customer));
+///     app.add_systems(Startup, |customer: Single<Entity, With<StableKey>>, mut commands: Commands| {
+///         let question = Parcel::new("calculators", Delivery::InTurn, Packet::new(DOUBLE, [21]));
+///         commands.entity(*customer).ask_world(question, Timer::after_secs(5.0));
+///     });
+/// })?;
+/// assert_eq!(answered.recv().unwrap(), [42]);
+///
+/// for world in groups.stop() {
+///     assert!(world.panic.is_none() && world.undelivered.is_empty());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias("WorldGroup", "threads", "actors", "services"))]
+#[derive(Debug, Default)]
+pub struct WorldGroups {
+    hub: Arc<Hub>,
+    /// In the order of their start.
+    threads: Vec<WorldThread>,
+}
+
+/// How often a world of [`WorldGroups`] runs when nothing arrives for it; sixty times a second
+/// unless set otherwise.
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopInterval(pub Duration);
+
+impl Default for LoopInterval {
+    fn default() -> Self {
+        Self(Duration::from_secs(1) / 60)
+    }
+}
+
+/// What has become of a world of [`WorldGroups`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct WorldReport {
+    /// The group to which it belonged.
+    pub group: Cow<'static, str>,
+    /// Which one of the group it was, from zero on.
+    pub nth: usize,
+    /// With what it ended by itself, if it did.
+    pub exit: Option<AppExit>,
+    /// What it said when it panicked, if it did.
+    pub panic: Option<String>,
+    /// What was sent to it, or in it, and has not been delivered.
+    pub undelivered: Vec<Letter>,
+}
+
+/// A world that could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The system has no thread for it.
+    NoThread(io::Error),
+    /// What was to build it panicked. This is what it said.
+    Panicked(String),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoThread(error) => write!(f, "there is no thread for the world: {error}"),
+            Self::Panicked(message) => write!(f, "building the world panicked: {message}"),
+        }
+    }
+}
+
+impl core::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::NoThread(error) => Some(error),
+            Self::Panicked(_) => None,
+        }
+    }
+}
+
+impl WorldGroups {
+    /// Creates groups without worlds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts so many worlds of a group, one after the other, and waits until each is built. They
+    /// are added to those that are there.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if there is no thread for one, or `build` panics. Those that have been started
+    /// before it stay.
+    pub fn start(
+        &mut self,
+        group: impl Into<Cow<'static, str>>,
+        worlds: usize,
+        build: impl Fn(&mut App) + Send + Sync + 'static,
+    ) -> Result<(), StartError> {
+        let group = group.into();
+        let build = Arc::new(build);
+        for _ in 0..worlds {
+            let started = self.threads.iter().filter(|world| world.group == group);
+            let nth = started.count();
+            let thread = WorldThread::start(&self.hub, group.clone(), nth, build.clone())?;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Makes the world of an app a member of a group that runs in its own way: the one with the
+    /// window, say. It needs a [`DuePlugin`](crate::DuePlugin), and leaves when it is dropped.
+    pub fn join(&self, group: impl Into<Cow<'static, str>>, app: &mut App) {
+        self.hub.join(group.into(), app);
+    }
+
+    /// Sends a parcel from outside of all worlds.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] with the parcel, if it can't be sent.
+    pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
+        self.hub.send(parcel)
+    }
+
+    /// Returns how many worlds of a group run.
+    #[must_use]
+    pub fn running(&self, group: &str) -> usize {
+        self.hub.members(group)
+    }
+
+    /// Returns what has become of the worlds that have ended by themselves since the last call.
+    pub fn ended(&mut self) -> Vec<WorldReport> {
+        let ended = self.threads.extract_if(.., |world| world.has_ended());
+        ended.map(WorldThread::stop).collect()
+    }
+
+    /// Stops all worlds, the last started first, and returns what has become of them in that order.
+    ///
+    /// Each delivers what has been sent to it. What that leads to in worlds that have stopped
+    /// already is refused, and told to who sent it.
+    pub fn stop(mut self) -> Vec<WorldReport> {
+        self.stop_all()
+    }
+
+    fn stop_all(&mut self) -> Vec<WorldReport> {
+        let mut reports = Vec::new();
+        while let Some(world) = self.threads.pop() {
+            reports.push(world.stop());
+        }
+        reports
+    }
+}
+
+impl Drop for WorldGroups {
+    fn drop(&mut self) {
+        self.stop_all();
+    }
+}

@@ -1,0 +1,46 @@
+//! Checking passwords, slowly.
+
+use bevy_app::App;
+use bevy_due::{Timer, prelude::*};
+use bevy_ecs::prelude::*;
+
+use crate::server::Settings;
+
+/// The worlds in which this is done.
+pub const GROUP: &str = "accounts";
+
+/// A question: a name and a password, with a space between.
+pub const CHECK: u32 = 1;
+/// The answer that they fit. It says who it is.
+pub const WELCOME: u32 = 2;
+/// The answer that they do not.
+pub const WRONG: u32 = 3;
+
+/// A desk at which one question after the other is answered after a while.
+pub fn build(app: &mut App, settings: &Settings) {
+    let login_time = settings.login_time;
+    let desk = MessageComponent::new().on_packet(
+        CHECK,
+        move |mut me: MessageContext, check: &Packet| -> Result {
+            let check = str::from_utf8(check.payload())?;
+            let (name, password) = check.split_once(' ').ok_or("no password to check")?;
+            let answer = if is_right(name, password) {
+                Packet::new(WELCOME, name.as_bytes())
+            } else {
+                Packet::new(WRONG, [])
+            };
+            let question = me.reply_to().ok_or("nobody to answer to")?.clone();
+            let answer = TimerAction::answer(question, answer);
+            let looking_it_up = Timer::after(login_time(name)).on(ClockId::Real);
+            me.commands
+                .spawn((looking_it_up.despawn_when_done(), answer));
+            Ok(())
+        },
+    );
+    app.world_mut().spawn(desk);
+}
+
+/// A password is the name backwards. Do not do this at home.
+fn is_right(name: &str, password: &str) -> bool {
+    name.chars().rev().eq(password.chars())
+}

@@ -1,0 +1,119 @@
+//! Reading lines from a socket.
+
+use core::time::Duration;
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, TcpStream},
+    sync::mpsc::{self, Receiver},
+    thread,
+};
+
+use bevy_due::{Payload, SendError, prelude::*};
+use bevy_ecs::prelude::*;
+
+use crate::connection::{BadLine, HungUp, Line, welcome};
+
+/// Longer lines are an error.
+pub const LONGEST_LINE: usize = 512;
+
+/// A client that sends so much without a line break is not worth listening to.
+const ENOUGH: usize = 64 * 1024;
+
+/// A client that reads nothing for so long has gone.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Makes a client an entity, and sends it what the client says until that hangs up.
+pub fn serve(mut socket: TcpStream, sender: &MessageSender) -> io::Result<()> {
+    let write_to = socket.try_clone()?;
+    write_to.set_write_timeout(Some(PATIENCE))?;
+    let (lines, to_write) = mpsc::sync_channel(16);
+    let writer = thread::Builder::new().name("client writer".into());
+    let writer = writer.spawn(move || write(write_to, &to_write))?;
+
+    let (entity, welcomed) = mpsc::channel();
+    let welcome = move |world: &mut World| {
+        entity.send(welcome(world, lines)).unwrap_or_default();
+    };
+    // If there is no room, or no world any more, nobody is welcomed, and the writer ends.
+    sender.run(welcome).ok();
+    let result = match welcomed.recv() {
+        Ok(client) => {
+            let result = read_lines(&mut socket, |said| match said {
+                Said::Line(line) => send(sender, client, Line(line)),
+                Said::Bad(why) => send(sender, client, BadLine(why)),
+            });
+            send(sender, client, HungUp);
+            result
+        }
+        Err(_) => Ok(()),
+    };
+    writer.join().ok();
+    result
+}
+
+/// Writes what it is given, until the client is despawned or does not read. Then it hangs up.
+fn write(mut socket: TcpStream, to_write: &Receiver<String>) {
+    let mut lines = to_write.iter();
+    lines.all(|lines| socket.write_all(lines.as_bytes()).is_ok());
+    // Whether or not there is anybody left to hang up on.
+    socket.shutdown(Shutdown::Both).ok();
+}
+
+/// What a client has said.
+#[derive(Debug, PartialEq)]
+pub enum Said {
+    Line(String),
+    Bad(&'static str),
+}
+
+/// Reads lines until there are no more, or nobody wants to hear of them.
+pub fn read_lines(source: &mut impl Read, mut hear: impl FnMut(Said) -> bool) -> io::Result<()> {
+    let mut line = Vec::new();
+    let mut length = 0;
+    let mut chunk = [0; 4096];
+    loop {
+        let read = match source.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // It is gone, whichever way.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for &byte in &chunk[..read] {
+            if byte != b'\n' {
+                length += 1;
+                if length <= LONGEST_LINE {
+                    line.push(byte);
+                }
+                if length > ENOUGH {
+                    hear(Said::Bad("far too long"));
+                    return Ok(());
+                }
+                continue;
+            }
+            let said = match String::from_utf8(core::mem::take(&mut line)) {
+                _ if length > LONGEST_LINE => Said::Bad("too long"),
+                Err(_) => Said::Bad("not UTF-8"),
+                Ok(line) => Said::Line(line.trim().into()),
+            };
+            length = 0;
+            if !hear(said) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Sends a message, and waits while there is no room: so the client waits, too. Says whether the
+/// world is still there.
+fn send(sender: &MessageSender, client: Entity, mut message: impl Payload) -> bool {
+    loop {
+        message = match sender.send(client, message) {
+            Ok(()) => return true,
+            Err(SendError::Closed(_)) => return false,
+            Err(SendError::Full(message)) => message,
+        };
+        thread::sleep(Duration::from_millis(10));
+    }
+}

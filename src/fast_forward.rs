@@ -183,7 +183,7 @@ impl Forward {
         let timelines = world.resource::<Timelines>();
         let line = timelines.get(self.root).filter(|line| line.age == self.age);
         let clock = line
-            .filter(|line| !line.is_orphan())
+            .filter(|line| !timelines.is_cut_off(line))
             .and_then(|line| line.clock);
         clock.is_some_and(|clock| goes_on(world, clock))
     }

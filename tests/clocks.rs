@@ -419,3 +419,20 @@ fn the_first_timer_of_the_fixed_clock_is_in_step_even_if_a_step_arms_it() {
     assert_eq!(firings.len(), 1);
     assert_eq!(firings[0].lateness, ms(0));
 }
+
+#[test]
+fn what_runs_on_a_clock_that_is_replaced_fires_no_more_in_this_run() {
+    let mut app = app();
+    let arena = spawn_clock(&mut app, Clock::new());
+    let spell = spawn_clock(&mut app, Clock::of(arena));
+    let echo = spawn_clock(&mut app, Clock::of(spell));
+    spawn(&mut app, "spell", Timer::every(ms(10)).on(spell));
+    spawn(&mut app, "echo", Timer::every(ms(10)).on(echo));
+    app.add_observer(move |_: On<TimerFired>, mut commands: Commands| {
+        commands.entity(arena).insert(Clock::new());
+    });
+    advance_ms(&mut app, 100);
+    assert_eq!(fired(&mut app), ["spell"]);
+    advance_ms(&mut app, 100);
+    assert_eq!(fired(&mut app), [""; 0], "nothing drives them");
+}

@@ -95,7 +95,7 @@ impl Timelines {
     ) -> Option<Tick> {
         let line = self.get(key).filter(|line| line.age == age)?;
         let Reading { now, stopped, .. } = line.reading;
-        if stopped || line.is_orphan() || !self.clocks(line).all(goes_on) {
+        if stopped || self.is_cut_off(line) || !self.clocks(line).all(goes_on) {
             return None;
         }
         Some(Tick {

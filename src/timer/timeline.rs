@@ -213,7 +213,7 @@ impl Timeline {
 
     /// Whether something may be due.
     pub(super) fn may_fire(&self) -> bool {
-        !self.is_orphan() && !self.reading.stopped && self.queue.may_be_due(self.reading.now)
+        !self.reading.stopped && self.queue.may_be_due(self.reading.now)
     }
 
     /// Fires the first timer that is due, if any is, and gives back its key. It is re-armed, or out

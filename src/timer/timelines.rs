@@ -278,6 +278,11 @@ impl Timelines {
         })
     }
 
+    /// Whether nothing drives a clock, or one that it runs on.
+    pub(crate) fn is_cut_off(&self, line: &Timeline) -> bool {
+        self.lineage(line).any(Timeline::is_orphan)
+    }
+
     fn after(&self, age: Option<Age>) -> impl Iterator<Item = (ClockKey, &Timeline)> {
         let start = self
             .by_age
@@ -299,7 +304,8 @@ impl Timelines {
     /// something may be due.
     pub(crate) fn next_due(&self, scope: Scope, after: Option<Age>) -> Option<(ClockKey, Age)> {
         let mut later = self.after(after);
-        let may_fire = |line: &Timeline| line.may_fire() && self.is_in(line, scope);
+        let may_fire =
+            |line: &Timeline| line.may_fire() && !self.is_cut_off(line) && self.is_in(line, scope);
         later.find_map(|(key, line)| may_fire(line).then_some((key, line.age)))
     }
 
@@ -311,6 +317,8 @@ impl Timelines {
         clock: ClockKey,
         burst_limit: NonZeroU32,
     ) -> impl Iterator<Item = TimerFired> {
+        let line = self.get(clock);
+        let goes_on = line.is_some_and(|line| !self.is_cut_off(line));
         let Self {
             lines,
             unfinished,
@@ -318,8 +326,7 @@ impl Timelines {
             ..
         } = self;
         let stats = &mut stats[scope.index()];
-        let line = lines.get_mut(clock as usize);
-        let mut line = line.filter(|line| line.clock.is_some());
+        let mut line = lines.get_mut(clock as usize).filter(|_| goes_on);
         iter::from_fn(move || {
             if unfinished.is_some() {
                 return None;

@@ -2,32 +2,44 @@
 
 mod support;
 
-use bevy_app::App;
-use bevy_due::{UpdateComponent, UpdateContext, UpdatesPaused};
-use bevy_ecs::{entity_disabling::Disabled, prelude::*};
-use support::*;
+use core::{cell::RefCell, mem, time::Duration};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// What has been called, in order.
-#[derive(Resource, Default)]
-struct Called(Vec<&'static str>);
+use bevy_app::{FixedUpdate, PreUpdate, prelude::*};
+use bevy_due::{Timer, UpdateComponent, UpdateContext, Updated, UpdatesPaused, prelude::*};
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    prelude::*,
+    schedule::{ScheduleLabel, Schedules},
+    system::SystemId,
+};
+use bevy_time::{Fixed, Time, TimePlugin};
+use proptest::prelude::*;
+use support::{updates::*, *};
 
-fn update_app() -> App {
-    let mut app = app();
-    app.init_resource::<Called>();
-    app
+thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
+
+fn record(error: BevyError, _: ErrorContext) {
+    ERRORS.with_borrow_mut(|errors| errors.push(error.to_string()));
 }
 
-/// One that says that it has been called.
-fn say(what: &'static str) -> UpdateComponent {
-    UpdateComponent::new(move |mut me: UpdateContext| {
-        me.commands
-            .queue(move |world: &mut World| world.resource_mut::<Called>().0.push(what));
-    })
+fn errors() -> Vec<String> {
+    ERRORS.with_borrow_mut(mem::take)
 }
 
-fn called(app: &mut App) -> Vec<&'static str> {
-    core::mem::take(&mut app.world_mut().resource_mut::<Called>().0)
+#[derive(Component)]
+struct Count(u32);
+
+fn count(mut me: UpdateContext) {
+    me.entity.get_mut::<Count>().unwrap().0 += 1;
 }
+
+fn counted(app: &App, entity: Entity) -> u32 {
+    app.world().get::<Count>(entity).unwrap().0
+}
+
+// The order.
 
 #[test]
 fn lower_priorities_are_called_first_and_equal_ones_in_the_order_of_inserting() {
@@ -42,16 +54,639 @@ fn lower_priorities_are_called_first_and_equal_ones_in_the_order_of_inserting() 
 }
 
 #[test]
-fn what_is_paused_or_disabled_is_not_called() {
+fn the_extreme_priorities_are_the_first_and_the_last() {
+    let mut app = update_app();
+    for (what, priority) in [("b", 0), ("c", i32::MAX), ("a", i32::MIN), ("d", i32::MAX)] {
+        app.world_mut().spawn(say(what).with_priority(priority));
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn those_that_stay_keep_their_order_whoever_comes_and_goes() {
+    let mut app = update_app();
+    let [a, b, c, _] = ["a", "b", "c", "d"].map(|what| app.world_mut().spawn(say(what)).id());
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b", "c", "d"]);
+
+    app.world_mut().despawn(b);
+    app.world_mut().spawn(say("e"));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "c", "d", "e"]);
+
+    app.world_mut().entity_mut(a).remove::<UpdateComponent>();
+    app.world_mut().spawn(say("f").with_priority(-1));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["f", "c", "d", "e"]);
+
+    app.world_mut().entity_mut(a).insert(say("a"));
+    app.world_mut().entity_mut(c).insert(say("c"));
+    advance_ms(&mut app, 10);
+    assert_eq!(
+        called(&mut app),
+        ["f", "d", "e", "a", "c"],
+        "what is inserted again is the last"
+    );
+}
+
+const TARGETS: usize = 6;
+
+/// Something that is done to one of a few targets.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    /// On a new entity, if that one has gone.
+    Insert(usize, i32),
+    Remove(usize),
+    Despawn(usize),
+    Pause(usize),
+    Resume(usize),
+    PauseFrom(Option<i32>),
+}
+
+/// What is done before a frame, and what a target does when it is called in it.
+#[derive(Clone, Debug)]
+struct Frame {
+    before: Vec<Op>,
+    during: Vec<(usize, Op)>,
+}
+
+fn priority() -> impl Strategy<Value = i32> {
+    prop_oneof![4 => -2..=2, 1 => Just(i32::MIN), 1 => Just(i32::MAX)]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let target = 0..TARGETS;
+    prop_oneof![
+        4 => (target.clone(), priority()).prop_map(|(target, priority)| Op::Insert(target, priority)),
+        1 => target.clone().prop_map(Op::Remove),
+        1 => target.clone().prop_map(Op::Despawn),
+        1 => target.clone().prop_map(Op::Pause),
+        2 => target.prop_map(Op::Resume),
+        1 => proptest::option::weighted(0.3, priority()).prop_map(Op::PauseFrom),
+    ]
+}
+
+fn script() -> impl Strategy<Value = Vec<Frame>> {
+    let before = prop::collection::vec(op(), 0..4);
+    let during = prop::collection::vec((0..TARGETS, op()), 0..4);
+    let frame = (before, during).prop_map(|(before, during)| Frame { before, during });
+    prop::collection::vec(frame, 1..20)
+}
+
+/// What should be called: a list that is sorted in every frame.
+#[derive(Default)]
+struct Oracle {
+    /// Priority and place of each target that has a function.
+    functions: [Option<(i32, u32)>; TARGETS],
+    paused: [bool; TARGETS],
+    paused_from: Option<i32>,
+    inserted: u32,
+}
+
+impl Oracle {
+    fn apply(&mut self, op: Op) {
+        match op {
+            Op::Insert(target, priority) => {
+                self.inserted += 1;
+                self.functions[target] = Some((priority, self.inserted));
+            }
+            Op::Remove(target) => self.functions[target] = None,
+            Op::Despawn(target) => {
+                self.functions[target] = None;
+                self.paused[target] = false;
+            }
+            Op::Pause(target) => self.paused[target] = true,
+            Op::Resume(target) => self.paused[target] = false,
+            Op::PauseFrom(from) => self.paused_from = from,
+        }
+    }
+
+    fn run(&mut self, during: &[(usize, Op)]) -> Vec<usize> {
+        let functions = self.functions.iter().enumerate();
+        let mut order: Vec<_> = functions
+            .filter_map(|(target, &function)| Some((function?, target)))
+            .collect();
+        order.sort_unstable();
+        let mut called = Vec::new();
+        for (function, target) in order {
+            let is_held = self.paused_from.is_some_and(|from| function.0 >= from);
+            if self.functions[target] != Some(function) || self.paused[target] || is_held {
+                continue;
+            }
+            called.push(target);
+            for &(actor, op) in during {
+                if actor == target {
+                    self.apply(op);
+                }
+            }
+        }
+        called
+    }
+}
+
+/// What is called, and what is to be done then. Where nothing is to be done, no command is given.
+#[derive(Resource, Clone, Default)]
+struct Stage(Arc<Mutex<(Vec<usize>, Vec<(usize, Op)>)>>);
+
+#[derive(Resource)]
+struct Targets([Entity; TARGETS]);
+
+fn apply(world: &mut World, op: Op) {
+    let (Op::Insert(target, _)
+    | Op::Remove(target)
+    | Op::Despawn(target)
+    | Op::Pause(target)
+    | Op::Resume(target)) = op
+    else {
+        if let Op::PauseFrom(from) = op {
+            world.resource_mut::<UpdatesPausedFrom>().0 = from;
+        }
+        return;
+    };
+    let mut entity = world.resource::<Targets>().0[target];
+    if world.get_entity(entity).is_err() {
+        entity = world.spawn_empty().id();
+        world.resource_mut::<Targets>().0[target] = entity;
+    }
+    let mut entity = world.entity_mut(entity);
+    match op {
+        Op::Insert(_, priority) => {
+            let stage = entity.resource::<Stage>().clone();
+            let act = UpdateComponent::new(move |mut me: UpdateContext| {
+                let mut stage = stage.0.lock().unwrap_or_else(PoisonError::into_inner);
+                stage.0.push(target);
+                let during = stage.1.iter().filter(|(actor, _)| *actor == target);
+                for &(_, op) in during {
+                    me.commands.queue(move |world: &mut World| apply(world, op));
+                }
+            });
+            entity.insert(act.with_priority(priority));
+        }
+        Op::Remove(_) => {
+            entity.remove::<UpdateComponent>();
+        }
+        Op::Despawn(_) => entity.despawn(),
+        Op::Pause(_) => {
+            entity.insert(UpdatesPaused);
+        }
+        Op::Resume(_) => {
+            entity.remove::<UpdatesPaused>();
+        }
+        Op::PauseFrom(_) => unreachable!("has no target"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_script_calls_what_a_sorted_list_calls(script in script()) {
+        let mut app = app();
+        let targets = [(); TARGETS].map(|()| app.world_mut().spawn_empty().id());
+        let stage = Stage::default();
+        app.insert_resource(Targets(targets)).insert_resource(stage.clone());
+        let mut oracle = Oracle::default();
+        for (nth, Frame { before, during }) in script.into_iter().enumerate() {
+            for op in before {
+                apply(app.world_mut(), op);
+                oracle.apply(op);
+            }
+            stage.0.lock().unwrap().1.clone_from(&during);
+            advance_ms(&mut app, 10);
+            let called = mem::take(&mut stage.0.lock().unwrap().0);
+            prop_assert_eq!(called, oracle.run(&during), "frame {}", nth);
+        }
+    }
+}
+
+// Coming.
+
+#[test]
+fn one_that_is_inserted_by_another_is_first_called_in_the_next_frame() {
+    let mut app = update_app();
+    app.world_mut().spawn(doing("a", |world, a| {
+        world.spawn(say("before").with_priority(-1));
+        world.spawn(say("after"));
+        world.despawn(a);
+    }));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a"]);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["before", "after"]);
+}
+
+#[test]
+fn one_that_inserts_itself_again_is_called_once_a_frame() {
+    let mut app = update_app();
+    app.world_mut().spawn(doing("a", |world, a| {
+        let again = world.get::<UpdateComponent>(a).unwrap().clone();
+        world.entity_mut(a).insert(again);
+    }));
+    for _ in 0..3 {
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["a"]);
+    }
+}
+
+#[test]
+fn one_that_the_handler_of_a_timer_inserts_is_first_called_in_the_next_frame() {
+    for is_first_use in [true, false] {
+        let mut app = update_app();
+        if !is_first_use {
+            app.world_mut().spawn(say("other"));
+            advance_ms(&mut app, 10);
+        }
+        app.world_mut().spawn(Timer::after(ms(10))).observe(
+            |fired: On<TimerFired>, mut commands: Commands| {
+                commands.entity(fired.entity).insert(say("a"));
+            },
+        );
+        advance_ms(&mut app, 10);
+        assert!(!called(&mut app).contains(&"a"), "{is_first_use}");
+        advance_ms(&mut app, 10);
+        assert!(called(&mut app).contains(&"a"), "{is_first_use}");
+    }
+}
+
+#[test]
+fn one_that_a_system_inserts_is_first_called_in_the_next_frame() {
+    let mut app = update_app();
+    app.add_systems(Update, |mut commands: Commands, mut frame: Local<u32>| {
+        *frame += 1;
+        match *frame {
+            1 => commands.spawn(say("a")),
+            2 => commands.spawn(say("b")),
+            _ => return,
+        };
+    });
+    advance_ms(&mut app, 10);
+    assert!(called(&mut app).is_empty());
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a"]);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b"]);
+}
+
+#[test]
+fn one_may_be_inserted_in_any_schedule_as_the_first_of_all() {
+    for is_fixed in [false, true] {
+        let mut app = update_app();
+        app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
+        let spawn = move |mut commands: Commands, mut frame: Local<u32>| {
+            *frame += 1;
+            if *frame == 1 {
+                let clock = if is_fixed {
+                    ClockId::Fixed
+                } else {
+                    ClockId::Virtual
+                };
+                commands.spawn(say("a").on(clock));
+            }
+        };
+        match is_fixed {
+            true => app.add_systems(FixedPreUpdate, spawn),
+            false => app.add_systems(PreUpdate, spawn.after(DueSystems::Update)),
+        };
+        advance_ms(&mut app, 10);
+        assert!(called(&mut app).is_empty());
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["a"]);
+    }
+}
+
+#[test]
+fn those_that_were_there_before_the_plugin_are_called() {
+    let mut app = App::new();
+    let [a, b] = [1, 2].map(|_| {
+        let counting = (Count(0), UpdateComponent::new(count));
+        app.world_mut().spawn(counting).id()
+    });
+    app.add_plugins((TimePlugin, DuePlugin));
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert_eq!([counted(&app, a), counted(&app, b)], [2, 2]);
+    app.world_mut().entity_mut(a).remove::<UpdateComponent>();
+    advance_ms(&mut app, 10);
+    assert_eq!([counted(&app, a), counted(&app, b)], [2, 3]);
+}
+
+#[test]
+fn without_the_plugin_it_is_data() {
+    let mut world = World::new();
+    let entity = world.spawn(say("a").with_priority(1)).id();
+    world.entity_mut(entity).insert(say("a").with_priority(2));
+    let update = world.entity_mut(entity).take::<UpdateComponent>().unwrap();
+    assert_eq!((update.priority(), update.clock()), (2, None));
+}
+
+// Going.
+
+#[test]
+fn from_the_moment_when_it_goes_it_is_not_called() {
+    let ways: [fn(EntityWorldMut); 4] = [
+        |mut b| {
+            b.remove::<UpdateComponent>();
+        },
+        |b| b.despawn(),
+        |mut b| {
+            b.clear();
+        },
+        |mut b| drop(b.take::<UpdateComponent>()),
+    ];
+    for way in ways {
+        let mut app = update_app();
+        let b = app.world_mut().spawn_empty().id();
+        app.world_mut()
+            .spawn(doing("a", move |world, _| way(world.entity_mut(b))));
+        app.world_mut().entity_mut(b).insert(say("b"));
+        app.world_mut().spawn(say("c"));
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["a", "c"]);
+        app.world_mut().despawn(b);
+    }
+}
+
+#[test]
+fn one_that_is_replaced_earlier_in_the_frame_is_not_called_in_it() {
+    let mut app = update_app();
+    let b = app.world_mut().spawn_empty().id();
+    let a = app.world_mut().spawn(doing("a", move |world, _| {
+        world.entity_mut(b).insert(say("new b").with_priority(1));
+    }));
+    let a = a.id();
+    app.world_mut().entity_mut(b).insert(say("b"));
+    app.world_mut().spawn(say("c").with_priority(2));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "c"], "neither the old nor the new");
+    app.world_mut().despawn(a);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["new b", "c"]);
+}
+
+#[test]
+fn one_may_remove_or_despawn_itself() {
+    let ways: [fn(&mut World, Entity); 2] = [
+        |world, me| {
+            world.entity_mut(me).remove::<UpdateComponent>();
+        },
+        |world, me| world.entity_mut(me).despawn(),
+    ];
+    for way in ways {
+        let mut app = update_app();
+        app.world_mut().spawn(doing("a", way));
+        app.world_mut().spawn(say("b"));
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["a", "b"]);
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["b"]);
+    }
+}
+
+#[test]
+fn one_that_a_later_one_removes_is_not_called_in_the_next_frame() {
     let mut app = update_app();
     let a = app.world_mut().spawn(say("a")).id();
-    let b = app.world_mut().spawn((say("b"), UpdatesPaused)).id();
+    app.world_mut().spawn(doing("b", move |world, _| {
+        world.try_despawn(a).ok();
+    }));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b"]);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["b"]);
+}
+
+#[test]
+fn one_that_comes_and_goes_between_two_frames_is_not_called() {
+    let mut app = update_app();
+    let a = app.world_mut().spawn(say("a")).id();
+    app.world_mut().despawn(a);
+    let b = app.world_mut().spawn(say("b")).id();
+    app.world_mut().entity_mut(b).insert(say("new b"));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["new b"]);
+}
+
+#[test]
+fn one_can_be_taken_and_put_on_another_entity() {
+    let mut app = update_app();
+    let [a, b] = [1, 2].map(|_| app.world_mut().spawn(Count(0)).id());
+    app.world_mut()
+        .entity_mut(a)
+        .insert(UpdateComponent::new(count));
+    advance_ms(&mut app, 10);
+    let taken = app.world_mut().entity_mut(a).take::<UpdateComponent>();
+    app.world_mut().entity_mut(b).insert(taken.unwrap());
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert_eq!([counted(&app, a), counted(&app, b)], [1, 2]);
+}
+
+#[test]
+fn a_clone_calls_the_same_function_for_another_entity() {
+    let mut app = update_app();
+    let counting = UpdateComponent::new(count).with_priority(3);
+    let a = app.world_mut().spawn((Count(0), counting.clone())).id();
+    assert_eq!(counting.priority(), 3);
+    advance_ms(&mut app, 10);
+    let b = app.world_mut().spawn((Count(10), counting)).id();
+    let cloned = app
+        .world_mut()
+        .entity_mut(a)
+        .clone_and_spawn_with_opt_out(|builder| {
+            builder.deny::<Count>();
+        });
+    app.world_mut().entity_mut(cloned).insert(Count(20));
+    advance_ms(&mut app, 10);
+    app.world_mut().despawn(a);
+    advance_ms(&mut app, 10);
+    assert_eq!([counted(&app, b), counted(&app, cloned)], [12, 22]);
+}
+
+#[test]
+fn a_disabled_entity_is_not_called() {
+    let mut app = update_app();
+    let a = app.world_mut().spawn((say("a"), Disabled)).id();
+    let b = app.world_mut().spawn(say("b")).id();
     app.world_mut().spawn(say("c"));
-    app.world_mut().entity_mut(a).insert(Disabled);
+    app.world_mut().entity_mut(b).insert(Disabled);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["c"]);
     app.world_mut().entity_mut(a).remove::<Disabled>();
-    app.world_mut().entity_mut(b).remove::<UpdatesPaused>();
+    app.world_mut().entity_mut(b).remove::<Disabled>();
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "b", "c"], "in the old order");
+}
+
+// What a function is given.
+
+#[test]
+fn a_function_changes_the_components_of_its_entity() {
+    let mut app = update_app();
+    let entity = app
+        .world_mut()
+        .spawn((Count(0), UpdateComponent::new(count)))
+        .id();
+    for _ in 0..3 {
+        advance_ms(&mut app, 10);
+    }
+    assert_eq!(counted(&app, entity), 3);
+}
+
+#[test]
+fn what_one_does_by_commands_is_done_before_the_next_one_is_called() {
+    #[derive(Component)]
+    struct Next(Entity);
+
+    let mut app = update_app();
+    let b = app
+        .world_mut()
+        .spawn(Count(0))
+        .insert(
+            UpdateComponent::new(|mut me: UpdateContext| {
+                let seen = me.entity.get::<Count>().unwrap().0;
+                me.commands.spawn(Count(seen));
+            })
+            .with_priority(1),
+        )
+        .id();
+    let raise = UpdateComponent::new(|mut me: UpdateContext| {
+        let &Next(next) = me.entity.get().unwrap();
+        me.commands.entity(next).insert(Count(7));
+    });
+    app.world_mut().spawn((Next(b), raise));
+    advance_ms(&mut app, 10);
+    let mut counts = app
+        .world_mut()
+        .query_filtered::<&Count, Without<UpdateComponent>>();
+    assert_eq!(counts.single(app.world()).unwrap().0, 7);
+}
+
+#[test]
+fn a_system_sees_what_was_done_before_it() {
+    fn look(In(updated): In<Updated>, counts: Query<&Count>, mut commands: Commands) {
+        assert_eq!((updated.entity, updated.delta), (updated.id, ms(10)));
+        assert_eq!(updated.clock, ClockId::Virtual);
+        let sum: u32 = counts.iter().map(|count| count.0).sum();
+        commands.entity(updated.entity).insert(Count(sum));
+    }
+
+    let mut app = update_app();
+    let look = app.world_mut().register_system(look);
+    let by_hand = UpdateComponent::new(|mut me: UpdateContext| {
+        me.entity.get_mut::<Count>().unwrap().0 += 1;
+    });
+    app.world_mut().spawn((Count(2), by_hand));
+    app.world_mut().spawn(doing("spawns", |world, _| {
+        world.spawn(Count(100));
+    }));
+    let first = app.world_mut().spawn(UpdateComponent::system(look)).id();
+    let second = app.world_mut().spawn(UpdateComponent::system(look)).id();
+    app.world_mut().spawn(say("after"));
+    advance_ms(&mut app, 10);
+    assert_eq!([counted(&app, first), counted(&app, second)], [103, 206]);
+    assert_eq!(called(&mut app), ["spawns", "after"]);
+}
+
+#[test]
+fn an_error_is_told_and_the_others_are_called() {
+    fn fails(_: In<Updated>) -> Result {
+        Err("the system failed".into())
+    }
+
+    let mut app = update_app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let fails: SystemId<In<Updated>> = app.world_mut().register_system(fails);
+    app.world_mut().spawn(say("a"));
+    app.world_mut()
+        .spawn(UpdateComponent::new(|mut me: UpdateContext| -> Result {
+            me.commands
+                .queue(|world: &mut World| note(world, "what it did before"));
+            Err("the closure failed".into())
+        }));
+    app.world_mut().spawn(say("b"));
+    app.world_mut().spawn(UpdateComponent::system(fails));
+    app.world_mut().spawn(say("c"));
+    for _ in 0..2 {
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["a", "what it did before", "b", "c"]);
+        let [closure, system] = errors().try_into().unwrap();
+        assert!(closure.contains("the closure failed"), "{closure}");
+        assert!(system.contains("the system failed"), "{system}");
+    }
+    app.world_mut().unregister_system(fails).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app).len(), 4);
+    assert_eq!(errors().len(), 2, "also that there is no such system");
+}
+
+/// Bevy catches the panic of a system, or of a command, and tells its error handler of it, which may
+/// let the app go on.
+#[test]
+fn after_a_panic_that_was_caught_all_are_called_in_the_next_frame() {
+    fn panic_at_20(elapsed: Duration) {
+        assert!(elapsed != ms(20), "on purpose");
+    }
+
+    let in_itself = UpdateComponent::new(|me: UpdateContext| panic_at_20(me.elapsed));
+    let in_its_command = UpdateComponent::new(|mut me: UpdateContext| {
+        me.commands
+            .queue(move |_: &mut World| panic_at_20(me.elapsed));
+    });
+    for (panics, the_rest) in [(in_itself, &["a"][..]), (in_its_command, &["a", "b"])] {
+        let mut app = update_app();
+        app.insert_resource(FallbackErrorHandler(record));
+        app.world_mut().spawn(say("a"));
+        let panics = app.world_mut().spawn(panics).id();
+        app.world_mut().spawn(say("b"));
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["a", "b"]);
+        assert!(errors().is_empty());
+
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), the_rest);
+        assert_eq!(errors().len(), 1);
+
+        app.world_mut().spawn(say("c").with_priority(-1));
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["c", "a", "b"]);
+        app.world_mut().despawn(panics);
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["c", "a", "b"]);
+        assert!(errors().is_empty());
+    }
+}
+
+#[test]
+fn a_panic_goes_on_as_that_of_any_system_does() {
+    let mut app = update_app();
+    app.world_mut()
+        .spawn(UpdateComponent::new(|_: UpdateContext| {
+            panic!("on purpose")
+        }));
+    let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+        advance_ms(&mut app, 10);
+    }));
+    assert!(caught.is_err());
+}
+
+#[test]
+fn an_app_without_any_has_no_systems_for_them() {
+    fn systems(app: &App) -> [usize; 2] {
+        let schedules = app.world().resource::<Schedules>();
+        [PreUpdate.intern(), FixedPreUpdate.intern()]
+            .map(|label| schedules.get(label).map_or(0, Schedule::systems_len))
+    }
+
+    let mut app = update_app();
+    app.add_systems(FixedUpdate, || ());
+    advance_ms(&mut app, 10);
+    let without = systems(&app);
+    advance_ms(&mut app, 10);
+    app.world_mut().spawn(say("a"));
+    advance_ms(&mut app, 10);
+    let [with, fixed] = systems(&app);
+    assert!(with > without[0]);
+    assert_eq!(fixed, without[1], "nothing is on the fixed clock");
+    assert_eq!(called(&mut app), ["a"]);
 }

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "every test binary uses its own part of this")]
 #![allow(missing_docs, unreachable_pub, reason = "test code")]
 
+pub mod updates;
+
 use core::time::Duration;
 
 use bevy_app::prelude::*;

@@ -1,0 +1,260 @@
+//! `UpdateOf`, `UpdatesPaused` and `UpdatesPausedFrom`: the functions of an owner, and pauses.
+
+mod support;
+
+use bevy_due::{UpdateComponent, UpdateContext, prelude::*};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use support::{updates::*, *};
+
+#[test]
+fn an_owner_has_many_functions_that_are_called_on_it() {
+    #[derive(Component, Default)]
+    struct Sum(Vec<(u32, Entity)>);
+
+    fn add(number: u32) -> UpdateComponent {
+        UpdateComponent::new(move |mut me: UpdateContext| {
+            let id = me.id;
+            me.entity.get_mut::<Sum>().unwrap().0.push((number, id));
+        })
+    }
+
+    let mut app = update_app();
+    let owner = app
+        .world_mut()
+        .spawn((
+            Sum::default(),
+            add(1),
+            related!(Updates[add(2), add(3).with_priority(-1), add(4)]),
+        ))
+        .id();
+    let updates = app.world().get::<Updates>(owner).unwrap();
+    let [two, three, four] = updates[..] else {
+        panic!("{updates:?}");
+    };
+    advance_ms(&mut app, 10);
+    let sum = &app.world().get::<Sum>(owner).unwrap().0;
+    assert_eq!(sum[0], (3, three), "by its own priority");
+    assert_eq!(sum[1..], [(1, owner), (2, two), (4, four)]);
+}
+
+#[test]
+fn the_functions_die_with_their_owner() {
+    let mut app = update_app();
+    let owner = app.world_mut().spawn(say("own")).id();
+    let owned = ["a", "b"].map(|what| app.world_mut().spawn((UpdateOf(owner), say(what))).id());
+    app.world_mut().spawn(say("other"));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["own", "a", "b", "other"]);
+    app.world_mut().despawn(owner);
+    for owned in owned {
+        assert!(app.world().get_entity(owned).is_err());
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["other"]);
+}
+
+#[test]
+fn one_may_despawn_its_owner() {
+    let mut app = update_app();
+    let owner = app.world_mut().spawn(say("own").with_priority(1)).id();
+    let kill = doing("a", move |world, _| world.entity_mut(owner).despawn());
+    app.world_mut().spawn((UpdateOf(owner), kill));
+    app.world_mut().spawn((UpdateOf(owner), say("b")));
+    app.world_mut().spawn(say("other"));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "other"]);
+}
+
+#[test]
+fn removing_one_function_of_an_owner_spares_the_others() {
+    let mut app = update_app();
+    let owner = app
+        .world_mut()
+        .spawn(related!(Updates[say("a"), say("b")]))
+        .id();
+    let a = app.world().get::<Updates>(owner).unwrap()[0];
+    app.world_mut().despawn(a);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["b"]);
+    assert_eq!(app.world().get::<Updates>(owner).unwrap().len(), 1);
+}
+
+#[test]
+fn what_belongs_to_an_owner_that_has_gone_goes_too() {
+    let mut app = update_app();
+    let owner = app.world_mut().spawn_empty().id();
+    app.world_mut().despawn(owner);
+    let late = app.world_mut().spawn((UpdateOf(owner), say("a"))).id();
+    app.world_mut().flush();
+    assert!(app.world().get_entity(late).is_err());
+    advance_ms(&mut app, 10);
+    assert!(called(&mut app).is_empty());
+}
+
+#[test]
+fn without_its_owner_a_function_is_that_of_its_own_entity() {
+    #[derive(Component)]
+    struct Mark;
+
+    let mark = UpdateComponent::new(|mut me: UpdateContext| {
+        me.commands.entity(me.entity.id()).insert(Mark);
+    });
+    let mut app = update_app();
+    let owner = app.world_mut().spawn_empty().id();
+    let owned = app.world_mut().spawn((UpdateOf(owner), mark)).id();
+    advance_ms(&mut app, 10);
+    assert!(app.world().entity(owner).contains::<Mark>());
+    assert!(!app.world().entity(owned).contains::<Mark>());
+    app.world_mut().entity_mut(owned).remove::<UpdateOf>();
+    advance_ms(&mut app, 10);
+    assert!(app.world().entity(owned).contains::<Mark>());
+}
+
+#[test]
+fn a_clone_of_an_owner_can_take_clones_of_its_functions() {
+    let mut app = update_app();
+    let owner = app.world_mut().spawn(related!(Updates[say("a")])).id();
+    app.world_mut()
+        .entity_mut(owner)
+        .clone_and_spawn_with_opt_out(|builder| {
+            builder.linked_cloning(true);
+        });
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "a"]);
+    app.world_mut().despawn(owner);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a"]);
+}
+
+#[test]
+fn one_that_is_paused_goes_on_in_its_old_place() {
+    let mut app = update_app();
+    let [a, _, _] = ["a", "b", "c"].map(|what| app.world_mut().spawn(say(what)).id());
+    app.world_mut().entity_mut(a).insert(UpdatesPaused);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["b", "c"]);
+    app.world_mut().spawn(say("d"));
+    app.world_mut().entity_mut(a).remove::<UpdatesPaused>();
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn one_that_is_inserted_while_it_is_paused_waits_for_the_end_of_that() {
+    let mut app = update_app();
+    let a = app.world_mut().spawn((say("a"), UpdatesPaused)).id();
+    app.world_mut().spawn(say("b"));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["b"]);
+    app.world_mut().entity_mut(a).remove::<UpdatesPaused>();
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b"]);
+}
+
+#[test]
+fn a_pause_and_its_end_take_effect_within_the_frame() {
+    let mut app = update_app();
+    let [b, c] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
+    app.world_mut().spawn(doing("a", move |world, _| {
+        world.entity_mut(b).insert(UpdatesPaused);
+        world.entity_mut(c).remove::<UpdatesPaused>();
+    }));
+    app.world_mut().entity_mut(b).insert(say("b"));
+    app.world_mut()
+        .entity_mut(c)
+        .insert((say("c"), UpdatesPaused));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "c"]);
+}
+
+#[test]
+fn an_owner_pauses_all_of_its_functions_and_one_only_itself() {
+    let mut app = update_app();
+    let owner = app
+        .world_mut()
+        .spawn((say("own"), related!(Updates[say("a"), say("b")])))
+        .id();
+    app.world_mut().spawn(say("other"));
+    let a = app.world().get::<Updates>(owner).unwrap()[0];
+
+    app.world_mut().entity_mut(a).insert(UpdatesPaused);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["own", "b", "other"]);
+    app.world_mut().entity_mut(owner).insert(UpdatesPaused);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["other"]);
+    app.world_mut().entity_mut(a).remove::<UpdatesPaused>();
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["other"], "its owner still is");
+    app.world_mut().entity_mut(owner).remove::<UpdatesPaused>();
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["own", "a", "b", "other"]);
+}
+
+#[test]
+fn a_disabled_owner_is_not_called_by_any_of_its_functions() {
+    let mut app = update_app();
+    let owner = app
+        .world_mut()
+        .spawn((say("own"), related!(Updates[say("a")])))
+        .id();
+    app.world_mut().entity_mut(owner).insert(Disabled);
+    advance_ms(&mut app, 10);
+    assert!(called(&mut app).is_empty());
+    app.world_mut().entity_mut(owner).remove::<Disabled>();
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["own", "a"]);
+}
+
+#[test]
+fn all_from_a_priority_on_can_be_paused() {
+    let mut app = update_app();
+    for (what, priority) in [("c", 1), ("a", -1), ("b", 0), ("d", i32::MAX)] {
+        app.world_mut().spawn(say(what).with_priority(priority));
+    }
+    let paused_from = [
+        (Some(0), &["a"][..]),
+        (Some(1), &["a", "b"]),
+        (Some(2), &["a", "b", "c"]),
+        (Some(i32::MIN), &[]),
+        (None, &["a", "b", "c", "d"]),
+    ];
+    for (from, expected) in paused_from {
+        app.insert_resource(UpdatesPausedFrom(from));
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), expected, "from {from:?}");
+    }
+
+    app.insert_resource(UpdatesPausedFrom(Some(0)));
+    app.world_mut().spawn(say("e"));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a"], "also those that come meanwhile");
+    app.insert_resource(UpdatesPausedFrom(None));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b", "e", "c", "d"]);
+}
+
+#[test]
+fn one_may_pause_all_that_come_after_it() {
+    let mut app = update_app();
+    app.world_mut().spawn(say("a"));
+    app.world_mut().spawn(doing("b", |world, _| {
+        world.insert_resource(UpdatesPausedFrom(Some(0)));
+    }));
+    app.world_mut().spawn(say("c"));
+    app.world_mut().spawn(say("d").with_priority(1));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b"], "also those of its priority");
+    advance_ms(&mut app, 10);
+    assert!(called(&mut app).is_empty());
+
+    app.insert_resource(UpdatesPausedFrom(Some(1)));
+    app.world_mut().spawn(
+        doing("opens", |world, _| {
+            world.insert_resource(UpdatesPausedFrom(None));
+        })
+        .with_priority(-1),
+    );
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["opens", "a", "b"], "b pauses again");
+}

@@ -5,14 +5,13 @@ use bevy_ecs::{error::BevyError, world::World};
 use crate::{
     fire::{FiringParams, ReadingParams, fire_scope},
     timer::Scope,
-    update::{UpdateParams, UpdateSwapParams, update_scope},
+    update::{UpdateParams, UpdateRun, update_scope},
 };
 
 /// Does all that a run does, for the clocks of the fixed schedule.
 pub(crate) fn run_fixed(
     world: &mut World,
     reading: &mut ReadingParams,
-    swapping: &mut UpdateSwapParams,
     firing: &mut FiringParams,
     updating: &mut UpdateParams,
 ) -> Result<(), BevyError> {
@@ -24,8 +23,8 @@ pub(crate) fn run_fixed(
     } else {
         timelines.reset_stats(Scope::Fixed);
     }
-    let (mut run, updates) = swapping.get_mut(world)?;
-    run.swap(Scope::Fixed, &updates);
+    let mut run = world.resource_mut::<UpdateRun>();
+    run.swap(Scope::Fixed);
     let has_updates = run.has_work(Scope::Fixed);
     if has_timers {
         fire_scope(world, Scope::Fixed, firing)?;

@@ -26,9 +26,7 @@ use crate::{clock::ClockId, handler::to_result, roster::Nth};
 pub(crate) use hooks::enroll;
 pub use owner::{UpdateOf, Updates};
 pub use pause::{UpdatesPaused, UpdatesPausedFrom};
-pub(crate) use run::{
-    UpdateParams, UpdateRun, UpdateSwapParams, run_updates, swap_updates, update_scope,
-};
+pub(crate) use run::{UpdateParams, UpdateRun, run_updates, swap_updates, update_scope};
 
 /// Calls a function of the entity in every frame, in [`DueSystems::Update`](crate::DueSystems::Update).
 ///

@@ -505,14 +505,18 @@ fn a_clone_calls_the_same_function_for_another_entity() {
 
 #[test]
 fn a_disabled_entity_is_not_called() {
+    #[derive(Component)]
+    struct Hidden;
+
     let mut app = update_app();
-    let a = app.world_mut().spawn((say("a"), Disabled)).id();
+    app.world_mut().register_disabling_component::<Hidden>();
+    let a = app.world_mut().spawn((say("a"), Hidden)).id();
     let b = app.world_mut().spawn(say("b")).id();
     app.world_mut().spawn(say("c"));
     app.world_mut().entity_mut(b).insert(Disabled);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["c"]);
-    app.world_mut().entity_mut(a).remove::<Disabled>();
+    app.world_mut().entity_mut(a).remove::<Hidden>();
     app.world_mut().entity_mut(b).remove::<Disabled>();
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "b", "c"], "in the old order");

@@ -5,11 +5,9 @@ use alloc::collections::BTreeMap;
 use bevy_ecs::{
     component::ComponentId,
     entity::Entity,
-    entity_disabling::Disabled,
     error::BevyError,
-    query::Allow,
     resource::Resource,
-    system::{Query, Res, ResMut, SystemState},
+    system::{Res, ResMut, SystemState},
     world::World,
 };
 use bevy_platform::sync::Arc;
@@ -31,7 +29,8 @@ use crate::{
 pub(crate) struct UpdateRun {
     /// By scope, then by priority.
     rosters: [BTreeMap<i32, Roster<Member>>; 2],
-    added: [DeferredBuffer<(Nth, Added)>; 2],
+    /// Those that have gone again leave `None` behind.
+    added: [DeferredBuffer<(Nth, Option<Added>)>; 2],
     next: Nth,
     marks: Marks,
     /// What lets this run, until it has.
@@ -60,13 +59,6 @@ pub(super) struct Member {
     pub(super) age: Age,
 }
 
-/// What swapping needs of the world.
-pub(crate) type UpdateSwapParams =
-    SystemState<(ResMut<'static, UpdateRun>, AllUpdates<'static, 'static>)>;
-
-/// All update components, also those of disabled entities.
-type AllUpdates<'w, 's> = Query<'w, 's, &'static UpdateComponent, Allow<Disabled>>;
-
 /// What a run needs of the world.
 pub(crate) type UpdateParams = SystemState<(
     Hands<'static, 'static>,
@@ -88,8 +80,8 @@ struct ToRun {
 }
 
 /// Lets those take part that have been inserted since the run before.
-pub(crate) fn swap_updates(mut run: ResMut<UpdateRun>, updates: AllUpdates) {
-    run.swap(Scope::Frame, &updates);
+pub(crate) fn swap_updates(mut run: ResMut<UpdateRun>) {
+    run.swap(Scope::Frame);
 }
 
 /// Calls the functions on the clocks of the frame.
@@ -140,17 +132,16 @@ impl UpdateRun {
     pub(super) fn add(&mut self, added: Added) -> Nth {
         let nth = self.next;
         self.next += 1;
-        self.added[index(added.clock.scope)].push((nth, added));
+        self.added[index(added.clock.scope)].push((nth, Some(added)));
         nth
     }
 
     /// Lets those take part that have been added, and are still there.
-    pub(crate) fn swap(&mut self, scope: Scope, updates: &AllUpdates) {
+    pub(crate) fn swap(&mut self, scope: Scope) {
         let scope = index(scope);
         self.added[scope].swap();
         for (nth, added) in self.added[scope].drain() {
-            let update = updates.get(added.member.entity);
-            if update.is_ok_and(|update| update.nth() == nth) {
+            if let Some(added) = added {
                 let roster = self.rosters[scope].entry(added.priority).or_default();
                 roster.join(nth, added.member);
             }
@@ -165,6 +156,11 @@ impl UpdateRun {
 
     /// Lets one go, if it is there.
     pub(super) fn remove(&mut self, priority: i32, nth: Nth) {
+        for added in &mut self.added {
+            if let Some((_, added)) = added.find_mut(|(other, _)| other.cmp(&nth)) {
+                *added = None;
+            }
+        }
         for rosters in &mut self.rosters {
             if let Some(roster) = rosters.get_mut(&priority) {
                 roster.leave(nth);

@@ -16,6 +16,7 @@ pub(crate) fn run_fixed(
     updating: &mut UpdateParams,
 ) -> Result<(), BevyError> {
     let (mut timelines, mut clocks, times, mut messages) = reading.get_mut(world)?;
+    timelines.is_read_in_steps = true;
     timelines.read(Scope::Fixed, None, &mut clocks, &times);
     let has_timers = timelines.has_fixed_timers() || timelines.has_work(Scope::Fixed);
     if has_timers {

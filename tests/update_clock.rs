@@ -4,7 +4,7 @@ mod support;
 
 use core::{cell::RefCell, mem, time::Duration};
 
-use bevy_app::App;
+use bevy_app::{App, Update};
 use bevy_due::{UpdateComponent, UpdateContext, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
@@ -317,6 +317,23 @@ fn what_is_inserted_in_a_fixed_step_is_first_called_in_the_next_one() {
         ["first of all", "a", "first of all", "b"],
         "of the same frame"
     );
+}
+
+#[test]
+fn no_time_is_lost_to_what_runs_on_the_fixed_clock() {
+    let mut app = update_app();
+    with_fixed_steps(&mut app);
+    let own = spawn_clock(&mut app, Clock::of(ClockId::Fixed));
+    let entity = spawn_on(&mut app, own);
+    app.add_systems(Update, move |mut clocks: Query<&mut Clock>| {
+        clocks.get_mut(own).unwrap().advance_by(ms(100));
+    });
+    for millis in [20, 4, 20, 6] {
+        advance_ms(&mut app, millis);
+    }
+    let told = times(&mut app, entity);
+    let deltas: u128 = told.iter().map(|&(delta, _)| delta).sum();
+    assert_eq!(deltas, told.last().unwrap().1, "{told:?}");
 }
 
 #[test]

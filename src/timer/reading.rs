@@ -54,12 +54,15 @@ pub(crate) struct Tick {
     pub(crate) elapsed: Duration,
 }
 
-/// Reads the clocks, each once for the whole run. Those of the fixed schedule are read once more in
-/// each of its steps, if there is anything to run.
+/// Reads the clocks, each once for the whole run. Once there is anything to run in the steps of the
+/// fixed schedule, those of that are read there instead: no time may pass between two steps that
+/// neither of them is told.
 pub(crate) fn read_clocks(mut timelines: ResMut<Timelines>, mut clocks: AnyClocks, times: Times) {
     timelines.is_firing = false;
     timelines.frames = timelines.frames.saturating_add(1);
-    timelines.read(Scope::Fixed, None, &mut clocks, &times);
+    if !timelines.is_read_in_steps {
+        timelines.read(Scope::Fixed, None, &mut clocks, &times);
+    }
     timelines.read(Scope::Frame, None, &mut clocks, &times);
 }
 

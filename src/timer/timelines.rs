@@ -67,6 +67,8 @@ pub(crate) struct Timelines {
     /// The entities of the clocks that are there from the start.
     built_in: Vec<Entity>,
     pub(super) frames: u64,
+    /// Whether the steps of the fixed schedule read their clocks.
+    pub(crate) is_read_in_steps: bool,
     draws: u64,
     /// The components beside a timer that say something about it.
     pub(super) modifiers: [ComponentId; 6],
@@ -118,6 +120,7 @@ impl Timelines {
             next_age: 0,
             built_in: Vec::new(),
             frames: 0,
+            is_read_in_steps: false,
             draws: 0,
             modifiers: [
                 world.register_component::<TimerOf>(),

@@ -7,7 +7,7 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    DuePlugin, Timer, TimerFired,
+    ClockId, DuePlugin, Timer, TimerFired, UpdateComponent, UpdateContext,
     queue::{TimerKey, TimerQueue},
 };
 use bevy_ecs::{
@@ -206,6 +206,72 @@ fn a_frame_in_steady_state_allocates_nothing() {
         assert!(app.world().resource::<Fired>().0 - before > 30_000);
         assert_eq!(frames.count_total, 0, "{frames:?}");
     }
+}
+
+#[derive(Component)]
+struct Count(u64);
+
+/// An app with functions of many priorities and clocks, of which some give commands.
+fn app_with_updates(updates: u64) -> App {
+    let mut app = app_with(0, false);
+    for nth in 0..updates {
+        let update = UpdateComponent::new(move |mut me: UpdateContext| {
+            me.entity.get_mut::<Count>().unwrap().0 += 1;
+            if nth % 10 == 0 {
+                let id = me.id;
+                me.commands
+                    .queue(move |world: &mut World| world.get_mut::<Count>(id).unwrap().0 += 1);
+            }
+        });
+        let clocks = [ClockId::Virtual, ClockId::Real, ClockId::Fixed];
+        let update = update
+            .on(clocks[nth as usize % 3])
+            .with_priority(nth as i32 % 5);
+        app.world_mut().spawn((Count(0), update));
+    }
+    for _ in 0..60 {
+        app.update();
+    }
+    app
+}
+
+#[test]
+fn calling_functions_in_every_frame_allocates_nothing() {
+    let mut app = app_with_updates(1000);
+    let mut counts = app.world_mut().query::<&Count>();
+    let mut sum = |app: &App| counts.iter(app.world()).map(|count| count.0).sum::<u64>();
+    let before = sum(&app);
+    let frames = measure(|| (0..60).for_each(|_| app.update()));
+    assert!(sum(&app) - before > 60 * 1000);
+    assert_eq!(frames.count_total, 0, "{frames:?}");
+}
+
+#[test]
+fn priorities_that_nobody_has_any_more_take_no_memory() {
+    let mut app = app_with_updates(10);
+    let update = UpdateComponent::new(|_: UpdateContext| ());
+    let mut nth = 0;
+    let mut turn = |app: &mut App| {
+        for _ in 0..10 {
+            nth += 1;
+            let priority = 6 + (scramble(nth) % (1 << 30)) as i32;
+            app.world_mut()
+                .spawn(update.clone().with_priority(priority));
+        }
+        app.update();
+        let mut all = app.world_mut().query::<(Entity, &UpdateComponent)>();
+        let gone: Vec<_> = all
+            .iter(app.world())
+            .filter_map(|(entity, update)| (update.priority() > 5).then_some(entity))
+            .collect();
+        for entity in gone {
+            app.world_mut().despawn(entity);
+        }
+        app.update();
+    };
+    (0..100).for_each(|_| turn(&mut app));
+    let turns = measure(|| (0..1000).for_each(|_| turn(&mut app)));
+    assert!(turns.bytes_current < 1000, "{turns:?}");
 }
 
 /// Everything counted: the component with its change ticks, the slot, the place in a bucket.

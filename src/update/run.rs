@@ -138,13 +138,23 @@ impl UpdateRun {
 
     /// Lets those take part that have been added, and are still there.
     pub(crate) fn swap(&mut self, scope: Scope) {
-        let scope = index(scope);
-        self.added[scope].swap();
-        for (nth, added) in self.added[scope].drain() {
+        let (rosters, added) = (
+            &mut self.rosters[index(scope)],
+            &mut self.added[index(scope)],
+        );
+        added.swap();
+        if added.is_empty() {
+            return;
+        }
+        for (nth, added) in added.drain() {
             if let Some(added) = added {
-                let roster = self.rosters[scope].entry(added.priority).or_default();
+                let roster = rosters.entry(added.priority).or_default();
                 roster.join(nth, added.member);
             }
+        }
+        let vacant = rosters.values().filter(|roster| roster.len() == 0).count();
+        if 2 * vacant > rosters.len() {
+            rosters.retain(|_, roster| roster.len() > 0);
         }
     }
 

@@ -5,12 +5,12 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{Timer, TimerStatus, prelude::*};
+use bevy_due::{Timer, TimerStatus, UpdateComponent, prelude::*};
 use bevy_ecs::{
     prelude::*,
     system::{RunSystemOnce, SystemState},
 };
-use support::*;
+use support::{updates::*, *};
 
 /// What is known of the timer of a target under a key.
 fn keyed(app: &mut App, target: Entity, key: &str) -> Option<TimerStatus> {
@@ -62,6 +62,72 @@ fn interval_repeat_delay_and_for_ever_combine() {
             assert_eq!(keyed(&mut app, target, "x").is_some(), goes_on, "{timer:?}");
         }
     }
+}
+
+/// Interval 0 = each frame.
+#[test]
+fn what_has_no_interval_is_called_in_each_frame() {
+    let mut app = update_app();
+    let target = spawn_target(&mut app, "own");
+    app.world_mut()
+        .entity_mut(target)
+        .insert((Ticks::default(), note_time()));
+    for frame in [3, 0, 90] {
+        advance_ms(&mut app, frame);
+    }
+    assert_eq!(times(&mut app, target), [(3, 3), (0, 3), (90, 93)]);
+}
+
+/// Per-frame updates in priority: negative, zero, positive; equal in order of adding.
+#[test]
+fn updates_are_called_by_priority_and_equal_ones_in_the_order_of_adding() {
+    let mut app = update_app();
+    let priorities = [("e", 1), ("c", 0), ("a", -2), ("b", -1), ("d", 0), ("f", 1)];
+    let targets = priorities.map(|(what, priority)| {
+        let update = say(what).with_priority(priority);
+        app.world_mut().spawn(update).id()
+    });
+    for _ in 0..2 {
+        advance_ms(&mut app, 10);
+        assert_eq!(called(&mut app), ["a", "b", "c", "d", "e", "f"]);
+    }
+    let [e, c, ..] = targets;
+    app.world_mut().entity_mut(c).insert(say("c"));
+    app.world_mut()
+        .entity_mut(e)
+        .insert(say("e").with_priority(-1));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b", "e", "d", "c", "f"]);
+}
+
+/// Unschedule all above a priority; also from inside a callback.
+#[test]
+fn all_updates_above_a_priority_can_be_unscheduled() {
+    fn unschedule_from(world: &mut World, priority: i32) {
+        let mut updates = world.query::<(Entity, &UpdateComponent)>();
+        let above: Vec<_> = updates
+            .iter(world)
+            .filter_map(|(target, update)| (update.priority() >= priority).then_some(target))
+            .collect();
+        for target in above {
+            world.entity_mut(target).remove::<UpdateComponent>();
+        }
+    }
+
+    let mut app = update_app();
+    for (what, priority) in [("a", -1), ("b", 0), ("c", 1), ("d", 2)] {
+        app.world_mut().spawn(say(what).with_priority(priority));
+    }
+    unschedule_from(app.world_mut(), 2);
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "b", "c"]);
+    let inside = doing("inside", |world, _| unschedule_from(world, 0));
+    app.world_mut().spawn(inside.with_priority(-1));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "inside"], "at once");
+    app.world_mut().spawn(say("new"));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["a", "inside"]);
 }
 
 /// Schedule again under the same key changes the interval. Also from its own last callback:

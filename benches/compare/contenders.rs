@@ -56,7 +56,8 @@ fn spawn<B: Component>(app: &mut App, work: &[Work], bundle: impl Fn(&Work) -> B
     entities
 }
 
-fn app() -> App {
+/// An app without timers whose frames take a sixtieth of a second.
+pub fn app() -> App {
     let mut app = App::new();
     app.add_plugins(TimePlugin)
         .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_nanos(

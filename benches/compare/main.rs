@@ -24,6 +24,7 @@
 //! | `app_spawn` | entities of an id and a timer spawned one by one, and a frame | a spawn |
 //! | `app_spawn_batch` | the same by `spawn_batch` | a spawn |
 //! | `app_despawn` | all of them despawned one by one, and a frame | a despawn |
+//! | `app_update` | a closure of each entity, called in every frame, adds the time to a component of it | a call |
 //!
 //! A frame is a sixtieth of a second. Delays are no longer than a minute, which the narrow buckets
 //! of `TimerQueue` cover: longer ones cost it a move or two more, ahead of their time. A reaction in
@@ -39,7 +40,8 @@
 //!
 //! In the order of reading: `work` are the numbers, `sides` the turns and the table; `queue` are the
 //! workloads of the queue and `peers` what they run on; `app` and `spawn` are the workloads of the
-//! app and `contenders` what they run on; `chart` is the picture.
+//! app and `contenders` what they run on; `update` are functions of entities, ours and others';
+//! `chart` is the picture.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 
@@ -50,6 +52,7 @@ mod peers;
 mod queue;
 mod sides;
 mod spawn;
+mod update;
 mod work;
 
 use core::error::Error;
@@ -96,6 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     queue::compare(&mut table);
     app::compare(&mut table);
     spawn::compare(&mut table);
+    update::compare(&mut table);
     if let Some(path) = chart {
         chart::draw(path.as_ref(), table.lines())?;
     }

@@ -1,0 +1,113 @@
+//! Functions of entities that are called in every frame.
+
+use core::time::Duration;
+
+use bevy_app::prelude::*;
+use bevy_due::prelude::*;
+use bevy_ecs::{prelude::*, resource::IsResource, world::EntityMutExcept};
+use bevy_time::Time;
+
+use crate::{
+    contenders::{app, on_one_thread},
+    sides::{Done, Side, Table, timed},
+};
+
+const SIZES: [usize; 2] = [10_000, 100_000];
+
+/// What the functions work on.
+#[derive(Component)]
+struct Age(Duration);
+
+pub fn compare(table: &mut Table) {
+    for n in SIZES {
+        for (peer, contender) in [
+            ("boxed_closures", boxed_closures as fn(usize) -> App),
+            ("plain_system", plain_system),
+        ] {
+            let frames = |units| units * 5 / n + 1;
+            table.line(
+                ("app_update", n, peer),
+                None,
+                |units| side(update_components(n), n, frames(units)),
+                |units| side(contender(n), n, frames(units)),
+            );
+        }
+    }
+}
+
+/// This crate's components, each with a closure of its own.
+fn update_components(n: usize) -> App {
+    let mut app = app();
+    app.add_plugins(DuePlugin);
+    app.world_mut().spawn_batch((0..n).map(|_| {
+        let grow = UpdateComponent::new(|mut me: UpdateContext| {
+            if let Some(mut age) = me.entity.get_mut::<Age>() {
+                age.0 += me.delta;
+            }
+        });
+        (Age(Duration::ZERO), grow)
+    }));
+    on_one_thread(app)
+}
+
+type Closure = dyn Fn(EntityMutExcept<Callback>, Commands, Duration) + Send + Sync;
+
+#[derive(Component)]
+struct Callback(Box<Closure>);
+
+/// A system that calls the closures in the order in which it finds them: no priorities, no clocks,
+/// no pauses, and commands are applied after the last one.
+fn boxed_closures(n: usize) -> App {
+    let mut app = app();
+    app.world_mut().spawn_batch((0..n).map(|_| {
+        let grow = |mut entity: EntityMutExcept<Callback>, _: Commands, delta| {
+            if let Some(mut age) = entity.get_mut::<Age>() {
+                age.0 += delta;
+            }
+        };
+        (Age(Duration::ZERO), Callback(Box::new(grow)))
+    }));
+    app.add_systems(
+        PreUpdate,
+        |mut entities: Query<(EntityMutExcept<Callback>, &Callback), Without<IsResource>>,
+         mut commands: Commands,
+         time: Res<Time>| {
+            for (entity, callback) in &mut entities {
+                callback.0(entity, commands.reborrow(), time.delta());
+            }
+        },
+    );
+    on_one_thread(app)
+}
+
+/// What a game should do where all entities of a kind do the same.
+fn plain_system(n: usize) -> App {
+    let mut app = app();
+    let ages = (0..n).map(|_| Age(Duration::ZERO));
+    app.world_mut().spawn_batch(ages);
+    app.add_systems(PreUpdate, |mut ages: Query<&mut Age>, time: Res<Time>| {
+        for mut age in &mut ages {
+            age.0 += time.delta();
+        }
+    });
+    on_one_thread(app)
+}
+
+/// An app that runs so many frames in a turn. Its units are calls.
+fn side(mut app: App, n: usize, frames: usize) -> Side {
+    // Time stands still in the first frame, and what few apps need is added in it.
+    app.update();
+    let mut done = Done::default();
+    Box::new(move || {
+        let time = timed(|| {
+            for _ in 0..frames {
+                app.update();
+            }
+        });
+        done.units += (n * frames) as u64;
+        let mut ages = app.world_mut().query::<&Age>();
+        let ages = ages.iter(app.world()).map(|age| age.0.as_nanos() as u64);
+        done.checksum = ages.fold(0, u64::wrapping_add);
+        (time, done)
+    })
+}

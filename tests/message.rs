@@ -2,41 +2,100 @@
 
 mod support;
 
-use bevy_app::App;
-use bevy_due::{MessageContext, MessageStats, Packet, prelude::*};
-use bevy_ecs::{message::Messages, prelude::*};
+use core::cell::RefCell;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use bevy_app::{App, PostUpdate, PreUpdate, Update};
+use bevy_due::{MessageContext, MessageStats, Packet, Received, Timer, TimerAction, prelude::*};
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    message::Messages,
+    prelude::*,
+    system::{EntityCommands, SystemId},
+};
+use bevy_time::{Fixed, Time, TimePlugin, Virtual};
 use support::*;
 
-#[derive(Message)]
+#[derive(Message, Clone, PartialEq, Debug)]
 struct Word(&'static str);
+
+#[derive(Message)]
+struct Number(u32);
 
 /// What has been received, in order: by whom, and what.
 #[derive(Resource, Default)]
 struct Heard(Vec<(&'static str, &'static str)>);
 
+thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
+
+fn record(error: BevyError, _: ErrorContext) {
+    ERRORS.with_borrow_mut(|errors| errors.push(format!("{error}")));
+}
+
 fn message_app() -> App {
     let mut app = app();
-    app.init_resource::<Heard>();
+    app.init_resource::<Heard>()
+        .insert_resource(FallbackErrorHandler(record));
     app
 }
 
 /// Follows words, and says who has heard which.
 fn listener(name: &'static str) -> MessageComponent {
     MessageComponent::new().on(move |mut me: MessageContext, word: &Word| {
-        let heard = (name, word.0);
-        me.commands
-            .queue(move |world: &mut World| world.resource_mut::<Heard>().0.push(heard));
+        say(&mut me, name, word.0);
     })
+}
+
+/// Follows words, says so, and does something besides.
+fn acting(
+    name: &'static str,
+    act: impl Fn(EntityCommands) + Send + Sync + 'static,
+) -> MessageComponent {
+    MessageComponent::new().on(move |mut me: MessageContext, word: &Word| {
+        say(&mut me, name, word.0);
+        act(me.commands.entity(me.entity.id()));
+    })
+}
+
+fn say(me: &mut MessageContext, name: &'static str, what: &'static str) {
+    me.commands
+        .queue(move |world: &mut World| world.resource_mut::<Heard>().0.push((name, what)));
+}
+
+fn spawn_listeners<const N: usize>(app: &mut App, names: [&'static str; N]) -> [Entity; N] {
+    names.map(|name| app.world_mut().spawn(listener(name)).id())
 }
 
 fn heard(app: &mut App) -> Vec<(&'static str, &'static str)> {
     core::mem::take(&mut app.world_mut().resource_mut::<Heard>().0)
 }
 
+/// Sends, runs a frame, and says who has heard it.
+fn hear(app: &mut App, to: impl Into<Delivery>) -> Vec<&'static str> {
+    app.world_mut().send(to, Word("word"));
+    frame(app)
+}
+
+/// Runs a frame, and says who has heard anything.
+fn frame(app: &mut App) -> Vec<&'static str> {
+    advance_ms(app, 10);
+    heard(app).into_iter().map(|(name, _)| name).collect()
+}
+
+/// How many have been delivered, and how many have not.
+fn counts(app: &App) -> (u64, u64) {
+    let stats = app.world().resource::<MessageStats>();
+    (stats.delivered, stats.undeliverable)
+}
+
 #[test]
 fn a_message_goes_to_one_to_all_or_to_one_in_turn() {
     let mut app = message_app();
-    let [a, _, _] = ["a", "b", "c"].map(|name| app.world_mut().spawn(listener(name)).id());
+    let [a, _, _] = spawn_listeners(&mut app, ["a", "b", "c"]);
     let world = app.world_mut();
     world.send(a, Word("one"));
     world.send(Delivery::All, Word("all"));
@@ -57,16 +116,14 @@ fn a_message_goes_to_one_to_all_or_to_one_in_turn() {
             ("a", "turn"),
         ]
     );
-    let stats = *app.world().resource::<MessageStats>();
-    assert_eq!((stats.delivered, stats.undeliverable), (8, 0));
+    assert_eq!(counts(&app), (8, 0));
 }
 
 #[test]
 fn what_bevys_writers_write_goes_to_all_that_follow_it() {
     let mut app = message_app();
     app.add_message::<Word>();
-    app.world_mut().spawn(listener("a"));
-    app.world_mut().spawn(listener("b"));
+    spawn_listeners(&mut app, ["a", "b"]);
     for word in ["one", "two"] {
         app.world_mut().write_message(Word(word));
         advance_ms(&mut app, 10);
@@ -83,8 +140,7 @@ fn what_is_sent_while_functions_are_replaced_waits_for_the_new_ones() {
     let mut app = message_app();
     let stranger = MessageComponent::new().on_packet(1, |mut me: MessageContext, _: &Packet| {
         let friend = MessageComponent::new().on_packet(3, |mut me: MessageContext, _: &Packet| {
-            me.commands
-                .queue(|world: &mut World| world.resource_mut::<Heard>().0.push(("me", "three")));
+            say(&mut me, "me", "three");
         });
         me.commands.entity(me.entity.id()).insert(friend);
     });
@@ -96,6 +152,489 @@ fn what_is_sent_while_functions_are_replaced_waits_for_the_new_ones() {
     assert_eq!(heard(&mut app), []);
     advance_ms(&mut app, 10);
     assert_eq!(heard(&mut app), [("me", "three"), ("me", "three")]);
-    let stats = *app.world().resource::<MessageStats>();
-    assert_eq!((stats.delivered, stats.undeliverable), (3, 2));
+    assert_eq!(counts(&app), (3, 2));
+}
+
+#[test]
+fn an_entity_follows_messages_by_type_and_packets_by_number() {
+    let mut app = message_app();
+    let me = listener("word")
+        .on(|mut me: MessageContext, _: &Number| say(&mut me, "number", ""))
+        .on_packet(1, |mut me: MessageContext, _: &Packet| {
+            say(&mut me, "one", "");
+        })
+        .on_packet(2, |mut me: MessageContext, packet: &Packet| {
+            assert_eq!((packet.id(), packet.payload()), (2, [7].as_slice()));
+            say(&mut me, "two", "");
+        });
+    let names = format!("{me:?}");
+    for part in ["Word", "Number", "packet 1", "packet 2"] {
+        assert!(names.contains(part), "{names} should name {part}");
+    }
+    let me = app.world_mut().spawn(me).id();
+    let world = app.world_mut();
+    world.send(me, Packet::new(2, [7]));
+    world.send(Delivery::All, Number(1));
+    world.send(me, Packet::new(3, []));
+    world.send(Delivery::InTurn, Packet::new(1, []));
+    world.send(me, Word("word"));
+    assert_eq!(frame(&mut app), ["two", "number", "one", "word"]);
+    assert_eq!(counts(&app), (4, 1));
+}
+
+#[test]
+fn the_later_of_two_functions_for_the_same_message_is_called() {
+    let mut app = message_app();
+    let me = listener("earlier").on(|mut me: MessageContext, _: &Word| say(&mut me, "later", ""));
+    app.world_mut().spawn(me);
+    assert_eq!(hear(&mut app, Delivery::All), ["later"]);
+}
+
+#[test]
+fn a_clone_calls_the_same_functions_for_its_own_entity() {
+    let mut app = message_app();
+    let whom = MessageComponent::new().on(|me: MessageContext, word: &Word| {
+        assert_eq!(me.entity.get::<Tag>().unwrap().0, word.0);
+    });
+    let [a, b] = ["a", "b"].map(|tag| app.world_mut().spawn((Tag(tag), whom.clone())).id());
+    let c = app.world_mut().entity_mut(b).clone_and_spawn();
+    for (to, tag) in [(a, "a"), (b, "b"), (c, "b")] {
+        app.world_mut().send(to, Word(tag));
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(counts(&app), (3, 0));
+}
+
+#[test]
+fn what_an_entity_follows_can_be_replaced_and_removed_from_outside() {
+    let mut app = message_app();
+    let [me] = spawn_listeners(&mut app, ["old"]);
+    assert_eq!(hear(&mut app, me), ["old"]);
+    app.world_mut().entity_mut(me).insert(listener("new"));
+    assert_eq!(hear(&mut app, Delivery::All), ["new"]);
+    app.world_mut().entity_mut(me).remove::<MessageComponent>();
+    assert_eq!(hear(&mut app, Delivery::All), [""; 0]);
+    assert_eq!(hear(&mut app, me), [""; 0]);
+    app.world_mut().entity_mut(me).insert(listener("back"));
+    assert_eq!(hear(&mut app, Delivery::InTurn), ["back"]);
+    assert_eq!(counts(&app), (3, 2));
+}
+
+#[test]
+fn turns_are_fair_whoever_comes_and_goes() {
+    let mut app = message_app();
+    let [a, b, _] = spawn_listeners(&mut app, ["a", "b", "c"]);
+    let turn = Delivery::InTurn;
+    assert_eq!(hear(&mut app, turn), ["a"]);
+    app.world_mut().despawn(b);
+    assert_eq!(hear(&mut app, turn), ["c"]);
+    spawn_listeners(&mut app, ["d"]);
+    assert_eq!(hear(&mut app, turn), ["d"]);
+    assert_eq!(hear(&mut app, turn), ["a"]);
+    app.world_mut().entity_mut(a).insert(listener("a again"));
+    assert_eq!(hear(&mut app, turn), ["c"]);
+    assert_eq!(hear(&mut app, turn), ["d"]);
+    assert_eq!(hear(&mut app, turn), ["a again"], "behind the others now");
+    for _ in 0..3 {
+        app.world_mut().send(turn, Word("word"));
+    }
+    assert_eq!(frame(&mut app), ["c", "d", "a again"]);
+}
+
+#[test]
+fn each_message_has_its_own_turns() {
+    let mut app = message_app();
+    for name in ["a", "b"] {
+        let both = listener(name).on(move |mut me: MessageContext, _: &Number| {
+            say(&mut me, name, "");
+        });
+        app.world_mut().spawn(both);
+    }
+    for _ in 0..2 {
+        app.world_mut().send(Delivery::InTurn, Word("word"));
+        app.world_mut().send(Delivery::InTurn, Number(1));
+    }
+    assert_eq!(frame(&mut app), ["a", "a", "b", "b"]);
+}
+
+#[test]
+fn who_has_gone_is_disabled_or_does_not_follow_is_counted_and_passed_over() {
+    let mut app = message_app();
+    app.add_message::<Word>();
+    let [gone, disabled, deaf] = spawn_listeners(&mut app, ["gone", "disabled", "deaf"]);
+    app.world_mut().despawn(gone);
+    app.world_mut().entity_mut(disabled).insert(Disabled);
+    app.world_mut()
+        .entity_mut(deaf)
+        .insert(MessageComponent::new());
+    let bare = app.world_mut().spawn_empty().id();
+    let all = [gone, disabled, deaf, bare].map(Delivery::To);
+    for to in all.into_iter().chain([Delivery::All, Delivery::InTurn]) {
+        app.world_mut().send(to, Word("nobody"));
+    }
+    app.world_mut().write_message(Word("others may read it"));
+    assert_eq!(frame(&mut app), [""; 0]);
+    assert_eq!(counts(&app), (0, 6));
+
+    spawn_listeners(&mut app, ["b"]);
+    for _ in 0..2 {
+        assert_eq!(hear(&mut app, Delivery::InTurn), ["b"]);
+    }
+    app.world_mut().entity_mut(disabled).remove::<Disabled>();
+    assert_eq!(hear(&mut app, Delivery::All), ["disabled", "b"]);
+    assert_eq!(counts(&app), (4, 6));
+    assert_eq!(ERRORS.take(), [""; 0]);
+}
+
+#[test]
+fn nobody_can_make_another_hear_in_the_broadcast_that_has_put_him_out() {
+    let ways: [fn(EntityCommands); 5] = [
+        |mut other| _ = other.remove::<MessageComponent>(),
+        |mut other| other.despawn(),
+        |mut other| _ = other.insert(Disabled),
+        |mut other| _ = other.insert(listener("new")),
+        |mut other| _ = other.insert(MessageComponent::new()),
+    ];
+    for (nth, way) in ways.into_iter().enumerate() {
+        for writer in [false, true] {
+            let mut app = message_app();
+            app.add_message::<Word>();
+            let world = app.world_mut();
+            let victim = world.spawn_empty().id();
+            let act = acting("a", move |mut me| way(me.commands().entity(victim)));
+            world.spawn(act);
+            world.spawn(acting("itself", way));
+            world.entity_mut(victim).insert(listener("victim"));
+            world.spawn(listener("z"));
+            if writer {
+                world.write_message(Word("word"));
+            } else {
+                world.send(Delivery::All, Word("word"));
+            }
+            assert_eq!(frame(&mut app), ["a", "itself", "z"], "way {nth}, {writer}");
+        }
+    }
+}
+
+#[test]
+fn who_comes_in_the_middle_of_a_broadcast_hears_the_next_frame() {
+    let mut app = message_app();
+    let come = acting("a", |mut me| _ = me.commands().spawn(listener("new")));
+    app.world_mut().spawn(come);
+    spawn_listeners(&mut app, ["b"]);
+    assert_eq!(hear(&mut app, Delivery::All), ["a", "b"]);
+    assert_eq!(hear(&mut app, Delivery::All), ["a", "b", "new"]);
+}
+
+#[test]
+fn an_error_goes_to_the_handler_and_does_not_stop_the_others() {
+    let mut app = message_app();
+    let one_shot: SystemId<_> = app
+        .world_mut()
+        .register_system(|_: In<Received<Word>>| -> Result { Err("system".into()) });
+    let gone = app.world_mut().register_system(|_: In<Received<Word>>| {});
+    app.world_mut().unregister_system(gone).unwrap();
+    let closure = |_: MessageContext, word: &Word| -> Result { Err(word.0.into()) };
+    app.world_mut().spawn(MessageComponent::new().on(closure));
+    app.world_mut()
+        .spawn(MessageComponent::new().on_system(one_shot));
+    app.world_mut()
+        .spawn(MessageComponent::new().on_system(gone));
+    spawn_listeners(&mut app, ["last"]);
+    app.world_mut().send(Delivery::All, Word("one"));
+    app.world_mut().send(Delivery::All, Word("two"));
+    assert_eq!(frame(&mut app), ["last", "last"]);
+    let errors = ERRORS.take();
+    assert_eq!(errors.len(), 6, "{errors:?}");
+    for (error, part) in errors
+        .iter()
+        .zip(["one", "system", "", "two", "system", ""])
+    {
+        assert!(error.contains(part), "{error:?} should name {part:?}");
+    }
+    assert_eq!(counts(&app), (8, 0));
+}
+
+#[test]
+fn systems_take_their_turn_among_closures_and_share_the_message() {
+    #[derive(Resource, Default)]
+    struct Seen(Vec<Arc<Word>>);
+
+    fn system(In(received): In<Received<Word>>, tags: Query<&Tag>, mut commands: Commands) {
+        let (tag, word) = (tags.get(received.entity).unwrap().0, received.message.0);
+        commands.queue(move |world: &mut World| {
+            world.resource_mut::<Heard>().0.push((tag, word));
+            world.resource_mut::<Seen>().0.push(received.message);
+        });
+    }
+
+    let mut app = message_app();
+    app.init_resource::<Seen>().add_message::<Word>();
+    let system = app.world_mut().register_system(system);
+    let a = (Tag("a"), MessageComponent::new().on_system(system));
+    let a = app.world_mut().spawn(a).id();
+    spawn_listeners(&mut app, ["b"]);
+    let c = (Tag("c"), MessageComponent::new().on_system(system));
+    app.world_mut().spawn(c);
+
+    app.world_mut().send(Delivery::All, Word("all"));
+    app.world_mut().send(a, Word("one"));
+    app.world_mut().send(Delivery::InTurn, Word("turn"));
+    app.world_mut().write_message(Word("written"));
+    advance_ms(&mut app, 10);
+    let expected = [
+        "aall", "ball", "call", "aone", "aturn", "awritten", "bwritten", "cwritten",
+    ];
+    let heard = heard(&mut app).into_iter();
+    let heard: Vec<_> = heard.map(|(who, what)| format!("{who}{what}")).collect();
+    assert_eq!(heard, expected);
+    let seen = &app.world().resource::<Seen>().0;
+    assert!(Arc::ptr_eq(&seen[0], &seen[1]), "what is sent is shared");
+    assert_eq!(
+        seen[4..],
+        [Arc::new(Word("written")), Arc::new(Word("written"))]
+    );
+}
+
+#[test]
+fn what_is_written_comes_type_by_type_after_what_is_sent() {
+    let mut app = message_app();
+    app.add_message::<Number>().add_message::<Word>();
+    let me = listener("word").on(|mut me: MessageContext, number: &Number| {
+        assert!(number.0 < 2);
+        say(&mut me, "number", "");
+    });
+    let me = app.world_mut().spawn(me).id();
+    let world = app.world_mut();
+    world.write_message(Number(0));
+    world.write_message(Word("written"));
+    world.write_message(Number(1));
+    world.send(me, Word("sent"));
+    assert_eq!(frame(&mut app), ["word", "word", "number", "number"]);
+    assert_eq!(frame(&mut app), [""; 0]);
+}
+
+#[test]
+fn what_is_written_in_update_is_delivered_once_in_the_next_frame() {
+    let mut app = message_app();
+    app.add_message::<Word>()
+        .add_systems(Update, |mut words: MessageWriter<Word>| {
+            words.write(Word("word"));
+        });
+    spawn_listeners(&mut app, ["a"]);
+    assert_eq!(frame(&mut app), [""; 0]);
+    for _ in 0..5 {
+        assert_eq!(frame(&mut app), ["a"]);
+    }
+    spawn_listeners(&mut app, ["b"]);
+    assert_eq!(frame(&mut app), ["a", "b"]);
+}
+
+#[test]
+fn the_first_follower_hears_what_is_written_from_the_frame_on_in_which_it_comes() {
+    let mut app = message_app();
+    // Bevy forgets what is old after a fixed step.
+    app.insert_resource(Time::<Fixed>::from_duration(ms(10)))
+        .add_message::<Word>();
+    app.world_mut().write_message(Word("long ago"));
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    app.world_mut().write_message(Word("before"));
+    spawn_listeners(&mut app, ["a"]);
+    app.world_mut().write_message(Word("after"));
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("a", "before"), ("a", "after")]);
+}
+
+#[test]
+fn the_firings_of_timers_can_be_followed_like_any_other_message() {
+    let mut app = message_app();
+    let me = MessageComponent::new().on(|mut me: MessageContext, fired: &TimerFired| {
+        assert_eq!(fired.deadline, ms(10));
+        say(&mut me, "fired", "");
+    });
+    app.world_mut().spawn(me);
+    advance_ms(&mut app, 0);
+    app.world_mut().spawn(Timer::after(ms(10)));
+    assert_eq!(frame(&mut app), ["fired"], "in the frame in which it fires");
+    assert_eq!(frame(&mut app), [""; 0]);
+}
+
+#[test]
+fn messages_are_delivered_while_the_game_is_paused() {
+    let mut app = message_app();
+    app.add_message::<Word>();
+    spawn_listeners(&mut app, ["a"]);
+    app.world_mut().resource_mut::<Time<Virtual>>().pause();
+    let sender = app.world_mut().message_sender();
+    for _ in 0..2 {
+        app.world_mut().write_message(Word("written"));
+        sender.send(Delivery::All, Word("from a thread")).unwrap();
+        assert_eq!(hear(&mut app, Delivery::All), ["a"; 3]);
+    }
+}
+
+#[test]
+fn what_a_timer_sends_is_delivered_in_the_frame_in_which_it_fires() {
+    let mut app = message_app();
+    let [a, _] = spawn_listeners(&mut app, ["a", "b"]);
+    advance_ms(&mut app, 0);
+    let own = (Timer::after(ms(9)), TimerAction::send(Word("own")));
+    app.world_mut().entity_mut(a).insert(own);
+    let packet = TimerAction::send(Packet::new(1, [])).on_owner();
+    let late = TimerAction::send(Word("tick")).on_owner();
+    app.world_mut()
+        .spawn((TimerOf(a), Timer::after(ms(7)), packet));
+    let every = Timer::every(ms(4));
+    app.world_mut().spawn((TimerOf(a), every, late));
+    app.world_mut().send(Delivery::All, Word("first"));
+    advance_ms(&mut app, 10);
+    let expected = [
+        ("a", "first"),
+        ("b", "first"),
+        ("a", "tick"),
+        ("a", "tick"),
+        ("a", "own"),
+    ];
+    assert_eq!(
+        heard(&mut app),
+        expected,
+        "in the order of sending and firing"
+    );
+    assert_eq!(counts(&app), (5, 1), "the packet is not followed");
+}
+
+#[test]
+fn what_systems_send_comes_in_the_order_of_the_systems() {
+    let mut app = message_app();
+    let [a] = spawn_listeners(&mut app, ["a"]);
+    let sends = |word| {
+        move |mut outbox: Outbox, mut commands: Commands| {
+            outbox.send(a, Word(word));
+            commands.send(Delivery::All, Word("by commands"));
+            outbox.send(Delivery::InTurn, Word(word));
+        }
+    };
+    app.add_systems(PostUpdate, sends("four"))
+        .add_systems(Update, (sends("two"), sends("three")).chain())
+        .add_systems(PreUpdate, sends("one").before(DueSystems::Message))
+        .add_systems(PreUpdate, sends("five").after(DueSystems::Message));
+    let words = |app: &mut App| {
+        advance_ms(app, 10);
+        let heard = heard(app).into_iter().map(|(_, word)| word);
+        heard
+            .filter(|&word| word != "by commands")
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(words(&mut app), ["one"; 2]);
+    let expected = ["five", "two", "three", "four", "one"];
+    assert_eq!(words(&mut app), expected.map(|word| [word; 2]).concat());
+}
+
+#[test]
+fn observers_and_functions_have_an_outbox_too() {
+    let mut app = message_app();
+    let [a] = spawn_listeners(&mut app, ["a"]);
+    app.add_observer(move |_: On<TimerFired>, mut outbox: Outbox| {
+        outbox.send(a, Word("fired"));
+    });
+    app.world_mut().spawn(Timer::after(ms(0)));
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("a", "fired")], "in the same frame");
+}
+
+#[test]
+fn a_message_is_shared_and_dropped_once() {
+    /// Not to be cloned.
+    #[derive(Message)]
+    struct Precious(Arc<AtomicU32>);
+
+    impl Drop for Precious {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[derive(Message)]
+    struct Counted(Arc<AtomicU32>);
+
+    impl Clone for Counted {
+        fn clone(&self) -> Self {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Self(self.0.clone())
+        }
+    }
+
+    let mut app = message_app();
+    let system = app
+        .world_mut()
+        .register_system(|_: In<Received<Counted>>| {});
+    let me = MessageComponent::new()
+        .on(|_: MessageContext, precious: &Precious| {
+            assert_eq!(precious.0.load(Ordering::Relaxed), 0, "not yet dropped");
+        })
+        .on_system(system);
+    let [a, ..] = [(); 5].map(|()| app.world_mut().spawn(me.clone()).id());
+    let gone = app.world_mut().spawn_empty().id();
+    app.world_mut().despawn(gone);
+    for to in [
+        Delivery::To(a),
+        Delivery::All,
+        Delivery::InTurn,
+        Delivery::To(gone),
+    ] {
+        let (drops, clones) = (Arc::default(), Arc::default());
+        app.world_mut().send(to, Precious(Arc::clone(&drops)));
+        app.world_mut().send(to, Counted(Arc::clone(&clones)));
+        advance_ms(&mut app, 10);
+        assert_eq!(drops.load(Ordering::Relaxed), 1, "dropped once: {to:?}");
+        assert_eq!(clones.load(Ordering::Relaxed), 0, "never copied: {to:?}");
+        assert_eq!(Arc::strong_count(&clones), 1, "and not kept: {to:?}");
+    }
+    app.add_message::<Counted>();
+    let clones = Arc::default();
+    app.world_mut().write_message(Counted(Arc::clone(&clones)));
+    advance_ms(&mut app, 10);
+    assert!(
+        clones.load(Ordering::Relaxed) <= 5,
+        "as often as there are systems"
+    );
+}
+
+#[test]
+fn who_was_there_before_the_plugin_takes_part_and_without_it_nothing_happens() {
+    let mut app = App::new();
+    app.init_resource::<Heard>().add_plugins(TimePlugin);
+    app.world_mut().spawn(listener("a"));
+    let [b] = spawn_listeners(&mut app, ["b"]);
+    app.world_mut().entity_mut(b).insert(listener("b again"));
+    app.world_mut().send(Delivery::All, Word("lost"));
+    assert!(app.world_mut().close_inbox().is_empty());
+    app.update();
+    app.add_plugins(DuePlugin);
+    let mut by_name = hear(&mut app, Delivery::All);
+    by_name.sort_unstable();
+    assert_eq!(by_name, ["a", "b again"]);
+}
+
+#[test]
+fn commands_of_one_are_done_before_the_next_is_called() {
+    #[derive(Component, Default)]
+    struct Count(u32);
+
+    let mut app = message_app();
+    let count = MessageComponent::new().on(|mut me: MessageContext, number: &Number| {
+        if let Some(mut count) = me.entity.get_mut::<Count>() {
+            assert_eq!(count.0, number.0);
+            count.0 += 1;
+        } else {
+            me.commands.entity(me.entity.id()).insert(Count(1));
+        }
+    });
+    let me = app.world_mut().spawn(count).id();
+    for number in 0..10 {
+        app.world_mut().send(me, Number(number));
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(app.world().get::<Count>(me).unwrap().0, 10);
 }

@@ -447,6 +447,24 @@ fn the_first_follower_hears_what_is_written_from_the_frame_on_in_which_it_comes(
 }
 
 #[test]
+fn a_message_that_nobody_has_added_can_be_sent_and_be_added_later() {
+    let mut app = message_app();
+    spawn_listeners(&mut app, ["a"]);
+    assert_eq!(hear(&mut app, Delivery::All), ["a"]);
+    app.add_message::<Word>();
+    for _ in 0..3 {
+        app.world_mut().write_message(Word("written"));
+        assert_eq!(frame(&mut app), ["a"]);
+    }
+    // Another collection, which counts from zero again.
+    app.world_mut().remove_resource::<Messages<Word>>();
+    assert_eq!(frame(&mut app), [""; 0]);
+    app.world_mut().init_resource::<Messages<Word>>();
+    app.world_mut().write_message(Word("written"));
+    assert_eq!(frame(&mut app), ["a"]);
+}
+
+#[test]
 fn the_firings_of_timers_can_be_followed_like_any_other_message() {
     let mut app = message_app();
     let me = MessageComponent::new().on(|mut me: MessageContext, fired: &TimerFired| {
@@ -472,6 +490,31 @@ fn messages_are_delivered_while_the_game_is_paused() {
         sender.send(Delivery::All, Word("from a thread")).unwrap();
         assert_eq!(hear(&mut app, Delivery::All), ["a"; 3]);
     }
+}
+
+#[test]
+fn what_is_sent_or_written_during_the_delivery_comes_in_the_next_frame() {
+    let mut app = message_app();
+    app.add_message::<Word>().add_message::<Number>();
+    // Followed later than words, so that its turn comes later.
+    let echo = listener("echo").on(|mut me: MessageContext, _: &Number| {
+        say(&mut me, "number", "");
+        me.commands.write_message(Number(1));
+    });
+    app.world_mut().spawn(echo);
+    let loops = acting("a", |mut me| {
+        let id = me.id();
+        me.commands().send(id, Word("again"));
+        me.commands().write_message(Number(1));
+    });
+    let a = app.world_mut().spawn(loops).id();
+    assert_eq!(hear(&mut app, a), ["a"]);
+    assert_eq!(frame(&mut app), ["a", "number"]);
+    assert_eq!(frame(&mut app), ["a", "number", "number"]);
+    app.world_mut().despawn(a);
+    app.world_mut().write_message(Word("written"));
+    let from_the_frame_before = ["number"; 3];
+    assert_eq!(frame(&mut app)[1..], from_the_frame_before);
 }
 
 #[test]

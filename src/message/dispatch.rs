@@ -20,6 +20,7 @@ use super::{
     mail::{Followed, ToAll},
     packet::{Shared, Topic},
     session::OpenQuestion,
+    written::Written,
 };
 use crate::{
     handler::{Hands, call_with_world},
@@ -72,6 +73,7 @@ pub(crate) fn swap_followers(
 pub(crate) fn deliver(world: &mut World, params: &mut MailParams) -> Result<(), BevyError> {
     let (_, mut mail, _, inbox) = params.get_mut(world)?;
     mail.swap(inbox.as_deref());
+    swap_written(world);
     deliver_letters(world, params)?;
     deliver_written(world)
 }
@@ -96,17 +98,36 @@ fn deliver_letters(world: &mut World, params: &mut MailParams) -> Result<(), Bev
     }
 }
 
+/// Lets be delivered what Bevy's writers have written since the last time.
+fn swap_written(world: &mut World) {
+    for nth in 0..world.resource::<Mail>().followed.len() {
+        let Some(writing) = &world.resource::<Mail>().followed[nth].written else {
+            continue;
+        };
+        let Written { start, end, .. } = writing.of;
+        let end = end(world);
+        // Less than before, if somebody has put other messages in the place of the old ones.
+        let next = if end < writing.next {
+            start(world)
+        } else {
+            writing.next
+        };
+        if let Some(writing) = &mut world.resource_mut::<Mail>().followed[nth].written {
+            (writing.next, writing.until) = (next, end);
+        }
+    }
+}
+
 /// Delivers what Bevy's writers have written, type by type, in the order in which those were
 /// followed first.
 fn deliver_written(world: &mut World) -> Result<(), BevyError> {
     let mut nth = 0;
     while let Some(followed) = world.resource::<Mail>().followed.get(nth) {
-        if let Some(writing) = &followed.written {
-            let (of, next) = (writing.of, writing.next);
-            let end = (of.end)(world);
-            if next < end {
-                (of.deliver)(world, nth, end)?;
-            }
+        if let Some(writing) = &followed.written
+            && writing.next < writing.until
+        {
+            let deliver = writing.of.deliver;
+            deliver(world, nth)?;
         }
         nth += 1;
     }

@@ -33,7 +33,7 @@ pub(crate) struct Mail {
     arrived: VecDeque<Item>,
     /// What is followed, or was at some time.
     pub(super) followed: Vec<Followed>,
-    by_topic: HashMap<Topic, usize>,
+    pub(super) by_topic: HashMap<Topic, usize>,
     added: DeferredBuffer<(Nth, Entity)>,
     next: Nth,
     /// From this one on the functions of a component are not called yet.

@@ -23,8 +23,8 @@ pub(super) struct Written {
     pub(super) start: fn(&World) -> usize,
     /// How many have been written.
     pub(super) end: fn(&World) -> usize,
-    /// Delivers what has been written, up to a number, to those who follow it.
-    pub(super) deliver: fn(&mut World, usize, usize) -> Result<(), BevyError>,
+    /// Delivers what had been written at the swap to those who follow it.
+    pub(super) deliver: fn(&mut World, usize) -> Result<(), BevyError>,
 }
 
 /// How far that has come.
@@ -32,6 +32,8 @@ pub(super) struct Writing {
     pub(super) of: Written,
     /// Which message is to be delivered next.
     pub(super) next: usize,
+    /// Those from here on are for the next run.
+    pub(super) until: usize,
     /// Those before this one have been given it.
     from: Nth,
 }
@@ -46,9 +48,7 @@ impl Written {
                 })
             },
             end: |world| world.get_resource::<Messages<M>>().map_or(0, end),
-            deliver: |world, nth, until| {
-                world.run_system_cached_with(deliver::<M>, (nth, until))?
-            },
+            deliver: |world, nth| world.run_system_cached_with(deliver::<M>, nth)?,
         }
     }
 }
@@ -58,6 +58,7 @@ impl Writing {
         Self {
             of,
             next,
+            until: next,
             from: NOWHERE,
         }
     }
@@ -75,7 +76,7 @@ type WrittenParams<M> = SystemState<(
 )>;
 
 fn deliver<M: Message>(
-    In((nth, until)): In<(usize, usize)>,
+    In(nth): In<usize>,
     world: &mut World,
     params: &mut WrittenParams<M>,
 ) -> Result<(), BevyError> {
@@ -84,7 +85,7 @@ fn deliver<M: Message>(
         let Some(messages) = messages else {
             return Ok(());
         };
-        let to_run = go_on(nth, until, &mut hands, &mut mail, &mut stats, &messages);
+        let to_run = go_on(nth, &mut hands, &mut mail, &mut stats, &messages);
         let is_done = to_run.is_none() && !hands.has_commands();
         params.apply(world);
         if let Some((to_run, letter)) = to_run {
@@ -99,7 +100,6 @@ fn deliver<M: Message>(
 /// Calls one after the other, until one has given commands, or a system is to be run.
 fn go_on<M: Message>(
     nth: usize,
-    until: usize,
     hands: &mut Hands,
     mail: &mut Mail,
     stats: &mut MessageStats,
@@ -109,7 +109,7 @@ fn go_on<M: Message>(
     let not_yet = mail.not_yet;
     let followed = &mut mail.followed[nth];
     let writing = followed.written.as_mut()?;
-    while writing.next < until {
+    while writing.next < writing.until {
         if let Some((message, _)) = messages.get_message(writing.next) {
             for (nth, &follower) in followed.followers.from(writing.from) {
                 writing.from = nth + 1;

@@ -356,6 +356,34 @@ fn an_error_goes_to_the_handler_and_does_not_stop_the_others() {
 }
 
 #[test]
+fn after_a_panic_the_others_are_still_to_hear() {
+    for writer in [false, true] {
+        let mut app = message_app();
+        app.add_message::<Word>();
+        spawn_listeners(&mut app, ["a"]);
+        let panics = MessageComponent::new().on(|_: MessageContext, word: &Word| {
+            assert_ne!(word.0, "boom", "on purpose");
+        });
+        app.world_mut().spawn(panics);
+        spawn_listeners(&mut app, ["z"]);
+        for word in ["boom", "after"] {
+            if writer {
+                app.world_mut().write_message(Word(word));
+            } else {
+                app.world_mut().send(Delivery::All, Word(word));
+            }
+        }
+        // Bevy tells its error handler of a panic, and this one lets the game go on.
+        assert_eq!(frame(&mut app), ["a"]);
+        assert_eq!(ERRORS.take().len(), 1);
+        advance_ms(&mut app, 10);
+        let rest = [("z", "boom"), ("a", "after"), ("z", "after")];
+        assert_eq!(heard(&mut app), rest, "by a writer: {writer}");
+        assert_eq!(ERRORS.take(), [""; 0]);
+    }
+}
+
+#[test]
 fn systems_take_their_turn_among_closures_and_share_the_message() {
     #[derive(Resource, Default)]
     struct Seen(Vec<Arc<Word>>);

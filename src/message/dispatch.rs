@@ -139,12 +139,13 @@ impl Mail {
     /// needed.
     fn go_on(&mut self, hands: &mut Hands, stats: &mut MessageStats) -> Option<ToDo> {
         loop {
-            let to_run = match self.to_all.take() {
-                Some(to_all) => self.go_on_to_all(to_all, hands, stats),
-                None => match self.next()? {
+            let to_run = if self.to_all.is_some() {
+                self.go_on_to_all(hands, stats)
+            } else {
+                match self.next()? {
                     Item::Run(run) => return Some(ToDo::Run(SyncCell::to_inner(run))),
                     Item::Letter(letter) => self.deliver(letter, hands, stats),
-                },
+                }
             };
             if to_run.is_some() || hands.has_commands() {
                 return to_run.map(|(to_run, letter)| ToDo::System(to_run, letter));
@@ -160,12 +161,12 @@ impl Mail {
     ) -> Option<(ToRun, Letter)> {
         let called = match letter.to {
             Recipient::All => {
-                let to_all = ToAll {
+                self.to_all = Some(ToAll {
                     letter,
                     from: NOWHERE,
                     is_delivered: false,
-                };
-                return self.go_on_to_all(to_all, hands, stats);
+                });
+                return self.go_on_to_all(hands, stats);
             }
             Recipient::InTurn => self.call_next(&letter, hands),
             Recipient::One(entity) => self.call_one(Some(entity), &letter, hands),
@@ -234,38 +235,33 @@ impl Mail {
     /// Calls one follower after the other, until one has given commands, or a system is to be run.
     fn go_on_to_all(
         &mut self,
-        mut to_all: ToAll,
         hands: &mut Hands,
         stats: &mut MessageStats,
     ) -> Option<(ToRun, Letter)> {
-        let followed = self.followed(to_all.letter.topic);
-        let followers = followed.map(|nth| &self.followed[nth].followers);
+        let not_yet = self.not_yet;
+        // It stays where it is, so that if a function panics, the others are not forgotten.
+        let to_all = self.to_all.as_mut()?;
+        let followed = self.by_topic.get(&to_all.letter.topic);
+        let followers = followed.map(|&nth| &self.followed[nth].followers);
         let from = to_all.from;
         for (nth, &follower) in followers.into_iter().flat_map(|all| all.from(from)) {
             to_all.from = nth + 1;
-            let called = call(
-                hands,
-                follower,
-                self.not_yet,
-                &LetterRef::from(&to_all.letter),
-            );
+            let called = call(hands, follower, not_yet, &LetterRef::from(&to_all.letter));
             if matches!(called, Called::Yes | Called::System(_)) {
                 to_all.is_delivered = true;
                 stats.delivered += 1;
             }
             if let Called::System(to_run) = called {
-                let letter = to_all.letter.clone();
-                self.to_all = Some(to_all);
-                return Some((to_run, letter));
+                return Some((to_run, to_all.letter.clone()));
             }
             if hands.has_commands() {
-                self.to_all = Some(to_all);
                 return None;
             }
         }
         if !to_all.is_delivered {
             stats.undeliverable += 1;
         }
+        self.to_all = None;
         None
     }
 }

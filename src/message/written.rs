@@ -3,9 +3,11 @@
 use bevy_ecs::{
     error::BevyError,
     message::{Message, Messages},
-    system::{In, Res, ResMut, SystemState},
+    resource::Resource,
+    system::{Res, ResMut, SystemState},
     world::World,
 };
+use bevy_platform::cell::SyncCell;
 
 use super::{
     Mail, MessageStats, NOWHERE,
@@ -48,7 +50,7 @@ impl Written {
                 })
             },
             end: |world| world.get_resource::<Messages<M>>().map_or(0, end),
-            deliver: |world, nth| world.run_system_cached_with(deliver::<M>, nth)?,
+            deliver: deliver_with_params::<M>,
         }
     }
 }
@@ -75,10 +77,30 @@ type WrittenParams<M> = SystemState<(
     Option<Res<'static, Messages<M>>>,
 )>;
 
+/// The parameters for a type of message, but while that is being delivered. Not a cached system,
+/// which Bevy can't run any more once one of those it calls has panicked.
+#[derive(Resource)]
+struct Params<M: Message>(SyncCell<Option<WrittenParams<M>>>);
+
+fn deliver_with_params<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
+    let params = world.get_resource_mut::<Params<M>>();
+    let mut params = params
+        .and_then(|mut params| params.0.get().take())
+        .unwrap_or_else(|| WrittenParams::new(world));
+    let delivered = deliver(world, &mut params, nth);
+    let params = Params(SyncCell::new(Some(params)));
+    if let Some(mut place) = world.get_resource_mut::<Params<M>>() {
+        *place = params;
+    } else {
+        world.insert_resource(params);
+    }
+    delivered
+}
+
 fn deliver<M: Message>(
-    In(nth): In<usize>,
     world: &mut World,
     params: &mut WrittenParams<M>,
+    nth: usize,
 ) -> Result<(), BevyError> {
     loop {
         let (mut hands, mut mail, mut stats, messages) = params.get_mut(world)?;

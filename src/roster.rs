@@ -1,6 +1,9 @@
-//! Who takes part in something, in the order in which they have joined.
+//! Who takes part in something, in the order in which they have joined: what functions of every frame
+//! and those for messages have in common.
 
 use alloc::vec::Vec;
+
+use crate::deferred::DeferredBuffer;
 
 /// The place of a member in the order of joining. No two members of a world have the same.
 pub(crate) type Nth = u64;
@@ -58,6 +61,42 @@ impl<T> Default for Roster<T> {
     }
 }
 
+/// Those who want to take part from the next run on.
+#[derive(Debug)]
+pub(crate) struct Newcomers<T> {
+    /// In the order of their numbers. Those who have gone again leave `None` behind.
+    waiting: DeferredBuffer<(Nth, Option<T>)>,
+}
+
+impl<T> Newcomers<T> {
+    pub(crate) fn add(&mut self, nth: Nth, newcomer: T) {
+        self.waiting.push((nth, Some(newcomer)));
+    }
+
+    /// Lets one go, if there is one of that number.
+    pub(crate) fn remove(&mut self, nth: Nth) {
+        let found = self.waiting.find_mut(|(other, _)| other.cmp(&nth));
+        if let Some((_, newcomer)) = found {
+            *newcomer = None;
+        }
+    }
+
+    /// Gives out those who are still there, in the order of their numbers.
+    pub(crate) fn swap(&mut self) -> impl Iterator<Item = (Nth, T)> {
+        self.waiting.swap();
+        let waiting = self.waiting.drain();
+        waiting.filter_map(|(nth, newcomer)| Some((nth, newcomer?)))
+    }
+}
+
+impl<T> Default for Newcomers<T> {
+    fn default() -> Self {
+        Self {
+            waiting: DeferredBuffer::default(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
@@ -83,5 +122,17 @@ mod tests {
         }
         assert_eq!(members(&roster, 0), ['e', 'f']);
         assert_eq!((roster.len(), roster.places.len()), (2, 2), "no gaps");
+    }
+
+    #[test]
+    fn newcomers_who_go_before_the_swap_never_join() {
+        let mut newcomers = Newcomers::default();
+        for (nth, newcomer) in (3..).zip('a'..='c') {
+            newcomers.add(nth, newcomer);
+        }
+        newcomers.remove(4);
+        newcomers.remove(9);
+        assert!(newcomers.swap().eq([(3, 'a'), (5, 'c')]));
+        assert_eq!(newcomers.swap().count(), 0);
     }
 }

@@ -2,11 +2,11 @@
 
 mod support;
 
-use core::cell::RefCell;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use core::{
+    cell::RefCell,
+    sync::atomic::{AtomicU32, Ordering},
 };
+use std::sync::Arc;
 
 use bevy_app::{App, PostUpdate, PreUpdate, Update};
 use bevy_due::{MessageContext, MessageStats, Packet, Received, Timer, TimerAction, prelude::*};

@@ -4,10 +4,8 @@ use core::any::Any;
 
 use bevy_ecs::{
     entity::Entity,
-    entity_disabling::Disabled,
     error::BevyError,
-    query::Allow,
-    system::{Query, Res, ResMut, SystemState},
+    system::{Res, ResMut, SystemState},
     world::World,
 };
 use bevy_platform::{cell::SyncCell, sync::Arc};
@@ -62,11 +60,8 @@ pub(super) enum Called {
 }
 
 /// Lets those take part that have been inserted since the run before.
-pub(crate) fn swap_followers(
-    mut mail: ResMut<Mail>,
-    components: Query<&MessageComponent, Allow<Disabled>>,
-) {
-    mail.swap_followers(|entity| components.get(entity).ok());
+pub(crate) fn swap_followers(mut mail: ResMut<Mail>) {
+    mail.swap_followers();
 }
 
 /// Delivers what has been sent since the run before.

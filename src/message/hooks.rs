@@ -6,6 +6,7 @@ use bevy_ecs::{
     world::{DeferredWorld, World},
 };
 use bevy_platform::sync::atomic::Ordering;
+use smallvec::SmallVec;
 
 use super::{Mail, MessageComponent, NOWHERE, written::Writing};
 
@@ -19,18 +20,20 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
         return;
     };
     let component = component.clone();
+    let mut places = SmallVec::new();
     for follows in &component.follows {
         let of = follows.written;
         let next = of.map_or(0, |written| (written.start)(&world));
+        let Some(mut mail) = world.get_resource_mut::<Mail>() else {
+            return;
+        };
         let writing = || of.map(|of| Writing::new(of, next));
-        if let Some(mut mail) = world.get_resource_mut::<Mail>() {
-            mail.expect(follows.topic, writing);
-        }
+        places.push(mail.expect(follows.topic, writing));
     }
     let Some(mut mail) = world.get_resource_mut::<Mail>() else {
         return;
     };
-    let nth = mail.add(entity);
+    let nth = mail.add(entity, places);
     let is_first = mail.add_run.is_some();
     if let Some(component) = world.get::<MessageComponent>(entity) {
         component.nth.store(nth, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 
 use bevy_ecs::{entity::Entity, resource::Resource, world::World};
 use bevy_platform::collections::HashMap;
+use smallvec::SmallVec;
 #[cfg(feature = "bevy_reflect")]
 use {
     bevy_ecs::reflect::ReflectResource,
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     deferred::DeferredBuffer,
-    roster::{Nth, Roster},
+    roster::{Newcomers, Nth, Roster},
 };
 
 /// All that is on its way in a world, and who follows what.
@@ -34,13 +35,19 @@ pub(crate) struct Mail {
     /// What is followed, or was at some time.
     pub(super) followed: Vec<Followed>,
     pub(super) by_topic: HashMap<Topic, usize>,
-    added: DeferredBuffer<(Nth, Entity)>,
+    added: Newcomers<Added>,
     next: Nth,
     /// From this one on the functions of a component are not called yet.
     pub(super) not_yet: Nth,
     pub(super) keys: HashMap<StableKey, Entity>,
     /// What lets this run, until it has.
     pub(super) add_run: Option<fn(&mut World)>,
+}
+
+/// The component of an entity, and which of what is followed it follows.
+struct Added {
+    entity: Entity,
+    follows: SmallVec<[usize; 4]>,
 }
 
 /// A letter that is being delivered to all who follow it.
@@ -100,7 +107,7 @@ impl Mail {
             arrived: VecDeque::new(),
             followed: Vec::new(),
             by_topic: HashMap::default(),
-            added: DeferredBuffer::default(),
+            added: Newcomers::default(),
             next: NOWHERE + 1,
             not_yet: NOWHERE + 1,
             keys: HashMap::default(),
@@ -160,15 +167,16 @@ impl Mail {
     }
 
     /// Takes in the component of an entity, for the next run, and returns its place.
-    pub(super) fn add(&mut self, entity: Entity) -> Nth {
+    pub(super) fn add(&mut self, entity: Entity, follows: SmallVec<[usize; 4]>) -> Nth {
         let nth = self.next;
         self.next += 1;
-        self.added.push((nth, entity));
+        self.added.add(nth, Added { entity, follows });
         nth
     }
 
     /// Lets the component of this place go.
     pub(super) fn remove(&mut self, component: &MessageComponent, nth: Nth) {
+        self.added.remove(nth);
         for follows in &component.follows {
             if let Some(followed) = self.followed(follows.topic) {
                 self.followed[followed].followers.leave(nth);
@@ -176,8 +184,12 @@ impl Mail {
         }
     }
 
-    /// Makes room for those that follow something.
-    pub(super) fn expect(&mut self, topic: Topic, writing: impl FnOnce() -> Option<Writing>) {
+    /// Makes room for those that follow something, and says where.
+    pub(super) fn expect(
+        &mut self,
+        topic: Topic,
+        writing: impl FnOnce() -> Option<Writing>,
+    ) -> usize {
         let Self {
             by_topic, followed, ..
         } = self;
@@ -185,28 +197,19 @@ impl Mail {
             followed.push(Followed::default());
             followed.len() - 1
         });
-        let followed = &mut followed[nth].written;
-        if followed.is_none() {
-            *followed = writing();
+        let written = &mut followed[nth].written;
+        if written.is_none() {
+            *written = writing();
         }
+        nth
     }
 
     /// Lets those take part that have been added, and are still there.
-    pub(super) fn swap_followers<'a>(
-        &mut self,
-        component: impl Fn(Entity) -> Option<&'a MessageComponent>,
-    ) {
+    pub(super) fn swap_followers(&mut self) {
         self.not_yet = self.next;
-        self.added.swap();
-        while let Some((nth, entity)) = self.added.next() {
-            let component = component(entity).filter(|component| component.nth() == nth);
-            let Some(component) = component else {
-                continue;
-            };
-            for follows in &component.follows {
-                if let Some(followed) = self.followed(follows.topic) {
-                    self.followed[followed].followers.join(nth, entity);
-                }
+        for (nth, Added { entity, follows }) in self.added.swap() {
+            for followed in follows {
+                self.followed[followed].followers.join(nth, entity);
             }
         }
     }

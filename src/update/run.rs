@@ -18,9 +18,8 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    deferred::DeferredBuffer,
     handler::{Hands, call_with_world},
-    roster::{Nth, Roster},
+    roster::{Newcomers, Nth, Roster},
     timer::{Age, ClockKey, FoundClock, Scope, Tick, Timelines},
 };
 
@@ -29,8 +28,7 @@ use crate::{
 pub(crate) struct UpdateRun {
     /// By scope, then by priority.
     rosters: [BTreeMap<i32, Roster<Member>>; 2],
-    /// Those that have gone again leave `None` behind.
-    added: [DeferredBuffer<(Nth, Option<Added>)>; 2],
+    added: [Newcomers<Added>; 2],
     next: Nth,
     marks: Marks,
     /// What lets this run, until it has.
@@ -132,25 +130,21 @@ impl UpdateRun {
     pub(super) fn add(&mut self, added: Added) -> Nth {
         let nth = self.next;
         self.next += 1;
-        self.added[index(added.clock.scope)].push((nth, Some(added)));
+        self.added[index(added.clock.scope)].add(nth, added);
         nth
     }
 
     /// Lets those take part that have been added, and are still there.
     pub(crate) fn swap(&mut self, scope: Scope) {
-        let (rosters, added) = (
-            &mut self.rosters[index(scope)],
-            &mut self.added[index(scope)],
-        );
-        added.swap();
-        if added.is_empty() {
-            return;
+        let rosters = &mut self.rosters[index(scope)];
+        let mut has_new = false;
+        for (nth, added) in self.added[index(scope)].swap() {
+            let roster = rosters.entry(added.priority).or_default();
+            roster.join(nth, added.member);
+            has_new = true;
         }
-        for (nth, added) in added.drain() {
-            if let Some(added) = added {
-                let roster = rosters.entry(added.priority).or_default();
-                roster.join(nth, added.member);
-            }
+        if !has_new {
+            return;
         }
         let vacant = rosters.values().filter(|roster| roster.len() == 0).count();
         if 2 * vacant > rosters.len() {
@@ -167,9 +161,7 @@ impl UpdateRun {
     /// Lets one go, if it is there.
     pub(super) fn remove(&mut self, priority: i32, nth: Nth) {
         for added in &mut self.added {
-            if let Some((_, added)) = added.find_mut(|(other, _)| other.cmp(&nth)) {
-                *added = None;
-            }
+            added.remove(nth);
         }
         for rosters in &mut self.rosters {
             if let Some(roster) = rosters.get_mut(&priority) {

@@ -1,8 +1,17 @@
-//! Timers for Bevy that cost what is due, not what exists.
+//! Timers for Bevy that cost what is due, not what exists; and functions of entities that are called
+//! in every frame, or for a message.
 //!
 //! A frame in which nothing is due costs the same with a million waiting [`Timer`]s as with none.
 //! What is due fires in exact order, never early, and never after it was cancelled. There is nothing
 //! to tick: a timer is a component, and dies with its entity.
+//!
+//! | component | what it does |
+//! |---|---|
+//! | [`Timer`] | fires once after a while, so many times, or for ever |
+//! | [`UpdateComponent`] | calls a function of the entity in every frame, in order of priority |
+//! | [`MessageComponent`] | calls a function of the entity for each message that it follows |
+//!
+//! Each is put on any entity, at any time, and taken off again; what was not used yet costs nothing.
 //!
 //! ```
 //! use core::time::Duration;
@@ -134,6 +143,70 @@
 //! Whatever the handlers do and however long a frame takes, the ten promises of [`DuePlugin`]
 //! hold.
 //!
+//! # Functions of every frame
+//!
+//! What all entities of a kind do is for a plain system. An [`UpdateComponent`] is for what this one
+//! does, now: a state of a character, a script, a socket that is polled. It has a priority, lives on
+//! a clock like a timer, and is paused by [`UpdatesPaused`]; [`UpdateOf`] gives an entity several.
+//!
+//! ```
+//! use bevy_due::prelude::*;
+//! use bevy_ecs::prelude::*;
+//!
+//! #[derive(Component)]
+//! struct Fear(f32);
+//!
+//! fn frighten(monster: Entity, mut commands: Commands) {
+//!     commands.entity(monster).insert((Fear(1.0), UpdateComponent::new(|mut me: UpdateContext| {
+//!         let Some(mut fear) = me.entity.get_mut::<Fear>() else { return };
+//!         fear.0 -= me.delta.as_secs_f32();
+//!         if fear.0 <= 0.0 {
+//!             me.commands.entity(me.id).remove::<(Fear, UpdateComponent)>();
+//!         }
+//!     })));
+//! }
+//! # let _ = frighten;
+//! ```
+//!
+//! # Messages
+//!
+//! A [`MessageComponent`] says which messages and [`Packet`]s an entity follows, and what it does
+//! about them. They are sent to an entity, to all who follow them, or to exactly one of those in
+//! turn, by [`commands.send`](MessageCommandsExt), an [`Outbox`], a timer, or by other threads with a
+//! [`MessageSender`]; and what Bevy's `MessageWriter`s write goes to all who follow it. A
+//! [question](MessageEntityCommandsExt::ask) gets an answer, or word that there is none.
+//!
+//! ```
+//! use bevy_due::prelude::*;
+//! use bevy_ecs::prelude::*;
+//!
+//! #[derive(Message)]
+//! struct Order(&'static str);
+//! #[derive(Component)]
+//! struct Busy(&'static str);
+//!
+//! fn hire_cooks(mut commands: Commands) {
+//!     for _ in 0..3 {
+//!         commands.spawn(MessageComponent::new().on(|mut me: MessageContext, order: &Order| {
+//!             me.commands.entity(me.entity.id()).insert(Busy(order.0));
+//!         }));
+//!     }
+//! }
+//!
+//! fn order(mut commands: Commands) {
+//!     commands.send(Delivery::InTurn, Order("soup")); // to the first cook,
+//!     commands.send(Delivery::InTurn, Order("bread")); // and to the second
+//! }
+//! # bevy_ecs::system::assert_is_system(hire_cooks);
+//! # bevy_ecs::system::assert_is_system(order);
+//! ```
+//!
+//! # Worlds
+//!
+//! [`WorldGroups`] runs headless apps on threads of their own, in groups that have a name. They send
+//! each other [`Parcel`]s: to all worlds of a group, to exactly one in turn, or to the one with an
+//! entity of that [`StableKey`]. A [`Link`] of your own can carry them further.
+//!
 //! # The way of a timer
 //!
 //! ```text
@@ -149,15 +222,18 @@
 //! | `PreUpdate` | the clocks are read, once a run | [`DueSystems::Clocks`] |
 //! | `PreUpdate` | what was added since the last run enters the queue | [`DueSystems::Swap`] |
 //! | `PreUpdate` | what is due fires, in exact order | [`DueSystems::Fire`] |
-//! | `FixedPreUpdate` | the same for the fixed clock, and for those that run on it | the same |
+//! | `PreUpdate` | functions of every frame are called, in order of priority | [`DueSystems::Update`] |
+//! | `PreUpdate` | messages are delivered, in the order of sending | [`DueSystems::Message`] |
+//! | `FixedPreUpdate` | the same for the fixed clock, and for those that run on it, but for messages | the same |
 //!
-//! For those who read the source: the modules are `plugin`, `fast_forward`, `fire`, `timer`,
-//! `clock`, `deferred` and [`queue`], and each imports only from those after it. The last one knows
-//! no Bevy and can be used alone.
+//! For those who read the source: the modules are `group`, `plugin`, `fast_forward`, `fixed`,
+//! `message`, `update`, `fire`, `timer`, `clock`, `handler`, `roster`, `deferred` and [`queue`], and
+//! each imports only from those after it. The last one knows no Bevy and can be used alone.
 //!
 //! # Features
 //!
-//! - `std` (default): without it the crate is `no_std` and needs `alloc`.
+//! - `std` (default): without it the crate is `no_std` and needs `alloc`, and there is no
+//!   [`WorldGroups`].
 //! - `bevy_reflect`: reflection for the components, events and resources.
 //! - `serialize`: serde for [`Timer`] and most of what goes beside it. What is read is checked like
 //!   any other input.
@@ -185,6 +261,7 @@ mod fast_forward;
 mod fixed;
 
 mod message;
+
 mod update;
 
 mod fire;
@@ -192,10 +269,13 @@ mod fire;
 mod timer;
 
 mod clock;
-mod deferred;
 mod handler;
-pub mod queue;
+
 mod roster;
+
+mod deferred;
+
+pub mod queue;
 
 pub use clock::{Clock, ClockId, InvalidSpeed, UnknownClock};
 pub use fast_forward::{FastForwardError, FastForwardWorldExt};

@@ -28,7 +28,7 @@ pub trait MessageCommandsExt {
     /// Answers a question.
     ///
     /// If the question has been answered already, or was given up, the answer is dropped, and
-    /// counted. One to another world must be a [`Packet`]: with another, Bevy's error handler is
+    /// counted. One to another world must be a [`Packet`](super::Packet): with another, Bevy's error handler is
     /// told.
     fn answer(&mut self, question: ReplyTo, answer: impl Payload);
 

@@ -76,7 +76,7 @@ impl ReplyTo {
 pub enum NotAnswerable {
     /// The message is no question: nobody waits for an answer.
     NoQuestion,
-    /// The question comes from another world, to which only [`Packet`]s can go. This is the type of
+    /// The question comes from another world, to which only [`Packet`](super::Packet)s can go. This is the type of
     /// the answer.
     NotAPacket(&'static str),
 }

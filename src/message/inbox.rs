@@ -198,10 +198,14 @@ impl Inbox {
     }
 }
 
-/// Whoever still has a sender is to know.
+/// Whoever still has a sender is to know. What nobody will take any more may hold senders itself.
 impl Drop for Inbox {
     fn drop(&mut self) {
-        self.close();
+        let mut waiting = self.0.lock();
+        waiting.is_closed = true;
+        let items = mem::take(&mut waiting.items);
+        drop(waiting);
+        drop(items);
     }
 }
 

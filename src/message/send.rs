@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use bevy_ecs::{
+    error::BevyError,
     system::{Commands, Deferred, EntityCommands, SystemBuffer, SystemMeta, SystemParam},
     world::{DeferredWorld, FromWorld, World},
 };
@@ -15,6 +16,7 @@ use super::{
     letter::{Recipient, Regarding},
     link::{Assurance, Refused, RefusedBecause, post, refuse},
     session::{Asker, question},
+    swap_followers,
 };
 use crate::timer::{Timer, TimerAction};
 
@@ -220,14 +222,20 @@ impl MessageWorldExt for World {
         if !self.contains_resource::<Mail>() {
             return Vec::new();
         }
-        let mut params = MailParams::new(self);
-        if let Err(error) = deliver(self, &mut params) {
+        if let Err(error) = deliver_all(self) {
             let name = bevy_ecs::utils::prelude::DebugName::type_name::<Mail>();
             let context = bevy_ecs::error::ErrorContext::Command { name };
             self.fallback_error_handler()(error, context);
         }
         Mail::hand_back(self)
     }
+}
+
+/// Does what a frame would do.
+fn deliver_all(world: &mut World) -> Result<(), BevyError> {
+    world.run_system_cached(swap_followers)?;
+    let mut params = MailParams::new(world);
+    deliver(world, &mut params)
 }
 
 /// Sends many messages: cheaper than commands, and as much in order.

@@ -1,0 +1,392 @@
+//! `MessageSender`: what other threads send to a world.
+
+mod support;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Weak},
+    thread,
+};
+
+use bevy_app::{App, First, Last, PreUpdate, Update};
+use bevy_due::{
+    Inbox, MessageContext, MessageSender, MessageStats, Packet, SendError, Timer, TimerAction,
+    prelude::*,
+};
+use bevy_ecs::{error::FallbackErrorHandler, prelude::*, schedule::ScheduleLabel};
+use support::*;
+
+/// The n-th message of somebody.
+#[derive(Message, Clone, Copy, Debug, PartialEq)]
+struct Nth(usize, u32);
+
+/// What an entity has received.
+#[derive(Component, Default)]
+struct Got(Vec<Nth>);
+
+fn listener() -> impl Bundle {
+    let note = |mut me: MessageContext, nth: &Nth| {
+        me.entity.get_mut::<Got>().unwrap().0.push(*nth);
+    };
+    (Got::default(), MessageComponent::new().on(note))
+}
+
+fn got(app: &mut App, entity: Entity) -> Vec<Nth> {
+    core::mem::take(&mut app.world_mut().get_mut::<Got>(entity).unwrap().0)
+}
+
+/// An app with an inbox of some capacity, one who listens, and a sender.
+fn sender_app(capacity: usize) -> (App, Entity, MessageSender) {
+    let mut app = app();
+    app.insert_resource(Inbox::with_capacity(capacity));
+    let entity = app.world_mut().spawn(listener()).id();
+    let sender = app.world_mut().message_sender();
+    (app, entity, sender)
+}
+
+#[test]
+fn each_thread_is_heard_in_its_order_and_nothing_is_lost() {
+    const THREADS: usize = 4;
+    const EACH: u32 = 1_000;
+
+    let (mut app, entity, sender) = sender_app(100);
+    let threads: Vec<_> = (0..THREADS)
+        .map(|who| {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                for nth in 0..EACH {
+                    let mut message = Nth(who, nth);
+                    while let Err(error) = sender.send(entity, message) {
+                        assert!(matches!(error, SendError::Full(_)), "{error}");
+                        message = error.into_inner();
+                        thread::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    while all.len() < THREADS * EACH as usize {
+        advance_ms(&mut app, 10);
+        let got = got(&mut app, entity);
+        assert!(got.len() <= 100, "no more than the capacity in a frame");
+        all.extend(got);
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    for who in 0..THREADS {
+        let of_this = all.iter().filter(|nth| nth.0 == who).map(|nth| nth.1);
+        assert!(
+            of_this.eq(0..EACH),
+            "in the order of sending, each one once"
+        );
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity), []);
+}
+
+#[test]
+fn a_full_inbox_hands_back_the_very_message_until_the_next_frame() {
+    #[derive(Message)]
+    struct Unique(Box<u32>);
+
+    let (mut app, entity, sender) = sender_app(2);
+    for _ in 0..3 {
+        sender.send(entity, Nth(0, 1)).unwrap();
+        sender.run(|_: &mut World| {}).unwrap();
+        let unique = Box::new(7);
+        let place: *const u32 = &raw const *unique;
+        let error = sender.send(Delivery::All, Unique(unique)).unwrap_err();
+        assert_eq!(error.to_string(), "the inbox of the world is full");
+        let SendError::Full(unique) = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!((&raw const *unique.0, *unique.0), (place, 7));
+
+        let mark = move |world: &mut World| world.send(entity, Nth(0, 2));
+        // Whoever does not want to wait for room can keep it.
+        let SendError::Full(mark) = sender.run(mark).unwrap_err() else {
+            panic!("should be full");
+        };
+        mark(app.world_mut());
+
+        let inbox = app.world().resource::<Inbox>();
+        assert_eq!((inbox.len(), inbox.capacity()), (2, 2));
+        advance_ms(&mut app, 10);
+        assert_eq!(got(&mut app, entity), [Nth(0, 2), Nth(0, 1)]);
+        assert!(app.world().resource::<Inbox>().is_empty());
+    }
+    assert!(!sender.is_closed());
+}
+
+#[test]
+fn what_the_world_itself_sends_is_not_bounded() {
+    let (mut app, entity, _) = sender_app(0);
+    for nth in 0..100 {
+        app.world_mut().send(entity, Nth(0, nth));
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity).len(), 100);
+}
+
+#[test]
+fn a_sender_outlives_the_world_and_is_told_so() {
+    let (app, entity, sender) = sender_app(10);
+    let thread = thread::spawn(move || {
+        let mut error = None;
+        while error.is_none() {
+            // Until nobody is there any more.
+            error = sender.send(entity, Nth(7, 7)).err();
+            error = error.filter(|error| matches!(error, SendError::Closed(_)));
+        }
+        assert!(sender.is_closed());
+        let refused = sender.run(|_: &mut World| unreachable!());
+        assert!(matches!(refused, Err(SendError::Closed(_))));
+        error.unwrap()
+    });
+    drop(app);
+    let error = thread.join().unwrap();
+    assert_eq!(error.to_string(), "the inbox of the world is closed");
+    assert_eq!(error.into_inner(), Nth(7, 7));
+}
+
+#[test]
+fn what_waits_when_the_app_is_dropped_is_dropped_too() {
+    /// It could keep the inbox for ever, and the inbox it.
+    #[derive(Message)]
+    #[expect(dead_code, reason = "they are there to be held")]
+    struct Holding(MessageSender, Arc<()>);
+
+    let (app, entity, sender) = sender_app(10);
+    let held = Arc::new(());
+    let weak: Weak<()> = Arc::downgrade(&held);
+    let message = Holding(sender.clone(), held);
+    sender.send(entity, message).unwrap();
+    drop(app);
+    assert!(weak.upgrade().is_none());
+}
+
+#[test]
+fn another_inbox_closes_the_senders_of_the_one_before() {
+    let (mut app, entity, old) = sender_app(10);
+    app.insert_resource(Inbox::default());
+    let new = app.world_mut().message_sender();
+    assert!(matches!(
+        old.send(entity, Nth(0, 0)),
+        Err(SendError::Closed(_))
+    ));
+    new.send(entity, Nth(0, 1)).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity), [Nth(0, 1)]);
+    assert_eq!(app.world().resource::<Inbox>().capacity(), 1 << 16);
+}
+
+#[test]
+fn closing_delivers_what_is_queued_and_hands_back_what_that_leads_to() {
+    #[derive(Resource, Default)]
+    struct Ran(u32);
+
+    let (mut app, entity, sender) = sender_app(10);
+    app.init_resource::<Ran>();
+    // It takes part only from the next frame on, of which this is the last.
+    let newcomer = MessageComponent::new().on(|mut me: MessageContext, nth: &Nth| {
+        me.commands.send(Delivery::All, Nth(2, nth.1));
+        me.commands.send(Delivery::InTurn, Packet::new(nth.1, []));
+    });
+    app.world_mut().spawn(newcomer);
+    app.world_mut().send(entity, Nth(0, 0));
+    sender.send(entity, Nth(1, 1)).unwrap();
+    sender
+        .run(|world: &mut World| world.resource_mut::<Ran>().0 += 1)
+        .unwrap();
+    sender.send(Delivery::All, Nth(1, 2)).unwrap();
+    let left = app.world_mut().close_inbox();
+    assert_eq!(got(&mut app, entity), [Nth(0, 0), Nth(1, 1), Nth(1, 2)]);
+    assert_eq!(app.world().resource::<Ran>().0, 1);
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(left[0].message(), Some(&Nth(2, 2)));
+    assert_eq!(left[0].packet(), None);
+    assert_eq!(left[1].packet(), Some(&Packet::new(2, [])));
+    assert!(sender.is_closed());
+
+    let stats = *app.world().resource::<MessageStats>();
+    assert_eq!((stats.delivered, stats.undeliverable), (4, 0));
+    assert!(app.world_mut().close_inbox().is_empty(), "a second time");
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity), [], "what is handed back has gone");
+}
+
+#[test]
+fn what_waits_for_new_functions_is_handed_back_if_these_do_not_come() {
+    let (mut app, entity, sender) = sender_app(10);
+    sender
+        .run(move |world: &mut World| {
+            world.entity_mut(entity).insert(listener());
+        })
+        .unwrap();
+    sender.send(entity, Nth(0, 1)).unwrap();
+    let left = app.world_mut().close_inbox();
+    assert_eq!(got(&mut app, entity), []);
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].message(), Some(&Nth(0, 1)));
+}
+
+#[test]
+fn a_function_runs_on_the_thread_of_the_game_in_its_turn() {
+    let (mut app, entity, sender) = sender_app(10);
+    let game = thread::current().id();
+    let sent = thread::spawn(move || {
+        let other = thread::current().id();
+        sender.send(entity, Nth(0, 0)).unwrap();
+        let function = move |world: &mut World| {
+            assert_ne!(thread::current().id(), other);
+            assert_eq!(thread::current().id(), game);
+            let mut got = world.get_mut::<Got>(entity).unwrap();
+            assert_eq!(got.0, [Nth(0, 0)], "after what was sent before");
+            got.0.push(Nth(0, 1));
+            world.commands().send(entity, Nth(1, 0));
+        };
+        sender.run(function).unwrap();
+        sender.send(entity, Nth(0, 2)).unwrap();
+    });
+    sent.join().unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity), [Nth(0, 0), Nth(0, 1), Nth(0, 2)]);
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity), [Nth(1, 0)], "in the next frame");
+}
+
+#[test]
+fn a_function_may_do_anything() {
+    let (mut app, entity, sender) = sender_app(10);
+    sender
+        .run(move |world: &mut World| {
+            world.despawn(entity);
+            world.spawn(listener());
+            // What comes after it is delivered by this, and what that leads to is handed back.
+            let left = world.close_inbox();
+            assert!(left.is_empty());
+        })
+        .unwrap();
+    sender.send(entity, Nth(0, 0)).unwrap();
+    advance_ms(&mut app, 10);
+    let stats = *app.world().resource::<MessageStats>();
+    assert_eq!((stats.delivered, stats.undeliverable), (0, 1));
+}
+
+#[test]
+fn the_others_go_on_after_a_function_that_panics() {
+    let (mut app, entity, sender) = sender_app(10);
+    app.insert_resource(FallbackErrorHandler(|_, _| {}));
+    sender.send(entity, Nth(0, 0)).unwrap();
+    sender.run(|_: &mut World| panic!("on purpose")).unwrap();
+    sender.send(entity, Nth(0, 1)).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity), [Nth(0, 0)]);
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity), [Nth(0, 1)]);
+}
+
+#[test]
+fn a_panic_that_ends_the_game_loses_nothing_that_waits() {
+    let (mut app, entity, sender) = sender_app(10);
+    sender.run(|_: &mut World| panic!("on purpose")).unwrap();
+    sender.send(entity, Nth(0, 1)).unwrap();
+    catch_unwind(AssertUnwindSafe(|| advance_ms(&mut app, 10))).unwrap_err();
+    assert!(app.world_mut().close_inbox().is_empty());
+    assert_eq!(got(&mut app, entity), [Nth(0, 1)]);
+}
+
+#[test]
+fn what_threads_send_during_the_delivery_waits_for_the_next_frame() {
+    let (mut app, entity, sender) = sender_app(10);
+    let asks = MessageComponent::new().on(move |_: MessageContext, nth: &Nth| {
+        let (sender, nth) = (sender.clone(), nth.1);
+        // Waited for by the game, so it can't wait for the game.
+        let send = thread::spawn(move || sender.send(entity, Nth(1, nth)));
+        send.join().unwrap().unwrap();
+    });
+    let asking = app.world_mut().spawn(asks).id();
+    for nth in 0..3 {
+        app.world_mut().send(asking, Nth(0, nth));
+        app.world_mut().send(entity, Nth(0, nth));
+        advance_ms(&mut app, 10);
+        let before = nth.checked_sub(1).map(|before| Nth(1, before));
+        let expected: Vec<_> = [Nth(0, nth)].into_iter().chain(before).collect();
+        assert_eq!(
+            got(&mut app, entity),
+            expected,
+            "after what the world sends"
+        );
+    }
+}
+
+#[test]
+fn the_first_use_needs_no_component() {
+    #[derive(Resource, Default)]
+    struct Ran(Vec<&'static str>);
+
+    fn say(what: &'static str) -> impl FnOnce(&mut World) + Send {
+        move |world: &mut World| world.resource_mut::<Ran>().0.push(what)
+    }
+
+    let mut app = app();
+    app.init_resource::<Ran>();
+    let sender = app.world_mut().message_sender();
+    sender.run(say("at once")).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(app.world().resource::<Ran>().0, ["at once"]);
+
+    // Within a schedule that delivers itself, too late for this frame.
+    for label in [
+        First.intern(),
+        PreUpdate.intern(),
+        Update.intern(),
+        Last.intern(),
+    ] {
+        let mut app = self::app();
+        app.init_resource::<Ran>();
+        let mut is_done = false;
+        app.add_systems(label, move |sender: Local<MessageSender>| {
+            if !core::mem::replace(&mut is_done, true) {
+                sender.run(say("late")).unwrap();
+            }
+        });
+        for _ in 0..3 {
+            advance_ms(&mut app, 10);
+        }
+        assert_eq!(app.world().resource::<Ran>().0, ["late"], "{label:?}");
+    }
+}
+
+#[test]
+fn the_first_use_by_a_timer_is_not_lost() {
+    let mut app = app();
+    let call = TimerAction::call(|world: &mut World, _| {
+        let sender = world.message_sender();
+        let entity = world.spawn(listener()).id();
+        sender.send(entity, Nth(0, 0)).unwrap();
+        world.send(entity, Nth(0, 1));
+    });
+    app.world_mut().spawn((Timer::after(ms(10)), call));
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    let mut listeners = app.world_mut().query_filtered::<Entity, With<Got>>();
+    let entity = listeners.single(app.world()).unwrap();
+    assert_eq!(got(&mut app, entity), [Nth(0, 1), Nth(0, 0)]);
+}
+
+#[test]
+fn an_inbox_belongs_to_one_world() {
+    let mut apps = [sender_app(10), sender_app(10)];
+    let mut entities = Vec::new();
+    for (nth, (_, entity, sender)) in (1..).zip(&apps) {
+        sender.send(Delivery::All, Nth(nth, 0)).unwrap();
+        entities.push((nth, *entity));
+    }
+    for ((app, ..), (nth, entity)) in apps.iter_mut().zip(entities) {
+        advance_ms(app, 10);
+        assert_eq!(got(app, entity), [Nth(nth, 0)]);
+    }
+}

@@ -113,7 +113,12 @@ pub(super) struct OpenQuestion;
 pub(super) fn question(asker: Entity, until: Timer) -> impl bevy_ecs::bundle::Bundle {
     // If nobody has answered, its entity is there until that has been told.
     let time_out = TimerAction::call(move |world: &mut World, fired| {
-        give_up(world, asker, fired.entity.into(), NoAnswer::TimedOut);
+        if world.get::<TimerOf>(fired.entity).is_some() {
+            give_up(world, asker, fired.entity.into(), NoAnswer::TimedOut);
+        } else {
+            // It has been taken from who asked, so nobody is to be told.
+            world.despawn(fired.entity);
+        }
     });
     (
         TimerOf(asker),

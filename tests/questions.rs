@@ -1,0 +1,573 @@
+//! Questions with a time-out: an answer, or word that there is none, but never both.
+
+mod support;
+
+use std::collections::{HashMap, HashSet};
+
+use bevy_app::App;
+use bevy_due::{
+    MessageContext, MessageStats, NoAnswer, NotAnswerable, Received, ReplyTo, Session, Timer,
+    TimerAction, prelude::*,
+};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_time::{Fixed, Time, Virtual};
+use proptest::prelude::*;
+use support::*;
+
+#[derive(Message, Clone, Copy, Debug)]
+struct Question(u32);
+
+#[derive(Message, Clone, Copy, Debug)]
+struct Answer(u32);
+
+/// What has been heard of which question, in order: the answer, or that there is none.
+#[derive(Component, Default)]
+struct Told(Vec<(Session, Option<u32>)>);
+
+/// Questions that are not answered yet.
+#[derive(Component, Default)]
+struct Open(Vec<(u32, ReplyTo)>);
+
+/// Follows answers, and word that there are none.
+fn asker() -> impl Bundle {
+    let tell = |mut me: MessageContext, answer: Option<u32>| {
+        assert_eq!(me.reply_to(), None, "an answer is no question");
+        let session = me.session().expect("should say which question");
+        me.entity
+            .get_mut::<Told>()
+            .unwrap()
+            .0
+            .push((session, answer));
+    };
+    let follows = MessageComponent::new()
+        .on(move |me: MessageContext, answer: &Answer| tell(me, Some(answer.0)))
+        .on(move |me: MessageContext, none: &NoAnswer| {
+            assert_eq!(*none, NoAnswer::TimedOut);
+            tell(me, None);
+        });
+    (Told::default(), follows)
+}
+
+/// Answers at once, with the double.
+fn doubling() -> MessageComponent {
+    MessageComponent::new()
+        .on(|mut me: MessageContext, question: &Question| me.reply(Answer(2 * question.0)))
+}
+
+/// Keeps questions, to be answered later.
+fn thinking() -> impl Bundle {
+    let keep = |mut me: MessageContext, question: &Question| {
+        let reply_to = me.reply_to().expect("should be a question").clone();
+        assert_eq!(me.session(), Some(reply_to.session()));
+        let mut open = me.entity.get_mut::<Open>().unwrap();
+        open.0.push((question.0, reply_to));
+    };
+    (Open::default(), MessageComponent::new().on(keep))
+}
+
+/// An app with one who asks and one who is asked.
+fn question_app(asked: impl Bundle) -> (App, Entity, Entity) {
+    let mut app = app();
+    let asking = app.world_mut().spawn(asker()).id();
+    let asked = app.world_mut().spawn(asked).id();
+    (app, asking, asked)
+}
+
+/// Asks a question that is open for so many milliseconds.
+fn ask(app: &mut App, asker: Entity, to: impl Into<Delivery>, nth: u32, millis: u64) -> Session {
+    ask_until(app, asker, to, nth, Timer::after(ms(millis)))
+}
+
+fn ask_until(
+    app: &mut App,
+    asker: Entity,
+    to: impl Into<Delivery>,
+    nth: u32,
+    until: Timer,
+) -> Session {
+    let mut commands = app.world_mut().commands();
+    let session = commands.entity(asker).ask(to, Question(nth), until);
+    app.world_mut().flush();
+    session
+}
+
+/// Takes the questions that are kept.
+fn open(app: &mut App, asked: Entity) -> Vec<(u32, ReplyTo)> {
+    core::mem::take(&mut app.world_mut().get_mut::<Open>(asked).unwrap().0)
+}
+
+/// Answers one.
+fn answer(app: &mut App, reply_to: ReplyTo, nth: u32) {
+    app.world_mut().commands().answer(reply_to, Answer(nth));
+    app.world_mut().flush();
+}
+
+fn told(app: &mut App, asker: Entity) -> Vec<(Session, Option<u32>)> {
+    core::mem::take(&mut app.world_mut().get_mut::<Told>(asker).unwrap().0)
+}
+
+/// How many have been dropped: for nobody, and too late.
+fn dropped(app: &App) -> (u64, u64) {
+    let stats = app.world().resource::<MessageStats>();
+    (stats.undeliverable, stats.late)
+}
+
+fn is_open(app: &App, session: Session) -> bool {
+    app.world().get_entity(session.entity().unwrap()).is_ok()
+}
+
+#[test]
+fn an_answer_in_time_is_the_only_one() {
+    let (mut app, me, other) = question_app(doubling());
+    let session = ask(&mut app, me, other, 7, 25);
+    advance_ms(&mut app, 10);
+    assert_eq!(
+        told(&mut app, me),
+        [],
+        "the question has just been delivered"
+    );
+    assert!(is_open(&app, session));
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), [(session, Some(14))]);
+    assert!(!is_open(&app, session), "nothing is left of it");
+    advance_ms(&mut app, 100);
+    assert_eq!(told(&mut app, me), []);
+    assert_eq!(dropped(&app), (0, 0));
+}
+
+#[test]
+fn without_an_answer_there_is_word_of_that_and_the_answer_comes_too_late() {
+    let (mut app, me, other) = question_app(thinking());
+    let session = ask(&mut app, me, other, 7, 20);
+    advance_ms(&mut app, 10);
+    let (_, reply_to) = open(&mut app, other).remove(0);
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), [(session, None)], "on its deadline");
+    assert!(!is_open(&app, session));
+    for _ in 0..2 {
+        answer(&mut app, reply_to.clone(), 14);
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), []);
+    assert_eq!(dropped(&app), (0, 2));
+}
+
+#[test]
+fn of_answer_and_time_out_in_the_same_frame_the_first_counts() {
+    for answer_first in [true, false] {
+        let (mut app, me, other) = question_app(thinking());
+        let session = ask(&mut app, me, other, 7, 20);
+        advance_ms(&mut app, 10);
+        let (_, reply_to) = open(&mut app, other).remove(0);
+        if answer_first {
+            answer(&mut app, reply_to, 14);
+        } else {
+            // Sent by another timer, after the time-out and before the delivery.
+            let late = TimerAction::answer(reply_to, Answer(14));
+            app.world_mut().spawn((Timer::after(ms(10)), late));
+        }
+        advance_ms(&mut app, 10);
+        let expected = answer_first.then_some(14);
+        assert_eq!(told(&mut app, me), [(session, expected)]);
+        assert_eq!(dropped(&app), (0, 1), "the other one");
+    }
+}
+
+#[test]
+fn of_several_answers_the_first_counts() {
+    let (mut app, me, _) = question_app(doubling());
+    app.world_mut().spawn(doubling());
+    let twice = MessageComponent::new().on(|mut me: MessageContext, _: &Question| {
+        me.reply(Answer(1)).unwrap();
+        me.reply(Answer(2)).unwrap();
+    });
+    app.world_mut().spawn(twice);
+    let session = ask(&mut app, me, Delivery::All, 7, 100);
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), [(session, Some(14))]);
+    assert_eq!(dropped(&app), (0, 3));
+
+    let session = ask(&mut app, me, Delivery::InTurn, 8, 100);
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), [(session, Some(16))]);
+    assert_eq!(dropped(&app), (0, 3), "only one is asked");
+}
+
+#[test]
+fn nobody_is_told_anything_if_who_asks_has_gone() {
+    for before_the_answer in [true, false] {
+        let (mut app, me, other) = question_app(thinking());
+        let session = ask(&mut app, me, other, 7, 100);
+        advance_ms(&mut app, 10);
+        let (_, reply_to) = open(&mut app, other).remove(0);
+        app.world_mut().despawn(me);
+        assert!(!is_open(&app, session));
+        if before_the_answer {
+            answer(&mut app, reply_to, 14);
+        }
+        advance_ms(&mut app, 200);
+        assert_eq!(dropped(&app), (0, before_the_answer.into()));
+    }
+}
+
+#[test]
+fn who_has_gone_can_not_ask() {
+    let (mut app, me, other) = question_app(doubling());
+    app.world_mut().despawn(me);
+    let mut commands = app.world_mut().commands();
+    let session = commands
+        .entity(me)
+        .ask(other, Question(7), Timer::after(ms(20)));
+    app.world_mut().flush();
+    for _ in 0..4 {
+        advance_ms(&mut app, 10);
+    }
+    assert!(!is_open(&app, session), "should not stay for ever");
+    assert_eq!(dropped(&app).1, 1, "the answer, and nothing else");
+}
+
+#[test]
+fn a_question_without_its_asker_does_not_stay_for_ever() {
+    let (mut app, me, other) = question_app(thinking());
+    let session = ask(&mut app, me, other, 7, 20);
+    // The other side of `TimerOf`: all timers are left alone, and their entities stay.
+    app.world_mut().entity_mut(me).remove::<Timers>();
+    for _ in 0..4 {
+        advance_ms(&mut app, 10);
+    }
+    assert!(!is_open(&app, session));
+    assert_eq!(told(&mut app, me), []);
+}
+
+#[test]
+fn a_question_can_be_taken_back() {
+    let (mut app, me, other) = question_app(thinking());
+    let session = ask(&mut app, me, other, 7, 20);
+    advance_ms(&mut app, 10);
+    let (_, reply_to) = open(&mut app, other).remove(0);
+    app.world_mut().despawn(session.entity().unwrap());
+    answer(&mut app, reply_to, 14);
+    advance_ms(&mut app, 100);
+    assert_eq!(told(&mut app, me), []);
+    assert_eq!(dropped(&app), (0, 1));
+}
+
+#[test]
+fn a_question_can_be_answered_much_later_and_by_others() {
+    let (mut app, me, other) = question_app(thinking());
+    let sessions = [1, 2, 3].map(|nth| ask(&mut app, me, other, nth, 60_000));
+    advance_ms(&mut app, 10);
+    let open = open(&mut app, other);
+    app.world_mut().despawn(other);
+    advance_ms(&mut app, 30_000);
+    for (nth, reply_to) in open.into_iter().rev() {
+        answer(&mut app, reply_to, 10 * nth);
+    }
+    advance_ms(&mut app, 10);
+    let [one, two, three] = sessions;
+    assert_eq!(
+        told(&mut app, me),
+        [(three, Some(30)), (two, Some(20)), (one, Some(10))]
+    );
+}
+
+#[test]
+fn cancelling_all_timers_does_not_break_a_question() {
+    let (mut app, me, other) = question_app(thinking());
+    let session = ask(&mut app, me, other, 7, 20);
+    app.world_mut().cancel_timers(me);
+    advance_ms(&mut app, 20);
+    assert_eq!(told(&mut app, me), [(session, None)]);
+
+    let session = ask(&mut app, me, other, 7, 20);
+    app.world_mut().force_cancel_timers(me);
+    advance_ms(&mut app, 20);
+    assert_eq!(told(&mut app, me), [], "it has been taken back");
+    assert!(!is_open(&app, session));
+}
+
+#[test]
+fn while_the_timers_of_who_asks_are_paused_the_question_waits() {
+    let (mut app, me, other) = question_app(thinking());
+    let waits = ask(&mut app, me, other, 1, 20);
+    let answered = ask(&mut app, me, other, 2, 20);
+    app.world_mut().entity_mut(me).insert(TimersPaused);
+    advance_ms(&mut app, 100);
+    assert_eq!(told(&mut app, me), []);
+    let (_, reply_to) = open(&mut app, other).remove(1);
+    answer(&mut app, reply_to, 20);
+    advance_ms(&mut app, 100);
+    assert_eq!(told(&mut app, me), [(answered, Some(20))], "answers come");
+    app.world_mut().entity_mut(me).remove::<TimersPaused>();
+    advance_ms(&mut app, 19);
+    assert_eq!(told(&mut app, me), []);
+    advance_ms(&mut app, 1);
+    assert_eq!(told(&mut app, me), [(waits, None)]);
+}
+
+#[test]
+fn a_question_can_wait_on_any_clock() {
+    let (mut app, me, other) = question_app(thinking());
+    app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
+    let clock = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    let clock = ClockId::from(clock);
+    let asked_on = [ClockId::Real, ClockId::Virtual, ClockId::Fixed, clock]
+        .map(|clock| ask_until(&mut app, me, other, 1, Timer::after(ms(20)).on(clock)));
+    let frames = ask_until(&mut app, me, other, 1, Timer::after_frames(9));
+    let [real, game, fixed, slow] = asked_on;
+    let told_in = |app: &mut App, frames| {
+        let mut all = Vec::new();
+        for _ in 0..frames {
+            advance_ms(app, 10);
+            all.extend(told(app, me));
+        }
+        all.into_iter()
+            .map(|(session, answer)| {
+                assert_eq!(answer, None);
+                session
+            })
+            .collect::<Vec<_>>()
+    };
+    // The fixed schedule comes after the delivery, so what it sends waits for the next frame.
+    assert_eq!(told_in(&mut app, 2), [real, game]);
+    assert_eq!(told_in(&mut app, 1), [fixed]);
+    app.world_mut().resource_mut::<Time<Virtual>>().pause();
+    assert_eq!(told_in(&mut app, 4), []);
+    app.world_mut().resource_mut::<Time<Virtual>>().unpause();
+    assert_eq!(told_in(&mut app, 1), [slow]);
+    assert_eq!(told_in(&mut app, 1), [frames]);
+}
+
+#[test]
+fn a_periodic_timer_gives_up_once() {
+    let (mut app, me, other) = question_app(thinking());
+    let session = ask_until(&mut app, me, other, 1, Timer::every(ms(3)));
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), [(session, None)]);
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), []);
+    assert!(!is_open(&app, session));
+}
+
+#[test]
+fn no_two_questions_have_the_same_number() {
+    let (mut app, me, other) = question_app(doubling());
+    let mut numbers = HashSet::new();
+    for _ in 0..20 {
+        for nth in 0..5 {
+            let session = ask(&mut app, me, other, nth, 10);
+            assert!(numbers.insert(session.number()), "{session:?} again");
+        }
+        advance_ms(&mut app, 5);
+        advance_ms(&mut app, 5);
+        advance_ms(&mut app, 5);
+        assert_eq!(told(&mut app, me).len(), 5);
+    }
+}
+
+#[test]
+fn who_does_not_listen_is_told_nothing_and_nothing_stays() {
+    let mut app = app();
+    let other = app.world_mut().spawn(doubling()).id();
+    let deaf = [
+        app.world_mut().spawn_empty().id(),
+        app.world_mut().spawn(MessageComponent::new()).id(),
+        app.world_mut().spawn((asker(), Disabled)).id(),
+    ];
+    for me in deaf {
+        let answered = ask(&mut app, me, other, 1, 100);
+        let given_up = ask(&mut app, me, Entity::PLACEHOLDER, 1, 10);
+        let before = dropped(&app).0;
+        for _ in 0..3 {
+            advance_ms(&mut app, 10);
+        }
+        assert!(!is_open(&app, answered));
+        if app.world().entity(me).contains::<Disabled>() {
+            // Its timers wait as long as it is disabled.
+            assert!(is_open(&app, given_up));
+            assert_eq!(dropped(&app), (before + 2, 0), "the question, the answer");
+        } else {
+            assert!(!is_open(&app, given_up));
+            assert_eq!(dropped(&app), (before + 3, 0), "and that there is none");
+        }
+    }
+}
+
+#[test]
+fn an_answer_waits_for_the_new_functions_of_who_has_asked() {
+    let (mut app, me, other) = question_app(thinking());
+    let session = ask(&mut app, me, other, 7, 100);
+    advance_ms(&mut app, 10);
+    let (_, reply_to) = open(&mut app, other).remove(0);
+    // Replaced in the same delivery, before the answer.
+    let change = MessageComponent::new().on(move |mut context: MessageContext, _: &Question| {
+        context.commands.entity(me).insert(asker());
+    });
+    let change = app.world_mut().spawn(change).id();
+    app.world_mut().send(change, Question(0));
+    answer(&mut app, reply_to.clone(), 14);
+    answer(&mut app, reply_to, 15);
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), []);
+    assert!(is_open(&app, session));
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, me), [(session, Some(14))]);
+    assert_eq!(dropped(&app), (0, 1));
+}
+
+#[test]
+fn what_is_no_question_can_not_be_answered() {
+    let (mut app, _, _) = question_app(());
+    let error = |mut me: MessageContext, _: &Question| {
+        assert_eq!((me.session(), me.reply_to()), (None, None));
+        assert_eq!(me.reply(Answer(1)), Err(NotAnswerable::NoQuestion));
+    };
+    let me = app
+        .world_mut()
+        .spawn(MessageComponent::new().on(error))
+        .id();
+    app.world_mut().send(me, Question(1));
+    advance_ms(&mut app, 10);
+    assert_eq!(app.world().resource::<MessageStats>().delivered, 1);
+}
+
+#[test]
+fn systems_are_asked_and_answered_too() {
+    #[derive(Resource, Default)]
+    struct Answers(Vec<(Option<Session>, u32)>);
+
+    fn double(In(question): In<Received<Question>>, mut commands: Commands) {
+        let reply_to = question.reply_to().unwrap().clone();
+        commands.answer(reply_to, Answer(2 * question.message.0));
+    }
+
+    fn note(In(answer): In<Received<Answer>>, mut answers: ResMut<Answers>) {
+        assert_eq!(answer.reply_to(), None);
+        answers.0.push((answer.session(), answer.message.0));
+    }
+
+    let mut app = app();
+    app.init_resource::<Answers>();
+    let double = app.world_mut().register_system(double);
+    let note = app.world_mut().register_system(note);
+    let other = MessageComponent::new().on_system(double);
+    let other = app.world_mut().spawn(other).id();
+    let me = MessageComponent::new().on_system(note);
+    let me = app.world_mut().spawn(me).id();
+    let session = ask(&mut app, me, other, 7, 100);
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    assert_eq!(app.world().resource::<Answers>().0, [(Some(session), 14)]);
+}
+
+#[test]
+fn an_answer_can_be_a_question_itself() {
+    let (mut app, me, other) = question_app(doubling());
+    let relay = MessageComponent::new()
+        .on(move |mut me: MessageContext, question: &Question| {
+            let reply_to = me.reply_to().unwrap().clone();
+            let mut relay = me.commands.entity(me.entity.id());
+            let asked = relay.ask(other, *question, Timer::after(ms(100)));
+            me.entity
+                .get_mut::<Relayed>()
+                .unwrap()
+                .0
+                .insert(asked, reply_to);
+        })
+        .on(|mut me: MessageContext, answer: &Answer| {
+            let session = me.session().unwrap();
+            let mut relayed = me.entity.get_mut::<Relayed>().unwrap();
+            let reply_to = relayed.0.remove(&session).unwrap();
+            me.commands.answer(reply_to, *answer);
+        });
+    #[derive(Component, Default)]
+    struct Relayed(HashMap<Session, ReplyTo>);
+    let relay = app.world_mut().spawn((relay, Relayed::default())).id();
+    let session = ask(&mut app, me, relay, 7, 100);
+    for _ in 0..4 {
+        advance_ms(&mut app, 10);
+    }
+    assert_eq!(told(&mut app, me), [(session, Some(14))]);
+}
+
+/// What is done with questions. Times are in milliseconds.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Asks one, or all, or one in turn.
+    Ask(u8, u64),
+    /// Answers one of those that are kept, and keeps it.
+    Answer(usize),
+    /// Answers it by a timer.
+    AnswerAfter(usize, u64),
+    Pause(bool),
+    /// Has other functions from the next frame on.
+    Replace,
+    Frame(u64),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..3u8, 0..40u64).prop_map(|(to, millis)| Step::Ask(to, millis)),
+        3 => (0..100usize).prop_map(Step::Answer),
+        2 => (0..100usize, 0..30u64).prop_map(|(which, millis)| Step::AnswerAfter(which, millis)),
+        1 => any::<bool>().prop_map(Step::Pause),
+        1 => Just(Step::Replace),
+        5 => (0..20u64).prop_map(Step::Frame),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn exactly_one_thing_is_told_of_each_question(
+        steps in proptest::collection::vec(any_step(), 1..80),
+    ) {
+        let (mut app, me, other) = question_app(thinking());
+        app.world_mut().spawn(thinking());
+        let mut asked = Vec::new();
+        let mut kept: Vec<(u32, ReplyTo)> = Vec::new();
+        let mut all_told = Vec::new();
+        for step in steps.into_iter().chain([Step::Pause(false), Step::Frame(1_000), Step::Frame(0)]) {
+            match step {
+                Step::Ask(to, millis) => {
+                    let to = [Delivery::To(other), Delivery::All, Delivery::InTurn][usize::from(to)];
+                    let nth = asked.len() as u32;
+                    asked.push(ask(&mut app, me, to, nth, millis));
+                }
+                Step::Answer(which) if !kept.is_empty() => {
+                    let (nth, reply_to) = kept[which % kept.len()].clone();
+                    answer(&mut app, reply_to, nth);
+                }
+                Step::AnswerAfter(which, millis) if !kept.is_empty() => {
+                    let (nth, reply_to) = kept[which % kept.len()].clone();
+                    let later = TimerAction::answer(reply_to, Answer(nth));
+                    app.world_mut().spawn((Timer::after(ms(millis)), later));
+                }
+                Step::Pause(true) => _ = app.world_mut().entity_mut(me).insert(TimersPaused),
+                Step::Pause(false) => _ = app.world_mut().entity_mut(me).remove::<TimersPaused>(),
+                Step::Replace => {
+                    all_told.extend(told(&mut app, me));
+                    app.world_mut().entity_mut(me).insert(asker());
+                }
+                Step::Frame(millis) => {
+                    advance_ms(&mut app, millis);
+                    let mut keepers = app.world_mut().query::<&Open>();
+                    let open = keepers.iter(app.world()).flat_map(|open| &open.0);
+                    kept = open.cloned().collect();
+                }
+                Step::Answer(_) | Step::AnswerAfter(..) => {}
+            }
+        }
+        all_told.extend(told(&mut app, me));
+        for (nth, session) in (0..).zip(&asked) {
+            let told: Vec<_> = all_told.iter().filter(|(told, _)| told == session).collect();
+            prop_assert_eq!(told.len(), 1, "question {}: {:?}", nth, told);
+            prop_assert!(told[0].1.is_none_or(|answer| answer == nth), "the answer to another");
+            prop_assert!(!is_open(&app, *session), "nothing is left of it");
+        }
+        prop_assert_eq!(all_told.len(), asked.len());
+    }
+}

@@ -1,0 +1,433 @@
+//! The delivery of messages against a list that is searched: entities come, go, and change what they
+//! follow between the frames and in the middle of them, and are sent packets in all three ways, for
+//! any script.
+
+mod support;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use bevy_app::App;
+use bevy_due::{MessageContext, MessageStats, Packet, prelude::*};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use proptest::prelude::*;
+use support::*;
+
+/// Where there can be an entity.
+const PLACES: usize = 5;
+
+/// The numbers of the packets.
+const IDS: u32 = 3;
+
+/// The most reactions in a run of the script: with more than one to a packet there is no end.
+const MOST: usize = 200;
+
+/// Something done to the entity at a place.
+#[derive(Clone, Debug)]
+enum Op {
+    /// Has it follow these, instead of what it has followed. If it is gone, there is a new one.
+    Follow(usize, BTreeSet<u32>),
+    Remove(usize),
+    Despawn(usize),
+    Disable(usize),
+    Enable(usize),
+    /// Sends a packet with what is to be done by each who receives it, by its number in the script.
+    Send(To, u32, u8),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum To {
+    /// Whoever was there last.
+    Place(usize),
+    All,
+    InTurn,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Do(Op),
+    Frame,
+}
+
+/// Which place has received which message.
+type Log = Vec<(usize, u64)>;
+
+fn any_op() -> impl Strategy<Value = Op> {
+    let place = 0..PLACES;
+    let to = prop_oneof![
+        2 => place.clone().prop_map(To::Place),
+        1 => Just(To::All),
+        2 => Just(To::InTurn),
+    ];
+    let ids = proptest::collection::btree_set(0..IDS, 0..=IDS as usize);
+    prop_oneof![
+        4 => (place.clone(), ids).prop_map(|(place, ids)| Op::Follow(place, ids)),
+        1 => place.clone().prop_map(Op::Remove),
+        1 => place.clone().prop_map(Op::Despawn),
+        1 => place.clone().prop_map(Op::Disable),
+        1 => place.prop_map(Op::Enable),
+        8 => (to, 0..IDS, any::<u8>()).prop_map(|(to, id, then)| Op::Send(to, id, then)),
+    ]
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![4 => any_op().prop_map(Step::Do), 1 => Just(Step::Frame)]
+}
+
+/// What takes the steps: the game, or the model of it.
+trait Player {
+    fn follow(&mut self, place: usize, ids: &BTreeSet<u32>);
+    fn remove(&mut self, place: usize);
+    fn despawn(&mut self, place: usize);
+    fn disable(&mut self, place: usize, disabled: bool);
+    fn send(&mut self, to: To, id: u32, serial: u64, then: u8);
+    fn script(&mut self) -> &mut Script;
+
+    fn play(&mut self, op: &Op) {
+        match *op {
+            Op::Follow(place, ref ids) => self.follow(place, ids),
+            Op::Remove(place) => self.remove(place),
+            Op::Despawn(place) => self.despawn(place),
+            Op::Disable(place) => self.disable(place, true),
+            Op::Enable(place) => self.disable(place, false),
+            Op::Send(to, id, then) => {
+                let serial = self.script().next_serial();
+                self.send(to, id, serial, then);
+            }
+        }
+    }
+
+    /// Notes that a message has been received, and does what is to be done then.
+    fn receive(&mut self, place: usize, serial: u64, then: u8) {
+        let script = self.script();
+        script.log.push((place, serial));
+        if let Some(op) = script.reaction(then) {
+            self.play(&op);
+        }
+    }
+}
+
+/// What is done when something is received, and what has been.
+#[derive(Clone, Default)]
+struct Script {
+    reactions: Vec<Op>,
+    reacted: usize,
+    serial: u64,
+    log: Log,
+}
+
+impl Script {
+    fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    fn reaction(&mut self, then: u8) -> Option<Op> {
+        self.reacted += 1;
+        let is_over = self.reacted > MOST;
+        let op = self.reactions.get(usize::from(then))?;
+        (!is_over).then(|| op.clone())
+    }
+}
+
+#[derive(Resource)]
+struct Game {
+    entities: [Entity; PLACES],
+    script: Script,
+}
+
+fn payload(serial: u64, then: u8) -> Vec<u8> {
+    let mut payload = serial.to_le_bytes().to_vec();
+    payload.push(then);
+    payload
+}
+
+impl Player for World {
+    fn follow(&mut self, place: usize, ids: &BTreeSet<u32>) {
+        let mut component = MessageComponent::new();
+        for &id in ids {
+            component = component.on_packet(id, move |mut me: MessageContext, packet: &Packet| {
+                let (then, serial) = packet.payload().split_last().unwrap();
+                let (serial, then) = (u64::from_le_bytes(serial.try_into().unwrap()), *then);
+                me.commands
+                    .queue(move |world: &mut World| world.receive(place, serial, then));
+            });
+        }
+        let entity = self.resource::<Game>().entities[place];
+        if let Ok(mut entity) = self.get_entity_mut(entity) {
+            entity.insert(component);
+        } else {
+            self.resource_mut::<Game>().entities[place] = Entity::PLACEHOLDER;
+            let entity = self.spawn(component).id();
+            self.resource_mut::<Game>().entities[place] = entity;
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        let entity = self.resource::<Game>().entities[place];
+        if let Ok(mut entity) = self.get_entity_mut(entity) {
+            entity.remove::<MessageComponent>();
+        }
+    }
+
+    fn despawn(&mut self, place: usize) {
+        let entity = self.resource::<Game>().entities[place];
+        self.try_despawn(entity).ok();
+    }
+
+    fn disable(&mut self, place: usize, disabled: bool) {
+        let entity = self.resource::<Game>().entities[place];
+        if let Ok(mut entity) = self.get_entity_mut(entity) {
+            if disabled {
+                entity.insert(Disabled);
+            } else {
+                entity.remove::<Disabled>();
+            }
+        }
+    }
+
+    fn send(&mut self, to: To, id: u32, serial: u64, then: u8) {
+        let to = match to {
+            To::Place(place) => Delivery::To(self.resource::<Game>().entities[place]),
+            To::All => Delivery::All,
+            To::InTurn => Delivery::InTurn,
+        };
+        self.commands()
+            .send(to, Packet::new(id, payload(serial, then)));
+        self.flush();
+    }
+
+    fn script(&mut self) -> &mut Script {
+        &mut self.resource_mut::<Game>().into_inner().script
+    }
+}
+
+/// The obviously right delivery.
+#[derive(Default)]
+struct Model {
+    /// All that have ever been.
+    entities: Vec<Listed>,
+    /// The last one at each place.
+    places: [Option<usize>; PLACES],
+    /// How many components have been inserted.
+    inserted: u64,
+    sent: VecDeque<Sent>,
+    /// From which component on it is whose turn.
+    turns: [u64; IDS as usize],
+    delivered: u64,
+    undeliverable: u64,
+    script: Script,
+}
+
+#[derive(Default)]
+struct Listed {
+    place: usize,
+    is_gone: bool,
+    is_disabled: bool,
+    component: Option<Component>,
+}
+
+#[derive(Clone)]
+struct Component {
+    nth: u64,
+    takes_part: bool,
+    ids: BTreeSet<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Sent {
+    to: Whom,
+    id: u32,
+    serial: u64,
+    then: u8,
+}
+
+#[derive(Clone, Copy)]
+enum Whom {
+    One(Option<usize>),
+    All,
+    InTurn,
+}
+
+impl Model {
+    fn at(&mut self, place: usize) -> Option<&mut Listed> {
+        let entity = &mut self.entities[self.places[place]?];
+        (!entity.is_gone).then_some(entity)
+    }
+
+    /// Who follows it now and is called for it, in order, from a component on.
+    fn followers(&self, id: u32, from: u64) -> Vec<(u64, usize)> {
+        let mut followers: Vec<_> = (0..self.entities.len())
+            .filter_map(|entity| {
+                let listed = &self.entities[entity];
+                let component = listed.component.as_ref()?;
+                let is_called = component.takes_part && !listed.is_disabled;
+                let follows = component.ids.contains(&id) && component.nth >= from;
+                (is_called && follows).then_some((component.nth, entity))
+            })
+            .collect();
+        followers.sort_unstable();
+        followers
+    }
+
+    fn call(&mut self, entity: usize, sent: Sent) {
+        self.delivered += 1;
+        self.receive(self.entities[entity].place, sent.serial, sent.then);
+    }
+
+    fn frame(&mut self) {
+        for entity in &mut self.entities {
+            if let Some(component) = &mut entity.component {
+                component.takes_part = true;
+            }
+        }
+        let mut waiting = VecDeque::new();
+        for sent in core::mem::take(&mut self.sent) {
+            match sent.to {
+                Whom::One(entity) => {
+                    let listed = entity.map(|entity| &self.entities[entity]);
+                    let listed = listed.filter(|listed| !listed.is_disabled);
+                    let component = listed.and_then(|listed| listed.component.as_ref());
+                    match (entity, component) {
+                        (_, Some(component)) if !component.takes_part => waiting.push_back(sent),
+                        (Some(entity), Some(component)) if component.ids.contains(&sent.id) => {
+                            self.call(entity, sent);
+                        }
+                        _ => self.undeliverable += 1,
+                    }
+                }
+                Whom::All => {
+                    let (mut from, mut is_delivered) = (0, false);
+                    while let Some(&(nth, entity)) = self.followers(sent.id, from).first() {
+                        (from, is_delivered) = (nth + 1, true);
+                        self.call(entity, sent);
+                    }
+                    self.undeliverable += u64::from(!is_delivered);
+                }
+                Whom::InTurn => {
+                    let turn = self.turns[sent.id as usize];
+                    let from_turn = self.followers(sent.id, turn).first().copied();
+                    let first = self.followers(sent.id, 0).first().copied();
+                    if let Some((nth, entity)) = from_turn.or(first) {
+                        self.turns[sent.id as usize] = nth + 1;
+                        self.call(entity, sent);
+                    } else {
+                        self.undeliverable += 1;
+                    }
+                }
+            }
+        }
+        // What could not be delivered yet comes first.
+        waiting.append(&mut self.sent);
+        self.sent = waiting;
+    }
+}
+
+impl Player for Model {
+    fn follow(&mut self, place: usize, ids: &BTreeSet<u32>) {
+        self.inserted += 1;
+        let component = Some(Component {
+            nth: self.inserted,
+            takes_part: false,
+            ids: ids.clone(),
+        });
+        if let Some(listed) = self.at(place) {
+            listed.component = component;
+        } else {
+            self.places[place] = Some(self.entities.len());
+            self.entities.push(Listed {
+                place,
+                component,
+                ..Listed::default()
+            });
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        if let Some(listed) = self.at(place) {
+            listed.component = None;
+        }
+    }
+
+    fn despawn(&mut self, place: usize) {
+        if let Some(listed) = self.at(place) {
+            listed.component = None;
+            listed.is_gone = true;
+        }
+    }
+
+    fn disable(&mut self, place: usize, disabled: bool) {
+        if let Some(listed) = self.at(place) {
+            listed.is_disabled = disabled;
+        }
+    }
+
+    fn send(&mut self, to: To, id: u32, serial: u64, then: u8) {
+        let to = match to {
+            To::Place(place) => Whom::One(self.places[place]),
+            To::All => Whom::All,
+            To::InTurn => Whom::InTurn,
+        };
+        self.sent.push_back(Sent {
+            to,
+            id,
+            serial,
+            then,
+        });
+    }
+
+    fn script(&mut self) -> &mut Script {
+        &mut self.script
+    }
+}
+
+fn game(script: Script) -> App {
+    let mut app = unobserved_app();
+    app.insert_resource(Game {
+        entities: [Entity::PLACEHOLDER; PLACES],
+        script,
+    });
+    app
+}
+
+fn check(reactions: Vec<Op>, steps: Vec<Step>) {
+    let script = Script {
+        reactions,
+        ..Script::default()
+    };
+    let mut app = game(script.clone());
+    let mut model = Model {
+        script,
+        ..Model::default()
+    };
+    for step in steps.into_iter().chain([Step::Frame, Step::Frame]) {
+        match step {
+            Step::Do(op) => {
+                app.world_mut().play(&op);
+                model.play(&op);
+            }
+            Step::Frame => {
+                advance_ms(&mut app, 10);
+                model.frame();
+                let script = app.world_mut().script();
+                assert_eq!(script.log, model.script.log, "who has received what");
+                script.log.clear();
+                model.script.log.clear();
+                let stats = *app.world().resource::<MessageStats>();
+                let counts = (stats.delivered, stats.undeliverable, stats.late);
+                assert_eq!(counts, (model.delivered, model.undeliverable, 0));
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_script_is_delivered_as_by_the_list(
+        reactions in proptest::collection::vec(any_op(), 0..200),
+        steps in proptest::collection::vec(any_step(), 1..120),
+    ) {
+        check(reactions, steps);
+    }
+}

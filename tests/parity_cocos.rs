@@ -3,6 +3,7 @@
 mod support;
 
 use core::time::Duration;
+use std::thread::{self, ThreadId};
 
 use bevy_app::App;
 use bevy_due::{Timer, TimerStatus, UpdateComponent, prelude::*};
@@ -368,6 +369,44 @@ fn time_can_be_scaled() {
         [10, 0, 0, 0],
         "all but what is real"
     );
+}
+
+/// Run a function on the game thread from another thread, safely.
+#[test]
+fn another_thread_can_have_a_function_run_on_the_thread_of_the_game() {
+    #[derive(Resource, Default)]
+    struct Ran(Vec<(u32, ThreadId)>);
+
+    let mut app = app();
+    app.init_resource::<Ran>();
+    let target = spawn_target(&mut app, "x");
+    let sender = app.world_mut().message_sender();
+    let other = thread::spawn(move || {
+        for nth in 0..3 {
+            let function = move |world: &mut World| {
+                let ran = (nth, thread::current().id());
+                world.resource_mut::<Ran>().0.push(ran);
+            };
+            sender.run(function).unwrap();
+        }
+        // It may do what the game may do.
+        let unschedule = move |world: &mut World| _ = world.despawn(target);
+        sender.run(unschedule).unwrap();
+        sender
+    });
+    let sender = other.join().unwrap();
+    assert_eq!(app.world().resource::<Ran>().0, [], "not there and then");
+    advance_ms(&mut app, 0);
+    let here = thread::current().id();
+    let expected = [0, 1, 2].map(|nth| (nth, here));
+    assert_eq!(app.world().resource::<Ran>().0, expected, "in order");
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty());
+    assert_eq!(app.world().resource::<Ran>().0.len(), 3, "once");
+
+    drop(app);
+    let refused = sender.run(|_: &mut World| unreachable!());
+    assert!(refused.is_err(), "there is no game any more");
 }
 
 /// Elapsed time passed to the callback.

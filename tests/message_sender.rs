@@ -2,8 +2,9 @@
 
 mod support;
 
+use core::panic::AssertUnwindSafe;
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::catch_unwind,
     sync::{Arc, Weak},
     thread,
 };

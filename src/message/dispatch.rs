@@ -155,6 +155,12 @@ impl Mail {
         stats: &mut MessageStats,
     ) -> Option<(ToRun, Letter)> {
         let called = match letter.to {
+            // Another process may send anything; an answer is for the one who has asked.
+            Recipient::All | Recipient::InTurn
+                if matches!(letter.regarding, Regarding::Answer(_)) =>
+            {
+                Called::TooLate
+            }
             Recipient::All => {
                 self.to_all = Some(ToAll {
                     letter,

@@ -229,7 +229,7 @@ fn all_from_a_priority_on_can_be_paused() {
     app.world_mut().spawn(say("e"));
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a"], "also those that come meanwhile");
-    app.insert_resource(UpdatesPausedFrom(None));
+    app.world_mut().remove_resource::<UpdatesPausedFrom>();
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "b", "e", "c", "d"]);
 }

@@ -62,7 +62,7 @@ pub(crate) type UpdateParams = SystemState<(
     Hands<'static, 'static>,
     ResMut<'static, UpdateRun>,
     Res<'static, Timelines>,
-    Res<'static, UpdatesPausedFrom>,
+    Option<Res<'static, UpdatesPausedFrom>>,
 )>;
 
 /// What comes next in a run: the first from this place on in the roster of this priority.
@@ -99,7 +99,8 @@ pub(crate) fn update_scope(
     };
     loop {
         let (mut hands, run, timelines, paused_from) = params.get_mut(world)?;
-        let to_run = run.go_on(scope, &mut progress, &mut hands, &timelines, paused_from.0);
+        let paused_from = paused_from.and_then(|paused| paused.0);
+        let to_run = run.go_on(scope, &mut progress, &mut hands, &timelines, paused_from);
         let is_done = to_run.is_none() && !hands.has_commands();
         params.apply(world);
         if let Some(ToRun { system, updated }) = to_run {

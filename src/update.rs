@@ -141,7 +141,8 @@ pub struct UpdateContext<'a> {
     pub commands: Commands<'a, 'a>,
     /// The entity with the [`UpdateComponent`].
     pub id: Entity,
-    /// How much time has passed on its clock since the frame before.
+    /// How much time has passed on its clock since the frame before, that of a
+    /// [fast-forward](crate::FastForwardWorldExt) included.
     pub delta: Duration,
     /// What its clock shows.
     pub elapsed: Duration,
@@ -156,7 +157,8 @@ pub struct Updated {
     pub entity: Entity,
     /// The entity with the [`UpdateComponent`].
     pub id: Entity,
-    /// How much time has passed on its clock since the frame before.
+    /// How much time has passed on its clock since the frame before, that of a
+    /// [fast-forward](crate::FastForwardWorldExt) included.
     pub delta: Duration,
     /// What its clock shows.
     pub elapsed: Duration,

@@ -5,12 +5,12 @@ mod support;
 use core::{cell::RefCell, mem, time::Duration};
 
 use bevy_app::{App, Update};
-use bevy_due::{UpdateComponent, UpdateContext, prelude::*};
+use bevy_due::{Timer, UpdateComponent, UpdateContext, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,
 };
-use bevy_time::{Fixed, Time, Virtual};
+use bevy_time::{Fixed, Time, TimePlugin, Virtual};
 use support::{updates::*, *};
 
 fn spawn_on(app: &mut App, clock: impl Into<ClockId>) -> Entity {
@@ -334,6 +334,55 @@ fn no_time_is_lost_to_what_runs_on_the_fixed_clock() {
     let told = times(&mut app, entity);
     let deltas: u128 = told.iter().map(|&(delta, _)| delta).sum();
     assert_eq!(deltas, told.last().unwrap().1, "{told:?}");
+}
+
+/// Bevy's first frame takes no time, and a plugin may come late.
+#[test]
+fn in_the_first_frame_it_is_told_the_time_of_that_frame() {
+    for elapsed in [0, 5000] {
+        let mut app = App::new();
+        app.add_plugins(TimePlugin);
+        advance_ms(&mut app, 0);
+        for _ in 0..elapsed / 250 {
+            advance_ms(&mut app, 250);
+        }
+        app.add_plugins(DuePlugin);
+        let entities = [ClockId::Virtual, ClockId::Real].map(|clock| spawn_on(&mut app, clock));
+        advance_ms(&mut app, 10);
+        for entity in entities {
+            assert_eq!(times(&mut app, entity), [(10, elapsed + 10)]);
+        }
+    }
+    let mut app = App::new();
+    app.add_plugins((DuePlugin, TimePlugin));
+    let entity = spawn_on(&mut app, ClockId::Virtual);
+    advance_ms(&mut app, 10);
+    assert_eq!(times(&mut app, entity), [(0, 0)]);
+}
+
+#[test]
+fn a_fast_forward_is_time_that_has_passed_in_the_next_frame() {
+    let mut app = update_app();
+    let own = spawn_clock(&mut app, Clock::new());
+    let child = spawn_clock(&mut app, Clock::of(own));
+    app.world_mut().spawn(Timer::every(ms(30)).on(child));
+    let clocks = [own, child];
+    let before = clocks.map(|clock| spawn_on(&mut app, clock));
+    app.world_mut().spawn(doing("forward", move |world, me| {
+        world.fast_forward(own, ms(1000)).unwrap();
+        world.despawn(me);
+    }));
+    let after = clocks.map(|clock| spawn_on(&mut app, clock));
+    clock(&mut app, child).advance_by(ms(500));
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 10);
+    let [own, child] = before.map(|entity| times(&mut app, entity));
+    assert_eq!(own, [(10, 10), (1010, 1020)]);
+    assert_eq!(child, [(510, 510), (1010, 1520)]);
+    let [own, child] = after.map(|entity| ticks(&mut app, entity));
+    let deltas =
+        |ticks: &[Tick]| -> Vec<u128> { ticks.iter().map(|tick| tick.delta.as_millis()).collect() };
+    assert_eq!([deltas(&own), deltas(&child)], [[10, 1010], [510, 1010]]);
 }
 
 #[test]

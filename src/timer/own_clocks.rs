@@ -45,8 +45,9 @@ fn begin_with_parents(world: &mut DeferredWorld, entity: Entity, children: &mut 
         return;
     }
     if let Some(mut timelines) = world.get_resource_mut::<Timelines>()
-        && timelines.restore_clock(entity)
+        && let Some(key) = timelines.restore_clock(entity)
     {
+        timelines.begin_line(key, clock.read());
         return;
     }
     if let ClockId::Own(parent) = clock.parent() {
@@ -72,6 +73,7 @@ fn begin_with_parents(world: &mut DeferredWorld, entity: Entity, children: &mut 
         if let Some(line) = timelines.get_mut(key) {
             line.seen = parent_now;
             line.reading = clock.read();
+            line.last_run = line.reading.now;
         }
     }
 }

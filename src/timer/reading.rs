@@ -48,7 +48,7 @@ impl Times<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick {
     pub(crate) clock: ClockId,
-    /// How much has passed since it was read before.
+    /// How much has passed between this run and the one before.
     pub(crate) delta: Duration,
     /// What it shows.
     pub(crate) elapsed: Duration,
@@ -86,6 +86,10 @@ impl Timelines {
         while let Some((key, line)) = self.next(scope, after) {
             after = Some(line.age);
             self.tick(key, clocks, times);
+            if let Some(line) = self.get_mut(key).filter(|_| scope.is_run()) {
+                line.delta = line.reading.now.saturating_sub(line.last_run);
+                line.last_run = line.reading.now;
+            }
         }
     }
 
@@ -121,13 +125,11 @@ impl Timelines {
         let seen = core::mem::replace(&mut line.seen, now);
         let clock = line.clock.and_then(|clock| clocks.get_mut(clock).ok());
         if let Some((mut clock, is_disabled)) = clock {
-            let before = line.reading.now;
             line.reading = match is_disabled {
                 true => clock.read(),
                 false => clock.bypass_change_detection().follow(seen, now),
             };
             line.reading.stopped |= parent_stopped || is_disabled;
-            line.delta = line.reading.now.saturating_sub(before);
         }
     }
 

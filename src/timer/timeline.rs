@@ -41,8 +41,10 @@ pub(crate) struct Timeline {
     /// Whether it runs in the fixed schedule.
     pub(crate) is_fixed: bool,
     pub(crate) reading: Reading,
-    /// How much has passed since it was read before.
+    /// How much has passed between this run and the one before.
     pub(crate) delta: u64,
+    /// What it said in the last run. A fast-forward is none.
+    pub(crate) last_run: u64,
     /// What its source showed when the clock was read last.
     pub(crate) seen: u64,
     pub(crate) queue: TimerQueue<ArmedTimer>,

@@ -20,7 +20,7 @@ use super::{
     timeline::{Source, Timeline},
 };
 use crate::{
-    clock::{Clock, ClockId, UnknownClock},
+    clock::{Clock, ClockId, Reading, UnknownClock},
     deferred::DeferredBuffer,
     queue::TimerKey,
 };
@@ -142,20 +142,28 @@ impl Timelines {
             let name = Name::new(alloc::format!("{id} clock"));
             let clock = world.spawn((name, Clock::of(id))).id();
             timelines.built_in.push(clock);
-            timelines.add_clock(clock, source, id == ClockId::Fixed);
+            let key = timelines.add_clock(clock, source, id == ClockId::Fixed);
+            let reading = timelines.read_line_now(world, key).unwrap_or_default();
+            timelines.begin_line(key, reading);
         }
         timelines
     }
 
-    /// Takes in one of the clocks that were there from the start again, if this is one.
-    pub(super) fn restore_clock(&mut self, clock: Entity) -> bool {
-        let nth = self.built_in.iter().position(|&built_in| built_in == clock);
-        if let Some(nth) = nth {
-            let (id, source) = BUILT_IN[nth];
-            let is_fixed = id == ClockId::Fixed;
-            self.put_clock(nth as ClockKey, nth as Age, clock, source, is_fixed);
+    /// Lets time pass from now on, for those who are told of it.
+    pub(super) fn begin_line(&mut self, key: ClockKey, reading: Reading) {
+        if let Some(line) = self.get_mut(key) {
+            line.last_run = reading.now;
         }
-        nth.is_some()
+    }
+
+    /// Takes in one of the clocks that were there from the start again, if this is one.
+    pub(super) fn restore_clock(&mut self, clock: Entity) -> Option<ClockKey> {
+        let mut built_in = self.built_in.iter();
+        let nth = built_in.position(|&built_in| built_in == clock)?;
+        let (id, source) = BUILT_IN[nth];
+        let (key, age) = (nth as ClockKey, nth as Age);
+        self.put_clock(key, age, clock, source, id == ClockId::Fixed);
+        Some(key)
     }
 
     pub(super) fn add_clock(&mut self, clock: Entity, source: Source, is_fixed: bool) -> ClockKey {
@@ -433,6 +441,11 @@ impl Scope {
             Self::Fixed => Some(1),
             Self::Under(_) => None,
         }
+    }
+
+    /// Whether those that are called in every run are called in this one.
+    pub(super) fn is_run(self) -> bool {
+        !matches!(self, Self::Under(_))
     }
 
     fn index(self) -> usize {

@@ -155,7 +155,8 @@ impl WorldLoop {
 
 /// One frame after the other: at once where something has arrived, and else when it is time.
 fn go_round(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
-    while !is_stopped.load(Ordering::Acquire) {
+    // There is a first one in any case: who is spawned in it, or before, may have mail.
+    loop {
         let start = Instant::now();
         app.update();
         if let Some(exit) = app.should_exit() {
@@ -168,8 +169,10 @@ fn go_round(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
                 _ => break,
             }
         }
+        if is_stopped.load(Ordering::Acquire) {
+            return None;
+        }
     }
-    None
 }
 
 fn has_mail(app: &App) -> bool {

@@ -535,6 +535,22 @@ mod questions {
     }
 
     #[test]
+    fn a_question_of_an_entity_without_a_key_is_given_up_at_once() {
+        let (tell, told) = mpsc::channel();
+        let mut groups = WorldGroups::new();
+        let (asked, was_asked) = mpsc::channel();
+        let build = move |app: &mut App| {
+            app.world_mut().spawn(later(asked.clone()));
+        };
+        groups.start("answerers", 1, build).unwrap();
+        let build = asker(None, question(Delivery::InTurn), 3600.0, tell);
+        groups.start("askers", 1, build).unwrap();
+        assert_eq!(next(&told), Told::No(NoAnswer::Refused));
+        end_well(&groups.stop());
+        assert_eq!(was_asked.iter().count(), 0, "nothing was sent");
+    }
+
+    #[test]
     fn an_answer_that_comes_too_late_is_dropped_and_counted() {
         let (tell, told) = mpsc::channel();
         let (keep, _kept) = mpsc::channel();

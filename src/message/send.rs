@@ -15,7 +15,7 @@ use super::{
     inbox::Item,
     letter::{Recipient, Regarding},
     link::{Assurance, Refused, RefusedBecause, post, refuse},
-    session::{Asker, question},
+    session::{Asker, NoAnswer, give_up, question},
     swap_followers,
 };
 use crate::timer::{Timer, TimerAction};
@@ -181,6 +181,7 @@ impl MessageEntityCommandsExt for EntityCommands<'_> {
         let asker = self.id();
         let session = open(self, until);
         self.commands().queue(move |world: &mut World| {
+            parcel.assurance = Assurance::Sent;
             let key = world.get::<StableKey>(asker).copied();
             let link = world.get_resource::<WorldLink>();
             let because = match (key, link) {
@@ -192,6 +193,8 @@ impl MessageEntityCommandsExt for EntityCommands<'_> {
                 (None, _) => RefusedBecause::NoKey,
                 (_, None) => RefusedBecause::NoLink,
             };
+            // The parcel does not say who asks.
+            give_up(world, asker, session, NoAnswer::Refused);
             refuse(world, Refused { parcel, because });
         });
         session

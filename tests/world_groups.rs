@@ -738,6 +738,29 @@ mod the_end {
     }
 
     #[test]
+    fn a_world_that_can_not_be_built_is_gone_when_that_is_told() {
+        struct Resident(Arc<AtomicUsize>);
+
+        impl Drop for Resident {
+            fn drop(&mut self) {
+                thread::sleep(Duration::from_millis(20));
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+
+        let residents = Arc::new(AtomicUsize::new(0));
+        let counted = residents.clone();
+        let mut groups = WorldGroups::new();
+        let build = move |app: &mut App| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            app.insert_non_send(Resident(counted.clone()));
+            panic!("not here");
+        };
+        groups.start("worlds", 1, build).unwrap_err();
+        assert_eq!(residents.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     fn what_a_world_has_not_been_given_when_it_panics_is_handed_back() {
         let (hear, heard) = mpsc::channel();
         let gate = Gate::new();

@@ -59,10 +59,11 @@ impl WorldThread {
             })
             .map_err(StartError::NoThread)?;
         let built = when_built.recv();
-        let panicked = |message| Err(StartError::Panicked(message));
-        built
-            .unwrap_or_else(|_| Err("nothing".into()))
-            .or_else(panicked)?;
+        if let Err(message) = built.unwrap_or_else(|_| Err("nothing".into())) {
+            // What it had is free again when this is told.
+            thread.join().ok();
+            return Err(StartError::Panicked(message));
+        }
         Ok(Self {
             group,
             nth,

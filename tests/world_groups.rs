@@ -305,6 +305,24 @@ mod refusal {
     }
 
     #[test]
+    fn a_group_whose_worlds_have_ended_is_unknown() {
+        let mut groups = WorldGroups::new();
+        let build = |app: &mut App| {
+            app.world_mut().spawn(StableKey(1));
+            app.add_systems(Update, |mut exit: MessageWriter<AppExit>| {
+                exit.write(AppExit::Success);
+            });
+        };
+        groups.start("short", 2, build).unwrap();
+        end_well(&ended(&mut groups, 2));
+        assert_eq!(groups.running("short"), 0);
+        for to in [Delivery::All, Delivery::InTurn, StableKey(1).into()] {
+            let because = refused(&groups, &say("short", to, 1));
+            assert_eq!(because, RefusedBecause::UnknownGroup, "{to:?}");
+        }
+    }
+
+    #[test]
     fn a_world_without_room_refuses_and_leaves_its_turn_to_the_next() {
         let (hear, heard) = mpsc::channel();
         let gate = Gate::new();

@@ -106,6 +106,7 @@ impl Group {
                     SendError::Closed(parcel) => refuse(parcel, RefusedBecause::UnknownKey),
                 })
             }
+            None if self.members.is_empty() => refuse(parcel, RefusedBecause::UnknownGroup),
             None => refuse(parcel, RefusedBecause::UnknownKey),
         }
     }

@@ -5,7 +5,7 @@ mod world_thread;
 
 use alloc::{borrow::Cow, string::String, sync::Arc, vec::Vec};
 use core::{fmt, time::Duration};
-use std::io;
+use std::{collections::HashMap, io};
 
 use bevy_app::{App, AppExit};
 use bevy_ecs::resource::Resource;
@@ -84,6 +84,8 @@ pub struct WorldGroups {
     hub: Arc<Hub>,
     /// In the order of their start.
     threads: Vec<WorldThread>,
+    /// How many of each group there have been.
+    started: HashMap<Cow<'static, str>, usize>,
 }
 
 /// How often a world of [`WorldGroups`] runs when nothing arrives for it; sixty times a second
@@ -103,7 +105,8 @@ impl Default for LoopInterval {
 pub struct WorldReport {
     /// The group to which it belonged.
     pub group: Cow<'static, str>,
-    /// Which one of the group it was, from zero on.
+    /// Which one of the group it was, from zero on. No other has the same number, whoever has
+    /// ended meanwhile.
     pub nth: usize,
     /// With what it ended by itself, if it did.
     pub exit: Option<AppExit>,
@@ -164,9 +167,9 @@ impl WorldGroups {
         let group = group.into();
         let build = Arc::new(build);
         for _ in 0..worlds {
-            let started = self.threads.iter().filter(|world| world.group == group);
-            let nth = started.count();
-            let thread = WorldThread::start(&self.hub, group.clone(), nth, build.clone())?;
+            let started = self.started.entry(group.clone()).or_default();
+            let thread = WorldThread::start(&self.hub, group.clone(), *started, build.clone())?;
+            *started += 1;
             self.threads.push(thread);
         }
         Ok(())

@@ -988,6 +988,24 @@ mod the_end {
             "and nobody has the other end any more"
         );
     }
+
+    #[test]
+    fn a_world_keeps_its_number_when_another_ends() {
+        let mut groups = WorldGroups::new();
+        let build = |app: &mut App| {
+            app.world_mut().spawn(bomb());
+        };
+        groups.start("worlds", 2, build).unwrap();
+        groups
+            .post(Parcel::new("worlds", Delivery::InTurn, number(PANIC, 0)))
+            .unwrap();
+        assert_eq!(ended(&mut groups, 1)[0].nth, 0);
+        groups.start("worlds", 1, build).unwrap();
+        let reports = groups.stop();
+        end_well(&reports);
+        let numbers = reports.iter().map(|report| report.nth);
+        assert!(numbers.eq([2, 1]), "{reports:?}");
+    }
 }
 
 mod running {

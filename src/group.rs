@@ -24,7 +24,10 @@ use world_thread::WorldThread;
 ///
 /// A world runs when something arrives for it, and otherwise as often as its [`LoopInterval`] says.
 /// It has a [`TimePlugin`](bevy_time::TimePlugin) and a [`DuePlugin`](crate::DuePlugin), unless it
-/// was given others.
+/// was given others. Its systems run one after the other on its own thread, so it may wait in one
+/// without holding up other worlds; give a schedule of it Bevy's
+/// [`MultiThreadedExecutor`](bevy_ecs::schedule::MultiThreadedExecutor) where it should share the
+/// threads of the process instead.
 ///
 /// # The end
 ///

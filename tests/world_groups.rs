@@ -7,11 +7,12 @@ use core::{
     time::Duration,
 };
 use std::{
+    collections::HashSet,
     sync::{
         Arc, Mutex,
         mpsc::{self, Receiver, Sender},
     },
-    thread,
+    thread::{self, ThreadId},
     time::Instant,
 };
 
@@ -1010,6 +1011,73 @@ mod the_end {
 
 mod running {
     use super::*;
+
+    #[test]
+    fn each_world_has_a_thread_of_its_own_and_its_systems_run_there() {
+        let (tell, told) = mpsc::channel::<ThreadId>();
+        let mut groups = WorldGroups::new();
+        let build = move |app: &mut App| {
+            let here = thread::current().id();
+            let tell = tell.clone();
+            let compare = move || {
+                assert_eq!(thread::current().id(), here);
+                tell.send(here).ok();
+            };
+            app.add_systems(Startup, compare);
+        };
+        groups.start("worlds", 4, build).unwrap();
+        end_well(&groups.stop());
+        let threads: HashSet<_> = told.iter().chain([thread::current().id()]).collect();
+        assert_eq!(threads.len(), 5);
+    }
+
+    #[test]
+    fn worlds_that_wait_in_a_system_do_not_keep_others_from_running() {
+        let (hear, heard) = mpsc::channel();
+        let gate = Gate::new();
+        let mut groups = WorldGroups::new();
+        // More than any pool of threads would have.
+        let waiting = thread::available_parallelism().map_or(8, usize::from) + 2;
+        let pass = gate.pass();
+        let build = move |app: &mut App| {
+            let pass = pass.clone();
+            app.add_systems(Startup, move || pass());
+        };
+        groups.start("databases", waiting, build).unwrap();
+        for _ in 0..waiting {
+            gate.somebody_waits();
+        }
+        let build_ears = listener(hear);
+        let build = move |app: &mut App| {
+            build_ears(app);
+            app.add_systems(Startup, |link: Res<WorldLink>| {
+                link.post(say("ears", Delivery::All, 1)).unwrap();
+            });
+        };
+        groups.start("ears", 1, build).unwrap();
+        assert_eq!(next(&heard), (0, 1));
+        for _ in 0..waiting {
+            gate.open();
+        }
+        end_well(&groups.stop());
+    }
+
+    #[test]
+    fn a_system_can_go_through_entities_in_parallel() {
+        let (tell, told) = mpsc::channel();
+        let mut groups = WorldGroups::new();
+        let build = move |app: &mut App| {
+            let tell = tell.clone();
+            app.world_mut().spawn_batch((0..1_000).map(StableKey));
+            let go_through = move |keys: Query<&StableKey>| {
+                keys.par_iter().for_each(|key| _ = tell.send(key.0));
+            };
+            app.add_systems(Startup, go_through);
+        };
+        groups.start("worlds", 1, build).unwrap();
+        end_well(&groups.stop());
+        assert!(sorted(told).into_iter().eq(0..1_000));
+    }
 
     #[test]
     fn worlds_can_be_added_to_a_group_that_runs() {

@@ -13,7 +13,10 @@ use std::{
     time::Instant,
 };
 
-use bevy_app::{App, AppExit, PluginsState};
+use bevy_app::{
+    App, AppExit, FixedMainScheduleOrder, MainScheduleOrder, PluginsState, TaskPoolOptions,
+};
+use bevy_ecs::schedule::SingleThreadedExecutor;
 use bevy_time::TimePlugin;
 
 use super::{Hub, LoopInterval, StartError, WorldReport};
@@ -101,7 +104,10 @@ struct WorldLoop {
 
 impl WorldLoop {
     fn build(&self, app: &mut App, build: &impl Fn(&mut App)) {
+        run_here(app);
         build(app);
+        // What it does in parallel by itself needs a pool, though.
+        TaskPoolOptions::default().create_default_pools();
         if !app.is_plugin_added::<TimePlugin>() {
             app.add_plugins(TimePlugin);
         }
@@ -151,6 +157,20 @@ impl WorldLoop {
             report.panic.get_or_insert_with(|| what_it_said(&*panic));
         }
         report
+    }
+}
+
+/// Lets systems run one after the other on this thread, unless `build` says otherwise. Bevy's pool of
+/// threads is for all worlds: a few that wait in a system, for a database say, would hold up all.
+fn run_here(app: &mut App) {
+    let main = app.world().resource::<MainScheduleOrder>();
+    let fixed = app.world().resource::<FixedMainScheduleOrder>();
+    let all = [&main.startup_labels, &main.labels, &fixed.labels];
+    let all: Vec<_> = all.into_iter().flatten().copied().collect();
+    for schedule in all {
+        app.edit_schedule(schedule, |schedule| {
+            schedule.set_executor(SingleThreadedExecutor::new());
+        });
     }
 }
 

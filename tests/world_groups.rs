@@ -977,6 +977,28 @@ mod the_end {
     }
 
     #[test]
+    fn what_is_left_for_a_world_that_is_dropped_may_hold_the_link_of_another() {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let groups = WorldGroups::new();
+            for _ in 0..10 {
+                let mut one = App::new();
+                let mut other = App::new();
+                for app in [&mut one, &mut other] {
+                    app.add_plugins((TimePlugin, DuePlugin));
+                    groups.join("apps", app);
+                }
+                let link = other.world().resource::<WorldLink>().clone();
+                let sender = one.world_mut().message_sender();
+                sender.run(move |_| drop(link)).ok().unwrap();
+                drop((sender, other, one));
+            }
+            tell.send(groups.running("apps")).ok();
+        });
+        assert_eq!(next(&told), 0);
+    }
+
+    #[test]
     fn dropping_the_groups_stops_all_worlds() {
         let (hear, heard) = mpsc::channel();
         let mut groups = WorldGroups::new();

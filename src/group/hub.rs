@@ -83,6 +83,17 @@ impl Hub {
 }
 
 impl Group {
+    fn remove(&mut self, member: MemberId) -> Option<MessageSender> {
+        self.keys.retain(|_, at| *at != member);
+        let place = self.place(member)?;
+        Some(self.members.remove(place).1)
+    }
+
+    fn place(&self, member: MemberId) -> Option<usize> {
+        let place = self.members.binary_search_by_key(&member, |(id, _)| *id);
+        place.ok()
+    }
+
     fn send(&self, parcel: Parcel) -> Result<(), Refused> {
         match parcel.delivery {
             Delivery::To(key) => self.send_to(key, parcel),
@@ -93,11 +104,7 @@ impl Group {
 
     fn send_to(&self, key: StableKey, parcel: Parcel) -> Result<(), Refused> {
         let member = self.keys.get(&key);
-        let place = member.and_then(|member| {
-            self.members
-                .binary_search_by_key(member, |(id, _)| *id)
-                .ok()
-        });
+        let place = member.and_then(|&member| self.place(member));
         match place {
             Some(place) => {
                 let (_, sender) = &self.members[place];
@@ -174,9 +181,11 @@ impl Link for HubLink {
 /// A world that is dropped, whatever the reason, is no member any more.
 impl Drop for HubLink {
     fn drop(&mut self) {
-        if let Some(group) = self.hub.write().get_mut(&self.group) {
-            group.members.retain(|&(member, _)| member != self.member);
-            group.keys.retain(|_, member| *member != self.member);
-        }
+        // With its sender goes what is left in its inbox, which may hold another link.
+        let _gone = self
+            .hub
+            .write()
+            .get_mut(&self.group)
+            .and_then(|group| group.remove(self.member));
     }
 }

@@ -1063,7 +1063,7 @@ mod running {
         let pass = gate.pass();
         let build = move |app: &mut App| {
             let pass = pass.clone();
-            app.add_systems(Startup, move || pass());
+            app.add_systems(Startup, pass);
         };
         groups.start("databases", waiting, build).unwrap();
         for _ in 0..waiting {
@@ -1406,7 +1406,7 @@ mod stress {
             let counted = counted.clone();
             let count = move |mut me: MessageContext, said: &Packet| {
                 counted.fetch_add(1, Ordering::Relaxed);
-                if read(said) % 97 == 0 {
+                if read(said).is_multiple_of(97) {
                     me.commands.write_message(AppExit::Success);
                 }
                 assert_ne!(read(said) % 101, 0, "time to go");

@@ -211,8 +211,8 @@ impl MessageComponent {
         self.with(topic, calling(closure), written)
     }
 
-    /// Follows the messages of a type with a one-shot system, which is given [`Received`]. It costs
-    /// several times as much as a closure, and sees the whole world.
+    /// Follows the messages of a type with a one-shot system, which is given [`Received`] and
+    /// may return a `Result`. It costs several times as much as a closure, and sees the whole world.
     ///
     /// A message of Bevy's writers belongs to them, so systems are given a clone, the same one for
     /// all.
@@ -240,23 +240,18 @@ impl MessageComponent {
     /// # bevy_ecs::system::assert_is_system(post_guard);
     /// ```
     #[must_use]
-    pub fn on_system<M: Message + Clone, Out: CommandOutput + 'static>(
-        self,
-        system: SystemId<In<Received<M>>, Out>,
-    ) -> Self {
+    pub fn on_system<M: Message + Clone>(self, system: SystemId<In<Received<M>>>) -> Self {
         let run: Box<System> = Box::new(move |world, entity, letter| {
             let Ok(message) = letter.payload.clone().downcast::<M>() else {
                 return Ok(());
             };
             let regarding = letter.regarding.clone();
-            to_result(world.run_system_with(
-                system,
-                Received {
-                    entity,
-                    message,
-                    regarding,
-                },
-            )?)
+            let received = Received {
+                entity,
+                message,
+                regarding,
+            };
+            Ok(world.run_system_with(system, received)?)
         });
         let handler = Handler::System {
             run: run.into(),

@@ -30,8 +30,8 @@ pub(crate) use run::{UpdateParams, UpdateRun, run_updates, swap_updates, update_
 
 /// Calls a function of the entity in every frame, in [`DueSystems::Update`](crate::DueSystems::Update).
 ///
-/// Insert it at any time, on any entity: its function is first called in the next frame. From the
-/// moment when it is removed or replaced, or its entity despawned, it is not called any more, not
+/// Insert it at any time, on any entity: its function is first called in the next frame (in this one
+/// only where it is inserted before [`DueSystems::Swap`](crate::DueSystems::Swap)). From the moment when it is removed or replaced, or its entity despawned, it is not called any more, not
 /// even later in the same frame. For several functions of one entity see [`UpdateOf`].
 ///
 /// # When to use it
@@ -197,8 +197,8 @@ impl UpdateComponent {
         Self::calling(Call::Closure(closure.into()))
     }
 
-    /// Creates one that runs a one-shot system, which is given [`Updated`]. It costs several times
-    /// as much as a closure, and sees the whole world.
+    /// Creates one that runs a one-shot system, which is given [`Updated`] and may return a `Result`.
+    /// It costs several times as much as a closure, and sees the whole world.
     ///
     /// # Examples
     ///
@@ -222,9 +222,9 @@ impl UpdateComponent {
     /// # bevy_ecs::system::assert_is_system(launch);
     /// ```
     #[must_use]
-    pub fn system<Out: CommandOutput + 'static>(system: SystemId<In<Updated>, Out>) -> Self {
+    pub fn system(system: SystemId<In<Updated>>) -> Self {
         let system: Box<System> =
-            Box::new(move |world, updated| to_result(world.run_system_with(system, updated)?));
+            Box::new(move |world, updated| Ok(world.run_system_with(system, updated)?));
         Self::calling(Call::System(system.into()))
     }
 

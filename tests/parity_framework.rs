@@ -291,3 +291,355 @@ fn what_nobody_tells_of_can_be_polled() {
     assert_eq!(app.world().get::<Received>(entity).unwrap().0, 7);
     assert!(!app.world().entity(entity).contains::<UpdateComponent>());
 }
+
+/// Message components and the message system.
+mod messages {
+    use std::{sync::Arc, thread};
+
+    use crate::support::*;
+    use bevy_app::App;
+    use bevy_due::{MessageContext, MessageStats, Packet, prelude::*};
+    use bevy_ecs::prelude::*;
+
+    /// What has been received, in order: by whom, and which packet.
+    #[derive(Resource, Default)]
+    struct Received(Vec<(&'static str, u32)>);
+
+    fn framework_app() -> App {
+        let mut app = app();
+        app.init_resource::<Received>();
+        app
+    }
+
+    /// Follows packets of these numbers, and says so.
+    fn following(name: &'static str, ids: &[u32]) -> MessageComponent {
+        ids.iter().fold(MessageComponent::new(), |component, &id| {
+            component.on_packet(id, move |mut me: MessageContext, packet: &Packet| {
+                let received = (name, packet.id());
+                me.commands.queue(move |world: &mut World| {
+                    world.resource_mut::<Received>().0.push(received);
+                });
+            })
+        })
+    }
+
+    fn received(app: &mut App) -> Vec<(&'static str, u32)> {
+        core::mem::take(&mut app.world_mut().resource_mut::<Received>().0)
+    }
+
+    /// Sends an entity the packets 1 to 4, and says which of them it has received.
+    fn received_of_four(app: &mut App, entity: Entity) -> Vec<u32> {
+        for id in 1..=4 {
+            app.world_mut().send(entity, Packet::new(id, []));
+        }
+        advance_ms(app, 10);
+        received(app).into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Message component: which message ids it follows, a function for each; replaced at run time
+    /// (follows 1 and 2, later 3 and 4).
+    #[test]
+    fn an_entity_follows_1_and_2_and_later_3_and_4() {
+        let mut app = framework_app();
+        let entity = app.world_mut().spawn(following("x", &[1, 2])).id();
+        assert_eq!(received_of_four(&mut app, entity), [1, 2]);
+        app.world_mut()
+            .entity_mut(entity)
+            .insert(following("x", &[3, 4]));
+        assert_eq!(received_of_four(&mut app, entity), [3, 4]);
+
+        // By itself, in the middle of a frame: the rest of it waits for the new functions.
+        let changing = following("x", &[1]).on_packet(2, |mut me: MessageContext, _: &Packet| {
+            let mut me = me.commands.entity(me.entity.id());
+            me.insert(following("x", &[3, 4]));
+        });
+        app.world_mut().entity_mut(entity).insert(changing);
+        assert_eq!(received_of_four(&mut app, entity), [1]);
+        advance_ms(&mut app, 10);
+        assert_eq!(received(&mut app), [("x", 3), ("x", 4)]);
+
+        app.world_mut()
+            .entity_mut(entity)
+            .remove::<MessageComponent>();
+        assert_eq!(received_of_four(&mut app, entity), [0; 0]);
+    }
+
+    /// Message system: packets queued from any thread under a lock, double-buffered, dispatched each
+    /// frame, freed when all readers are done.
+    #[test]
+    fn packets_from_any_thread_are_dispatched_each_frame_and_freed_after_the_last_reader() {
+        /// What a reader keeps.
+        #[derive(Component, Default)]
+        struct Kept(Option<Packet>);
+
+        let mut app = framework_app();
+        app.world_mut().spawn(following("reader", &[1]));
+        let keeps =
+            MessageComponent::new().on_packet(1, |mut me: MessageContext, packet: &Packet| {
+                me.entity.get_mut::<Kept>().unwrap().0 = Some(packet.clone());
+            });
+        let keeper = app.world_mut().spawn((Kept::default(), keeps)).id();
+        let sender = app.world_mut().message_sender();
+        let bytes: Arc<[u8]> = Arc::from(*b"hello");
+        let of_thread = sender.clone();
+        let to_send = Packet::new(1, bytes.clone());
+        let thread = thread::spawn(move || of_thread.send(Delivery::All, to_send));
+        thread.join().unwrap().unwrap();
+        assert_eq!(Arc::strong_count(&bytes), 2, "queued");
+
+        // While this one is dispatched, the next one is queued.
+        let next =
+            MessageComponent::new().on_packet(1, move |_: MessageContext, packet: &Packet| {
+                if packet.payload() == b"hello" {
+                    sender
+                        .send(Delivery::All, Packet::new(1, *b"next"))
+                        .unwrap();
+                }
+            });
+        app.world_mut().spawn(next);
+        advance_ms(&mut app, 10);
+        assert_eq!(received(&mut app), [("reader", 1)], "only the first");
+        assert_eq!(Arc::strong_count(&bytes), 2, "one reader still has it");
+        let kept = app.world().get::<Kept>(keeper).unwrap().0.as_ref().unwrap();
+        assert_eq!(kept.payload(), b"hello");
+        advance_ms(&mut app, 10);
+        assert_eq!(received(&mut app), [("reader", 1)]);
+        assert_eq!(
+            Arc::strong_count(&bytes),
+            1,
+            "freed: the reader has the next"
+        );
+        advance_ms(&mut app, 10);
+        assert_eq!(received(&mut app), []);
+        assert_eq!(app.world().resource::<MessageStats>().delivered, 6);
+    }
+
+    /// Broadcast to all of a kind, or to exactly one in turn (round robin), among entities.
+    #[test]
+    fn a_packet_goes_to_all_entities_of_a_kind_or_to_exactly_one_in_turn() {
+        const LOGIN: u32 = 1;
+        const QUERY: u32 = 2;
+
+        let mut app = framework_app();
+        let logic = ["logic 1", "logic 2"];
+        let database = ["database 1", "database 2", "database 3"];
+        for (names, id) in [(&logic[..], LOGIN), (&database[..], QUERY)] {
+            for &name in names {
+                app.world_mut().spawn(following(name, &[id]));
+            }
+        }
+        let mut sent = |delivery: Delivery, id: u32| {
+            app.world_mut().send(delivery, Packet::new(id, []));
+            advance_ms(&mut app, 10);
+            received(&mut app)
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(sent(Delivery::All, LOGIN), logic);
+        assert_eq!(sent(Delivery::All, QUERY), database);
+        for turn in 0..7 {
+            assert_eq!(sent(Delivery::InTurn, QUERY), [database[turn % 3]]);
+            assert_eq!(sent(Delivery::InTurn, LOGIN), [logic[turn % 2]]);
+        }
+    }
+}
+
+/// Threads of kinds, and what passes between them.
+#[cfg(feature = "std")]
+mod worlds {
+    use core::{
+        sync::atomic::{AtomicU32, Ordering},
+        time::Duration,
+    };
+    use std::{
+        collections::HashSet,
+        sync::mpsc::{self, Receiver, Sender},
+        thread::{self, ThreadId},
+    };
+
+    use bevy_app::prelude::*;
+    use bevy_due::{
+        LoopInterval, MessageStats, Parcel, Received, StableKey, Timer, WorldGroups, WorldLink,
+        prelude::*,
+    };
+    use bevy_ecs::prelude::*;
+
+    const LOGIN: u32 = 1;
+    const SHUT_DOWN: u32 = 2;
+    const WHO_IS_THERE: u32 = 3;
+    const LIST: u32 = 4;
+
+    fn next<T>(receiver: &Receiver<T>) -> T {
+        let next = receiver.recv_timeout(Duration::from_secs(10));
+        next.expect("it should have come long ago")
+    }
+
+    /// Builds worlds that tell which of them has been given which packet.
+    fn worlds(given: Sender<(u32, u32)>) -> impl Fn(&mut App) + Send + Sync + 'static {
+        let worlds = AtomicU32::new(0);
+        move |app| {
+            let nth = worlds.fetch_add(1, Ordering::Relaxed);
+            let mut component = MessageComponent::new();
+            for id in [LOGIN, SHUT_DOWN] {
+                let given = given.clone();
+                component = component.on_packet(id, move |_: MessageContext, packet: &Packet| {
+                    given.send((packet.id(), nth)).ok();
+                });
+            }
+            app.world_mut().spawn(component);
+        }
+    }
+
+    /// Broadcast to all threads of a kind, or to exactly one in turn (round robin).
+    #[test]
+    fn a_packet_goes_to_all_threads_of_a_kind_or_to_exactly_one_in_turn() {
+        let (give, given) = mpsc::channel();
+        let mut groups = WorldGroups::new();
+        groups.start("logic", 3, worlds(give)).unwrap();
+        // From a thread of another kind, as it does with what it has read from a connection.
+        let listen = |app: &mut App| {
+            app.add_systems(Startup, |mut commands: Commands| {
+                for _ in 0..6 {
+                    commands.post(Parcel::new(
+                        "logic",
+                        Delivery::InTurn,
+                        Packet::new(LOGIN, []),
+                    ));
+                }
+                commands.post(Parcel::new(
+                    "logic",
+                    Delivery::All,
+                    Packet::new(SHUT_DOWN, []),
+                ));
+            });
+        };
+        groups.start("listen", 1, listen).unwrap();
+        let mut all: Vec<_> = (0..9).map(|_| next(&given)).collect();
+        groups.stop();
+        assert_eq!(given.iter().count(), 0);
+        all.sort();
+        let one = |packet, world| (packet, world);
+        let expected = [
+            [0, 0, 1, 1, 2, 2].map(|world| one(LOGIN, world)).to_vec(),
+            [0, 1, 2].map(|world| one(SHUT_DOWN, world)).to_vec(),
+        ];
+        assert_eq!(all, expected.concat());
+    }
+
+    /// Threads of kinds (main, listen, connect, logic, database), each with its own world and loop.
+    #[test]
+    fn there_are_threads_of_kinds_each_with_its_own_world_and_loop() {
+        #[derive(Resource, Default)]
+        struct Frames(u32);
+
+        let (tell, told) = mpsc::channel::<(String, ThreadId)>();
+        let kinds = [("listen", 1), ("connect", 2), ("logic", 2), ("database", 1)];
+        let mut groups = WorldGroups::new();
+        for (nth, (kind, threads)) in kinds.into_iter().enumerate() {
+            let tell = tell.clone();
+            let build = move |app: &mut App| {
+                let tell = tell.clone();
+                let tenth = move |frames: Res<Frames>, link: Res<WorldLink>| {
+                    if frames.0 == 10 {
+                        tell.send((link.group().into(), thread::current().id()))
+                            .ok();
+                    }
+                };
+                app.init_resource::<Frames>()
+                    // Each kind at a pace of its own.
+                    .insert_resource(LoopInterval(Duration::from_micros(100 << nth)))
+                    .add_systems(
+                        Update,
+                        (|mut frames: ResMut<Frames>| frames.0 += 1, tenth).chain(),
+                    );
+            };
+            groups.start(kind, threads, build).unwrap();
+        }
+        // And the main thread with its own.
+        let mut main = App::new();
+        main.add_plugins((bevy_time::TimePlugin, DuePlugin));
+        groups.join("main", &mut main);
+        main.update();
+
+        let all: HashSet<_> = (0..6).map(|_| next(&told)).collect();
+        let threads: HashSet<_> = all.iter().map(|(_, thread)| *thread).collect();
+        assert_eq!(threads.len(), 6, "each has one of its own");
+        for (kind, threads) in kinds {
+            let of_kind = all.iter().filter(|(group, _)| group == kind);
+            assert_eq!(of_kind.count(), threads, "{kind}");
+            assert_eq!(groups.running(kind), threads);
+        }
+        assert_eq!(groups.running("main"), 1);
+        let reports = groups.stop();
+        assert_eq!(reports.len(), 6);
+        assert!(reports.iter().all(|report| report.panic.is_none()));
+    }
+
+    /// See all live objects of a thread.
+    #[test]
+    fn a_thread_is_asked_for_a_list_of_its_objects() {
+        #[derive(Component)]
+        struct Asker;
+
+        /// Lists what has a name, with its timers, and what has become of the messages.
+        fn list(
+            In(question): In<Received<Question>>,
+            named: Query<(&Name, Option<&Timers>), Without<Clock>>,
+            stats: Res<MessageStats>,
+            mut commands: Commands,
+        ) {
+            let mut lines: Vec<_> = named
+                .iter()
+                .map(|(name, timers)| format!("{name}: {}", timers.map_or(0, Timers::len)))
+                .collect();
+            lines.sort();
+            lines.push(format!("delivered: {}", stats.delivered));
+            let list = Packet::new(LIST, lines.join(", ").into_bytes());
+            commands.answer(question.message.0.clone(), list);
+        }
+
+        /// A packet is for closures; those who need the world pass it on to a system.
+        #[derive(Message, Clone)]
+        struct Question(bevy_due::ReplyTo);
+
+        let logic = |app: &mut App| {
+            let list = app.register_system(list);
+            let registry = MessageComponent::new()
+                .on_packet(WHO_IS_THERE, |mut me: MessageContext, _: &Packet| {
+                    let reply_to = me.reply_to().unwrap().clone();
+                    let me_too = me.entity.id();
+                    me.commands.send(me_too, Question(reply_to));
+                })
+                .on_system(list);
+            app.world_mut().spawn((StableKey(1), registry));
+            let world = app.world_mut();
+            world.spawn(Name::new("guard"));
+            world.spawn((
+                Name::new("boss"),
+                related!(Timers[Timer::after_secs(60.0), Timer::every_secs(8.0)]),
+            ));
+        };
+        let (tell, told) = mpsc::channel();
+        let console = move |app: &mut App| {
+            let tell = tell.clone();
+            let print = move |_: MessageContext, list: &Packet| {
+                tell.send(String::from_utf8_lossy(list.payload()).into_owned())
+                    .ok();
+            };
+            let asker = MessageComponent::new().on_packet(LIST, print);
+            app.world_mut().spawn((Asker, StableKey(1), asker));
+            let ask = |asker: Single<Entity, With<Asker>>, mut commands: Commands| {
+                let question = Parcel::new("logic", StableKey(1), Packet::new(WHO_IS_THERE, []));
+                let mut asker = commands.entity(*asker);
+                asker.ask_world(question, Timer::after_secs(60.0));
+            };
+            app.add_systems(Startup, ask);
+        };
+        let mut groups = WorldGroups::new();
+        groups.start("logic", 1, logic).unwrap();
+        groups.start("console", 1, console).unwrap();
+        // The question, and what is passed on: that it is being delivered is counted already.
+        assert_eq!(next(&told), "boss: 2, guard: 0, delivered: 2");
+    }
+}

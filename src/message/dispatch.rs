@@ -66,6 +66,8 @@ pub(crate) fn swap_followers(mut mail: ResMut<Mail>) {
 
 /// Delivers what has been sent since the run before.
 pub(crate) fn deliver(world: &mut World, params: &mut MailParams) -> Result<(), BevyError> {
+    // What a panic has kept from being done, if somebody has caught it.
+    params.apply(world);
     let (_, mut mail, _, inbox) = params.get_mut(world)?;
     mail.swap(inbox.as_deref());
     swap_written(world);

@@ -233,9 +233,9 @@ impl TimerAction {
     /// Runs a one-shot system, which is given the [`TimerFired`]. It can't be saved: see
     /// [`named`](Self::named).
     #[must_use]
-    pub fn system<Out: CommandOutput + 'static>(system: SystemId<In<TimerFired>, Out>) -> Self {
+    pub fn system(system: SystemId<In<TimerFired>>) -> Self {
         Self::doing::<SystemId>("run", move |world, fired, _| {
-            to_result(world.run_system_with(system, *fired)?)
+            Ok(world.run_system_with(system, *fired)?)
         })
     }
 

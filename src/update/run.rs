@@ -97,6 +97,8 @@ pub(crate) fn update_scope(
         priority: i32::MIN,
         nth: NOWHERE,
     };
+    // What a panic has kept from being done, if somebody has caught it.
+    params.apply(world);
     loop {
         let (mut hands, run, timelines, paused_from) = params.get_mut(world)?;
         let paused_from = paused_from.and_then(|paused| paused.0);

@@ -25,6 +25,9 @@
 //! | `app_spawn_batch` | the same by `spawn_batch` | a spawn |
 //! | `app_despawn` | all of them despawned one by one, and a frame | a despawn |
 //! | `app_update` | a closure of each entity, called in every frame, adds the time to a component of it | a call |
+//! | `group_broadcast` | packets to each of two worlds on threads of their own, which sum them up | a packet that is sent |
+//! | `group_exclusive` | the same to one of the two in turn | a packet that is sent |
+//! | `group_latency` | a world asks another, and asks again when it has the answer | a question; the median |
 //!
 //! A frame is a sixtieth of a second. Delays are no longer than a minute, which the narrow buckets
 //! of `TimerQueue` cover: longer ones cost it a move or two more, ahead of their time. A reaction in
@@ -40,7 +43,7 @@
 //!
 //! In the order of reading: `work` are the numbers, `sides` the turns and the table; `queue` are the
 //! workloads of the queue and `peers` what they run on; `app` and `spawn` are the workloads of the
-//! app and `contenders` what they run on; `update` are functions of entities, ours and others';
+//! app and `contenders` what they run on; `update` are functions of entities, ours and others', `group` worlds on threads and plain threads;
 //! `chart` is the picture.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
@@ -48,6 +51,7 @@
 mod app;
 mod chart;
 mod contenders;
+mod group;
 mod peers;
 mod queue;
 mod sides;
@@ -100,6 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     app::compare(&mut table);
     spawn::compare(&mut table);
     update::compare(&mut table);
+    group::compare(&mut table);
     if let Some(path) = chart {
         chart::draw(path.as_ref(), table.lines())?;
     }

@@ -1,0 +1,252 @@
+//! Worlds on threads of their own, beside plain threads with a channel each.
+
+use core::time::Duration;
+use std::{
+    sync::mpsc::{self, Sender},
+    thread,
+    time::Instant,
+};
+
+use bevy_app::App;
+use bevy_due::{LoopInterval, Parcel, StableKey, Timer, WorldGroups, prelude::*};
+use bevy_ecs::prelude::*;
+
+use crate::sides::{Done, Side, Table, timed};
+
+const WORLDS: usize = 2;
+
+/// Only what arrives lets a world run.
+const NEVER: LoopInterval = LoopInterval(Duration::from_secs(3600));
+
+const NUMBER: u32 = 1;
+const ASK: u32 = 2;
+
+/// What takes a packet to where it is to be summed up.
+type Post = Box<dyn FnMut(Packet)>;
+
+pub fn compare(table: &mut Table) {
+    for (name, delivery) in [
+        ("group_broadcast", Delivery::All),
+        ("group_exclusive", Delivery::InTurn),
+    ] {
+        table.line(
+            (name, WORLDS, "crossbeam_channel"),
+            None,
+            |units| sums(delivery, units, worlds),
+            |units| sums(delivery, units, channels),
+        );
+    }
+    let rounds = |units| (units / 20) as u64;
+    table.line(
+        ("group_latency", WORLDS, "crossbeam_channel"),
+        None,
+        |units| latency(rounds(units), asking_world),
+        |units| latency(rounds(units), asking_thread),
+    );
+}
+
+fn number(number: u64) -> Packet {
+    Packet::new(NUMBER, number.to_le_bytes())
+}
+
+fn read(packet: &Packet) -> u64 {
+    let bytes = packet.payload().try_into();
+    u64::from_le_bytes(bytes.expect("a packet of eight bytes"))
+}
+
+/// What a world has been given.
+#[derive(Component, Default)]
+struct Sum {
+    packets: u64,
+    sum: u64,
+}
+
+impl Sum {
+    /// Returns the sum with every so many packets.
+    fn add(&mut self, packet: &Packet, every: u64) -> Option<u64> {
+        self.packets += 1;
+        self.sum += read(packet);
+        self.packets.is_multiple_of(every).then_some(self.sum)
+    }
+}
+
+/// So many packets in a turn, which are summed up on the other side. Its units are packets that
+/// are sent.
+fn sums(
+    delivery: Delivery<StableKey>,
+    packets: usize,
+    contender: fn(Delivery<StableKey>, u64, Sender<u64>) -> Post,
+) -> Side {
+    let for_each = match delivery {
+        Delivery::InTurn => packets / WORLDS,
+        _ => packets,
+    };
+    let (tell, told) = mpsc::channel();
+    let mut post = contender(delivery, for_each as u64, tell);
+    let mut done = Done::default();
+    Box::new(move || {
+        let time = timed(|| {
+            for n in 0..packets as u64 {
+                post(number(n));
+            }
+            for _ in 0..WORLDS {
+                done.checksum += told.recv().expect("all that was sent");
+            }
+        });
+        done.units += packets as u64;
+        (time, done)
+    })
+}
+
+fn worlds(delivery: Delivery<StableKey>, every: u64, told: Sender<u64>) -> Post {
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let told = told.clone();
+        let add = move |mut me: MessageContext, packet: &Packet| {
+            let sum = me.entity.get_mut::<Sum>();
+            if let Some(sum) = sum.and_then(|mut sum| sum.add(packet, every)) {
+                told.send(sum).ok();
+            }
+        };
+        app.insert_resource(NEVER)
+            .insert_resource(Inbox::with_capacity(usize::MAX))
+            .world_mut()
+            .spawn((
+                Sum::default(),
+                MessageComponent::new().on_packet(NUMBER, add),
+            ));
+    };
+    let started = groups.start("worlds", WORLDS, build);
+    started.expect("two threads");
+    Box::new(move |packet| {
+        let posted = groups.post(Parcel::new("worlds", delivery, packet));
+        posted.expect("worlds that run");
+    })
+}
+
+fn channels(delivery: Delivery<StableKey>, every: u64, told: Sender<u64>) -> Post {
+    let threads = [(); WORLDS].map(|()| {
+        let (send, sent) = crossbeam_channel::unbounded();
+        let told = told.clone();
+        thread::spawn(move || {
+            let mut sum = Sum::default();
+            for packet in sent {
+                if let Some(sum) = sum.add(&packet, every) {
+                    told.send(sum).ok();
+                }
+            }
+        });
+        send
+    });
+    let mut turns = threads.clone().into_iter().cycle();
+    Box::new(move |packet| {
+        if delivery == Delivery::InTurn {
+            let thread = turns.next().expect("a cycle");
+            thread.send(packet).expect("a thread that runs");
+        } else {
+            for thread in &threads {
+                thread.send(packet.clone()).expect("a thread that runs");
+            }
+        }
+    })
+}
+
+/// So many questions in a turn, each asked when the one before it is answered. Its units are
+/// questions, and its time is the median of each. The answer is the number after that of the
+/// question.
+fn latency(rounds: u64, contender: fn(u64, Sender<Vec<Duration>>) -> Post) -> Side {
+    let (tell, told) = mpsc::channel();
+    let mut start = contender(rounds, tell);
+    let mut done = Done::default();
+    Box::new(move || {
+        start(number(0));
+        let mut times: Vec<_> = told.recv().expect("all answers");
+        times.sort();
+        done.units += times.len() as u64;
+        let median = times[times.len() / 2];
+        (median * rounds as u32, done)
+    })
+}
+
+fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
+    #[derive(Component)]
+    struct Asked {
+        at: Instant,
+        times: Vec<Duration>,
+    }
+
+    fn ask(me: &mut MessageContext, packet: Packet) {
+        let question = Packet::new(ASK, packet.payload());
+        let parcel = Parcel::new("answering", Delivery::InTurn, question);
+        let mut asker = me.commands.entity(me.entity.id());
+        asker.ask_world(parcel, Timer::after_secs(3600.0));
+        if let Some(mut asked) = me.entity.get_mut::<Asked>() {
+            asked.at = Instant::now();
+        }
+    }
+
+    let mut groups = WorldGroups::new();
+    let build = |app: &mut App| {
+        let answer = |mut me: MessageContext, packet: &Packet| -> Result {
+            Ok(me.reply(number(read(packet) + 1))?)
+        };
+        app.insert_resource(NEVER)
+            .world_mut()
+            .spawn(MessageComponent::new().on_packet(ASK, answer));
+    };
+    groups.start("answering", 1, build).expect("a thread");
+    let build = move |app: &mut App| {
+        let told = told.clone();
+        let go_on = move |mut me: MessageContext, answer: &Packet| {
+            let is_answer = me.session().is_some();
+            if let Some(mut asked) = me.entity.get_mut::<Asked>()
+                && is_answer
+            {
+                let time = asked.at.elapsed();
+                asked.times.push(time);
+                if asked.times.len() as u64 == rounds {
+                    told.send(core::mem::take(&mut asked.times)).ok();
+                    return;
+                }
+            }
+            ask(&mut me, answer.clone());
+        };
+        let asked = Asked {
+            at: Instant::now(),
+            times: Vec::new(),
+        };
+        let asker = MessageComponent::new().on_packet(NUMBER, go_on);
+        app.insert_resource(NEVER)
+            .world_mut()
+            .spawn((StableKey(1), asked, asker));
+    };
+    groups.start("asking", 1, build).expect("a thread");
+    Box::new(move |packet| {
+        let posted = groups.post(Parcel::new("asking", Delivery::All, packet));
+        posted.expect("a world that runs");
+    })
+}
+
+fn asking_thread(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
+    let (ask, asked) = crossbeam_channel::unbounded::<Packet>();
+    let (answer, answered) = crossbeam_channel::unbounded();
+    thread::spawn(move || {
+        for packet in asked {
+            answer.send(number(read(&packet) + 1)).ok();
+        }
+    });
+    let (start, started) = crossbeam_channel::unbounded();
+    thread::spawn(move || {
+        for mut packet in started {
+            let mut times = Vec::new();
+            for _ in 0..rounds {
+                let at = Instant::now();
+                ask.send(packet).expect("a thread that runs");
+                packet = answered.recv().expect("an answer");
+                times.push(at.elapsed());
+            }
+            told.send(times).ok();
+        }
+    });
+    Box::new(move |packet| start.send(packet).expect("a thread that runs"))
+}

@@ -28,6 +28,9 @@
 //! | `group_broadcast` | packets to each of two worlds on threads of their own, which sum them up | a packet that is sent |
 //! | `group_exclusive` | the same to one of the two in turn | a packet that is sent |
 //! | `group_latency` | a world asks another, and asks again when it has the answer | a question; the median |
+//! | `message_to_one` | one message to each of n entities in every frame | a message |
+//! | `message_broadcast` | ten messages in every frame to one in a hundred of n entities that follow something | a message that somebody is given |
+//! | `message_from_thread` | as many as n threads can send while frames are run | a message |
 //!
 //! A frame is a sixtieth of a second. Delays are no longer than a minute, which the narrow buckets
 //! of `TimerQueue` cover: longer ones cost it a move or two more, ahead of their time. A reaction in
@@ -43,8 +46,8 @@
 //!
 //! In the order of reading: `work` are the numbers, `sides` the turns and the table; `queue` are the
 //! workloads of the queue and `peers` what they run on; `app` and `spawn` are the workloads of the
-//! app and `contenders` what they run on; `update` are functions of entities, ours and others', `group` worlds on threads and plain threads;
-//! `chart` is the picture.
+//! app and `contenders` what they run on; `update` are functions of entities, `message` messages,
+//! `group` worlds on threads, each with what stands beside them; `chart` is the picture.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 
@@ -52,6 +55,7 @@ mod app;
 mod chart;
 mod contenders;
 mod group;
+mod message;
 mod peers;
 mod queue;
 mod sides;
@@ -105,6 +109,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     spawn::compare(&mut table);
     update::compare(&mut table);
     group::compare(&mut table);
+    message::compare(&mut table);
     if let Some(path) = chart {
         chart::draw(path.as_ref(), table.lines())?;
     }

@@ -18,6 +18,15 @@ impl<T> DeferredBuffer<T> {
         self.pending.push_back(item);
     }
 
+    /// Pushes all of these, and leaves room for others.
+    pub(crate) fn append(&mut self, items: &mut VecDeque<T>) {
+        if self.pending.is_empty() {
+            mem::swap(&mut self.pending, items);
+        } else {
+            self.pending.append(items);
+        }
+    }
+
     /// What waits for the next swap, or is left of the last one.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &T> {
         self.swapped.iter().chain(&self.pending)

@@ -5,8 +5,8 @@ use core::any::Any;
 use bevy_ecs::{
     entity::Entity,
     error::BevyError,
-    system::{Res, ResMut, SystemState},
-    world::World,
+    system::{Commands, Res, ResMut, SystemState},
+    world::{EntityMut, World},
 };
 use bevy_platform::{cell::SyncCell, sync::Arc};
 
@@ -225,8 +225,8 @@ impl Mail {
             followers, turn, ..
         } = &mut self.followed[nth];
         let others = followers.from(NOWHERE).take_while(|&(nth, _)| nth < *turn);
-        for (nth, &follower) in followers.from(*turn).chain(others) {
-            let called = call(hands, follower, self.not_yet, &LetterRef::from(letter));
+        for (nth, follower) in followers.from(*turn).chain(others) {
+            let called = call_follower(hands, follower, &LetterRef::from(letter));
             if matches!(called, Called::Yes | Called::System(_)) {
                 *turn = nth + 1;
                 return called;
@@ -241,15 +241,14 @@ impl Mail {
         hands: &mut Hands,
         stats: &mut MessageStats,
     ) -> Option<(ToRun, Letter)> {
-        let not_yet = self.not_yet;
         // It stays where it is, so that if a function panics, the others are not forgotten.
         let to_all = self.to_all.as_mut()?;
         let followed = self.by_topic.get(&to_all.letter.topic);
         let followers = followed.map(|&nth| &self.followed[nth].followers);
         let from = to_all.from;
-        for (nth, &follower) in followers.into_iter().flat_map(|all| all.from(from)) {
+        for (nth, follower) in followers.into_iter().flat_map(|all| all.from(from)) {
             to_all.from = nth + 1;
-            let called = call(hands, follower, not_yet, &LetterRef::from(&to_all.letter));
+            let called = call_follower(hands, follower, &LetterRef::from(&to_all.letter));
             if matches!(called, Called::Yes | Called::System(_)) {
                 to_all.is_delivered = true;
                 stats.delivered += 1;
@@ -299,7 +298,7 @@ impl<'a> From<&'a Letter> for LetterRef<'a> {
 
 /// Calls the function of an entity for a message, if it follows that.
 #[inline]
-pub(super) fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &LetterRef) -> Called {
+fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &LetterRef) -> Called {
     let mut called = Called::No;
     hands.call::<MessageComponent>(entity, |entity, commands| {
         let Some(component) = entity.get::<MessageComponent>() else {
@@ -309,31 +308,59 @@ pub(super) fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &Let
             called = Called::NotYet;
             return Ok(());
         }
-        match component.handler(letter.topic) {
-            None => Ok(()),
-            Some(Handler::System { run, share }) => {
-                called = Called::System(ToRun {
+        let Some(handler) = component.handler(letter.topic).cloned() else {
+            return Ok(());
+        };
+        let result;
+        (called, result) = handler.call(entity, commands, letter);
+        result
+    });
+    called
+}
+
+/// Calls the function of one who follows a message, unless it is disabled.
+#[inline]
+pub(super) fn call_follower(
+    hands: &mut Hands,
+    (entity, handler): &(Entity, Handler),
+    letter: &LetterRef,
+) -> Called {
+    let mut called = Called::No;
+    hands.call::<MessageComponent>(*entity, |entity, commands| {
+        let result;
+        (called, result) = handler.call(entity, commands, letter);
+        result
+    });
+    called
+}
+
+impl Handler {
+    #[inline]
+    fn call(
+        &self,
+        entity: EntityMut,
+        commands: Commands,
+        letter: &LetterRef,
+    ) -> (Called, Result<(), BevyError>) {
+        match self {
+            Self::System { run, share } => {
+                let to_run = ToRun {
                     entity: entity.id(),
                     system: run.clone(),
                     share: *share,
-                });
-                Ok(())
+                };
+                (Called::System(to_run), Ok(()))
             }
-            Some(Handler::Closure(closure)) => {
-                called = Called::Yes;
-                let closure = closure.clone();
-                closure(
-                    MessageContext {
-                        entity,
-                        commands,
-                        regarding: letter.regarding,
-                    },
-                    letter.message,
-                )
+            Self::Closure(closure) => {
+                let context = MessageContext {
+                    entity,
+                    commands,
+                    regarding: letter.regarding,
+                };
+                (Called::Yes, closure(context, letter.message))
             }
         }
-    });
-    called
+    }
 }
 
 impl ToRun {

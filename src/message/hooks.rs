@@ -6,9 +6,8 @@ use bevy_ecs::{
     world::{DeferredWorld, World},
 };
 use bevy_platform::sync::atomic::Ordering;
-use smallvec::SmallVec;
 
-use super::{Mail, MessageComponent, NOWHERE, written::Writing};
+use super::{Mail, MessageComponent, NOWHERE, mail::Places, written::Writing};
 
 pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     follow(world, entity);
@@ -20,7 +19,7 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
         return;
     };
     let component = component.clone();
-    let mut places = SmallVec::new();
+    let mut places = Places::new();
     for follows in &component.follows {
         let of = follows.written;
         let next = of.map_or(0, |written| (written.start)(&world));
@@ -28,7 +27,8 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
             return;
         };
         let writing = || of.map(|of| Writing::new(of, next));
-        places.push(mail.expect(follows.topic, writing));
+        let place = mail.expect(follows.topic, writing);
+        places.push((place, follows.handler.clone()));
     }
     let Some(mut mail) = world.get_resource_mut::<Mail>() else {
         return;

@@ -14,7 +14,7 @@ use {
 #[cfg(feature = "std")]
 use super::WorldLink;
 use super::{
-    Inbox, Letter, MessageComponent, NOWHERE, StableKey, inbox::Item, packet::Topic,
+    Handler, Inbox, Letter, MessageComponent, NOWHERE, StableKey, inbox::Item, packet::Topic,
     written::Writing,
 };
 use crate::{
@@ -44,10 +44,13 @@ pub(crate) struct Mail {
     pub(super) add_run: Option<fn(&mut World)>,
 }
 
-/// The component of an entity, and which of what is followed it follows.
+/// What a component follows, and what is to be called for it.
+pub(super) type Places = SmallVec<[(usize, Handler); 2]>;
+
+/// The component of an entity that takes part from the next run on.
 struct Added {
     entity: Entity,
-    follows: SmallVec<[usize; 4]>,
+    follows: Places,
 }
 
 /// A letter that is being delivered to all who follow it.
@@ -62,7 +65,8 @@ pub(super) struct ToAll {
 /// Something that is followed.
 #[derive(Default)]
 pub(super) struct Followed {
-    pub(super) followers: Roster<Entity>,
+    /// With what is to be called, so that their components need not be looked at.
+    pub(super) followers: Roster<(Entity, Handler)>,
     /// Those before this one have had their turn.
     pub(super) turn: Nth,
     pub(super) written: Option<Writing>,
@@ -167,7 +171,7 @@ impl Mail {
     }
 
     /// Takes in the component of an entity, for the next run, and returns its place.
-    pub(super) fn add(&mut self, entity: Entity, follows: SmallVec<[usize; 4]>) -> Nth {
+    pub(super) fn add(&mut self, entity: Entity, follows: Places) -> Nth {
         let nth = self.next;
         self.next += 1;
         self.added.add(nth, Added { entity, follows });
@@ -208,8 +212,9 @@ impl Mail {
     pub(super) fn swap_followers(&mut self) {
         self.not_yet = self.next;
         for (nth, Added { entity, follows }) in self.added.swap() {
-            for followed in follows {
-                self.followed[followed].followers.join(nth, entity);
+            for (followed, handler) in follows {
+                let followers = &mut self.followed[followed].followers;
+                followers.join(nth, (entity, handler));
             }
         }
     }
@@ -219,9 +224,7 @@ impl Mail {
         if let Some(inbox) = inbox {
             inbox.take(&mut self.arrived);
         }
-        for item in self.arrived.drain(..) {
-            self.items.push(item);
-        }
+        self.items.append(&mut self.arrived);
         self.items.swap();
         self.left = self.items.len();
     }

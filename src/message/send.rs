@@ -1,6 +1,6 @@
 //! Sending from within the world.
 
-use alloc::vec::Vec;
+use alloc::{collections::VecDeque, vec::Vec};
 use core::fmt;
 
 use bevy_ecs::{
@@ -273,18 +273,22 @@ impl Outbox<'_> {
     #[inline]
     pub fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload) {
         let letter = Letter::new(to.into(), payload, Regarding::Nothing);
-        self.letters.0.push(letter);
+        self.letters.0.push_back(Item::Letter(letter));
     }
 }
 
 impl fmt::Debug for Outbox<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.letters.0).finish()
+        let letters = self.letters.0.iter().filter_map(|item| match item {
+            Item::Letter(letter) => Some(letter),
+            Item::Run(_) => None,
+        });
+        f.debug_list().entries(letters).finish()
     }
 }
 
 #[derive(Default)]
-struct Letters(Vec<Letter>);
+struct Letters(VecDeque<Item>);
 
 impl SystemBuffer for Letters {
     fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
@@ -292,9 +296,7 @@ impl SystemBuffer for Letters {
             return;
         }
         if let Some(mut mail) = world.get_resource_mut::<Mail>() {
-            for letter in self.0.drain(..) {
-                mail.items.push(Item::Letter(letter));
-            }
+            mail.items.append(&mut self.0);
             if mail.add_run.is_some() {
                 world.commands().queue(Mail::begin_run);
             }

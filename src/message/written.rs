@@ -11,7 +11,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::{
     Mail, MessageStats, NOWHERE,
-    dispatch::{Called, LetterRef, ToRun, call},
+    dispatch::{Called, LetterRef, ToRun, call_follower},
     letter::{Letter, Recipient, Regarding},
     packet::Topic,
 };
@@ -128,19 +128,18 @@ fn go_on<M: Message>(
     messages: &Messages<M>,
 ) -> Option<(ToRun, Letter)> {
     let topic = Topic::of::<M>();
-    let not_yet = mail.not_yet;
     let followed = &mut mail.followed[nth];
     let writing = followed.written.as_mut()?;
     while writing.next < writing.until {
         if let Some((message, _)) = messages.get_message(writing.next) {
-            for (nth, &follower) in followed.followers.from(writing.from) {
+            for (nth, follower) in followed.followers.from(writing.from) {
                 writing.from = nth + 1;
                 let letter = LetterRef {
                     topic,
                     message,
                     regarding: &Regarding::Nothing,
                 };
-                match call(hands, follower, not_yet, &letter) {
+                match call_follower(hands, follower, &letter) {
                     Called::Yes => stats.delivered += 1,
                     Called::NotYet | Called::TooLate | Called::No => {}
                     Called::System(to_run) => {

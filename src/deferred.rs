@@ -1,7 +1,7 @@
 //! The collection that is filled during a frame and swapped at the start of the next run.
 
 use alloc::collections::VecDeque;
-use core::{cmp::Ordering, mem};
+use core::mem;
 
 /// Takes what is added or removed during a frame, and gives it out, in order, after one swap.
 ///
@@ -30,12 +30,6 @@ impl<T> DeferredBuffer<T> {
     /// What waits for the next swap, or is left of the last one.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &T> {
         self.swapped.iter().chain(&self.pending)
-    }
-
-    /// Finds what waits for the next swap, if it has been pushed in the order by which it is sought.
-    pub(crate) fn find_mut(&mut self, by: impl FnMut(&T) -> Ordering) -> Option<&mut T> {
-        let place = self.pending.binary_search_by(by).ok()?;
-        self.pending.get_mut(place)
     }
 
     /// Makes what has been pushed available. What was left of the swap before stays first.

@@ -10,8 +10,8 @@ use std::{collections::HashMap, io};
 use bevy_app::{App, AppExit};
 use bevy_ecs::resource::Resource;
 
-use crate::message::{Letter, Parcel, Refused};
-use hub::Hub;
+use crate::message::{Letter, Link, Parcel, Refused};
+use hub::{Among, Hub};
 use world_thread::WorldThread;
 
 /// Worlds on threads of their own, in groups that have a name: `"logic"`, `"database"`, ..
@@ -82,7 +82,7 @@ use world_thread::WorldThread;
 /// # }
 /// ```
 #[doc(alias("WorldGroup", "threads", "actors", "services"))]
-#[derive(Debug, Default)]
+#[derive(Resource, Debug, Default)]
 pub struct WorldGroups {
     hub: Arc<Hub>,
     /// In the order of their start.
@@ -91,7 +91,22 @@ pub struct WorldGroups {
     started: HashMap<Cow<'static, str>, usize>,
 }
 
-/// How often a world of [`WorldGroups`] runs when nothing arrives for it; sixty times a second
+/// Takes what comes from other processes for the worlds of [`WorldGroups`]. A clone does the same.
+#[derive(Clone, Debug)]
+pub struct ParcelReceiver(Arc<Hub>);
+
+impl ParcelReceiver {
+    /// Gives a parcel to those of its group that are here. It does not wait for anything.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] with the parcel, if they do not take it.
+    pub fn receive(&self, parcel: Parcel) -> Result<(), Refused> {
+        self.0.send(parcel, Among::Here)
+    }
+}
+
+/// How often a world of [`WorldGroups`] runs when nothing arrives for it from other threads; sixty times a second
 /// unless set otherwise.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopInterval(pub Duration);
@@ -179,9 +194,23 @@ impl WorldGroups {
     }
 
     /// Makes the world of an app a member of a group that runs in its own way: the one with the
-    /// window, say. It needs a [`DuePlugin`](crate::DuePlugin), and leaves when it is dropped.
+    /// window, say. It needs a [`DuePlugin`](crate::DuePlugin), leaves when it is dropped, and leaves
+    /// the group for which it had a [`WorldLink`](crate::WorldLink) before.
     pub fn join(&self, group: impl Into<Cow<'static, str>>, app: &mut App) {
         self.hub.join(group.into(), app);
+    }
+
+    /// Makes a world of another process a member of a group: what is for it goes into this link, as
+    /// what is for a thread goes to that. It is told of all [keys](crate::StableKey) here, so that
+    /// answers find their way. What comes from there is for a [receiver](Self::receiver).
+    pub fn join_remote(&self, group: impl Into<Cow<'static, str>>, link: impl Link) {
+        self.hub.join_remote(group.into(), link);
+    }
+
+    /// Returns a handle that takes what comes from other processes.
+    #[must_use]
+    pub fn receiver(&self) -> ParcelReceiver {
+        ParcelReceiver(self.hub.clone())
     }
 
     /// Sends a parcel from outside of all worlds.
@@ -190,7 +219,7 @@ impl WorldGroups {
     ///
     /// [`Refused`] with the parcel, if it can't be sent.
     pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
-        self.hub.send(parcel)
+        self.hub.send(parcel, Among::All)
     }
 
     /// Returns how many worlds of a group run.
@@ -203,6 +232,13 @@ impl WorldGroups {
     pub fn ended(&mut self) -> Vec<WorldReport> {
         let ended = self.threads.extract_if(.., |world| world.has_ended());
         ended.map(WorldThread::stop).collect()
+    }
+
+    /// Stops the worlds of a group, the last started first, and returns what has become of them.
+    pub fn stop_group(&mut self, group: &str) -> Vec<WorldReport> {
+        let of_group = self.threads.extract_if(.., |world| world.group == group);
+        let of_group: Vec<_> = of_group.collect();
+        of_group.into_iter().rev().map(WorldThread::stop).collect()
     }
 
     /// Stops all worlds, the last started first, and returns what has become of them in that order.

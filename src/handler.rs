@@ -1,12 +1,16 @@
 //! What the handlers of an entity are given, and what becomes of what they do.
 
+use alloc::format;
+use core::any::type_name;
+
 use bevy_ecs::{
     entity::{Entities, Entity, EntityAllocator},
     error::{BevyError, CommandOutput, ErrorContext, FallbackErrorHandler},
     query::Without,
     resource::IsResource,
-    system::{Commands, Deferred, Query, Res, SystemParam},
-    utils::prelude::DebugName,
+    system::{
+        Commands, Deferred, Query, RegisteredSystemError, Res, SystemId, SystemInput, SystemParam,
+    },
     world::{CommandQueue, EntityMut, World},
 };
 
@@ -32,10 +36,11 @@ impl Hands<'_, '_> {
         let Ok(entity) = self.entities.get_mut(entity) else {
             return;
         };
+        let id = entity.id();
         let commands = Commands::new_from_entities(&mut self.queue, self.allocator, self.all);
         if let Err(error) = handler(entity, commands) {
             let on_error = self.on_error.as_deref().copied().unwrap_or_default();
-            on_error.0(error, context::<Of>());
+            on_error.0(error, context::<Of>(id));
         }
     }
 
@@ -53,10 +58,11 @@ impl Hands<'_, '_> {
 /// Does what has the whole world for itself, and tells of its error.
 pub(crate) fn call_with_world<Of>(
     world: &mut World,
+    entity: Entity,
     handler: impl FnOnce(&mut World) -> Result<(), BevyError>,
 ) {
     if let Err(error) = handler(world) {
-        world.fallback_error_handler()(error, context::<Of>());
+        world.fallback_error_handler()(error, context::<Of>(entity));
     }
     world.flush();
 }
@@ -65,8 +71,25 @@ pub(crate) fn to_result(output: impl CommandOutput) -> Result<(), BevyError> {
     output.to_err().map_or(Ok(()), Err)
 }
 
-/// Errors are told as those of the component whose handler it is.
-fn context<Of>() -> ErrorContext {
-    let name = DebugName::type_name::<Of>();
-    ErrorContext::Command { name }
+/// Runs a one-shot system. That it is skipped, as a schedule would skip it, is no error.
+pub(crate) fn run_system<I>(
+    world: &mut World,
+    system: SystemId<I>,
+    input: I::Inner<'_>,
+) -> Result<(), BevyError>
+where
+    I: SystemInput<Inner<'static>: Send + Sync> + 'static,
+{
+    match world.run_system_with(system, input) {
+        Ok(()) | Err(RegisteredSystemError::Skipped(_)) => Ok(()),
+        // As severe as it is.
+        Err(RegisteredSystemError::Failed(error)) => Err(error),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Errors are told as those of the component whose handler it is, and of its entity.
+fn context<Of>(entity: Entity) -> ErrorContext {
+    let name = format!("{} of {entity}", type_name::<Of>());
+    ErrorContext::Command { name: name.into() }
 }

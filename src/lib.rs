@@ -161,7 +161,7 @@
 //!         let Some(mut fear) = me.entity.get_mut::<Fear>() else { return };
 //!         fear.0 -= me.delta.as_secs_f32();
 //!         if fear.0 <= 0.0 {
-//!             me.commands.entity(me.id).remove::<(Fear, UpdateComponent)>();
+//!             me.commands.entity(me.update_entity).remove::<(Fear, UpdateComponent)>();
 //!         }
 //!     })));
 //! }
@@ -281,12 +281,12 @@ pub use clock::{Clock, ClockId, InvalidSpeed, UnknownClock};
 pub use fast_forward::{FastForwardError, FastForwardWorldExt};
 pub use fire::BurstLimit;
 #[cfg(feature = "std")]
-pub use group::{LoopInterval, StartError, WorldGroups, WorldReport};
+pub use group::{LoopInterval, ParcelReceiver, StartError, WorldGroups, WorldReport};
 pub use message::{
     Address, Assurance, Delivery, Inbox, Letter, Link, MessageCommandsExt, MessageComponent,
     MessageContext, MessageEntityCommandsExt, MessageSender, MessageStats, MessageWorldExt,
-    NoAnswer, NotAnswerable, Outbox, Packet, Parcel, Payload, Received, Refused, RefusedBecause,
-    ReplyTo, SendError, Session, StableKey, WorldLink,
+    NoAnswer, NotAnswerable, Outbox, Packet, Parcel, Payload, Received, Recipient, Refused,
+    RefusedBecause, ReplyTo, SendError, Session, StableKey, WorldLink,
 };
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
@@ -297,7 +297,8 @@ pub use timer::{
     Timers, TimersPaused, UnknownHandler,
 };
 pub use update::{
-    UpdateComponent, UpdateContext, UpdateOf, Updated, Updates, UpdatesPaused, UpdatesPausedFrom,
+    UpdateComponent, UpdateContext, UpdateInput, UpdateOf, Updates, UpdatesPaused,
+    UpdatesPausedFrom,
 };
 
 /// The common names, but for [`Timer`]: Bevy's prelude has one of that name, so import ours by
@@ -307,11 +308,11 @@ pub mod prelude {
         ArmedTimers, BurstLimit, CancelReason, Clock, ClockId, Clocks, ClocksMut, Cooldown,
         DelaySeed, Delivery, DespawnAfter, DuePlugin, DueSystems, FastForwardWorldExt, Inbox,
         InvalidTimer, Keyed, MessageCommandsExt, MessageComponent, MessageContext,
-        MessageEntityCommandsExt, MessageSender, MessageWorldExt, MissedTicks, NoSuchTimer,
-        OnClock, Outbox, Packet, RunStats, SurvivesCancelAll, TimerAction, TimerAppExt,
-        TimerCancelled, TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus,
-        TimerWorldExt, Timers, TimersPaused, UpdateComponent, UpdateContext, UpdateOf, Updates,
-        UpdatesPaused, UpdatesPausedFrom,
+        MessageEntityCommandsExt, MessageSender, MessageWorldExt, MissedTicks, NoAnswer,
+        NoSuchTimer, OnClock, Outbox, Packet, Received, RunStats, SurvivesCancelAll, TimerAction,
+        TimerAppExt, TimerCancelled, TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf,
+        TimerStatus, TimerWorldExt, Timers, TimersPaused, UpdateComponent, UpdateContext,
+        UpdateInput, UpdateOf, Updates, UpdatesPaused, UpdatesPausedFrom,
     };
 }
 

@@ -36,11 +36,14 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-use crate::{handler::to_result, roster::Nth};
+use crate::{
+    handler::{run_system, to_result},
+    roster::Nth,
+};
 pub(crate) use dispatch::{MailParams, deliver, swap_followers};
 pub(crate) use hooks::follow;
 pub use inbox::{Inbox, MessageSender, SendError};
-pub use letter::{Delivery, Letter};
+pub use letter::{Delivery, Letter, Recipient};
 pub(crate) use link::bind;
 pub use link::{Address, Assurance, Link, Parcel, Refused, RefusedBecause, StableKey, WorldLink};
 pub(crate) use mail::Mail;
@@ -86,7 +89,12 @@ use written::Written;
 ///
 /// # Errors
 ///
-/// An error that a function returns is told to Bevy's error handler, and the others go on.
+/// An error that a function returns is told to Bevy's error handler, and the others go on: unless
+/// that handler panics, as Bevy's own does for an error of the usual
+/// [`Severity`](bevy_ecs::error::Severity). What comes from elsewhere should not end the app: give
+/// such errors another one, or choose a handler that logs
+/// ([`FallbackErrorHandler`](bevy_ecs::error::FallbackErrorHandler)). After a panic that somebody has
+/// caught, what is left is delivered in the next frame.
 ///
 /// # Time complexity
 ///
@@ -241,24 +249,8 @@ impl MessageComponent {
     /// ```
     #[must_use]
     pub fn on_system<M: Message + Clone>(self, system: SystemId<In<Received<M>>>) -> Self {
-        let run: Box<System> = Box::new(move |world, entity, letter| {
-            let Ok(message) = letter.payload.clone().downcast::<M>() else {
-                return Ok(());
-            };
-            let regarding = letter.regarding.clone();
-            let received = Received {
-                entity,
-                message,
-                regarding,
-            };
-            Ok(world.run_system_with(system, received)?)
-        });
-        let handler = Handler::System {
-            run: run.into(),
-            share: |message| Some(Arc::new(message.downcast_ref::<M>()?.clone())),
-        };
         let topic = (Topic::of::<M>(), type_name::<M>());
-        self.with(topic, handler, Some(Written::of::<M>()))
+        self.with(topic, running(system), Some(Written::of::<M>()))
     }
 
     /// Follows the packets of a number. A function that was there for it before is replaced.
@@ -296,6 +288,13 @@ impl MessageComponent {
         self.with((Topic::Packet(id), "packet"), calling(closure), None)
     }
 
+    /// Follows the packets of a number with a one-shot system, as [`on_system`](Self::on_system)
+    /// does.
+    #[must_use]
+    pub fn on_packet_system(self, id: u32, system: SystemId<In<Received<Packet>>>) -> Self {
+        self.with((Topic::Packet(id), "packet"), running(system), None)
+    }
+
     fn with(
         mut self,
         (topic, name): (Topic, &'static str),
@@ -331,6 +330,25 @@ fn calling<M: 'static, Out: CommandOutput>(
             .map_or(Ok(()), |message| to_result(closure(context, message)))
     });
     Handler::Closure(closure.into())
+}
+
+fn running<M: Clone + Send + Sync + 'static>(system: SystemId<In<Received<M>>>) -> Handler {
+    let run: Box<System> = Box::new(move |world, entity, letter| {
+        let Ok(message) = letter.payload.clone().downcast::<M>() else {
+            return Ok(());
+        };
+        let regarding = letter.regarding.clone();
+        let received = Received {
+            entity,
+            message,
+            regarding,
+        };
+        run_system(world, system, received)
+    });
+    Handler::System {
+        run: run.into(),
+        share: |message| Some(Arc::new(message.downcast_ref::<M>()?.clone())),
+    }
 }
 
 impl MessageContext<'_> {

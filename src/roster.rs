@@ -3,12 +3,10 @@
 
 use alloc::vec::Vec;
 
-use crate::deferred::DeferredBuffer;
-
 /// The place of a member in the order of joining. No two members of a world have the same.
 pub(crate) type Nth = u64;
 
-/// The members of something, in the order in which they have joined.
+/// The members of something, in the order in which they have joined; or those who wait to become that.
 ///
 /// To leave is to leave a gap, which is closed when half of the places are gaps. Members are named
 /// by their [`Nth`], never by an index, so both may happen while somebody goes through them.
@@ -47,6 +45,13 @@ impl<T> Roster<T> {
         places.filter_map(|(nth, member)| Some((*nth, member.as_ref()?)))
     }
 
+    /// Lets all of them go, and gives them out.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Nth, T)> {
+        self.gaps = 0;
+        let places = self.places.drain(..);
+        places.filter_map(|(nth, member)| Some((nth, member?)))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.gaps
     }
@@ -57,42 +62,6 @@ impl<T> Default for Roster<T> {
         Self {
             places: Vec::new(),
             gaps: 0,
-        }
-    }
-}
-
-/// Those who want to take part from the next run on.
-#[derive(Debug)]
-pub(crate) struct Newcomers<T> {
-    /// In the order of their numbers. Those who have gone again leave `None` behind.
-    waiting: DeferredBuffer<(Nth, Option<T>)>,
-}
-
-impl<T> Newcomers<T> {
-    pub(crate) fn add(&mut self, nth: Nth, newcomer: T) {
-        self.waiting.push((nth, Some(newcomer)));
-    }
-
-    /// Lets one go, if there is one of that number.
-    pub(crate) fn remove(&mut self, nth: Nth) {
-        let found = self.waiting.find_mut(|(other, _)| other.cmp(&nth));
-        if let Some((_, newcomer)) = found {
-            *newcomer = None;
-        }
-    }
-
-    /// Gives out those who are still there, in the order of their numbers.
-    pub(crate) fn swap(&mut self) -> impl Iterator<Item = (Nth, T)> {
-        self.waiting.swap();
-        let waiting = self.waiting.drain();
-        waiting.filter_map(|(nth, newcomer)| Some((nth, newcomer?)))
-    }
-}
-
-impl<T> Default for Newcomers<T> {
-    fn default() -> Self {
-        Self {
-            waiting: DeferredBuffer::default(),
         }
     }
 }
@@ -125,14 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn newcomers_who_go_before_the_swap_never_join() {
-        let mut newcomers = Newcomers::default();
-        for (nth, newcomer) in (3..).zip('a'..='c') {
-            newcomers.add(nth, newcomer);
+    fn those_who_have_left_are_not_given_out() {
+        let mut roster = Roster::default();
+        for (nth, member) in (3..).zip('a'..='c') {
+            roster.join(nth, member);
         }
-        newcomers.remove(4);
-        newcomers.remove(9);
-        assert!(newcomers.swap().eq([(3, 'a'), (5, 'c')]));
-        assert_eq!(newcomers.swap().count(), 0);
+        roster.leave(4);
+        assert!(roster.drain().eq([(3, 'a'), (5, 'c')]));
+        assert_eq!(roster.drain().count(), 0);
+        roster.join(6, 'd');
+        assert_eq!(members(&roster, 0), ['d']);
     }
 }

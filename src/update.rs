@@ -22,7 +22,11 @@ use bevy_platform::sync::{
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use crate::{clock::ClockId, handler::to_result, roster::Nth};
+use crate::{
+    clock::ClockId,
+    handler::{run_system, to_result},
+    roster::Nth,
+};
 pub(crate) use hooks::enroll;
 pub use owner::{UpdateOf, Updates};
 pub use pause::{UpdatesPaused, UpdatesPausedFrom};
@@ -63,8 +67,10 @@ pub(crate) use run::{UpdateParams, UpdateRun, run_updates, swap_updates, update_
 ///
 /// # Errors
 ///
-/// An error that the function returns is told to Bevy's error handler, and the others go on. A
-/// panic goes on as that of any system does; whoever catches it finds everything as it was.
+/// An error that the function returns is told to Bevy's error handler, and the others go on: unless
+/// that handler panics, as Bevy's own does for an error of the usual
+/// [`Severity`](bevy_ecs::error::Severity). A panic goes on as that of any system does. Those that
+/// would have come after it are not called in this frame; whoever catches it finds all of them there.
 ///
 /// # Time complexity
 ///
@@ -130,7 +136,7 @@ enum Call {
 }
 
 type Closure = dyn Fn(UpdateContext) -> Result<(), BevyError> + Send + Sync;
-type System = dyn Fn(&mut World, Updated) -> Result<(), BevyError> + Send + Sync;
+type System = dyn Fn(&mut World, UpdateInput) -> Result<(), BevyError> + Send + Sync;
 
 /// What the function of an [`UpdateComponent`] is given.
 pub struct UpdateContext<'a> {
@@ -140,7 +146,7 @@ pub struct UpdateContext<'a> {
     /// Commands, which are applied before the next function is called.
     pub commands: Commands<'a, 'a>,
     /// The entity with the [`UpdateComponent`].
-    pub id: Entity,
+    pub update_entity: Entity,
     /// How much time has passed on its clock since the frame before, that of a
     /// [fast-forward](crate::FastForwardWorldExt) included.
     pub delta: Duration,
@@ -152,11 +158,11 @@ pub struct UpdateContext<'a> {
 
 /// What a system of an [`UpdateComponent`] is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Updated {
+pub struct UpdateInput {
     /// The entity whose system it is: the owner of what is an [`UpdateOf`].
     pub entity: Entity,
     /// The entity with the [`UpdateComponent`].
-    pub id: Entity,
+    pub update_entity: Entity,
     /// How much time has passed on its clock since the frame before, that of a
     /// [fast-forward](crate::FastForwardWorldExt) included.
     pub delta: Duration,
@@ -197,19 +203,19 @@ impl UpdateComponent {
         Self::calling(Call::Closure(closure.into()))
     }
 
-    /// Creates one that runs a one-shot system, which is given [`Updated`] and may return a `Result`.
+    /// Creates one that runs a one-shot system, which is given [`UpdateInput`] and may return a `Result`.
     /// It costs several times as much as a closure, and sees the whole world.
     ///
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::{Updated, prelude::*};
+    /// use bevy_due::{UpdateInput, prelude::*};
     /// use bevy_ecs::prelude::*;
     ///
     /// #[derive(Component)]
     /// struct Homing(Entity);
     ///
-    /// fn steer(In(missile): In<Updated>, homing: Query<&Homing>) {
+    /// fn steer(In(missile): In<UpdateInput>, homing: Query<&Homing>) {
     ///     if let Ok(Homing(target)) = homing.get(missile.entity) {
     ///         // ..
     ///     }
@@ -222,9 +228,9 @@ impl UpdateComponent {
     /// # bevy_ecs::system::assert_is_system(launch);
     /// ```
     #[must_use]
-    pub fn system(system: SystemId<In<Updated>>) -> Self {
+    pub fn system(system: SystemId<In<UpdateInput>>) -> Self {
         let system: Box<System> =
-            Box::new(move |world, updated| Ok(world.run_system_with(system, updated)?));
+            Box::new(move |world, updated| run_system(world, system, updated));
         Self::calling(Call::System(system.into()))
     }
 
@@ -297,7 +303,7 @@ impl fmt::Debug for UpdateContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpdateContext")
             .field("entity", &self.entity.id())
-            .field("id", &self.id)
+            .field("update_entity", &self.update_entity)
             .field("delta", &self.delta)
             .field("elapsed", &self.elapsed)
             .field("clock", &self.clock)

@@ -218,7 +218,7 @@ fn app_with_updates(updates: u64) -> App {
         let update = UpdateComponent::new(move |mut me: UpdateContext| {
             me.entity.get_mut::<Count>().unwrap().0 += 1;
             if nth % 10 == 0 {
-                let id = me.id;
+                let id = me.update_entity;
                 me.commands
                     .queue(move |world: &mut World| world.get_mut::<Count>(id).unwrap().0 += 1);
             }

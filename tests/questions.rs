@@ -9,7 +9,11 @@ use bevy_due::{
     MessageContext, MessageStats, NoAnswer, NotAnswerable, Received, ReplyTo, Session, Timer,
     TimerAction, prelude::*,
 };
-use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    error::{FallbackErrorHandler, ignore},
+    prelude::*,
+};
 use bevy_time::{Fixed, Time, Virtual};
 use proptest::prelude::*;
 use support::*;
@@ -352,6 +356,48 @@ fn a_periodic_timer_gives_up_once() {
 }
 
 #[test]
+fn a_question_whose_clock_goes_is_given_up_at_once() {
+    let (mut app, asking, asked) = question_app(thinking());
+    let arena = app.world_mut().spawn(Clock::new()).id();
+    let gone = app.world_mut().spawn(Clock::new()).id();
+    app.world_mut().despawn(gone);
+    app.insert_resource(FallbackErrorHandler(ignore));
+    let until = |clock| Timer::after(ms(1000)).on(clock);
+    let first = ask_until(&mut app, asking, asked, 1, until(arena));
+    let second = ask_until(&mut app, asking, asked, 2, until(gone));
+    advance_ms(&mut app, 10);
+    assert_eq!(
+        told(&mut app, asking),
+        [(second, None)],
+        "there is no such clock"
+    );
+    app.world_mut().despawn(arena);
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, asking), [(first, None)]);
+    for (nth, reply_to) in open(&mut app, asked) {
+        answer(&mut app, reply_to, nth);
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, asking), [], "too late");
+    assert!(!is_open(&app, first) && !is_open(&app, second));
+}
+
+#[test]
+fn an_answer_waits_for_an_asker_that_is_disabled() {
+    let (mut app, asking, asked) = question_app(doubling());
+    let first = ask(&mut app, asking, asked, 1, 1000);
+    advance_ms(&mut app, 10);
+    app.world_mut().entity_mut(asking).insert(Disabled);
+    for _ in 0..3 {
+        advance_ms(&mut app, 10);
+    }
+    app.world_mut().entity_mut(asking).remove::<Disabled>();
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, asking), [(first, Some(2))]);
+    assert_eq!(dropped(&app), (0, 0));
+}
+
+#[test]
 fn no_two_questions_have_the_same_number() {
     let (mut app, me, other) = question_app(doubling());
     let mut numbers = HashSet::new();
@@ -383,13 +429,12 @@ fn who_does_not_listen_is_told_nothing_and_nothing_stays() {
         for _ in 0..3 {
             advance_ms(&mut app, 10);
         }
-        assert!(!is_open(&app, answered));
         if app.world().entity(me).contains::<Disabled>() {
-            // Its timers wait as long as it is disabled.
-            assert!(is_open(&app, given_up));
-            assert_eq!(dropped(&app), (before + 2, 0), "the question, the answer");
+            // The answer and the timers wait as long as it is disabled.
+            assert!(is_open(&app, answered) && is_open(&app, given_up));
+            assert_eq!(dropped(&app), (before + 1, 0), "the question to nobody");
         } else {
-            assert!(!is_open(&app, given_up));
+            assert!(!is_open(&app, answered) && !is_open(&app, given_up));
             assert_eq!(dropped(&app), (before + 3, 0), "and that there is none");
         }
     }

@@ -6,7 +6,7 @@ use core::{cell::RefCell, mem, time::Duration};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bevy_app::{FixedUpdate, PreUpdate, prelude::*};
-use bevy_due::{Timer, UpdateComponent, UpdateContext, Updated, UpdatesPaused, prelude::*};
+use bevy_due::{Timer, UpdateComponent, UpdateContext, UpdateInput, UpdatesPaused, prelude::*};
 use bevy_ecs::{
     entity_disabling::Disabled,
     error::{BevyError, ErrorContext, FallbackErrorHandler},
@@ -568,8 +568,11 @@ fn what_one_does_by_commands_is_done_before_the_next_one_is_called() {
 
 #[test]
 fn a_system_sees_what_was_done_before_it() {
-    fn look(In(updated): In<Updated>, counts: Query<&Count>, mut commands: Commands) {
-        assert_eq!((updated.entity, updated.delta), (updated.id, ms(10)));
+    fn look(In(updated): In<UpdateInput>, counts: Query<&Count>, mut commands: Commands) {
+        assert_eq!(
+            (updated.entity, updated.delta),
+            (updated.update_entity, ms(10))
+        );
         assert_eq!(updated.clock, ClockId::Virtual);
         let sum: u32 = counts.iter().map(|count| count.0).sum();
         commands.entity(updated.entity).insert(Count(sum));
@@ -594,13 +597,13 @@ fn a_system_sees_what_was_done_before_it() {
 
 #[test]
 fn an_error_is_told_and_the_others_are_called() {
-    fn fails(_: In<Updated>) -> Result {
+    fn fails(_: In<UpdateInput>) -> Result {
         Err("the system failed".into())
     }
 
     let mut app = update_app();
     app.insert_resource(FallbackErrorHandler(record));
-    let fails: SystemId<In<Updated>> = app.world_mut().register_system(fails);
+    let fails: SystemId<In<UpdateInput>> = app.world_mut().register_system(fails);
     app.world_mut().spawn(say("a"));
     app.world_mut()
         .spawn(UpdateComponent::new(|mut me: UpdateContext| -> Result {
@@ -693,4 +696,34 @@ fn an_app_without_any_has_no_systems_for_them() {
     assert!(with > without[0]);
     assert_eq!(fixed, without[1], "nothing is on the fixed clock");
     assert_eq!(called(&mut app), ["a"]);
+}
+
+#[test]
+fn a_system_is_skipped_where_bevy_would_skip_it_and_its_errors_are_as_severe_as_it_says() {
+    fn steer(_: In<UpdateInput>, _: Single<&Count>, mut commands: Commands) {
+        commands.queue(|world: &mut World| note(world, "steered"));
+    }
+
+    fn warns(_: In<UpdateInput>) -> Result {
+        Err(BevyError::warning("mind the step"))
+    }
+
+    fn only_warnings(error: BevyError, _: ErrorContext) {
+        assert_eq!(error.severity(), Severity::Warning, "{error}");
+        record(error, ErrorContext::Command { name: "".into() });
+    }
+
+    let mut app = update_app();
+    app.insert_resource(FallbackErrorHandler(only_warnings));
+    let steer = app.world_mut().register_system(steer);
+    let warns = app.world_mut().register_system(warns);
+    app.world_mut().spawn(UpdateComponent::system(steer));
+    app.world_mut().spawn(UpdateComponent::system(warns));
+    app.world_mut().spawn(say("after"));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["after"], "nobody to steer");
+    assert_eq!(errors().len(), 1);
+    app.world_mut().spawn(Count(0));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["steered", "after"]);
 }

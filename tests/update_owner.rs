@@ -13,7 +13,7 @@ fn an_owner_has_many_functions_that_are_called_on_it() {
 
     fn add(number: u32) -> UpdateComponent {
         UpdateComponent::new(move |mut me: UpdateContext| {
-            let id = me.id;
+            let id = me.update_entity;
             me.entity.get_mut::<Sum>().unwrap().0.push((number, id));
         })
     }

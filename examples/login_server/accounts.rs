@@ -2,7 +2,10 @@
 
 use bevy_app::App;
 use bevy_due::{Timer, prelude::*};
-use bevy_ecs::prelude::*;
+use bevy_ecs::{
+    error::{FallbackErrorHandler, warn},
+    prelude::*,
+};
 
 use crate::server::Settings;
 
@@ -38,6 +41,8 @@ pub fn build(app: &mut App, settings: &Settings) {
         },
     );
     app.world_mut().spawn(desk);
+    // What makes no sense is not answered.
+    app.insert_resource(FallbackErrorHandler(warn));
 }
 
 /// A password is the name backwards. Do not do this at home.

@@ -4,8 +4,11 @@ use core::{mem, time::Duration};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use bevy_app::App;
-use bevy_due::{NoAnswer, Parcel, StableKey, Timer, prelude::*};
-use bevy_ecs::prelude::*;
+use bevy_due::{Parcel, StableKey, Timer, prelude::*};
+use bevy_ecs::{
+    error::{FallbackErrorHandler, warn},
+    prelude::*,
+};
 
 use crate::{
     accounts::{self, CHECK, WELCOME, WRONG},
@@ -67,6 +70,8 @@ struct Clients(u64);
 
 pub fn build(app: &mut App, settings: &Settings) {
     app.init_resource::<Clients>()
+        // Nothing that a client says is to end the server.
+        .insert_resource(FallbackErrorHandler(warn))
         .insert_resource(settings.clone());
 }
 
@@ -86,7 +91,7 @@ pub fn welcome(world: &mut World, writer: SyncSender<String>) -> Entity {
 /// Writes what is pending, as soon as the thread that does it is ready for more.
 fn write_pending() -> UpdateComponent {
     UpdateComponent::new(|mut me: UpdateContext| {
-        let id = me.id;
+        let id = me.update_entity;
         let Some(mut client) = me.entity.get_mut::<Client>() else {
             return;
         };
@@ -155,7 +160,7 @@ fn stranger() -> MessageComponent {
                 &mut me,
                 match why {
                     NoAnswer::TimedOut => "nobody has looked that up in time, try again",
-                    NoAnswer::Refused => "nobody can look that up now, try again",
+                    NoAnswer::Refused(_) => "nobody can look that up now, try again",
                 },
             );
         })

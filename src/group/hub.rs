@@ -1,39 +1,56 @@
-//! The link between the worlds of one process.
+//! The link between the worlds of one process, and to those of others.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
+use core::fmt;
 use std::{
     collections::HashMap,
-    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use bevy_app::App;
 use bevy_ecs::world::FromWorld;
 
 use crate::message::{
-    Delivery, Link, Mail, MessageSender, Parcel, Refused, RefusedBecause, SendError, StableKey,
+    Address, Delivery, Link, MessageSender, Parcel, Refused, RefusedBecause, SendError, StableKey,
     WorldLink,
 };
 
 /// Which worlds there are, and how they are reached.
 #[derive(Debug, Default)]
-pub(super) struct Hub(RwLock<HashMap<Cow<'static, str>, Group>>);
+pub(super) struct Hub(RwLock<Groups>);
+
+type Groups = HashMap<Cow<'static, str>, Group>;
 
 #[derive(Debug, Default)]
 struct Group {
     /// By age.
-    members: Vec<(MemberId, MessageSender)>,
-    /// Where the entities are.
+    members: Vec<(MemberId, Member)>,
+    /// In which of the worlds here the entities are.
     keys: HashMap<StableKey, MemberId>,
     next: MemberId,
     /// Those before this one have had their turn.
-    turn: std::sync::Mutex<MemberId>,
+    turn: Mutex<MemberId>,
 }
 
 type MemberId = u64;
 
+#[derive(Clone)]
+enum Member {
+    Here(MessageSender),
+    Elsewhere(Arc<dyn Link>),
+}
+
+/// Among which members of a group a parcel is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    All,
+    /// It comes from elsewhere, and is not to go back.
+    Here,
+}
+
 /// The end of the link that a world has.
 #[derive(Debug)]
-pub(super) struct HubLink {
+struct HubLink {
     hub: Arc<Hub>,
     group: Cow<'static, str>,
     member: MemberId,
@@ -43,114 +60,189 @@ impl Hub {
     /// Makes the world of an app a member.
     pub(super) fn join(self: &Arc<Self>, group: Cow<'static, str>, app: &mut App) {
         let sender = MessageSender::from_world(app.world_mut());
-        let member = {
-            let mut groups = self.write();
-            let group = groups.entry(group.clone()).or_default();
-            let member = group.next;
-            group.next += 1;
-            group.members.push((member, sender));
-            member
-        };
+        let member = self.add(group.clone(), Member::Here(sender));
         let link = HubLink {
             hub: self.clone(),
             group: group.clone(),
             member,
         };
-        Mail::link(app.world_mut(), WorldLink::new(group, link));
+        app.insert_resource(WorldLink::new(group, link));
+    }
+
+    /// Makes what is at the other end of a link a member.
+    pub(super) fn join_remote(&self, group: Cow<'static, str>, link: impl Link) {
+        let link = Arc::new(link);
+        self.add(group, Member::Elsewhere(link.clone()));
+        let groups = self.read();
+        let addresses = groups.iter().flat_map(|(group, Group { keys, .. })| {
+            let group = group.clone();
+            keys.keys().map(move |&key| Address {
+                group: group.clone(),
+                key,
+            })
+        });
+        let addresses: Vec<_> = addresses.collect();
+        drop(groups);
+        for address in &addresses {
+            link.bind(address);
+        }
+    }
+
+    fn add(&self, group: Cow<'static, str>, member: Member) -> MemberId {
+        let mut groups = self.write();
+        let group = groups.entry(group).or_default();
+        let id = group.next;
+        group.next += 1;
+        group.members.push((id, member));
+        id
     }
 
     pub(super) fn members(&self, group: &str) -> usize {
-        self.read()
-            .get(group)
-            .map_or(0, |group| group.members.len())
+        let groups = self.read();
+        groups.get(group).map_or(0, |group| group.members.len())
     }
 
-    pub(super) fn send(&self, parcel: Parcel) -> Result<(), Refused> {
+    pub(super) fn send(&self, parcel: Parcel, among: Among) -> Result<(), Refused> {
         let groups = self.read();
         match groups.get(&parcel.group) {
-            Some(group) => group.send(parcel),
+            Some(group) => group.send(parcel, among),
             None => refuse(parcel, RefusedBecause::UnknownGroup),
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<Cow<'static, str>, Group>> {
+    /// Tells those elsewhere, when nobody holds the lock.
+    fn tell_others(&self, tell: impl Fn(&dyn Link)) {
+        let groups = self.read();
+        let members = groups.values().flat_map(|group| &group.members);
+        let links = members.filter_map(|(_, member)| match member {
+            Member::Here(_) => None,
+            Member::Elsewhere(link) => Some(link.clone()),
+        });
+        let links: Vec<_> = links.collect();
+        drop(groups);
+        for link in links {
+            tell(&*link);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Groups> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Cow<'static, str>, Group>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Groups> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Group {
-    fn remove(&mut self, member: MemberId) -> Option<MessageSender> {
-        self.keys.retain(|_, at| *at != member);
-        let place = self.place(member)?;
-        Some(self.members.remove(place).1)
-    }
-
-    fn place(&self, member: MemberId) -> Option<usize> {
-        let place = self.members.binary_search_by_key(&member, |(id, _)| *id);
-        place.ok()
-    }
-
-    fn send(&self, parcel: Parcel) -> Result<(), Refused> {
+    fn send(&self, parcel: Parcel, among: Among) -> Result<(), Refused> {
         match parcel.delivery {
-            Delivery::To(key) => self.send_to(key, parcel),
-            Delivery::All => self.send_to_all(parcel),
-            Delivery::InTurn => self.send_in_turn(parcel),
+            Delivery::To(key) => self.send_to(key, parcel, among),
+            Delivery::All => self.send_to_all(parcel, among),
+            Delivery::InTurn => self.send_in_turn(parcel, among),
         }
     }
 
-    fn send_to(&self, key: StableKey, parcel: Parcel) -> Result<(), Refused> {
-        let member = self.keys.get(&key);
-        let place = member.and_then(|&member| self.place(member));
-        match place {
-            Some(place) => {
-                let (_, sender) = &self.members[place];
-                sender.receive(parcel).or_else(|error| match error {
-                    SendError::Full(parcel) => refuse(parcel, RefusedBecause::Full),
-                    SendError::Closed(parcel) => refuse(parcel, RefusedBecause::UnknownKey),
-                })
+    fn members(&self, among: Among) -> impl Iterator<Item = (MemberId, &Member)> {
+        let is_meant = move |member: &Member| among == Among::All || member.is_here();
+        let members = self.members.iter().map(|(id, member)| (*id, member));
+        members.filter(move |(_, member)| is_meant(member))
+    }
+
+    /// Where nobody here has the entity, those elsewhere may.
+    fn send_to(&self, key: StableKey, parcel: Parcel, among: Among) -> Result<(), Refused> {
+        if self.members.is_empty() {
+            return refuse(parcel, RefusedBecause::UnknownGroup);
+        }
+        let here = self.keys.get(&key).and_then(|&id| self.get(id));
+        if let Some(member) = here {
+            return member.take(parcel);
+        }
+        let mut refused = Refused {
+            parcel,
+            because: RefusedBecause::UnknownKey,
+        };
+        for (_, member) in self.members(among).filter(|(_, member)| !member.is_here()) {
+            match member.take(refused.parcel) {
+                Ok(()) => return Ok(()),
+                Err(by_this_one) => refused = by_this_one,
             }
-            None if self.members.is_empty() => refuse(parcel, RefusedBecause::UnknownGroup),
-            None => refuse(parcel, RefusedBecause::UnknownKey),
         }
+        Err(refused)
     }
 
-    /// One that has no room does not keep the others from getting it, but is told of.
-    fn send_to_all(&self, parcel: Parcel) -> Result<(), Refused> {
-        let mut because = Some(RefusedBecause::UnknownGroup);
-        for (_, sender) in &self.members {
-            match sender.receive(parcel.clone()) {
-                Ok(()) if because == Some(RefusedBecause::UnknownGroup) => because = None,
-                Err(SendError::Full(_)) => because = Some(RefusedBecause::Full),
-                Ok(()) | Err(SendError::Closed(_)) => {}
+    /// One that does not take it does not keep the others from getting it.
+    fn send_to_all(&self, parcel: Parcel, among: Among) -> Result<(), Refused> {
+        let mut refused = None;
+        let mut has_taken = false;
+        for (_, member) in self.members(among) {
+            match member.take(parcel.clone()) {
+                Ok(()) => has_taken = true,
+                // It has ended.
+                Err(gone) if gone.because == RefusedBecause::UnknownGroup => {}
+                Err(by_this_one) => refused = Some(by_this_one.because),
             }
         }
-        because.map_or(Ok(()), |because| refuse(parcel, because))
+        match refused {
+            Some(_) if has_taken => refuse(parcel, RefusedBecause::InPart),
+            Some(because) => refuse(parcel, because),
+            None if has_taken => Ok(()),
+            None => refuse(parcel, RefusedBecause::UnknownGroup),
+        }
     }
 
-    /// One that has no room leaves its turn to the next.
-    fn send_in_turn(&self, mut parcel: Parcel) -> Result<(), Refused> {
+    /// One that does not take it leaves its turn to the next.
+    fn send_in_turn(&self, mut parcel: Parcel, among: Among) -> Result<(), Refused> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut because = RefusedBecause::UnknownGroup;
-        let start = self.members.partition_point(|&(id, _)| id < *turn);
-        let (before, from) = self.members.split_at(start);
-        for (id, sender) in from.iter().chain(before) {
-            parcel = match sender.receive(parcel) {
+        let from = self.members(among).filter(|&(id, _)| id >= *turn);
+        let before = self.members(among).filter(|&(id, _)| id < *turn);
+        for (id, member) in from.chain(before) {
+            match member.take(parcel) {
                 Ok(()) => {
                     *turn = id + 1;
                     return Ok(());
                 }
-                Err(SendError::Full(parcel)) => {
-                    because = RefusedBecause::Full;
-                    parcel
+                Err(refused) => {
+                    parcel = refused.parcel;
+                    if refused.because != RefusedBecause::UnknownGroup {
+                        because = refused.because;
+                    }
                 }
-                Err(SendError::Closed(parcel)) => parcel,
-            };
+            }
         }
         refuse(parcel, because)
+    }
+
+    fn get(&self, member: MemberId) -> Option<&Member> {
+        let place = self.members.binary_search_by_key(&member, |(id, _)| *id);
+        Some(&self.members[place.ok()?].1)
+    }
+}
+
+impl Member {
+    fn is_here(&self) -> bool {
+        matches!(self, Self::Here(_))
+    }
+
+    /// Takes a parcel, or refuses it: one that has ended as if there were no such group.
+    fn take(&self, parcel: Parcel) -> Result<(), Refused> {
+        match self {
+            Self::Here(sender) => sender.receive(parcel).or_else(|error| match error {
+                SendError::Full(parcel) => refuse(parcel, RefusedBecause::Full),
+                SendError::Closed(parcel) => refuse(parcel, RefusedBecause::UnknownGroup),
+            }),
+            Self::Elsewhere(link) => link.send(parcel),
+        }
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Here(_) => "Here",
+            Self::Elsewhere(_) => "Elsewhere",
+        })
     }
 }
 
@@ -160,20 +252,23 @@ fn refuse(parcel: Parcel, because: RefusedBecause) -> Result<(), Refused> {
 
 impl Link for HubLink {
     fn send(&self, parcel: Parcel) -> Result<(), Refused> {
-        self.hub.send(parcel)
+        self.hub.send(parcel, Among::All)
     }
 
-    fn bind(&self, key: StableKey) {
+    fn bind(&self, address: &Address) {
         if let Some(group) = self.hub.write().get_mut(&self.group) {
-            group.keys.insert(key, self.member);
+            group.keys.insert(address.key, self.member);
         }
+        self.hub.tell_others(|link| link.bind(address));
     }
 
-    fn unbind(&self, key: StableKey) {
-        if let Some(group) = self.hub.write().get_mut(&self.group)
-            && group.keys.get(&key) == Some(&self.member)
-        {
-            group.keys.remove(&key);
+    fn unbind(&self, address: &Address) {
+        let is_gone = self.hub.write().get_mut(&self.group).is_some_and(|group| {
+            let is_ours = group.keys.get(&address.key) == Some(&self.member);
+            is_ours && group.keys.remove(&address.key).is_some()
+        });
+        if is_gone {
+            self.hub.tell_others(|link| link.unbind(address));
         }
     }
 }
@@ -181,11 +276,25 @@ impl Link for HubLink {
 /// A world that is dropped, whatever the reason, is no member any more.
 impl Drop for HubLink {
     fn drop(&mut self) {
+        let mut groups = self.hub.write();
+        let Some(group) = groups.get_mut(&self.group) else {
+            return;
+        };
+        let is_ours = |&(id, _): &(MemberId, Member)| id == self.member;
+        let place = group.members.iter().position(is_ours);
         // With its sender goes what is left in its inbox, which may hold another link.
-        let _gone = self
-            .hub
-            .write()
-            .get_mut(&self.group)
-            .and_then(|group| group.remove(self.member));
+        let gone = place.map(|place| group.members.remove(place));
+        let keys = group.keys.extract_if(|_, member| *member == self.member);
+        let keys: Vec<_> = keys.map(|(key, _)| key).collect();
+        if group.members.is_empty() {
+            groups.remove(&self.group);
+        }
+        drop(groups);
+        drop(gone);
+        for key in keys {
+            let group = self.group.clone();
+            let address = Address { group, key };
+            self.hub.tell_others(|link| link.unbind(&address));
+        }
     }
 }

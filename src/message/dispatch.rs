@@ -3,6 +3,7 @@
 use core::any::Any;
 
 use bevy_ecs::{
+    change_detection::DetectChangesMut,
     entity::Entity,
     error::BevyError,
     system::{Commands, Res, ResMut, SystemState},
@@ -30,7 +31,6 @@ use crate::{
 pub(crate) type MailParams = SystemState<(
     Hands<'static, 'static>,
     ResMut<'static, Mail>,
-    ResMut<'static, MessageStats>,
     Option<Res<'static, Inbox>>,
 )>;
 
@@ -68,17 +68,26 @@ pub(crate) fn swap_followers(mut mail: ResMut<Mail>) {
 pub(crate) fn deliver(world: &mut World, params: &mut MailParams) -> Result<(), BevyError> {
     // What a panic has kept from being done, if somebody has caught it.
     params.apply(world);
-    let (_, mut mail, _, inbox) = params.get_mut(world)?;
+    let (_, mut mail, inbox) = params.get_mut(world)?;
     mail.swap(inbox.as_deref());
     swap_written(world);
     deliver_letters(world, params)?;
-    deliver_written(world)
+    deliver_written(world)?;
+    publish_stats(world);
+    Ok(())
+}
+
+fn publish_stats(world: &mut World) {
+    let stats = world.resource::<Mail>().stats;
+    if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
+        published.set_if_neq(stats);
+    }
 }
 
 fn deliver_letters(world: &mut World, params: &mut MailParams) -> Result<(), BevyError> {
     loop {
-        let (mut hands, mut mail, mut stats, _) = params.get_mut(world)?;
-        let to_do = mail.go_on(&mut hands, &mut stats);
+        let (mut hands, mut mail, _) = params.get_mut(world)?;
+        let to_do = mail.go_on(&mut hands);
         let is_done = to_do.is_none() && !hands.has_commands();
         params.apply(world);
         match to_do {
@@ -97,7 +106,9 @@ fn deliver_letters(world: &mut World, params: &mut MailParams) -> Result<(), Bev
 
 /// Lets be delivered what Bevy's writers have written since the last time.
 fn swap_written(world: &mut World) {
-    for nth in 0..world.resource::<Mail>().followed.len() {
+    let mut types = 0;
+    while let Some(&nth) = world.resource::<Mail>().types.get(types) {
+        types += 1;
         let Some(writing) = &world.resource::<Mail>().followed[nth].written else {
             continue;
         };
@@ -118,15 +129,15 @@ fn swap_written(world: &mut World) {
 /// Delivers what Bevy's writers have written, type by type, in the order in which those were
 /// followed first.
 fn deliver_written(world: &mut World) -> Result<(), BevyError> {
-    let mut nth = 0;
-    while let Some(followed) = world.resource::<Mail>().followed.get(nth) {
-        if let Some(writing) = &followed.written
+    let mut types = 0;
+    while let Some(&nth) = world.resource::<Mail>().types.get(types) {
+        types += 1;
+        if let Some(writing) = &world.resource::<Mail>().followed[nth].written
             && writing.next < writing.until
         {
             let deliver = writing.of.deliver;
             deliver(world, nth)?;
         }
-        nth += 1;
     }
     Ok(())
 }
@@ -134,14 +145,14 @@ fn deliver_written(world: &mut World) -> Result<(), BevyError> {
 impl Mail {
     /// Delivers one after the other, until somebody has given commands, or the whole world is
     /// needed.
-    fn go_on(&mut self, hands: &mut Hands, stats: &mut MessageStats) -> Option<ToDo> {
+    fn go_on(&mut self, hands: &mut Hands) -> Option<ToDo> {
         loop {
             let to_run = if self.to_all.is_some() {
-                self.go_on_to_all(hands, stats)
+                self.go_on_to_all(hands)
             } else {
                 match self.next()? {
                     Item::Run(run) => return Some(ToDo::Run(SyncCell::to_inner(run))),
-                    Item::Letter(letter) => self.deliver(letter, hands, stats),
+                    Item::Letter(letter) => self.deliver(letter, hands),
                 }
             };
             if to_run.is_some() || hands.has_commands() {
@@ -150,12 +161,7 @@ impl Mail {
         }
     }
 
-    fn deliver(
-        &mut self,
-        letter: Letter,
-        hands: &mut Hands,
-        stats: &mut MessageStats,
-    ) -> Option<(ToRun, Letter)> {
+    fn deliver(&mut self, letter: Letter, hands: &mut Hands) -> Option<(ToRun, Letter)> {
         let called = match letter.to {
             // Another process may send anything; an answer is for the one who has asked.
             Recipient::All | Recipient::InTurn
@@ -169,21 +175,21 @@ impl Mail {
                     from: NOWHERE,
                     is_delivered: false,
                 });
-                return self.go_on_to_all(hands, stats);
+                return self.go_on_to_all(hands);
             }
             Recipient::InTurn => self.call_next(&letter, hands),
             Recipient::One(entity) => self.call_one(Some(entity), &letter, hands),
             Recipient::Key(key) => self.call_one(self.keys.get(&key).copied(), &letter, hands),
         };
         match called {
-            Called::Yes => stats.delivered += 1,
+            Called::Yes => self.stats.delivered += 1,
             Called::System(to_run) => {
-                stats.delivered += 1;
+                self.stats.delivered += 1;
                 return Some((to_run, letter));
             }
             Called::NotYet => self.items.put_back(Item::Letter(letter)),
-            Called::TooLate => stats.late += 1,
-            Called::No => stats.undeliverable += 1,
+            Called::TooLate => self.stats.late += 1,
+            Called::No => self.stats.undeliverable += 1,
         }
         None
     }
@@ -193,11 +199,11 @@ impl Mail {
             return Called::No;
         };
         if let Regarding::Answer(session) = letter.regarding {
-            if self.is_not_yet(entity, hands) {
-                return Called::NotYet;
-            }
             if !is_open(session, entity, hands) {
                 return Called::TooLate;
+            }
+            if self.is_not_there_yet(entity, hands) {
+                return Called::NotYet;
             }
             // From now on others come too late, whether or not this one is followed.
             if let Some(question) = session.entity() {
@@ -207,13 +213,12 @@ impl Mail {
         call(hands, entity, self.not_yet, &LetterRef::from(letter))
     }
 
-    /// Whether the component of this entity takes part only from the next frame on.
-    fn is_not_yet(&self, entity: Entity, hands: &Hands) -> bool {
-        let entity = hands.entities.get(entity);
-        let component = entity
-            .ok()
-            .and_then(|entity| entity.get::<MessageComponent>());
-        component.is_some_and(|component| component.nth() >= self.not_yet)
+    /// Whether this entity is disabled, or its component takes part only from the next frame on.
+    fn is_not_there_yet(&self, entity: Entity, hands: &Hands) -> bool {
+        hands.entities.get(entity).map_or(true, |entity| {
+            let component = entity.get::<MessageComponent>();
+            component.is_some_and(|component| component.nth() >= self.not_yet)
+        })
     }
 
     /// Calls the one whose turn it is.
@@ -236,11 +241,7 @@ impl Mail {
     }
 
     /// Calls one follower after the other, until one has given commands, or a system is to be run.
-    fn go_on_to_all(
-        &mut self,
-        hands: &mut Hands,
-        stats: &mut MessageStats,
-    ) -> Option<(ToRun, Letter)> {
+    fn go_on_to_all(&mut self, hands: &mut Hands) -> Option<(ToRun, Letter)> {
         // It stays where it is, so that if a function panics, the others are not forgotten.
         let to_all = self.to_all.as_mut()?;
         let followed = self.by_topic.get(&to_all.letter.topic);
@@ -251,7 +252,7 @@ impl Mail {
             let called = call_follower(hands, follower, &LetterRef::from(&to_all.letter));
             if matches!(called, Called::Yes | Called::System(_)) {
                 to_all.is_delivered = true;
-                stats.delivered += 1;
+                self.stats.delivered += 1;
             }
             if let Called::System(to_run) = called {
                 return Some((to_run, to_all.letter.clone()));
@@ -261,7 +262,7 @@ impl Mail {
             }
         }
         if !to_all.is_delivered {
-            stats.undeliverable += 1;
+            self.stats.undeliverable += 1;
         }
         self.to_all = None;
         None
@@ -365,7 +366,7 @@ impl Handler {
 
 impl ToRun {
     pub(super) fn run(&self, world: &mut World, letter: &Letter) {
-        call_with_world::<MessageComponent>(world, |world| {
+        call_with_world::<MessageComponent>(world, self.entity, |world| {
             (self.system)(world, self.entity, letter)
         });
     }

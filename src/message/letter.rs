@@ -39,7 +39,8 @@ impl From<StableKey> for Delivery<StableKey> {
 }
 
 /// A message that has not been delivered: see
-/// [`close_inbox`](super::MessageWorldExt::close_inbox).
+/// [`close_inbox`](super::MessageWorldExt::close_inbox), and
+/// [`send_letter`](super::MessageWorldExt::send_letter) to send it after all.
 #[derive(Clone)]
 pub struct Letter {
     pub(super) to: Recipient,
@@ -49,11 +50,15 @@ pub struct Letter {
 }
 
 /// Whom a letter is for, in this world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recipient {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Recipient {
+    /// An entity.
     One(Entity),
+    /// The entity of a key.
     Key(StableKey),
+    /// All that follow it.
     All,
+    /// One of those that follow it, in turn.
     InTurn,
 }
 
@@ -102,6 +107,24 @@ impl Letter {
     pub fn message<M: Payload>(&self) -> Option<&M> {
         let payload: &dyn Any = &*self.payload;
         payload.downcast_ref()
+    }
+
+    /// Returns whom it is for.
+    #[must_use]
+    pub fn recipient(&self) -> Recipient {
+        self.to
+    }
+
+    /// Returns the number of the question that it is, or answers.
+    #[must_use]
+    pub fn session(&self) -> Option<Session> {
+        self.regarding.session()
+    }
+
+    /// Returns where to send an answer, if it is a question.
+    #[must_use]
+    pub fn reply_to(&self) -> Option<&ReplyTo> {
+        self.regarding.reply_to()
     }
 
     /// Returns the packet, if it is one.

@@ -1,32 +1,35 @@
 //! Messages to other worlds.
 
-use alloc::borrow::Cow;
+use alloc::{borrow::Cow, boxed::Box};
 use core::fmt;
 
 use bevy_ecs::{
     component::Component,
     entity::Entity,
-    error::BevyError,
+    error::{BevyError, ErrorContext},
     lifecycle::HookContext,
     message::Message,
     resource::Resource,
+    utils::prelude::DebugName,
     world::{DeferredWorld, World},
 };
-use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use super::{
     Delivery, Letter, Mail, Packet, ReplyTo, Session,
     letter::{Recipient, Regarding},
-    session::{Asker, NoAnswer, give_up},
+    packet::Topic,
+    session::{Asker, NoAnswer, OpenQuestion, give_up},
 };
+use crate::timer::TimerOf;
 
 /// The name of an entity that other worlds know it by. It means the same in the next run of the
 /// game, and in another world to which the entity moves; an `Entity` does not.
 ///
-/// You choose it, and see to it that no two entities of a group of worlds have the same. A second one
-/// in the same world is not found by it, and Bevy's error handler is told, as a warning.
+/// You choose it, and see to it that no two entities of a group of worlds have the same. The one that
+/// has got it last is found; if the other is in the same world, Bevy's error handler is told, as a
+/// warning.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(
@@ -119,7 +122,8 @@ impl Parcel {
 /// or a messaging engine between processes.
 ///
 /// This is the sending end. The receiving end is a [`MessageSender`](super::MessageSender) of the
-/// other world: what has arrived is given to its [`receive`](super::MessageSender::receive).
+/// other world: what has arrived is given to its [`receive`](super::MessageSender::receive). A world
+/// that has gone drops its end.
 pub trait Link: Send + Sync + 'static {
     /// Takes a parcel, to carry it to a group of worlds. It does not wait for anything.
     ///
@@ -129,15 +133,16 @@ pub trait Link: Send + Sync + 'static {
     /// arrive.
     fn send(&self, parcel: Parcel) -> Result<(), Refused>;
 
-    /// Takes note that the entity of this key can be found in this world from now on.
-    fn bind(&self, key: StableKey);
+    /// Takes note that the entity of this address can be found on this side from now on.
+    fn bind(&self, address: &Address);
 
     /// Takes note that it can't be found here any more.
-    fn unbind(&self, key: StableKey);
+    fn unbind(&self, address: &Address);
 }
 
-/// A parcel that a [`Link`] did not take. Where there is nobody else to tell, as with
-/// [`post`](super::MessageCommandsExt::post), it is broadcast in its own world as a message.
+/// A parcel that a [`Link`] did not take. That of a [`post`](super::MessageCommandsExt::post) is
+/// broadcast in its own world as a message; if nobody follows that, Bevy's error handler is told, as
+/// a warning.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// What was to be sent.
@@ -148,6 +153,12 @@ pub struct Refused {
 
 /// Why a parcel was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq, Hash)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub enum RefusedBecause {
     /// This world has no link to others.
     NoLink,
@@ -157,6 +168,9 @@ pub enum RefusedBecause {
     UnknownKey,
     /// Who is to get it has no room for it now.
     Full,
+    /// Some of those who are to get it have not taken it. The others have got it, so who sends it
+    /// again sends it to them twice.
+    InPart,
     /// The entity that asks has no [`StableKey`], so no answer would find it.
     NoKey,
 }
@@ -169,6 +183,7 @@ impl fmt::Display for Refused {
             RefusedBecause::UnknownGroup => "no such group runs",
             RefusedBecause::UnknownKey => "it has no such entity",
             RefusedBecause::Full => "it has no room",
+            RefusedBecause::InPart => "some of its worlds have no room, the others have got it",
             RefusedBecause::NoKey => "the entity that asks has no stable key",
         };
         write!(
@@ -184,22 +199,20 @@ impl fmt::Display for Refused {
 impl core::error::Error for Refused {}
 
 /// The link of this world to others.
-#[derive(Resource, Clone)]
+#[derive(Resource)]
+#[component(on_insert = on_insert_link)]
 pub struct WorldLink {
     group: Cow<'static, str>,
-    link: Arc<dyn Link>,
+    link: Box<dyn Link>,
 }
 
 impl WorldLink {
-    /// Makes this world a member of a group, by a link.
-    ///
-    /// Insert it before there are entities with a [`StableKey`], which are bound to it.
+    /// Makes the world into which it is inserted a member of a group, by a link.
     #[must_use]
     pub fn new(group: impl Into<Cow<'static, str>>, link: impl Link) -> Self {
-        let link: alloc::boxed::Box<dyn Link> = alloc::boxed::Box::new(link);
         Self {
             group: group.into(),
-            link: link.into(),
+            link: Box::new(link),
         }
     }
 
@@ -216,11 +229,6 @@ impl WorldLink {
     /// [`Refused`] with the parcel, if the link does not take it.
     pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
         self.link.send(parcel)
-    }
-
-    #[cfg(feature = "std")]
-    pub(super) fn bind(&self, key: StableKey) {
-        self.link.bind(key);
     }
 
     pub(super) fn address(&self, key: StableKey) -> Address {
@@ -253,19 +261,48 @@ pub(super) fn post(world: &mut World, parcel: Parcel) {
     }
 }
 
-pub(super) fn refuse(world: &mut World, refused: Refused) {
-    if let Assurance::Answered { session, .. } = refused.parcel.assurance {
-        let asker = session
-            .entity()
-            .and_then(|question| Some(world.get::<crate::TimerOf>(question)?.0));
-        if let Some(asker) = asker {
-            give_up(world, asker, session, NoAnswer::Refused);
+/// Tells who asked, if it was a question, or all who follow that.
+fn refuse(world: &mut World, refused: Refused) {
+    if let Assurance::Answered { reply_to, session } = &refused.parcel.assurance
+        && let Some(asker) = asker(world, reply_to, *session)
+    {
+        // Those who have got it may yet answer.
+        if refused.because != RefusedBecause::InPart {
+            give_up(world, asker, *session, NoAnswer::Refused(refused.because));
+        }
+        return;
+    }
+    let topic = Topic::of::<Refused>();
+    let mail = world.get_resource::<Mail>();
+    if mail.is_some_and(|mail| mail.followed(topic).is_some()) {
+        let letter = Letter::new(Recipient::All, refused, Regarding::Nothing);
+        return Mail::send(world, letter);
+    }
+    let name = DebugName::type_name::<Parcel>();
+    let warning = BevyError::warning(refused);
+    world.fallback_error_handler()(warning, ErrorContext::Command { name });
+}
+
+/// Returns who of this world has asked a question, if it is one of this world.
+fn asker(world: &World, reply_to: &Address, session: Session) -> Option<Entity> {
+    let question = world.get_entity(session.entity()?).ok()?;
+    let asker = question
+        .get::<OpenQuestion>()
+        .and(question.get::<TimerOf>())?
+        .0;
+    let link = world.get_resource::<WorldLink>()?;
+    let key = world.get::<StableKey>(asker)?;
+    (link.address(*key) == *reply_to).then_some(asker)
+}
+
+/// Lets all be found whose keys are there already.
+fn on_insert_link(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let link = world.get::<WorldLink>(entity);
+    if let (Some(link), Some(mail)) = (link, world.get_resource::<Mail>()) {
+        for &key in mail.keys.keys() {
+            link.link.bind(&link.address(key));
         }
     }
-    Mail::send(
-        world,
-        Letter::new(Recipient::All, refused, Regarding::Nothing),
-    );
 }
 
 fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
@@ -280,15 +317,14 @@ pub(crate) fn bind(mut world: DeferredWorld, entity: Entity) {
     let Some(mut mail) = world.get_resource_mut::<Mail>() else {
         return;
     };
-    if let Some(&other) = mail.keys.get(&key) {
+    // It may have taken the place of one that is about to go.
+    if let Some(other) = mail.keys.insert(key, entity) {
         let error = BevyError::warning(DuplicateKey { key, entity, other });
         let mut commands = world.commands();
         commands.queue(move |_: &mut World| Err::<(), _>(error));
-        return;
     }
-    mail.keys.insert(key, entity);
     if let Some(link) = world.get_resource::<WorldLink>() {
-        link.link.bind(key);
+        link.link.bind(&link.address(key));
     }
 }
 
@@ -302,7 +338,7 @@ fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext)
     if mail.keys.get(&key) == Some(&entity) {
         mail.keys.remove(&key);
         if let Some(link) = world.get_resource::<WorldLink>() {
-            link.link.unbind(key);
+            link.link.unbind(&link.address(key));
         }
     }
 }
@@ -320,7 +356,7 @@ impl fmt::Display for DuplicateKey {
         let Self { key, entity, other } = self;
         write!(
             f,
-            "{entity} has the key {} of {other}, and is not found by it",
+            "{entity} has the key {} of {other}, which is not found by it any more",
             key.0
         )
     }

@@ -11,15 +11,13 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-#[cfg(feature = "std")]
-use super::WorldLink;
 use super::{
     Handler, Inbox, Letter, MessageComponent, NOWHERE, StableKey, inbox::Item, packet::Topic,
     written::Writing,
 };
 use crate::{
     deferred::DeferredBuffer,
-    roster::{Newcomers, Nth, Roster},
+    roster::{Nth, Roster},
 };
 
 /// All that is on its way in a world, and who follows what.
@@ -34,12 +32,16 @@ pub(crate) struct Mail {
     arrived: VecDeque<Item>,
     /// What is followed, or was at some time.
     pub(super) followed: Vec<Followed>,
+    /// Those of them that Bevy's writers can write.
+    pub(super) types: Vec<usize>,
     pub(super) by_topic: HashMap<Topic, usize>,
-    added: Newcomers<Added>,
+    /// Those who take part from the next run on.
+    added: Roster<Added>,
     next: Nth,
     /// From this one on the functions of a component are not called yet.
     pub(super) not_yet: Nth,
     pub(super) keys: HashMap<StableKey, Entity>,
+    pub(super) stats: MessageStats,
     /// What lets this run, until it has.
     pub(super) add_run: Option<fn(&mut World)>,
 }
@@ -98,7 +100,8 @@ pub struct MessageStats {
     pub delivered: u64,
     /// How many were for an entity that has gone or does not follow them, or for nobody.
     pub undeliverable: u64,
-    /// How many answered a question that was answered already, or given up.
+    /// How many answered a question that was answered already or given up, the word that there is no
+    /// answer among them.
     pub late: u64,
 }
 
@@ -110,11 +113,13 @@ impl Mail {
             to_all: None,
             arrived: VecDeque::new(),
             followed: Vec::new(),
+            types: Vec::new(),
             by_topic: HashMap::default(),
-            added: Newcomers::default(),
+            added: Roster::default(),
             next: NOWHERE + 1,
             not_yet: NOWHERE + 1,
             keys: HashMap::default(),
+            stats: MessageStats::default(),
             add_run: Some(add_run),
         }
     }
@@ -137,17 +142,8 @@ impl Mail {
         }
     }
 
-    /// Makes a world a member of a group. Its entities are found from now on.
-    #[cfg(feature = "std")]
-    pub(crate) fn link(world: &mut World, link: WorldLink) {
-        let mail = world.get_resource::<Self>();
-        for &key in mail.into_iter().flat_map(|mail| mail.keys.keys()) {
-            link.bind(key);
-        }
-        world.insert_resource(link);
-    }
-
-    /// Takes no more messages from other threads, and hands back all that has not been delivered.
+    /// Takes no more messages from other threads, and hands back all that has not been delivered,
+    /// or not to all. What was to be [run](super::MessageSender::run) is dropped.
     pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
         let mut arrived = VecDeque::new();
         if let Some(inbox) = world.get_resource::<Inbox>() {
@@ -158,7 +154,8 @@ impl Mail {
             return Vec::new();
         };
         mail.items.swap();
-        let items = mail.items.drain().chain(arrived);
+        let to_all = mail.to_all.take().map(|to_all| Item::Letter(to_all.letter));
+        let items = to_all.into_iter().chain(mail.items.drain()).chain(arrived);
         let letters = items.filter_map(|item| match item {
             Item::Letter(letter) => Some(letter),
             Item::Run(_) => None,
@@ -174,13 +171,13 @@ impl Mail {
     pub(super) fn add(&mut self, entity: Entity, follows: Places) -> Nth {
         let nth = self.next;
         self.next += 1;
-        self.added.add(nth, Added { entity, follows });
+        self.added.join(nth, Added { entity, follows });
         nth
     }
 
     /// Lets the component of this place go.
     pub(super) fn remove(&mut self, component: &MessageComponent, nth: Nth) {
-        self.added.remove(nth);
+        self.added.leave(nth);
         for follows in &component.follows {
             if let Some(followed) = self.followed(follows.topic) {
                 self.followed[followed].followers.leave(nth);
@@ -195,7 +192,10 @@ impl Mail {
         writing: impl FnOnce() -> Option<Writing>,
     ) -> usize {
         let Self {
-            by_topic, followed, ..
+            by_topic,
+            followed,
+            types,
+            ..
         } = self;
         let nth = *by_topic.entry(topic).or_insert_with(|| {
             followed.push(Followed::default());
@@ -204,6 +204,7 @@ impl Mail {
         let written = &mut followed[nth].written;
         if written.is_none() {
             *written = writing();
+            types.extend(written.is_some().then_some(nth));
         }
         nth
     }
@@ -211,7 +212,7 @@ impl Mail {
     /// Lets those take part that have been added, and are still there.
     pub(super) fn swap_followers(&mut self) {
         self.not_yet = self.next;
-        for (nth, Added { entity, follows }) in self.added.swap() {
+        for (nth, Added { entity, follows }) in self.added.drain() {
             for (followed, handler) in follows {
                 let followers = &mut self.followed[followed].followers;
                 followers.join(nth, (entity, handler));

@@ -14,7 +14,7 @@ use super::{
     Session, StableKey, WorldLink, deliver,
     inbox::Item,
     letter::{Recipient, Regarding},
-    link::{Assurance, Refused, RefusedBecause, post, refuse},
+    link::{Assurance, RefusedBecause, post},
     session::{Asker, NoAnswer, give_up, question},
     swap_followers,
 };
@@ -95,6 +95,9 @@ pub trait MessageEntityCommandsExt {
 pub trait MessageWorldExt {
     /// Sends a message, as [`MessageCommandsExt::send`] does.
     fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
+
+    /// Sends a letter that was handed back: to whom it was for, with what it asked or answered.
+    fn send_letter(&mut self, letter: Letter);
 
     /// Returns a handle by which other threads can send to this world.
     fn message_sender(&mut self) -> MessageSender;
@@ -181,7 +184,6 @@ impl MessageEntityCommandsExt for EntityCommands<'_> {
         let asker = self.id();
         let session = open(self, until);
         self.commands().queue(move |world: &mut World| {
-            parcel.assurance = Assurance::Sent;
             let key = world.get::<StableKey>(asker).copied();
             let link = world.get_resource::<WorldLink>();
             let because = match (key, link) {
@@ -193,9 +195,8 @@ impl MessageEntityCommandsExt for EntityCommands<'_> {
                 (None, _) => RefusedBecause::NoKey,
                 (_, None) => RefusedBecause::NoLink,
             };
-            // The parcel does not say who asks.
-            give_up(world, asker, session, NoAnswer::Refused);
-            refuse(world, Refused { parcel, because });
+            // The parcel could not say who asks.
+            give_up(world, asker, session, NoAnswer::Refused(because));
         });
         session
     }
@@ -211,6 +212,10 @@ fn open(asker: &mut EntityCommands, until: Timer) -> Session {
 impl MessageWorldExt for World {
     fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload) {
         let letter = Letter::new(to.into(), payload, Regarding::Nothing);
+        Mail::send(self, letter);
+    }
+
+    fn send_letter(&mut self, letter: Letter) {
         Mail::send(self, letter);
     }
 
@@ -295,11 +300,12 @@ impl SystemBuffer for Letters {
         if self.0.is_empty() {
             return;
         }
-        if let Some(mut mail) = world.get_resource_mut::<Mail>() {
-            mail.items.append(&mut self.0);
-            if mail.add_run.is_some() {
-                world.commands().queue(Mail::begin_run);
-            }
+        let Some(mut mail) = world.get_resource_mut::<Mail>() else {
+            return self.0.clear();
+        };
+        mail.items.append(&mut self.0);
+        if mail.add_run.is_some() {
+            world.commands().queue(Mail::begin_run);
         }
     }
 }

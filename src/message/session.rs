@@ -2,14 +2,19 @@
 
 use core::{any::type_name, fmt};
 
-use bevy_ecs::{component::Component, entity::Entity, message::Message, world::World};
+use bevy_ecs::{
+    bundle::Bundle, component::Component, entity::Entity, message::Message, world::World,
+};
+
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
 
 use super::{
-    Address, Mail, Payload,
+    Address, Mail, Payload, RefusedBecause,
     letter::{Letter, Regarding},
     packet::{Topic, sealed::Sealed},
 };
-use crate::timer::{SurvivesCancelAll, Timer, TimerAction, TimerOf, Unannounced};
+use crate::timer::{IfClockGone, SurvivesCancelAll, Timer, TimerAction, TimerOf, Unannounced};
 
 /// The number of a question that an entity has [asked](super::MessageEntityCommandsExt::ask).
 ///
@@ -97,34 +102,41 @@ impl core::error::Error for NotAnswerable {}
 /// Word that a question of this entity will not be answered, with its
 /// [session](super::MessageContext::session). Follow it like any other message.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq)
+)]
 #[doc(alias = "timeout")]
 pub enum NoAnswer {
-    /// Its time is up. What comes later is dropped.
+    /// Its time is up, or the clock of its timer has gone. What comes later is dropped.
     TimedOut,
-    /// It could not be sent: see [`Refused`](super::Refused).
-    Refused,
+    /// It could not be sent, and why.
+    Refused(RefusedBecause),
 }
 
 /// A question that is open.
 #[derive(Component, Clone, Copy)]
 pub(super) struct OpenQuestion;
 
-/// Makes the bundle of a question that somebody asks.
-pub(super) fn question(asker: Entity, until: Timer) -> impl bevy_ecs::bundle::Bundle {
-    // If nobody has answered, its entity is there until that has been told.
-    let time_out = TimerAction::call(move |world: &mut World, fired| {
-        if world.get::<TimerOf>(fired.entity).is_some() {
-            give_up(world, asker, fired.entity.into(), NoAnswer::TimedOut);
-        } else {
-            // It has been taken from who asked, so nobody is to be told.
-            world.despawn(fired.entity);
-        }
-    });
+/// Makes the bundle of a question that somebody asks. If nobody has answered, its entity is there
+/// until that has been told.
+pub(super) fn question(asker: Entity, until: Timer) -> impl Bundle {
+    let give_up = TimerAction::call(|world: &mut World, fired| time_out(world, fired.entity));
     (
         TimerOf(asker),
-        (until.keep_when_done(), time_out),
+        (until.keep_when_done(), give_up, IfClockGone(time_out)),
         (SurvivesCancelAll, Unannounced, OpenQuestion),
     )
+}
+
+/// Tells who asked that the time of a question is up.
+fn time_out(world: &mut World, question: Entity) {
+    match world.get::<TimerOf>(question) {
+        Some(&TimerOf(asker)) => give_up(world, asker, question.into(), NoAnswer::TimedOut),
+        // It has been taken from who asked, so nobody is to be told.
+        None => _ = world.despawn(question),
+    }
 }
 
 /// Tells who asked that there will be no answer.

@@ -10,10 +10,10 @@ use bevy_ecs::{
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    Mail, MessageStats, NOWHERE,
+    Mail, NOWHERE,
     dispatch::{Called, LetterRef, ToRun, call_follower},
     letter::{Letter, Recipient, Regarding},
-    packet::Topic,
+    packet::{Shared, Topic},
 };
 use crate::{handler::Hands, roster::Nth};
 
@@ -38,6 +38,8 @@ pub(super) struct Writing {
     pub(super) until: usize,
     /// Those before this one have been given it.
     from: Nth,
+    /// The clone of it for systems, if one was needed.
+    shared: Option<Shared>,
 }
 
 impl Written {
@@ -62,6 +64,7 @@ impl Writing {
             next,
             until: next,
             from: NOWHERE,
+            shared: None,
         }
     }
 }
@@ -73,7 +76,6 @@ fn end<M: Message>(messages: &Messages<M>) -> usize {
 type WrittenParams<M> = SystemState<(
     Hands<'static, 'static>,
     ResMut<'static, Mail>,
-    ResMut<'static, MessageStats>,
     Option<Res<'static, Messages<M>>>,
 )>;
 
@@ -103,11 +105,11 @@ fn deliver<M: Message>(
     nth: usize,
 ) -> Result<(), BevyError> {
     loop {
-        let (mut hands, mut mail, mut stats, messages) = params.get_mut(world)?;
+        let (mut hands, mut mail, messages) = params.get_mut(world)?;
         let Some(messages) = messages else {
             return Ok(());
         };
-        let to_run = go_on(nth, &mut hands, &mut mail, &mut stats, &messages);
+        let to_run = go_on(nth, &mut hands, &mut mail, &messages);
         let is_done = to_run.is_none() && !hands.has_commands();
         params.apply(world);
         if let Some((to_run, letter)) = to_run {
@@ -124,11 +126,13 @@ fn go_on<M: Message>(
     nth: usize,
     hands: &mut Hands,
     mail: &mut Mail,
-    stats: &mut MessageStats,
     messages: &Messages<M>,
 ) -> Option<(ToRun, Letter)> {
     let topic = Topic::of::<M>();
-    let followed = &mut mail.followed[nth];
+    let Mail {
+        followed, stats, ..
+    } = mail;
+    let followed = &mut followed[nth];
     let writing = followed.written.as_mut()?;
     while writing.next < writing.until {
         if let Some((message, _)) = messages.get_message(writing.next) {
@@ -144,10 +148,13 @@ fn go_on<M: Message>(
                     Called::NotYet | Called::TooLate | Called::No => {}
                     Called::System(to_run) => {
                         stats.delivered += 1;
+                        if writing.shared.is_none() {
+                            writing.shared = (to_run.share)(message);
+                        }
                         let letter = Letter {
                             to: Recipient::All,
                             topic,
-                            payload: (to_run.share)(message)?,
+                            payload: writing.shared.clone()?,
                             regarding: Regarding::Nothing,
                         };
                         return Some((to_run, letter));
@@ -160,6 +167,7 @@ fn go_on<M: Message>(
         }
         writing.next += 1;
         writing.from = NOWHERE;
+        writing.shared = None;
     }
     None
 }

@@ -25,7 +25,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{TimerFired, hooks::change_armed};
-use crate::handler::{call_with_world, to_result};
+use crate::handler::{call_with_world, run_system, to_result};
 
 /// What the [`Timer`](crate::Timer) on this entity does by itself at every firing, after the observers of
 /// [`TimerFired`] have run. If one of those has cancelled or re-armed the timer, it is left out. One
@@ -235,7 +235,7 @@ impl TimerAction {
     #[must_use]
     pub fn system(system: SystemId<In<TimerFired>>) -> Self {
         Self::doing::<SystemId>("run", move |world, fired, _| {
-            Ok(world.run_system_with(system, *fired)?)
+            run_system(world, system, *fired)
         })
     }
 
@@ -294,7 +294,7 @@ impl TimerAction {
                 handler.cloned().ok_or_else(|| UnknownHandler(name.clone()))
             }
         };
-        call_with_world::<Self>(world, |world| run?(world, fired, target));
+        call_with_world::<Self>(world, fired.entity, |world| run?(world, fired, target));
     }
 }
 
@@ -378,7 +378,7 @@ impl TimerAppExt for App {
             "a timer handler is registered by the name {name:?} already"
         );
         let system = world.register_system(handler);
-        let run = shared(move |world, fired, _| Ok(world.run_system_with(system, *fired)?));
+        let run = shared(move |world, fired, _| run_system(world, system, *fired));
         let mut handlers = world.resource_mut::<TimerHandlers>();
         handlers.0.insert(name, run);
         self

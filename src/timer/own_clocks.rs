@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use bevy_ecs::{
+    component::Component,
     entity::Entity,
     error::BevyError,
     lifecycle::{Discard, Insert},
@@ -110,10 +111,19 @@ fn end_clock(world: &mut DeferredWorld, clock: Entity, is_despawned: bool) {
 /// Takes an entity out of use whose timer is over, unless it has another.
 pub(super) fn retire(world: &mut World, entity: Entity) {
     let timer = world.get::<Timer>(entity);
-    if timer.is_some_and(|timer| timer.key() == TimerKey::NONE) && end(world, entity) {
+    if timer.is_none_or(|timer| timer.key() != TimerKey::NONE) {
+        return;
+    }
+    if end(world, entity) {
         world.despawn(entity);
+    } else if let Some(&IfClockGone(then)) = world.get(entity) {
+        then(world, entity);
     }
 }
+
+/// What is to be done when the clock of the timer on this entity has gone, or was never there.
+#[derive(Component, Clone, Copy)]
+pub(crate) struct IfClockGone(pub(crate) fn(&mut World, Entity));
 
 /// Takes an entity out of use before the next run.
 pub(super) fn retire_later(world: &mut World, entity: Entity) {

@@ -13,13 +13,13 @@ use bevy_ecs::{
 use bevy_platform::sync::Arc;
 
 use super::{
-    Call, NOWHERE, System, UpdateComponent, UpdateContext, UpdateOf, Updated, UpdatesPaused,
+    Call, NOWHERE, System, UpdateComponent, UpdateContext, UpdateInput, UpdateOf, UpdatesPaused,
     UpdatesPausedFrom,
 };
 use crate::{
     clock::Clock,
     handler::{Hands, call_with_world},
-    roster::{Newcomers, Nth, Roster},
+    roster::{Nth, Roster},
     timer::{Age, ClockKey, FoundClock, Scope, Tick, Timelines},
 };
 
@@ -28,7 +28,8 @@ use crate::{
 pub(crate) struct UpdateRun {
     /// By scope, then by priority.
     rosters: [BTreeMap<i32, Roster<Member>>; 2],
-    added: [Newcomers<Added>; 2],
+    /// Those who take part from the next run on.
+    added: [Roster<Added>; 2],
     next: Nth,
     marks: Marks,
     /// What lets this run, until it has.
@@ -74,7 +75,7 @@ struct Progress {
 /// A system that is to be run before the others go on.
 struct ToRun {
     system: Arc<System>,
-    updated: Updated,
+    updated: UpdateInput,
 }
 
 /// Lets those take part that have been inserted since the run before.
@@ -106,7 +107,9 @@ pub(crate) fn update_scope(
         let is_done = to_run.is_none() && !hands.has_commands();
         params.apply(world);
         if let Some(ToRun { system, updated }) = to_run {
-            call_with_world::<UpdateComponent>(world, |world| system(world, updated));
+            call_with_world::<UpdateComponent>(world, updated.update_entity, |world| {
+                system(world, updated)
+            });
         }
         if is_done {
             return Ok(());
@@ -133,7 +136,7 @@ impl UpdateRun {
     pub(super) fn add(&mut self, added: Added) -> Nth {
         let nth = self.next;
         self.next += 1;
-        self.added[index(added.clock.scope)].add(nth, added);
+        self.added[index(added.clock.scope)].join(nth, added);
         nth
     }
 
@@ -141,7 +144,7 @@ impl UpdateRun {
     pub(crate) fn swap(&mut self, scope: Scope) {
         let rosters = &mut self.rosters[index(scope)];
         let mut has_new = false;
-        for (nth, added) in self.added[index(scope)].swap() {
+        for (nth, added) in self.added[index(scope)].drain() {
             let roster = rosters.entry(added.priority).or_default();
             roster.join(nth, added.member);
             has_new = true;
@@ -164,7 +167,7 @@ impl UpdateRun {
     /// Lets one go, if it is there.
     pub(super) fn remove(&mut self, priority: i32, nth: Nth) {
         for added in &mut self.added {
-            added.remove(nth);
+            added.leave(nth);
         }
         for rosters in &mut self.rosters {
             if let Some(roster) = rosters.get_mut(&priority) {
@@ -213,7 +216,7 @@ impl UpdateRun {
                 else {
                     continue;
                 };
-                let id = member.entity;
+                let update_entity = member.entity;
                 match &member.call {
                     Call::Closure(closure) => {
                         hands.call::<UpdateComponent>(target, |entity, commands| {
@@ -224,7 +227,7 @@ impl UpdateRun {
                             closure(UpdateContext {
                                 entity,
                                 commands,
-                                id,
+                                update_entity,
                                 delta,
                                 elapsed,
                                 clock,
@@ -235,9 +238,9 @@ impl UpdateRun {
                         }
                     }
                     Call::System(system) => {
-                        let updated = Updated {
+                        let updated = UpdateInput {
                             entity: target,
-                            id,
+                            update_entity,
                             delta,
                             elapsed,
                             clock,

@@ -31,7 +31,7 @@ pub fn doing(
     act: impl Fn(&mut World, Entity) + Copy + Send + Sync + 'static,
 ) -> UpdateComponent {
     UpdateComponent::new(move |mut me: UpdateContext| {
-        let id = me.id;
+        let id = me.update_entity;
         me.commands.queue(move |world: &mut World| {
             note(world, what);
             act(world, id);

@@ -1,0 +1,122 @@
+//! To all worlds, to one in turn, to the one with an entity.
+
+use super::*;
+
+#[test]
+fn a_broadcast_reaches_each_world_once() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start("ears", 3, listener(hear.clone())).unwrap();
+    groups.start("others", 1, listener(hear)).unwrap();
+    groups.post(say("ears", Delivery::All, 7)).unwrap();
+    end_well(&groups.stop());
+    assert_eq!(sorted(heard), [(0, 7), (1, 7), (2, 7)]);
+}
+
+#[test]
+fn what_goes_in_turn_goes_to_one_world_after_the_other() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start("ears", 3, listener(hear)).unwrap();
+    for what in 0..7 {
+        groups.post(say("ears", Delivery::InTurn, what)).unwrap();
+    }
+    end_well(&groups.stop());
+    let turns = [(0, 0), (0, 3), (0, 6), (1, 1), (1, 4), (2, 2), (2, 5)];
+    assert_eq!(sorted(heard), turns, "each exactly once");
+}
+
+#[test]
+fn what_goes_to_a_key_goes_to_the_world_with_that_entity() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start("ears", 3, listener(hear)).unwrap();
+    for key in [2, 0, 2] {
+        groups.post(say("ears", StableKey(key), 9)).unwrap();
+    }
+    end_well(&groups.stop());
+    assert_eq!(sorted(heard), [(0, 9), (2, 9), (2, 9)]);
+}
+
+#[test]
+fn a_key_moves_with_its_entity_to_another_world() {
+    const TRAVELLER: StableKey = StableKey(100);
+    let (hear, heard) = mpsc::channel();
+    let (arrive, arrived) = mpsc::channel();
+    let worlds = AtomicUsize::new(0);
+    // Told to go, an entity despawns here and is spawned in the other world.
+    let build = move |app: &mut App| {
+        let nth = worlds.fetch_add(1, Ordering::Relaxed);
+        let (hear, arrive) = (hear.clone(), arrive.clone());
+        let traveller = move || {
+            let hear = hear.clone();
+            MessageComponent::new()
+                .on_packet(SAY, move |_: MessageContext, said: &Packet| {
+                    hear.send((nth, read(said))).ok();
+                })
+                .on_packet(WAIT, move |mut me: MessageContext, _: &Packet| {
+                    let to = StableKey(1 - nth as u64);
+                    me.commands.entity(me.entity.id()).despawn();
+                    me.commands.post(Parcel::new("places", to, number(GO, 0)));
+                })
+        };
+        let here = traveller.clone();
+        let place =
+            MessageComponent::new().on_packet(GO, move |mut me: MessageContext, _: &Packet| {
+                me.commands.spawn((TRAVELLER, here()));
+                let arrive = arrive.clone();
+                me.commands.queue(move |_: &mut World| _ = arrive.send(nth));
+            });
+        app.world_mut().spawn((StableKey(nth as u64), place));
+        if nth == 0 {
+            app.world_mut().spawn((TRAVELLER, traveller()));
+        }
+    };
+    let mut groups = WorldGroups::new();
+    groups.start("places", 2, build).unwrap();
+    for (place, what) in [(1, 10), (0, 11), (1, 12)] {
+        let go = Parcel::new("places", TRAVELLER, number(WAIT, 0));
+        groups.post(go).unwrap();
+        assert_eq!(next(&arrived), place);
+        groups.post(say("places", TRAVELLER, what)).unwrap();
+        assert_eq!(next(&heard), (place, what));
+    }
+    end_well(&groups.stop());
+}
+
+#[test]
+fn what_one_sends_arrives_in_that_order() {
+    const EACH: u32 = 500;
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start("ears", 1, listener(hear)).unwrap();
+    let worlds = AtomicUsize::new(0);
+    let build = move |app: &mut App| {
+        let first = worlds.fetch_add(1, Ordering::Relaxed) as u32 * EACH;
+        // Ten in a frame, in all three ways.
+        let talk = move |mut talked: Local<u32>, mut commands: Commands| {
+            for _ in 0..10.min(EACH - *talked) {
+                let to = match *talked % 3 {
+                    0 => Delivery::All,
+                    1 => Delivery::InTurn,
+                    _ => Delivery::To(StableKey(0)),
+                };
+                commands.post(say("ears", to, first + *talked));
+                *talked += 1;
+            }
+        };
+        app.insert_resource(LoopInterval(Duration::ZERO))
+            .add_systems(Update, talk);
+    };
+    groups.start("mouths", 3, build).unwrap();
+    let mut said: Vec<Vec<u32>> = vec![Vec::new(); 3];
+    for _ in 0..3 * EACH {
+        let (_, what) = next(&heard);
+        said[(what / EACH) as usize].push(what);
+    }
+    for said in said {
+        assert_eq!(said.len(), EACH as usize);
+        assert!(said.is_sorted(), "{said:?}");
+    }
+    end_well(&groups.stop());
+}

@@ -1,0 +1,167 @@
+//! `WorldGroups`: worlds on threads of their own.
+
+#![cfg(feature = "std")]
+
+#[cfg(feature = "serialize")]
+mod across_a_border;
+mod delivery;
+mod questions;
+mod refusal;
+mod remote;
+mod running;
+mod stress;
+mod the_end;
+
+use core::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread::{self, ThreadId},
+    time::Instant,
+};
+
+use bevy_app::prelude::*;
+use bevy_due::{
+    Assurance, LoopInterval, MessageStats, NoAnswer, NotAnswerable, Parcel, Refused,
+    RefusedBecause, ReplyTo, StableKey, StartError, Timer, WorldGroups, WorldLink, WorldReport,
+    prelude::*,
+};
+use bevy_ecs::{
+    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    prelude::*,
+};
+use bevy_time::TimePlugin;
+
+/// By then everything has happened that is going to.
+const AT_LAST: Duration = Duration::from_secs(10);
+
+/// So seldom that only what arrives lets a world run.
+const NEVER: LoopInterval = LoopInterval(Duration::from_secs(3600));
+
+const SAY: u32 = 1;
+const WAIT: u32 = 2;
+const PANIC: u32 = 3;
+const QUESTION: u32 = 4;
+const ANSWER: u32 = 5;
+const ANSWER_NOW: u32 = 6;
+const GO: u32 = 7;
+
+fn number(id: u32, number: u32) -> Packet {
+    Packet::new(id, number.to_le_bytes())
+}
+
+fn read(packet: &Packet) -> u32 {
+    u32::from_le_bytes(packet.payload().try_into().unwrap())
+}
+
+fn say(group: &'static str, to: impl Into<Delivery<StableKey>>, what: u32) -> Parcel {
+    Parcel::new(group, to, number(SAY, what))
+}
+
+fn next<T>(receiver: &Receiver<T>) -> T {
+    let next = receiver.recv_timeout(AT_LAST);
+    next.expect("it should have come long ago")
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool, what: &str) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < AT_LAST, "{what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits for so many worlds that end by themselves.
+fn ended(groups: &mut WorldGroups, worlds: usize) -> Vec<WorldReport> {
+    let mut reports = Vec::new();
+    let all = || {
+        reports.extend(groups.ended());
+        reports.len() >= worlds
+    };
+    wait_until(all, "a world should have ended");
+    reports
+}
+
+/// What can be said of all worlds that end as they should.
+fn end_well(reports: &[WorldReport]) {
+    for report in reports {
+        assert!(report.panic.is_none(), "{report:?}");
+        assert!(report.undelivered.is_empty(), "{report:?}");
+    }
+}
+
+fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort();
+    all
+}
+
+/// Builds worlds with an entity, whose key is the number of the world, that tells which world has
+/// heard what.
+fn listener(heard: Sender<(usize, u32)>) -> impl Fn(&mut App) + Send + Sync + 'static {
+    let spawn = spawn_listener(heard);
+    move |app| spawn(app.world_mut())
+}
+
+fn spawn_listener(heard: Sender<(usize, u32)>) -> impl Fn(&mut World) + Send + Sync + 'static {
+    let worlds = AtomicUsize::new(0);
+    move |world| {
+        let nth = worlds.fetch_add(1, Ordering::Relaxed);
+        let heard = heard.clone();
+        let ears =
+            MessageComponent::new().on_packet(SAY, move |_: MessageContext, said: &Packet| {
+                heard.send((nth, read(said))).ok();
+            });
+        world.spawn((StableKey(nth as u64), ears));
+    }
+}
+
+/// Where worlds wait in a function, until they are let through.
+struct Gate {
+    waits: Receiver<()>,
+    open: Sender<()>,
+    inside: Arc<(Sender<()>, Mutex<Receiver<()>>)>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        let (arrive, waits) = mpsc::channel();
+        let (open, opened) = mpsc::channel();
+        Self {
+            waits,
+            open,
+            inside: Arc::new((arrive, Mutex::new(opened))),
+        }
+    }
+
+    /// Returns a function that waits.
+    fn pass(&self) -> impl Fn() + Clone + Send + Sync + 'static {
+        let inside = self.inside.clone();
+        move || {
+            let (arrive, opened) = &*inside;
+            arrive.send(()).ok();
+            opened.lock().unwrap().recv_timeout(AT_LAST).ok();
+        }
+    }
+
+    /// Returns a component that waits when it is told to.
+    fn keeper(&self) -> MessageComponent {
+        let pass = self.pass();
+        MessageComponent::new().on_packet(WAIT, move |_: MessageContext, _: &Packet| pass())
+    }
+
+    /// Waits until somebody waits.
+    fn somebody_waits(&self) {
+        next(&self.waits);
+    }
+
+    fn open(&self) {
+        self.open.send(()).unwrap();
+    }
+}

@@ -1,0 +1,260 @@
+//! Questions to other worlds.
+
+use super::*;
+
+#[derive(Component)]
+struct Asker;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    Answer(u32),
+    No(NoAnswer),
+    /// So many answers were late.
+    Late(u64),
+}
+
+/// Builds a world with an entity of this key that asks in the first frame, and tells of what
+/// comes back. Each must be about the question that was asked.
+fn asker(
+    key: Option<StableKey>,
+    question: Parcel,
+    seconds: f64,
+    told: Sender<Told>,
+) -> impl Fn(&mut App) + Send + Sync + 'static {
+    move |app| {
+        let asked = Arc::new(Mutex::new(None));
+        let (about, about_too, asked_at) = (asked.clone(), asked.clone(), asked);
+        let (tell, tell_too, tell_late) = (told.clone(), told.clone(), told.clone());
+        let ears = MessageComponent::new()
+            .on_packet(ANSWER, move |me: MessageContext, answer: &Packet| {
+                assert_eq!(me.session(), *about.lock().unwrap());
+                tell.send(Told::Answer(read(answer))).ok();
+            })
+            .on(move |me: MessageContext, no: &NoAnswer| {
+                assert_eq!(me.session(), *about_too.lock().unwrap());
+                tell_too.send(Told::No(*no)).ok();
+            });
+        let mut asker = app.world_mut().spawn((Asker, ears));
+        if let Some(key) = key {
+            asker.insert(key);
+        }
+        let question = question.clone();
+        let ask = move |asker: Single<Entity, With<Asker>>, mut commands: Commands| {
+            let until = Timer::after_secs(seconds);
+            let session = commands.entity(*asker).ask_world(question.clone(), until);
+            *asked_at.lock().unwrap() = Some(session);
+        };
+        let count_late = move |stats: Res<MessageStats>, mut before: Local<u64>| {
+            if stats.late > *before {
+                *before = stats.late;
+                tell_late.send(Told::Late(stats.late)).ok();
+            }
+        };
+        app.add_systems(Startup, ask)
+            .add_systems(Update, count_late);
+    }
+}
+
+/// Answers with twice the number.
+fn twice() -> MessageComponent {
+    MessageComponent::new().on_packet(
+        QUESTION,
+        |mut me: MessageContext, question: &Packet| -> Result {
+            Ok(me.reply(number(ANSWER, 2 * read(question)))?)
+        },
+    )
+}
+
+/// Keeps the question, and answers when it is told to.
+fn later(kept: Sender<()>) -> MessageComponent {
+    #[derive(Resource)]
+    struct Kept(ReplyTo);
+
+    MessageComponent::new()
+        .on_packet(QUESTION, move |mut me: MessageContext, _: &Packet| {
+            let reply_to = me.reply_to().unwrap().clone();
+            me.commands.insert_resource(Kept(reply_to));
+            kept.send(()).ok();
+        })
+        .on_packet(ANSWER_NOW, |mut me: MessageContext, answer: &Packet| {
+            let answer = number(ANSWER, read(answer));
+            me.commands.queue(move |world: &mut World| {
+                let reply_to = world.resource::<Kept>().0.clone();
+                world.commands().answer(reply_to, answer);
+            });
+        })
+}
+
+fn question(to: impl Into<Delivery<StableKey>>) -> Parcel {
+    Parcel::new("answerers", to, number(QUESTION, 21))
+}
+
+#[test]
+fn a_question_is_answered() {
+    for to in [Delivery::All, Delivery::InTurn, StableKey(5).into()] {
+        let (tell, told) = mpsc::channel();
+        let mut groups = WorldGroups::new();
+        let build = |app: &mut App| {
+            app.world_mut().spawn((StableKey(5), twice()));
+        };
+        groups.start("answerers", 1, build).unwrap();
+        let build = asker(Some(StableKey(5)), question(to), 60.0, tell);
+        groups.start("askers", 1, build).unwrap();
+        assert_eq!(next(&told), Told::Answer(42), "{to:?}");
+        end_well(&groups.stop());
+        assert_eq!(told.iter().count(), 0, "exactly one answer");
+    }
+}
+
+#[test]
+fn of_several_answers_the_first_counts() {
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = |app: &mut App| {
+        app.world_mut().spawn(twice());
+    };
+    groups.start("answerers", 3, build).unwrap();
+    let build = asker(Some(StableKey(5)), question(Delivery::All), 60.0, tell);
+    groups.start("askers", 1, build).unwrap();
+    assert_eq!(next(&told), Told::Answer(42));
+    while next(&told) != Told::Late(2) {}
+    end_well(&groups.stop());
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_given_up_in_time() {
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start("answerers", 1, |_: &mut App| {}).unwrap();
+    let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 0.001, tell);
+    groups.start("askers", 1, build).unwrap();
+    assert_eq!(next(&told), Told::No(NoAnswer::TimedOut));
+    end_well(&groups.stop());
+    assert_eq!(told.iter().count(), 0);
+}
+
+#[test]
+fn a_question_that_is_refused_is_given_up_at_once() {
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 3600.0, tell);
+    groups.start("askers", 1, build).unwrap();
+    assert_eq!(
+        next(&told),
+        Told::No(NoAnswer::Refused(RefusedBecause::UnknownGroup))
+    );
+    end_well(&groups.stop());
+    assert_eq!(told.iter().count(), 0);
+}
+
+#[test]
+fn a_question_of_an_entity_without_a_key_is_given_up_at_once() {
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let (asked, was_asked) = mpsc::channel();
+    let build = move |app: &mut App| {
+        app.world_mut().spawn(later(asked.clone()));
+    };
+    groups.start("answerers", 1, build).unwrap();
+    let build = asker(None, question(Delivery::InTurn), 3600.0, tell);
+    groups.start("askers", 1, build).unwrap();
+    assert_eq!(
+        next(&told),
+        Told::No(NoAnswer::Refused(RefusedBecause::NoKey))
+    );
+    end_well(&groups.stop());
+    assert_eq!(was_asked.iter().count(), 0, "nothing was sent");
+}
+
+#[test]
+fn an_answer_that_comes_too_late_is_dropped_and_counted() {
+    let (tell, told) = mpsc::channel();
+    let (keep, _kept) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        app.world_mut().spawn(later(keep.clone()));
+    };
+    groups.start("answerers", 1, build).unwrap();
+    let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 0.001, tell);
+    groups.start("askers", 1, build).unwrap();
+    assert_eq!(next(&told), Told::No(NoAnswer::TimedOut));
+    let answer = Parcel::new("answerers", Delivery::All, number(ANSWER_NOW, 1));
+    groups.post(answer).unwrap();
+    assert_eq!(next(&told), Told::Late(1));
+    end_well(&groups.stop());
+    assert_eq!(told.iter().count(), 0);
+}
+
+#[test]
+fn an_answer_to_an_entity_that_has_gone_is_refused_to_who_answers() {
+    let (tell, told) = mpsc::channel();
+    let (keep, kept) = mpsc::channel();
+    let (refuse, was_refused) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let refuse = refuse.clone();
+        let refused = move |_: MessageContext, refused: &Refused| {
+            refuse.send(refused.clone()).ok();
+        };
+        app.world_mut().spawn(later(keep.clone()).on(refused));
+    };
+    groups.start("answerers", 1, build).unwrap();
+    let build_asker = asker(Some(StableKey(5)), question(Delivery::InTurn), 60.0, tell);
+    let (go, gone) = mpsc::channel();
+    let build = move |app: &mut App| {
+        build_asker(app);
+        let go = go.clone();
+        let leave =
+            MessageComponent::new().on_packet(GO, move |mut me: MessageContext, _: &Packet| {
+                let go = go.clone();
+                me.commands.queue(move |world: &mut World| {
+                    let asker = world
+                        .query_filtered::<Entity, With<Asker>>()
+                        .single(world)
+                        .unwrap();
+                    world.despawn(asker);
+                    go.send(()).ok();
+                });
+            });
+        app.world_mut().spawn(leave);
+    };
+    groups.start("askers", 1, build).unwrap();
+    next(&kept);
+    groups
+        .post(Parcel::new("askers", Delivery::All, number(GO, 0)))
+        .unwrap();
+    next(&gone);
+    let answer = Parcel::new("answerers", Delivery::All, number(ANSWER_NOW, 1));
+    groups.post(answer).unwrap();
+    let refused = next(&was_refused);
+    assert_eq!(refused.because, RefusedBecause::UnknownKey);
+    assert!(matches!(refused.parcel.assurance, Assurance::Answer(_)));
+    end_well(&groups.stop());
+    assert_eq!(told.iter().count(), 0);
+}
+
+#[test]
+fn only_a_packet_answers_a_question_of_another_world() {
+    #[derive(Message)]
+    struct Typed;
+
+    let (tell, told) = mpsc::channel();
+    let (fail, failed) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let fail = fail.clone();
+        let answer = move |mut me: MessageContext, _: &Packet| {
+            fail.send(me.reply(Typed)).ok();
+            me.reply(number(ANSWER, 1)).unwrap();
+        };
+        let answer = MessageComponent::new().on_packet(QUESTION, answer);
+        app.world_mut().spawn(answer);
+    };
+    groups.start("answerers", 1, build).unwrap();
+    let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 60.0, tell);
+    groups.start("askers", 1, build).unwrap();
+    let error = next(&failed).unwrap_err();
+    assert!(matches!(error, NotAnswerable::NotAPacket(name) if name.ends_with("Typed")));
+    assert_eq!(next(&told), Told::Answer(1), "it is still open");
+    end_well(&groups.stop());
+}

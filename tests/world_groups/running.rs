@@ -1,0 +1,267 @@
+//! When and where worlds run.
+
+use super::*;
+
+#[test]
+fn each_world_has_a_thread_of_its_own_and_its_systems_run_there() {
+    let (tell, told) = mpsc::channel::<ThreadId>();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let here = thread::current().id();
+        let tell = tell.clone();
+        let compare = move || {
+            assert_eq!(thread::current().id(), here);
+            tell.send(here).ok();
+        };
+        app.add_systems(Startup, compare);
+    };
+    groups.start("worlds", 4, build).unwrap();
+    end_well(&groups.stop());
+    let threads: HashSet<_> = told.iter().chain([thread::current().id()]).collect();
+    assert_eq!(threads.len(), 5);
+}
+
+#[test]
+fn worlds_that_wait_in_a_system_do_not_keep_others_from_running() {
+    let (hear, heard) = mpsc::channel();
+    let gate = Gate::new();
+    let mut groups = WorldGroups::new();
+    // More than any pool of threads would have.
+    let waiting = thread::available_parallelism().map_or(8, usize::from) + 2;
+    let pass = gate.pass();
+    let build = move |app: &mut App| {
+        let pass = pass.clone();
+        app.add_systems(Startup, pass);
+    };
+    groups.start("databases", waiting, build).unwrap();
+    for _ in 0..waiting {
+        gate.somebody_waits();
+    }
+    let build_ears = listener(hear);
+    let build = move |app: &mut App| {
+        build_ears(app);
+        app.add_systems(Startup, |link: Res<WorldLink>| {
+            link.post(say("ears", Delivery::All, 1)).unwrap();
+        });
+    };
+    groups.start("ears", 1, build).unwrap();
+    assert_eq!(next(&heard), (0, 1));
+    for _ in 0..waiting {
+        gate.open();
+    }
+    end_well(&groups.stop());
+}
+
+#[test]
+fn a_system_can_go_through_entities_in_parallel() {
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let tell = tell.clone();
+        app.world_mut().spawn_batch((0..1_000).map(StableKey));
+        let go_through = move |keys: Query<&StableKey>| {
+            keys.par_iter().for_each(|key| _ = tell.send(key.0));
+        };
+        app.add_systems(Startup, go_through);
+    };
+    groups.start("worlds", 1, build).unwrap();
+    end_well(&groups.stop());
+    assert!(sorted(told).into_iter().eq(0..1_000));
+}
+
+#[test]
+fn worlds_can_be_added_to_a_group_that_runs() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = Arc::new(listener(hear));
+    for worlds in 1..=2 {
+        let build = build.clone();
+        groups
+            .start("ears", 1, move |app: &mut App| build(app))
+            .unwrap();
+        assert_eq!(groups.running("ears"), worlds);
+        groups
+            .post(say("ears", Delivery::All, worlds as u32))
+            .unwrap();
+    }
+    drop(build);
+    let reports = groups.stop();
+    end_well(&reports);
+    assert!(reports.iter().map(|report| report.nth).eq([1, 0]));
+    assert_eq!(sorted(heard), [(0, 1), (0, 2), (1, 2)]);
+}
+
+#[test]
+fn the_world_of_another_app_can_join() {
+    #[derive(Resource, Default)]
+    struct Heard(Vec<u32>);
+
+    #[derive(Resource)]
+    struct IsDone;
+
+    let mut app = App::new();
+    // What was there before the plugin can be found, too.
+    let ears = MessageComponent::new().on_packet(SAY, |mut me: MessageContext, said: &Packet| {
+        let said = read(said);
+        me.commands.queue(move |world: &mut World| {
+            world.resource_mut::<Heard>().0.push(said);
+        });
+    });
+    let done = MessageComponent::new().on_packet(ANSWER, |mut me: MessageContext, _: &Packet| {
+        me.commands.insert_resource(IsDone);
+    });
+    let window = app.world_mut().spawn((StableKey(1), ears)).id();
+    let asker = app.world_mut().spawn((StableKey(2), done)).id();
+    app.init_resource::<Heard>()
+        .add_plugins((TimePlugin, DuePlugin));
+
+    let mut groups = WorldGroups::new();
+    groups.join("main", &mut app);
+    assert_eq!(groups.running("main"), 1);
+    assert_eq!(app.world().resource::<WorldLink>().group(), "main");
+    let build = |app: &mut App| {
+        let echo = |mut me: MessageContext, _: &Packet| {
+            for to in [StableKey(1).into(), Delivery::All, Delivery::InTurn] {
+                me.commands.post(say("main", to, 5));
+            }
+            me.reply(number(ANSWER, 0)).unwrap();
+        };
+        app.world_mut()
+            .spawn(MessageComponent::new().on_packet(QUESTION, echo));
+    };
+    groups.start("workers", 1, build).unwrap();
+    app.world_mut().commands().entity(asker).ask_world(
+        Parcel::new("workers", Delivery::InTurn, number(QUESTION, 0)),
+        Timer::after_secs(3600.0),
+    );
+    let is_done = || {
+        app.update();
+        app.world().contains_resource::<IsDone>()
+    };
+    wait_until(is_done, "the worker should have answered");
+    assert_eq!(app.world().resource::<Heard>().0, [5, 5, 5]);
+
+    app.world_mut().despawn(window);
+    let refused = groups.post(say("main", StableKey(1), 1)).unwrap_err();
+    assert_eq!(refused.because, RefusedBecause::UnknownKey);
+    drop(app);
+    assert_eq!(groups.running("main"), 0);
+    let refused = groups.post(say("main", Delivery::All, 1)).unwrap_err();
+    assert_eq!(refused.because, RefusedBecause::UnknownGroup);
+    end_well(&groups.stop());
+}
+
+#[test]
+fn a_world_runs_when_something_arrives_and_not_before() {
+    #[derive(Resource, Default)]
+    struct Frames(u32);
+
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let tell = tell.clone();
+        let ears =
+            MessageComponent::new().on_packet(SAY, move |mut me: MessageContext, _: &Packet| {
+                let tell = tell.clone();
+                me.commands.queue(move |world: &mut World| {
+                    tell.send(world.resource::<Frames>().0).ok();
+                });
+            });
+        app.world_mut().spawn(ears);
+        app.insert_resource(NEVER)
+            .init_resource::<Frames>()
+            .add_systems(First, |mut frames: ResMut<Frames>| frames.0 += 1);
+    };
+    groups.start("sleepers", 1, build).unwrap();
+    groups.post(say("sleepers", Delivery::All, 0)).unwrap();
+    let mut before = next(&told);
+    assert!(before <= 2, "at once, or in the frame after the first");
+    for _ in 0..20 {
+        groups.post(say("sleepers", Delivery::All, 0)).unwrap();
+        let frame = next(&told);
+        assert_eq!(frame, before + 1, "one frame for each");
+        before = frame;
+    }
+    end_well(&groups.stop());
+}
+
+#[test]
+fn a_world_runs_by_itself_as_often_as_its_interval_says() {
+    for interval in [
+        Duration::ZERO,
+        Duration::from_micros(100),
+        Duration::from_millis(1),
+    ] {
+        let (tell, told) = mpsc::channel();
+        let mut groups = WorldGroups::new();
+        let build = move |app: &mut App| {
+            let tell = tell.clone();
+            app.insert_resource(LoopInterval(interval))
+                .add_systems(Update, move || _ = tell.send(()));
+        };
+        groups.start("worlds", 1, build).unwrap();
+        for _ in 0..20 {
+            next(&told);
+        }
+        end_well(&groups.stop());
+    }
+}
+
+#[test]
+fn the_longest_interval_is_no_trouble() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build_ears = listener(hear);
+    let build = move |app: &mut App| {
+        app.insert_resource(LoopInterval(Duration::MAX));
+        build_ears(app);
+    };
+    groups.start("ears", 1, build).unwrap();
+    for what in 0..3 {
+        groups.post(say("ears", Delivery::All, what)).unwrap();
+        assert_eq!(next(&heard), (0, what));
+    }
+    end_well(&groups.stop());
+}
+
+#[test]
+fn a_second_entity_takes_a_key_over_and_that_is_told() {
+    static TOLD: Mutex<Vec<(Severity, String)>> = Mutex::new(Vec::new());
+
+    fn record(error: BevyError, _: ErrorContext) {
+        TOLD.lock()
+            .unwrap()
+            .push((error.severity(), error.to_string()));
+    }
+
+    let (hear, heard) = mpsc::channel();
+    let ears = |nth| {
+        let hear = hear.clone();
+        MessageComponent::new().on_packet(SAY, move |_: MessageContext, _: &Packet| {
+            hear.send(nth).ok();
+        })
+    };
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin));
+    app.insert_resource(FallbackErrorHandler(record));
+    let groups = WorldGroups::new();
+    groups.join("main", &mut app);
+    let first = app.world_mut().spawn((StableKey(77), ears(1))).id();
+    let second = app.world_mut().spawn((StableKey(77), ears(2))).id();
+    let told = core::mem::take(&mut *TOLD.lock().unwrap());
+    let [(severity, text)] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(*severity, Severity::Warning);
+    let said = [first.to_string(), second.to_string(), "77".into()];
+    assert!(said.iter().all(|word| text.contains(word)), "{text}");
+
+    groups.post(say("main", StableKey(77), 0)).unwrap();
+    app.world_mut().despawn(first);
+    groups.post(say("main", StableKey(77), 0)).unwrap();
+    app.update();
+    assert!(
+        heard.try_iter().eq([2, 2]),
+        "as when something is spawned anew before the old goes"
+    );
+}

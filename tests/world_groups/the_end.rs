@@ -1,0 +1,365 @@
+//! Stopping, panics, and what is left.
+
+use super::*;
+
+/// Panics when it is told to.
+fn bomb() -> MessageComponent {
+    MessageComponent::new().on_packet(PANIC, |_: MessageContext, said: &Packet| {
+        panic!("handler {}", read(said));
+    })
+}
+
+#[test]
+fn a_world_that_panics_in_a_function_is_reported_and_the_others_go_on() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build_ears = listener(hear);
+    let build = move |app: &mut App| {
+        build_ears(app);
+        app.world_mut().spawn(bomb());
+    };
+    groups.start("ears", 3, build).unwrap();
+    assert_eq!(groups.running("ears"), 3);
+    // The first turn.
+    groups
+        .post(Parcel::new("ears", Delivery::InTurn, number(PANIC, 8)))
+        .unwrap();
+    let reports = ended(&mut groups, 1);
+    assert_eq!(reports.len(), 1);
+    assert_eq!((&*reports[0].group, reports[0].nth), ("ears", 0));
+    assert_eq!(reports[0].panic.as_deref(), Some("handler 8"));
+    assert!(reports[0].exit.is_none() && reports[0].undelivered.is_empty());
+    assert_eq!(groups.running("ears"), 2);
+
+    for what in 0..4 {
+        groups.post(say("ears", Delivery::InTurn, what)).unwrap();
+    }
+    groups.post(say("ears", Delivery::All, 4)).unwrap();
+    end_well(&groups.stop());
+    let turns = [(1, 0), (1, 2), (1, 4), (2, 1), (2, 3), (2, 4)];
+    assert_eq!(sorted(heard), turns, "it goes round without the first");
+}
+
+#[test]
+fn a_world_that_panics_in_a_system_is_reported() {
+    #[derive(Resource)]
+    struct Armed;
+
+    let mut groups = WorldGroups::new();
+    let build = |app: &mut App| {
+        let arm = MessageComponent::new().on_packet(PANIC, |mut me: MessageContext, _: &Packet| {
+            me.commands.insert_resource(Armed);
+        });
+        app.world_mut().spawn(arm);
+        app.add_systems(Update, |armed: Option<Res<Armed>>| {
+            let what = "system";
+            assert!(armed.is_none(), "in a {what}");
+        });
+    };
+    groups.start("worlds", 2, build).unwrap();
+    groups
+        .post(Parcel::new("worlds", Delivery::InTurn, number(PANIC, 0)))
+        .unwrap();
+    let reports = ended(&mut groups, 1);
+    assert_eq!(reports[0].panic.as_deref(), Some("in a system"));
+    assert_eq!(groups.running("worlds"), 1);
+    end_well(&groups.stop());
+}
+
+#[test]
+fn a_world_that_panics_in_its_building_is_not_started() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build_ears = listener(hear);
+    let build = move |app: &mut App| {
+        build_ears(app);
+        let world = app.world_mut();
+        let mut keys = world.query::<&StableKey>();
+        let key = keys.single(world).unwrap();
+        assert_ne!(*key, StableKey(2), "no third one");
+    };
+    let error = groups.start("ears", 5, build).unwrap_err();
+    let StartError::Panicked(said) = &error else {
+        panic!("{error}");
+    };
+    assert!(said.contains("no third one"), "{said}");
+    assert_eq!(groups.running("ears"), 2, "those before it stay");
+    groups.post(say("ears", Delivery::All, 1)).unwrap();
+    let reports = groups.stop();
+    assert_eq!(reports.len(), 2);
+    end_well(&reports);
+    assert_eq!(sorted(heard), [(0, 1), (1, 1)]);
+}
+
+#[test]
+fn a_world_that_can_not_be_built_is_gone_when_that_is_told() {
+    struct Resident(Arc<AtomicUsize>);
+
+    impl Drop for Resident {
+        fn drop(&mut self) {
+            thread::sleep(Duration::from_millis(20));
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    let residents = Arc::new(AtomicUsize::new(0));
+    let counted = residents.clone();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        app.insert_non_send(Resident(counted.clone()));
+        panic!("not here");
+    };
+    groups.start("worlds", 1, build).unwrap_err();
+    assert_eq!(residents.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn what_a_world_has_not_been_given_when_it_panics_is_handed_back() {
+    let (hear, heard) = mpsc::channel();
+    let gate = Gate::new();
+    let keeper = gate.keeper();
+    let mut groups = WorldGroups::new();
+    let build_ears = listener(hear);
+    let build = move |app: &mut App| {
+        build_ears(app);
+        app.world_mut().spawn(keeper.clone());
+        app.world_mut().spawn(bomb());
+    };
+    groups.start("ears", 1, build).unwrap();
+    groups
+        .post(Parcel::new("ears", Delivery::All, number(WAIT, 0)))
+        .unwrap();
+    gate.somebody_waits();
+    // All of this is there when the next frame begins.
+    groups.post(say("ears", Delivery::All, 1)).unwrap();
+    groups
+        .post(Parcel::new("ears", Delivery::All, number(PANIC, 0)))
+        .unwrap();
+    groups.post(say("ears", Delivery::All, 2)).unwrap();
+    groups.post(say("ears", StableKey(0), 3)).unwrap();
+    gate.open();
+    let reports = ended(&mut groups, 1);
+    let undelivered = reports[0].undelivered.iter();
+    let undelivered: Vec<_> = undelivered.map(|letter| letter.packet().unwrap()).collect();
+    // The first of these was on its way to others, too.
+    let left = [number(PANIC, 0), number(SAY, 2), number(SAY, 3)];
+    assert!(undelivered.into_iter().eq(&left));
+    assert_eq!(sorted(heard), [(0, 1)]);
+}
+
+#[test]
+fn a_world_that_exits_ends_after_what_was_sent_to_it() {
+    let (hear, heard) = mpsc::channel();
+    let gate = Gate::new();
+    let pass = gate.pass();
+    let mut groups = WorldGroups::new();
+    let build_ears = listener(hear);
+    let build = move |app: &mut App| {
+        build_ears(app);
+        let pass = pass.clone();
+        app.add_systems(Last, move |mut exit: MessageWriter<AppExit>| {
+            pass();
+            exit.write(AppExit::from_code(3));
+        });
+    };
+    groups.start("ears", 1, build).unwrap();
+    groups.start("others", 1, |_: &mut App| {}).unwrap();
+    gate.somebody_waits();
+    groups.post(say("ears", Delivery::All, 1)).unwrap();
+    gate.open();
+    let reports = ended(&mut groups, 1);
+    assert_eq!(reports[0].exit, Some(AppExit::from_code(3)));
+    end_well(&reports);
+    assert_eq!(sorted(heard), [(0, 1)]);
+    assert_eq!((groups.running("ears"), groups.running("others")), (0, 1));
+    end_well(&groups.stop());
+}
+
+#[test]
+fn worlds_stop_in_the_reverse_order_of_their_start() {
+    #[derive(Resource)]
+    struct Resident(u32, Sender<u32>);
+
+    impl Drop for Resident {
+        fn drop(&mut self) {
+            self.1.send(self.0).ok();
+        }
+    }
+
+    let (drop, dropped) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    for (nth, group) in ["database", "logic", "database", "doors"]
+        .into_iter()
+        .enumerate()
+    {
+        let drop = drop.clone();
+        let build = move |app: &mut App| {
+            app.insert_resource(Resident(nth as u32, drop.clone()));
+        };
+        groups.start(group, 1, build).unwrap();
+    }
+    core::mem::drop(drop);
+    let reports = groups.stop();
+    end_well(&reports);
+    let order = reports.iter().map(|report| (&*report.group, report.nth));
+    let expected = [("doors", 0), ("database", 1), ("logic", 0), ("database", 0)];
+    assert!(order.eq(expected), "{reports:?}");
+    assert!(dropped.iter().eq([3, 2, 1, 0]));
+}
+
+#[test]
+fn what_is_sent_before_a_world_stops_is_delivered_also_in_what_that_leads_to() {
+    // Each passes on what it hears to the one that was started before it.
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let names = ["first", "second", "third"];
+    groups.start(names[0], 1, listener(hear)).unwrap();
+    for pair in names.windows(2) {
+        let to = pair[0];
+        let pass_on =
+            MessageComponent::new().on_packet(SAY, move |mut me: MessageContext, said: &Packet| {
+                me.commands.post(say(to, Delivery::All, read(said) + 1));
+            });
+        let build = move |app: &mut App| {
+            app.insert_resource(NEVER)
+                .world_mut()
+                .spawn(pass_on.clone());
+        };
+        groups.start(pair[1], 1, build).unwrap();
+    }
+    for what in [10, 20, 30] {
+        groups.post(say("third", Delivery::All, what)).unwrap();
+    }
+    end_well(&groups.stop());
+    assert!(heard.iter().eq([(0, 12), (0, 22), (0, 32)]));
+}
+
+#[test]
+fn what_is_sent_to_a_world_that_has_just_been_started_is_delivered_when_it_stops() {
+    // Whether it has had its first frame by then is a matter of luck.
+    for _ in 0..50 {
+        let (hear, heard) = mpsc::channel();
+        let mut groups = WorldGroups::new();
+        groups.start("ears", 1, listener(hear)).unwrap();
+        groups.post(say("ears", Delivery::All, 1)).unwrap();
+        groups.post(say("ears", StableKey(0), 2)).unwrap();
+        end_well(&groups.stop());
+        assert!(heard.iter().eq([(0, 1), (0, 2)]));
+    }
+}
+
+#[test]
+fn what_is_sent_to_an_entity_of_the_last_frame_is_delivered_when_its_world_ends() {
+    let (hear, heard) = mpsc::channel();
+    let gate = Gate::new();
+    let pass = gate.pass();
+    let mut groups = WorldGroups::new();
+    let spawn_ears = Mutex::new(Some(spawn_listener(hear)));
+    let build = move |app: &mut App| {
+        let pass = pass.clone();
+        let spawn_ears = spawn_ears.lock().unwrap().take().unwrap();
+        let last_frame = move |world: &mut World| {
+            spawn_ears(world);
+            pass();
+            world.write_message(AppExit::Success);
+        };
+        app.add_systems(Update, last_frame);
+    };
+    groups.start("ears", 1, build).unwrap();
+    gate.somebody_waits();
+    groups.post(say("ears", Delivery::All, 1)).unwrap();
+    groups.post(say("ears", StableKey(0), 2)).unwrap();
+    gate.open();
+    end_well(&ended(&mut groups, 1));
+    assert!(heard.iter().eq([(0, 1), (0, 2)]));
+}
+
+#[test]
+fn what_stopping_leads_to_is_handed_back() {
+    let mut groups = WorldGroups::new();
+    let again = MessageComponent::new().on_packet(SAY, |mut me: MessageContext, said: &Packet| {
+        let said = read(said);
+        if said < 100 {
+            me.commands.send(Delivery::All, number(SAY, said + 1));
+        }
+    });
+    let build = move |app: &mut App| {
+        app.insert_resource(NEVER).world_mut().spawn(again.clone());
+    };
+    let gate = Gate::new();
+    let keeper = gate.keeper();
+    let build = move |app: &mut App| {
+        build(app);
+        app.world_mut().spawn(keeper.clone());
+    };
+    groups.start("echo", 1, build).unwrap();
+    groups
+        .post(Parcel::new("echo", Delivery::All, number(WAIT, 0)))
+        .unwrap();
+    gate.somebody_waits();
+    groups.post(say("echo", Delivery::All, 1)).unwrap();
+    let stopped = thread::spawn(move || groups.stop());
+    // It is told to stop before it comes out of there, or has an hour to wait and then is.
+    gate.open();
+    let reports = stopped.join().unwrap();
+    let undelivered = reports[0].undelivered.iter();
+    let undelivered: Vec<_> = undelivered
+        .map(|letter| read(letter.packet().unwrap()))
+        .collect();
+    assert_eq!(undelivered.len(), 1, "{reports:?}");
+}
+
+#[test]
+fn what_is_left_for_a_world_that_is_dropped_may_hold_the_link_of_another() {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let groups = WorldGroups::new();
+        for _ in 0..10 {
+            let mut one = App::new();
+            let mut other = App::new();
+            for app in [&mut one, &mut other] {
+                app.add_plugins((TimePlugin, DuePlugin));
+                groups.join("apps", app);
+            }
+            let link = other.world_mut().remove_resource::<WorldLink>();
+            let sender = one.world_mut().message_sender();
+            sender.run(move |_| drop(link)).ok().unwrap();
+            drop((sender, other, one));
+        }
+        tell.send(groups.running("apps")).ok();
+    });
+    assert_eq!(next(&told), 0);
+}
+
+#[test]
+fn dropping_the_groups_stops_all_worlds() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start("ears", 2, listener(hear)).unwrap();
+    groups.post(say("ears", Delivery::All, 1)).unwrap();
+    drop(groups);
+    assert_eq!(
+        sorted(heard),
+        [(0, 1), (1, 1)],
+        "and nobody has the other end any more"
+    );
+}
+
+#[test]
+fn a_world_keeps_its_number_when_another_ends() {
+    let mut groups = WorldGroups::new();
+    let build = |app: &mut App| {
+        app.world_mut().spawn(bomb());
+    };
+    groups.start("worlds", 2, build).unwrap();
+    groups
+        .post(Parcel::new("worlds", Delivery::InTurn, number(PANIC, 0)))
+        .unwrap();
+    assert_eq!(ended(&mut groups, 1)[0].nth, 0);
+    groups.start("worlds", 1, build).unwrap();
+    let reports = groups.stop();
+    end_well(&reports);
+    let numbers = reports.iter().map(|report| report.nth);
+    assert!(numbers.eq([2, 1]), "{reports:?}");
+}

@@ -84,6 +84,8 @@ pub struct MessageSender(Arc<Shared>);
 
 struct Shared {
     capacity: usize,
+    /// What other worlds know this one by. No other has the same, here or elsewhere, now or later.
+    world: u64,
     waiting: Mutex<Waiting>,
 }
 
@@ -155,6 +157,7 @@ impl Inbox {
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Arc::new(Shared {
             capacity,
+            world: some_world(),
             waiting: Mutex::default(),
         }))
     }
@@ -175,6 +178,10 @@ impl Inbox {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    pub(super) fn world(&self) -> u64 {
+        self.0.world
     }
 
     pub(super) fn sender(&self) -> MessageSender {
@@ -248,7 +255,9 @@ impl MessageSender {
     ///
     /// [`SendError`] with the parcel, if there is no room for it or the world takes no more.
     pub fn receive(&self, parcel: Parcel) -> Result<(), SendError<Parcel>> {
-        self.put(parcel, |parcel| Item::Letter(parcel.into_letter()))
+        self.put(parcel, |parcel| {
+            Item::Letter(parcel.into_letter(self.0.world))
+        })
     }
 
     /// Returns `true` if the world takes no more messages.
@@ -283,6 +292,24 @@ impl FromWorld for MessageSender {
         Mail::begin_run(world);
         world.get_resource_or_init::<Inbox>().sender()
     }
+}
+
+/// At random, and never zero.
+#[cfg(feature = "std")]
+fn some_world() -> u64 {
+    use core::hash::BuildHasher;
+    use std::hash::RandomState;
+
+    RandomState::new().hash_one("world") | 1
+}
+
+/// One after the other: only those of this program are told apart.
+#[cfg(not(feature = "std"))]
+fn some_world() -> u64 {
+    use bevy_platform::sync::atomic::{AtomicU64, Ordering};
+
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Shared {

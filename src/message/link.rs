@@ -17,7 +17,7 @@ use bevy_ecs::{
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use super::{
-    Delivery, Letter, Mail, Packet, ReplyTo, Session,
+    Delivery, Inbox, Letter, Mail, Packet, ReplyTo, Session,
     letter::{Recipient, Regarding},
     packet::Topic,
     session::{Asker, NoAnswer, OpenQuestion, give_up},
@@ -102,7 +102,7 @@ impl Parcel {
         }
     }
 
-    pub(super) fn into_letter(self) -> Letter {
+    pub(super) fn into_letter(self, world: u64) -> Letter {
         let regarding = match self.assurance {
             Assurance::Sent => Regarding::Nothing,
             Assurance::Answered { reply_to, session } => Regarding::Question(
@@ -112,7 +112,7 @@ impl Parcel {
                 }
                 .into(),
             ),
-            Assurance::Answer(session) => Regarding::Answer(session),
+            Assurance::Answer(session) => Regarding::Answer(session.come_to(world)),
         };
         Letter::new(self.delivery, self.packet, regarding)
     }
@@ -263,12 +263,14 @@ pub(super) fn post(world: &mut World, parcel: Parcel) {
 
 /// Tells who asked, if it was a question, or all who follow that.
 fn refuse(world: &mut World, refused: Refused) {
-    if let Assurance::Answered { reply_to, session } = &refused.parcel.assurance
-        && let Some(asker) = asker(world, reply_to, *session)
+    if let Assurance::Answered { session, .. } = refused.parcel.assurance
+        && let Some(inbox) = world.get_resource::<Inbox>()
+        && let session = session.come_to(inbox.world())
+        && let Some(asker) = asker(world, session)
     {
         // Those who have got it may yet answer.
         if refused.because != RefusedBecause::InPart {
-            give_up(world, asker, *session, NoAnswer::Refused(refused.because));
+            give_up(world, asker, session, NoAnswer::Refused(refused.because));
         }
         return;
     }
@@ -283,16 +285,13 @@ fn refuse(world: &mut World, refused: Refused) {
     world.fallback_error_handler()(warning, ErrorContext::Command { name });
 }
 
-/// Returns who of this world has asked a question, if it is one of this world.
-fn asker(world: &World, reply_to: &Address, session: Session) -> Option<Entity> {
+/// Returns who of this world has asked a question, if it is open.
+fn asker(world: &World, session: Session) -> Option<Entity> {
     let question = world.get_entity(session.entity()?).ok()?;
     let asker = question
         .get::<OpenQuestion>()
-        .and(question.get::<TimerOf>())?
-        .0;
-    let link = world.get_resource::<WorldLink>()?;
-    let key = world.get::<StableKey>(asker)?;
-    (link.address(*key) == *reply_to).then_some(asker)
+        .and(question.get::<TimerOf>());
+    asker.map(|of| of.0)
 }
 
 /// Lets all be found whose keys are there already.

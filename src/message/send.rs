@@ -185,10 +185,12 @@ impl MessageEntityCommandsExt for EntityCommands<'_> {
         let session = open(self, until);
         self.commands().queue(move |world: &mut World| {
             let key = world.get::<StableKey>(asker).copied();
+            let this_world = world.get_resource_or_init::<Inbox>().world();
             let link = world.get_resource::<WorldLink>();
             let because = match (key, link) {
                 (Some(key), Some(link)) => {
                     let reply_to = link.address(key);
+                    let session = session.leave(this_world);
                     parcel.assurance = Assurance::Answered { reply_to, session };
                     return post(world, parcel);
                 }

@@ -23,25 +23,54 @@ use crate::timer::{IfClockGone, SurvivesCancelAll, Timer, TimerAction, TimerOf, 
 /// counted in [`MessageStats::late`](super::MessageStats::late).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-pub struct Session(u64);
+pub struct Session {
+    question: u64,
+    /// The world in which it was asked, or zero in that world itself.
+    world: u64,
+}
 
 impl Session {
     /// Returns the entity of a question that was asked in this world.
     #[must_use]
     pub fn entity(self) -> Option<Entity> {
-        Entity::try_from_bits(self.0)
+        let is_of_here = self.world == HERE;
+        Entity::try_from_bits(self.question).filter(|_| is_of_here)
     }
 
     /// Returns the number, which means nothing in other worlds.
     #[must_use]
     pub fn number(self) -> u64 {
-        self.0
+        self.question
+    }
+
+    /// What other worlds are told. Worlds that are built alike give their questions the same
+    /// entities, so that alone does not say whose question it is.
+    pub(super) fn leave(self, world: u64) -> Self {
+        Self { world, ..self }
+    }
+
+    /// What comes back to a world. The question of another one is none here.
+    pub(super) fn come_to(self, world: u64) -> Self {
+        let world = match self.world {
+            asked_in if asked_in == world => HERE,
+            HERE => ELSEWHERE,
+            other => other,
+        };
+        Self { world, ..self }
     }
 }
 
+const HERE: u64 = 0;
+
+/// What only somebody who makes it up can come from.
+const ELSEWHERE: u64 = u64::MAX;
+
 impl From<Entity> for Session {
     fn from(entity: Entity) -> Self {
-        Self(entity.to_bits())
+        Self {
+            question: entity.to_bits(),
+            world: HERE,
+        }
     }
 }
 

@@ -120,3 +120,29 @@ fn what_one_sends_arrives_in_that_order() {
     }
     end_well(&groups.stop());
 }
+
+#[test]
+fn turns_are_fair_whoever_posts_at_the_same_time() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start("ears", 3, listener(hear)).unwrap();
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let groups = &groups;
+            scope.spawn(move || {
+                for n in 0..300 {
+                    let what = thread * 300 + n;
+                    groups.post(say("ears", Delivery::InTurn, what)).unwrap();
+                }
+            });
+        }
+    });
+    end_well(&groups.stop());
+    let heard: Vec<_> = heard.iter().collect();
+    for world in 0..3 {
+        let by_it = heard.iter().filter(|(nth, _)| *nth == world);
+        assert_eq!(by_it.count(), 400);
+    }
+    let once = sorted(heard.iter().map(|(_, what)| *what));
+    assert!(once.into_iter().eq(0..1_200));
+}

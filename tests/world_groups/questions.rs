@@ -258,3 +258,67 @@ fn only_a_packet_answers_a_question_of_another_world() {
     assert_eq!(next(&told), Told::Answer(1), "it is still open");
     end_well(&groups.stop());
 }
+
+/// Keeps all questions, and answers the first when it is told to.
+fn first_later(kept: Sender<()>) -> MessageComponent {
+    #[derive(Resource, Default)]
+    struct Kept(Vec<ReplyTo>);
+
+    MessageComponent::new()
+        .on_packet(QUESTION, move |mut me: MessageContext, _: &Packet| {
+            let reply_to = me.reply_to().unwrap().clone();
+            let kept = kept.clone();
+            me.commands.queue(move |world: &mut World| {
+                world.get_resource_or_init::<Kept>().0.push(reply_to);
+                kept.send(()).ok();
+            });
+        })
+        .on_packet(ANSWER_NOW, |mut me: MessageContext, answer: &Packet| {
+            let answer = number(ANSWER, read(answer));
+            me.commands.queue(move |world: &mut World| {
+                let reply_to = world.resource::<Kept>().0[0].clone();
+                world.commands().answer(reply_to, answer);
+            });
+        })
+}
+
+#[test]
+fn an_answer_to_a_world_that_has_ended_is_none_to_the_world_that_takes_its_place() {
+    let (tell, told) = mpsc::channel();
+    let (keep, kept) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        app.world_mut().spawn(first_later(keep.clone()));
+    };
+    groups.start("answerers", 1, build).unwrap();
+    let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 60.0, tell);
+    let build = Arc::new(move |app: &mut App| {
+        build(app);
+        let go = |mut me: MessageContext, _: &Packet| {
+            me.commands.write_message(AppExit::Success);
+        };
+        app.world_mut()
+            .spawn(MessageComponent::new().on_packet(GO, go));
+    });
+    let again = build.clone();
+    groups
+        .start("askers", 1, move |app: &mut App| build(app))
+        .unwrap();
+    next(&kept);
+    groups
+        .post(Parcel::new("askers", Delivery::All, number(GO, 0)))
+        .unwrap();
+    ended(&mut groups, 1);
+    groups
+        .start("askers", 1, move |app: &mut App| again(app))
+        .unwrap();
+    next(&kept);
+    groups
+        .post(Parcel::new(
+            "answerers",
+            Delivery::All,
+            number(ANSWER_NOW, 1),
+        ))
+        .unwrap();
+    assert_eq!(next(&told), Told::Late(1));
+}

@@ -363,3 +363,59 @@ fn a_world_keeps_its_number_when_another_ends() {
     let numbers = reports.iter().map(|report| report.nth);
     assert!(numbers.eq([2, 1]), "{reports:?}");
 }
+
+#[test]
+fn a_world_that_panics_when_it_stops_is_reported_with_what_is_left() {
+    let gate = Gate::new();
+    let pass = gate.pass();
+    let mut groups = WorldGroups::new();
+    groups.start("first", 1, |_: &mut App| {}).unwrap();
+    let build = move |app: &mut App| {
+        let pass = pass.clone();
+        let exit =
+            MessageComponent::new().on_packet(GO, move |mut me: MessageContext, _: &Packet| {
+                pass();
+                me.commands.write_message(AppExit::Success);
+            });
+        app.world_mut().spawn(exit);
+        app.world_mut().spawn(bomb());
+    };
+    groups.start("last", 1, build).unwrap();
+    let go = Parcel::new("last", Delivery::All, number(GO, 0));
+    groups.post(go).unwrap();
+    gate.somebody_waits();
+    // It delivers that after its last frame.
+    for id in [PANIC, SAY] {
+        let parcel = Parcel::new("last", Delivery::All, number(id, 1));
+        groups.post(parcel).unwrap();
+    }
+    gate.open();
+    let reports = ended(&mut groups, 1);
+    assert_eq!(reports[0].panic.as_deref(), Some("handler 1"));
+    let left = reports[0].undelivered.iter();
+    let left: Vec<_> = left.filter_map(|letter| letter.packet()).collect();
+    assert_eq!(left, [&number(PANIC, 1), &number(SAY, 1)]);
+    end_well(&groups.stop());
+}
+
+#[test]
+fn a_world_that_panics_when_it_is_dropped_is_reported() {
+    #[derive(Resource)]
+    struct Grumpy;
+
+    impl Drop for Grumpy {
+        fn drop(&mut self) {
+            panic!("not yet");
+        }
+    }
+
+    let mut groups = WorldGroups::new();
+    let build = |app: &mut App| {
+        app.insert_resource(Grumpy);
+    };
+    groups.start("worlds", 1, |_: &mut App| {}).unwrap();
+    groups.start("worlds", 1, build).unwrap();
+    let reports = groups.stop();
+    assert_eq!(reports[0].panic.as_deref(), Some("not yet"));
+    end_well(&reports[1..]);
+}

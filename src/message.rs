@@ -1,5 +1,6 @@
 //! The [`MessageComponent`]: functions of an entity that are called for the messages it follows.
 
+mod batch;
 mod dispatch;
 mod hooks;
 mod inbox;

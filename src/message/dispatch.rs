@@ -149,8 +149,20 @@ impl Mail {
         loop {
             let to_run = if self.to_all.is_some() {
                 self.go_on_to_all(hands)
+            } else if let Some(batch) = &mut self.batch {
+                match batch.call_next(hands, self.not_yet) {
+                    Some((called, letter)) => self.conclude(called, letter),
+                    None => {
+                        self.batch = None;
+                        None
+                    }
+                }
             } else {
                 match self.next()? {
+                    Item::Batch(batch) => {
+                        self.batch = Some(batch);
+                        None
+                    }
                     Item::Run(run) => return Some(ToDo::Run(SyncCell::to_inner(run))),
                     Item::Letter(letter) => self.deliver(letter, hands),
                 }
@@ -181,13 +193,18 @@ impl Mail {
             Recipient::One(entity) => self.call_one(Some(entity), &letter, hands),
             Recipient::Key(key) => self.call_one(self.keys.get(&key).copied(), &letter, hands),
         };
+        self.conclude(called, Some(letter))
+    }
+
+    /// Counts what has become of a message, and does what is still to be done with it.
+    fn conclude(&mut self, called: Called, letter: Option<Letter>) -> Option<(ToRun, Letter)> {
         match called {
             Called::Yes => self.stats.delivered += 1,
             Called::System(to_run) => {
                 self.stats.delivered += 1;
-                return Some((to_run, letter));
+                return Some((to_run, letter?));
             }
-            Called::NotYet => self.items.put_back(Item::Letter(letter)),
+            Called::NotYet => self.items.put_back(Item::Letter(letter?)),
             Called::TooLate => self.stats.late += 1,
             Called::No => self.stats.undeliverable += 1,
         }
@@ -299,7 +316,7 @@ impl<'a> From<&'a Letter> for LetterRef<'a> {
 
 /// Calls the function of an entity for a message, if it follows that.
 #[inline]
-fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &LetterRef) -> Called {
+pub(super) fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &LetterRef) -> Called {
     let mut called = Called::No;
     hands.call::<MessageComponent>(entity, |entity, commands| {
         let Some(component) = entity.get::<MessageComponent>() else {

@@ -1,6 +1,6 @@
 //! What comes from other threads.
 
-use alloc::{boxed::Box, collections::VecDeque};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{fmt, mem};
 
 use bevy_ecs::{
@@ -12,7 +12,7 @@ use bevy_platform::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Delivery, Letter, Mail, Parcel, Payload, letter::Regarding};
+use super::{Delivery, Letter, Mail, Parcel, Payload, batch::AnyBatch, letter::Regarding};
 
 /// Where other threads put what they [send](MessageSender) to this world.
 ///
@@ -101,7 +101,18 @@ struct Waiting {
 /// What waits to be delivered, or done.
 pub(super) enum Item {
     Letter(Letter),
+    Batch(Box<dyn AnyBatch>),
     Run(SyncCell<Run>),
+}
+
+impl Item {
+    pub(super) fn into_letters(self) -> Vec<Letter> {
+        match self {
+            Self::Letter(letter) => [letter].into(),
+            Self::Batch(batch) => batch.into_letters(),
+            Self::Run(_) => Vec::new(),
+        }
+    }
 }
 
 pub(super) type Run = Box<dyn FnOnce(&mut World) + Send>;

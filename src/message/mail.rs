@@ -1,6 +1,6 @@
 //! All that is on its way in a world, and who follows what.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
 use bevy_ecs::{entity::Entity, resource::Resource, world::World};
 use bevy_platform::collections::HashMap;
@@ -12,8 +12,8 @@ use {
 };
 
 use super::{
-    Handler, Inbox, Letter, MessageComponent, NOWHERE, StableKey, inbox::Item, packet::Topic,
-    written::Writing,
+    Handler, Inbox, Letter, MessageComponent, NOWHERE, StableKey, batch::AnyBatch, inbox::Item,
+    packet::Topic, written::Writing,
 };
 use crate::{
     deferred::DeferredBuffer,
@@ -26,6 +26,8 @@ pub(crate) struct Mail {
     pub(super) items: DeferredBuffer<Item>,
     /// How many of those that were swapped are to be delivered in this run.
     pub(super) left: usize,
+    /// What is being delivered one by one.
+    pub(super) batch: Option<Box<dyn AnyBatch>>,
     /// What is being delivered to all.
     pub(super) to_all: Option<ToAll>,
     /// Filled by the inbox with what has arrived.
@@ -110,6 +112,7 @@ impl Mail {
         Self {
             items: DeferredBuffer::default(),
             left: 0,
+            batch: None,
             to_all: None,
             arrived: VecDeque::new(),
             followed: Vec::new(),
@@ -155,12 +158,10 @@ impl Mail {
         };
         mail.items.swap();
         let to_all = mail.to_all.take().map(|to_all| Item::Letter(to_all.letter));
-        let items = to_all.into_iter().chain(mail.items.drain()).chain(arrived);
-        let letters = items.filter_map(|item| match item {
-            Item::Letter(letter) => Some(letter),
-            Item::Run(_) => None,
-        });
-        letters.collect()
+        let batch = mail.batch.take().map(Item::Batch);
+        let begun = to_all.into_iter().chain(batch);
+        let items = begun.chain(mail.items.drain()).chain(arrived);
+        items.flat_map(Item::into_letters).collect()
     }
 
     pub(super) fn followed(&self, topic: Topic) -> Option<usize> {

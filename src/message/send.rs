@@ -1,7 +1,7 @@
 //! Sending from within the world.
 
-use alloc::{collections::VecDeque, vec::Vec};
-use core::fmt;
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::{any::Any, fmt};
 
 use bevy_ecs::{
     error::BevyError,
@@ -11,7 +11,9 @@ use bevy_ecs::{
 
 use super::{
     Address, Delivery, Inbox, Letter, Mail, MailParams, MessageSender, Parcel, Payload, ReplyTo,
-    Session, StableKey, WorldLink, deliver,
+    Session, StableKey, WorldLink,
+    batch::Batch,
+    deliver,
     inbox::Item,
     letter::{Recipient, Regarding},
     link::{Assurance, RefusedBecause, post},
@@ -278,19 +280,27 @@ pub struct Outbox<'s> {
 impl Outbox<'_> {
     /// Sends a message, as [`MessageCommandsExt::send`] does.
     #[inline]
-    pub fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload) {
-        let letter = Letter::new(to.into(), payload, Regarding::Nothing);
-        self.letters.0.push_back(Item::Letter(letter));
+    pub fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P) {
+        let letters = &mut self.letters.0;
+        let item = match to.into() {
+            Delivery::To(entity) => {
+                if let Some(Item::Batch(last)) = letters.back_mut() {
+                    let last: &mut dyn Any = &mut **last;
+                    if let Some(last) = last.downcast_mut::<Batch<P>>() {
+                        return last.push(entity, payload);
+                    }
+                }
+                Item::Batch(Box::new(Batch::new(entity, payload)))
+            }
+            to => Item::Letter(Letter::new(to, payload, Regarding::Nothing)),
+        };
+        letters.push_back(item);
     }
 }
 
 impl fmt::Debug for Outbox<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letters = self.letters.0.iter().filter_map(|item| match item {
-            Item::Letter(letter) => Some(letter),
-            Item::Run(_) => None,
-        });
-        f.debug_list().entries(letters).finish()
+        f.debug_struct("Outbox").finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,57 @@
+//! Many messages of one type to entities, without an allocation for each.
+
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::any::Any;
+
+use bevy_ecs::entity::Entity;
+
+use super::{
+    Letter, Payload,
+    dispatch::{Called, LetterRef, call},
+    letter::Regarding,
+    packet::sealed::Sealed,
+};
+use crate::{handler::Hands, roster::Nth};
+
+/// Messages of one type to entities, in the order of sending.
+pub(super) struct Batch<P>(VecDeque<(Entity, P)>);
+
+/// A [`Batch`] of some type.
+pub(super) trait AnyBatch: Any + Send + Sync {
+    /// Calls the function of an entity for the next one, and returns that if it is still needed.
+    fn call_next(&mut self, hands: &mut Hands, not_yet: Nth) -> Option<(Called, Option<Letter>)>;
+
+    fn into_letters(self: Box<Self>) -> Vec<Letter>;
+}
+
+impl<P: Payload> Batch<P> {
+    pub(super) fn new(to: Entity, payload: P) -> Self {
+        Self([(to, payload)].into())
+    }
+
+    pub(super) fn push(&mut self, to: Entity, payload: P) {
+        self.0.push_back((to, payload));
+    }
+}
+
+impl<P: Payload> AnyBatch for Batch<P> {
+    fn call_next(&mut self, hands: &mut Hands, not_yet: Nth) -> Option<(Called, Option<Letter>)> {
+        let (to, payload) = self.0.pop_front()?;
+        let letter = LetterRef {
+            topic: Sealed::topic(&payload),
+            message: &payload,
+            regarding: &Regarding::Nothing,
+        };
+        let called = call(hands, to, not_yet, &letter);
+        let letter = matches!(called, Called::System(_) | Called::NotYet)
+            .then(|| Letter::new(to, payload, Regarding::Nothing));
+        Some((called, letter))
+    }
+
+    fn into_letters(self: Box<Self>) -> Vec<Letter> {
+        let letters = self.0.into_iter();
+        letters
+            .map(|(to, payload)| Letter::new(to, payload, Regarding::Nothing))
+            .collect()
+    }
+}

@@ -15,7 +15,7 @@ use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler},
     message::Messages,
     prelude::*,
-    system::{EntityCommands, SystemId},
+    system::{EntityCommands, RunSystemOnce, SystemId},
 };
 use bevy_time::{Fixed, Time, TimePlugin, Virtual};
 use support::*;
@@ -708,4 +708,62 @@ fn commands_of_one_are_done_before_the_next_is_called() {
     }
     advance_ms(&mut app, 10);
     assert_eq!(app.world().get::<Count>(me).unwrap().0, 10);
+}
+
+#[test]
+fn what_an_outbox_sends_to_entities_keeps_its_order_whoever_they_are() {
+    fn note(In(received): In<Received<Word>>, mut heard: ResMut<Heard>) {
+        heard.0.push(("system", received.message.0));
+    }
+
+    let mut app = message_app();
+    let note = app.world_mut().register_system(note);
+    let by_system = MessageComponent::new().on_system(note);
+    let by_system = app.world_mut().spawn(by_system).id();
+    let numbers = listener("a").on(|mut me: MessageContext, _: &Number| say(&mut me, "a", "#"));
+    let a = app.world_mut().spawn(numbers).id();
+    let changing = acting("old", |mut me| _ = me.insert(listener("new")));
+    let changing = app.world_mut().spawn(changing).id();
+    let gone = app.world_mut().spawn_empty().id();
+    app.world_mut().despawn(gone);
+    let panics = MessageComponent::new().on(|_: MessageContext, _: &Word| panic!("on purpose"));
+    let panics = app.world_mut().spawn(panics).id();
+    let send = move |mut outbox: Outbox| {
+        for (to, word) in [(a, "1"), (by_system, "2"), (gone, "?"), (changing, "3")] {
+            outbox.send(to, Word(word));
+        }
+        outbox.send(changing, Word("later"));
+        outbox.send(a, Number(4));
+        outbox.send(a, Word("5"));
+        outbox.send(panics, Word("!"));
+        outbox.send(a, Word("6"));
+    };
+    app.world_mut().run_system_once(send).unwrap();
+    advance_ms(&mut app, 10);
+    let expected = [
+        ("a", "1"),
+        ("system", "2"),
+        ("old", "3"),
+        ("a", "#"),
+        ("a", "5"),
+    ];
+    assert_eq!(heard(&mut app), expected);
+    assert_eq!(ERRORS.take().len(), 1);
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("a", "6"), ("new", "later")]);
+    assert_eq!(counts(&app), (7, 1));
+
+    // What it sends at the very end is handed back one by one.
+    let echo =
+        app.world_mut()
+            .register_system(move |In(word): In<Received<Word>>, mut outbox: Outbox| {
+                outbox.send(a, Word(word.message.0));
+                outbox.send(a, Word("echo"));
+            });
+    let echo = MessageComponent::new().on_system(echo);
+    let echo = app.world_mut().spawn(echo).id();
+    app.world_mut().send(echo, Word("last"));
+    let left = app.world_mut().close_inbox();
+    let left: Vec<_> = left.iter().map(|letter| letter.message()).collect();
+    assert_eq!(left, [Some(&Word("last")), Some(&Word("echo"))]);
 }

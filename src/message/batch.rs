@@ -18,8 +18,14 @@ pub(super) struct Batch<P>(VecDeque<(Entity, P)>);
 
 /// A [`Batch`] of some type.
 pub(super) trait AnyBatch: Any + Send + Sync {
-    /// Calls the function of an entity for the next one, and returns that if it is still needed.
-    fn call_next(&mut self, hands: &mut Hands, not_yet: Nth) -> Option<(Called, Option<Letter>)>;
+    /// Calls the function of an entity for the next one, and puts that into `rest` if it is still
+    /// needed.
+    fn call_next(
+        &mut self,
+        hands: &mut Hands,
+        not_yet: Nth,
+        rest: &mut Option<Letter>,
+    ) -> Option<Called>;
 
     fn into_letters(self: Box<Self>) -> Vec<Letter>;
 }
@@ -35,7 +41,12 @@ impl<P: Payload> Batch<P> {
 }
 
 impl<P: Payload> AnyBatch for Batch<P> {
-    fn call_next(&mut self, hands: &mut Hands, not_yet: Nth) -> Option<(Called, Option<Letter>)> {
+    fn call_next(
+        &mut self,
+        hands: &mut Hands,
+        not_yet: Nth,
+        rest: &mut Option<Letter>,
+    ) -> Option<Called> {
         let (to, payload) = self.0.pop_front()?;
         let letter = LetterRef {
             topic: Sealed::topic(&payload),
@@ -43,9 +54,10 @@ impl<P: Payload> AnyBatch for Batch<P> {
             regarding: &Regarding::Nothing,
         };
         let called = call(hands, to, not_yet, &letter);
-        let letter = matches!(called, Called::System(_) | Called::NotYet)
-            .then(|| Letter::new(to, payload, Regarding::Nothing));
-        Some((called, letter))
+        if matches!(called, Called::System(_) | Called::NotYet) {
+            *rest = Some(Letter::new(to, payload, Regarding::Nothing));
+        }
+        Some(called)
     }
 
     fn into_letters(self: Box<Self>) -> Vec<Letter> {

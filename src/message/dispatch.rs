@@ -47,10 +47,12 @@ pub(super) struct ToRun {
     pub(super) share: fn(&dyn Any) -> Option<Shared>,
 }
 
-/// What has become of a message for one entity.
+/// What has become of a message for one entity. It is small, as it is returned at every call.
+#[derive(Clone, Copy)]
 pub(super) enum Called {
     Yes,
-    System(ToRun),
+    /// Its system is to be run.
+    System(Entity),
     /// Its component takes part only from the next frame on.
     NotYet,
     /// It answers what is no question any more.
@@ -150,8 +152,9 @@ impl Mail {
             let to_run = if self.to_all.is_some() {
                 self.go_on_to_all(hands)
             } else if let Some(batch) = &mut self.batch {
-                match batch.call_next(hands, self.not_yet) {
-                    Some((called, letter)) => self.conclude(called, letter),
+                let mut letter = None;
+                match batch.call_next(hands, self.not_yet, &mut letter) {
+                    Some(called) => self.conclude(called, letter, hands),
                     None => {
                         self.batch = None;
                         None
@@ -193,16 +196,22 @@ impl Mail {
             Recipient::One(entity) => self.call_one(Some(entity), &letter, hands),
             Recipient::Key(key) => self.call_one(self.keys.get(&key).copied(), &letter, hands),
         };
-        self.conclude(called, Some(letter))
+        self.conclude(called, Some(letter), hands)
     }
 
     /// Counts what has become of a message, and does what is still to be done with it.
-    fn conclude(&mut self, called: Called, letter: Option<Letter>) -> Option<(ToRun, Letter)> {
+    fn conclude(
+        &mut self,
+        called: Called,
+        letter: Option<Letter>,
+        hands: &Hands,
+    ) -> Option<(ToRun, Letter)> {
         match called {
             Called::Yes => self.stats.delivered += 1,
-            Called::System(to_run) => {
+            Called::System(entity) => {
                 self.stats.delivered += 1;
-                return Some((to_run, letter?));
+                let letter = letter?;
+                return Some((ToRun::find(hands, entity, letter.topic)?, letter));
             }
             Called::NotYet => self.items.put_back(Item::Letter(letter?)),
             Called::TooLate => self.stats.late += 1,
@@ -271,8 +280,9 @@ impl Mail {
                 to_all.is_delivered = true;
                 self.stats.delivered += 1;
             }
-            if let Called::System(to_run) = called {
-                return Some((to_run, to_all.letter.clone()));
+            if let Called::System(entity) = called {
+                let letter = to_all.letter.clone();
+                return Some((ToRun::find(hands, entity, letter.topic)?, letter));
             }
             if hands.has_commands() {
                 return None;
@@ -361,14 +371,7 @@ impl Handler {
         letter: &LetterRef,
     ) -> (Called, Result<(), BevyError>) {
         match self {
-            Self::System { run, share } => {
-                let to_run = ToRun {
-                    entity: entity.id(),
-                    system: run.clone(),
-                    share: *share,
-                };
-                (Called::System(to_run), Ok(()))
-            }
+            Self::System { .. } => (Called::System(entity.id()), Ok(())),
             Self::Closure(closure) => {
                 let context = MessageContext {
                     entity,
@@ -382,6 +385,19 @@ impl Handler {
 }
 
 impl ToRun {
+    /// Finds the system of an entity for a topic.
+    pub(super) fn find(hands: &Hands, entity: Entity, topic: Topic) -> Option<Self> {
+        let component = hands.entities.get(entity).ok()?.get::<MessageComponent>()?;
+        match component.handler(topic)? {
+            Handler::System { run, share } => Some(Self {
+                entity,
+                system: run.clone(),
+                share: *share,
+            }),
+            Handler::Closure(_) => None,
+        }
+    }
+
     pub(super) fn run(&self, world: &mut World, letter: &Letter) {
         call_with_world::<MessageComponent>(world, self.entity, |world| {
             (self.system)(world, self.entity, letter)

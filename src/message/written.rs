@@ -146,8 +146,9 @@ fn go_on<M: Message>(
                 match call_follower(hands, follower, &letter) {
                     Called::Yes => stats.delivered += 1,
                     Called::NotYet | Called::TooLate | Called::No => {}
-                    Called::System(to_run) => {
+                    Called::System(entity) => {
                         stats.delivered += 1;
+                        let to_run = ToRun::find(hands, entity, topic)?;
                         if writing.shared.is_none() {
                             writing.shared = (to_run.share)(message);
                         }

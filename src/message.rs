@@ -312,11 +312,13 @@ impl MessageComponent {
         self
     }
 
+    #[inline]
     fn handler(&self, topic: Topic) -> Option<&Handler> {
         let mut follows = self.follows.iter();
         Some(&follows.find(|follows| follows.topic == topic)?.handler)
     }
 
+    #[inline]
     fn nth(&self) -> Nth {
         self.nth.load(Ordering::Relaxed)
     }

@@ -200,6 +200,7 @@ impl Mail {
     }
 
     /// Counts what has become of a message, and does what is still to be done with it.
+    #[inline]
     fn conclude(
         &mut self,
         called: Called,
@@ -325,7 +326,7 @@ impl<'a> From<&'a Letter> for LetterRef<'a> {
 }
 
 /// Calls the function of an entity for a message, if it follows that.
-#[inline]
+#[inline(always)]
 pub(super) fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &LetterRef) -> Called {
     let mut called = Called::No;
     hands.call::<MessageComponent>(entity, |entity, commands| {

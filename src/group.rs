@@ -24,8 +24,8 @@ use world_thread::WorldThread;
 ///
 /// A world runs when something arrives for it, and otherwise as often as its [`LoopInterval`] says.
 /// It has a [`TimePlugin`](bevy_time::TimePlugin) and a [`DuePlugin`](crate::DuePlugin), unless it
-/// was given others. Its systems run one after the other on its own thread, so it may wait in one
-/// without holding up other worlds; give a schedule of it Bevy's
+/// was given others. The systems of its main and fixed schedules run one after the other on its own
+/// thread, so it may wait in one without holding up other worlds; give a schedule of it Bevy's
 /// [`MultiThreadedExecutor`](bevy_ecs::schedule::MultiThreadedExecutor) where it should share the
 /// threads of the process instead.
 ///
@@ -106,8 +106,11 @@ impl ParcelReceiver {
     }
 }
 
-/// How often a world of [`WorldGroups`] runs when nothing arrives for it from other threads; sixty times a second
-/// unless set otherwise.
+/// How often a world of [`WorldGroups`] runs when nothing arrives for it from other threads; sixty
+/// times a second unless set otherwise.
+///
+/// Timers that are due, and what is sent within the world, wait for its next frame. With more than
+/// 250 ms set `Time::<Virtual>::max_delta` higher, too, or the time of the game falls behind.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopInterval(pub Duration);
 

@@ -133,7 +133,7 @@
 //! # bevy_ecs::system::assert_is_system(slow_motion);
 //! ```
 //!
-//! # Questions
+//! # Asking after timers
 //!
 //! [`ArmedTimers`] tells the remaining time of a timer, how much of it is over, what is due next on
 //! an owner or a clock, what the last run did, and lists all timers for people to read.
@@ -205,7 +205,8 @@
 //!
 //! [`WorldGroups`] runs headless apps on threads of their own, in groups that have a name. They send
 //! each other [`Parcel`]s: to all worlds of a group, to exactly one in turn, or to the one with an
-//! entity of that [`StableKey`]. A [`Link`] of your own can carry them further.
+//! entity of that [`StableKey`]. With a [`Link`] of your own, a world of another process is a member
+//! as a thread is.
 //!
 //! # The way of a timer
 //!

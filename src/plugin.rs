@@ -24,11 +24,11 @@ use crate::{
     update::{UpdateComponent, UpdateRun, UpdatesPausedFrom, enroll, run_updates, swap_updates},
 };
 
-/// Runs the [`Timer`]s of an [`App`].
+/// Runs the [`Timer`]s, [`UpdateComponent`]s and [`MessageComponent`]s of an [`App`].
 ///
 /// It needs Bevy's clock, so add it beside `DefaultPlugins`, `MinimalPlugins` or a bare
-/// [`TimePlugin`](bevy_time::TimePlugin), before or after. Timers spawned before the plugin was
-/// added are armed when it is, in no particular order.
+/// [`TimePlugin`](bevy_time::TimePlugin), before or after. What was spawned before the plugin was
+/// added takes part when it is, in no particular order.
 ///
 /// # Promises
 ///
@@ -55,6 +55,14 @@ use crate::{
 ///    clock neither panic nor overflow nor break the order. Deadlines saturate.
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
 ///     [`InvalidSpeed`](crate::InvalidSpeed), [`UnknownClock`](crate::UnknownClock).
+///
+/// What is promised of timers holds for functions of entities, too, where it applies: an
+/// [`UpdateComponent`] is called in the order of priority and then of inserting, a message delivered
+/// in the order of sending; what is inserted during a frame takes part in the next, and what is
+/// removed, not from that moment on; functions may do anything by commands; and the same inputs give
+/// the same calls, but for what other threads send. Of a [question](crate::MessageEntityCommandsExt::ask)
+/// exactly one end is told, and nothing that was sent is lost when an app is
+/// [shut down in order](crate::MessageWorldExt::close_inbox).
 ///
 /// # Panics
 ///
@@ -84,7 +92,7 @@ pub enum DueSystems {
     /// Reads the clocks, once for the whole run.
     Clocks,
     /// Puts the timers that have been added since the last run into the queue, and writes the
-    /// [`TimerCancelled`] messages.
+    /// [`TimerCancelled`] messages. What has been inserted by now takes part in this run.
     Swap,
     /// Fires what is due: [`TimerFired`] messages, observers and actions.
     Fire,

@@ -76,7 +76,7 @@ pub(super) struct Followed {
     pub(super) written: Option<Writing>,
 }
 
-/// What has become of the messages of this world since its start.
+/// What has become of the messages of this world since its start, as of the end of the last delivery.
 ///
 /// # Examples
 ///

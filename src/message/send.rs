@@ -37,7 +37,7 @@ pub trait MessageCommandsExt {
     fn answer(&mut self, question: ReplyTo, answer: impl Payload);
 
     /// Sends a parcel to other worlds. One that the link refuses comes back as the message
-    /// [`Refused`], to all here that follow that.
+    /// [`Refused`](super::Refused), to all here that follow that.
     fn post(&mut self, parcel: Parcel);
 }
 

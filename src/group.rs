@@ -36,6 +36,12 @@ use world_thread::WorldThread;
 /// ends, too: the others go on, nothing is sent to it any more, and [`ended`](Self::ended) tells of
 /// it. Dropping this stops all worlds.
 ///
+/// # Time
+///
+/// Each world has its own. With `TimeUpdateStrategy::ManualDuration` one that is started here goes on
+/// by a step for every arrival, too. To test several in step, [join](Self::join) apps, and update one
+/// after the other.
+///
 /// # Examples
 ///
 /// ```
@@ -133,7 +139,9 @@ pub struct WorldReport {
     pub exit: Option<AppExit>,
     /// What it said when it panicked, if it did.
     pub panic: Option<String>,
-    /// What was sent to it, or in it, and has not been delivered.
+    /// What was sent to it, or in it, and has not been delivered. Neither what found nobody who
+    /// follows it, nor questions that it has taken and not answered: who asked is told by its own
+    /// timer.
     pub undelivered: Vec<Letter>,
 }
 
@@ -174,6 +182,9 @@ impl WorldGroups {
 
     /// Starts so many worlds of a group, one after the other, and waits until each is built. They
     /// are added to those that are there.
+    ///
+    /// The plugins that a world has in any case are added after `build`. What needs `Time` or a clock
+    /// belongs into its `Startup`, or `build` adds them first.
     ///
     /// # Errors
     ///

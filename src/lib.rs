@@ -309,11 +309,12 @@ pub mod prelude {
         ArmedTimers, BurstLimit, CancelReason, Clock, ClockId, Clocks, ClocksMut, Cooldown,
         DelaySeed, Delivery, DespawnAfter, DuePlugin, DueSystems, FastForwardWorldExt, Inbox,
         InvalidTimer, Keyed, MessageCommandsExt, MessageComponent, MessageContext,
-        MessageEntityCommandsExt, MessageSender, MessageWorldExt, MissedTicks, NoAnswer,
-        NoSuchTimer, OnClock, Outbox, Packet, Received, RunStats, SurvivesCancelAll, TimerAction,
-        TimerAppExt, TimerCancelled, TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf,
-        TimerStatus, TimerWorldExt, Timers, TimersPaused, UpdateComponent, UpdateContext,
-        UpdateInput, UpdateOf, Updates, UpdatesPaused, UpdatesPausedFrom,
+        MessageEntityCommandsExt, MessageSender, MessageStats, MessageWorldExt, MissedTicks,
+        NoAnswer, NoSuchTimer, OnClock, Outbox, Packet, Parcel, Received, ReplyTo, RunStats,
+        Session, StableKey, SurvivesCancelAll, TimerAction, TimerAppExt, TimerCancelled,
+        TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus, TimerWorldExt,
+        Timers, TimersPaused, UpdateComponent, UpdateContext, UpdateInput, UpdateOf, Updates,
+        UpdatesPaused, UpdatesPausedFrom,
     };
 }
 

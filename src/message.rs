@@ -229,7 +229,7 @@ impl MessageComponent {
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::{Received, prelude::*};
+    /// use bevy_due::prelude::*;
     /// use bevy_ecs::prelude::*;
     ///
     /// #[derive(Message, Clone)]

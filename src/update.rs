@@ -209,7 +209,7 @@ impl UpdateComponent {
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::{UpdateInput, prelude::*};
+    /// use bevy_due::prelude::*;
     /// use bevy_ecs::prelude::*;
     ///
     /// #[derive(Component)]

@@ -47,7 +47,7 @@ pub struct Inbox(Arc<Shared>);
 /// ```
 /// use std::thread;
 /// use bevy_app::prelude::*;
-/// use bevy_due::{MessageSender, prelude::*};
+/// use bevy_due::prelude::*;
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::TimePlugin;
 ///

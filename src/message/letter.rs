@@ -1,7 +1,10 @@
 //! A message on its way.
 
 use alloc::boxed::Box;
-use core::{any::Any, fmt};
+use core::{
+    any::{Any, type_name},
+    fmt,
+};
 
 use bevy_ecs::entity::Entity;
 use bevy_platform::sync::Arc;
@@ -45,6 +48,8 @@ impl From<StableKey> for Delivery<StableKey> {
 pub struct Letter {
     pub(super) to: Recipient,
     pub(super) topic: Topic,
+    /// The type of what is in it.
+    pub(super) name: &'static str,
     pub(super) payload: Shared,
     pub(super) regarding: Regarding,
 }
@@ -97,6 +102,7 @@ impl Letter {
         Self {
             to: to.into(),
             topic: Sealed::topic(&payload),
+            name: type_name::<P>(),
             payload: Arc::new(payload),
             regarding,
         }
@@ -107,6 +113,12 @@ impl Letter {
     pub fn message<M: Payload>(&self) -> Option<&M> {
         let payload: &dyn Any = &*self.payload;
         payload.downcast_ref()
+    }
+
+    /// Returns the name of the type of the message.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        self.name
     }
 
     /// Returns whom it is for.
@@ -138,7 +150,7 @@ impl fmt::Debug for Letter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Letter")
             .field("to", &self.to)
-            .field("topic", &self.topic)
+            .field("message", &format_args!("{}", self.name))
             .field("regarding", &self.regarding)
             .finish_non_exhaustive()
     }

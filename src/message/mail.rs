@@ -102,8 +102,8 @@ pub struct MessageStats {
     pub delivered: u64,
     /// How many were for an entity that has gone or does not follow them, or for nobody.
     pub undeliverable: u64,
-    /// How many answered a question that was answered already or given up, the word that there is no
-    /// answer among them.
+    /// How many answers, and [`NoAnswer`](super::NoAnswer)s, came for a question that was answered
+    /// already or given up.
     pub late: u64,
 }
 

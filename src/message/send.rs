@@ -47,13 +47,14 @@ pub trait MessageEntityCommandsExt {
     ///
     /// Exactly one of two things is delivered to this entity, with the number that is returned: the
     /// first [`reply`](super::MessageContext::reply), or [`NoAnswer`](super::NoAnswer). If the
-    /// entity is despawned meanwhile, neither.
+    /// entity is despawned meanwhile, or its world ends, neither. If there is nobody to ask, that
+    /// shows when the time is up.
     ///
     /// # Examples
     ///
     /// ```
     /// use bevy_app::prelude::*;
-    /// use bevy_due::{NoAnswer, Timer, prelude::*};
+    /// use bevy_due::{Timer, prelude::*};
     /// use bevy_ecs::prelude::*;
     /// use bevy_time::TimePlugin;
     ///
@@ -106,6 +107,14 @@ pub trait MessageWorldExt {
 
     /// Takes no more messages from other threads, delivers what has been sent, and hands back what
     /// that has led to: to be done when an app is shut down, so that nothing is lost.
+    ///
+    /// `App::run` keeps the world to itself, so do it in a system in [`Last`](bevy_app::Last) when
+    /// there is an [`AppExit`](bevy_app::AppExit) message, or call `App::update` yourself.
+    ///
+    /// What nobody follows is not handed back, but counted in
+    /// [`MessageStats::undeliverable`](super::MessageStats). Questions that are open stay so, and
+    /// nobody is told of them any more. Frames can still run, and what was handed back be
+    /// [sent again](Self::send_letter).
     ///
     /// # Examples
     ///
@@ -257,7 +266,7 @@ fn deliver_all(world: &mut World) -> Result<(), BevyError> {
 /// # Examples
 ///
 /// ```
-/// use bevy_due::{Outbox, prelude::*};
+/// use bevy_due::prelude::*;
 /// use bevy_ecs::prelude::*;
 ///
 /// #[derive(Message)]
@@ -346,9 +355,27 @@ impl TimerAction {
         })
     }
 
-    /// Sends a clone of a message as an answer, unless there has been one already. Together with
-    /// the question it is the pattern of a request with a time-out of its own; see also
-    /// [`ask`](MessageEntityCommandsExt::ask).
+    /// Answers a question with a clone of a message when the timer fires: for somebody who needs a
+    /// while, or as the answer if nobody has given another by then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Message)]
+    /// struct Order;
+    /// #[derive(Message, Clone)]
+    /// struct Meal;
+    ///
+    /// let cook = MessageComponent::new().on(|mut me: MessageContext, _: &Order| {
+    ///     let Some(waiter) = me.reply_to().cloned() else { return };
+    ///     let cooked = Timer::after_secs(30.0).despawn_when_done();
+    ///     me.commands.spawn((cooked, TimerAction::answer(waiter, Meal)));
+    /// });
+    /// # World::new().spawn(cook);
+    /// ```
     #[must_use]
     pub fn answer<P: Payload + Clone>(question: ReplyTo, message: P) -> Self {
         Self::doing::<P>("answer", move |world, _, _| {

@@ -75,6 +75,46 @@ impl From<Entity> for Session {
 }
 
 /// Where to send the answer to a question. It can be kept, and the question answered later.
+///
+/// # Examples
+///
+/// A waiter who asks the kitchen in his turn:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// #[derive(Message)]
+/// struct Order;
+/// #[derive(Message, Clone)]
+/// struct Meal;
+///
+/// /// Whose order it is that the kitchen was asked about.
+/// #[derive(Component, Default)]
+/// struct Pending(HashMap<Session, ReplyTo>);
+///
+/// fn waiter(kitchen: Entity) -> impl Bundle {
+///     let follows = MessageComponent::new()
+///         .on(move |mut me: MessageContext, _: &Order| {
+///             let Some(guest) = me.reply_to().cloned() else { return };
+///             let waiter = me.entity.id();
+///             let session = me.commands.entity(waiter).ask(kitchen, Order, Timer::after_secs(60.0));
+///             me.entity.get_mut::<Pending>().unwrap().0.insert(session, guest);
+///         })
+///         .on(|mut me: MessageContext, meal: &Meal| {
+///             let Some(session) = me.session() else { return };
+///             let guest = me.entity.get_mut::<Pending>().unwrap().0.remove(&session);
+///             if let Some(guest) = guest {
+///                 me.commands.answer(guest, meal.clone());
+///             }
+///         });
+///     (follows, Pending::default())
+/// }
+/// # let mut world = World::new();
+/// # let kitchen = world.spawn_empty().id();
+/// # world.spawn(waiter(kitchen));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyTo {
     pub(super) asker: Asker,

@@ -1,5 +1,7 @@
 //! What Bevy's writers have written.
 
+use core::any::type_name;
+
 use bevy_ecs::{
     error::BevyError,
     message::{Message, Messages},
@@ -155,6 +157,7 @@ fn go_on<M: Message>(
                         let letter = Letter {
                             to: Recipient::All,
                             topic,
+                            name: type_name::<M>(),
                             payload: writing.shared.clone()?,
                             regarding: Regarding::Nothing,
                         };

@@ -11,6 +11,7 @@ use bevy_ecs::{
     system::{
         Commands, Deferred, Query, RegisteredSystemError, Res, SystemId, SystemInput, SystemParam,
     },
+    utils::prelude::DebugName,
     world::{CommandQueue, EntityMut, World},
 };
 
@@ -65,6 +66,12 @@ pub(crate) fn call_with_world<Of>(
         world.fallback_error_handler()(error, context::<Of>(entity));
     }
     world.flush();
+}
+
+/// Tells of an error that is nobody's in particular.
+pub(crate) fn tell<Of>(world: &World, error: BevyError) {
+    let name = DebugName::type_name::<Of>();
+    world.fallback_error_handler()(error, ErrorContext::Command { name });
 }
 
 pub(crate) fn to_result(output: impl CommandOutput) -> Result<(), BevyError> {

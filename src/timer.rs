@@ -69,7 +69,7 @@ pub use owner::{TimerOf, Timers};
 pub use pause::TimersPaused;
 pub(crate) use pause::{on_disable, on_enable};
 pub use random::DelaySeed;
-pub(crate) use reading::{AnyClocks, Tick, Times, goes_on, read_clocks};
+pub(crate) use reading::{AnyClocks, Tick, Times, goes_on, is_going_on, read_clocks};
 pub use status::{ArmedTimers, TimerStatus};
 pub use timelines::RunStats;
 pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_added};

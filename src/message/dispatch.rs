@@ -61,6 +61,12 @@ pub(super) enum Called {
     No,
 }
 
+impl Called {
+    fn is_delivered(self) -> bool {
+        matches!(self, Self::Yes | Self::System(_))
+    }
+}
+
 /// Lets those take part that have been inserted since the run before.
 pub(crate) fn swap_followers(mut mail: ResMut<Mail>) {
     mail.swap_followers();
@@ -259,7 +265,7 @@ impl Mail {
         let others = followers.from(NOWHERE).take_while(|&(nth, _)| nth < *turn);
         for (nth, follower) in followers.from(*turn).chain(others) {
             let called = call_follower(hands, follower, &LetterRef::from(letter));
-            if matches!(called, Called::Yes | Called::System(_)) {
+            if called.is_delivered() {
                 *turn = nth + 1;
                 return called;
             }
@@ -277,7 +283,7 @@ impl Mail {
         for (nth, follower) in followers.into_iter().flat_map(|all| all.from(from)) {
             to_all.from = nth + 1;
             let called = call_follower(hands, follower, &LetterRef::from(&to_all.letter));
-            if matches!(called, Called::Yes | Called::System(_)) {
+            if called.is_delivered() {
                 to_all.is_delivered = true;
                 self.stats.delivered += 1;
             }

@@ -1,13 +1,12 @@
 //! The hooks that keep the rosters in step with the world.
 
-use bevy_ecs::{
-    entity::Entity,
-    lifecycle::HookContext,
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{entity::Entity, lifecycle::HookContext, world::DeferredWorld};
 use bevy_platform::sync::atomic::Ordering;
+use smallvec::SmallVec;
 
-use super::{Mail, MessageComponent, NOWHERE, mail::Places, written::Writing};
+use super::{
+    Follows, Mail, MessageComponent, NOWHERE, mail::Places, packet::Topic, written::Writing,
+};
 
 pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     follow(world, entity);
@@ -18,17 +17,21 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     let Some(component) = world.get::<MessageComponent>(entity) else {
         return;
     };
-    let component = component.clone();
+    let follows = component.follows.clone();
     let mut places = Places::new();
-    for follows in &component.follows {
-        let of = follows.written;
+    for Follows {
+        topic,
+        handler,
+        written: of,
+        ..
+    } in follows
+    {
         let next = of.map_or(0, |written| (written.start)(&world));
         let Some(mut mail) = world.get_resource_mut::<Mail>() else {
             return;
         };
         let writing = || of.map(|of| Writing::new(of, next));
-        let place = mail.expect(follows.topic, writing);
-        places.push((place, follows.handler.clone()));
+        places.push((mail.expect(topic, writing), handler));
     }
     let Some(mut mail) = world.get_resource_mut::<Mail>() else {
         return;
@@ -39,9 +42,7 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
         component.nth.store(nth, Ordering::Relaxed);
     }
     if is_first {
-        world
-            .commands()
-            .queue(|world: &mut World| Mail::begin_run(world));
+        world.commands().queue(Mail::begin_run);
     }
 }
 
@@ -50,8 +51,9 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
         return;
     };
     let nth = component.nth.swap(NOWHERE, Ordering::Relaxed);
-    let component = component.clone();
+    let follows = component.follows.iter();
+    let topics: SmallVec<[Topic; 4]> = follows.map(|follows| follows.topic).collect();
     if let Some(mut mail) = world.get_resource_mut::<Mail>() {
-        mail.remove(&component, nth);
+        mail.remove(&topics, nth);
     }
 }

@@ -6,11 +6,10 @@ use core::fmt;
 use bevy_ecs::{
     component::Component,
     entity::Entity,
-    error::{BevyError, ErrorContext},
+    error::BevyError,
     lifecycle::HookContext,
     message::Message,
     resource::Resource,
-    utils::prelude::DebugName,
     world::{DeferredWorld, World},
 };
 #[cfg(feature = "bevy_reflect")]
@@ -22,7 +21,7 @@ use super::{
     packet::Topic,
     session::{Asker, NoAnswer, OpenQuestion, give_up},
 };
-use crate::timer::TimerOf;
+use crate::{handler::tell, timer::TimerOf};
 
 /// The name of an entity that other worlds know it by. It means the same in the next run of the
 /// game, and in another world to which the entity moves; an `Entity` does not.
@@ -280,9 +279,7 @@ fn refuse(world: &mut World, refused: Refused) {
         let letter = Letter::new(Recipient::All, refused, Regarding::Nothing);
         return Mail::send(world, letter);
     }
-    let name = DebugName::type_name::<Parcel>();
-    let warning = BevyError::warning(refused);
-    world.fallback_error_handler()(warning, ErrorContext::Command { name });
+    tell::<Parcel>(world, BevyError::warning(refused));
 }
 
 /// Returns who of this world has asked a question, if it is open.

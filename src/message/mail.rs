@@ -12,8 +12,8 @@ use {
 };
 
 use super::{
-    Handler, Inbox, Letter, MessageComponent, NOWHERE, StableKey, batch::AnyBatch, inbox::Item,
-    packet::Topic, written::Writing,
+    Handler, Inbox, Letter, NOWHERE, StableKey, batch::AnyBatch, inbox::Item, packet::Topic,
+    written::Writing,
 };
 use crate::{
     deferred::DeferredBuffer,
@@ -176,11 +176,11 @@ impl Mail {
         nth
     }
 
-    /// Lets the component of this place go.
-    pub(super) fn remove(&mut self, component: &MessageComponent, nth: Nth) {
+    /// Lets the component of this place go, which follows these.
+    pub(super) fn remove(&mut self, topics: &[Topic], nth: Nth) {
         self.added.leave(nth);
-        for follows in &component.follows {
-            if let Some(followed) = self.followed(follows.topic) {
+        for &topic in topics {
+            if let Some(followed) = self.followed(topic) {
                 self.followed[followed].followers.leave(nth);
             }
         }

@@ -20,7 +20,10 @@ use super::{
     session::{Asker, NoAnswer, give_up, question},
     swap_followers,
 };
-use crate::timer::{Timer, TimerAction};
+use crate::{
+    handler::tell,
+    timer::{Timer, TimerAction},
+};
 
 /// Sending messages from systems and handlers.
 pub trait MessageCommandsExt {
@@ -244,9 +247,7 @@ impl MessageWorldExt for World {
             return Vec::new();
         }
         if let Err(error) = deliver_all(self) {
-            let name = bevy_ecs::utils::prelude::DebugName::type_name::<Mail>();
-            let context = bevy_ecs::error::ErrorContext::Command { name };
-            self.fallback_error_handler()(error, context);
+            tell::<Mail>(self, error);
         }
         Mail::hand_back(self)
     }

@@ -8,7 +8,7 @@ use bevy_ecs::{
     entity_disabling::Disabled,
     query::Has,
     system::{Query, Res, ResMut, SystemParam},
-    world::World,
+    world::{EntityRef, World},
 };
 use bevy_time::{Fixed, Real, Time, Virtual};
 
@@ -68,10 +68,13 @@ pub(crate) fn read_clocks(mut timelines: ResMut<Timelines>, mut clocks: AnyClock
 
 /// Whether there is a clock on this entity that has not been told to stand still.
 pub(crate) fn goes_on(world: &World, clock: Entity) -> bool {
-    world.get_entity(clock).is_ok_and(|clock| {
-        let is_told_to = |clock: &Clock| !clock.is_stopped();
-        clock.get::<Clock>().is_some_and(is_told_to) && !clock.contains::<Disabled>()
-    })
+    world.get_entity(clock).is_ok_and(is_going_on)
+}
+
+/// Whether this is a clock that has not been told to stand still.
+pub(crate) fn is_going_on(clock: EntityRef) -> bool {
+    let is_told_to = |clock: &Clock| !clock.is_stopped();
+    clock.get::<Clock>().is_some_and(is_told_to) && !clock.contains::<Disabled>()
 }
 
 impl Timelines {

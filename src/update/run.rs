@@ -20,7 +20,7 @@ use crate::{
     clock::Clock,
     handler::{Hands, call_with_world},
     roster::{Nth, Roster},
-    timer::{Age, ClockKey, FoundClock, Scope, Tick, Timelines},
+    timer::{Age, ClockKey, FoundClock, Scope, Tick, Timelines, is_going_on},
 };
 
 /// All update components of a world, in the order in which they are called.
@@ -274,12 +274,7 @@ impl UpdateRun {
 /// Returns what time it is on a clock, unless it stands still.
 fn tick((line, age): (ClockKey, Age), hands: &Hands, timelines: &Timelines) -> Option<Tick> {
     timelines.tick_of(line, age, |clock| {
-        let clock = hands.entities.get(clock);
-        clock.is_ok_and(|clock| {
-            clock
-                .get::<Clock>()
-                .is_some_and(|clock| !clock.is_stopped())
-        })
+        hands.entities.get(clock).is_ok_and(is_going_on)
     })
 }
 

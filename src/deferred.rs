@@ -1,24 +1,24 @@
-//! The collection that is filled during a frame and swapped at the start of the next run.
+//! A collection that is filled during a frame and swapped at the start of the next run.
 
 use alloc::collections::VecDeque;
 use core::mem;
 
-/// Takes what is added or removed during a frame, and gives it out, in order, after one swap.
+/// Collects items during a frame, and releases them, in order, at the next swap.
 ///
-/// What is pushed after the swap waits for the next one, so handlers that run while the swapped
-/// items are worked through can add, and can't loop in place. Both buffers keep their memory.
+/// An item that is pushed after the swap waits for the next swap. Handlers can therefore push while
+/// the swapped items are processed, and never loop in place. Both buffers keep their memory.
 #[derive(Debug)]
-pub(crate) struct DeferredBuffer<T> {
+pub(crate) struct Deferred<T> {
     pending: VecDeque<T>,
     swapped: VecDeque<T>,
 }
 
-impl<T> DeferredBuffer<T> {
+impl<T> Deferred<T> {
     pub(crate) fn push(&mut self, item: T) {
         self.pending.push_back(item);
     }
 
-    /// Pushes all of these, and leaves room for others.
+    /// Pushes all `items`, and leaves an empty buffer in their place.
     pub(crate) fn append(&mut self, items: &mut VecDeque<T>) {
         if self.pending.is_empty() {
             mem::swap(&mut self.pending, items);
@@ -27,12 +27,12 @@ impl<T> DeferredBuffer<T> {
         }
     }
 
-    /// What waits for the next swap, or is left of the last one.
+    /// Iterates over all items, released or not.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &T> {
         self.swapped.iter().chain(&self.pending)
     }
 
-    /// Makes what has been pushed available. What was left of the swap before stays first.
+    /// Releases the pushed items, behind those that are left of the swap before.
     pub(crate) fn swap(&mut self) {
         if self.swapped.is_empty() {
             mem::swap(&mut self.pending, &mut self.swapped);
@@ -41,33 +41,33 @@ impl<T> DeferredBuffer<T> {
         }
     }
 
-    /// Takes the next of what has been swapped.
+    /// Takes the next released item.
     pub(crate) fn next(&mut self) -> Option<T> {
         self.swapped.pop_front()
     }
 
-    /// Puts back what has been swapped: it comes first with the next swap.
+    /// Puts an item back behind the released ones.
     pub(crate) fn put_back(&mut self, item: T) {
         self.swapped.push_back(item);
     }
 
-    /// How much is left of what has been swapped.
+    /// Returns the number of released items that are left.
     pub(crate) fn len(&self) -> usize {
         self.swapped.len()
     }
 
-    /// Takes all that is left of what has been swapped.
+    /// Takes all released items that are left.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.swapped.drain(..)
     }
 
-    /// Whether nothing is left of what has been swapped.
+    /// Returns `true` if no released item is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.swapped.is_empty()
     }
 }
 
-impl<T> Default for DeferredBuffer<T> {
+impl<T> Default for Deferred<T> {
     fn default() -> Self {
         Self {
             pending: VecDeque::new(),
@@ -81,11 +81,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_pushed_after_a_swap_waits_for_the_next() {
-        let mut buffer = DeferredBuffer::default();
+    fn items_pushed_after_a_swap_wait_for_the_next() {
+        let mut buffer = Deferred::default();
         buffer.push(1);
         buffer.push(2);
-        assert_eq!(buffer.next(), None, "nothing has been swapped yet");
+        assert_eq!(buffer.next(), None, "not swapped yet");
         buffer.swap();
         assert_eq!(buffer.next(), Some(1));
         buffer.push(3);
@@ -96,8 +96,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_over_comes_first() {
-        let mut buffer = DeferredBuffer::default();
+    fn leftover_items_come_first() {
+        let mut buffer = Deferred::default();
         buffer.push(1);
         buffer.swap();
         buffer.push(2);

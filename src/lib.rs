@@ -228,7 +228,7 @@
 //! | `FixedPreUpdate` | the same for the fixed clock, and for those that run on it, but for messages | the same |
 //!
 //! For those who read the source: the modules are `group`, `plugin`, `fast_forward`, `fixed`,
-//! `message`, `update`, `fire`, `timer`, `clock`, `handler`, `roster`, `deferred` and [`queue`], and
+//! `message`, `update`, `fire`, `timer`, `clock`, `call`, `roster`, `seat`, `deferred` and [`queue`], and
 //! each imports only from those after it. The last one knows no Bevy and can be used alone.
 //!
 //! # Features
@@ -269,10 +269,12 @@ mod fire;
 
 mod timer;
 
+mod call;
 mod clock;
-mod handler;
 
 mod roster;
+
+mod seat;
 
 mod deferred;
 

@@ -26,10 +26,7 @@ use bevy_ecs::{
     system::{Commands, In, SystemId},
     world::{EntityMut, World},
 };
-use bevy_platform::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use bevy_platform::sync::Arc;
 use smallvec::SmallVec;
 #[cfg(feature = "bevy_reflect")]
 use {
@@ -38,8 +35,9 @@ use {
 };
 
 use crate::{
-    handler::{run_system, to_result},
+    call::{run_system, to_result},
     roster::Nth,
+    seat::Seat,
 };
 pub(crate) use dispatch::{MailParams, deliver, swap_followers};
 pub(crate) use hooks::follow;
@@ -136,7 +134,7 @@ use written::Written;
 /// assert_eq!(app.world().get::<Health>(other).unwrap().0, 7);
 /// ```
 #[doc(alias("mailbox", "actor", "subscribe", "packet handler"))]
-#[derive(Component, Default)]
+#[derive(Component, Clone, Default)]
 #[component(immutable, on_insert = hooks::on_insert, on_discard = hooks::on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -146,13 +144,8 @@ use written::Written;
 )]
 pub struct MessageComponent {
     follows: SmallVec<[Follows; 2]>,
-    /// Its place in the order of inserting, or [`NOWHERE`]. The hooks see an immutable component
-    /// through a shared reference.
-    nth: AtomicU64,
+    seat: Seat,
 }
-
-/// The place of what is in no roster.
-const NOWHERE: Nth = 0;
 
 #[derive(Clone)]
 struct Follows {
@@ -318,9 +311,10 @@ impl MessageComponent {
         Some(&follows.find(|follows| follows.topic == topic)?.handler)
     }
 
+    /// Returns its place in the order of inserting.
     #[inline]
     fn nth(&self) -> Nth {
-        self.nth.load(Ordering::Relaxed)
+        self.seat.get().map_or(Nth::MAX, |(_, nth)| nth)
     }
 }
 
@@ -395,16 +389,6 @@ impl<M> Received<M> {
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
         self.regarding.reply_to()
-    }
-}
-
-/// Clones what it was told; both call the same functions.
-impl Clone for MessageComponent {
-    fn clone(&self) -> Self {
-        Self {
-            follows: self.follows.clone(),
-            nth: AtomicU64::new(NOWHERE),
-        }
     }
 }
 

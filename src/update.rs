@@ -15,17 +15,14 @@ use bevy_ecs::{
     system::{Commands, In, SystemId},
     world::{EntityMut, World},
 };
-use bevy_platform::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use crate::{
+    call::{run_system, to_result},
     clock::ClockId,
-    handler::{run_system, to_result},
-    roster::Nth,
+    seat::Seat,
 };
 pub(crate) use hooks::enroll;
 pub use owner::{UpdateOf, Updates};
@@ -109,7 +106,7 @@ pub(crate) use run::{UpdateParams, UpdateRun, run_updates, swap_updates, update_
 /// assert!(!app.world().entity(stone).contains::<UpdateComponent>(), "it has landed");
 /// ```
 #[doc(alias("scheduleUpdate", "tick", "on_update", "process"))]
-#[derive(Component)]
+#[derive(Component, Clone)]
 #[component(immutable, on_insert = hooks::on_insert, on_discard = hooks::on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -121,13 +118,8 @@ pub struct UpdateComponent {
     call: Call,
     priority: i32,
     clock: Option<ClockId>,
-    /// Its place in the order of inserting, or [`NOWHERE`]. The hooks see an immutable component
-    /// through a shared reference.
-    nth: AtomicU64,
+    seat: Seat,
 }
-
-/// The place of what is in no roster.
-const NOWHERE: Nth = 0;
 
 #[derive(Clone)]
 enum Call {
@@ -239,7 +231,7 @@ impl UpdateComponent {
             call,
             priority: 0,
             clock: None,
-            nth: AtomicU64::new(NOWHERE),
+            seat: Seat::default(),
         }
     }
 
@@ -271,22 +263,6 @@ impl UpdateComponent {
     #[must_use]
     pub fn clock(&self) -> Option<ClockId> {
         self.clock
-    }
-
-    fn nth(&self) -> Nth {
-        self.nth.load(Ordering::Relaxed)
-    }
-}
-
-/// Clones what it was told; both call the same function.
-impl Clone for UpdateComponent {
-    fn clone(&self) -> Self {
-        Self {
-            call: self.call.clone(),
-            priority: self.priority,
-            clock: self.clock,
-            nth: AtomicU64::new(NOWHERE),
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     letter::Regarding,
     packet::sealed::Sealed,
 };
-use crate::{handler::Hands, roster::Nth};
+use crate::{call::EntityCaller, roster::Nth};
 
 /// Messages of one type to entities, in the order of sending.
 pub(super) struct Batch<P>(VecDeque<(Entity, P)>);
@@ -22,7 +22,7 @@ pub(super) trait AnyBatch: Any + Send + Sync {
     /// needed.
     fn call_next(
         &mut self,
-        hands: &mut Hands,
+        caller: &mut EntityCaller,
         not_yet: Nth,
         rest: &mut Option<Letter>,
     ) -> Option<Called>;
@@ -43,7 +43,7 @@ impl<P: Payload> Batch<P> {
 impl<P: Payload> AnyBatch for Batch<P> {
     fn call_next(
         &mut self,
-        hands: &mut Hands,
+        caller: &mut EntityCaller,
         not_yet: Nth,
         rest: &mut Option<Letter>,
     ) -> Option<Called> {
@@ -53,7 +53,7 @@ impl<P: Payload> AnyBatch for Batch<P> {
             message: &payload,
             regarding: &Regarding::Nothing,
         };
-        let called = call(hands, to, not_yet, &letter);
+        let called = call(caller, to, not_yet, &letter);
         if matches!(called, Called::System(_) | Called::NotYet) {
             *rest = Some(Letter::new(to, payload, Regarding::Nothing));
         }

@@ -12,8 +12,7 @@ use bevy_ecs::{
 use bevy_platform::{cell::SyncCell, sync::Arc};
 
 use super::{
-    Handler, Inbox, Letter, Mail, MessageComponent, MessageContext, MessageStats, NOWHERE, Session,
-    System,
+    Handler, Inbox, Letter, Mail, MessageComponent, MessageContext, MessageStats, Session, System,
     inbox::{Item, Run},
     letter::{Recipient, Regarding},
     mail::{Followed, ToAll},
@@ -22,14 +21,14 @@ use super::{
     written::Written,
 };
 use crate::{
-    handler::{Hands, call_with_world},
+    call::{EntityCaller, call_with_world},
     roster::Nth,
     timer::TimerOf,
 };
 
 /// What delivering needs of the world.
 pub(crate) type MailParams = SystemState<(
-    Hands<'static, 'static>,
+    EntityCaller<'static, 'static>,
     ResMut<'static, Mail>,
     Option<Res<'static, Inbox>>,
 )>;
@@ -94,9 +93,9 @@ fn publish_stats(world: &mut World) {
 
 fn deliver_letters(world: &mut World, params: &mut MailParams) -> Result<(), BevyError> {
     loop {
-        let (mut hands, mut mail, _) = params.get_mut(world)?;
-        let to_do = mail.go_on(&mut hands);
-        let is_done = to_do.is_none() && !hands.has_commands();
+        let (mut caller, mut mail, _) = params.get_mut(world)?;
+        let to_do = mail.go_on(&mut caller);
+        let is_done = to_do.is_none() && !caller.has_commands();
         params.apply(world);
         match to_do {
             Some(ToDo::Run(run)) => {
@@ -153,14 +152,14 @@ fn deliver_written(world: &mut World) -> Result<(), BevyError> {
 impl Mail {
     /// Delivers one after the other, until somebody has given commands, or the whole world is
     /// needed.
-    fn go_on(&mut self, hands: &mut Hands) -> Option<ToDo> {
+    fn go_on(&mut self, caller: &mut EntityCaller) -> Option<ToDo> {
         loop {
             let to_run = if self.to_all.is_some() {
-                self.go_on_to_all(hands)
+                self.go_on_to_all(caller)
             } else if let Some(batch) = &mut self.batch {
                 let mut letter = None;
-                match batch.call_next(hands, self.not_yet, &mut letter) {
-                    Some(called) => self.conclude(called, letter, hands),
+                match batch.call_next(caller, self.not_yet, &mut letter) {
+                    Some(called) => self.conclude(called, letter, caller),
                     None => {
                         self.batch = None;
                         None
@@ -173,16 +172,16 @@ impl Mail {
                         None
                     }
                     Item::Run(run) => return Some(ToDo::Run(SyncCell::to_inner(run))),
-                    Item::Letter(letter) => self.deliver(letter, hands),
+                    Item::Letter(letter) => self.deliver(letter, caller),
                 }
             };
-            if to_run.is_some() || hands.has_commands() {
+            if to_run.is_some() || caller.has_commands() {
                 return to_run.map(|(to_run, letter)| ToDo::System(to_run, letter));
             }
         }
     }
 
-    fn deliver(&mut self, letter: Letter, hands: &mut Hands) -> Option<(ToRun, Letter)> {
+    fn deliver(&mut self, letter: Letter, caller: &mut EntityCaller) -> Option<(ToRun, Letter)> {
         let called = match letter.to {
             // Another process may send anything; an answer is for the one who has asked.
             Recipient::All | Recipient::InTurn
@@ -193,16 +192,16 @@ impl Mail {
             Recipient::All => {
                 self.to_all = Some(ToAll {
                     letter,
-                    from: NOWHERE,
+                    from: 0,
                     is_delivered: false,
                 });
-                return self.go_on_to_all(hands);
+                return self.go_on_to_all(caller);
             }
-            Recipient::InTurn => self.call_next(&letter, hands),
-            Recipient::One(entity) => self.call_one(Some(entity), &letter, hands),
-            Recipient::Key(key) => self.call_one(self.keys.get(&key).copied(), &letter, hands),
+            Recipient::InTurn => self.call_next(&letter, caller),
+            Recipient::One(entity) => self.call_one(Some(entity), &letter, caller),
+            Recipient::Key(key) => self.call_one(self.keys.get(&key).copied(), &letter, caller),
         };
-        self.conclude(called, Some(letter), hands)
+        self.conclude(called, Some(letter), caller)
     }
 
     /// Counts what has become of a message, and does what is still to be done with it.
@@ -211,14 +210,14 @@ impl Mail {
         &mut self,
         called: Called,
         letter: Option<Letter>,
-        hands: &Hands,
+        caller: &EntityCaller,
     ) -> Option<(ToRun, Letter)> {
         match called {
             Called::Yes => self.stats.delivered += 1,
             Called::System(entity) => {
                 self.stats.delivered += 1;
                 let letter = letter?;
-                return Some((ToRun::find(hands, entity, letter.topic)?, letter));
+                return Some((ToRun::find(caller, entity, letter.topic)?, letter));
             }
             Called::NotYet => self.items.put_back(Item::Letter(letter?)),
             Called::TooLate => self.stats.late += 1,
@@ -227,44 +226,49 @@ impl Mail {
         None
     }
 
-    fn call_one(&self, entity: Option<Entity>, letter: &Letter, hands: &mut Hands) -> Called {
+    fn call_one(
+        &self,
+        entity: Option<Entity>,
+        letter: &Letter,
+        caller: &mut EntityCaller,
+    ) -> Called {
         let Some(entity) = entity else {
             return Called::No;
         };
         if let Regarding::Answer(session) = letter.regarding {
-            if !is_open(session, entity, hands) {
+            if !is_open(session, entity, caller) {
                 return Called::TooLate;
             }
-            if self.is_not_there_yet(entity, hands) {
+            if self.is_not_there_yet(entity, caller) {
                 return Called::NotYet;
             }
             // From now on others come too late, whether or not this one is followed.
             if let Some(question) = session.entity() {
-                hands.commands().entity(question).despawn();
+                caller.commands().entity(question).despawn();
             }
         }
-        call(hands, entity, self.not_yet, &LetterRef::from(letter))
+        call(caller, entity, self.not_yet, &LetterRef::from(letter))
     }
 
     /// Whether this entity is disabled, or its component takes part only from the next frame on.
-    fn is_not_there_yet(&self, entity: Entity, hands: &Hands) -> bool {
-        hands.entities.get(entity).map_or(true, |entity| {
+    fn is_not_there_yet(&self, entity: Entity, caller: &EntityCaller) -> bool {
+        caller.entities.get(entity).map_or(true, |entity| {
             let component = entity.get::<MessageComponent>();
             component.is_some_and(|component| component.nth() >= self.not_yet)
         })
     }
 
     /// Calls the one whose turn it is.
-    fn call_next(&mut self, letter: &Letter, hands: &mut Hands) -> Called {
+    fn call_next(&mut self, letter: &Letter, caller: &mut EntityCaller) -> Called {
         let Some(nth) = self.followed(letter.topic) else {
             return Called::No;
         };
         let Followed {
             followers, turn, ..
         } = &mut self.followed[nth];
-        let others = followers.from(NOWHERE).take_while(|&(nth, _)| nth < *turn);
+        let others = followers.from(0).take_while(|&(nth, _)| nth < *turn);
         for (nth, follower) in followers.from(*turn).chain(others) {
-            let called = call_follower(hands, follower, &LetterRef::from(letter));
+            let called = call_follower(caller, follower, &LetterRef::from(letter));
             if called.is_delivered() {
                 *turn = nth + 1;
                 return called;
@@ -274,7 +278,7 @@ impl Mail {
     }
 
     /// Calls one follower after the other, until one has given commands, or a system is to be run.
-    fn go_on_to_all(&mut self, hands: &mut Hands) -> Option<(ToRun, Letter)> {
+    fn go_on_to_all(&mut self, caller: &mut EntityCaller) -> Option<(ToRun, Letter)> {
         // It stays where it is, so that if a function panics, the others are not forgotten.
         let to_all = self.to_all.as_mut()?;
         let followed = self.by_topic.get(&to_all.letter.topic);
@@ -282,16 +286,16 @@ impl Mail {
         let from = to_all.from;
         for (nth, follower) in followers.into_iter().flat_map(|all| all.from(from)) {
             to_all.from = nth + 1;
-            let called = call_follower(hands, follower, &LetterRef::from(&to_all.letter));
+            let called = call_follower(caller, follower, &LetterRef::from(&to_all.letter));
             if called.is_delivered() {
                 to_all.is_delivered = true;
                 self.stats.delivered += 1;
             }
             if let Called::System(entity) = called {
                 let letter = to_all.letter.clone();
-                return Some((ToRun::find(hands, entity, letter.topic)?, letter));
+                return Some((ToRun::find(caller, entity, letter.topic)?, letter));
             }
-            if hands.has_commands() {
+            if caller.has_commands() {
                 return None;
             }
         }
@@ -304,10 +308,10 @@ impl Mail {
 }
 
 /// Whether a question of this entity waits for an answer.
-fn is_open(session: Session, asker: Entity, hands: &Hands) -> bool {
+fn is_open(session: Session, asker: Entity, caller: &EntityCaller) -> bool {
     let question = session
         .entity()
-        .and_then(|entity| hands.entities.get(entity).ok());
+        .and_then(|entity| caller.entities.get(entity).ok());
     question.is_some_and(|question| {
         question.contains::<OpenQuestion>()
             && question.get::<TimerOf>().is_some_and(|of| of.0 == asker)
@@ -333,9 +337,14 @@ impl<'a> From<&'a Letter> for LetterRef<'a> {
 
 /// Calls the function of an entity for a message, if it follows that.
 #[inline(always)]
-pub(super) fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &LetterRef) -> Called {
+pub(super) fn call(
+    caller: &mut EntityCaller,
+    entity: Entity,
+    not_yet: Nth,
+    letter: &LetterRef,
+) -> Called {
     let mut called = Called::No;
-    hands.call::<MessageComponent>(entity, |entity, commands| {
+    caller.call::<MessageComponent>(entity, |entity, commands| {
         let Some(component) = entity.get::<MessageComponent>() else {
             return Ok(());
         };
@@ -356,12 +365,12 @@ pub(super) fn call(hands: &mut Hands, entity: Entity, not_yet: Nth, letter: &Let
 /// Calls the function of one who follows a message, unless it is disabled.
 #[inline]
 pub(super) fn call_follower(
-    hands: &mut Hands,
+    caller: &mut EntityCaller,
     (entity, handler): &(Entity, Handler),
     letter: &LetterRef,
 ) -> Called {
     let mut called = Called::No;
-    hands.call::<MessageComponent>(*entity, |entity, commands| {
+    caller.call::<MessageComponent>(*entity, |entity, commands| {
         let result;
         (called, result) = handler.call(entity, commands, letter);
         result
@@ -393,8 +402,12 @@ impl Handler {
 
 impl ToRun {
     /// Finds the system of an entity for a topic.
-    pub(super) fn find(hands: &Hands, entity: Entity, topic: Topic) -> Option<Self> {
-        let component = hands.entities.get(entity).ok()?.get::<MessageComponent>()?;
+    pub(super) fn find(caller: &EntityCaller, entity: Entity, topic: Topic) -> Option<Self> {
+        let component = caller
+            .entities
+            .get(entity)
+            .ok()?
+            .get::<MessageComponent>()?;
         match component.handler(topic)? {
             Handler::System { run, share } => Some(Self {
                 entity,

@@ -1,12 +1,9 @@
 //! The hooks that keep the rosters in step with the world.
 
 use bevy_ecs::{entity::Entity, lifecycle::HookContext, world::DeferredWorld};
-use bevy_platform::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
-use super::{
-    Follows, Mail, MessageComponent, NOWHERE, mail::Places, packet::Topic, written::Writing,
-};
+use super::{Follows, Mail, MessageComponent, mail::Places, packet::Topic, written::Writing};
 
 pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     follow(world, entity);
@@ -39,7 +36,7 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     let nth = mail.add(entity, places);
     let is_first = mail.add_run.is_some();
     if let Some(component) = world.get::<MessageComponent>(entity) {
-        component.nth.store(nth, Ordering::Relaxed);
+        component.seat.set(0, nth);
     }
     if is_first {
         world.commands().queue(Mail::begin_run);
@@ -50,7 +47,9 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
     let Some(component) = world.get::<MessageComponent>(entity) else {
         return;
     };
-    let nth = component.nth.swap(NOWHERE, Ordering::Relaxed);
+    let Some((_, nth)) = component.seat.take() else {
+        return;
+    };
     let follows = component.follows.iter();
     let topics: SmallVec<[Topic; 4]> = follows.map(|follows| follows.topic).collect();
     if let Some(mut mail) = world.get_resource_mut::<Mail>() {

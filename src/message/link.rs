@@ -21,7 +21,7 @@ use super::{
     packet::Topic,
     session::{Asker, NoAnswer, OpenQuestion, give_up},
 };
-use crate::{handler::tell, timer::TimerOf};
+use crate::{call::report, timer::TimerOf};
 
 /// The name of an entity that other worlds know it by. It means the same in the next run of the
 /// game, and in another world to which the entity moves; an `Entity` does not.
@@ -279,7 +279,7 @@ fn refuse(world: &mut World, refused: Refused) {
         let letter = Letter::new(Recipient::All, refused, Regarding::Nothing);
         return Mail::send(world, letter);
     }
-    tell::<Parcel>(world, BevyError::warning(refused));
+    report::<Parcel>(world, BevyError::warning(refused));
 }
 
 /// Returns who of this world has asked a question, if it is open.

@@ -12,18 +12,18 @@ use {
 };
 
 use super::{
-    Handler, Inbox, Letter, NOWHERE, StableKey, batch::AnyBatch, inbox::Item, packet::Topic,
+    Handler, Inbox, Letter, StableKey, batch::AnyBatch, inbox::Item, packet::Topic,
     written::Writing,
 };
 use crate::{
-    deferred::DeferredBuffer,
+    deferred::Deferred,
     roster::{Nth, Roster},
 };
 
 /// All that is on its way in a world, and who follows what.
 #[derive(Resource)]
 pub(crate) struct Mail {
-    pub(super) items: DeferredBuffer<Item>,
+    pub(super) items: Deferred<Item>,
     /// How many of those that were swapped are to be delivered in this run.
     pub(super) left: usize,
     /// What is being delivered one by one.
@@ -110,7 +110,7 @@ pub struct MessageStats {
 impl Mail {
     pub(crate) fn new(add_run: fn(&mut World)) -> Self {
         Self {
-            items: DeferredBuffer::default(),
+            items: Deferred::default(),
             left: 0,
             batch: None,
             to_all: None,
@@ -119,8 +119,8 @@ impl Mail {
             types: Vec::new(),
             by_topic: HashMap::default(),
             added: Roster::default(),
-            next: NOWHERE + 1,
-            not_yet: NOWHERE + 1,
+            next: 0,
+            not_yet: 0,
             keys: HashMap::default(),
             stats: MessageStats::default(),
             add_run: Some(add_run),
@@ -145,7 +145,7 @@ impl Mail {
         }
     }
 
-    /// Takes no more messages from other threads, and hands back all that has not been delivered,
+    /// Takes no more messages from other threads, and caller back all that has not been delivered,
     /// or not to all. What was to be [run](super::MessageSender::run) is dropped.
     pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
         let mut arrived = VecDeque::new();

@@ -21,7 +21,7 @@ use super::{
     swap_followers,
 };
 use crate::{
-    handler::tell,
+    call::report,
     timer::{Timer, TimerAction},
 };
 
@@ -108,7 +108,7 @@ pub trait MessageWorldExt {
     /// Returns a handle by which other threads can send to this world.
     fn message_sender(&mut self) -> MessageSender;
 
-    /// Takes no more messages from other threads, delivers what has been sent, and hands back what
+    /// Takes no more messages from other threads, delivers what has been sent, and caller back what
     /// that has led to: to be done when an app is shut down, so that nothing is lost.
     ///
     /// `App::run` keeps the world to itself, so do it in a system in [`Last`](bevy_app::Last) when
@@ -247,7 +247,7 @@ impl MessageWorldExt for World {
             return Vec::new();
         }
         if let Err(error) = deliver_all(self) {
-            tell::<Mail>(self, error);
+            report::<Mail>(self, error);
         }
         Mail::hand_back(self)
     }

@@ -12,12 +12,12 @@ use bevy_ecs::{
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    Mail, NOWHERE,
+    Mail,
     dispatch::{Called, LetterRef, ToRun, call_follower},
     letter::{Letter, Recipient, Regarding},
     packet::{Shared, Topic},
 };
-use crate::{handler::Hands, roster::Nth};
+use crate::{call::EntityCaller, roster::Nth};
 
 /// What is to be known of a type of message to deliver what Bevy's writers have written of it. They
 /// know nothing of this crate, and what they have written stays where other readers find it.
@@ -65,7 +65,7 @@ impl Writing {
             of,
             next,
             until: next,
-            from: NOWHERE,
+            from: 0,
             shared: None,
         }
     }
@@ -76,7 +76,7 @@ fn end<M: Message>(messages: &Messages<M>) -> usize {
 }
 
 type WrittenParams<M> = SystemState<(
-    Hands<'static, 'static>,
+    EntityCaller<'static, 'static>,
     ResMut<'static, Mail>,
     Option<Res<'static, Messages<M>>>,
 )>;
@@ -107,12 +107,12 @@ fn deliver<M: Message>(
     nth: usize,
 ) -> Result<(), BevyError> {
     loop {
-        let (mut hands, mut mail, messages) = params.get_mut(world)?;
+        let (mut caller, mut mail, messages) = params.get_mut(world)?;
         let Some(messages) = messages else {
             return Ok(());
         };
-        let to_run = go_on(nth, &mut hands, &mut mail, &messages);
-        let is_done = to_run.is_none() && !hands.has_commands();
+        let to_run = go_on(nth, &mut caller, &mut mail, &messages);
+        let is_done = to_run.is_none() && !caller.has_commands();
         params.apply(world);
         if let Some((to_run, letter)) = to_run {
             to_run.run(world, &letter);
@@ -126,7 +126,7 @@ fn deliver<M: Message>(
 /// Calls one after the other, until one has given commands, or a system is to be run.
 fn go_on<M: Message>(
     nth: usize,
-    hands: &mut Hands,
+    caller: &mut EntityCaller,
     mail: &mut Mail,
     messages: &Messages<M>,
 ) -> Option<(ToRun, Letter)> {
@@ -145,12 +145,12 @@ fn go_on<M: Message>(
                     message,
                     regarding: &Regarding::Nothing,
                 };
-                match call_follower(hands, follower, &letter) {
+                match call_follower(caller, follower, &letter) {
                     Called::Yes => stats.delivered += 1,
                     Called::NotYet | Called::TooLate | Called::No => {}
                     Called::System(entity) => {
                         stats.delivered += 1;
-                        let to_run = ToRun::find(hands, entity, topic)?;
+                        let to_run = ToRun::find(caller, entity, topic)?;
                         if writing.shared.is_none() {
                             writing.shared = (to_run.share)(message);
                         }
@@ -164,13 +164,13 @@ fn go_on<M: Message>(
                         return Some((to_run, letter));
                     }
                 }
-                if hands.has_commands() {
+                if caller.has_commands() {
                     return None;
                 }
             }
         }
         writing.next += 1;
-        writing.from = NOWHERE;
+        writing.from = 0;
         writing.shared = None;
     }
     None

@@ -25,7 +25,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{TimerFired, hooks::change_armed};
-use crate::handler::{call_with_world, run_system, to_result};
+use crate::call::{call_with_world, run_system, to_result};
 
 /// What the [`Timer`](crate::Timer) on this entity does by itself at every firing, after the observers of
 /// [`TimerFired`] have run. If one of those has cancelled or re-armed the timer, it is left out. One

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock::{Reading, shift},
-    deferred::DeferredBuffer,
+    deferred::Deferred,
     queue::{NEVER, TimerKey, TimerQueue},
 };
 
@@ -48,7 +48,7 @@ pub(crate) struct Timeline {
     /// What its source showed when the clock was read last.
     pub(crate) seen: u64,
     pub(crate) queue: TimerQueue<ArmedTimer>,
-    added: DeferredBuffer<TimerKey>,
+    added: Deferred<TimerKey>,
     /// The paused timers, and what the clock said when they were paused.
     paused: HashMap<TimerKey, u64>,
     rescheduled: HashMap<TimerKey, Rescheduled>,

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, ClockId, Reading, UnknownClock},
-    deferred::DeferredBuffer,
+    deferred::Deferred,
     queue::TimerKey,
 };
 
@@ -72,10 +72,10 @@ pub(crate) struct Timelines {
     draws: u64,
     /// The components beside a timer that say something about it.
     pub(super) modifiers: [ComponentId; 6],
-    pub(super) cancelled: DeferredBuffer<TimerCancelled>,
+    pub(super) cancelled: Deferred<TimerCancelled>,
     /// The entities that are to be despawned because their timers have fired their last: those of
     /// the frame, and those of the fixed schedule.
-    finished: [DeferredBuffer<Entity>; 2],
+    finished: [Deferred<Entity>; 2],
     /// The timer whose component is being discarded: between two hooks of one operation.
     pub(crate) discarded: Option<TimerCancelled>,
     /// The timer of which more than the message is to be done: until that is done.
@@ -130,8 +130,8 @@ impl Timelines {
                 world.register_component::<OnClock>(),
                 world.register_component::<Clock>(),
             ],
-            cancelled: DeferredBuffer::default(),
-            finished: [DeferredBuffer::default(), DeferredBuffer::default()],
+            cancelled: Deferred::default(),
+            finished: [Deferred::default(), Deferred::default()],
             discarded: None,
             unfinished: None,
             is_firing: false,
@@ -391,7 +391,7 @@ impl Timelines {
     }
 
     /// Returns the entities that a run of this scope is to despawn.
-    pub(crate) fn finished(&mut self, scope: Scope) -> Option<&mut DeferredBuffer<Entity>> {
+    pub(crate) fn finished(&mut self, scope: Scope) -> Option<&mut Deferred<Entity>> {
         scope.finishes().map(|nth| &mut self.finished[nth])
     }
 

@@ -5,10 +5,9 @@ use bevy_ecs::{
     lifecycle::HookContext,
     world::{DeferredWorld, World},
 };
-use bevy_platform::sync::atomic::Ordering;
 
 use super::{
-    NOWHERE, UpdateComponent, UpdateOf, UpdateRun,
+    UpdateComponent, UpdateOf, UpdateRun,
     run::{Added, Member},
 };
 use crate::timer::{Scope, Timelines, find_clock, warn};
@@ -32,7 +31,7 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
             let mut commands = world.commands();
             commands.queue(move |world: &mut World| {
                 let update = world.get::<UpdateComponent>(entity);
-                if update.is_some_and(|update| update.nth() == NOWHERE) {
+                if update.is_some_and(|update| update.seat.get().is_none()) {
                     world.entity_mut(entity).remove::<UpdateComponent>();
                 }
             });
@@ -55,7 +54,7 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
         },
     });
     if let Some(update) = world.get::<UpdateComponent>(entity) {
-        update.nth.store(nth, Ordering::Relaxed);
+        update.seat.set(0, nth);
     }
     let timelines = world.get_resource_mut::<Timelines>().filter(|_| is_fixed);
     let add_fixed_run = timelines.and_then(|mut timelines| timelines.take_fixed_run());
@@ -68,7 +67,9 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
     let Some(update) = world.get::<UpdateComponent>(entity) else {
         return;
     };
-    let nth = update.nth.swap(NOWHERE, Ordering::Relaxed);
+    let Some((_, nth)) = update.seat.take() else {
+        return;
+    };
     let priority = update.priority;
     if let Some(mut run) = world.get_resource_mut::<UpdateRun>() {
         run.remove(priority, nth);

@@ -13,12 +13,12 @@ use bevy_ecs::{
 use bevy_platform::sync::Arc;
 
 use super::{
-    Call, NOWHERE, System, UpdateComponent, UpdateContext, UpdateInput, UpdateOf, UpdatesPaused,
+    Call, System, UpdateComponent, UpdateContext, UpdateInput, UpdateOf, UpdatesPaused,
     UpdatesPausedFrom,
 };
 use crate::{
+    call::{EntityCaller, call_with_world},
     clock::Clock,
-    handler::{Hands, call_with_world},
     roster::{Nth, Roster},
     timer::{Age, ClockKey, FoundClock, Scope, Tick, Timelines, is_going_on},
 };
@@ -60,7 +60,7 @@ pub(super) struct Member {
 
 /// What a run needs of the world.
 pub(crate) type UpdateParams = SystemState<(
-    Hands<'static, 'static>,
+    EntityCaller<'static, 'static>,
     ResMut<'static, UpdateRun>,
     Res<'static, Timelines>,
     Option<Res<'static, UpdatesPausedFrom>>,
@@ -96,15 +96,15 @@ pub(crate) fn update_scope(
 ) -> Result<(), BevyError> {
     let mut progress = Progress {
         priority: i32::MIN,
-        nth: NOWHERE,
+        nth: 0,
     };
     // What a panic has kept from being done, if somebody has caught it.
     params.apply(world);
     loop {
-        let (mut hands, run, timelines, paused_from) = params.get_mut(world)?;
+        let (mut caller, run, timelines, paused_from) = params.get_mut(world)?;
         let paused_from = paused_from.and_then(|paused| paused.0);
-        let to_run = run.go_on(scope, &mut progress, &mut hands, &timelines, paused_from);
-        let is_done = to_run.is_none() && !hands.has_commands();
+        let to_run = run.go_on(scope, &mut progress, &mut caller, &timelines, paused_from);
+        let is_done = to_run.is_none() && !caller.has_commands();
         params.apply(world);
         if let Some(ToRun { system, updated }) = to_run {
             call_with_world::<UpdateComponent>(world, updated.update_entity, |world| {
@@ -122,7 +122,7 @@ impl UpdateRun {
         Self {
             rosters: Default::default(),
             added: Default::default(),
-            next: NOWHERE + 1,
+            next: 0,
             marks: Marks {
                 owned: world.register_component::<UpdateOf>(),
                 paused: world.register_component::<UpdatesPaused>(),
@@ -181,7 +181,7 @@ impl UpdateRun {
         &self,
         scope: Scope,
         progress: &mut Progress,
-        hands: &mut Hands,
+        caller: &mut EntityCaller,
         timelines: &Timelines,
         paused_from: Option<i32>,
     ) -> Option<ToRun> {
@@ -192,20 +192,17 @@ impl UpdateRun {
                 return None;
             }
             if priority > progress.priority {
-                *progress = Progress {
-                    priority,
-                    nth: NOWHERE,
-                };
+                *progress = Progress { priority, nth: 0 };
             }
             for (nth, member) in roster.from(progress.nth) {
                 progress.nth = nth + 1;
-                let Some(target) = self.target(member, hands) else {
+                let Some(target) = self.target(member, caller) else {
                     continue;
                 };
                 let line = (member.line, member.age);
                 let tick = match last_tick {
                     Some((last, tick)) if last == line => tick,
-                    _ => tick(line, hands, timelines),
+                    _ => tick(line, caller, timelines),
                 };
                 last_tick = Some((line, tick));
                 let Some(Tick {
@@ -219,7 +216,7 @@ impl UpdateRun {
                 let update_entity = member.entity;
                 match &member.call {
                     Call::Closure(closure) => {
-                        hands.call::<UpdateComponent>(target, |entity, commands| {
+                        caller.call::<UpdateComponent>(target, |entity, commands| {
                             if entity.archetype().contains(self.marks.clock) {
                                 // It may stop its own clock.
                                 last_tick = None;
@@ -233,7 +230,7 @@ impl UpdateRun {
                                 clock,
                             })
                         });
-                        if hands.has_commands() {
+                        if caller.has_commands() {
                             return None;
                         }
                     }
@@ -255,8 +252,8 @@ impl UpdateRun {
     }
 
     /// Returns whose function it is, unless it is paused.
-    fn target(&self, member: &Member, hands: &Hands) -> Option<Entity> {
-        let entity = hands.entities.get(member.entity).ok()?;
+    fn target(&self, member: &Member, caller: &EntityCaller) -> Option<Entity> {
+        let entity = caller.entities.get(member.entity).ok()?;
         let archetype = entity.archetype();
         if archetype.contains(self.marks.paused) {
             return None;
@@ -265,16 +262,20 @@ impl UpdateRun {
             return Some(member.entity);
         }
         let &UpdateOf(owner) = entity.get()?;
-        let owner = hands.entities.get(owner).ok()?;
+        let owner = caller.entities.get(owner).ok()?;
         let is_paused = owner.archetype().contains(self.marks.paused);
         (!is_paused).then(|| owner.id())
     }
 }
 
 /// Returns what time it is on a clock, unless it stands still.
-fn tick((line, age): (ClockKey, Age), hands: &Hands, timelines: &Timelines) -> Option<Tick> {
+fn tick(
+    (line, age): (ClockKey, Age),
+    caller: &EntityCaller,
+    timelines: &Timelines,
+) -> Option<Tick> {
     timelines.tick_of(line, age, |clock| {
-        hands.entities.get(clock).is_ok_and(is_going_on)
+        caller.entities.get(clock).is_ok_and(is_going_on)
     })
 }
 

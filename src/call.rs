@@ -1,4 +1,4 @@
-//! What the handlers of an entity are given, and what becomes of what they do.
+//! Calling the callbacks of entities, and reporting their errors.
 
 use alloc::format;
 use core::any::type_name;
@@ -15,10 +15,12 @@ use bevy_ecs::{
     world::{CommandQueue, EntityMut, World},
 };
 
-/// What a handler is given: its entity and commands. While nobody has given any commands, nothing
-/// but the components of entities can have changed, and the next handler can go on from there.
+/// Calls the callbacks of entities, with the entity and commands.
+///
+/// As long as no callback issues commands, nothing but the values of components can change, so the
+/// next callback can be called without looking anything up again.
 #[derive(SystemParam)]
-pub(crate) struct Hands<'w, 's> {
+pub(crate) struct EntityCaller<'w, 's> {
     pub(crate) entities: Query<'w, 's, EntityMut<'static>, Without<IsResource>>,
     queue: Deferred<'s, CommandQueue>,
     allocator: &'w EntityAllocator,
@@ -26,8 +28,8 @@ pub(crate) struct Hands<'w, 's> {
     on_error: Option<Res<'w, FallbackErrorHandler>>,
 }
 
-impl Hands<'_, '_> {
-    /// Calls a handler on an entity, if that is there, and tells of its error.
+impl EntityCaller<'_, '_> {
+    /// Calls a callback on an entity, if the entity exists and is enabled, and reports its error.
     #[inline]
     pub(crate) fn call<Of>(
         &mut self,
@@ -49,14 +51,14 @@ impl Hands<'_, '_> {
         Commands::new_from_entities(&mut self.queue, self.allocator, self.all)
     }
 
-    /// Whether somebody has given commands, which are to be applied before anything else happens.
+    /// Returns `true` if a callback has issued commands. They must be applied before the next call.
     #[inline]
     pub(crate) fn has_commands(&self) -> bool {
         !self.queue.is_empty()
     }
 }
 
-/// Does what has the whole world for itself, and tells of its error.
+/// Calls a callback with the whole world, and reports its error.
 pub(crate) fn call_with_world<Of>(
     world: &mut World,
     entity: Entity,
@@ -68,8 +70,8 @@ pub(crate) fn call_with_world<Of>(
     world.flush();
 }
 
-/// Tells of an error that is nobody's in particular.
-pub(crate) fn tell<Of>(world: &World, error: BevyError) {
+/// Passes an error that belongs to no entity to Bevy's error handler.
+pub(crate) fn report<Of>(world: &World, error: BevyError) {
     let name = DebugName::type_name::<Of>();
     world.fallback_error_handler()(error, ErrorContext::Command { name });
 }
@@ -78,7 +80,7 @@ pub(crate) fn to_result(output: impl CommandOutput) -> Result<(), BevyError> {
     output.to_err().map_or(Ok(()), Err)
 }
 
-/// Runs a one-shot system. That it is skipped, as a schedule would skip it, is no error.
+/// Runs a one-shot system. A system that is skipped because of its parameters is not an error.
 pub(crate) fn run_system<I>(
     world: &mut World,
     system: SystemId<I>,
@@ -89,13 +91,13 @@ where
 {
     match world.run_system_with(system, input) {
         Ok(()) | Err(RegisteredSystemError::Skipped(_)) => Ok(()),
-        // As severe as it is.
+        // Keeps its severity.
         Err(RegisteredSystemError::Failed(error)) => Err(error),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Errors are told as those of the component whose handler it is, and of its entity.
+/// Names the component and the entity in the error report.
 fn context<Of>(entity: Entity) -> ErrorContext {
     let name = format!("{} of {entity}", type_name::<Of>());
     ErrorContext::Command { name: name.into() }

@@ -10,18 +10,19 @@ use bevy_ecs::{
     resource::IsResource,
     system::{
         Commands, Deferred, Query, RegisteredSystemError, Res, SystemId, SystemInput, SystemParam,
+        SystemParamItem, SystemState,
     },
     utils::prelude::DebugName,
-    world::{CommandQueue, EntityMut, World},
+    world::{CommandQueue, EntityMut, EntityRef, World},
 };
 
-/// Calls the callbacks of entities, with the entity and commands.
+/// Gives callbacks their entity and commands, and reports their errors.
 ///
 /// As long as no callback issues commands, nothing but the values of components can change, so the
 /// next callback can be called without looking anything up again.
 #[derive(SystemParam)]
 pub(crate) struct EntityCaller<'w, 's> {
-    pub(crate) entities: Query<'w, 's, EntityMut<'static>, Without<IsResource>>,
+    entities: Query<'w, 's, EntityMut<'static>, Without<IsResource>>,
     queue: Deferred<'s, CommandQueue>,
     allocator: &'w EntityAllocator,
     all: &'w Entities,
@@ -29,22 +30,18 @@ pub(crate) struct EntityCaller<'w, 's> {
 }
 
 impl EntityCaller<'_, '_> {
-    /// Calls a callback on an entity, if the entity exists and is enabled, and reports its error.
+    /// Returns an entity and commands for its callback, unless the entity is gone or disabled.
     #[inline]
-    pub(crate) fn call<Of>(
-        &mut self,
-        entity: Entity,
-        handler: impl FnOnce(EntityMut, Commands) -> Result<(), BevyError>,
-    ) {
-        let Ok(entity) = self.entities.get_mut(entity) else {
-            return;
-        };
-        let id = entity.id();
+    pub(crate) fn entity(&mut self, entity: Entity) -> Option<(EntityMut<'_>, Commands<'_, '_>)> {
+        let entity = self.entities.get_mut(entity).ok()?;
         let commands = Commands::new_from_entities(&mut self.queue, self.allocator, self.all);
-        if let Err(error) = handler(entity, commands) {
-            let on_error = self.on_error.as_deref().copied().unwrap_or_default();
-            on_error.0(error, context::<Of>(id));
-        }
+        Some((entity, commands))
+    }
+
+    /// Returns an entity to read, unless it is gone or disabled.
+    #[inline]
+    pub(crate) fn look(&self, entity: Entity) -> Option<EntityRef<'_>> {
+        self.entities.get(entity).ok()
     }
 
     pub(crate) fn commands(&mut self) -> Commands<'_, '_> {
@@ -56,15 +53,53 @@ impl EntityCaller<'_, '_> {
     pub(crate) fn has_commands(&self) -> bool {
         !self.queue.is_empty()
     }
+
+    /// Reports the error of a callback, if any, as one of the component `Of` on `entity`.
+    #[inline]
+    pub(crate) fn check<Of>(&self, entity: Entity, result: Result<(), BevyError>) {
+        if let Err(error) = result {
+            let on_error = self.on_error.as_deref().copied().unwrap_or_default();
+            on_error.0(error, context::<Of>(entity));
+        }
+    }
+}
+
+/// The state of a [`pump`]: an [`EntityCaller`], and the parameters `P`.
+pub(crate) type PumpState<P> = SystemState<(EntityCaller<'static, 'static>, P)>;
+
+/// Calls callbacks until one issues commands, applies these, and goes on, until none are left.
+///
+/// `call` calls one callback after the other. It must return when the caller has commands, or when
+/// no callback is left to call.
+///
+/// # Errors
+///
+/// Returns an error if the world does not have the parameters `P`.
+pub(crate) fn pump<P: SystemParam + 'static>(
+    world: &mut World,
+    state: &mut PumpState<P>,
+    mut call: impl FnMut(&mut EntityCaller, SystemParamItem<P>),
+) -> Result<(), BevyError> {
+    // The commands that a panic has left behind, if it was caught.
+    state.apply(world);
+    loop {
+        let (mut caller, params) = state.get_mut(world)?;
+        call(&mut caller, params);
+        let is_done = !caller.has_commands();
+        state.apply(world);
+        if is_done {
+            return Ok(());
+        }
+    }
 }
 
 /// Calls a callback with the whole world, and reports its error.
 pub(crate) fn call_with_world<Of>(
     world: &mut World,
     entity: Entity,
-    handler: impl FnOnce(&mut World) -> Result<(), BevyError>,
+    callback: impl FnOnce(&mut World) -> Result<(), BevyError>,
 ) {
-    if let Err(error) = handler(world) {
+    if let Err(error) = callback(world) {
         world.fallback_error_handler()(error, context::<Of>(entity));
     }
     world.flush();

@@ -5,7 +5,6 @@ use bevy_ecs::{error::BevyError, world::World};
 use crate::{
     fire::{FiringParams, ReadingParams, fire_scope},
     timer::Scope,
-    update::{UpdateParams, UpdateRun, update_scope},
 };
 
 /// Does all that a run does, for the clocks of the fixed schedule.
@@ -13,7 +12,6 @@ pub(crate) fn run_fixed(
     world: &mut World,
     reading: &mut ReadingParams,
     firing: &mut FiringParams,
-    updating: &mut UpdateParams,
 ) -> Result<(), BevyError> {
     let (mut timelines, mut clocks, times, mut messages) = reading.get_mut(world)?;
     timelines.is_read_in_steps = true;
@@ -24,14 +22,8 @@ pub(crate) fn run_fixed(
     } else {
         timelines.reset_stats(Scope::Fixed);
     }
-    let mut run = world.resource_mut::<UpdateRun>();
-    run.swap(Scope::Fixed);
-    let has_updates = run.has_work(Scope::Fixed);
     if has_timers {
         fire_scope(world, Scope::Fixed, firing)?;
-    }
-    if has_updates {
-        update_scope(world, Scope::Fixed, updating)?;
     }
     Ok(())
 }

@@ -300,8 +300,7 @@ pub use timer::{
     Timers, TimersPaused, UnknownHandler,
 };
 pub use update::{
-    UpdateComponent, UpdateContext, UpdateInput, UpdateOf, Updates, UpdatesPaused,
-    UpdatesPausedFrom,
+    UpdateCommandsExt, UpdateComponent, UpdateContext, UpdateOf, Updates, UpdatesPaused,
 };
 
 /// The common names, but for [`Timer`]: Bevy's prelude has one of that name, so import ours by
@@ -315,8 +314,8 @@ pub mod prelude {
         NoAnswer, NoSuchTimer, OnClock, Outbox, Packet, Parcel, Received, ReplyTo, RunStats,
         Session, StableKey, SurvivesCancelAll, TimerAction, TimerAppExt, TimerCancelled,
         TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus, TimerWorldExt,
-        Timers, TimersPaused, UpdateComponent, UpdateContext, UpdateInput, UpdateOf, Updates,
-        UpdatesPaused, UpdatesPausedFrom,
+        Timers, TimersPaused, UpdateCommandsExt, UpdateComponent, UpdateContext, UpdateOf, Updates,
+        UpdatesPaused,
     };
 }
 

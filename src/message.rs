@@ -36,7 +36,6 @@ use {
 
 use crate::{
     call::{run_system, to_result},
-    roster::Nth,
     seat::Seat,
 };
 pub(crate) use dispatch::{MailParams, deliver, swap_followers};
@@ -313,8 +312,8 @@ impl MessageComponent {
 
     /// Returns its place in the order of inserting.
     #[inline]
-    fn nth(&self) -> Nth {
-        self.seat.get().map_or(Nth::MAX, |(_, nth)| nth)
+    fn nth(&self) -> u64 {
+        self.seat.get().map_or(u64::MAX, |(_, nth)| nth)
     }
 }
 

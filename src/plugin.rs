@@ -21,7 +21,7 @@ use crate::{
         DelaySeed, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock, on_disable,
         on_discard_clock, on_enable, on_insert_clock, read_clocks, replace_earlier, swap_added,
     },
-    update::{UpdateComponent, UpdateRun, UpdatesPausedFrom, enroll, run_updates, swap_updates},
+    update::{UpdateComponent, UpdateRosters, enroll, run_fixed_updates, run_updates},
 };
 
 /// Runs the [`Timer`]s, [`UpdateComponent`]s and [`MessageComponent`]s of an [`App`].
@@ -110,10 +110,9 @@ impl Plugin for DuePlugin {
         // Somebody may have a sender already.
         let is_expecting_mail = app.world().contains_resource::<Inbox>();
         let timelines = Timelines::new(app.world_mut(), add_fixed_run);
-        let updates = UpdateRun::new(app.world_mut(), add_update_run);
+        let updates = UpdateRosters::new(app.world_mut());
         app.insert_resource(timelines)
             .insert_resource(updates)
-            .init_resource::<UpdatesPausedFrom>()
             .insert_resource(Mail::new(add_message_run))
             .init_resource::<MessageStats>()
             .init_resource::<Inbox>()
@@ -145,7 +144,14 @@ impl Plugin for DuePlugin {
                     read_clocks.in_set(DueSystems::Clocks),
                     swap_added.in_set(DueSystems::Swap),
                     fire_due.in_set(DueSystems::Fire),
+                    run_updates.in_set(DueSystems::Update),
                 ),
+            )
+            .add_systems(
+                FixedPreUpdate,
+                run_fixed_updates
+                    .in_set(DueSystems::Update)
+                    .after(run_fixed),
             );
 
         arm_existing(app.world_mut());
@@ -178,7 +184,6 @@ fn register_types(app: &mut App) {
         .register_type::<crate::UpdateOf>()
         .register_type::<crate::Updates>()
         .register_type::<crate::UpdatesPaused>()
-        .register_type::<UpdatesPausedFrom>()
         .register_type::<MessageComponent>()
         .register_type::<MessageStats>()
         .register_type::<StableKey>();
@@ -192,21 +197,7 @@ fn add_fixed_run(world: &mut World) {
             run_fixed
                 .in_set(DueSystems::Clocks)
                 .in_set(DueSystems::Swap)
-                .in_set(DueSystems::Fire)
-                .in_set(DueSystems::Update),
-        );
-    });
-}
-
-/// Lets functions be called in every frame.
-fn add_update_run(world: &mut World) {
-    add_late(world, PreUpdate.intern(), |schedules| {
-        schedules.add_systems(
-            PreUpdate,
-            (
-                swap_updates.in_set(DueSystems::Swap),
-                run_updates.in_set(DueSystems::Update),
-            ),
+                .in_set(DueSystems::Fire),
         );
     });
 }

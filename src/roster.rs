@@ -1,35 +1,45 @@
-//! Who takes part in something, in the order in which they have joined: what functions of every frame
-//! and those for messages have in common.
+//! Members in the order in which they joined.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
-/// The place of a member in the order of joining. No two members of a world have the same.
-pub(crate) type Nth = u64;
-
-/// The members of something, in the order in which they have joined; or those who wait to become that.
+/// Members in the order in which they joined, each with a number that rises with that order.
 ///
-/// To leave is to leave a gap, which is closed when half of the places are gaps. Members are named
-/// by their [`Nth`], never by an index, so both may happen while somebody goes through them.
+/// A member that leaves leaves a gap. The gaps are closed when they take up half of the places.
+/// Members are named by their numbers, never by an index, so members can join and leave while
+/// somebody goes through them.
 #[derive(Debug)]
 pub(crate) struct Roster<T> {
-    places: Vec<(Nth, Option<T>)>,
+    places: Vec<(u64, Option<T>)>,
     gaps: usize,
 }
 
+/// Hands out the numbers of new members, and releases these members at the next swap.
+///
+/// A member takes part if its number is below [`Self::joined`]. A swap therefore only moves that
+/// mark, however many rosters share the numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Intake {
+    next: u64,
+    joined: u64,
+}
+
 impl<T> Roster<T> {
-    /// Takes in a member, who has come later than all others.
-    pub(crate) fn join(&mut self, nth: Nth, member: T) {
+    /// Adds a member with a number above all others.
+    pub(crate) fn add(&mut self, number: u64, member: T) {
         let last = self.places.last().map(|&(last, _)| last);
-        debug_assert!(last < Some(nth), "{nth} joins after {last:?}");
-        self.places.push((nth, Some(member)));
+        debug_assert!(last < Some(number), "{number} joins after {last:?}");
+        self.places.push((number, Some(member)));
     }
 
-    /// Lets a member go, if there is one of that number.
-    pub(crate) fn leave(&mut self, nth: Nth) {
-        let Ok(place) = self.places.binary_search_by_key(&nth, |&(nth, _)| nth) else {
-            return;
-        };
-        if self.places[place].1.take().is_some() {
+    /// Removes the member with this number, if there is one.
+    pub(crate) fn leave(&mut self, number: u64) {
+        let place = self
+            .places
+            .binary_search_by_key(&number, |&(number, _)| number);
+        if let Ok(place) = place
+            && self.places[place].1.take().is_some()
+        {
             self.gaps += 1;
         }
         if 2 * self.gaps > self.places.len() {
@@ -38,22 +48,38 @@ impl<T> Roster<T> {
         }
     }
 
-    /// The members from this number on.
-    pub(crate) fn from(&self, nth: Nth) -> impl Iterator<Item = (Nth, &T)> {
-        let start = self.places.partition_point(|&(other, _)| other < nth);
+    /// Iterates over the members with these numbers.
+    pub(crate) fn members(&self, numbers: Range<u64>) -> impl Iterator<Item = (u64, &T)> {
+        let start = self
+            .places
+            .partition_point(|&(number, _)| number < numbers.start);
         let places = self.places[start..].iter();
-        places.filter_map(|(nth, member)| Some((*nth, member.as_ref()?)))
+        places
+            .take_while(move |&&(number, _)| number < numbers.end)
+            .filter_map(|(number, member)| Some((*number, member.as_ref()?)))
     }
 
-    /// Lets all of them go, and gives them out.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Nth, T)> {
-        self.gaps = 0;
-        let places = self.places.drain(..);
-        places.filter_map(|(nth, member)| Some((nth, member?)))
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.len() == self.gaps
+    }
+}
+
+impl Intake {
+    /// Returns the number of a new member.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        number
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.gaps
+    /// Lets all members take part that have a number by now.
+    pub(crate) fn swap(&mut self) {
+        self.joined = self.next;
+    }
+
+    /// Returns the first number that does not take part yet.
+    pub(crate) fn joined(&self) -> u64 {
+        self.joined
     }
 }
 
@@ -72,37 +98,44 @@ mod tests {
 
     use super::*;
 
-    fn members(roster: &Roster<char>, from: Nth) -> Vec<char> {
-        roster.from(from).map(|(_, &member)| member).collect()
+    fn members(roster: &Roster<char>, numbers: Range<u64>) -> Vec<char> {
+        roster.members(numbers).map(|(_, &member)| member).collect()
     }
 
     #[test]
     fn members_keep_their_order_whoever_leaves() {
         let mut roster = Roster::default();
         for (nth, member) in (0..).zip('a'..='f') {
-            roster.join(2 * nth, member);
+            roster.add(2 * nth, member);
         }
         roster.leave(2);
         roster.leave(3);
-        assert_eq!(members(&roster, 0), ['a', 'c', 'd', 'e', 'f']);
-        assert_eq!(members(&roster, 5), ['d', 'e', 'f']);
-        for nth in [0, 4, 6, 4] {
-            roster.leave(nth);
+        assert_eq!(members(&roster, 0..100), ['a', 'c', 'd', 'e', 'f']);
+        assert_eq!(members(&roster, 5..100), ['d', 'e', 'f']);
+        assert_eq!(members(&roster, 4..8), ['c', 'd']);
+        for number in [0, 4, 6, 4] {
+            roster.leave(number);
         }
-        assert_eq!(members(&roster, 0), ['e', 'f']);
-        assert_eq!((roster.len(), roster.places.len()), (2, 2), "no gaps");
+        assert_eq!(members(&roster, 0..100), ['e', 'f']);
+        assert_eq!(roster.places.len(), 2, "no gaps");
+        for number in [8, 10] {
+            assert!(!roster.is_empty());
+            roster.leave(number);
+        }
+        assert!(roster.is_empty());
     }
 
     #[test]
-    fn those_who_have_left_are_not_given_out() {
-        let mut roster = Roster::default();
-        for (nth, member) in (3..).zip('a'..='c') {
-            roster.join(nth, member);
+    fn new_members_take_part_after_the_swap() {
+        let (mut roster, mut intake) = (Roster::default(), Intake::default());
+        for member in ['a', 'b'] {
+            roster.add(intake.next_number(), member);
         }
-        roster.leave(4);
-        assert!(roster.drain().eq([(3, 'a'), (5, 'c')]));
-        assert_eq!(roster.drain().count(), 0);
-        roster.join(6, 'd');
-        assert_eq!(members(&roster, 0), ['d']);
+        assert_eq!(members(&roster, 0..intake.joined()), []);
+        intake.swap();
+        roster.add(intake.next_number(), 'c');
+        assert_eq!(members(&roster, 0..intake.joined()), ['a', 'b']);
+        intake.swap();
+        assert_eq!(members(&roster, 0..intake.joined()), ['a', 'b', 'c']);
     }
 }

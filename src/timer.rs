@@ -63,7 +63,7 @@ pub use keyed::Keyed;
 pub(crate) use keyed::replace_earlier;
 pub use missed_ticks::MissedTicks;
 pub use on_clock::OnClock;
-pub(crate) use on_clock::{FoundClock, find_clock};
+pub(crate) use on_clock::find_clock;
 pub(crate) use own_clocks::{IfClockGone, begin_clock, on_discard_clock, on_insert_clock, warn};
 pub use owner::{TimerOf, Timers};
 pub use pause::TimersPaused;

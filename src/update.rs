@@ -1,4 +1,4 @@
-//! The [`UpdateComponent`]: a function of an entity that is called in every frame.
+//! The [`UpdateComponent`]: a per-entity callback that runs every frame.
 
 mod hooks;
 mod owner;
@@ -12,67 +12,71 @@ use bevy_ecs::{
     component::Component,
     entity::Entity,
     error::{BevyError, CommandOutput},
-    system::{Commands, In, SystemId},
+    system::Commands,
     world::{EntityMut, World},
 };
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use crate::{
-    call::{run_system, to_result},
-    clock::ClockId,
-    seat::Seat,
-};
+use crate::{call::to_result, clock::ClockId, seat::Seat};
 pub(crate) use hooks::enroll;
 pub use owner::{UpdateOf, Updates};
-pub use pause::{UpdatesPaused, UpdatesPausedFrom};
-pub(crate) use run::{UpdateParams, UpdateRun, run_updates, swap_updates, update_scope};
+pub use pause::UpdatesPaused;
+pub(crate) use run::{UpdateRosters, run_fixed_updates, run_updates};
 
-/// Calls a function of the entity in every frame, in [`DueSystems::Update`](crate::DueSystems::Update).
+/// Calls a per-entity callback every frame, in [`DueSystems::Update`](crate::DueSystems::Update).
 ///
-/// Insert it at any time, on any entity: its function is first called in the next frame (in this one
-/// only where it is inserted before [`DueSystems::Swap`](crate::DueSystems::Swap)). From the moment when it is removed or replaced, or its entity despawned, it is not called any more, not
-/// even later in the same frame. For several functions of one entity see [`UpdateOf`].
+/// Insert it at any time, on any entity. The callback is first called in the next frame, or in this
+/// one if [`DueSystems::Update`](crate::DueSystems::Update) has not started yet. It is never called
+/// again once the component is removed or replaced or its entity despawned, not even later in the
+/// same frame. For several callbacks on one entity see [`UpdateOf`].
 ///
 /// # When to use it
 ///
 /// | for | use |
 /// |---|---|
-/// | what all entities of a kind do in every frame | a plain Bevy system: it is several times faster, and in parallel |
-/// | what one entity does now and another not, chosen at run time: the state of a character, a script, a modifier | `UpdateComponent` |
-/// | what is polled because nobody says when it is ready: a socket, a file, a task | `UpdateComponent` |
-/// | what happens after a while, or every so often | a [`Timer`](crate::Timer): it costs nothing while it waits |
-/// | what happens when somebody else says so | a [`MessageComponent`](crate::MessageComponent), or an observer |
+/// | behaviour that all entities of a kind share | a plain Bevy system: it is several times faster, and parallel |
+/// | behaviour that one entity has for now, chosen at run time: a character state, a script, a modifier | `UpdateComponent` |
+/// | polling a socket, a file or a task | `UpdateComponent` |
+/// | something later, or periodically | a [`Timer`](crate::Timer): it costs nothing while it waits |
+/// | reacting to another entity | a [`MessageComponent`](crate::MessageComponent), or an observer |
 ///
 /// # Order
 ///
-/// Those of lower [priority](Self::with_priority) are called first, negative before zero before
-/// positive; equal ones in the order in which they were inserted. What one does to the world by
-/// [commands](UpdateContext::commands) is done before the next one is called.
+/// Callbacks run in ascending order of [priority](Self::with_priority): negative, zero, positive.
+/// Callbacks of equal priority run in the order in which their components were inserted. The
+/// [commands](UpdateContext::commands) of one callback are applied before the next callback runs.
 ///
 /// # Clocks
 ///
-/// Like a timer it lives on a clock: the one it was put [on](Self::on), or that of its entity or
-/// owner ([`OnClock`](crate::OnClock)), or that of the game. It is called with the time that has
-/// passed there, and not at all while that clock stands still. The clock is looked up when it is
-/// inserted; when that is despawned, it stands still for good. On the fixed clock, or one that runs
-/// on it, it is called in every step of the fixed schedule.
+/// Like a timer, the component lives on a clock: the one given to [`on`](Self::on), or else the one
+/// of its entity or owner ([`OnClock`](crate::OnClock)), or else the game clock. The callback gets
+/// the time that has passed there, and is not called while that clock stands still. The clock is
+/// resolved when the component is inserted. If the clock is despawned, the callback stops for good.
+/// On the fixed clock, or a clock that runs on it, the callback runs in every step of the fixed
+/// schedule.
 ///
-/// [`UpdatesPaused`] pauses those of an entity, [`UpdatesPausedFrom`] all from a priority on. Those
-/// of a [disabled](bevy_ecs::entity_disabling::Disabled) entity are not called.
+/// [`UpdatesPaused`] pauses the callbacks of an entity, and
+/// [`pause_updates_from`](UpdateCommandsExt::pause_updates_from) pauses all callbacks from a priority
+/// on. The callbacks of a [disabled](bevy_ecs::entity_disabling::Disabled) entity are not called.
 ///
 /// # Errors
 ///
-/// An error that the function returns is told to Bevy's error handler, and the others go on: unless
-/// that handler panics, as Bevy's own does for an error of the usual
-/// [`Severity`](bevy_ecs::error::Severity). A panic goes on as that of any system does. Those that
-/// would have come after it are not called in this frame; whoever catches it finds all of them there.
+/// An error that the callback returns is passed to Bevy's error handler, and the other callbacks run
+/// as usual. Bevy's own handler panics on an error of the usual
+/// [`Severity`](bevy_ecs::error::Severity). A panic propagates like that of any system: the callbacks
+/// behind it are not called in this frame. If the panic is caught, all of them run in the next frame.
+///
+/// # Whole-world access
+///
+/// The callback sees its own entity only. To see more, queue a command, or run a one-shot system with
+/// `me.commands.run_system_with(id, me.entity.id())`. It runs before the next callback.
 ///
 /// # Time complexity
 ///
-/// In the number *n* of update components: a frame is *O*(*n*), inserting *O*(log *p*) in the number
-/// of different priorities, removing *O*(log *n*), amortised. Nothing is sorted in a frame.
+/// With *n* update components of *p* different priorities: *O*(*n*) per frame, *O*(log *p*) to insert
+/// one, *O*(log *n*) to remove one, amortised. Nothing is sorted during a frame.
 ///
 /// # Examples
 ///
@@ -91,7 +95,7 @@ pub(crate) use run::{UpdateParams, UpdateRun, run_updates, swap_updates, update_
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
 /// app.update(); // Bevy's first frame takes no time.
 ///
-/// let fall = UpdateComponent::new(|mut me: UpdateContext| {
+/// let fall = UpdateComponent::new(|mut me| {
 ///     let Some(mut height) = me.entity.get_mut::<Height>() else { return };
 ///     height.0 -= 2.0 * me.delta.as_secs_f32();
 ///     if height.0 <= 0.0 {
@@ -115,71 +119,49 @@ pub(crate) use run::{UpdateParams, UpdateRun, run_updates, swap_updates, update_
     reflect(Component, Clone, Debug)
 )]
 pub struct UpdateComponent {
-    call: Call,
+    callback: Arc<Callback>,
     priority: i32,
+    #[entities]
     clock: Option<ClockId>,
     seat: Seat,
 }
 
-#[derive(Clone)]
-enum Call {
-    Closure(Arc<Closure>),
-    System(Arc<System>),
-}
+type Callback = dyn Fn(UpdateContext) -> Result<(), BevyError> + Send + Sync;
 
-type Closure = dyn Fn(UpdateContext) -> Result<(), BevyError> + Send + Sync;
-type System = dyn Fn(&mut World, UpdateInput) -> Result<(), BevyError> + Send + Sync;
-
-/// What the function of an [`UpdateComponent`] is given.
+/// The argument of an [`UpdateComponent`]'s callback.
 pub struct UpdateContext<'a> {
-    /// The entity whose function it is, with all its components: the owner of what is an
-    /// [`UpdateOf`].
+    /// The entity that the callback belongs to, with all its components. For a component with
+    /// [`UpdateOf`] it is the owner.
     pub entity: EntityMut<'a>,
-    /// Commands, which are applied before the next function is called.
+    /// Commands, which are applied before the next callback runs.
     pub commands: Commands<'a, 'a>,
-    /// The entity with the [`UpdateComponent`].
+    /// The entity that carries the [`UpdateComponent`].
     pub update_entity: Entity,
-    /// How much time has passed on its clock since the frame before, that of a
-    /// [fast-forward](crate::FastForwardWorldExt) included.
+    /// The time that has passed on the clock since the frame before, including a
+    /// [fast-forward](crate::FastForwardWorldExt).
     pub delta: Duration,
-    /// What its clock shows.
+    /// The reading of the clock.
     pub elapsed: Duration,
-    /// The clock that it is on.
-    pub clock: ClockId,
-}
-
-/// What a system of an [`UpdateComponent`] is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UpdateInput {
-    /// The entity whose system it is: the owner of what is an [`UpdateOf`].
-    pub entity: Entity,
-    /// The entity with the [`UpdateComponent`].
-    pub update_entity: Entity,
-    /// How much time has passed on its clock since the frame before, that of a
-    /// [fast-forward](crate::FastForwardWorldExt) included.
-    pub delta: Duration,
-    /// What its clock shows.
-    pub elapsed: Duration,
-    /// The clock that it is on.
+    /// The clock that the component is on.
     pub clock: ClockId,
 }
 
 impl UpdateComponent {
-    /// Creates one that calls a closure.
+    /// Creates a component that calls `callback` every frame.
     ///
-    /// A closure keeps no state of its own: that belongs into components, where others can see it.
-    /// It may return a `Result`.
+    /// The callback may return a `Result`. It keeps no state of its own: state belongs into
+    /// components, where other code can see it.
     ///
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::prelude::*;
+    /// use bevy_due::UpdateComponent;
     /// use bevy_ecs::prelude::*;
     ///
     /// #[derive(Component)]
     /// struct Fuel(f32);
     ///
-    /// let burn = UpdateComponent::new(|mut me: UpdateContext| -> Result {
+    /// let burn = UpdateComponent::new(|mut me| -> Result {
     ///     let delta = me.delta;
     ///     let mut fuel = me.entity.get_mut::<Fuel>().ok_or("no tank")?;
     ///     fuel.0 -= delta.as_secs_f32();
@@ -189,63 +171,29 @@ impl UpdateComponent {
     /// ```
     #[must_use]
     pub fn new<Out: CommandOutput>(
-        closure: impl Fn(UpdateContext) -> Out + Send + Sync + 'static,
+        callback: impl Fn(UpdateContext) -> Out + Send + Sync + 'static,
     ) -> Self {
-        let closure: Box<Closure> = Box::new(move |context| to_result(closure(context)));
-        Self::calling(Call::Closure(closure.into()))
-    }
-
-    /// Creates one that runs a one-shot system, which is given [`UpdateInput`] and may return a `Result`.
-    /// It costs several times as much as a closure, and sees the whole world.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_due::prelude::*;
-    /// use bevy_ecs::prelude::*;
-    ///
-    /// #[derive(Component)]
-    /// struct Homing(Entity);
-    ///
-    /// fn steer(In(missile): In<UpdateInput>, homing: Query<&Homing>) {
-    ///     if let Ok(Homing(target)) = homing.get(missile.entity) {
-    ///         // ..
-    ///     }
-    /// }
-    ///
-    /// fn launch(mut commands: Commands) {
-    ///     let steer = commands.register_system(steer);
-    ///     commands.spawn(UpdateComponent::system(steer));
-    /// }
-    /// # bevy_ecs::system::assert_is_system(launch);
-    /// ```
-    #[must_use]
-    pub fn system(system: SystemId<In<UpdateInput>>) -> Self {
-        let system: Box<System> =
-            Box::new(move |world, updated| run_system(world, system, updated));
-        Self::calling(Call::System(system.into()))
-    }
-
-    fn calling(call: Call) -> Self {
+        // Not `Arc::new`, which can't make an `Arc<dyn ..>` on platforms without atomics.
+        let callback: Box<Callback> = Box::new(move |context| to_result(callback(context)));
         Self {
-            call,
+            callback: callback.into(),
             priority: 0,
             clock: None,
             seat: Seat::default(),
         }
     }
 
-    /// Sets the priority, zero unless set: lower ones are called first.
+    /// Sets the priority. Lower priorities run first; the default is zero.
     #[must_use]
     pub fn with_priority(mut self, priority: i32) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Puts it on a clock.
+    /// Puts the component on a clock.
     ///
-    /// If there is no such clock when it is inserted, Bevy's error handler is told, as a warning,
-    /// and the component is removed.
+    /// If that clock does not exist when the component is inserted, the component is removed again,
+    /// and Bevy's error handler gets a warning.
     #[must_use]
     pub fn on(mut self, clock: impl Into<ClockId>) -> Self {
         self.clock = Some(clock.into());
@@ -258,8 +206,7 @@ impl UpdateComponent {
         self.priority
     }
 
-    /// Returns the clock that it was put [on](Self::on), or `None` if that is its entity's, its
-    /// owner's or the game's.
+    /// Returns the clock given to [`on`](Self::on), if any.
     #[must_use]
     pub fn clock(&self) -> Option<ClockId> {
         self.clock
@@ -284,5 +231,56 @@ impl fmt::Debug for UpdateContext<'_> {
             .field("elapsed", &self.elapsed)
             .field("clock", &self.clock)
             .finish_non_exhaustive()
+    }
+}
+
+/// Pauses update callbacks by priority.
+pub trait UpdateCommandsExt {
+    /// Pauses every [`UpdateComponent`] of this priority or a higher one.
+    ///
+    /// The pause includes callbacks that would run later in this frame, and components that are
+    /// inserted during the pause. It ends with [`resume_updates`](Self::resume_updates). A second
+    /// call replaces the priority of the first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::UpdateCommandsExt;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// /// Callbacks from this priority on stop while a menu is open.
+    /// const GAME: i32 = 100;
+    ///
+    /// fn open_menu(mut commands: Commands) {
+    ///     commands.pause_updates_from(GAME);
+    /// }
+    ///
+    /// fn close_menu(mut commands: Commands) {
+    ///     commands.resume_updates();
+    /// }
+    /// # bevy_ecs::system::assert_is_system(open_menu);
+    /// # bevy_ecs::system::assert_is_system(close_menu);
+    /// ```
+    #[doc(alias = "pauseAllTargetsWithMinPriority")]
+    fn pause_updates_from(&mut self, priority: i32);
+
+    /// Ends a pause by [`pause_updates_from`](Self::pause_updates_from).
+    fn resume_updates(&mut self);
+}
+
+impl UpdateCommandsExt for Commands<'_, '_> {
+    fn pause_updates_from(&mut self, priority: i32) {
+        self.queue(move |world: &mut World| pause_from(world, Some(priority)));
+    }
+
+    fn resume_updates(&mut self) {
+        self.queue(|world: &mut World| pause_from(world, None));
+    }
+}
+
+/// Sets the priority from which on callbacks are paused. Without the plugin nothing happens.
+fn pause_from(world: &mut World, priority: Option<i32>) {
+    if let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() {
+        rosters.paused_from = priority;
     }
 }

@@ -1,4 +1,4 @@
-//! `UpdateOf`, `UpdatesPaused` and `UpdatesPausedFrom`: the functions of an owner, and pauses.
+//! `UpdateOf`, `UpdatesPaused` and `pause_updates_from`: the callbacks of an owner, and pauses.
 
 mod support;
 
@@ -220,16 +220,16 @@ fn all_from_a_priority_on_can_be_paused() {
         (None, &["a", "b", "c", "d"]),
     ];
     for (from, expected) in paused_from {
-        app.insert_resource(UpdatesPausedFrom(from));
+        pause_updates(app.world_mut(), from);
         advance_ms(&mut app, 10);
         assert_eq!(called(&mut app), expected, "from {from:?}");
     }
 
-    app.insert_resource(UpdatesPausedFrom(Some(0)));
+    pause_updates(app.world_mut(), Some(0));
     app.world_mut().spawn(say("e"));
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a"], "also those that come meanwhile");
-    app.world_mut().remove_resource::<UpdatesPausedFrom>();
+    pause_updates(app.world_mut(), None);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "b", "e", "c", "d"]);
 }
@@ -239,7 +239,7 @@ fn one_may_pause_all_that_come_after_it() {
     let mut app = update_app();
     app.world_mut().spawn(say("a"));
     app.world_mut().spawn(doing("b", |world, _| {
-        world.insert_resource(UpdatesPausedFrom(Some(0)));
+        pause_updates(world, Some(0));
     }));
     app.world_mut().spawn(say("c"));
     app.world_mut().spawn(say("d").with_priority(1));
@@ -248,10 +248,10 @@ fn one_may_pause_all_that_come_after_it() {
     advance_ms(&mut app, 10);
     assert!(called(&mut app).is_empty());
 
-    app.insert_resource(UpdatesPausedFrom(Some(1)));
+    pause_updates(app.world_mut(), Some(1));
     app.world_mut().spawn(
         doing("opens", |world, _| {
-            world.insert_resource(UpdatesPausedFrom(None));
+            pause_updates(world, None);
         })
         .with_priority(-1),
     );

@@ -11,7 +11,7 @@ use super::{
     letter::Regarding,
     packet::sealed::Sealed,
 };
-use crate::{call::EntityCaller, roster::Nth};
+use crate::call::EntityCaller;
 
 /// Messages of one type to entities, in the order of sending.
 pub(super) struct Batch<P>(VecDeque<(Entity, P)>);
@@ -23,7 +23,7 @@ pub(super) trait AnyBatch: Any + Send + Sync {
     fn call_next(
         &mut self,
         caller: &mut EntityCaller,
-        not_yet: Nth,
+        not_yet: u64,
         rest: &mut Option<Letter>,
     ) -> Option<Called>;
 
@@ -44,7 +44,7 @@ impl<P: Payload> AnyBatch for Batch<P> {
     fn call_next(
         &mut self,
         caller: &mut EntityCaller,
-        not_yet: Nth,
+        not_yet: u64,
         rest: &mut Option<Letter>,
     ) -> Option<Called> {
         let (to, payload) = self.0.pop_front()?;

@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{
     call::{EntityCaller, call_with_world},
-    roster::Nth,
     timer::TimerOf,
 };
 
@@ -158,7 +157,7 @@ impl Mail {
                 self.go_on_to_all(caller)
             } else if let Some(batch) = &mut self.batch {
                 let mut letter = None;
-                match batch.call_next(caller, self.not_yet, &mut letter) {
+                match batch.call_next(caller, self.intake.joined(), &mut letter) {
                     Some(called) => self.conclude(called, letter, caller),
                     None => {
                         self.batch = None;
@@ -247,14 +246,19 @@ impl Mail {
                 caller.commands().entity(question).despawn();
             }
         }
-        call(caller, entity, self.not_yet, &LetterRef::from(letter))
+        call(
+            caller,
+            entity,
+            self.intake.joined(),
+            &LetterRef::from(letter),
+        )
     }
 
     /// Whether this entity is disabled, or its component takes part only from the next frame on.
     fn is_not_there_yet(&self, entity: Entity, caller: &EntityCaller) -> bool {
-        caller.entities.get(entity).map_or(true, |entity| {
+        caller.look(entity).is_none_or(|entity| {
             let component = entity.get::<MessageComponent>();
-            component.is_some_and(|component| component.nth() >= self.not_yet)
+            component.is_some_and(|component| component.nth() >= self.intake.joined())
         })
     }
 
@@ -266,8 +270,9 @@ impl Mail {
         let Followed {
             followers, turn, ..
         } = &mut self.followed[nth];
-        let others = followers.from(0).take_while(|&(nth, _)| nth < *turn);
-        for (nth, follower) in followers.from(*turn).chain(others) {
+        let joined = self.intake.joined();
+        let others = followers.members(0..*turn);
+        for (nth, follower) in followers.members(*turn..joined).chain(others) {
             let called = call_follower(caller, follower, &LetterRef::from(letter));
             if called.is_delivered() {
                 *turn = nth + 1;
@@ -283,8 +288,11 @@ impl Mail {
         let to_all = self.to_all.as_mut()?;
         let followed = self.by_topic.get(&to_all.letter.topic);
         let followers = followed.map(|&nth| &self.followed[nth].followers);
-        let from = to_all.from;
-        for (nth, follower) in followers.into_iter().flat_map(|all| all.from(from)) {
+        let numbers = to_all.from..self.intake.joined();
+        for (nth, follower) in followers
+            .into_iter()
+            .flat_map(|all| all.members(numbers.clone()))
+        {
             to_all.from = nth + 1;
             let called = call_follower(caller, follower, &LetterRef::from(&to_all.letter));
             if called.is_delivered() {
@@ -309,9 +317,7 @@ impl Mail {
 
 /// Whether a question of this entity waits for an answer.
 fn is_open(session: Session, asker: Entity, caller: &EntityCaller) -> bool {
-    let question = session
-        .entity()
-        .and_then(|entity| caller.entities.get(entity).ok());
+    let question = session.entity().and_then(|entity| caller.look(entity));
     question.is_some_and(|question| {
         question.contains::<OpenQuestion>()
             && question.get::<TimerOf>().is_some_and(|of| of.0 == asker)
@@ -340,25 +346,24 @@ impl<'a> From<&'a Letter> for LetterRef<'a> {
 pub(super) fn call(
     caller: &mut EntityCaller,
     entity: Entity,
-    not_yet: Nth,
+    not_yet: u64,
     letter: &LetterRef,
 ) -> Called {
-    let mut called = Called::No;
-    caller.call::<MessageComponent>(entity, |entity, commands| {
-        let Some(component) = entity.get::<MessageComponent>() else {
-            return Ok(());
-        };
-        if component.nth() >= not_yet {
-            called = Called::NotYet;
-            return Ok(());
-        }
-        let Some(handler) = component.handler(letter.topic).cloned() else {
-            return Ok(());
-        };
-        let result;
-        (called, result) = handler.call(entity, commands, letter);
-        result
-    });
+    let Some((entity, commands)) = caller.entity(entity) else {
+        return Called::No;
+    };
+    let id = entity.id();
+    let Some(component) = entity.get::<MessageComponent>() else {
+        return Called::No;
+    };
+    if component.nth() >= not_yet {
+        return Called::NotYet;
+    }
+    let Some(handler) = component.handler(letter.topic).cloned() else {
+        return Called::No;
+    };
+    let (called, result) = handler.call(entity, commands, letter);
+    caller.check::<MessageComponent>(id, result);
     called
 }
 
@@ -369,12 +374,12 @@ pub(super) fn call_follower(
     (entity, handler): &(Entity, Handler),
     letter: &LetterRef,
 ) -> Called {
-    let mut called = Called::No;
-    caller.call::<MessageComponent>(*entity, |entity, commands| {
-        let result;
-        (called, result) = handler.call(entity, commands, letter);
-        result
-    });
+    let Some((entity, commands)) = caller.entity(*entity) else {
+        return Called::No;
+    };
+    let id = entity.id();
+    let (called, result) = handler.call(entity, commands, letter);
+    caller.check::<MessageComponent>(id, result);
     called
 }
 
@@ -403,11 +408,7 @@ impl Handler {
 impl ToRun {
     /// Finds the system of an entity for a topic.
     pub(super) fn find(caller: &EntityCaller, entity: Entity, topic: Topic) -> Option<Self> {
-        let component = caller
-            .entities
-            .get(entity)
-            .ok()?
-            .get::<MessageComponent>()?;
+        let component = caller.look(entity)?.get::<MessageComponent>()?;
         match component.handler(topic)? {
             Handler::System { run, share } => Some(Self {
                 entity,

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     deferred::Deferred,
-    roster::{Nth, Roster},
+    roster::{Intake, Roster},
 };
 
 /// All that is on its way in a world, and who follows what.
@@ -37,11 +37,7 @@ pub(crate) struct Mail {
     /// Those of them that Bevy's writers can write.
     pub(super) types: Vec<usize>,
     pub(super) by_topic: HashMap<Topic, usize>,
-    /// Those who take part from the next run on.
-    added: Roster<Added>,
-    next: Nth,
-    /// From this one on the functions of a component are not called yet.
-    pub(super) not_yet: Nth,
+    pub(super) intake: Intake,
     pub(super) keys: HashMap<StableKey, Entity>,
     pub(super) stats: MessageStats,
     /// What lets this run, until it has.
@@ -51,17 +47,11 @@ pub(crate) struct Mail {
 /// What a component follows, and what is to be called for it.
 pub(super) type Places = SmallVec<[(usize, Handler); 2]>;
 
-/// The component of an entity that takes part from the next run on.
-struct Added {
-    entity: Entity,
-    follows: Places,
-}
-
 /// A letter that is being delivered to all who follow it.
 pub(super) struct ToAll {
     pub(super) letter: Letter,
     /// Those before have been given it.
-    pub(super) from: Nth,
+    pub(super) from: u64,
     /// Whether anybody has.
     pub(super) is_delivered: bool,
 }
@@ -72,7 +62,7 @@ pub(super) struct Followed {
     /// With what is to be called, so that their components need not be looked at.
     pub(super) followers: Roster<(Entity, Handler)>,
     /// Those before this one have had their turn.
-    pub(super) turn: Nth,
+    pub(super) turn: u64,
     pub(super) written: Option<Writing>,
 }
 
@@ -118,9 +108,7 @@ impl Mail {
             followed: Vec::new(),
             types: Vec::new(),
             by_topic: HashMap::default(),
-            added: Roster::default(),
-            next: 0,
-            not_yet: 0,
+            intake: Intake::default(),
             keys: HashMap::default(),
             stats: MessageStats::default(),
             add_run: Some(add_run),
@@ -169,16 +157,18 @@ impl Mail {
     }
 
     /// Takes in the component of an entity, for the next run, and returns its place.
-    pub(super) fn add(&mut self, entity: Entity, follows: Places) -> Nth {
-        let nth = self.next;
-        self.next += 1;
-        self.added.join(nth, Added { entity, follows });
+    pub(super) fn add(&mut self, entity: Entity, follows: Places) -> u64 {
+        let nth = self.intake.next_number();
+        for (followed, handler) in follows {
+            self.followed[followed]
+                .followers
+                .add(nth, (entity, handler));
+        }
         nth
     }
 
     /// Lets the component of this place go, which follows these.
-    pub(super) fn remove(&mut self, topics: &[Topic], nth: Nth) {
-        self.added.leave(nth);
+    pub(super) fn remove(&mut self, topics: &[Topic], nth: u64) {
         for &topic in topics {
             if let Some(followed) = self.followed(topic) {
                 self.followed[followed].followers.leave(nth);
@@ -212,13 +202,7 @@ impl Mail {
 
     /// Lets those take part that have been added, and are still there.
     pub(super) fn swap_followers(&mut self) {
-        self.not_yet = self.next;
-        for (nth, Added { entity, follows }) in self.added.drain() {
-            for (followed, handler) in follows {
-                let followers = &mut self.followed[followed].followers;
-                followers.join(nth, (entity, handler));
-            }
-        }
+        self.intake.swap();
     }
 
     /// Lets be delivered what has been sent since the last time.

@@ -17,7 +17,7 @@ use super::{
     letter::{Letter, Recipient, Regarding},
     packet::{Shared, Topic},
 };
-use crate::{call::EntityCaller, roster::Nth};
+use crate::call::EntityCaller;
 
 /// What is to be known of a type of message to deliver what Bevy's writers have written of it. They
 /// know nothing of this crate, and what they have written stays where other readers find it.
@@ -39,7 +39,7 @@ pub(super) struct Writing {
     /// Those from here on are for the next run.
     pub(super) until: usize,
     /// Those before this one have been given it.
-    from: Nth,
+    from: u64,
     /// The clone of it for systems, if one was needed.
     shared: Option<Shared>,
 }
@@ -132,13 +132,17 @@ fn go_on<M: Message>(
 ) -> Option<(ToRun, Letter)> {
     let topic = Topic::of::<M>();
     let Mail {
-        followed, stats, ..
+        followed,
+        stats,
+        intake,
+        ..
     } = mail;
+    let joined = intake.joined();
     let followed = &mut followed[nth];
     let writing = followed.written.as_mut()?;
     while writing.next < writing.until {
         if let Some((message, _)) = messages.get_message(writing.next) {
-            for (nth, follower) in followed.followers.from(writing.from) {
+            for (nth, follower) in followed.followers.members(writing.from..joined) {
                 writing.from = nth + 1;
                 let letter = LetterRef {
                     topic,

@@ -1,4 +1,4 @@
-//! Calling the functions, in order.
+//! The run: one callback after the other, in order.
 
 use alloc::collections::BTreeMap;
 
@@ -7,36 +7,37 @@ use bevy_ecs::{
     entity::Entity,
     error::BevyError,
     resource::Resource,
-    system::{Res, ResMut, SystemState},
-    world::World,
+    system::Res,
+    world::{EntityRef, World},
 };
 use bevy_platform::sync::Arc;
 
-use super::{
-    Call, System, UpdateComponent, UpdateContext, UpdateInput, UpdateOf, UpdatesPaused,
-    UpdatesPausedFrom,
-};
+use super::{Callback, UpdateComponent, UpdateContext, UpdateOf, UpdatesPaused};
 use crate::{
-    call::{EntityCaller, call_with_world},
+    call::{EntityCaller, PumpState, pump},
     clock::Clock,
-    roster::{Nth, Roster},
-    timer::{Age, ClockKey, FoundClock, Scope, Tick, Timelines, is_going_on},
+    roster::{Intake, Roster},
+    timer::{Age, ClockKey, Scope, Tick, Timelines, is_going_on},
 };
 
-/// All update components of a world, in the order in which they are called.
+/// The update components of a world, in the order of their calls.
 #[derive(Resource)]
-pub(crate) struct UpdateRun {
-    /// By scope, then by priority.
-    rosters: [BTreeMap<i32, Roster<Member>>; 2],
-    /// Those who take part from the next run on.
-    added: [Roster<Added>; 2],
-    next: Nth,
+pub(crate) struct UpdateRosters {
+    /// Of the frame, and of the fixed schedule.
+    rows: [Row; 2],
+    /// Callbacks of this priority or a higher one are not called.
+    pub(super) paused_from: Option<i32>,
     marks: Marks,
-    /// What lets this run, until it has.
-    pub(super) add_run: Option<fn(&mut World)>,
 }
 
-/// The components that make a difference to a call.
+/// The update components that run in one schedule.
+#[derive(Default)]
+struct Row {
+    by_priority: BTreeMap<i32, Roster<Member>>,
+    intake: Intake,
+}
+
+/// The components that change what a call does.
 #[derive(Clone, Copy)]
 struct Marks {
     owned: ComponentId,
@@ -44,241 +45,195 @@ struct Marks {
     clock: ComponentId,
 }
 
-pub(super) struct Added {
-    pub(super) priority: i32,
-    pub(super) clock: FoundClock,
-    pub(super) member: Member,
-}
-
 pub(super) struct Member {
     /// The entity with the component.
     pub(super) entity: Entity,
-    pub(super) call: Call,
+    pub(super) callback: Arc<Callback>,
     pub(super) line: ClockKey,
     pub(super) age: Age,
 }
 
-/// What a run needs of the world.
-pub(crate) type UpdateParams = SystemState<(
-    EntityCaller<'static, 'static>,
-    ResMut<'static, UpdateRun>,
-    Res<'static, Timelines>,
-    Option<Res<'static, UpdatesPausedFrom>>,
-)>;
+/// The parameters of a run.
+pub(crate) type UpdateState = PumpState<(Res<'static, UpdateRosters>, Res<'static, Timelines>)>;
 
-/// What comes next in a run: the first from this place on in the roster of this priority.
-struct Progress {
-    priority: i32,
-    nth: Nth,
+/// Calls the callbacks on the clocks of the frame.
+pub(crate) fn run_updates(world: &mut World, state: &mut UpdateState) -> Result<(), BevyError> {
+    run(world, Scope::Frame, state)
 }
 
-/// A system that is to be run before the others go on.
-struct ToRun {
-    system: Arc<System>,
-    updated: UpdateInput,
-}
-
-/// Lets those take part that have been inserted since the run before.
-pub(crate) fn swap_updates(mut run: ResMut<UpdateRun>) {
-    run.swap(Scope::Frame);
-}
-
-/// Calls the functions on the clocks of the frame.
-pub(crate) fn run_updates(world: &mut World, params: &mut UpdateParams) -> Result<(), BevyError> {
-    update_scope(world, Scope::Frame, params)
-}
-
-/// Calls the functions on the clocks of a scope.
-pub(crate) fn update_scope(
+/// Calls the callbacks on the clocks of the fixed schedule.
+pub(crate) fn run_fixed_updates(
     world: &mut World,
-    scope: Scope,
-    params: &mut UpdateParams,
+    state: &mut UpdateState,
 ) -> Result<(), BevyError> {
-    let mut progress = Progress {
-        priority: i32::MIN,
-        nth: 0,
-    };
-    // What a panic has kept from being done, if somebody has caught it.
-    params.apply(world);
-    loop {
-        let (mut caller, run, timelines, paused_from) = params.get_mut(world)?;
-        let paused_from = paused_from.and_then(|paused| paused.0);
-        let to_run = run.go_on(scope, &mut progress, &mut caller, &timelines, paused_from);
-        let is_done = to_run.is_none() && !caller.has_commands();
-        params.apply(world);
-        if let Some(ToRun { system, updated }) = to_run {
-            call_with_world::<UpdateComponent>(world, updated.update_entity, |world| {
-                system(world, updated)
-            });
+    run(world, Scope::Fixed, state)
+}
+
+fn run(world: &mut World, scope: Scope, state: &mut UpdateState) -> Result<(), BevyError> {
+    let row = row(scope);
+    world.resource_mut::<UpdateRosters>().rows[row]
+        .intake
+        .swap();
+    let mut next = Place::FIRST;
+    pump(world, state, |caller, (rosters, timelines)| {
+        let mut ticks = Ticks::new(&timelines);
+        for (place, member) in rosters.from(row, next) {
+            next = place.next();
+            rosters.call(member, caller, &mut ticks);
+            if caller.has_commands() {
+                return;
+            }
         }
-        if is_done {
-            return Ok(());
+    })
+}
+
+/// A place in the order of calls: by priority, then by number.
+#[derive(Clone, Copy)]
+struct Place {
+    priority: i32,
+    number: u64,
+}
+
+impl Place {
+    const FIRST: Self = Self {
+        priority: i32::MIN,
+        number: 0,
+    };
+
+    fn next(self) -> Self {
+        Self {
+            number: self.number + 1,
+            ..self
         }
     }
 }
 
-impl UpdateRun {
-    pub(crate) fn new(world: &mut World, add_run: fn(&mut World)) -> Self {
+impl UpdateRosters {
+    pub(crate) fn new(world: &mut World) -> Self {
         Self {
-            rosters: Default::default(),
-            added: Default::default(),
-            next: 0,
+            rows: Default::default(),
+            paused_from: None,
             marks: Marks {
                 owned: world.register_component::<UpdateOf>(),
                 paused: world.register_component::<UpdatesPaused>(),
                 clock: world.register_component::<Clock>(),
             },
-            add_run: Some(add_run),
         }
     }
 
-    /// Takes one in, for the next run, and returns its place.
-    pub(super) fn add(&mut self, added: Added) -> Nth {
-        let nth = self.next;
-        self.next += 1;
-        self.added[index(added.clock.scope)].join(nth, added);
-        nth
+    /// Adds a member for the next run, and returns its row and number.
+    pub(super) fn add(&mut self, scope: Scope, priority: i32, member: Member) -> (u32, u64) {
+        let row = row(scope);
+        let Row {
+            by_priority,
+            intake,
+        } = &mut self.rows[row];
+        let number = intake.next_number();
+        let roster = by_priority.entry(priority).or_default();
+        roster.add(number, member);
+        (row as u32, number)
     }
 
-    /// Lets those take part that have been added, and are still there.
-    pub(crate) fn swap(&mut self, scope: Scope) {
-        let rosters = &mut self.rosters[index(scope)];
-        let mut has_new = false;
-        for (nth, added) in self.added[index(scope)].drain() {
-            let roster = rosters.entry(added.priority).or_default();
-            roster.join(nth, added.member);
-            has_new = true;
+    /// Removes a member.
+    pub(super) fn leave(&mut self, row: u32, priority: i32, number: u64) {
+        let by_priority = &mut self.rows[row as usize].by_priority;
+        if let Some(roster) = by_priority.get_mut(&priority) {
+            roster.leave(number);
+            if roster.is_empty() {
+                by_priority.remove(&priority);
+            }
         }
-        if !has_new {
+    }
+
+    /// Iterates over the members of a row from a place on, up to the first paused priority.
+    fn from(&self, row: usize, from: Place) -> impl Iterator<Item = (Place, &Member)> {
+        let Row {
+            by_priority,
+            intake,
+        } = &self.rows[row];
+        let rosters = by_priority.range(from.priority..);
+        let is_running =
+            move |&(priority, _): &(&i32, _)| self.paused_from.is_none_or(|from| *priority < from);
+        rosters
+            .take_while(is_running)
+            .flat_map(move |(&priority, roster)| {
+                let is_begun = priority == from.priority;
+                let first = if is_begun { from.number } else { 0 };
+                let members = roster.members(first..intake.joined());
+                members.map(move |(number, member)| (Place { priority, number }, member))
+            })
+    }
+
+    /// Calls the callback of a member, unless it is paused or its clock stands still.
+    fn call(&self, member: &Member, caller: &mut EntityCaller, ticks: &mut Ticks) {
+        let Some(target) = self.target(member, caller) else {
             return;
+        };
+        let Some(tick) = ticks.of(member, caller) else {
+            return;
+        };
+        let Some((entity, commands)) = caller.entity(target) else {
+            return;
+        };
+        if entity.archetype().contains(self.marks.clock) {
+            // The callback may stop the clock of its own entity.
+            ticks.last = None;
         }
-        let vacant = rosters.values().filter(|roster| roster.len() == 0).count();
-        if 2 * vacant > rosters.len() {
-            rosters.retain(|_, roster| roster.len() > 0);
-        }
+        let result = (member.callback)(UpdateContext {
+            entity,
+            commands,
+            update_entity: member.entity,
+            delta: tick.delta,
+            elapsed: tick.elapsed,
+            clock: tick.clock,
+        });
+        caller.check::<UpdateComponent>(target, result);
     }
 
-    /// Whether there is anything to call.
-    pub(crate) fn has_work(&self, scope: Scope) -> bool {
-        let mut rosters = self.rosters[index(scope)].values();
-        rosters.any(|roster| roster.len() > 0)
-    }
-
-    /// Lets one go, if it is there.
-    pub(super) fn remove(&mut self, priority: i32, nth: Nth) {
-        for added in &mut self.added {
-            added.leave(nth);
-        }
-        for rosters in &mut self.rosters {
-            if let Some(roster) = rosters.get_mut(&priority) {
-                roster.leave(nth);
-            }
-        }
-    }
-
-    /// Calls one after the other, until one has given commands, or a system is to be run.
-    fn go_on(
-        &self,
-        scope: Scope,
-        progress: &mut Progress,
-        caller: &mut EntityCaller,
-        timelines: &Timelines,
-        paused_from: Option<i32>,
-    ) -> Option<ToRun> {
-        // Most of them are on one clock.
-        let mut last_tick = None;
-        for (&priority, roster) in self.rosters[index(scope)].range(progress.priority..) {
-            if paused_from.is_some_and(|from| priority >= from) {
-                return None;
-            }
-            if priority > progress.priority {
-                *progress = Progress { priority, nth: 0 };
-            }
-            for (nth, member) in roster.from(progress.nth) {
-                progress.nth = nth + 1;
-                let Some(target) = self.target(member, caller) else {
-                    continue;
-                };
-                let line = (member.line, member.age);
-                let tick = match last_tick {
-                    Some((last, tick)) if last == line => tick,
-                    _ => tick(line, caller, timelines),
-                };
-                last_tick = Some((line, tick));
-                let Some(Tick {
-                    clock,
-                    delta,
-                    elapsed,
-                }) = tick
-                else {
-                    continue;
-                };
-                let update_entity = member.entity;
-                match &member.call {
-                    Call::Closure(closure) => {
-                        caller.call::<UpdateComponent>(target, |entity, commands| {
-                            if entity.archetype().contains(self.marks.clock) {
-                                // It may stop its own clock.
-                                last_tick = None;
-                            }
-                            closure(UpdateContext {
-                                entity,
-                                commands,
-                                update_entity,
-                                delta,
-                                elapsed,
-                                clock,
-                            })
-                        });
-                        if caller.has_commands() {
-                            return None;
-                        }
-                    }
-                    Call::System(system) => {
-                        let updated = UpdateInput {
-                            entity: target,
-                            update_entity,
-                            delta,
-                            elapsed,
-                            clock,
-                        };
-                        let system = system.clone();
-                        return Some(ToRun { system, updated });
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    /// Returns whose function it is, unless it is paused.
+    /// Returns the entity that the callback of a member belongs to, unless it is paused.
     fn target(&self, member: &Member, caller: &EntityCaller) -> Option<Entity> {
-        let entity = caller.entities.get(member.entity).ok()?;
-        let archetype = entity.archetype();
-        if archetype.contains(self.marks.paused) {
+        let is_paused = |entity: EntityRef| entity.archetype().contains(self.marks.paused);
+        let entity = caller.look(member.entity)?;
+        if is_paused(entity) {
             return None;
         }
-        if !archetype.contains(self.marks.owned) {
+        if !entity.archetype().contains(self.marks.owned) {
             return Some(member.entity);
         }
         let &UpdateOf(owner) = entity.get()?;
-        let owner = caller.entities.get(owner).ok()?;
-        let is_paused = owner.archetype().contains(self.marks.paused);
-        (!is_paused).then(|| owner.id())
+        (!is_paused(caller.look(owner)?)).then_some(owner)
     }
 }
 
-/// Returns what time it is on a clock, unless it stands still.
-fn tick(
-    (line, age): (ClockKey, Age),
-    caller: &EntityCaller,
-    timelines: &Timelines,
-) -> Option<Tick> {
-    timelines.tick_of(line, age, |clock| {
-        caller.entities.get(clock).is_ok_and(is_going_on)
-    })
+/// What time it is on the clocks. Most callbacks are on the same clock as the one before.
+struct Ticks<'a> {
+    timelines: &'a Timelines,
+    last: Option<((ClockKey, Age), Option<Tick>)>,
 }
 
-fn index(scope: Scope) -> usize {
+impl<'a> Ticks<'a> {
+    fn new(timelines: &'a Timelines) -> Self {
+        Self {
+            timelines,
+            last: None,
+        }
+    }
+
+    /// Returns what time it is on the clock of a member, unless the clock stands still.
+    fn of(&mut self, member: &Member, caller: &EntityCaller) -> Option<Tick> {
+        let line = (member.line, member.age);
+        if let Some((last, tick)) = self.last
+            && last == line
+        {
+            return tick;
+        }
+        let is_running = |clock| caller.look(clock).is_some_and(is_going_on);
+        let tick = self.timelines.tick_of(member.line, member.age, is_running);
+        self.last = Some((line, tick));
+        tick
+    }
+}
+
+fn row(scope: Scope) -> usize {
     usize::from(scope == Scope::Fixed)
 }

@@ -3,7 +3,7 @@
 use core::mem;
 
 use bevy_app::App;
-use bevy_due::{ClockId, UpdateComponent, UpdateContext};
+use bevy_due::{ClockId, UpdateCommandsExt, UpdateComponent, UpdateContext};
 use bevy_ecs::prelude::*;
 
 use super::*;
@@ -15,8 +15,13 @@ struct Called(Vec<&'static str>);
 /// The same app with a log of what is called.
 pub fn update_app() -> App {
     let mut app = app();
-    app.init_resource::<Called>();
+    log_calls(&mut app);
     app
+}
+
+/// Prepares an app for [`say`], [`doing`] and [`called`].
+pub fn log_calls(app: &mut App) {
+    app.init_resource::<Called>();
 }
 
 /// One that says that it has been called.
@@ -37,6 +42,15 @@ pub fn doing(
             act(world, id);
         });
     })
+}
+
+/// Pauses all callbacks from a priority on, or none.
+pub fn pause_updates(world: &mut World, from: Option<i32>) {
+    match from {
+        Some(priority) => world.commands().pause_updates_from(priority),
+        None => world.commands().resume_updates(),
+    }
+    world.flush();
 }
 
 pub fn note(world: &mut World, what: &'static str) {

@@ -1,4 +1,4 @@
-//! The queue alone, by the number of timers that are already in it.
+//! Measures the queue alone, with different numbers of timers in it.
 //!
 //! ```text
 //! cargo bench --bench queue
@@ -15,12 +15,12 @@ const SIZES: [u64; 4] = [0, 100, 10_000, 1_000_000];
 const SECOND: u64 = 1_000_000_000;
 const FRAME: u64 = SECOND / 60;
 
-/// Periods of 1 to 60 seconds, spread evenly but in no order.
+/// Returns a period of 1 to 60 seconds. The periods are spread evenly, in no order.
 fn period(timer: u64) -> u64 {
     SECOND + timer.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (59 * SECOND)
 }
 
-/// A queue of `len` periodic timers, each somewhere in its period.
+/// Returns a queue of `len` periodic timers, each at a different point of its period.
 fn filled(len: u64) -> TimerQueue<u64> {
     let mut queue = TimerQueue::new();
     for timer in 0..len {
@@ -30,7 +30,7 @@ fn filled(len: u64) -> TimerQueue<u64> {
     queue
 }
 
-/// One timer goes in and is taken out again.
+/// Inserts and cancels one timer.
 fn insert_and_cancel(c: &mut Criterion) {
     let mut group = c.benchmark_group("insert_and_cancel");
     for len in SIZES {
@@ -48,8 +48,8 @@ fn insert_and_cancel(c: &mut Criterion) {
     group.finish();
 }
 
-/// A second of game time at 60 frames a second, all timers periodic; the time is for the second,
-/// the throughput counts expiries.
+/// Runs periodic timers for one second of game time, at 60 frames per second. The time is for that
+/// second; the throughput counts expiries.
 fn periodic(c: &mut Criterion) {
     let mut group = c.benchmark_group("periodic");
     for len in SIZES.into_iter().skip(1) {
@@ -67,7 +67,7 @@ fn periodic(c: &mut Criterion) {
             }
         };
         second(&mut queue);
-        // The mean of 1/period: ln(60) / 59 expiries a second and timer.
+        // The mean of 1/period is ln(60) / 59 expiries per timer and second.
         group.throughput(Throughput::Elements(
             (len as f64 * 60_f64.ln() / 59.0) as u64,
         ));
@@ -81,12 +81,12 @@ fn periodic(c: &mut Criterion) {
                 now.checked_sub(first).map_or(0, |past| past / period + 1)
             })
             .sum();
-        assert_eq!(expired, expected, "every expiry and no other");
+        assert_eq!(expired, expected, "every deadline should expire once");
     }
     group.finish();
 }
 
-/// Asking when nothing is due.
+/// Pops when no timer is due.
 fn nothing_due(c: &mut Criterion) {
     let mut group = c.benchmark_group("nothing_due");
     for len in SIZES {

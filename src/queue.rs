@@ -1,9 +1,10 @@
-//! The queue of timers: what comes out is in exact (deadline, sequence) order.
+//! A timer queue that pops timers in exact (deadline, sequence) order.
 //!
-//! It knows no Bevy and reads no clock, so it can be tested, measured and used without an ECS.
-//! A deadline is a plain `u64` on a time line of the caller's choice: the timers of this crate
-//! count nanoseconds, a turn-based game may count turns. The order is exact in any unit; the sizes
-//! inside are made for a great many timers in nanoseconds, and for two thousand in any unit.
+//! The queue does not depend on Bevy and reads no clock, so it can be tested, measured and used
+//! without an ECS. A deadline is a plain `u64` on a time line of the caller's choice. The timers of
+//! this crate count nanoseconds; a turn-based game might count turns. The order is exact in any
+//! unit. The bucket widths suit nanoseconds, but they matter only in a queue of more than two
+//! thousand timers.
 //!
 //! ```
 //! use bevy_due::queue::TimerQueue;
@@ -16,11 +17,11 @@
 //!
 //! assert_eq!(queue.cancel(tea), Some("tea"));
 //!
-//! let mut now_due = Vec::new();
+//! let mut expired = Vec::new();
 //! while let Some(due) = queue.pop_due(20) {
-//!     now_due.push(*due);
+//!     expired.push(*due);
 //! }
-//! assert_eq!(now_due, ["cake", "walk"]);
+//! assert_eq!(expired, ["cake", "walk"]);
 //! assert_eq!(queue.next_deadline(), Some(30));
 //! ```
 
@@ -46,57 +47,63 @@ use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.
 ///
-/// Arithmetic on deadlines saturates here. In nanoseconds it lies 584 years after the clock's
-/// start.
+/// Arithmetic on deadlines saturates here. A time line in nanoseconds ends 584 years after zero.
 pub const NEVER: u64 = u64::MAX;
 
-/// Buckets of 16.8 ms in a ring of 68.7 s, if deadlines count nanoseconds, and levels of 256 above.
+/// For deadlines in nanoseconds: buckets of 16.8 ms, a ring of 68.7 s, and levels of 256 buckets
+/// above it.
 const SHAPE: Shape = Shape {
     width_bits: 24,
     ring_bits: 12,
     level_bits: 8,
-    heap_only: 2048,
+    wheel_threshold: 2048,
 };
 
-/// Timers, each with a value, popped in exact (deadline, sequence) order.
+/// A queue of timers, each with a value, popped in exact (deadline, sequence) order.
 ///
-/// A timer stays in the queue from [`insert`](Self::insert) or
-/// [`insert_parked`](Self::insert_parked) until it is [cancelled](Self::cancel), or popped and not
-/// re-armed. In between it is either waiting for its deadline or idle: parked, or armed for
-/// [`NEVER`].
+/// A timer enters the queue with [`insert`](Self::insert) or
+/// [`insert_parked`](Self::insert_parked). It stays until it is [cancelled](Self::cancel), or
+/// popped and not re-armed. Until then it either waits for its deadline or is idle. A timer is idle
+/// if it is parked or armed for [`NEVER`].
 ///
-/// The sequence is given at `insert` or `insert_parked` and kept through every re-arming, so timers
-/// that share a deadline come out in the order in which they came in, always.
+/// A timer gets its sequence when it is inserted and keeps it whenever it is re-armed. Timers with
+/// equal deadlines therefore always pop in the order in which they were inserted.
 ///
-/// # What is inside
+/// # Implementation
 ///
-/// Two thousand timers wait in a min-heap. When there are more, the heap keeps only what is near;
-/// what is far waits in buckets by time, unsorted, for one append each, and comes near as its time
-/// comes. Buckets that are very far are wide, and are moved into narrower ones a few entries at a
-/// time, ahead of need. A cancelled timer leaves the heap at once and its bucket with a few others;
-/// in the bucket whose time it is, it is skipped. So while time goes on by frames, no frame does
-/// more than its share: there is no cascade, no sweep over all that waits, and no growth that
-/// copies it. A jump moves what it has jumped into, a whole wide bucket if need be; and if `now`
-/// goes back while something is far, what is armed for before the buckets begin stays on the heap
-/// until the time is made up or nothing is far.
+/// Up to two thousand timers wait in a min-heap. In a larger queue the heap holds only the near
+/// timers. Far timers wait unsorted in buckets by deadline. Adding a timer to a bucket is one
+/// append, and the bucket is sorted when its time comes. Buckets in the far future are wide. Their
+/// entries move to narrower buckets a few at a time, ahead of need.
 ///
-/// A timer takes 64 bytes if its value is no larger than 40 (with the [`Option`] around it), and
-/// about nine in its bucket.
+/// Cancelling a timer removes it from the heap immediately, and from its bucket in a small batch.
+/// If the timer's bucket has already been sorted, its entry is skipped when it is reached.
+///
+/// No frame does more than its share as long as time advances frame by frame: the queue never
+/// cascades, never sweeps all waiting timers, and never copies them to grow. Two cases cost more. A
+/// jump forward moves every bucket that it reaches, including a whole wide one if the jump ends
+/// inside it. After `now` goes back, timers armed before the start of the buckets wait in the heap,
+/// until time catches up or the buckets are empty.
+///
+/// A timer takes 64 bytes if an [`Option`] of its value takes at most 40, plus about nine bytes in
+/// its bucket.
 pub struct TimerQueue<T> {
     slots: Slots<T>,
     near: Near,
-    far: Option<Box<Wheel>>,
-    /// What is due from here on belongs into the wheel: [`NEVER`] as long as there is none.
-    far_from: u64,
+    wheel: Option<Box<Wheel>>,
+    /// Timers with a deadline from here on wait in the wheel. [`NEVER`] while there is no wheel.
+    wheel_start: u64,
     shape: Shape,
     next_sequence: u64,
-    /// That of the last [`pop_due`](Self::pop_due).
+    /// The `now` of the last call to [`pop_due`](Self::pop_due).
     now: u64,
     touched: u64,
 }
 
 impl<T> TimerQueue<T> {
-    /// Creates an empty queue. It does not allocate until something is put in.
+    /// Creates an empty queue.
+    ///
+    /// The queue does not allocate until the first timer is inserted.
     #[must_use]
     pub fn new() -> Self {
         Self::with_shape(SHAPE)
@@ -106,8 +113,8 @@ impl<T> TimerQueue<T> {
         Self {
             slots: Slots::new(),
             near: Near::new(),
-            far: None,
-            far_from: NEVER,
+            wheel: None,
+            wheel_start: NEVER,
             shape,
             next_sequence: 0,
             now: 0,
@@ -115,12 +122,13 @@ impl<T> TimerQueue<T> {
         }
     }
 
-    /// Puts `value` in, due at `deadline`. One that is due at [`NEVER`] stays until it is
-    /// cancelled or armed again.
+    /// Inserts `value`, due at `deadline`, and returns its key.
+    ///
+    /// A timer due at [`NEVER`] stays idle until it is re-armed or cancelled.
     ///
     /// # Panics
     ///
-    /// Panics if the queue holds 2^30 timers.
+    /// Panics if the queue already holds 2^30 timers.
     ///
     /// # Time complexity
     ///
@@ -141,16 +149,16 @@ impl<T> TimerQueue<T> {
         key
     }
 
-    /// Puts `value` in, due at `deadline`, but parked: it gets its key and its sequence, and is not
-    /// popped before it is [released](Self::release).
+    /// Inserts `value`, due at `deadline`, but parked: it does not pop until it is
+    /// [released](Self::release).
     ///
-    /// For a caller that collects what is added and arms all of it later, as this crate does
-    /// between two frames: the timer can be looked up and cancelled from now on, and keeps its
-    /// place in the order of equal deadlines.
+    /// Use this to collect new timers and arm all of them later, as this crate does between two
+    /// frames. A parked timer has its key and its sequence, so it can be looked up and cancelled,
+    /// and it keeps its place among equal deadlines.
     ///
     /// # Panics
     ///
-    /// Panics if the queue holds 2^30 timers.
+    /// Panics if the queue already holds 2^30 timers.
     ///
     /// # Time complexity
     ///
@@ -172,14 +180,17 @@ impl<T> TimerQueue<T> {
         self.slots.insert(sequence, deadline, value)
     }
 
-    /// Returns the key that the next timer to be put in will have.
+    /// Returns the key that the next inserted timer will get.
     #[must_use]
     pub(crate) fn next_key(&self) -> TimerKey {
         self.slots.next_key()
     }
 
-    /// Parks the timer behind `key`, whatever it was doing: it is due at `deadline`, and is not
-    /// popped before it is [released](Self::release). Says whether there is such a timer.
+    /// Parks the timer with this `key`, due at `deadline`, and returns `true` if there is such a
+    /// timer.
+    ///
+    /// A parked timer does not pop until it is [released](Self::release). The timer may be waiting,
+    /// idle or parked already.
     ///
     /// # Time complexity
     ///
@@ -206,8 +217,8 @@ impl<T> TimerQueue<T> {
         known
     }
 
-    /// Parks the timer behind `key` as if it had just been put in: due at `deadline`, with a new
-    /// sequence. Says whether there is such a timer.
+    /// Parks the timer as [`park`](Self::park) does, but also gives it a new sequence, as if it had
+    /// just been inserted.
     ///
     /// # Time complexity
     ///
@@ -221,7 +232,8 @@ impl<T> TimerQueue<T> {
         known
     }
 
-    /// Lets the timer behind `key` wait for its deadline if it is parked, and says whether it was.
+    /// Arms the timer with this `key` for its deadline if it is parked, and returns `true` if it
+    /// was.
     ///
     /// # Time complexity
     ///
@@ -235,8 +247,9 @@ impl<T> TimerQueue<T> {
         true
     }
 
-    /// Sets the deadline of the timer behind `key`, whatever it was doing, and says whether
-    /// there is such a timer.
+    /// Arms the timer with this `key` for `deadline`, and returns `true` if there is such a timer.
+    ///
+    /// The timer may be waiting, idle or parked. It keeps its sequence.
     ///
     /// # Time complexity
     ///
@@ -250,21 +263,22 @@ impl<T> TimerQueue<T> {
         known
     }
 
-    /// Takes the timer behind `key` out, and hands its value back.
+    /// Removes the timer with this `key` and returns its value, or `None` if there is no such
+    /// timer.
     ///
-    /// Cancelling twice is harmless: the key of a timer that is gone gives `None`, and is never
-    /// the key of another timer of this queue. Keys of other queues are not told apart.
+    /// Cancelling twice is harmless: the queue never uses a key for a second timer. It cannot
+    /// detect a key that belongs to another queue.
     ///
     /// # Time complexity
     ///
-    /// *O*(1) for what is far, *O*(log *n*) for what is near, amortised.
+    /// *O*(1) for a far timer, *O*(log *n*) for a near one, amortised.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
         let value = self.slots.take(key)?;
         let index = key.index();
         let slot = self.slots.at(index);
-        match (slot.place(), &mut self.far) {
-            (Place::Bucket(_), Some(far)) if slot.deadline >= self.far_from => {
-                far.defer_removal(&mut self.slots, index);
+        match (slot.place(), &mut self.wheel) {
+            (Place::Bucket(_), Some(wheel)) if slot.deadline >= self.wheel_start => {
+                wheel.defer_removal(&mut self.slots, index);
             }
             _ => {
                 self.detach(index);
@@ -274,16 +288,18 @@ impl<T> TimerQueue<T> {
         Some(value)
     }
 
-    /// Takes the earliest timer whose deadline is at or before `now`, or `None` if nothing is
-    /// due. Dropping what is returned lets the timer go.
+    /// Pops the earliest timer whose deadline is at or before `now`, or returns `None` if no timer
+    /// is due.
+    ///
+    /// Dropping the returned [`Due`] removes the timer. [`Due::rearm`] keeps it.
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised; *O*(1), amortised, when nothing is due.
+    /// *O*(log *n*), amortised; *O*(1), amortised, if no timer is due.
     ///
     /// # Examples
     ///
-    /// A timer that repeats is put back where it was, between the others, in the same loop:
+    /// A periodic timer that is re-armed in the loop takes its place among the other timers:
     ///
     /// ```
     /// # use bevy_due::queue::TimerQueue;
@@ -314,75 +330,79 @@ impl<T> TimerQueue<T> {
         let first = loop {
             let first = self.near.first(&self.slots);
             let until = first.map_or(now, |first| first.deadline.min(now));
-            if !self.load(until) {
+            if !self.load_next_bucket(until) {
                 break first.filter(|first| first.deadline <= now)?;
             }
         };
         if self.near.prefetch(&self.slots)
-            && let Some(far) = &mut self.far
+            && let Some(wheel) = &mut self.wheel
         {
-            far.prefetch();
+            wheel.prefetch();
         }
-        // It stays where it is until it is known what becomes of it.
+        // The timer keeps its place until `Due` removes or re-arms it.
         Some(Due::new(self, first))
     }
 
-    /// Whether [`pop_due`](Self::pop_due) may find something. It is cheaper to ask.
+    /// Returns `false` if [`pop_due`](Self::pop_due) would return `None`.
+    ///
+    /// This is cheaper than `pop_due`, but may return `true` although no timer is due.
     pub(crate) fn may_be_due(&self, now: u64) -> bool {
         let is_near = |first: First| first.deadline <= now;
-        self.far_from <= now || self.near.first(&self.slots).is_some_and(is_near)
+        self.wheel_start <= now || self.near.first(&self.slots).is_some_and(is_near)
     }
 
-    /// Returns the earliest deadline that anything is waiting for.
+    /// Returns the earliest deadline of all waiting timers.
     ///
     /// # Time complexity
     ///
-    /// *O*(*k*) in the number of timers in the first bucket of each width; *O*(1) for two thousand
-    /// timers in all.
+    /// *O*(*k*) in the number of timers in the first bucket of each width; *O*(1) in a queue of at
+    /// most two thousand timers.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let near = self.near.first(&self.slots).map(|first| first.deadline);
-        let far = self.far.as_ref();
-        let far = far.and_then(|far| far.next_deadline(&self.slots));
+        let wheel = self.wheel.as_ref();
+        let far = wheel.and_then(|wheel| wheel.next_deadline(&self.slots));
         near.into_iter().chain(far).min()
     }
 
-    /// Returns the deadline of the timer behind `key`, also if it is parked, or `None` if it is
-    /// not in this queue.
+    /// Returns the deadline of the timer with this `key`, even if the timer is parked, or `None` if
+    /// there is no such timer.
     #[must_use]
     pub fn deadline(&self, key: TimerKey) -> Option<u64> {
         self.slots.get(key).map(|slot| slot.deadline)
     }
 
-    /// Returns the value of the timer behind `key`, or `None` if it is not in this queue.
+    /// Returns a reference to the value of the timer with this `key`, or `None` if there is no such
+    /// timer.
     #[must_use]
     pub fn get(&self, key: TimerKey) -> Option<&T> {
         self.slots.value(key)
     }
 
-    /// Returns the value of the timer behind `key` for changing, or `None` if it is not in this
-    /// queue.
+    /// Returns a mutable reference to the value of the timer with this `key`, or `None` if there is
+    /// no such timer.
     #[must_use]
     pub fn get_mut(&mut self, key: TimerKey) -> Option<&mut T> {
         self.slots.value_mut(key)
     }
 
-    /// Returns the timers in the queue, waiting and idle, with their keys and deadlines, in no
-    /// particular order.
+    /// Returns an iterator over the keys, deadlines and values of all timers, waiting or idle, in
+    /// no particular order.
     ///
     /// # Time complexity
     ///
-    /// *O*(*n*) in the most timers that there ever were.
+    /// *O*(*n*) in the largest number of timers the queue has held.
     pub fn iter(&self) -> impl Iterator<Item = (TimerKey, u64, &T)> {
         self.slots.iter()
     }
 
-    /// Returns the keys of the timers that wait for a deadline up to `until`, in the order in which
-    /// they are due.
+    /// Returns the keys of all timers that wait for a deadline at or before `until`, in the order
+    /// in which they are due.
     ///
     /// # Time complexity
     ///
-    /// *O*(*n*) in the most timers that there ever were, and *O*(*k* log *k*) in those returned.
+    /// *O*(*n* + *k* log *k*), where *n* is the largest number of timers the queue has held and *k*
+    /// the number of returned keys.
     ///
     /// # Examples
     ///
@@ -401,69 +421,73 @@ impl<T> TimerQueue<T> {
         waiting.into_iter().map(|(.., key)| key).collect()
     }
 
-    /// Returns how many timers are in the queue, waiting or idle.
+    /// Returns the number of timers in the queue, waiting or idle.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Returns `true` if no timer is in the queue.
+    /// Returns `true` if the queue holds no timer.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns how many entries the queue has put somewhere, moved or taken out since it was
-    /// created: its work, counted rather than timed. What is done to the heap counts as one, and
-    /// sorting a bucket and reading ahead do not count.
+    /// Returns how many entries the queue has inserted, moved and removed. This is a probe for
+    /// benches and tests.
+    ///
+    /// An operation on the heap counts as one. Sorting a bucket and prefetching do not count.
+    #[doc(hidden)]
     #[must_use]
     pub fn touched(&self) -> u64 {
-        self.touched + self.far.as_ref().map_or(0, |far| far.touched())
+        self.touched + self.wheel.as_ref().map_or(0, |wheel| wheel.touched())
     }
 
-    /// Lets an idle timer wait for `deadline`.
+    /// Makes the idle timer at `index` wait for `deadline`.
     #[inline]
     fn attach(&mut self, index: u32, deadline: u64) {
         let slot = self.slots.at_mut(index);
         slot.deadline = deadline;
-        if let Some(far) = &mut self.far
-            && (self.far_from..NEVER).contains(&deadline)
+        if let Some(wheel) = &mut self.wheel
+            && (self.wheel_start..NEVER).contains(&deadline)
         {
-            return far.insert(slot, index);
+            return wheel.insert(slot, index);
         }
         if deadline == NEVER {
             return slot.set_place(Place::Idle);
         }
-        // What is left of the run is told apart by lying before `far_from`.
-        if let Some(far) = &mut self.far
-            && far.is_ahead_of(self.now)
-            && self.near.has_run_out()
-            && far.rebase_if_empty(&mut self.slots, self.now)
+        // Entries of the run are recognised by a deadline before `wheel_start`, so the wheel may
+        // only be rebased once the run is exhausted.
+        if let Some(wheel) = &mut self.wheel
+            && wheel.is_ahead_of(self.now)
+            && self.near.is_run_exhausted()
+            && wheel.rebase_if_empty(&mut self.slots, self.now)
         {
-            self.far_from = far.begins();
+            self.wheel_start = wheel.start();
             return self.attach(index, deadline);
         }
         let entry = Entry { deadline, index };
         self.near.heap.push(&mut self.slots, entry);
         self.touched += 1;
-        if self.far.is_none() && self.near.heap.len() >= self.shape.heap_only {
-            let far = self.far.insert(Box::new(Wheel::new(self.shape, self.now)));
-            self.far_from = far.begins();
+        if self.wheel.is_none() && self.near.heap.len() >= self.shape.wheel_threshold {
+            let wheel = Wheel::new(self.shape, self.now);
+            self.wheel_start = wheel.start();
+            self.wheel = Some(Box::new(wheel));
         }
     }
 
-    /// Makes a timer idle.
+    /// Makes the timer at `index` idle, wherever it waits.
     fn detach(&mut self, index: u32) {
         let slot = self.slots.at(index);
         let (place, deadline) = (slot.place(), slot.deadline);
         self.slots.make_idle(index);
-        match (place, &mut self.far) {
+        match (place, &mut self.wheel) {
             (Place::Idle, _) => {}
-            (Place::Bucket(address), Some(far)) if deadline >= self.far_from => {
-                far.remove(&mut self.slots, address);
+            (Place::Bucket(address), Some(wheel)) if deadline >= self.wheel_start => {
+                wheel.remove(&mut self.slots, address);
             }
             (Place::Bucket(_), _) => {
-                self.touched += 1 + self.near.note_dead(&self.slots) as u64;
+                self.touched += 1 + self.near.count_stale(&self.slots) as u64;
             }
             (Place::Heap(position), _) => {
                 self.touched += 1;
@@ -472,13 +496,12 @@ impl<T> TimerQueue<T> {
         }
     }
 
-    /// Does what `Due` was told to do with the first of what is near.
+    /// Moves `first`, the earliest near timer, to `deadline`. [`NEVER`] makes it idle.
     #[inline]
-    fn settle(&mut self, first: First, rearm: Option<u64>) {
+    fn rearm_first(&mut self, first: First, deadline: u64) {
         self.touched += 1;
         let First { index, in_heap, .. } = first;
-        let deadline = rearm.unwrap_or(NEVER);
-        if in_heap && deadline < self.far_from {
+        if in_heap && deadline < self.wheel_start {
             self.slots.at_mut(index).deadline = deadline;
             let entry = Entry { deadline, index };
             return self.near.heap.replace_first(&mut self.slots, entry);
@@ -486,19 +509,19 @@ impl<T> TimerQueue<T> {
         if in_heap {
             self.near.heap.remove(&mut self.slots, 0);
         } else {
-            self.touched += self.near.pop_run(&self.slots) as u64;
+            self.touched += self.near.advance_run(&self.slots) as u64;
         }
         self.attach(index, deadline);
     }
 
-    /// Brings the next bucket near whose time begins at or before `until`, and says whether there
+    /// Loads the next occupied bucket that starts at or before `until`, and returns `true` if there
     /// was one.
     #[inline]
-    fn load(&mut self, until: u64) -> bool {
-        match &mut self.far {
-            Some(far) if until >= self.far_from => {
-                let found = far.advance(&mut self.slots, until, &mut self.near);
-                self.far_from = far.begins();
+    fn load_next_bucket(&mut self, until: u64) -> bool {
+        match &mut self.wheel {
+            Some(wheel) if until >= self.wheel_start => {
+                let found = wheel.advance(&mut self.slots, until, &mut self.near);
+                self.wheel_start = wheel.start();
                 found
             }
             _ => false,

@@ -1,12 +1,14 @@
-//! Unsorted bags of timers, which share their memory.
+//! Unsorted buckets of timers in shared memory.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::{hint::black_box, mem, ops::Range};
 
 use super::pages::Pages;
 
-/// A timer in a bucket: its time from the bucket's beginning on, above the index of its slot. In
-/// the wide buckets, where the time would not fit, there are only its lowest bits.
+/// A timer in a bucket: its time since the start of the bucket in the upper half, the index of its
+/// slot in the lower half.
+///
+/// The time does not fit if the bucket is wide. Such an item holds only its lowest bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Item(u64);
 
@@ -27,69 +29,70 @@ impl Item {
     }
 }
 
-/// As many items as fill two cache lines with the rest.
-const CHUNK: u32 = 15;
-/// Item `i` of chunk `c` has the address `c * STRIDE + i`; with `i = CHUNK` it is where a full chunk
-/// ends.
-const STRIDE: u32 = CHUNK + 1;
+/// A chunk with this many items fills two cache lines.
+const CHUNK_LEN: u32 = 15;
+/// Item `i` of chunk `c` has the address `c * STRIDE + i`. The address with `i = CHUNK_LEN` is the
+/// end of a full chunk.
+const STRIDE: u32 = CHUNK_LEN + 1;
 const NO_CHUNK: u32 = u32::MAX / STRIDE;
 /// Addresses have 31 bits.
-const MOST_CHUNKS: usize = (1 << 31) / STRIDE as usize;
+const MAX_CHUNKS: usize = (1 << 31) / STRIDE as usize;
 
 #[repr(align(64))]
 struct Chunk {
-    items: [Item; CHUNK as usize],
-    /// The chunk filled before this one; in a free chunk, the next free one.
-    before: u32,
-    /// The bucket that it belongs to.
+    items: [Item; CHUNK_LEN as usize],
+    /// The chunk that was filled before this one. In a free chunk, the next free chunk.
+    previous: u32,
+    /// The bucket that owns this chunk.
     bucket: u32,
 }
 
-/// A bag of timers. Only the last of its chunks is not full.
+/// The end and the length of a bucket. All its chunks are full, except perhaps the last.
 #[derive(Clone, Copy)]
 struct Bucket {
-    /// The address after the last item. That of an empty bucket is the end of [`NO_CHUNK`], which
+    /// The address after the last item. An empty bucket ends at the end of [`NO_CHUNK`], which
     /// counts as full.
     end: u32,
     len: u32,
 }
 
-/// Reads memory before it is needed, for the cache misses of many such reads to overlap. There is
-/// no instruction for that without `unsafe`.
+/// Reads a value ahead of need, so that many cache misses overlap.
+///
+/// Without `unsafe` there is no prefetch instruction.
 #[inline]
 pub(super) fn prefetch<T>(read: T) {
     black_box(read);
 }
 
-/// A number of buckets, and the memory of all: chunks, given to whoever needs one, and taken back.
+/// A fixed number of buckets, and the chunks they share.
 pub(super) struct Buckets {
     buckets: Box<[Bucket]>,
-    /// A bit for each bucket that is not empty.
+    /// One bit per bucket, set if the bucket is not empty.
     occupied: Box<[u64]>,
     chunks: Pages<Chunk>,
-    free: u32,
+    first_free: u32,
 }
 
 impl Buckets {
     pub(super) fn new(count: usize) -> Self {
         let empty = Bucket {
-            end: NO_CHUNK * STRIDE + CHUNK,
+            end: NO_CHUNK * STRIDE + CHUNK_LEN,
             len: 0,
         };
         Self {
             buckets: vec![empty; count].into(),
             occupied: vec![0; count.div_ceil(64)].into(),
             chunks: Pages::new(),
-            free: NO_CHUNK,
+            first_free: NO_CHUNK,
         }
     }
 
-    /// How many items are in `bucket`.
+    /// Returns the number of items in `bucket`.
     pub(super) fn len(&self, bucket: usize) -> u32 {
         self.buckets[bucket].len
     }
 
-    /// The first of some buckets that is not empty.
+    /// Returns the first bucket in the range `buckets` that is not empty.
     pub(super) fn first_occupied(&self, buckets: Range<usize>) -> Option<usize> {
         let mut at = buckets.start;
         while at < buckets.end {
@@ -103,11 +106,11 @@ impl Buckets {
         None
     }
 
-    /// Puts `item` in, and returns its address.
+    /// Adds `item` to `bucket` and returns its address.
     #[inline]
     pub(super) fn push(&mut self, bucket: usize, item: Item) -> u32 {
         let Bucket { mut end, len } = self.buckets[bucket];
-        if end % STRIDE == CHUNK {
+        if end % STRIDE == CHUNK_LEN {
             end = self.new_chunk(bucket, end / STRIDE) * STRIDE;
         }
         self.buckets[bucket] = Bucket {
@@ -118,14 +121,15 @@ impl Buckets {
         end
     }
 
-    /// Takes the last item out.
+    /// Removes and returns the last item.
     pub(super) fn pop(&mut self, bucket: usize) -> Option<Item> {
         let last = *self.item_mut(self.last(bucket)?);
-        self.shorten(bucket, 1);
+        self.remove_last(bucket, 1);
         Some(last)
     }
 
-    /// Takes all items out, and lets `to` have them, in the order in which they were put in.
+    /// Moves all items into `to`, in the order in which they were pushed. Replaces the contents of
+    /// `to`.
     pub(super) fn drain(&mut self, bucket: usize, to: &mut Vec<Item>) {
         to.resize(self.len(bucket) as usize, Item::new(0, 0));
         while let Bucket {
@@ -136,12 +140,12 @@ impl Buckets {
             let in_last = end % STRIDE;
             let items = &self.chunks[end / STRIDE].items[..in_last as usize];
             to[(len - in_last) as usize..len as usize].copy_from_slice(items);
-            self.shorten(bucket, in_last);
+            self.remove_last(bucket, in_last);
         }
     }
 
-    /// Takes the item at `address` out. Returns which bucket that was, and the item that had to
-    /// move into its place, if any.
+    /// Removes the item at `address`. Returns its bucket, and the last item of the bucket if it
+    /// moved to `address`.
     pub(super) fn remove(&mut self, address: u32) -> (usize, Option<Item>) {
         let bucket = self.chunks[address / STRIDE].bucket as usize;
         let is_last = self.last(bucket) == Some(address);
@@ -152,31 +156,32 @@ impl Buckets {
         (bucket, moved)
     }
 
-    /// Fetches what it takes to remove the item at `address`, and returns the item that will have
-    /// to move.
+    /// Prefetches the memory needed to remove the item at `address`, and returns the last item of
+    /// its bucket, which will move.
     pub(super) fn prefetch_removal(&self, address: u32) -> Option<Item> {
         let chunk = &self.chunks[address / STRIDE];
-        // They may be in two cache lines.
+        // The item and the rest of the chunk may be in different cache lines.
         prefetch(chunk.items[(address % STRIDE) as usize]);
         let last = self.last(chunk.bucket as usize)?;
         Some(self.chunks[last / STRIDE].items[(last % STRIDE) as usize])
     }
 
-    /// The last chunk of a bucket.
+    /// Returns the last chunk of `bucket`.
     pub(super) fn last_chunk(&self, bucket: usize) -> u32 {
         self.buckets[bucket].end / STRIDE
     }
 
-    /// Fetches a chunk, and returns the one before it. If the chunk has been freed since, that is
-    /// another, and fetched in vain.
+    /// Prefetches `chunk` and returns the chunk before it.
+    ///
+    /// If the chunk was freed in the meantime, the prefetch is wasted but harmless.
     pub(super) fn prefetch_chunk(&self, chunk: u32) -> u32 {
         self.chunks.get(chunk as usize).map_or(NO_CHUNK, |chunk| {
             prefetch(chunk.items[0]);
-            chunk.before
+            chunk.previous
         })
     }
 
-    /// All items, the last first.
+    /// Returns an iterator over the items of `bucket`, the last item first.
     pub(super) fn items(&self, bucket: usize) -> impl Iterator<Item = Item> + '_ {
         let Bucket { mut end, len } = self.buckets[bucket];
         (0..len).map(move |_| {
@@ -184,13 +189,13 @@ impl Buckets {
             let chunk = &self.chunks[end / STRIDE];
             let item = chunk.items[(end % STRIDE) as usize];
             if end % STRIDE == 0 {
-                end = chunk.before * STRIDE + CHUNK;
+                end = chunk.previous * STRIDE + CHUNK_LEN;
             }
             item
         })
     }
 
-    /// The address of the last item.
+    /// Returns the address of the last item.
     fn last(&self, bucket: usize) -> Option<u32> {
         let Bucket { end, len } = self.buckets[bucket];
         (len > 0).then(|| end - 1)
@@ -201,39 +206,39 @@ impl Buckets {
         &mut self.chunks[address / STRIDE].items[(address % STRIDE) as usize]
     }
 
-    /// Forgets so many items at the end, all in the last chunk.
+    /// Removes the last `count` items, which must all be in the last chunk.
     #[inline]
-    fn shorten(&mut self, bucket: usize, count: u32) {
+    fn remove_last(&mut self, bucket: usize, count: u32) {
         let Bucket { end, len } = &mut self.buckets[bucket];
         *len -= count;
         *end -= count;
         if end.is_multiple_of(STRIDE) {
             let chunk = *end / STRIDE;
-            let before = mem::replace(&mut self.chunks[chunk].before, self.free);
-            *end = before * STRIDE + CHUNK;
-            self.free = chunk;
+            let previous = mem::replace(&mut self.chunks[chunk].previous, self.first_free);
+            *end = previous * STRIDE + CHUNK_LEN;
+            self.first_free = chunk;
         }
         if *len == 0 {
             self.occupied[bucket / 64] &= !(1 << (bucket % 64));
         }
     }
 
-    /// A chunk for `bucket`, to follow its chunk `before`.
-    fn new_chunk(&mut self, bucket: usize, before: u32) -> u32 {
+    /// Returns an empty chunk for `bucket`, linked to its `previous` chunk.
+    fn new_chunk(&mut self, bucket: usize, previous: u32) -> u32 {
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
         let bucket = bucket as u32;
-        if self.free != NO_CHUNK {
-            let chunk = self.free;
+        if self.first_free != NO_CHUNK {
+            let chunk = self.first_free;
             let taken = &mut self.chunks[chunk];
             taken.bucket = bucket;
-            self.free = mem::replace(&mut taken.before, before);
+            self.first_free = mem::replace(&mut taken.previous, previous);
             return chunk;
         }
         let chunk = self.chunks.len();
-        debug_assert!(chunk < MOST_CHUNKS, "{chunk} chunks for 2^30 timers");
+        debug_assert!(chunk < MAX_CHUNKS, "{chunk} chunks for 2^30 timers");
         self.chunks.push(Chunk {
-            items: [Item::new(0, 0); CHUNK as usize],
-            before,
+            items: [Item::new(0, 0); CHUNK_LEN as usize],
+            previous,
             bucket,
         });
         chunk as u32
@@ -245,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_removed_leaves_the_others_in_order_but_for_the_last() {
+    fn removing_an_item_moves_only_the_last_item() {
         let mut buckets = Buckets::new(2);
         let addresses: Vec<u32> = (0..40).map(|n| buckets.push(1, Item::new(n, n))).collect();
         assert_eq!(buckets.first_occupied(0..2), Some(1));
@@ -254,7 +259,10 @@ mod tests {
         assert_eq!(bucket, 1);
         assert_eq!(moved.map(Item::index), Some(39));
         let (_, moved) = buckets.remove(addresses[38]);
-        assert!(moved.is_none(), "the last has nobody behind it");
+        assert!(
+            moved.is_none(),
+            "removing the last item should move nothing"
+        );
 
         let mut drained = vec![];
         buckets.drain(1, &mut drained);

@@ -1,4 +1,4 @@
-//! What to do with a timer that is due.
+//! The guard of a popped timer.
 
 use core::{
     fmt,
@@ -6,12 +6,13 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use super::{TimerKey, TimerQueue, near::First};
+use super::{NEVER, TimerKey, TimerQueue, near::First};
 
-/// A timer that has just been popped: re-arm it, or let it go.
+/// A timer that has just been popped. Re-arm it or drop it.
 ///
-/// It dereferences to the timer's value. Dropping it takes the timer out of the queue, as does
-/// [`into_value`](Self::into_value); [`rearm`](Self::rearm) keeps it, with its key and sequence.
+/// A `Due` dereferences to the timer's value. Dropping it removes the timer from the queue, as does
+/// [`into_value`](Self::into_value). [`rearm`](Self::rearm) keeps the timer with its key and its
+/// sequence.
 #[must_use = "dropping it takes the timer out of the queue"]
 pub struct Due<'a, T> {
     queue: &'a mut TimerQueue<T>,
@@ -35,8 +36,9 @@ impl<'a, T> Due<'a, T> {
         self.first.deadline
     }
 
-    /// Puts the timer back, due at `deadline`. One already past is popped again before anything
-    /// later.
+    /// Re-arms the timer for `deadline`.
+    ///
+    /// If `deadline` has passed too, the timer pops again before all later timers.
     ///
     /// # Time complexity
     ///
@@ -45,20 +47,20 @@ impl<'a, T> Due<'a, T> {
     pub fn rearm(self, deadline: u64) {
         let mut due = ManuallyDrop::new(self);
         let first = due.first;
-        due.queue.settle(first, Some(deadline));
+        due.queue.rearm_first(first, deadline);
     }
 
-    /// Takes the timer out of the queue for its value.
+    /// Removes the timer from the queue and returns its value.
     #[expect(clippy::missing_panics_doc, reason = "a popped timer has a value")]
     #[must_use]
     pub fn into_value(self) -> T {
-        let value = ManuallyDrop::new(self).let_go();
-        value.expect("it is let go once")
+        let value = ManuallyDrop::new(self).remove();
+        value.expect("a popped timer has a value")
     }
 
-    fn let_go(&mut self) -> Option<T> {
+    fn remove(&mut self) -> Option<T> {
         let Self { queue, first } = self;
-        queue.settle(*first, None);
+        queue.rearm_first(*first, NEVER);
         let value = queue.slots.take(queue.slots.key(first.index));
         queue.slots.vacate(first.index);
         value
@@ -81,7 +83,7 @@ impl<T> DerefMut for Due<'_, T> {
 
 impl<T> Drop for Due<'_, T> {
     fn drop(&mut self) {
-        self.let_go();
+        self.remove();
     }
 }
 

@@ -1,10 +1,10 @@
-//! A min-heap of deadlines in which every timer knows its place, so that any can be taken out.
+//! A min-heap of deadlines that can remove any timer, because each slot stores its position.
 
 use alloc::vec::Vec;
 
 use super::slots::{Place, Slots};
 
-/// A timer's deadline. Which of two equal ones is first, their slots say.
+/// The deadline of a timer. The slots break ties between equal deadlines.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) deadline: u64,
@@ -20,9 +20,10 @@ impl Entry {
     }
 }
 
-/// How many children an entry has. Four entries are 64 bytes, and the heap is half as high as with
-/// two.
-const CHILDREN: usize = 4;
+/// The number of children per entry.
+///
+/// Four entries fill a cache line of 64 bytes, and the heap is half as high as a binary heap.
+const ARITY: usize = 4;
 
 pub(super) struct Heap {
     entries: Vec<Entry>,
@@ -47,31 +48,31 @@ impl Heap {
 
     pub(super) fn push<T>(&mut self, slots: &mut Slots<T>, entry: Entry) {
         self.entries.push(entry);
-        self.rise(slots, self.entries.len() - 1, entry);
+        self.sift_up(slots, self.entries.len() - 1, entry);
     }
 
-    /// Puts `entry` where the first was.
+    /// Replaces the first entry with `entry`.
     pub(super) fn replace_first<T>(&mut self, slots: &mut Slots<T>, entry: Entry) {
-        self.sink(slots, 0, entry);
+        self.sift_down(slots, 0, entry);
     }
 
-    /// Takes out what is at `position`.
+    /// Removes the entry at `position`.
     pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, position: usize) {
         let last = self.entries.pop().expect("the timer is on the heap");
         if position == self.entries.len() {
             return;
         }
-        if position > 0 && last.is_before(self.entries[(position - 1) / CHILDREN], slots) {
-            self.rise(slots, position, last);
+        if position > 0 && last.is_before(self.entries[(position - 1) / ARITY], slots) {
+            self.sift_up(slots, position, last);
         } else {
-            self.sink(slots, position, last);
+            self.sift_down(slots, position, last);
         }
     }
 
-    /// Puts `entry` at `position`, or above it if it is before what is there.
-    fn rise<T>(&mut self, slots: &mut Slots<T>, mut position: usize, entry: Entry) {
+    /// Puts `entry` at `position` and moves it up past all later entries.
+    fn sift_up<T>(&mut self, slots: &mut Slots<T>, mut position: usize, entry: Entry) {
         while position > 0 {
-            let parent = (position - 1) / CHILDREN;
+            let parent = (position - 1) / ARITY;
             if !entry.is_before(self.entries[parent], slots) {
                 break;
             }
@@ -81,9 +82,9 @@ impl Heap {
         self.put(slots, position, entry);
     }
 
-    /// Puts `entry` at `position`, or below it if it is after what is there.
-    fn sink<T>(&mut self, slots: &mut Slots<T>, mut position: usize, entry: Entry) {
-        while let Some(child) = self.first_child(slots, position) {
+    /// Puts `entry` at `position` and moves it down past all earlier entries.
+    fn sift_down<T>(&mut self, slots: &mut Slots<T>, mut position: usize, entry: Entry) {
+        while let Some(child) = self.earliest_child(slots, position) {
             let first = self.entries[child];
             if !first.is_before(entry, slots) {
                 break;
@@ -94,13 +95,13 @@ impl Heap {
         self.put(slots, position, entry);
     }
 
-    /// The position of the first of an entry's children.
+    /// Returns the position of the earliest child of the entry at `position`.
     #[inline]
-    fn first_child<T>(&self, slots: &Slots<T>, position: usize) -> Option<usize> {
-        let child = position * CHILDREN + 1;
+    fn earliest_child<T>(&self, slots: &Slots<T>, position: usize) -> Option<usize> {
+        let child = position * ARITY + 1;
         let children = self.entries.get(child..)?;
-        if let Some(children) = children.first_chunk::<CHILDREN>() {
-            // Which child is first can't be foretold, so there must be no branch to mispredict.
+        if let Some(children) = children.first_chunk::<ARITY>() {
+            // The earliest child is unpredictable, so this path avoids branches on the comparison.
             let [a, b, c, d] = children.each_ref().map(|child| child.deadline);
             let (left, right) = (a.min(b), c.min(d));
             if a != b && c != d && left != right {
@@ -109,7 +110,7 @@ impl Heap {
                 return Some(child + if right < left { of_right } else { of_left });
             }
         }
-        (child..self.entries.len().min(child + CHILDREN)).reduce(|first, other| {
+        (child..self.entries.len().min(child + ARITY)).reduce(|first, other| {
             if self.entries[other].is_before(self.entries[first], slots) {
                 other
             } else {

@@ -1,4 +1,4 @@
-//! What is near: the bucket whose time it is, and whatever is too close for the wheel.
+//! The near timers: the bucket whose time has come, and timers with deadlines before the wheel.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use super::{
     slots::{Place, Slots},
 };
 
-/// The first of what is near.
+/// The earliest near timer.
 #[derive(Clone, Copy)]
 pub(super) struct First {
     pub(super) deadline: u64,
@@ -16,26 +16,29 @@ pub(super) struct First {
     pub(super) in_heap: bool,
 }
 
-/// A min-heap for what comes one by one, beside a sorted run for what comes by the bucket.
+/// A min-heap for timers that arrive one by one, and a sorted run for timers that arrive as a
+/// bucket.
 ///
-/// Sorting a bucket as a whole is cheaper than to push and pop each of its items. Both hold about
-/// a frame's worth, and stay in the cache. An item of the run whose timer is cancelled or armed
-/// anew is dead. Its slot shows it: the timer is at another time, in another place or not there.
+/// Sorting a whole bucket is cheaper than pushing and popping each of its items. The heap and the
+/// run hold about one frame's worth of timers each, and stay in the cache.
+///
+/// An item of the run is stale once its timer is cancelled or re-armed. Its slot shows this: the
+/// slot is vacant, or it has another deadline or another place.
 pub(super) struct Near {
     pub(super) heap: Heap,
-    /// Its first item that has not been popped is alive.
+    /// The first item that has not been popped is never stale.
     run: Vec<Item>,
-    /// How much of the run has been popped, and how much is in the cache.
+    /// The number of items popped, and the number of items whose slots have been prefetched.
     popped: usize,
     prefetched: usize,
-    /// How many items of the run are dead.
-    dead: usize,
-    /// When the time of the run begins.
+    /// The number of stale items in the run.
+    stale: usize,
+    /// The time at which the run's bucket starts.
     start: u64,
 }
 
-/// So many slots are fetched at a time, for their cache misses to overlap.
-const PREFETCH: usize = 16;
+/// The number of slots prefetched at a time, so that their cache misses overlap.
+const PREFETCH_BATCH: usize = 16;
 
 impl Near {
     pub(super) fn new() -> Self {
@@ -44,26 +47,29 @@ impl Near {
             run: Vec::new(),
             popped: 0,
             prefetched: 0,
-            dead: 0,
+            stale: 0,
             start: 0,
         }
     }
 
-    /// Whether nothing is left of the run.
+    /// Returns `true` if all items of the run have been popped.
     #[inline]
-    pub(super) fn has_run_out(&self) -> bool {
+    pub(super) fn is_run_exhausted(&self) -> bool {
         self.popped == self.run.len()
     }
 
-    /// Takes the bucket whose time begins at `start`. The one before it has been popped to the
-    /// end.
-    pub(super) fn load<T>(
+    /// Replaces the run with a bucket that starts at `start`. The previous run must be exhausted.
+    pub(super) fn load_run<T>(
         &mut self,
         slots: &Slots<T>,
         start: u64,
         fill: impl FnOnce(&mut Vec<Item>),
     ) {
-        debug_assert!(self.has_run_out(), "items left");
+        debug_assert!(
+            self.is_run_exhausted(),
+            "{} items of the run have not been popped",
+            self.run.len() - self.popped
+        );
         self.start = start;
         self.popped = 0;
         self.prefetched = 0;
@@ -100,26 +106,27 @@ impl Near {
         })
     }
 
-    /// Goes on with the run behind its first item.
+    /// Pops the first item of the run, and returns the number of stale items skipped after it.
     #[inline]
-    pub(super) fn pop_run<T>(&mut self, slots: &Slots<T>) -> usize {
+    pub(super) fn advance_run<T>(&mut self, slots: &Slots<T>) -> usize {
         self.popped += 1;
-        self.skip_dead(slots)
+        self.skip_stale(slots)
     }
 
-    /// Takes note that an item of the run is dead.
-    pub(super) fn note_dead<T>(&mut self, slots: &Slots<T>) -> usize {
-        self.dead += 1;
-        self.skip_dead(slots)
+    /// Counts one more item of the run as stale, and returns the number of stale items skipped.
+    pub(super) fn count_stale<T>(&mut self, slots: &Slots<T>) -> usize {
+        self.stale += 1;
+        self.skip_stale(slots)
     }
 
-    /// Fetches the slots of what comes next in the run, if it is time for that, which it returns.
+    /// Prefetches the slots of the next items of the run if the last batch is used up. Returns
+    /// `true` if it did.
     #[inline]
     pub(super) fn prefetch<T>(&mut self, slots: &Slots<T>) -> bool {
-        if self.popped < self.prefetched || self.has_run_out() {
+        if self.popped < self.prefetched || self.is_run_exhausted() {
             return false;
         }
-        let next = self.run[self.popped..].iter().take(PREFETCH);
+        let next = self.run[self.popped..].iter().take(PREFETCH_BATCH);
         self.prefetched = self.popped + next.len();
         for item in next {
             prefetch(slots.at(item.index()).sequence);
@@ -127,25 +134,29 @@ impl Near {
         true
     }
 
-    /// Skips what is dead at the front of the run, and says how many. A dead item could be taken
-    /// for the timer that has its slot now, and hide those behind it.
+    /// Skips stale items at the front of the run and returns their number.
+    ///
+    /// If one stayed there, it could be mistaken for the timer that uses its slot now, and hide the
+    /// items behind it.
     #[inline]
-    fn skip_dead<T>(&mut self, slots: &Slots<T>) -> usize {
+    fn skip_stale<T>(&mut self, slots: &Slots<T>) -> usize {
         let mut skipped = 0;
-        while self.dead > 0
+        while self.stale > 0
             && let Some(&item) = self.run.get(self.popped)
-            && !self.is_alive(slots, item)
+            && !self.is_current(slots, item)
         {
-            self.dead -= 1;
+            self.stale -= 1;
             self.popped += 1;
             skipped += 1;
         }
         skipped
     }
 
-    /// Nothing that is due in the time of the run enters a bucket any more, so an item's timer is
-    /// still in the bucket that the run was, or the item is dead.
-    fn is_alive<T>(&self, slots: &Slots<T>, item: Item) -> bool {
+    /// Returns `true` if `item` is not stale.
+    ///
+    /// A timer armed for a deadline within the run goes to the heap, never to a bucket. So a slot
+    /// with the item's deadline and a place in a bucket still belongs to the item.
+    fn is_current<T>(&self, slots: &Slots<T>, item: Item) -> bool {
         let slot = slots.at(item.index());
         slot.deadline == self.deadline_of(item) && matches!(slot.place(), Place::Bucket(_))
     }

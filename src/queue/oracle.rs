@@ -1,4 +1,4 @@
-//! The queue against a list that is searched: whatever is done to both, the same comes out.
+//! Property tests: the queue behaves like a list that is searched for its minimum.
 
 use std::{prelude::rust_2024::*, vec::Vec};
 
@@ -6,28 +6,28 @@ use proptest::prelude::*;
 
 use super::{NEVER, SHAPE, Shape, TimerKey, TimerQueue};
 
-/// So small that every level, every move and every wrap-around is common.
+/// Sizes so small that every level, every move and every wrap-around is common.
 const TINY: Shape = Shape {
     width_bits: 1,
     ring_bits: 3,
     level_bits: 2,
-    heap_only: 3,
+    wheel_threshold: 3,
 };
 
-/// The real sizes, for a world of any size.
-const NO_HEAP: Shape = Shape {
-    heap_only: 0,
+/// The real bucket sizes, with a wheel even in a small queue.
+const WHEEL_ONLY: Shape = Shape {
+    wheel_threshold: 0,
     ..SHAPE
 };
 
-/// The obviously right queue.
+/// A queue that is obviously correct.
 #[derive(Default)]
 struct Oracle {
-    timers: Vec<Listed>,
+    timers: Vec<OracleTimer>,
     next_sequence: u64,
 }
 
-struct Listed {
+struct OracleTimer {
     deadline: u64,
     sequence: u64,
     name: usize,
@@ -36,7 +36,7 @@ struct Listed {
 
 impl Oracle {
     fn insert(&mut self, name: usize, deadline: u64, parked: bool) {
-        self.timers.push(Listed {
+        self.timers.push(OracleTimer {
             deadline,
             sequence: self.next_sequence,
             name,
@@ -59,7 +59,7 @@ impl Oracle {
         parked.map(|timer| timer.parked = false).is_some()
     }
 
-    /// What waits until then, in order.
+    /// Returns the names of the timers that wait for a deadline at or before `until`, in order.
     fn waiting_until(&self, until: u64) -> Vec<usize> {
         let mut waiting: Vec<_> = self
             .timers
@@ -76,7 +76,7 @@ impl Oracle {
         Some(self.timers.remove(index).name)
     }
 
-    fn first(&self) -> Option<&Listed> {
+    fn first(&self) -> Option<&OracleTimer> {
         self.timers
             .iter()
             .filter(|timer| !timer.parked && timer.deadline != NEVER)
@@ -92,12 +92,13 @@ enum Op {
     ParkAnew(usize, u64),
     Release(usize),
     Arm(usize, u64),
-    /// Arms it for the deadline that it has.
+    /// Re-arms the timer for its current deadline.
     ArmAgain(usize),
     Cancel(usize),
-    /// Sets the time back.
+    /// Moves `now` back.
     GoBack(u64),
-    /// Pops all that is due after so much time; every n-th popped timer is re-armed.
+    /// Moves `now` forward by `advance` and pops all due timers. Re-arms every `rearm_every`-th of
+    /// them.
     Pop {
         advance: u64,
         rearm_every: usize,
@@ -105,7 +106,8 @@ enum Op {
     },
 }
 
-/// Mostly close together, so that deadlines tie; sometimes far, sometimes at the very end.
+/// Returns mostly close deadlines, so that many are equal, and some that are far away or near the
+/// end of time.
 fn deadline() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0..40_u64,
@@ -115,7 +117,7 @@ fn deadline() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Mostly a frame, sometimes a jump.
+/// Returns mostly frames, and some jumps.
 fn advance() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0..30_u64,
@@ -143,7 +145,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
     let mut queue = TimerQueue::with_shape(shape);
-    // Sequences that start near their end.
+    // Sequences must work up to their end, too.
     queue.next_sequence = u64::MAX - 1000;
     let mut oracle = Oracle::default();
     let mut keys: Vec<TimerKey> = Vec::new();
@@ -206,11 +208,13 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             } => {
                 now = now.saturating_add(advance.saturating_mul(scale));
                 let mut popped = 0;
-                // A jump must not re-arm for ever: catch up with a few, then let go.
+                // Stop re-arming at some point, because a long jump contains too many intervals.
                 while let Some(due) = queue.pop_due(now) {
-                    let first = oracle.first().expect("the oracle has nothing left");
+                    let first = oracle
+                        .first()
+                        .expect("the queue pops a timer that the oracle does not have");
                     assert_eq!((due.deadline(), *due), (first.deadline, first.name));
-                    assert!(due.deadline() <= now, "should not be early");
+                    assert!(due.deadline() <= now, "no timer should pop early");
                     let name = *due;
                     popped += 1;
                     if popped % rearm_every == 0 && popped < 300 {
@@ -226,7 +230,7 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
                 }
                 assert!(
                     oracle.first().is_none_or(|first| first.deadline > now),
-                    "something due was left behind"
+                    "all due timers should pop"
                 );
             }
         }
@@ -253,9 +257,9 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
     }
 }
 
-/// More than a heap, a page or a chunk holds.
+/// Twenty thousand timers exceed the heap, a page and a chunk.
 #[test]
-fn twenty_thousand_come_out_as_from_a_sorted_list() {
+fn twenty_thousand_timers_pop_in_sorted_order() {
     let mut queue = TimerQueue::new();
     let deadline = |timer: u64| timer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29 & !0xffff;
     let mut listed: Vec<(u64, u64)> = (0..20_000).map(|timer| (deadline(timer), timer)).collect();
@@ -278,7 +282,7 @@ fn twenty_thousand_come_out_as_from_a_sorted_list() {
 }
 
 #[test]
-fn an_emptied_wheel_begins_again_when_the_time_has_gone_back() {
+fn an_empty_wheel_restarts_when_time_goes_back() {
     let mut queue = TimerQueue::new();
     for timer in 0..5000 {
         queue.insert(timer << 22, 0);
@@ -290,30 +294,33 @@ fn an_emptied_wheel_begins_again_when_the_time_has_gone_back() {
     for timer in 0..5000 {
         queue.insert((1 << 30) + (timer << 22), 0);
     }
-    assert!(queue.near.heap.len() < 10, "they should be in buckets");
+    assert!(
+        queue.near.heap.len() < 10,
+        "the timers should be in buckets"
+    );
 }
 
 proptest! {
     #[test]
-    fn the_queue_does_what_a_sorted_list_does(ops in prop::collection::vec(op(), 0..300)) {
+    fn the_queue_behaves_like_a_sorted_list(ops in prop::collection::vec(op(), 0..300)) {
         run(SHAPE, 0, 1, &ops);
     }
 
     #[test]
-    fn so_it_does_in_tiny_buckets(ops in prop::collection::vec(op(), 0..300)) {
+    fn tiny_buckets_behave_like_a_sorted_list(ops in prop::collection::vec(op(), 0..300)) {
         run(TINY, 0, 1, &ops);
     }
 
     #[test]
-    fn so_it_does_in_real_buckets(ops in prop::collection::vec(op(), 0..300)) {
+    fn real_buckets_behave_like_a_sorted_list(ops in prop::collection::vec(op(), 0..300)) {
         for width in [0, 20, 24, 28, 33] {
-            run(NO_HEAP, 0, 1 << width, &ops);
+            run(WHEEL_ONLY, 0, 1 << width, &ops);
         }
     }
 
     #[test]
-    fn so_it_does_at_the_end_of_time(ops in prop::collection::vec(op(), 0..300)) {
-        for shape in [SHAPE, TINY, NO_HEAP] {
+    fn the_queue_behaves_like_a_sorted_list_at_the_end_of_time(ops in prop::collection::vec(op(), 0..300)) {
+        for shape in [SHAPE, TINY, WHEEL_ONLY] {
             run(shape, NEVER - 200, 1, &ops);
         }
     }

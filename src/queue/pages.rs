@@ -1,12 +1,14 @@
-//! A growing array that moves no more than its first page.
+//! A growable array that copies at most its first page.
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
 const PAGE: usize = 4096;
 
-/// A list in pages of a fixed size: pushing allocates a page now and then, and copies nothing. Only
-/// the first page grows into its size, so that a short list takes little.
+/// A list in pages of a fixed size.
+///
+/// Pushing allocates a page now and then, and copies nothing. Only the first page grows like a
+/// `Vec`, so that a short list stays small.
 pub(super) struct Pages<T> {
     pages: Vec<Vec<T>>,
 }
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_many_pages_is_a_list() {
+    fn a_list_spans_many_pages() {
         let mut list = Pages::new();
         for item in 0..3 * PAGE as u32 + 1 {
             assert_eq!(list.len(), item as usize);

@@ -1,12 +1,12 @@
-//! A slab of timer records: an index instead of a pointer, a generation against stale keys.
+//! A slab of timers, addressed by index, with generations that detect stale keys.
 
 use alloc::vec::Vec;
 
 use super::{NEVER, pages::Pages};
 
-/// Names one timer of one [`TimerQueue`](super::TimerQueue), for as long as it is in there.
+/// A key that identifies one timer of one [`TimerQueue`](super::TimerQueue).
 ///
-/// Slots are reused, keys are not: once the timer is gone, its key finds nothing, for ever.
+/// The queue reuses slots but never keys: the key of a removed timer is invalid forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerKey {
     index: u32,
@@ -14,10 +14,10 @@ pub struct TimerKey {
 }
 
 impl TimerKey {
-    /// A key that no queue hands out.
+    /// A key that no queue returns.
     pub(crate) const NONE: Self = Self::reserved(0);
 
-    /// One of the keys that no queue hands out.
+    /// Returns the `nth` reserved key. No queue returns a reserved key.
     pub(crate) const fn reserved(nth: u32) -> Self {
         Self {
             index: u32::MAX,
@@ -45,23 +45,23 @@ impl TimerKey {
     }
 }
 
-/// Where the queue keeps a timer's deadline.
+/// Where in the queue a timer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Nowhere: the timer is idle.
+    /// The timer is idle.
     Idle,
-    /// At this position of the heap.
+    /// The timer is at this position of the heap.
     Heap(u32),
-    /// At this address in a bucket of the wheel. If the wheel has moved on since, the bucket is
-    /// the run of what is near, and the address is void.
+    /// The timer is at this address in a bucket of the wheel. Once its bucket is the run of the
+    /// near timers, the address is meaningless.
     Bucket(u32),
 }
 
-/// A [`Place`] in four bytes, or the link of a vacancy to the next.
+/// A [`Place`] in four bytes. In a vacant slot, the index of the next vacant slot.
 #[derive(Clone, Copy)]
-struct Packed(u32);
+struct PackedPlace(u32);
 
-impl Packed {
+impl PackedPlace {
     const IDLE: u32 = u32::MAX;
     const HEAP: u32 = 1 << 31;
 
@@ -75,7 +75,7 @@ impl Packed {
     }
 }
 
-impl From<Place> for Packed {
+impl From<Place> for PackedPlace {
     #[inline]
     fn from(place: Place) -> Self {
         match place {
@@ -86,13 +86,13 @@ impl From<Place> for Packed {
     }
 }
 
-/// A timer, or a vacancy. One of this crate's own fills a cache line.
+/// A timer, or a vacant slot. A timer of this crate fills one cache line.
 #[repr(align(64))]
 pub(super) struct Slot<T> {
     pub(super) sequence: u64,
-    /// That for which the timer waits, or would if it were not parked.
+    /// The deadline the timer waits for, or will wait for once it is released.
     pub(super) deadline: u64,
-    packed: Packed,
+    place: PackedPlace,
     generation: u32,
     value: Option<T>,
 }
@@ -100,33 +100,35 @@ pub(super) struct Slot<T> {
 impl<T> Slot<T> {
     #[inline]
     pub(super) fn place(&self) -> Place {
-        self.packed.place()
+        self.place.place()
     }
 
     #[inline]
     pub(super) fn set_place(&mut self, place: Place) {
-        self.packed = place.into();
+        self.place = place.into();
     }
 }
 
 pub(super) struct Slots<T> {
     slots: Pages<Slot<T>>,
-    /// The first of a list of vacancies; [`NO_SLOT`] ends it.
-    vacant: u32,
+    /// The head of the list of vacant slots, which ends with [`NO_SLOT`].
+    first_vacant: u32,
     len: usize,
 }
 
 const NO_SLOT: u32 = TimerKey::NONE.index;
 
-/// So many timers fit into a queue: places in the heap and in buckets have 31 bits, and a bucket may
-/// waste most of its last chunk.
-const MOST: usize = 1 << 30;
+/// The maximum number of timers in a queue.
+///
+/// Places in the heap and in buckets have 31 bits, and a bucket may leave most of its last chunk
+/// unused.
+const MAX_TIMERS: usize = 1 << 30;
 
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Pages::new(),
-            vacant: NO_SLOT,
+            first_vacant: NO_SLOT,
             len: 0,
         }
     }
@@ -136,7 +138,7 @@ impl<T> Slots<T> {
     }
 
     pub(super) fn next_key(&self) -> TimerKey {
-        match self.vacant {
+        match self.first_vacant {
             NO_SLOT => TimerKey {
                 index: self.slots.len() as u32,
                 generation: 0,
@@ -150,28 +152,28 @@ impl<T> Slots<T> {
         let mut slot = Slot {
             sequence,
             deadline,
-            packed: Place::Idle.into(),
+            place: Place::Idle.into(),
             generation: 0,
             value: Some(value),
         };
-        let index = self.vacant;
+        let index = self.first_vacant;
         if index != NO_SLOT {
             let vacancy = &mut self.slots[index];
-            self.vacant = vacancy.packed.0;
+            self.first_vacant = vacancy.place.0;
             slot.generation = vacancy.generation;
             *vacancy = slot;
             self.len += 1;
             return self.key(index);
         }
         let index = self.slots.len();
-        assert!(index < MOST, "a queue holds no more than 2^30 timers");
+        assert!(index < MAX_TIMERS, "the queue already holds 2^30 timers");
         self.slots.push(slot);
         self.len += 1;
         self.key(index as u32)
     }
 
-    /// Takes a timer's value out. From now on its key finds nothing, but its slot is not vacant
-    /// yet, because something still points there.
+    /// Removes the value of a timer. Its key becomes invalid, but its slot is not vacant until
+    /// [`vacate`](Self::vacate), because the heap or a bucket still refers to it.
     #[inline]
     pub(super) fn take(&mut self, key: TimerKey) -> Option<T> {
         let value = self.get_mut(key)?.value.take()?;
@@ -179,18 +181,18 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// Makes the slot vacant from which a timer has been taken.
+    /// Makes a slot vacant after its value was taken.
     #[inline]
     pub(super) fn vacate(&mut self, index: u32) {
         let slot = &mut self.slots[index];
-        debug_assert!(slot.value.is_none());
-        // An item that is left of the timer must not take this for its timer's deadline.
+        debug_assert!(slot.value.is_none(), "slot {index} holds a timer");
+        // A stale item of this timer must not match the slot by its deadline.
         slot.deadline = NEVER;
-        // A slot that has used up its generations is retired, so that no key ever comes back.
+        // A slot without generations left is retired, so that no key is ever reused.
         if slot.generation < u32::MAX {
             slot.generation += 1;
-            slot.packed = Packed(self.vacant);
-            self.vacant = index;
+            slot.place = PackedPlace(self.first_vacant);
+            self.first_vacant = index;
         }
     }
 
@@ -213,7 +215,8 @@ impl<T> Slots<T> {
             .filter_map(|(key, slot)| Some((key, slot.deadline, slot.value.as_ref()?)))
     }
 
-    /// What waits, with its deadline and sequence.
+    /// Returns the deadlines, sequences and keys of the timers that wait for a deadline at or
+    /// before `until`.
     pub(super) fn waiting_until(&self, until: u64) -> Vec<(u64, u64, TimerKey)> {
         self.occupied()
             .filter(|(_, slot)| slot.place() != Place::Idle && slot.deadline <= until)
@@ -235,9 +238,9 @@ impl<T> Slots<T> {
     }
 }
 
-const OCCUPIED: &str = "the queue keeps the index of this timer, so it is there";
+const OCCUPIED: &str = "a timer in the queue has a value";
 
-/// The slot of a timer that is known to be there.
+/// Access to slots by index, for a timer that is known to exist.
 impl<T> Slots<T> {
     #[inline]
     pub(super) fn at(&self, index: u32) -> &Slot<T> {
@@ -298,12 +301,12 @@ mod tests {
         let new = slots.insert(1, 0, 'b');
         assert_eq!(old.index, new.index, "the slot should be reused");
         assert!(slots.get(old).is_none(), "a stale key should find nothing");
-        assert!(slots.take(old).is_none(), "nor take anything");
+        assert!(slots.take(old).is_none(), "a stale key should take nothing");
         assert_eq!(slots.value(new), Some(&'b'));
     }
 
     #[test]
-    fn a_slot_without_generations_left_is_retired() {
+    fn a_slot_that_runs_out_of_generations_is_retired() {
         let mut slots = Slots::new();
         let key = slots.insert(0, 0, ());
         slots.at_mut(0).generation = u32::MAX;
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_survives_its_bits() {
+    fn a_key_round_trips_through_its_bits() {
         let key = TimerKey {
             index: 7,
             generation: 9,

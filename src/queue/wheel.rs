@@ -1,4 +1,4 @@
-//! What is far: buckets by time, appended to, emptied as their time comes.
+//! The far timers: buckets by deadline, filled by appending and emptied when their time comes.
 //!
 //! ```text
 //!            base                base + len
@@ -7,9 +7,10 @@
 //! level 2                          base│▒▒▒▒▒▒▒▒▒ …   a bucket is half a level 1 wide
 //! ```
 //!
-//! A level takes what lies beyond the end of the one below. Its first bucket is moved down, a few
-//! entries with each step of the ring, from when it fits below as a whole until its time begins:
-//! since it is only half as wide as the level below, there is that half to do it in.
+//! Each level takes the deadlines beyond the end of the level below. When the first bucket of a
+//! level fits completely into the level below, its entries start to move down, a few with each step
+//! of the ring. They must all have moved before the time of the bucket begins. A bucket is only
+//! half as wide as the level below, so the move may take half a level of time.
 
 use alloc::vec::Vec;
 
@@ -20,71 +21,70 @@ use super::{
     slots::{Place, Slot, Slots},
 };
 
-/// So many timers at most are taken out of their buckets at a time.
-const REMOVALS: usize = 16;
+/// The maximum number of timers removed from their buckets in one batch.
+const REMOVAL_BATCH: usize = 16;
 
-/// The sizes of a queue, in bits where they are powers of two.
+/// The sizes of a queue. A field that ends in `_bits` is the exponent of a power of two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// The width of a bucket of the ring, in units of a deadline; at most 32.
+    /// The width of a bucket of the ring, in units of a deadline. At most 32 bits.
     pub(super) width_bits: u32,
     /// The number of buckets in the ring.
     pub(super) ring_bits: u32,
-    /// The number of buckets in each level above.
+    /// The number of buckets in each level above the ring.
     pub(super) level_bits: u32,
-    /// Up to so many timers the heap does it alone.
-    pub(super) heap_only: usize,
+    /// The wheel is created when the heap reaches this number of timers.
+    pub(super) wheel_threshold: usize,
 }
 
 pub(super) struct Wheel {
-    /// The ring is level 0.
+    /// Level 0 is the ring.
     levels: Vec<Level>,
     buckets: Buckets,
     len: usize,
-    /// How many of these wait above the ring. While there are none, the levels above stand still.
-    above: usize,
-    /// The slots of timers that have been taken, but not yet out of their buckets.
-    removals: Vec<u32>,
-    /// How far the next bucket has been fetched into the cache.
-    prefetched: u32,
+    /// The number of timers above the ring. While it is zero, the levels above do not advance.
+    above_ring: usize,
+    /// The slots of cancelled timers that are still in their buckets.
+    pending_removals: Vec<u32>,
+    /// The next chunk to prefetch, in the bucket that will be loaded next.
+    next_prefetch: u32,
     touched: u64,
 }
 
 struct Level {
-    /// A deadline belongs to the bucket of this number: shifted by so many bits.
+    /// A deadline belongs to the bucket with the number `deadline >> shift`.
     shift: u32,
-    /// The first bucket that has not been emptied for good. Numbers count on for ever.
+    /// The number of the first bucket that may hold entries. Numbers do not wrap around at `len`.
     base: u64,
-    /// How many buckets there are, and which is the first of them in [`Wheel::buckets`]. A
-    /// bucket's place among them is its number modulo the length.
+    /// The number of buckets, and the index of the first of them in [`Wheel::buckets`]. The bucket
+    /// with the number `n` has the index `offset + n % len`.
     len: usize,
     offset: usize,
 }
 
 impl Level {
-    /// Begins at the bucket of this number, if it did not begin later.
-    fn move_on(&mut self, number: u64) {
+    /// Advances the base to `number`, unless it is there already or beyond.
+    fn advance_base(&mut self, number: u64) {
         self.base = self.base.max(number);
     }
 
-    /// The number of the first bucket that is out of reach.
+    /// Returns the number after the last bucket.
     #[inline]
     fn end(&self) -> u64 {
         self.base + self.len as u64
     }
 
-    /// Which bucket has this number.
+    /// Returns the index of the bucket with this number.
     #[inline]
     fn bucket(&self, number: u64) -> usize {
         self.offset + (number as usize & (self.len - 1))
     }
 
-    /// The number of the first bucket from `number` up to but not including `end` that has
-    /// something in it.
+    /// Returns the number of the first bucket in `number..end` that is not empty.
     fn first_occupied(&self, buckets: &Buckets, mut number: u64, end: u64) -> Option<u64> {
         let end = end.min(self.end());
         while number < end {
-            // The numbers up to here lie side by side.
+            // The buckets with numbers below `stop` are adjacent in memory.
             let stop = end.min((number | (self.len as u64 - 1)) + 1);
             let from = self.bucket(number);
             if let Some(found) = buckets.first_occupied(from..from + (stop - number) as usize) {
@@ -97,7 +97,7 @@ impl Level {
 }
 
 impl Wheel {
-    /// A wheel for deadlines from `now` on.
+    /// Creates a wheel for deadlines from `now` on.
     pub(super) fn new(shape: Shape, now: u64) -> Self {
         let (mut shift, mut bits) = (shape.width_bits, shape.ring_bits);
         let mut levels = Vec::new();
@@ -121,31 +121,33 @@ impl Wheel {
             levels,
             buckets: Buckets::new(offset),
             len: 0,
-            above: 0,
-            removals: Vec::with_capacity(REMOVALS),
-            prefetched: 0,
+            above_ring: 0,
+            pending_removals: Vec::with_capacity(REMOVAL_BATCH),
+            next_prefetch: 0,
             touched: 0,
         }
     }
 
-    /// When the time of the first bucket begins: what is due from then on belongs here.
-    pub(super) fn begins(&self) -> u64 {
+    /// Returns the start of the first bucket of the ring. Later deadlines belong in the wheel.
+    pub(super) fn start(&self) -> u64 {
         let Level { base, shift, .. } = self.levels[0];
         base.checked_mul(1 << shift).unwrap_or(NEVER)
     }
 
-    /// Entries touched since the wheel was made.
+    /// Returns the number of entries inserted, moved and removed.
     pub(super) fn touched(&self) -> u64 {
         self.touched
     }
 
-    /// Whether the ring begins later than after the bucket of `now`: only if the time has gone back.
+    /// Returns `true` if the ring starts after the bucket that follows `now`. This happens only
+    /// after time went back.
     pub(super) fn is_ahead_of(&self, now: u64) -> bool {
         let ring = &self.levels[0];
         ring.base > (now >> ring.shift) + 1
     }
 
-    /// Begins at `now` again if nothing is in here, and says whether it does.
+    /// Restarts the ring after the bucket of `now` if the wheel is empty, and returns `true` if it
+    /// is.
     #[cold]
     pub(super) fn rebase_if_empty<T>(&mut self, slots: &mut Slots<T>, now: u64) -> bool {
         self.flush_removals(slots);
@@ -156,10 +158,15 @@ impl Wheel {
         self.len == 0
     }
 
-    /// Puts a timer into the bucket of its deadline.
+    /// Adds a timer to the bucket of its deadline.
     #[inline]
     pub(super) fn insert<T>(&mut self, slot: &mut Slot<T>, index: u32) {
-        debug_assert!(self.begins() <= slot.deadline);
+        debug_assert!(
+            self.start() <= slot.deadline,
+            "the deadline {} is before the start {} of the wheel",
+            slot.deadline,
+            self.start()
+        );
         let ring = &self.levels[0];
         let level = if slot.deadline >> ring.shift < ring.end() {
             ring
@@ -174,9 +181,9 @@ impl Wheel {
         self.touched += 1;
     }
 
-    /// The level for a deadline beyond the ring.
+    /// Returns the level for a deadline beyond the ring.
     fn level_above(&mut self, deadline: u64) -> &Level {
-        if self.above == 0 {
+        if self.above_ring == 0 {
             let mut shift = self.levels[0].shift;
             let mut base = self.levels[0].end();
             for level in &mut self.levels[1..] {
@@ -185,93 +192,92 @@ impl Wheel {
                 base = level.end();
             }
         }
-        self.above += 1;
+        self.above_ring += 1;
         let top = &self.levels[self.levels.len() - 1];
         let reaches = |level: &&Level| deadline >> level.shift < level.end();
         self.levels[1..].iter().find(reaches).unwrap_or(top)
     }
 
-    /// Takes the item at `address` out of its bucket.
+    /// Removes the item at `address` from its bucket.
     pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, address: u32) {
         let (bucket, moved) = self.buckets.remove(address);
         if let Some(moved) = moved {
             slots.set_place(moved.index(), Place::Bucket(address));
             self.touched += 1;
         }
-        self.above -= usize::from(bucket >= self.levels[0].len);
+        self.above_ring -= usize::from(bucket >= self.levels[0].len);
         self.len -= 1;
         self.touched += 1;
     }
 
-    /// Takes a timer that has been taken from its slot out of its bucket, and makes the slot
-    /// vacant: not now, but together with others, for their cache misses to overlap.
+    /// Removes a cancelled timer from its bucket and makes its slot vacant, in a batch with others
+    /// so that their cache misses overlap.
     pub(super) fn defer_removal<T>(&mut self, slots: &mut Slots<T>, index: u32) {
-        self.removals.push(index);
-        if self.removals.len() == REMOVALS {
+        self.pending_removals.push(index);
+        if self.pending_removals.len() == REMOVAL_BATCH {
             self.flush_removals(slots);
         }
     }
 
-    /// Does what [`defer_removal`](Self::defer_removal) has put off. It must be before the wheel
-    /// moves on.
+    /// Completes all deferred removals. Must run before the wheel advances.
     fn flush_removals<T>(&mut self, slots: &mut Slots<T>) {
-        if self.removals.is_empty() {
+        if self.pending_removals.is_empty() {
             return;
         }
         let address = |slots: &Slots<T>, index| match slots.at(index).place() {
             Place::Bucket(address) => Some(address),
             Place::Idle | Place::Heap(_) => None,
         };
-        let mut lasts = [None; REMOVALS];
-        for (last, &index) in lasts.iter_mut().zip(&self.removals) {
-            *last =
+        let mut to_move = [None; REMOVAL_BATCH];
+        for (item, &index) in to_move.iter_mut().zip(&self.pending_removals) {
+            *item =
                 address(slots, index).and_then(|address| self.buckets.prefetch_removal(address));
         }
-        for last in lasts.iter().flatten() {
-            prefetch(slots.at(last.index()).deadline);
+        for item in to_move.iter().flatten() {
+            prefetch(slots.at(item.index()).deadline);
         }
-        for nth in 0..self.removals.len() {
-            let index = self.removals[nth];
+        for nth in 0..self.pending_removals.len() {
+            let index = self.pending_removals[nth];
             if let Some(address) = address(slots, index) {
                 self.remove(slots, address);
             }
             slots.vacate(index);
         }
-        self.removals.clear();
+        self.pending_removals.clear();
     }
 
-    /// Moves on to the first bucket of the ring that is occupied and whose time begins at or
-    /// before `until`, brings it near, and says whether there was one.
+    /// Advances past `until`, or only past the first occupied bucket that starts at or before
+    /// `until` and loads that into `near`. Returns `true` if it loaded a bucket.
     pub(super) fn advance<T>(&mut self, slots: &mut Slots<T>, until: u64, near: &mut Near) -> bool {
         self.flush_removals(slots);
         let until = until >> self.levels[0].shift;
         let start = self.levels[0].base;
-        let found = self.find(slots, until);
+        let found = self.find_occupied(slots, until);
         if let Some(found) = found {
-            // Drained first: when the wheel has moved on, the same bucket is for a time a ring later.
-            self.load(slots, found, near);
+            // Load before advancing: afterwards the same bucket stands for a time one ring later.
+            self.load_bucket(slots, found, near);
         }
         let passed = found.unwrap_or(until);
         self.levels[0].base = passed + 1;
-        if self.above > 0 {
-            self.leave_behind(passed);
-            self.bring_down(slots, passed + 1 - start);
+        if self.above_ring > 0 {
+            self.pass_wide_buckets(passed);
+            self.move_down_share(slots, passed + 1 - start);
         }
-        self.prefetched = self.buckets.last_chunk(self.levels[0].bucket(passed + 1));
+        self.next_prefetch = self.buckets.last_chunk(self.levels[0].bucket(passed + 1));
         found.is_some()
     }
 
-    /// Fetches a piece of the bucket that comes next.
+    /// Prefetches the next chunk of the bucket that will be loaded next.
     #[inline]
     pub(super) fn prefetch(&mut self) {
-        self.prefetched = self.buckets.prefetch_chunk(self.prefetched);
+        self.next_prefetch = self.buckets.prefetch_chunk(self.next_prefetch);
     }
 
-    /// The earliest deadline in here.
+    /// Returns the earliest deadline in the wheel.
     pub(super) fn next_deadline<T>(&self, slots: &Slots<T>) -> Option<u64> {
         let first_of = |level: &Level| {
             let mut from = level.base;
-            // Timers to be removed may be all that is in a bucket.
+            // A bucket may hold nothing but cancelled timers.
             while let Some(number) = level.first_occupied(&self.buckets, from, level.end()) {
                 let items = self.buckets.items(level.bucket(number));
                 let alive = items.filter(|item| !slots.is_taken(item.index()));
@@ -286,18 +292,18 @@ impl Wheel {
         self.levels.iter().filter_map(first_of).min()
     }
 
-    /// Finds the first occupied bucket of the ring up to number `until`, and moves down whatever
-    /// wider bucket hides one.
-    fn find<T>(&mut self, slots: &mut Slots<T>, until: u64) -> Option<u64> {
+    /// Returns the number of the first occupied bucket of the ring up to number `until`, after
+    /// moving down any wide bucket that may hold an earlier timer.
+    fn find_occupied<T>(&mut self, slots: &mut Slots<T>, until: u64) -> Option<u64> {
         loop {
             let ring = &self.levels[0];
             let mut first = ring.first_occupied(&self.buckets, ring.base, until + 1);
-            if self.above == 0 {
+            if self.above_ring == 0 {
                 return first;
             }
             let mut hidden_in = 0;
             for level in 1..self.levels.len() {
-                let shift = self.shift_of(level);
+                let shift = self.shift_from_ring(level);
                 let end = (first.unwrap_or(until) >> shift) + 1;
                 let wide = &self.levels[level];
                 if let Some(number) = wide.first_occupied(&self.buckets, wide.base, end) {
@@ -308,40 +314,40 @@ impl Wheel {
             if hidden_in == 0 {
                 return first;
             }
-            // All before that is empty, on its own level and on every level below.
+            // All buckets before this one are empty, on this level and on every level below.
             for level in 0..=hidden_in {
-                let number = first? >> self.shift_of(level);
-                self.levels[level].move_on(number);
+                let number = first? >> self.shift_from_ring(level);
+                self.levels[level].advance_base(number);
             }
             self.move_down(slots, hidden_in, u64::MAX);
         }
     }
 
-    /// Gives up the wide buckets that begin at or before number `number` of the ring. What was in
-    /// them has come down.
-    fn leave_behind(&mut self, number: u64) {
+    /// Moves past all wide buckets that start at or before number `number` of the ring. Their
+    /// entries have moved down.
+    fn pass_wide_buckets(&mut self, number: u64) {
         for level in 1..self.levels.len() {
-            let next = (number >> self.shift_of(level)) + 1;
-            self.levels[level].move_on(next);
+            let next = (number >> self.shift_from_ring(level)) + 1;
+            self.levels[level].advance_base(next);
         }
     }
 
-    /// From a number of the ring to a number of `level`.
-    fn shift_of(&self, level: usize) -> u32 {
+    /// Returns by how many bits to shift a bucket number of the ring to get one of `level`.
+    fn shift_from_ring(&self, level: usize) -> u32 {
         self.levels[level].shift - self.levels[0].shift
     }
 
-    /// Where the first bucket of a level begins, as a number of the level below. What is due
-    /// before that has come down.
-    fn opened(&self, level: usize) -> u64 {
+    /// Returns the start of the first bucket of `level`, as a bucket number of the level below, or
+    /// `u64::MAX` if there is no such level. All earlier entries have moved down.
+    fn start_below(&self, level: usize) -> u64 {
         match self.levels.get(level) {
             Some(above) => above.base << (above.shift - self.levels[level - 1].shift),
             None => u64::MAX,
         }
     }
 
-    /// Does a fair share of moving down, after `steps` buckets of the ring.
-    fn bring_down<T>(&mut self, slots: &mut Slots<T>, steps: u64) {
+    /// Moves down the share of entries that is due after the ring advanced by `steps` buckets.
+    fn move_down_share<T>(&mut self, slots: &mut Slots<T>, steps: u64) {
         if steps == 0 {
             return;
         }
@@ -349,24 +355,24 @@ impl Wheel {
             let Level { shift, base, .. } = self.levels[level];
             let below = &self.levels[level - 1];
             let fits = (base + 1) << (shift - below.shift) <= below.end();
-            if !fits || base >= self.opened(level + 1) {
+            if !fits || base >= self.start_below(level + 1) {
                 continue;
             }
-            // Above level 1 be early by a bucket or two of the level below, which begins with
-            // its own share before its time has come.
+            // Above level 1, finish two buckets of the level below early, because that level starts
+            // to move its own first bucket ahead of time.
             let margin = match level {
                 1 => 0,
-                _ => 2 << self.shift_of(level - 1),
+                _ => 2 << self.shift_from_ring(level - 1),
             };
-            let left = (base << self.shift_of(level)).saturating_sub(self.levels[0].base);
+            let left = (base << self.shift_from_ring(level)).saturating_sub(self.levels[0].base);
             let left = left.checked_sub(margin).unwrap_or(left).max(1);
             let len = u64::from(self.buckets.len(self.levels[level].bucket(base)));
             self.move_down(slots, level, len.saturating_mul(steps).div_ceil(left));
         }
     }
 
-    /// Moves up to `most` of the timers in the first bucket of `level` down, and closes it when it
-    /// is empty.
+    /// Moves up to `most` entries of the first bucket of `level` down, and moves past the bucket
+    /// once it is empty.
     fn move_down<T>(&mut self, slots: &mut Slots<T>, level: usize, most: u64) {
         let first = self.levels[level].base;
         let bucket = self.levels[level].bucket(first);
@@ -375,7 +381,7 @@ impl Wheel {
                 break;
             };
             self.insert(slots.at_mut(item.index()), item.index());
-            self.above -= 1;
+            self.above_ring -= 1;
             self.len -= 1;
         }
         if self.buckets.len(bucket) == 0 {
@@ -383,11 +389,11 @@ impl Wheel {
         }
     }
 
-    fn load<T>(&mut self, slots: &Slots<T>, number: u64, near: &mut Near) {
+    fn load_bucket<T>(&mut self, slots: &Slots<T>, number: u64, near: &mut Near) {
         let ring = &self.levels[0];
         let (buckets, bucket) = (&mut self.buckets, ring.bucket(number));
         let len = buckets.len(bucket);
-        near.load(slots, number << ring.shift, |run| {
+        near.load_run(slots, number << ring.shift, |run| {
             buckets.drain(bucket, run);
         });
         self.len -= len as usize;

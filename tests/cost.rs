@@ -1,4 +1,4 @@
-//! What the work costs, where it can be counted: entries touched, and memory.
+//! Costs that can be counted: entries touched by the queue, allocations and memory.
 
 #![allow(missing_docs, reason = "test code")]
 
@@ -20,17 +20,17 @@ const SECOND: u64 = 1_000_000_000;
 const FRAME: u64 = SECOND / 60;
 const TIMERS: u64 = 20_000;
 
-/// The same numbers on every run.
+/// Returns a pseudo-random number that is the same on every run.
 fn scramble(n: u64) -> u64 {
     let n = (n ^ n >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (n ^ n >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8
 }
 
-/// Runs five simulated minutes, and asserts that the worst frame touches at most four times what
-/// the mean frame does.
-fn no_frame_stalls(
+/// Asserts that in five minutes of game time the worst frame touches at most four times as many
+/// entries as the mean frame.
+fn assert_no_frame_stalls(
     queue: &mut TimerQueue<u64>,
-    mut between: impl FnMut(&mut TimerQueue<u64>, u64),
+    mut before_frame: impl FnMut(&mut TimerQueue<u64>, u64),
 ) {
     let mut worst = 0;
     let start = queue.touched();
@@ -38,7 +38,7 @@ fn no_frame_stalls(
     for frame in 1..=frames {
         let before = queue.touched();
         let now = frame * FRAME;
-        between(queue, now);
+        before_frame(queue, now);
         while let Some(due) = queue.pop_due(now) {
             match *due {
                 0 => drop(due),
@@ -51,11 +51,14 @@ fn no_frame_stalls(
         worst = worst.max(queue.touched() - before);
     }
     let mean = (queue.touched() - start) / frames;
-    assert!(mean > 0, "the workload should do something");
-    assert!(worst <= 4 * mean, "worst {worst}, mean {mean}");
+    assert!(mean > 0, "the workload should touch entries");
+    assert!(
+        worst <= 4 * mean,
+        "the worst frame touches {worst} entries, the mean frame {mean}"
+    );
 }
 
-fn filled(period: impl Fn(u64) -> u64) -> TimerQueue<u64> {
+fn queue_of_periodic_timers(period: impl Fn(u64) -> u64) -> TimerQueue<u64> {
     let mut queue = TimerQueue::new();
     for timer in 0..TIMERS {
         let period = period(timer);
@@ -66,25 +69,27 @@ fn filled(period: impl Fn(u64) -> u64) -> TimerQueue<u64> {
 
 #[test]
 fn no_frame_stalls_with_periodic_timers() {
-    let mut queue = filled(|timer| SECOND + scramble(timer + TIMERS) % (59 * SECOND));
-    no_frame_stalls(&mut queue, |_, _| ());
+    let mut queue =
+        queue_of_periodic_timers(|timer| SECOND + scramble(timer + TIMERS) % (59 * SECOND));
+    assert_no_frame_stalls(&mut queue, |_, _| ());
 }
 
 #[test]
-fn no_frame_stalls_with_timers_of_a_few_periods() {
+fn no_frame_stalls_with_a_few_distinct_periods() {
     let halves = [1, 2, 4, 10, 20, 60, 120];
-    let mut queue = filled(|timer| halves[timer as usize % 7] * SECOND / 2);
-    no_frame_stalls(&mut queue, |_, _| ());
+    let mut queue = queue_of_periodic_timers(|timer| halves[timer as usize % 7] * SECOND / 2);
+    assert_no_frame_stalls(&mut queue, |_, _| ());
 }
 
 #[test]
-fn no_frame_stalls_when_most_timers_are_far() {
-    let mut queue = filled(|timer| SECOND + scramble(timer + TIMERS) % (300 * SECOND));
-    no_frame_stalls(&mut queue, |_, _| ());
+fn no_frame_stalls_with_mostly_far_timers() {
+    let mut queue =
+        queue_of_periodic_timers(|timer| SECOND + scramble(timer + TIMERS) % (300 * SECOND));
+    assert_no_frame_stalls(&mut queue, |_, _| ());
 }
 
 #[test]
-fn no_frame_stalls_when_nine_in_ten_are_cancelled() {
+fn no_frame_stalls_when_nine_in_ten_timers_are_cancelled() {
     let mut queue = TimerQueue::new();
     let mut keys: Vec<TimerKey> = Vec::new();
     let mut arm_and_cancel = |queue: &mut TimerQueue<u64>, now: u64| {
@@ -101,24 +106,24 @@ fn no_frame_stalls_when_nine_in_ten_are_cancelled() {
     for frame in 0..3600 {
         arm_and_cancel(&mut queue, frame * FRAME);
     }
-    no_frame_stalls(&mut queue, |queue, now| arm_and_cancel(queue, now));
+    assert_no_frame_stalls(&mut queue, |queue, now| arm_and_cancel(queue, now));
 }
 
-/// Everything has come out at the end of time; then it starts again at its beginning.
+/// After the queue has been emptied at the end of time, it starts again at zero.
 #[test]
-fn no_frame_stalls_when_the_time_has_gone_back() {
+fn no_frame_stalls_after_time_goes_back() {
     let period = |timer| SECOND + scramble(timer + TIMERS) % (59 * SECOND);
-    let mut queue = filled(period);
+    let mut queue = queue_of_periodic_timers(period);
     while queue.pop_due(u64::MAX).is_some() {}
     assert!(queue.pop_due(0).is_none());
     for timer in 0..TIMERS {
         queue.insert(scramble(timer) % period(timer), period(timer));
     }
-    no_frame_stalls(&mut queue, |_, _| ());
+    assert_no_frame_stalls(&mut queue, |_, _| ());
 }
 
 #[test]
-fn long_jumps_and_idle_years_cost_what_is_due() {
+fn idle_years_and_long_jumps_cost_only_due_timers() {
     let year = 365 * 24 * 3600 * SECOND;
     let mut queue = TimerQueue::new();
     for timer in 0..TIMERS {
@@ -128,18 +133,24 @@ fn long_jumps_and_idle_years_cost_what_is_due() {
     for years in 1..100 {
         assert!(queue.pop_due(years * year).is_none());
     }
-    assert!(queue.touched() - start <= 2 * TIMERS, "idle years");
+    assert!(
+        queue.touched() - start <= 2 * TIMERS,
+        "idle years should move each timer at most twice"
+    );
     let mut due = 0;
     while queue.pop_due(101 * year).is_some() {
         due += 1;
     }
     assert_eq!(due, TIMERS);
-    assert!(queue.touched() - start <= 8 * TIMERS, "a jump of a year");
+    assert!(
+        queue.touched() - start <= 8 * TIMERS,
+        "a jump should cost the timers that it makes due"
+    );
 }
 
-/// A day in which timers of an hour are armed and cancelled, all the time.
+/// Arms and cancels timers of one hour for a whole day.
 #[test]
-fn arming_and_cancelling_for_ever_takes_no_more_memory() {
+fn endless_arming_and_cancelling_allocates_nothing() {
     let mut queue = TimerQueue::new();
     let mut keys = std::collections::VecDeque::with_capacity(10_000);
     let mut hour = |queue: &mut TimerQueue<u64>, hour: u64| {
@@ -164,7 +175,7 @@ fn arming_and_cancelling_for_ever_takes_no_more_memory() {
 #[derive(Resource, Default)]
 struct Fired(usize);
 
-/// An app with periodic timers, on one thread, that counts what fires.
+/// Returns a single-threaded app with periodic timers that counts firings.
 fn app_with(timers: u64, observed: bool) -> App {
     let mut app = App::new();
     app.add_plugins((TimePlugin, DuePlugin))
@@ -211,7 +222,8 @@ fn a_frame_in_steady_state_allocates_nothing() {
 #[derive(Component)]
 struct Count(u64);
 
-/// An app with functions of many priorities and clocks, of which some give commands.
+/// Returns an app with callbacks on several priorities and clocks. Every tenth callback queues a
+/// command.
 fn app_with_updates(updates: u64) -> App {
     let mut app = app_with(0, false);
     for nth in 0..updates {
@@ -236,7 +248,7 @@ fn app_with_updates(updates: u64) -> App {
 }
 
 #[test]
-fn calling_functions_in_every_frame_allocates_nothing() {
+fn calling_callbacks_every_frame_allocates_nothing() {
     let mut app = app_with_updates(1000);
     let mut counts = app.world_mut().query::<&Count>();
     let mut sum = |app: &App| counts.iter(app.world()).map(|count| count.0).sum::<u64>();
@@ -247,7 +259,7 @@ fn calling_functions_in_every_frame_allocates_nothing() {
 }
 
 #[test]
-fn priorities_that_nobody_has_any_more_take_no_memory() {
+fn unused_priorities_take_no_memory() {
     let mut app = app_with_updates(10);
     let update = UpdateComponent::new(|_: UpdateContext| ());
     let mut nth = 0;
@@ -274,7 +286,7 @@ fn priorities_that_nobody_has_any_more_take_no_memory() {
     assert!(turns.bytes_current < 1000, "{turns:?}");
 }
 
-/// Everything counted: the component with its change ticks, the slot, the place in a bucket.
+/// Counts everything: the component with its change ticks, the slot and the item in a bucket.
 #[test]
 fn an_armed_timer_takes_at_most_128_bytes() {
     #[derive(Component)]
@@ -302,5 +314,5 @@ fn an_armed_timer_takes_at_most_128_bytes() {
         (Marker, Timer::every(Duration::from_nanos(period)))
     });
     let each = (with - without) / entities;
-    assert!(each <= 128, "{each} bytes for each timer");
+    assert!(each <= 128, "an armed timer takes {each} bytes");
 }

@@ -17,7 +17,11 @@ const FRAME: Duration = Duration::from_millis(50);
 
 fn main() -> AppExit {
     App::new()
-        .add_plugins((TimePlugin, DuePlugin, ScheduleRunnerPlugin::default()))
+        .add_plugins((
+            TimePlugin,
+            DuePlugin::default(),
+            ScheduleRunnerPlugin::default(),
+        ))
         .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
         .add_systems(Startup, start)
         .run()
@@ -55,21 +59,17 @@ fn press(
 ) {
     let (hero, mut dash, mut complaint) = hero.into_inner();
     let now = screen.now();
-    match dash.0.try_use(now) {
-        Ok(()) => {
-            screen.print("The hero dashes");
-            if !dash.0.is_ready(now) {
-                commands
-                    .entity(hero)
-                    .set_timer("dash", dash.0.ready_timer())
-                    .observe(|_: On<TimerFired>, screen: Screen| screen.print("*ding*"));
-            }
+    if dash.0.try_use(now) {
+        screen.print("The hero dashes");
+        if !dash.0.is_ready(now) {
+            commands
+                .entity(hero)
+                .set_timer("dash", dash.0.ready_timer())
+                .observe(|_: On<TimerFired>, screen: Screen| screen.print("*ding*"));
         }
-        Err(not_ready) => {
-            if complaint.0.try_use(now).is_ok() {
-                screen.print(format_args!("\"I can't! It is {not_ready}\""));
-            }
-        }
+    } else if complaint.0.try_use(now) {
+        let secs = dash.0.remaining(now).as_secs_f32();
+        screen.print(format_args!("\"I can't! It takes another {secs:.2} s\""));
     }
 }
 

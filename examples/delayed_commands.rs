@@ -17,7 +17,11 @@ const FRAME: Duration = Duration::from_millis(100);
 
 fn main() -> AppExit {
     App::new()
-        .add_plugins((TimePlugin, DuePlugin, ScheduleRunnerPlugin::default()))
+        .add_plugins((
+            TimePlugin,
+            DuePlugin::default(),
+            ScheduleRunnerPlugin::default(),
+        ))
         .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
         .add_systems(
             Startup,

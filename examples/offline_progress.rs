@@ -20,7 +20,7 @@ const SATURDAY: Duration = Duration::from_hours(5 * 24);
 
 fn main() {
     App::new()
-        .add_plugins((TimePlugin, DuePlugin))
+        .add_plugins((TimePlugin, DuePlugin::default()))
         .add_systems(Startup, (load_farm, catch_up).chain())
         .update();
 }
@@ -64,7 +64,7 @@ fn harvest(
     mut farm: Single<&mut Farm>,
     calendar: Calendar,
 ) -> Result {
-    let &Crop(name, pieces) = crops.get(fired.entity)?;
+    let &Crop(name, pieces) = crops.get(fired.entity())?;
     *farm.barn.entry(name).or_default() += pieces;
     calendar.print(format_args!("{pieces} {name} are brought in"));
     Ok(())

@@ -8,7 +8,7 @@
 use core::time::Duration;
 
 use bevy_app::{ScheduleRunnerPlugin, prelude::*};
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{OnClock, Timer, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
@@ -17,7 +17,11 @@ const FRAME: Duration = Duration::from_millis(50);
 
 fn main() -> AppExit {
     App::new()
-        .add_plugins((TimePlugin, DuePlugin, ScheduleRunnerPlugin::default()))
+        .add_plugins((
+            TimePlugin,
+            DuePlugin::default(),
+            ScheduleRunnerPlugin::default(),
+        ))
         .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
         .add_systems(Startup, (enter_arena, plan_the_fight).chain())
         .add_observer(report)
@@ -81,7 +85,7 @@ fn report(
     game: Res<Time<Virtual>>,
     arena: Single<&Clock, With<Arena>>,
 ) {
-    if let Ok(Does(what)) = fighters.get(fired.entity) {
+    if let Ok(Does(what)) = fighters.get(fired.entity()) {
         let (game, arena) = (game.elapsed_secs(), arena.now().as_secs_f32());
         println!("{game:5.2}s  {arena:5.2}s  {what}");
     }

@@ -1,6 +1,11 @@
-//! The clocks that timers live on: how fast they run, whether they stand still, what they show.
+//! Clocks: how fast time passes, whether it is paused, and what is shown.
 
+mod find;
+mod hooks;
+mod read;
+mod reading;
 mod speed;
+mod table;
 
 use core::{fmt, time::Duration};
 
@@ -17,18 +22,23 @@ use {
 };
 
 use crate::queue::NEVER;
+pub use find::{Clocks, ClocksMut, OnClock};
+pub(crate) use find::{clock_of, find_clock};
+pub(crate) use hooks::{ClockEnded, add_clock, warn};
+pub(crate) use read::{AnyClocks, FRAME, Tick, Times, is_running, is_running_clock};
+pub(crate) use reading::{Reading, saturating_nanos, shift};
 pub use speed::InvalidSpeed;
 use speed::Speed;
+pub(crate) use table::{Age, Cadence, ClockKey, ClockTable, Row, Scope};
 
-/// One of the clocks of a world: those that are there from the start, or an entity with a
-/// [`Clock`].
+/// Names a clock of a world: a built-in one, or an entity with a [`Clock`].
 ///
 /// # Examples
 ///
 /// ```
 /// use bevy_due::{ClockId, Timer};
 ///
-/// // Goes on while the game is paused.
+/// // Runs even while the game is paused.
 /// let autosave = Timer::every_secs(300.0).on(ClockId::Real);
 /// assert_eq!(autosave.clock(), Some(ClockId::Real));
 /// ```
@@ -40,17 +50,17 @@ use speed::Speed;
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub enum ClockId {
-    /// The time that really passes: Bevy's `Time<Real>`.
+    /// Real time: Bevy's `Time<Real>`.
     Real,
-    /// The time of the game: Bevy's `Time<Virtual>`. Timers live here unless told otherwise.
+    /// Game time, the default: Bevy's `Time<Virtual>`.
     #[default]
     Virtual,
-    /// A second for each frame, whether or not the game is paused.
+    /// One second per frame, even while the game is paused.
     Frames,
     /// The time of the fixed schedule: Bevy's `Time<Fixed>`. Its timers fire in
-    /// [`FixedPreUpdate`](bevy_app::FixedPreUpdate), in step with it.
+    /// [`FixedPreUpdate`](bevy_app::FixedPreUpdate).
     Fixed,
-    /// A clock of your own.
+    /// The clock on this entity.
     Own(Entity),
 }
 
@@ -80,37 +90,46 @@ impl fmt::Display for ClockId {
     }
 }
 
-/// There is no such clock: the entity is gone, or has no [`Clock`].
+/// The error for a clock that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownClock(pub ClockId);
+pub struct NoSuchClock(pub ClockId);
 
-impl fmt::Display for UnknownClock {
+impl fmt::Display for NoSuchClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no clock {}", self.0)
+        match self.0 {
+            ClockId::Own(entity) => {
+                write!(
+                    f,
+                    "no clock on entity {entity}: insert a `Clock` there first"
+                )
+            }
+            built_in => write!(
+                f,
+                "no {built_in} clock: its entity was despawned, or the app has no `DuePlugin`"
+            ),
+        }
     }
 }
 
-impl core::error::Error for UnknownClock {}
+impl core::error::Error for NoSuchClock {}
 
-/// A time line of its own, with its own speed and pause, that runs on a parent clock.
+/// A time line with its own speed and pause, driven by a parent clock.
 ///
-/// Spawn one, and put timers on it with [`Timer::on`](crate::Timer::on), all timers of an entity
-/// with [`OnClock`](crate::OnClock), or those of the very entity that carries the clock without
-/// another word. Setting its speed or pausing it is one write, whatever number of timers is on it.
-/// It starts at zero, follows its parent once a run, and shows the same time during all of that.
+/// Spawn one, then put timers on it: a single timer with [`Timer::on`](crate::Timer::on), or
+/// everything an entity does with [`OnClock`]. Timers on the clock's own entity use it by default.
+/// Setting the speed or pausing is one write, however many timers are on the clock. A clock starts
+/// at zero. It is read once per run and shows the same time throughout that run.
 ///
-/// The four clocks that are there from the start have a `Clock`, too, which the system parameters
-/// [`Clocks`](crate::Clocks) and [`ClocksMut`](crate::ClocksMut) find: a speed, pause or shift of theirs concerns their timers alone,
-/// not Bevy's `Time`. To pause the game, pause `Time<Virtual>`: its clock stands still with it, and
-/// timers on [`ClockId::Real`] go on.
+/// The four built-in clocks have a `Clock` too. [`Clocks`] and [`ClocksMut`] find them. Their speed,
+/// pause and shift affect only their timers, not Bevy's `Time`. To pause the game, pause
+/// `Time<Virtual>`: its clock stops with it, and timers on [`ClockId::Real`] still fire.
 ///
-/// While a clock is paused or its speed is zero, nothing on it fires, not even what is due. When
-/// it is despawned, or another `Clock` put in its place, its timers are cancelled, as
-/// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone). A clock whose parent has gone
-/// stands still. A disabled clock entity counts as paused. The parent is chosen for good when the
-/// clock is inserted; to choose another, insert another clock. The clocks that are there from the
-/// start are entities like any other: who despawns everything despawns them, too, and there is no
-/// such clock from then on.
+/// While a clock is paused or its speed is zero, nothing on it fires, not even an overdue timer.
+/// When a clock is despawned or replaced, its timers are cancelled with
+/// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone). A clock stops for good when its
+/// parent despawns. The clock of a disabled entity counts as paused. The parent is fixed when the
+/// clock is inserted; to change it, insert another clock. The built-in clocks are ordinary entities:
+/// code that despawns every entity despawns them too.
 ///
 /// # Examples
 ///
@@ -125,7 +144,7 @@ impl core::error::Error for UnknownClock {}
 /// struct Bites(u32);
 ///
 /// let mut app = App::new();
-/// app.add_plugins((TimePlugin, DuePlugin))
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
 ///     .init_resource::<Bites>()
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
 ///     .add_observer(|_: On<TimerFired>, mut bites: ResMut<Bites>| bites.0 += 1);
@@ -146,7 +165,7 @@ impl core::error::Error for UnknownClock {}
 /// ```
 #[doc(alias("time_scale", "slow_motion"))]
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
-#[component(map_entities)]
+#[component(map_entities, on_insert = hooks::on_insert, on_discard = hooks::on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -166,30 +185,30 @@ pub struct Clock {
     parent: ClockId,
     speed: Speed,
     paused: bool,
-    /// Nanoseconds that have passed, and [`START`]; [`NEVER`] itself is not reached.
+    /// The nanoseconds that have passed, counted from [`START`], always less than [`NEVER`].
     now: u64,
     /// A fraction of a nanosecond, in units of 2^-64.
     carry: u64,
-    /// What is shown beyond what has passed.
+    /// The difference between the time shown and the time passed.
     offset: i128,
 }
 
-/// What has passed when a clock shows zero at its start: 73 years, so that a clock that is set to a
-/// later time can have deadlines before that.
+/// Where a clock starts: 73 years into the `u64`, so that a clock that is set to a later time can
+/// represent deadlines before that time.
 const START: u64 = 1 << 61;
 
 impl Clock {
-    /// Creates a clock that runs on the time of the game, [`ClockId::Virtual`].
+    /// Creates a clock driven by game time, [`ClockId::Virtual`].
     #[must_use]
     pub fn new() -> Self {
         Self::of(ClockId::Virtual)
     }
 
-    /// Creates a clock that runs on another one. On the fixed clock, its timers fire in the fixed
-    /// schedule.
+    /// Creates a clock driven by another one.
     ///
-    /// If there is no such parent when the clock is inserted, Bevy's error handler is told, as a
-    /// warning, and the clock stands still.
+    /// The timers of a clock that is driven by the fixed clock fire in the fixed schedule. If the
+    /// parent does not exist when the clock is inserted, the clock stands still, and Bevy's error
+    /// handler gets a warning.
     #[must_use]
     pub fn of(parent: impl Into<ClockId>) -> Self {
         Self {
@@ -214,22 +233,22 @@ impl Clock {
         self
     }
 
-    /// Sets what the clock shows at its start.
+    /// Sets the time that the clock shows first.
     #[must_use]
     pub fn with_now(mut self, now: Duration) -> Self {
         self.set_now(now);
         self
     }
 
-    /// Returns the clock that this one runs on.
+    /// Returns the clock that drives this one.
     #[must_use]
     pub fn parent(&self) -> ClockId {
         self.parent
     }
 
-    /// Sets how much time passes here while a second passes on the parent clock, from now on.
+    /// Sets how many seconds pass on this clock per second on its parent, from now on.
     ///
-    /// Speeds do not drift: fractions of a nanosecond carry over.
+    /// Speeds do not drift: fractions of a nanosecond carry over to the next run.
     ///
     /// # Panics
     ///
@@ -242,12 +261,12 @@ impl Clock {
         }
     }
 
-    /// Sets the speed, which may be bad.
+    /// Sets the speed, or returns an error if it is invalid.
     ///
     /// # Errors
     ///
-    /// [`InvalidSpeed`] if `ratio` is negative, infinite or not a number. The speed stays what it
-    /// was.
+    /// Returns [`InvalidSpeed`] if `ratio` is negative, infinite or not a number. The speed does not
+    /// change then.
     ///
     /// # Examples
     ///
@@ -262,46 +281,51 @@ impl Clock {
         Ok(())
     }
 
-    /// Returns the speed. It says nothing of a pause.
+    /// Returns the speed. A pause does not change it.
     #[must_use]
     pub fn speed(&self) -> f64 {
         self.speed.ratio()
     }
 
-    /// Lets no time pass, and nothing fire, from now on: not even what else is due in this run.
+    /// Stops the clock at once. Nothing on it fires from now on, not even later in this run.
     pub fn pause(&mut self) {
         self.paused = true;
     }
 
-    /// Lets time pass again. The remaining times are what they were.
+    /// Starts the clock again. Every timer keeps its remaining time.
     pub fn unpause(&mut self) {
         self.paused = false;
     }
 
-    /// Returns `true` if this clock itself is paused. What it runs on, such as Bevy's `Time`, may
-    /// stand still, too, and does not show here.
+    /// Returns `true` if this clock itself is paused. A pause of its parent or of Bevy's `Time` does
+    /// not count.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.paused
     }
 
-    /// Returns what the clock shows, as in [`TimerFired::deadline`](crate::TimerFired::deadline).
+    /// Returns the time that the clock shows, the same time line as
+    /// [`TimerFired::deadline`](crate::TimerFired::deadline).
     #[must_use]
     pub fn now(&self) -> Duration {
         Duration::from_nanos(shift(self.now, self.offset))
     }
 
-    /// Moves the clock on: what is passed fires in the next run, in order, as in a long frame.
+    /// Advances the clock, as a long frame would. Timers that become due fire in the next run, in
+    /// order.
     ///
-    /// It is one way of testing a weekly job in a second. See [`set_now`](Self::set_now) for the
-    /// other, and [`fast_forward`](crate::FastForwardWorldExt) for a run at every deadline on the way.
+    /// Use this to test a weekly job in a second. [`set_now`](Self::set_now) moves the clock together
+    /// with all deadlines; [`fast_forward`](crate::DueWorldExt::fast_forward) runs once for every
+    /// deadline on the way.
     #[doc(alias = "adjust")]
     pub fn advance_by(&mut self, by: Duration) {
-        self.go(saturating_nanos(by));
+        self.advance_by_nanos(saturating_nanos(by));
     }
 
-    /// Sets what the clock shows, and lets every timer keep its remaining time: the deadlines move
-    /// with the clock. Nothing is touched but the clock.
+    /// Sets the time that the clock shows. Deadlines move with the clock, so every timer keeps its
+    /// remaining time.
+    ///
+    /// The cost does not depend on the number of timers.
     ///
     /// # Examples
     ///
@@ -320,13 +344,13 @@ impl Clock {
         self.offset = now - i128::from(self.now);
     }
 
-    pub(crate) fn go(&mut self, nanos: u64) {
+    pub(crate) fn advance_by_nanos(&mut self, nanos: u64) {
         self.now = self.now.saturating_add(nanos).min(NEVER - 1);
     }
 
-    /// Returns how far the parent has to go until this clock has gone on by `nanos`, or `None` if
-    /// it stands still.
-    pub(crate) fn parent_time(&self, nanos: u64) -> Option<u64> {
+    /// Returns the span on the parent clock in which this clock advances by `nanos`, or `None` if
+    /// this clock is stopped.
+    pub(crate) fn parent_span(&self, nanos: u64) -> Option<u64> {
         if self.is_stopped() {
             return None;
         }
@@ -337,14 +361,14 @@ impl Clock {
         self.paused || self.speed.is_zero()
     }
 
-    /// Goes on as its parent goes from one time to another, and returns what it says then.
+    /// Advances the clock while its parent moves `from` one time `to` another.
     pub(crate) fn follow(&mut self, from: u64, to: u64) -> Reading {
         if !self.paused && from <= to {
             let (by, carry) = self.speed.scale(to - from, self.carry);
             self.carry = carry;
-            self.go(by);
+            self.advance_by_nanos(by);
         } else if !self.paused {
-            // Somebody has set the time back.
+            // The parent was set back.
             let (by, _) = self.speed.scale(from - to, 0);
             self.now = self.now.saturating_sub(by);
         }
@@ -372,7 +396,7 @@ impl Default for Clock {
     }
 }
 
-/// A [`Clock`] as it is written to a file.
+/// The serialized form of a [`Clock`].
 #[cfg(feature = "serialize")]
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Clock", deny_unknown_fields)]
@@ -407,42 +431,6 @@ impl TryFrom<ClockData> for Clock {
     }
 }
 
-/// What a clock said when it was read for a run.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reading {
-    /// Nanoseconds that have passed; [`NEVER`] itself is not reached.
-    pub(crate) now: u64,
-    /// Whether nothing may fire.
-    pub(crate) stopped: bool,
-    /// What is shown beyond what has passed.
-    pub(crate) offset: i128,
-}
-
-impl Reading {
-    /// Returns what the clock shows, or will show, when so much has passed.
-    pub(crate) fn shown(&self, passed: u64) -> Duration {
-        Duration::from_nanos(shift(passed, self.offset))
-    }
-
-    /// Returns how much has passed when the clock shows `shown`.
-    pub(crate) fn passed(&self, shown: Duration) -> u64 {
-        shift(saturating_nanos(shown), -self.offset)
-    }
-}
-
-/// Counts nanoseconds up to [`NEVER`].
-pub(crate) fn saturating_nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
-}
-
-/// Moves a time by `nanos`, within a time line. What is never stays so.
-pub(crate) fn shift(time: u64, nanos: i128) -> u64 {
-    match time {
-        NEVER => NEVER,
-        time => u64::try_from((i128::from(time) + nanos).max(0)).unwrap_or(NEVER),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -456,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_goes_back_with_its_parent() {
+    fn a_clock_follows_its_parent_back() {
         let mut clock = Clock::new().with_speed(2.0);
         clock.follow(0, 100);
         assert_eq!(clock.follow(100, 70).now, START + 140);
@@ -464,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_can_be_turned_back() {
+    fn the_time_shown_can_be_set_back() {
         let mut clock = Clock::new();
         clock.follow(0, 500);
         clock.set_now(Duration::from_nanos(20));

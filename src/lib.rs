@@ -1,17 +1,18 @@
-//! Timers for Bevy that cost what is due, not what exists; and functions of entities that are called
-//! in every frame, or for a message.
+//! Timers, per-entity callbacks and messages for [Bevy](https://bevy.org), at the cost of what is due,
+//! not of what exists.
 //!
-//! A frame in which nothing is due costs the same with a million waiting [`Timer`]s as with none.
-//! What is due fires in exact order, never early, and never after it was cancelled. There is nothing
-//! to tick: a timer is a component, and dies with its entity.
+//! A frame with a million waiting [`Timer`]s costs no more than an empty one. Due timers fire in exact
+//! order, on the clock you chose, and never after you cancelled them. There is nothing to tick: a timer
+//! is a component and dies with its entity.
 //!
 //! | component | what it does |
 //! |---|---|
-//! | [`Timer`] | fires once after a while, so many times, or for ever |
-//! | [`UpdateComponent`] | calls a function of the entity in every frame, in order of priority |
-//! | [`MessageComponent`] | calls a function of the entity for each message that it follows |
+//! | [`Timer`] | fires once after a delay, *n* times, or forever |
+//! | [`UpdateComponent`] | calls a per-entity callback every frame, in priority order |
+//! | [`MessageComponent`] | calls a per-entity callback for every message that the entity follows |
 //!
-//! Each is put on any entity, at any time, and taken off again; what was not used yet costs nothing.
+//! Insert any of them on any entity at any time, and remove them again. A feature you do not use costs
+//! nothing.
 //!
 //! ```
 //! use core::time::Duration;
@@ -27,15 +28,15 @@
 //! fn light_a_bomb(mut commands: Commands) {
 //!     commands.spawn((Bomb, Timer::after_secs(3.0))).observe(
 //!         |fired: On<TimerFired>, mut commands: Commands| {
-//!             commands.entity(fired.entity).despawn();
+//!             commands.entity(fired.entity()).despawn();
 //!         },
 //!     );
 //! }
 //!
 //! let mut app = App::new();
-//! app.add_plugins((TimePlugin, DuePlugin))
+//! app.add_plugins((TimePlugin, DuePlugin::default()))
 //!     .add_systems(Startup, light_a_bomb)
-//!     // A quarter of a second a frame. A game leaves this out, and lives in real time.
+//!     // A quarter of a second per frame. A game leaves this out and runs in real time.
 //!     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
 //!
 //! for _ in 0..12 {
@@ -44,16 +45,16 @@
 //! let mut bombs = app.world_mut().query::<&Bomb>();
 //! assert_eq!(bombs.iter(app.world()).count(), 1, "2.75 seconds have passed");
 //! app.update();
-//! assert_eq!(bombs.iter(app.world()).count(), 0, "and now three");
+//! assert_eq!(bombs.iter(app.world()).count(), 0, "three seconds have passed");
 //! ```
 //!
 //! # Timers
 //!
-//! [`Timer::after`] fires once, [`Timer::every`] again and again; [`first_after`] sets the first
-//! delay apart from the interval, [`immediately`] makes it zero, [`times`] ends it after so many
-//! firings. [`at`] names a time, [`after_between`] draws a delay, [`since`] counts from another
-//! deadline. Each has a form in seconds where that makes sense, and a `try_` form for numbers that
-//! come from data.
+//! [`Timer::after`] creates a one-shot timer, [`Timer::every`] a periodic one. [`first_after`] sets the
+//! first delay apart from the interval, [`immediately`] makes it zero, and [`times`] limits the number
+//! of firings. [`at`] names a time on the clock, [`with_jitter`] adds a random delay, and [`since`]
+//! counts from another deadline. The `_secs` methods take seconds. The `try_` methods return an error
+//! for invalid numbers instead of a panic.
 //!
 //! ```
 //! use core::time::Duration;
@@ -62,30 +63,28 @@
 //! let fuse = Timer::after_secs(3.0);
 //! let poison = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
 //! let waves = Timer::every_secs(20.0).immediately();
-//! let blink = Timer::after_between(Duration::from_secs(2)..=Duration::from_secs(6));
+//! let blink = Timer::after_secs(2.0).with_jitter(Duration::from_secs(4));
 //! let autosave = Timer::every_secs(300.0).on(ClockId::Real).with_missed_ticks(MissedTicks::Skip);
 //! ```
 //!
-//! Inserting a `Timer` arms it; inserting another re-arms; removing it, or despawning its
-//! entity, cancels; [`TimersPaused`] pauses. An entity has a `Timer` exactly while it is armed or
-//! paused.
+//! Insert a `Timer` to arm it. Insert another to re-arm, remove it or despawn its entity to cancel,
+//! insert [`Paused`] to pause. An entity has a `Timer` exactly while it is armed or paused.
 //!
-//! For many timers on one entity, spawn them as its [`Timers`], which die with it, or
-//! [set them](TimerEntityCommandsExt::set_timer) under a [key](Keyed), of which an owner has one.
-//! [`DespawnAfter`] lets an entity live for a while. A [`Cooldown`] needs no timer at all.
+//! To give an entity many timers, spawn them as its [`Owned`] entities, or
+//! [set them](DueEntityCommandsExt::set_timer) under a [key](Keyed). They die with their owner.
+//! [`DespawnAfter`] limits the lifetime of an entity. A [`Cooldown`] needs no timer at all.
 //!
 //! # Reactions
 //!
-//! You pay for what you use:
+//! You pay for the reaction you use:
 //!
-//! | to react | write |
+//! | to react | use |
 //! |---|---|
-//! | on the timer's entity, or on its owner | an observer of [`TimerFired`] there |
-//! | everywhere | a global observer of it (which Bevy runs once more for an owner that is observed) |
-//! | to all that fired in this frame at once | a system that reads the message of that name |
-//! | with something plain: despawn, insert, trigger, .. | a [`TimerAction`] beside the timer |
-//! | with code that a saved timer can name | [`TimerAction::named`] |
-//! | with commands, later or again and again | [`commands.after_secs(2.0)`](TimerCommandsExt) |
+//! | on the timer's entity or on its owner | an observer of [`TimerFired`] on that entity |
+//! | anywhere | a global observer of [`TimerFired`] |
+//! | to everything that fired this frame, in one system | the buffered message [`TimerFired`] |
+//! | by despawning, by a closure, or by a handler with a name that can be saved | a [`TimerAction`] beside the timer |
+//! | with commands, once or repeatedly | [`commands.after_secs(2.0)`](DueCommandsExt) |
 //!
 //! ```
 //! use bevy_due::prelude::*;
@@ -98,7 +97,7 @@
 //!
 //! fn poison(mut fired: MessageReader<TimerFired>, mut victims: Query<&mut Health, With<Poison>>) {
 //!     for fired in fired.read() {
-//!         if let Ok(mut health) = victims.get_mut(fired.entity) {
+//!         if let Ok(mut health) = victims.get_mut(fired.entity()) {
 //!             health.0 -= 1;
 //!         }
 //!     }
@@ -106,13 +105,13 @@
 //! # bevy_ecs::system::assert_is_system(poison);
 //! ```
 //!
-//! [`TimerCancelled`] says of a timer that it will not fire any more, and why.
+//! [`TimerCancelled`] reports a timer that will not fire any more, and why.
 //!
 //! # Clocks
 //!
-//! A timer lives on a clock: that of the game, [`ClockId::Virtual`], unless told otherwise; that of
-//! real time, of the fixed schedule, or of frames; or on an entity with a [`Clock`] of your own,
-//! whose speed and pause are one write for all its timers. [`Clocks`] and [`ClocksMut`] find them.
+//! By default a timer uses the game clock, [`ClockId::Virtual`]. It can also use real time, the fixed
+//! schedule, frames, or an entity with a [`Clock`] of your own. One write to that clock slows or pauses
+//! all timers on it. [`Clocks`] and [`ClocksMut`] find clocks.
 //!
 //! ```
 //! use bevy_due::{Timer, prelude::*};
@@ -133,21 +132,20 @@
 //! # bevy_ecs::system::assert_is_system(slow_motion);
 //! ```
 //!
-//! # Asking after timers
+//! # Queries and changes
 //!
-//! [`ArmedTimers`] tells the remaining time of a timer, how much of it is over, what is due next on
-//! an owner or a clock, what the last run did, and lists all timers for people to read.
-//! [`TimerWorldExt`] and [`TimerEntityCommandsExt`] move deadlines and cancel what an owner has.
-//! [`FastForwardWorldExt`] runs eight hours in a moment.
+//! [`ArmedTimers`] returns the remaining time of a timer, the progress of its wait, the next deadline of
+//! an owner or a clock, the statistics of the last run, and a readable list of all timers.
+//! [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
+//! [`fast_forward`](DueWorldExt::fast_forward) runs eight hours in a moment.
 //!
-//! Whatever the handlers do and however long a frame takes, the ten promises of [`DuePlugin`]
-//! hold.
+//! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes.
 //!
-//! # Functions of every frame
+//! # Update callbacks
 //!
-//! What all entities of a kind do is for a plain system. An [`UpdateComponent`] is for what this one
-//! does, now: a state of a character, a script, a socket that is polled. It has a priority, lives on
-//! a clock like a timer, and is paused by [`UpdatesPaused`]; [`UpdateOf`] gives an entity several.
+//! Use a plain system for what all entities of a kind do. An [`UpdateComponent`] is for what one entity
+//! does at the moment: a state of a character, a script, a socket to poll. It has a priority, runs on a
+//! clock like a timer, and stops while its entity is [`Paused`]. [`OwnedBy`] gives an entity several.
 //!
 //! ```
 //! use bevy_due::prelude::*;
@@ -157,7 +155,7 @@
 //! struct Fear(f32);
 //!
 //! fn frighten(monster: Entity, mut commands: Commands) {
-//!     commands.entity(monster).insert((Fear(1.0), UpdateComponent::new(|mut me: UpdateContext| {
+//!     commands.entity(monster).insert((Fear(1.0), UpdateComponent::new(|mut me| {
 //!         let Some(mut fear) = me.entity.get_mut::<Fear>() else { return };
 //!         fear.0 -= me.delta.as_secs_f32();
 //!         if fear.0 <= 0.0 {
@@ -170,14 +168,14 @@
 //!
 //! # Messages
 //!
-//! A [`MessageComponent`] says which messages and [`Packet`]s an entity follows, and what it does
-//! about them. They are sent to an entity, to all who follow them, or to exactly one of those in
-//! turn, by [`commands.send`](MessageCommandsExt), an [`Outbox`], a timer, or by other threads with a
-//! [`MessageSender`]; and what Bevy's `MessageWriter`s write goes to all who follow it. A
-//! [question](MessageEntityCommandsExt::ask) gets an answer, or word that there is none.
+//! A [`MessageComponent`] lists the messages and [`Packet`]s that an entity follows, with a callback for
+//! each. A message goes to one entity, to all followers, or to the followers in turn. Systems send with
+//! [`commands.send`](DueCommandsExt::send) or an [`Outbox`], and other threads with a [`MessageSender`].
+//! Messages from Bevy's `MessageWriter` reach all followers. A
+//! [request](DueEntityCommandsExt::ask) completes exactly once: with a reply or with [`NoAnswer`].
 //!
 //! ```
-//! use bevy_due::prelude::*;
+//! use bevy_due::{Delivery, prelude::*};
 //! use bevy_ecs::prelude::*;
 //!
 //! #[derive(Message)]
@@ -187,64 +185,62 @@
 //!
 //! fn hire_cooks(mut commands: Commands) {
 //!     for _ in 0..3 {
-//!         commands.spawn(MessageComponent::new().on(|mut me: MessageContext, order: &Order| {
+//!         commands.spawn(MessageComponent::new().on(|mut me, order: &Order| {
 //!             me.commands.entity(me.entity.id()).insert(Busy(order.0));
 //!         }));
 //!     }
 //! }
 //!
 //! fn order(mut commands: Commands) {
-//!     commands.send(Delivery::InTurn, Order("soup")); // to the first cook,
-//!     commands.send(Delivery::InTurn, Order("bread")); // and to the second
+//!     commands.send(Delivery::InTurn, Order("soup")); // To the first cook.
+//!     commands.send(Delivery::InTurn, Order("bread")); // To the second one.
 //! }
 //! # bevy_ecs::system::assert_is_system(hire_cooks);
 //! # bevy_ecs::system::assert_is_system(order);
 //! ```
 //!
-//! # Worlds
-//!
-//! [`WorldGroups`] runs headless apps on threads of their own, in groups that have a name. They send
-//! each other [`Parcel`]s: to all worlds of a group, to exactly one in turn, or to the one with an
-//! entity of that [`StableKey`]. With a [`Link`] of your own, a world of another process is a member
-//! as a thread is.
-//!
-//! # The way of a timer
+#![cfg_attr(
+    feature = "worlds",
+    doc = "
+# Worlds
+
+[`WorldGroups`] runs headless apps on threads, in named groups. They send each other [`Parcel`]s: to
+all worlds of a group, to one in turn, or to the world with the entity of a [`StableKey`]. With a
+[`Link`] of your own, a world in another process becomes a member.
+"
+)]
+//! # The life of a timer
 //!
 //! ```text
-//! insert Timer ──hook──► added ─┐ swap                       ┌─► TimerFired message
+//! insert Timer ──hook──► added ─┐ swap                       ┌─► TimerFired messages
 //!                               ├──► TimerQueue ──► due ─────┼─► observers of TimerFired
-//! remove/despawn ─hook─► gone  ─┘  (per clock)  in order     └─► the timer's action
+//! remove/despawn ─hook─► dead! ─┘  (per clock)  in order     └─► the timer's action
 //!                                    ▲                                    │
-//!                                    └──────────── re-arm ◄───────────────┴─► or finish
+//!                                    └──────────── re-arm ◄───────────────┴─► or end
 //! ```
 //!
-//! | when | what | set |
-//! |---|---|---|
-//! | `PreUpdate` | the clocks are read, once a run | [`DueSystems::Clocks`] |
-//! | `PreUpdate` | what was added since the last run enters the queue | [`DueSystems::Swap`] |
-//! | `PreUpdate` | what is due fires, in exact order | [`DueSystems::Fire`] |
-//! | `PreUpdate` | functions of every frame are called, in order of priority | [`DueSystems::Update`] |
-//! | `PreUpdate` | messages are delivered, in the order of sending | [`DueSystems::Message`] |
-//! | `FixedPreUpdate` | the same for the fixed clock, and for those that run on it, but for messages | the same |
+//! A *run* is one pass through the sets of [`DueSystems`]: [`Timers`](DueSystems::Timers),
+//! [`Updates`](DueSystems::Updates), [`Messages`](DueSystems::Messages). There is one per frame in
+//! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
-//! For those who read the source: the modules are `group`, `plugin`, `fast_forward`, `fixed`,
-//! `message`, `update`, `fire`, `timer`, `clock`, `call`, `roster`, `seat`, `deferred` and [`queue`], and
-//! each imports only from those after it. The last one knows no Bevy and can be used alone.
+//! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
+//! `worlds`, `message`, `update`, `timer`, a floor that these share (`owner`, `call`, `roster`, `seat`,
+//! `deferred`), `clock` and [`queue`]. Each imports only from those below it. The queue knows no Bevy
+//! and can be used alone.
 //!
 //! # Features
 //!
-//! - `std` (default): without it the crate is `no_std` and needs `alloc`, and there is no
-//!   [`WorldGroups`].
+//! - `std` (default): uses the standard library. Without it the crate is `no_std` and needs `alloc`.
+//! - `worlds`: worlds on threads and links to other processes. Implies `std`.
 //! - `bevy_reflect`: reflection for the components, events and resources.
-//! - `serialize`: serde for [`Timer`] and most of what goes beside it. What is read is checked like
-//!   any other input.
+//! - `serialize`: serde for [`Timer`] and most other components. Invalid input is an error.
 //!
-//! [`after_between`]: Timer::after_between
 //! [`at`]: Timer::at
 //! [`first_after`]: Timer::first_after
 //! [`immediately`]: Timer::immediately
 //! [`since`]: Timer::since
 //! [`times`]: Timer::times
+//! [`with_jitter`]: Timer::with_jitter
 
 #![no_std]
 #![warn(clippy::unwrap_used)]
@@ -253,36 +249,30 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+mod plugin;
+
+mod ext;
+
 #[cfg(feature = "std")]
 mod group;
 
-mod plugin;
-
-mod fast_forward;
-mod fixed;
-
 mod message;
-
 mod update;
-
-mod fire;
 
 mod timer;
 
 mod call;
-mod clock;
-
+mod deferred;
+mod owner;
 mod roster;
-
 mod seat;
 
-mod deferred;
+mod clock;
 
 pub mod queue;
 
-pub use clock::{Clock, ClockId, InvalidSpeed, UnknownClock};
-pub use fast_forward::{FastForwardError, FastForwardWorldExt};
-pub use fire::BurstLimit;
+pub use clock::{Clock, ClockId, Clocks, ClocksMut, InvalidSpeed, NoSuchClock, OnClock};
+pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueEntityWorldMutExt, DueWorldExt};
 #[cfg(feature = "std")]
 pub use group::{LoopInterval, ParcelReceiver, StartError, WorldGroups, WorldReport};
 pub use message::{
@@ -291,31 +281,22 @@ pub use message::{
     NoAnswer, NotAnswerable, Outbox, Packet, Parcel, Payload, Received, Recipient, Refused,
     RefusedBecause, ReplyTo, SendError, Session, StableKey, WorldLink,
 };
+pub use owner::{Owned, OwnedBy, Paused};
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
-    ArmedTimers, CancelReason, Clocks, ClocksMut, Cooldown, DelaySeed, DespawnAfter, InvalidTimer,
-    Keyed, MissedTicks, NoSuchTimer, NotReady, OnClock, Once, Repeatedly, RunStats,
-    SurvivesCancelAll, TimedCommands, Timer, TimerAction, TimerAppExt, TimerCancelled,
-    TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus, TimerWorldExt,
-    Timers, TimersPaused, UnknownHandler,
+    ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, InvalidTimer, Keyed,
+    MissedTicks, NoSuchTimer, RunStats, TimedCommands, Timer, TimerAction, TimerCancelled,
+    TimerFired, TimerStatus,
 };
-pub use update::{
-    UpdateCommandsExt, UpdateComponent, UpdateContext, UpdateOf, Updates, UpdatesPaused,
-};
+pub use update::{UpdateCommandsExt, UpdateComponent, UpdateContext};
 
-/// The common names, but for [`Timer`]: Bevy's prelude has one of that name, so import ours by
-/// its name.
+/// The names that a typical game uses, except for [`Timer`]: Bevy's prelude has one of the same name,
+/// so import ours by name.
 pub mod prelude {
     pub use crate::{
-        ArmedTimers, BurstLimit, CancelReason, Clock, ClockId, Clocks, ClocksMut, Cooldown,
-        DelaySeed, Delivery, DespawnAfter, DuePlugin, DueSystems, FastForwardWorldExt, Inbox,
-        InvalidTimer, Keyed, MessageCommandsExt, MessageComponent, MessageContext,
-        MessageEntityCommandsExt, MessageSender, MessageStats, MessageWorldExt, MissedTicks,
-        NoAnswer, NoSuchTimer, OnClock, Outbox, Packet, Parcel, Received, ReplyTo, RunStats,
-        Session, StableKey, SurvivesCancelAll, TimerAction, TimerAppExt, TimerCancelled,
-        TimerCommandsExt, TimerEntityCommandsExt, TimerFired, TimerOf, TimerStatus, TimerWorldExt,
-        Timers, TimersPaused, UpdateCommandsExt, UpdateComponent, UpdateContext, UpdateOf, Updates,
-        UpdatesPaused,
+        Clock, ClockId, Cooldown, DespawnAfter, DueCommandsExt, DueEntityCommandsExt,
+        DueEntityWorldMutExt, DuePlugin, DueWorldExt, MessageComponent, Owned, OwnedBy, Paused,
+        TimerAction, TimerFired, UpdateComponent,
     };
 }
 

@@ -1,73 +1,78 @@
-//! The plugin: everything that happens in a frame, in the order in which it happens.
+//! The plugin: everything that happens in a frame, in order.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
 use bevy_app::prelude::*;
-use bevy_ecs::{
-    prelude::*,
-    schedule::{InternedScheduleLabel, ScheduleLabel},
-};
+use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 
 use crate::{
-    clock::Clock,
-    fire::{BurstLimit, fire_due},
-    fixed::run_fixed,
+    clock::{Clock, ClockTable, add_clock},
     message::{
         Inbox, Mail, MessageComponent, MessageStats, StableKey, bind, deliver, follow,
         swap_followers,
     },
+    roster::Intake,
     timer::{
-        DelaySeed, Timelines, Timer, TimerCancelled, TimerFired, arm, begin_clock, on_disable,
-        on_discard_clock, on_enable, on_insert_clock, read_clocks, replace_earlier, swap_added,
+        Firing, Timer, TimerCancelled, TimerFired, TimerLines, TimerReports, TimerSettings, arm,
+        modifiers, on_clock_ended, on_disown, on_own, on_pause, on_resume, replace_earlier,
+        run_fixed_timers, run_timers,
     },
     update::{UpdateComponent, UpdateRosters, enroll, run_fixed_updates, run_updates},
 };
 
 /// Runs the [`Timer`]s, [`UpdateComponent`]s and [`MessageComponent`]s of an [`App`].
 ///
-/// It needs Bevy's clock, so add it beside `DefaultPlugins`, `MinimalPlugins` or a bare
-/// [`TimePlugin`](bevy_time::TimePlugin), before or after. What was spawned before the plugin was
-/// added takes part when it is, in no particular order.
+/// The plugin needs Bevy's clock: add it beside `DefaultPlugins`, `MinimalPlugins` or a bare
+/// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components that were inserted before the
+/// plugin was added take part from then on, in no particular order.
+///
+/// # The run
+///
+/// A *run* is one pass through the three sets of [`DueSystems`]: one per frame in [`PreUpdate`], and
+/// one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
+/// clock](crate::ClockId::Fixed) and its descendants. A run first reads its clocks, once, and takes in
+/// the components that were inserted since the run before. Then it fires the timers that are due, calls
+/// the update callbacks, and delivers the messages.
 ///
 /// # Promises
 ///
-/// 1. **Order.** All that is due on a clock in a frame fires by (deadline, sequence): equal
-///    deadlines in the order in which their timers were armed, and the repeats of different timers
-///    interleaved as they would have been in real time. The sequence is kept through all repeats
-///    and through a pause; re-arming and rescheduling take a new one. The clocks go one after the
-///    other: real, virtual, frames, then your own by age. The fixed clock has its own schedule.
-/// 2. **Never early.** A timer never fires before its deadline; on it, it does.
-/// 3. **Cancel is immediate.** From the moment a timer is removed, replaced, despawned or paused it
-///    does not fire, even later in the same run, even between two repeats of itself.
-/// 4. **Adds are deferred.** What is armed during a run fires in the next run at the earliest.
-/// 5. **Handlers may do anything**: arm, re-arm, cancel, pause, despawn themselves, their owner,
-///    their clock or others. A new `Timer` on the entity that is firing its last stays.
-/// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly. A clock
-///    of any speed keeps the fractions of a nanosecond.
-/// 7. **Long frames** follow the timer's [`MissedTicks`](crate::MissedTicks). A burst is bounded by
-///    [`BurstLimit`]; past it the rest are skipped on the grid and counted in
-///    [`TimerFired::missed`]. (Bevy's clock itself cuts frames short at
-///    `Time::<Virtual>::max_delta`, 250 ms unless set otherwise. Time that it leaves out passes for
-///    nobody.)
-/// 8. **Deterministic.** The same inputs give the same firings in the same order.
-/// 9. **Extremes are quiet.** Zero delays, the longest `Duration` and thousand-year jumps of the
-///    clock neither panic nor overflow nor break the order. Deadlines saturate.
+/// 1. **Order.** All timers due on a clock in a run fire by (deadline, sequence). Equal deadlines fire
+///    in the order in which the timers were armed, and the repeats of different timers interleave as
+///    they would have in real time. A timer keeps its sequence through all repeats and through a
+///    pause; re-arming and rescheduling take a new one. The clocks run one after the other: real,
+///    virtual, frames, then your own by age. The fixed clock has its own schedule.
+/// 2. **Never early.** A timer never fires before its deadline. `deadline == now` fires.
+/// 3. **Cancel is immediate.** From the moment a timer is removed, replaced, despawned or paused, it
+///    does not fire, not even later in the same run, not even between two repeats of itself.
+/// 4. **Adds are deferred.** A timer that is armed during a run fires in the next run at the earliest.
+/// 5. **Handlers may do anything**: arm, re-arm, cancel, pause, despawn themselves, their owner, their
+///    clock or others. A new `Timer` on the entity that is firing its last stays.
+/// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly. A clock of
+///    any speed carries over fractions of a nanosecond.
+/// 7. **Long frames** follow the timer's [`MissedTicks`](crate::MissedTicks). A burst ends at the
+///    [`burst_limit`](Self::burst_limit). The rest are skipped on the grid and counted in
+///    [`TimerFired::missed`]. (Bevy itself shortens frames to `Time::<Virtual>::max_delta`, 250 ms by
+///    default. Time cut off there is lost for every timer.)
+/// 8. **Deterministic.** Equal inputs give equal firings in the same order.
+/// 9. **Extremes are quiet.** Zero delays, the longest `Duration` and clock jumps of a thousand years
+///    cause no panic, no overflow and no wrong order. Deadlines saturate.
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
-///     [`InvalidSpeed`](crate::InvalidSpeed), [`UnknownClock`](crate::UnknownClock).
+///     [`InvalidSpeed`](crate::InvalidSpeed), [`NoSuchClock`](crate::NoSuchClock).
 ///
-/// What is promised of timers holds for functions of entities, too, where it applies: an
-/// [`UpdateComponent`] is called in the order of priority and then of inserting, a message delivered
-/// in the order of sending; what is inserted during a frame takes part in the next, and what is
-/// removed, not from that moment on; functions may do anything by commands; and the same inputs give
-/// the same calls, but for what other threads send. Of a [question](crate::MessageEntityCommandsExt::ask)
-/// exactly one end is told, and nothing that was sent is lost when an app is
-/// [shut down in order](crate::MessageWorldExt::close_inbox).
+/// The promises also hold for callbacks, where they apply. [`UpdateComponent`]s are called by priority,
+/// then in the order in which they were inserted. Messages are delivered in the order of sending. A
+/// component that is inserted during a run takes part in the next one, and one that is removed is not
+/// called again. Callbacks may do anything through commands. Equal inputs give equal calls, except for
+/// messages from other threads. Every [request](crate::DueEntityCommandsExt::ask) completes exactly once:
+/// with a reply or with `NoAnswer`. No sent message is lost when you
+/// [close the inbox](crate::DueWorldExt::close_inbox) at the end.
 ///
 /// # Panics
 ///
-/// The app panics before its first frame if there is no `Time<Virtual>`, and when the plugin is
-/// added twice.
+/// The app panics before its first frame if there is no `Time<Virtual>`, or if the plugin is added
+/// twice.
 ///
 /// # Examples
 ///
@@ -77,98 +82,145 @@ use crate::{
 /// use bevy_time::TimePlugin;
 ///
 /// let mut app = App::new();
-/// app.add_plugins((TimePlugin, DuePlugin));
+/// app.add_plugins((TimePlugin, DuePlugin::default()));
 /// app.update();
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DuePlugin;
+#[derive(Clone, Copy, Debug)]
+pub struct DuePlugin {
+    /// The most firings of one timer in one run, 1,000 by default.
+    ///
+    /// In a long frame, a periodic timer fires once for every deadline that has passed. At this bound
+    /// the rest are skipped: [`TimerFired::missed`] of the last firing counts them, and the timer
+    /// continues with the first deadline on its grid that is still to come. A timer that ends at the
+    /// bound misses nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::{num::NonZeroU32, time::Duration};
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+    ///
+    /// #[derive(Resource, Default)]
+    /// struct Missed(Vec<u64>);
+    ///
+    /// let burst_limit = NonZeroU32::new(3).unwrap();
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin { burst_limit, ..DuePlugin::default() }))
+    ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
+    ///     .init_resource::<Missed>()
+    ///     .add_observer(|fired: On<TimerFired>, mut missed: ResMut<Missed>| {
+    ///         missed.0.push(fired.missed());
+    ///     });
+    /// app.world_mut().spawn(Timer::every_secs(0.05));
+    ///
+    /// app.update(); // Bevy's first frame takes no time.
+    /// app.update();
+    /// assert_eq!(app.world().resource::<Missed>().0, [0, 0, 2], "five deadlines, three firings");
+    /// ```
+    pub burst_limit: NonZeroU32,
+    /// The seed of [random delays](Timer::with_jitter), zero by default.
+    pub delay_seed: u64,
+    /// The number of messages that other threads can send to this world between two runs, 65,536 by
+    /// default.
+    pub inbox_capacity: usize,
+}
 
-/// The stages of a run, in order, all in [`PreUpdate`]: before the fixed schedule and before
-/// [`Update`] of the same frame. For the [fixed clock](crate::ClockId::Fixed), and for those that
-/// run on it, they are in [`FixedPreUpdate`], where all of them are one system, which is added with
-/// the first timer there. Order your own systems against these.
+impl Default for DuePlugin {
+    fn default() -> Self {
+        Self {
+            burst_limit: const { NonZeroU32::new(1000).expect("not zero") },
+            delay_seed: 0,
+            inbox_capacity: 1 << 16,
+        }
+    }
+}
+
+/// The stages of a run, in order.
+///
+/// They are in [`PreUpdate`], before the fixed schedule and before [`Update`] of the same frame. Timers
+/// and callbacks of the [fixed clock](crate::ClockId::Fixed) and its descendants run in
+/// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clocks, once for the whole run.
-    Clocks,
-    /// Puts the timers that have been added since the last run into the queue, and writes the
-    /// [`TimerCancelled`] messages. What has been inserted by now takes part in this run.
-    Swap,
-    /// Fires what is due: [`TimerFired`] messages, observers and actions.
-    Fire,
-    /// Calls every [`UpdateComponent`].
-    Update,
-    /// Delivers messages to every [`MessageComponent`].
-    Message,
+    /// Reads the clocks, takes in what was inserted since the last run, and fires the timers that are
+    /// due.
+    Timers,
+    /// Calls the [`UpdateComponent`]s.
+    Updates,
+    /// Delivers messages to the [`MessageComponent`]s.
+    Messages,
 }
 
 impl Plugin for DuePlugin {
     fn build(&self, app: &mut App) {
         #[cfg(feature = "bevy_reflect")]
         register_types(app);
+        self.insert_resources(app.world_mut());
 
-        // Somebody may have a sender already.
-        let is_expecting_mail = app.world().contains_resource::<Inbox>();
-        let timelines = Timelines::new(app.world_mut(), add_fixed_run);
-        let updates = UpdateRosters::new(app.world_mut());
-        app.insert_resource(timelines)
-            .insert_resource(updates)
-            .insert_resource(Mail::new(add_message_run))
-            .init_resource::<MessageStats>()
-            .init_resource::<Inbox>()
-            .init_resource::<BurstLimit>()
-            .init_resource::<DelaySeed>()
-            .add_message::<TimerFired>()
+        app.add_message::<TimerFired>()
             .add_message::<TimerCancelled>()
-            .add_observer(on_insert_clock)
-            .add_observer(on_discard_clock)
-            .add_observer(on_disable)
-            .add_observer(on_enable)
+            .add_observer(on_clock_ended)
+            .add_observer(on_own)
+            .add_observer(on_disown)
+            .add_observer(on_pause)
+            .add_observer(on_resume)
             .add_observer(replace_earlier)
-            .init_schedule(FixedPreUpdate)
-            .configure_sets(
+            .add_systems(PreStartup, require_time)
+            .add_systems(
                 PreUpdate,
                 (
-                    DueSystems::Clocks,
-                    DueSystems::Swap,
-                    DueSystems::Fire,
-                    DueSystems::Update,
-                    DueSystems::Message,
+                    (swap_followers, run_timers)
+                        .chain()
+                        .in_set(DueSystems::Timers),
+                    run_updates.in_set(DueSystems::Updates),
+                    deliver.in_set(DueSystems::Messages),
                 )
                     .chain(),
             )
-            .add_systems(PreStartup, require_clock)
-            .add_systems(
-                PreUpdate,
-                (
-                    read_clocks.in_set(DueSystems::Clocks),
-                    swap_added.in_set(DueSystems::Swap),
-                    fire_due.in_set(DueSystems::Fire),
-                    run_updates.in_set(DueSystems::Update),
-                ),
-            )
             .add_systems(
                 FixedPreUpdate,
-                run_fixed_updates
-                    .in_set(DueSystems::Update)
-                    .after(run_fixed),
+                (
+                    run_fixed_timers.in_set(DueSystems::Timers),
+                    run_fixed_updates.in_set(DueSystems::Updates),
+                )
+                    .chain(),
             );
 
-        arm_existing(app.world_mut());
-        if is_expecting_mail {
-            Mail::begin_run(app.world_mut());
-        }
+        add_existing(app.world_mut());
+    }
+}
+
+impl DuePlugin {
+    fn insert_resources(&self, world: &mut World) {
+        let clocks = ClockTable::new(world);
+        let lines = TimerLines::new(modifiers(world));
+        let updates = UpdateRosters::new(world);
+        world.insert_resource(clocks);
+        world.insert_resource(lines);
+        world.insert_resource(updates);
+        world.insert_resource(TimerSettings {
+            burst_limit: self.burst_limit,
+            delay_seed: self.delay_seed,
+        });
+        world.init_resource::<TimerReports>();
+        world.init_resource::<Firing>();
+        world.init_resource::<Intake>();
+        world.insert_resource(Mail::new(|_| ()));
+        world.init_resource::<MessageStats>();
+        world.init_resource::<Inbox>();
     }
 }
 
 #[cfg(feature = "bevy_reflect")]
 fn register_types(app: &mut App) {
     app.register_type::<Timer>()
-        .register_type::<crate::TimerOf>()
-        .register_type::<crate::Timers>()
+        .register_type::<crate::OwnedBy>()
+        .register_type::<crate::Owned>()
+        .register_type::<crate::Paused>()
         .register_type::<crate::Keyed>()
-        .register_type::<crate::TimersPaused>()
-        .register_type::<crate::SurvivesCancelAll>()
         .register_type::<crate::TimerAction>()
         .register_type::<crate::DespawnAfter>()
         .register_type::<crate::Cooldown>()
@@ -178,87 +230,29 @@ fn register_types(app: &mut App) {
         .register_type::<crate::MissedTicks>()
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()
-        .register_type::<BurstLimit>()
-        .register_type::<DelaySeed>()
         .register_type::<UpdateComponent>()
-        .register_type::<crate::UpdateOf>()
-        .register_type::<crate::Updates>()
-        .register_type::<crate::UpdatesPaused>()
         .register_type::<MessageComponent>()
         .register_type::<MessageStats>()
         .register_type::<StableKey>();
 }
 
-/// Lets the clocks of the fixed schedule run.
-fn add_fixed_run(world: &mut World) {
-    add_late(world, FixedPreUpdate.intern(), |schedules| {
-        schedules.add_systems(
-            FixedPreUpdate,
-            run_fixed
-                .in_set(DueSystems::Clocks)
-                .in_set(DueSystems::Swap)
-                .in_set(DueSystems::Fire),
-        );
-    });
-}
-
-/// Lets messages be delivered.
-fn add_message_run(world: &mut World) {
-    add_late(world, PreUpdate.intern(), |schedules| {
-        schedules.add_systems(
-            PreUpdate,
-            (
-                swap_followers.in_set(DueSystems::Swap),
-                deliver.in_set(DueSystems::Message),
-            ),
-        );
-    });
-}
-
-/// Adds systems with their first use: an idle frame would feel them. If their schedule is running,
-/// they are added at the end of the frame.
-fn add_late(world: &mut World, schedule: InternedScheduleLabel, add: AddSystems) {
-    let mut schedules = world.resource_mut::<Schedules>();
-    if schedules.contains(schedule) {
-        return add(&mut schedules);
-    }
-    if !world.contains_resource::<Late>() {
-        world.init_resource::<Late>();
-        world
-            .resource_mut::<Schedules>()
-            .add_systems(Last, add_what_is_late);
-    }
-    world.resource_mut::<Late>().0.push(add);
-}
-
-type AddSystems = fn(&mut Schedules);
-
-/// What is to be added when no schedule of those is running.
-#[derive(Resource, Default)]
-struct Late(Vec<AddSystems>);
-
-fn add_what_is_late(mut late: ResMut<Late>, mut schedules: ResMut<Schedules>) {
-    for add in late.0.drain(..) {
-        add(&mut schedules);
-    }
-}
-
-fn require_clock(time: Option<Res<Time<Virtual>>>) {
+fn require_time(time: Option<Res<Time<Virtual>>>) {
     assert!(
         time.is_some(),
-        "DuePlugin needs a clock: add bevy_time::TimePlugin to the App \
-         (it is part of MinimalPlugins and DefaultPlugins)"
+        "`DuePlugin` needs `Time<Virtual>`: add `bevy_time::TimePlugin` to the app \
+         (it is part of `MinimalPlugins` and `DefaultPlugins`)"
     );
 }
 
-fn arm_existing(world: &mut World) {
-    // Not queries, which would leave out disabled entities.
+/// Adds the components that were inserted before the plugin was added.
+fn add_existing(world: &mut World) {
+    // A query would leave out disabled entities.
     let with = |world: &World, is_of: fn(EntityRef) -> bool| -> Vec<Entity> {
         let entities = world.iter_entities().filter(|&entity| is_of(entity));
         entities.map(|entity| entity.id()).collect()
     };
     for clock in with(world, |entity| entity.contains::<Clock>()) {
-        begin_clock(&mut world.into(), clock);
+        add_clock(&mut world.into(), clock);
     }
     for timer in with(world, |entity| entity.contains::<Timer>()) {
         arm(world.into(), timer);

@@ -180,12 +180,6 @@ impl<T> TimerQueue<T> {
         self.slots.insert(sequence, deadline, value)
     }
 
-    /// Returns the key that the next inserted timer will get.
-    #[must_use]
-    pub(crate) fn next_key(&self) -> TimerKey {
-        self.slots.next_key()
-    }
-
     /// Parks the timer with this `key`, due at `deadline`, and returns `true` if there is such a
     /// timer.
     ///
@@ -355,11 +349,14 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(*k*) in the number of timers in the first bucket of each width; *O*(1) in a queue of at
-    /// most two thousand timers.
+    /// *O*(1) if the heap holds a timer or the queue at most two thousand. Otherwise *O*(*k*) in the number
+    /// of timers in the first bucket of each width.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let near = self.near.first(&self.slots).map(|first| first.deadline);
+        if near.is_some_and(|near| near < self.wheel_start) {
+            return near;
+        }
         let wheel = self.wheel.as_ref();
         let far = wheel.and_then(|wheel| wheel.next_deadline(&self.slots));
         near.into_iter().chain(far).min()

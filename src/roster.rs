@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use bevy_ecs::resource::Resource;
+
 /// Members in the order in which they joined, each with a number that rises with that order.
 ///
 /// A member that leaves leaves a gap. The gaps are closed when they take up half of the places.
@@ -16,9 +18,10 @@ pub(crate) struct Roster<T> {
 
 /// Hands out the numbers of new members, and releases these members at the next swap.
 ///
-/// A member takes part if its number is below [`Self::joined`]. A swap therefore only moves that
-/// mark, however many rosters share the numbers.
-#[derive(Debug, Default)]
+/// A member takes part if its number is below [`Self::joined`]. A swap therefore only moves that mark,
+/// however many rosters share the numbers. The timers swap at the start of each run, so a component
+/// that a handler inserts takes part in the next run.
+#[derive(Resource, Debug, Default)]
 pub(crate) struct Intake {
     next: u64,
     joined: u64,

@@ -1,28 +1,23 @@
-//! The [`Timer`] component and its builder.
+//! The [`Timer`] component: what it is, how it is saved, and where it is armed.
 
 mod action;
+mod arm;
 mod armed;
-mod builder;
-mod clocks;
-mod commands;
-mod control;
+mod build;
+mod change;
 mod cooldown;
-mod delayed_commands;
+mod delayed;
 mod despawn_after;
-mod error;
 mod events;
-mod hooks;
+mod forward;
+mod hold;
 mod keyed;
+mod lines;
 mod missed_ticks;
-mod on_clock;
-mod own_clocks;
-mod owner;
-mod pause;
-mod random;
-mod reading;
+mod report;
+mod run;
+mod settings;
 mod status;
-mod timeline;
-mod timelines;
 
 use alloc::boxed::Box;
 
@@ -36,71 +31,71 @@ use bevy_ecs::{
     component::Component,
     entity::{EntityMapper, MapEntities},
 };
-use bevy_platform::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use bevy_platform::sync::atomic::{AtomicU64, Ordering};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use crate::{
-    clock::{ClockId, Reading},
+    clock::{ClockId, ClockKey, Reading},
     queue::TimerKey,
+    seat::Seat,
 };
-pub use action::{TimerAction, TimerAppExt, UnknownHandler};
+pub use action::TimerAction;
+pub(crate) use action::add_timer_handler;
+pub(crate) use arm::{arm, modifiers, on_clock_ended};
 pub(crate) use armed::ArmedTimer;
-pub use clocks::{Clocks, ClocksMut};
-pub use commands::TimerEntityCommandsExt;
-pub use control::{NoSuchTimer, SurvivesCancelAll, TimerWorldExt};
-pub use cooldown::{Cooldown, NotReady};
-pub use delayed_commands::{Once, Repeatedly, TimedCommands, TimerCommandsExt};
+pub use build::InvalidTimer;
+pub use change::NoSuchTimer;
+pub(crate) use change::{Move, SurvivesCancelAll, cancel_all, delay_all, move_deadline};
+pub use cooldown::Cooldown;
+pub use delayed::TimedCommands;
+pub(crate) use delayed::{Once, Repeatedly};
 pub use despawn_after::DespawnAfter;
-pub use error::InvalidTimer;
 pub(crate) use events::Unannounced;
-pub(crate) use events::is_observed_at_all;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
-pub(crate) use hooks::arm;
+pub use forward::FastForwardError;
+pub(crate) use forward::{fast_forward, fast_forward_to_next};
+pub(crate) use hold::{on_disown, on_own, on_pause, on_resume};
 pub use keyed::Keyed;
-pub(crate) use keyed::replace_earlier;
+pub(crate) use keyed::{cancel_keyed, replace_earlier};
+pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
-pub use on_clock::OnClock;
-pub(crate) use on_clock::find_clock;
-pub(crate) use own_clocks::{IfClockGone, begin_clock, on_discard_clock, on_insert_clock, warn};
-pub use owner::{TimerOf, Timers};
-pub use pause::TimersPaused;
-pub(crate) use pause::{on_disable, on_enable};
-pub use random::DelaySeed;
-pub(crate) use reading::{AnyClocks, Tick, Times, goes_on, is_going_on, read_clocks};
+pub use report::RunStats;
+pub(crate) use report::TimerReports;
+pub(crate) use run::{Firing, run_fixed_timers, run_timers};
+pub(crate) use settings::TimerSettings;
 pub use status::{ArmedTimers, TimerStatus};
-pub use timelines::RunStats;
-pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_added};
 
-/// Fires [`TimerFired`] after a delay: once, a number of times, or for ever.
+/// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
-/// Insert it to arm it, insert another to re-arm, remove it or despawn its entity to cancel, insert
-/// [`TimersPaused`] to pause. It is immutable, so the queue behind it never drifts from the world.
-/// An entity has a `Timer` exactly while it is armed or paused: after the handlers of its last
-/// firing the `Timer` is removed, and where it belongs to an owner's [`Timers`], its entity is
-/// despawned in the next run ([or not](Self::keep_when_done)). A timer that is cloned or moved to
-/// another entity starts anew there.
+/// Insert a timer to arm it, insert another to re-arm, remove it or despawn its entity to cancel,
+/// insert [`Paused`](crate::Paused) to pause. The component is immutable, so the queue behind it
+/// never drifts from the world. An entity has a `Timer` exactly while it is armed or paused: the
+/// `Timer` is removed after the handlers of its last firing. If the timer belongs to an
+/// [owner](crate::OwnedBy), its entity then despawns in the next run
+/// ([unless you keep it](Self::keep_when_done)). A timer that is cloned, or moved to another entity,
+/// starts again there.
 ///
-/// A delay counts from what the timer's clock says when it is inserted, in every schedule. Unless
-/// it is put [on another clock](Self::on), that is Bevy's `Time<Virtual>`, whose pause and relative
-/// speed are obeyed: while it is paused, or its speed is zero, nothing fires, not even a delay of
-/// zero. A handler that pauses `Time<Virtual>` takes nothing back: what is due in this run still
-/// fires.
+/// A delay counts from what the timer's clock shows when the timer is inserted. The default clock is
+/// Bevy's `Time<Virtual>`, with its pause and relative speed; [`on`](Self::on) chooses another.
+/// While the clock is paused or its speed is zero, nothing fires, not even a delay of zero. A
+/// handler that pauses `Time<Virtual>` does not stop the present run: timers that are due in it
+/// still fire.
 ///
-/// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until it gets there
-/// again; re-arm them to have them count from the new time. A deadline more than 511 years after
-/// the start of the clock is never reached.
+/// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until it gets there again.
+/// Re-arm them to count from the new time. A deadline more than 511 years after the start of the
+/// clock is never reached.
 ///
-/// What the timer does when it fires is said by observers and systems, or by a [`TimerAction`]
-/// beside it. For many timers on one entity see [`TimerOf`]. For something that runs in every frame
-/// a plain system is simpler than a timer.
+/// Observers and systems decide what happens when the timer fires, or a [`TimerAction`] beside it.
+/// [`OwnedBy`](crate::OwnedBy) gives an entity many timers. For work that happens every frame, use a
+/// plain system instead of a timer.
 ///
 /// # Time complexity
 ///
-/// In the number *n* of armed timers: inserting is *O*(1), and *O*(log *n*) in the next run;
-/// removing is *O*(1), amortised. A frame in which nothing is due is *O*(1).
+/// With *n* armed timers, inserting is *O*(1), plus *O*(log *n*) in the next run. Removing is *O*(1),
+/// amortised. A frame in which nothing is due is *O*(1).
 ///
 /// # Examples
 ///
@@ -138,7 +133,7 @@ pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_add
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
-#[component(immutable, map_entities, on_insert = hooks::on_insert, on_discard = hooks::on_discard, on_remove = hooks::on_remove, on_despawn = hooks::on_despawn)]
+#[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -157,37 +152,35 @@ pub(crate) use timelines::{Age, ClockKey, Scope, Timelines, Unfinished, swap_add
 pub struct Timer {
     delay: u64,
     interval: Option<NonZeroU64>,
-    /// What few timers are told.
+    /// Boxed, because most timers have none.
     extra: Option<Box<Extra>>,
-    /// Where its queue keeps it, as [`TimerKey`] bits. The hooks see an immutable component through
-    /// a shared reference, hence the atomics.
-    key: AtomicU64,
-    /// The clock on which it is armed.
-    line: AtomicU32,
+    /// The clock it is armed on, and its key in the queue of that clock.
+    seat: Seat,
     times: Option<NonZeroU32>,
 }
 
-/// What is apart from the others because few timers need it, to keep those small.
 #[derive(Debug, Default)]
 struct Extra {
-    told: Told,
-    /// How long it was to wait for its first deadline when it was armed.
+    options: Options,
+    /// The wait for the first deadline, known when the timer is armed.
     wait: AtomicU64,
 }
 
-/// What few timers are told.
+/// Rarely used settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Options {
     clock: Option<ClockId>,
-    /// What the first delay counts from, as the clock shows it, if not from arming.
+    /// The time from which the first delay counts, as the clock shows it.
     since: Option<u64>,
-    /// How much the first delay may be longer.
-    spread: u64,
+    /// The most that a random part adds to the first delay.
+    jitter: u64,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
+    /// Whether the action runs when the clock is lost.
+    acts_without_clock: bool,
 }
 
-/// What becomes of the entity after the last firing.
+/// What happens to the entity after the last firing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 enum WhenDone {
@@ -198,55 +191,62 @@ enum WhenDone {
 }
 
 impl Timer {
-    /// Returns the delay to the first firing, at most `u64::MAX` nanoseconds: from arming, or from
-    /// [`since`](Self::since). Of a range it is the shortest.
+    /// Returns the delay to the first firing, at most `u64::MAX` nanoseconds.
+    ///
+    /// It counts from arming, or from [`since`](Self::since). A [jitter](Self::with_jitter) comes on
+    /// top of it.
     #[must_use]
     pub fn delay(&self) -> Duration {
         Duration::from_nanos(self.delay)
     }
 
     /// Returns the time between two deadlines, at most `u64::MAX` nanoseconds, or `None` for a
-    /// timer that fires once.
+    /// one-shot timer.
     #[must_use]
     pub fn interval(&self) -> Option<Duration> {
         self.interval
             .map(|interval| Duration::from_nanos(interval.get()))
     }
 
-    /// Returns how often it fires in all, or `None` for ever.
+    /// Returns the number of firings in all, or `None` if the timer fires forever.
     #[must_use]
     pub fn max_firings(&self) -> Option<u32> {
         self.times.map(NonZeroU32::get)
     }
 
-    /// Returns the clock that it was put [on](Self::on), or `None` if that is its owner's or the
-    /// game's.
+    /// Returns the clock chosen with [`on`](Self::on), or `None` if the timer is on the clock of its
+    /// entity, of its owner, or of the game.
     #[must_use]
     pub fn clock(&self) -> Option<ClockId> {
-        self.told().clock
+        self.options().clock
     }
 
-    /// Returns what becomes of deadlines that a long frame has passed.
+    /// Returns the policy for deadlines that a long frame has passed.
     #[must_use]
     pub fn missed_ticks(&self) -> MissedTicks {
-        self.told().missed_ticks
+        self.options().missed_ticks
     }
 
-    /// Whether the entity goes with the timer after its last firing.
+    /// Returns `true` if the entity despawns after the last firing.
     pub(crate) fn despawns(&self, is_owned: bool) -> bool {
-        match self.told().when_done {
+        match self.options().when_done {
             WhenDone::DespawnIfOwned => is_owned,
             WhenDone::Keep => false,
             WhenDone::Despawn => true,
         }
     }
 
-    /// Returns the first deadline if the timer is armed at this reading of its clock.
+    /// Returns `true` if the action runs when the clock is lost.
+    fn acts_without_clock(&self) -> bool {
+        self.options().acts_without_clock
+    }
+
+    /// Computes the first deadline of a timer that is armed at this reading of its clock.
     fn first_deadline(&self, reading: Reading, random: impl FnOnce() -> u64) -> u64 {
-        let Told { since, spread, .. } = self.told();
+        let Options { since, jitter, .. } = self.options();
         let mut delay = self.delay;
-        if spread > 0 {
-            let drawn = (u128::from(random()) * (u128::from(spread) + 1)) >> 64;
+        if jitter > 0 {
+            let drawn = (u128::from(random()) * (u128::from(jitter) + 1)) >> 64;
             delay = delay.saturating_add(drawn as u64);
         }
         let deadline = match since {
@@ -260,7 +260,7 @@ impl Timer {
         deadline
     }
 
-    /// Returns how long it was to wait for its first deadline when it was armed.
+    /// Returns the wait for the first deadline.
     pub(crate) fn first_wait(&self) -> u64 {
         match &self.extra {
             Some(extra) => extra.wait.load(Ordering::Relaxed),
@@ -268,42 +268,64 @@ impl Timer {
         }
     }
 
-    fn told(&self) -> Told {
+    fn options(&self) -> Options {
         let extra = self.extra.as_deref();
-        extra.map(|extra| extra.told).unwrap_or_default()
+        extra.map(|extra| extra.options).unwrap_or_default()
     }
 
-    pub(crate) fn key(&self) -> TimerKey {
-        TimerKey::from_bits(self.key.load(Ordering::Relaxed))
+    /// Returns where the timer is armed, or was until it fired its last.
+    pub(crate) fn seat(&self) -> Option<(ClockKey, TimerKey)> {
+        match self.place() {
+            Place::Armed(clock, key) => Some((clock, key)),
+            Place::Nowhere | Place::Reported(_) => None,
+        }
     }
 
-    /// Returns where it is armed, if it is.
-    pub(crate) fn armed(&self) -> Option<(ClockKey, TimerKey)> {
-        let key = self.key();
-        (!key.is_reserved()).then(|| (self.line.load(Ordering::Relaxed), key))
+    fn place(&self) -> Place {
+        match self.seat.get() {
+            None => Place::Nowhere,
+            Some((REPORTED, number)) => Place::Reported(number),
+            Some((clock, key)) => Place::Armed(clock, TimerKey::from_bits(key)),
+        }
     }
 
-    fn set_armed(&self, line: ClockKey, key: TimerKey) {
-        self.line.store(line, Ordering::Relaxed);
-        self.key.store(key.to_bits(), Ordering::Relaxed);
+    fn move_to(&self, place: Place) {
+        match place {
+            Place::Nowhere => _ = self.seat.take(),
+            Place::Armed(clock, key) => self.seat.set(clock, key.to_bits()),
+            Place::Reported(number) => self.seat.set(REPORTED, number),
+        }
     }
 }
 
+/// Where a `Timer` component stands.
+enum Place {
+    /// It was never armed, or was cancelled for good.
+    Nowhere,
+    /// It is armed on a clock, under a key of the clock's queue.
+    Armed(ClockKey, TimerKey),
+    /// It was cancelled, and is about to be removed or replaced: the number of the report.
+    Reported(u64),
+}
+
+/// The row of a seat that stands for [`Place::Reported`]. No clock has this key.
+const REPORTED: ClockKey = ClockKey::MAX;
+
 impl MapEntities for Timer {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        let told = self.extra.as_deref_mut().map(|extra| &mut extra.told);
-        if let Some(clock) = told.and_then(|told| told.clock.as_mut()) {
+        let options = self.extra.as_deref_mut().map(|extra| &mut extra.options);
+        if let Some(clock) = options.and_then(|options| options.clock.as_mut()) {
             clock.map_entities(mapper);
         }
     }
 }
 
-/// Clones what the timer was told. The clone is armed when it is inserted.
+/// Clones the settings. The clone is armed when it is inserted.
 impl Clone for Timer {
     fn clone(&self) -> Self {
         let extra = self.extra.as_deref().map(|extra| {
             Box::new(Extra {
-                told: extra.told,
+                options: extra.options,
                 ..Extra::default()
             })
         });
@@ -317,7 +339,7 @@ impl Clone for Timer {
 impl PartialEq for Timer {
     fn eq(&self, other: &Self) -> bool {
         (self.delay, self.interval, self.times) == (other.delay, other.interval, other.times)
-            && self.told() == other.told()
+            && self.options() == other.options()
     }
 }
 
@@ -334,7 +356,7 @@ impl fmt::Debug for Timer {
     }
 }
 
-/// A [`Timer`] as it is written to a file. What is as usual may be left out.
+/// The serialized form of a [`Timer`]. Defaults may be left out.
 #[cfg(feature = "serialize")]
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Timer", deny_unknown_fields)]
@@ -349,7 +371,7 @@ struct TimerData {
     #[serde(default)]
     since: Option<Duration>,
     #[serde(default)]
-    longest_delay: Option<Duration>,
+    jitter: Duration,
     #[serde(default)]
     when_done: WhenDone,
 }
@@ -357,14 +379,14 @@ struct TimerData {
 #[cfg(feature = "serialize")]
 impl From<Timer> for TimerData {
     fn from(timer: Timer) -> Self {
-        let Told {
+        let Options {
             clock,
             since,
-            spread,
+            jitter,
             missed_ticks,
             when_done,
-        } = timer.told();
-        let longest_delay = (spread > 0).then(|| timer.delay.saturating_add(spread));
+            acts_without_clock: _,
+        } = timer.options();
         Self {
             delay: timer.delay(),
             interval: timer.interval(),
@@ -372,7 +394,7 @@ impl From<Timer> for TimerData {
             clock,
             missed_ticks,
             since: since.map(Duration::from_nanos),
-            longest_delay: longest_delay.map(Duration::from_nanos),
+            jitter: Duration::from_nanos(jitter),
             when_done,
         }
     }
@@ -387,8 +409,8 @@ impl TryFrom<TimerData> for Timer {
             Some(interval) => Self::try_every(interval)?.first_after(data.delay),
             None => Self::after(data.delay),
         };
-        if let Some(longest) = data.longest_delay {
-            timer = timer.try_first_after_between(data.delay..=longest)?;
+        if data.jitter > Duration::ZERO {
+            timer = timer.with_jitter(data.jitter);
         }
         if let Some(since) = data.since {
             timer = timer.since(since);
@@ -397,10 +419,10 @@ impl TryFrom<TimerData> for Timer {
             timer = timer.try_times(times)?;
         }
         if (data.clock, data.missed_ticks, data.when_done) != Default::default() {
-            let told = timer.told_mut();
-            told.clock = data.clock;
-            told.missed_ticks = data.missed_ticks;
-            told.when_done = data.when_done;
+            let options = timer.options_mut();
+            options.clock = data.clock;
+            options.missed_ticks = data.missed_ticks;
+            options.when_done = data.when_done;
         }
         Ok(timer)
     }

@@ -1,8 +1,6 @@
 //! The [`UpdateComponent`]: a per-entity callback that runs every frame.
 
 mod hooks;
-mod owner;
-mod pause;
 mod run;
 
 use alloc::boxed::Box;
@@ -21,8 +19,6 @@ use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use crate::{call::to_result, clock::ClockId, seat::Seat};
 pub(crate) use hooks::enroll;
-pub use owner::{UpdateOf, Updates};
-pub use pause::UpdatesPaused;
 pub(crate) use run::{UpdateRosters, run_fixed_updates, run_updates};
 
 /// Calls a per-entity callback every frame, in [`DueSystems::Update`](crate::DueSystems::Update).
@@ -30,7 +26,7 @@ pub(crate) use run::{UpdateRosters, run_fixed_updates, run_updates};
 /// Insert it at any time, on any entity. The callback is first called in the next frame, or in this
 /// one if [`DueSystems::Update`](crate::DueSystems::Update) has not started yet. It is never called
 /// again once the component is removed or replaced or its entity despawned, not even later in the
-/// same frame. For several callbacks on one entity see [`UpdateOf`].
+/// same frame. For several callbacks on one entity see [`OwnedBy`](crate::OwnedBy).
 ///
 /// # When to use it
 ///
@@ -57,7 +53,7 @@ pub(crate) use run::{UpdateRosters, run_fixed_updates, run_updates};
 /// On the fixed clock, or a clock that runs on it, the callback runs in every step of the fixed
 /// schedule.
 ///
-/// [`UpdatesPaused`] pauses the callbacks of an entity, and
+/// [`Paused`](crate::Paused) pauses the callbacks of an entity, and
 /// [`pause_updates_from`](UpdateCommandsExt::pause_updates_from) pauses all callbacks from a priority
 /// on. The callbacks of a [disabled](bevy_ecs::entity_disabling::Disabled) entity are not called.
 ///
@@ -131,7 +127,7 @@ type Callback = dyn Fn(UpdateContext) -> Result<(), BevyError> + Send + Sync;
 /// The argument of an [`UpdateComponent`]'s callback.
 pub struct UpdateContext<'a> {
     /// The entity that the callback belongs to, with all its components. For a component with
-    /// [`UpdateOf`] it is the owner.
+    /// [`OwnedBy`](crate::OwnedBy) it is the owner.
     pub entity: EntityMut<'a>,
     /// Commands, which are applied before the next callback runs.
     pub commands: Commands<'a, 'a>,

@@ -5,7 +5,7 @@ mod support;
 use core::cell::RefCell;
 
 use bevy_app::App;
-use bevy_due::{Timer, TimerAction, TimerFired, TimerOf, prelude::*};
+use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler},
     message::Messages,
@@ -56,7 +56,7 @@ fn notes(app: &mut App) -> Vec<Entity> {
 /// An action that says that it has been done.
 fn say(what: &'static str) -> TimerAction {
     TimerAction::call(move |world: &mut World, fired: TimerFired| {
-        world.resource_mut::<Done>().0.push((what, fired.entity));
+        world.resource_mut::<Done>().0.push((what, fired.entity()));
     })
 }
 
@@ -66,7 +66,7 @@ fn in_ten(app: &mut App, action: TimerAction) -> Entity {
 }
 
 #[test]
-fn every_kind_of_data_action_concerns_the_entity_or_its_owner() {
+fn an_action_concerns_the_entity_or_its_owner() {
     for on_owner in [false, true] {
         let mut app = action_app();
         app.add_message::<Note>()
@@ -75,17 +75,26 @@ fn every_kind_of_data_action_concerns_the_entity_or_its_owner() {
             });
         let actions = [
             TimerAction::despawn(),
-            TimerAction::insert(Tag("new")),
-            TimerAction::remove::<Mark>(),
-            TimerAction::trigger_on(|entity| Explode { entity }),
-            TimerAction::write_about(Note),
+            TimerAction::call(|world, fired| {
+                world.entity_mut(fired.owner()).insert(Tag("new"));
+            }),
+            TimerAction::call(|world, fired| {
+                world.entity_mut(fired.owner()).remove::<Mark>();
+            }),
+            TimerAction::call(|world, fired| {
+                let entity = fired.owner();
+                world.trigger(Explode { entity });
+            }),
+            TimerAction::call(|world, fired| {
+                world.write_message(Note(fired.owner()));
+            }),
         ];
         let targets = actions.map(|action| {
             if !on_owner {
                 return in_ten(&mut app, action);
             }
             let owner = app.world_mut().spawn(Mark).id();
-            let timer = (TimerOf(owner), Timer::after(ms(10)), action.on_owner());
+            let timer = (OwnedBy(owner), Timer::after(ms(10)), action.on_owner());
             app.world_mut().spawn(timer);
             owner
         });
@@ -102,21 +111,25 @@ fn every_kind_of_data_action_concerns_the_entity_or_its_owner() {
 #[test]
 fn events_messages_closures_and_systems_run_in_order() {
     fn system(In(fired): In<TimerFired>, mut done: ResMut<Done>) {
-        done.0.push(("system", fired.entity));
+        done.0.push(("system", fired.entity()));
     }
 
     let mut app = action_app();
+    app.world_mut().add_timer_handler("handler", system);
     app.add_message::<Note>()
-        .add_timer_handler("handler", system)
         .add_observer(|_: On<Bell>, mut done: ResMut<Done>| {
             done.0.push(("bell", Entity::PLACEHOLDER));
         });
     let call = in_ten(&mut app, say("call"));
-    in_ten(&mut app, TimerAction::trigger(Bell));
+    in_ten(&mut app, TimerAction::call(|world, _| world.trigger(Bell)));
     let one_shot = app.world_mut().register_system(system);
-    let one_shot = in_ten(&mut app, TimerAction::system(one_shot));
+    let one_shot = TimerAction::call(move |world, fired| world.run_system_with(one_shot, fired));
+    let one_shot = in_ten(&mut app, one_shot);
     let named = in_ten(&mut app, TimerAction::named("handler"));
-    in_ten(&mut app, TimerAction::write(Note(named)));
+    let write = TimerAction::call(move |world, _| {
+        world.write_message(Note(named));
+    });
+    in_ten(&mut app, write);
     advance_ms(&mut app, 10);
     assert_eq!(
         done(&mut app),
@@ -136,7 +149,7 @@ fn it_acts_at_every_firing_after_the_observers() {
     let timer = (Timer::every(ms(10)).times(3), say("act"));
     let timer = app.world_mut().spawn(timer).id();
     app.add_observer(|fired: On<TimerFired>, mut done: ResMut<Done>| {
-        done.0.push(("observe", fired.entity));
+        done.0.push(("observe", fired.entity()));
     });
     advance_ms(&mut app, 100);
     let once = [("observe", timer), ("act", timer)];
@@ -156,7 +169,7 @@ fn it_is_left_out_if_an_observer_has_cancelled_or_rearmed_the_timer() {
         for (nth, way) in ways.into_iter().enumerate() {
             let mut app = action_app();
             app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
-                way(commands.entity(fired.entity));
+                way(commands.entity(fired.entity()));
             });
             app.world_mut().spawn((timer.clone(), say("act")));
             advance_ms(&mut app, 10);
@@ -186,16 +199,22 @@ fn an_error_goes_to_the_handler_and_stops_neither_the_timer_nor_the_others() {
     let one_shot = app.world_mut().register_system(|_: In<TimerFired>| {});
     app.world_mut().unregister_system(one_shot).unwrap();
     let fails = |_: In<TimerFired>| -> Result { Err("no luck".into()) };
-    app.add_timer_handler("fails", fails);
+    app.world_mut().add_timer_handler("fails", fails);
     let failing = TimerAction::call(|_: &mut World, fired: TimerFired| -> Result {
-        Err(format!("failed {}", fired.count).into())
+        Err(format!("failed {}", fired.count()).into())
     });
     let failing = (Timer::every(ms(5)), failing);
     app.world_mut().spawn(failing);
     in_ten(&mut app, TimerAction::named("unheard of"));
     in_ten(&mut app, TimerAction::named("fails"));
-    in_ten(&mut app, TimerAction::write(Note(Entity::PLACEHOLDER)));
-    in_ten(&mut app, TimerAction::system(one_shot));
+    let write = TimerAction::call(|world, _| -> Result {
+        let note = Note(Entity::PLACEHOLDER);
+        world.write_message(note).ok_or("Note is no message here")?;
+        Ok(())
+    });
+    in_ten(&mut app, write);
+    let one_shot = TimerAction::call(move |world, fired| world.run_system_with(one_shot, fired));
+    in_ten(&mut app, one_shot);
     let last = in_ten(&mut app, say("last"));
     advance_ms(&mut app, 10);
     assert_eq!(done(&mut app), [("last", last)]);
@@ -219,16 +238,22 @@ fn a_target_that_is_gone_is_no_error() {
     let mut app = action_app();
     for action in [
         TimerAction::despawn(),
-        TimerAction::insert(Mark),
-        TimerAction::remove::<Mark>(),
+        TimerAction::call(|world, fired| {
+            let commands = &mut world.commands();
+            commands.entity(fired.owner()).try_insert(Mark);
+        }),
+        TimerAction::call(|world, fired| {
+            let commands = &mut world.commands();
+            commands.entity(fired.owner()).try_remove::<Mark>();
+        }),
     ] {
         let owner = app.world_mut().spawn_empty().id();
-        let timer = (TimerOf(owner), Timer::after(ms(10)), action.on_owner());
+        let timer = (OwnedBy(owner), Timer::after(ms(10)), action.on_owner());
         let timer = app.world_mut().spawn(timer).id();
         // The owner goes, and the timer stays behind without one, in the middle of its firing.
         app.world_mut().entity_mut(timer).observe(
             move |_: On<TimerFired>, mut commands: Commands| {
-                commands.entity(timer).remove::<TimerOf>();
+                commands.entity(timer).remove::<OwnedBy>();
                 commands.entity(owner).despawn();
             },
         );
@@ -240,22 +265,24 @@ fn a_target_that_is_gone_is_no_error() {
 #[test]
 #[should_panic(expected = "\"grow\"")]
 fn a_name_can_not_be_taken_twice() {
-    app()
-        .add_timer_handler("grow", |_: In<TimerFired>| {})
-        .add_timer_handler("grow", |_: In<TimerFired>| {});
+    let mut app = app();
+    for _ in 0..2 {
+        app.world_mut()
+            .add_timer_handler("grow", |_: In<TimerFired>| {});
+    }
 }
 
 #[test]
 fn a_firing_goes_on_to_the_observers_of_the_owner() {
     let mut app = action_app();
     let boss = app.world_mut().spawn_empty().id();
-    let timer = (Tag("x"), TimerOf(boss), Timer::after(ms(10)));
+    let timer = (Tag("x"), OwnedBy(boss), Timer::after(ms(10)));
     let timer = app.world_mut().spawn(timer).id();
     for (name, entity) in [("owner", boss), ("timer", timer)] {
         app.world_mut().entity_mut(entity).observe(
             move |fired: On<TimerFired>, mut done: ResMut<Done>| {
-                assert_eq!(fired.owner, boss);
-                done.0.push((name, fired.entity));
+                assert_eq!(fired.owner(), boss);
+                done.0.push((name, fired.entity()));
             },
         );
     }
@@ -278,10 +305,10 @@ fn a_firing_goes_on_to_the_observers_of_the_owner() {
 fn a_firing_stays_at_the_timer_if_nobody_observes_the_owner() {
     let mut app = action_app();
     let boss = app.world_mut().spawn_empty().id();
-    let timer = (TimerOf(boss), Timer::after(ms(10)));
+    let timer = (OwnedBy(boss), Timer::after(ms(10)));
     app.world_mut().spawn(timer);
     app.add_observer(|fired: On<TimerFired>, mut done: ResMut<Done>| {
-        done.0.push(("everything", fired.entity));
+        done.0.push(("everything", fired.entity()));
     });
     advance_ms(&mut app, 10);
     assert_eq!(done(&mut app).len(), 1);
@@ -293,7 +320,9 @@ fn an_owner_that_is_the_timer_hears_of_it_once() {
     let timer = spawn(&mut app, "x", Timer::after(ms(10)));
     app.world_mut()
         .entity_mut(timer)
-        .observe(|fired: On<TimerFired>, mut done: ResMut<Done>| done.0.push(("x", fired.entity)));
+        .observe(|fired: On<TimerFired>, mut done: ResMut<Done>| {
+            done.0.push(("x", fired.entity()));
+        });
     advance_ms(&mut app, 10);
     assert_eq!(done(&mut app), [("x", timer)]);
 }

@@ -5,7 +5,9 @@ mod support;
 use core::{cell::RefCell, time::Duration};
 
 use bevy_app::prelude::*;
-use bevy_due::{CancelReason, OnClock, Timer, TimerFired, TimerOf, UnknownClock, prelude::*};
+use bevy_due::{
+    ArmedTimers, CancelReason, Clocks, NoSuchClock, OnClock, OwnedBy, Timer, TimerFired, prelude::*,
+};
 use bevy_ecs::{
     entity_disabling::Disabled,
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
@@ -16,7 +18,7 @@ use support::*;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-thread_local!(static ERRORS: RefCell<Vec<(Severity, UnknownClock)>> = const { RefCell::new(Vec::new()) });
+thread_local!(static ERRORS: RefCell<Vec<(Severity, NoSuchClock)>> = const { RefCell::new(Vec::new()) });
 
 fn record(error: BevyError, _: ErrorContext) {
     let unknown = *error.downcast_ref().expect("no other errors");
@@ -134,7 +136,7 @@ fn real_time_and_frames_go_on_while_the_game_is_paused() {
     app.world_mut().resource_mut::<Time<Virtual>>().pause();
     spawn(&mut app, "game", Timer::after(ms(0)));
     spawn(&mut app, "frames", Timer::every_frames(2).times(2));
-    spawn(&mut app, "next", Timer::next_frame());
+    spawn(&mut app, "next", Timer::after_frames(1));
     spawn(&mut app, "real", Timer::after(ms(30)).on(ClockId::Real));
     let frames = [(); 4].map(|()| {
         advance_ms(&mut app, 10);
@@ -159,9 +161,9 @@ fn the_fixed_clock_fires_in_step_with_its_schedule() {
         })
         .add_observer(
             |fired: On<TimerFired>, time: Res<Time>, tags: Query<&Tag>, mut seen: ResMut<Seen>| {
-                assert_eq!(fired.lateness, Duration::ZERO);
+                assert_eq!(fired.lateness(), Duration::ZERO);
                 seen.0
-                    .push((tags.get(fired.entity).unwrap().0, time.elapsed()));
+                    .push((tags.get(fired.entity()).unwrap().0, time.elapsed()));
             },
         );
     let fast = spawn_clock(&mut app, Clock::of(ClockId::Fixed).with_speed(2.0));
@@ -192,9 +194,9 @@ fn a_despawned_clock_cancels_its_timers() {
     let owner = app.world_mut().spawn_empty().id();
     let waiting = spawn(&mut app, "waiting", Timer::every(ms(10)).on(arena));
     let paused = spawn(&mut app, "paused", Timer::every(ms(10)).on(arena));
-    app.world_mut().entity_mut(paused).insert(TimersPaused);
+    app.world_mut().entity_mut(paused).insert(Paused);
     advance_ms(&mut app, 5);
-    let timer = (TimerOf(owner), Timer::every(ms(10)).on(arena));
+    let timer = (OwnedBy(owner), Timer::every(ms(10)).on(arena));
     let owned = app.world_mut().spawn(timer).id();
     spawn(&mut app, "other", Timer::every(ms(10)));
     app.world_mut().despawn(arena);
@@ -241,7 +243,7 @@ fn an_unknown_clock_is_a_warning_and_the_timer_is_gone() {
     spawn(&mut app, "y", Timer::after(ms(0)).on(orphan));
     advance_ms(&mut app, 100);
     assert!(fired(&mut app).is_empty(), "a clock of nobody stands still");
-    let warning = (Severity::Warning, UnknownClock(nobody.into()));
+    let warning = (Severity::Warning, NoSuchClock(nobody.into()));
     assert_eq!(ERRORS.take(), [warning, warning], "one for each");
 }
 
@@ -266,14 +268,14 @@ fn the_timer_knows_best_then_its_entity_then_its_owner() {
     let owner = app.world_mut().spawn(OnClock::new(theirs)).id();
     let world = app.world_mut();
     let plain = || Timer::after(ms(10));
-    let all = (TimerOf(owner), OnClock::new(its), plain().on(mine));
+    let all = (OwnedBy(owner), OnClock::new(its), plain().on(mine));
     let timers = [
         world.spawn(all).id(),
         world
-            .spawn((TimerOf(owner), OnClock::new(its), plain()))
+            .spawn((OwnedBy(owner), OnClock::new(its), plain()))
             .id(),
-        world.spawn((TimerOf(owner), plain())).id(),
-        world.spawn((TimerOf(its), plain())).id(),
+        world.spawn((OwnedBy(owner), plain())).id(),
+        world.spawn((OwnedBy(its), plain())).id(),
         world.spawn((Clock::new(), OnClock::new(its), plain())).id(),
         world.spawn(plain()).id(),
     ];
@@ -347,9 +349,9 @@ fn a_new_timer_on_another_clock_stays_when_the_last_has_fired() {
     let timer = spawn(&mut app, "x", Timer::after(ms(10)));
     app.world_mut().entity_mut(timer).observe(
         move |fired: On<TimerFired>, mut commands: Commands| {
-            if fired.count == 1 && fired.deadline == ms(10) {
+            if fired.count() == 1 && fired.deadline() == ms(10) {
                 let next = Timer::after(ms(15)).on(other);
-                commands.entity(fired.entity).insert(next);
+                commands.entity(fired.entity()).insert(next);
             }
         },
     );
@@ -370,12 +372,12 @@ fn a_young_clock_that_shows_a_late_time_knows_what_was_before_it() {
     advance(&mut app, Duration::ZERO);
     let fired: Vec<_> = firings(&mut app)
         .iter()
-        .map(|fired| (fired.deadline, fired.lateness))
+        .map(|fired| (fired.deadline(), fired.lateness()))
         .collect();
     let missed = [3, 4, 12].map(|hour| (hour * HOUR, (18 - hour) * HOUR));
     assert_eq!(fired, missed, "should be in order, and on the grid");
     advance(&mut app, 18 * HOUR);
-    assert_eq!(firings(&mut app)[0].deadline, 36 * HOUR);
+    assert_eq!(firings(&mut app)[0].deadline(), 36 * HOUR);
 }
 
 #[test]
@@ -417,7 +419,7 @@ fn the_first_timer_of_the_fixed_clock_is_in_step_even_if_a_step_arms_it() {
     advance_ms(&mut app, 30);
     let firings = firings(&mut app);
     assert_eq!(firings.len(), 1);
-    assert_eq!(firings[0].lateness, ms(0));
+    assert_eq!(firings[0].lateness(), ms(0));
 }
 
 #[test]

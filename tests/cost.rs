@@ -178,7 +178,7 @@ struct Fired(usize);
 /// Returns a single-threaded app with periodic timers that counts firings.
 fn app_with(timers: u64, observed: bool) -> App {
     let mut app = App::new();
-    app.add_plugins((TimePlugin, DuePlugin))
+    app.add_plugins((TimePlugin, DuePlugin::default()))
         .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_nanos(
             FRAME,
         )))

@@ -131,7 +131,7 @@ fn they_may_give_others_which_run_in_a_later_run() {
 #[test]
 fn they_die_with_their_owner_and_pause_with_it() {
     let mut app = delayed_app();
-    let owner = app.world_mut().spawn(TimersPaused).id();
+    let owner = app.world_mut().spawn(Paused).id();
     let of = |app: &mut App| {
         command(app, |commands| {
             id(commands.after(ms(10)).of(owner).queue(say("x")))
@@ -140,12 +140,12 @@ fn they_die_with_their_owner_and_pause_with_it() {
     of(&mut app);
     advance_ms(&mut app, 50);
     assert!(done(&mut app).is_empty(), "the owner is paused");
-    app.world_mut().entity_mut(owner).remove::<TimersPaused>();
+    app.world_mut().entity_mut(owner).remove::<Paused>();
     advance_ms(&mut app, 10);
     assert_eq!(done(&mut app), ["x"]);
 
     of(&mut app);
-    app.world_mut().cancel_timers(owner);
+    app.world_mut().entity_mut(owner).cancel_timers();
     of(&mut app);
     app.world_mut().despawn(owner);
     advance_ms(&mut app, 50);

@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{DespawnAfter, OnClock, Timer, TimerFired, TimerOf, prelude::*};
+use bevy_due::{DespawnAfter, OnClock, OwnedBy, Timer, TimerFired, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -47,7 +47,7 @@ fn inserting_it_again_starts_anew_and_removing_it_lets_the_entity_live() {
     app.world_mut().entity_mut(bullet).remove::<DespawnAfter>();
     advance_ms(&mut app, 1000);
     assert!(lives(&app, bullet));
-    let timers = app.world().get::<Timers>(bullet);
+    let timers = app.world().get::<Owned>(bullet);
     assert!(timers.is_none_or(|timers| timers.is_empty()));
 }
 
@@ -55,11 +55,11 @@ fn inserting_it_again_starts_anew_and_removing_it_lets_the_entity_live() {
 fn it_obeys_the_pause_and_the_clock_of_the_entity() {
     let mut app = app();
     let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
-    let bullet = (DespawnAfter(ms(10)), OnClock::new(slow), TimersPaused);
+    let bullet = (DespawnAfter(ms(10)), OnClock::new(slow), Paused);
     let bullet = app.world_mut().spawn(bullet).id();
     advance_ms(&mut app, 100);
     assert!(lives(&app, bullet));
-    app.world_mut().entity_mut(bullet).remove::<TimersPaused>();
+    app.world_mut().entity_mut(bullet).remove::<Paused>();
     advance_ms(&mut app, 19);
     assert!(lives(&app, bullet));
     advance_ms(&mut app, 1);
@@ -83,11 +83,11 @@ fn lives_on(timer: fn(Timer) -> Timer, is_owned: bool, remove: bool) -> bool {
     let owner = app.world_mut().spawn_empty().id();
     let entity = spawn(&mut app, "x", timer(Timer::after(ms(10))));
     if is_owned {
-        app.world_mut().entity_mut(entity).insert(TimerOf(owner));
+        app.world_mut().entity_mut(entity).insert(OwnedBy(owner));
     }
     app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
         if remove {
-            commands.entity(fired.entity).remove::<Timer>();
+            commands.entity(fired.entity()).remove::<Timer>();
         }
     });
     advance_ms(&mut app, 10);
@@ -116,7 +116,7 @@ fn when_done_is_obeyed_also_if_a_handler_of_the_last_firing_removes_the_timer() 
 fn cancelling_all_timers_does_not_make_it_live_for_ever() {
     let mut app = app();
     let entity = app.world_mut().spawn(DespawnAfter(ms(10))).id();
-    app.world_mut().cancel_timers(entity);
+    app.world_mut().entity_mut(entity).cancel_timers();
     advance_ms(&mut app, 10);
     assert!(!lives(&app, entity));
 }
@@ -130,7 +130,7 @@ fn observers_of_the_owner_are_not_told_of_lifetimes_and_delayed_commands() {
     commands.after(ms(20)).of(bullet).queue(|_| {});
     commands
         .entity(bullet)
-        .observe(|fired: On<TimerFired>| assert_eq!(fired.entity, fired.owner));
+        .observe(|fired: On<TimerFired>| assert_eq!(fired.entity(), fired.owner()));
     app.world_mut().flush();
     advance_ms(&mut app, 30);
     assert_eq!(firings(&mut app).len(), 3);

@@ -1,11 +1,11 @@
-//! `FastForwardWorldExt`: running timers without waiting for them.
+//! `DueWorldExt`: running timers without waiting for them.
 
 mod support;
 
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{FastForwardError, Timer, TimerAction, TimerFired, UnknownClock, prelude::*};
+use bevy_due::{FastForwardError, NoSuchClock, Timer, TimerAction, TimerFired, prelude::*};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     prelude::*,
@@ -31,9 +31,9 @@ fn every_deadline_on_the_way_has_a_run_of_its_own() {
     assert!(
         firings
             .iter()
-            .all(|fired| fired.lateness.is_zero() && fired.missed == 0)
+            .all(|fired| fired.lateness().is_zero() && fired.missed() == 0)
     );
-    let deadlines = firings.iter().map(|fired| fired.deadline);
+    let deadlines = firings.iter().map(|fired| fired.deadline());
     assert!(deadlines.eq([20, 30, 40, 60, 60].map(ms)));
     let elapsed = app.world().resource::<Time<Virtual>>().elapsed();
     assert_eq!(elapsed, ms(0), "Bevy's time stands still");
@@ -46,8 +46,8 @@ fn what_handlers_arm_fires_on_the_way() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        let twice = Timer::after(fired.deadline);
-        commands.entity(fired.entity).insert(twice);
+        let twice = Timer::after(fired.deadline());
+        commands.entity(fired.entity()).insert(twice);
     });
     forward(&mut app, ms(100));
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_handler_that_arms_without_a_delay_comes_to_an_end() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(0)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        commands.entity(fired.entity).insert(Timer::after(ms(0)));
+        commands.entity(fired.entity()).insert(Timer::after(ms(0)));
     });
     assert_eq!(
         forward(&mut app, Duration::from_secs(1)),
@@ -132,9 +132,9 @@ fn an_error_in_a_handler_stops_nothing() {
 fn paused_timers_wait() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(10)));
-    app.world_mut().entity_mut(x).insert(TimersPaused);
+    app.world_mut().entity_mut(x).insert(Paused);
     assert_eq!(forward(&mut app, HOUR), 0);
-    app.world_mut().entity_mut(x).remove::<TimersPaused>();
+    app.world_mut().entity_mut(x).remove::<Paused>();
     assert_eq!(forward(&mut app, ms(10)), 1);
 }
 
@@ -146,7 +146,7 @@ fn a_clock_that_stands_still_or_does_not_exist_is_an_error() {
     assert_eq!(error, Err(FastForwardError::Stopped(clock.into())));
     app.world_mut().despawn(clock);
     let error = app.world_mut().fast_forward_to_next(clock);
-    let unknown = FastForwardError::UnknownClock(UnknownClock(clock.into()));
+    let unknown = FastForwardError::NoSuchClock(NoSuchClock(clock.into()));
     assert_eq!(error, Err(unknown));
 }
 
@@ -171,7 +171,7 @@ fn a_handler_that_pauses_the_clock_stops_it_there() {
     spawn(&mut app, "x", Timer::every(ms(10)).on(clock));
     app.add_observer(
         move |fired: On<TimerFired>, mut clocks: Query<&mut Clock>| {
-            if fired.count == 2 {
+            if fired.count() == 2 {
                 clocks.get_mut(clock).unwrap().pause();
             }
         },
@@ -206,7 +206,7 @@ fn a_handler_without_a_delay_is_as_slow_on_a_fast_clock() {
     spawn(&mut app, "x", Timer::after(ms(0)).on(fast));
     app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
         let again = Timer::after(ms(0)).on(fast);
-        commands.entity(fired.entity).insert(again);
+        commands.entity(fired.entity()).insert(again);
     });
     let count = forward(&mut app, ms(1000));
     assert!((60..70).contains(&count), "64 times a second, got {count}");

@@ -3,12 +3,14 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{CancelReason, Keyed, SurvivesCancelAll, Timer, TimerFired, TimerOf, prelude::*};
+use bevy_due::{CancelReason, Keyed, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 
 fn set(app: &mut App, owner: Entity, key: &'static str, timer: Timer) -> Entity {
-    app.world_mut().set_timer(owner, key, (Tag(key), timer))
+    app.world_mut()
+        .entity_mut(owner)
+        .set_timer(key, (Tag(key), timer))
 }
 
 fn owner(app: &mut App) -> Entity {
@@ -40,7 +42,7 @@ fn other_keys_and_other_owners_are_left_alone() {
     set(&mut app, a, "y", Timer::after(ms(10)));
     set(&mut app, b, "x", Timer::after(ms(10)));
     app.world_mut()
-        .spawn((TimerOf(a), Tag("none"), Timer::after(ms(10))));
+        .spawn((OwnedBy(a), Tag("none"), Timer::after(ms(10))));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["x", "y", "x", "none"]);
 }
@@ -54,7 +56,7 @@ fn a_handler_may_set_the_key_that_is_firing() {
         .entity_mut(timer)
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
             let next = (Tag("next"), Timer::every(ms(30)));
-            commands.entity(fired.owner).set_timer("x", next);
+            commands.entity(fired.owner()).set_timer("x", next);
         });
     advance_ms(&mut app, 40);
     assert_eq!(fired_at(&mut app), [("x", 10)], "no more of the old one");
@@ -69,7 +71,7 @@ fn a_timer_that_comes_to_an_owner_or_a_key_replaces_there() {
     let [a, b] = [owner(&mut app), owner(&mut app)];
     let of_a = set(&mut app, a, "x", Timer::after(ms(10)));
     let of_b = set(&mut app, b, "x", Timer::after(ms(10)));
-    app.world_mut().entity_mut(of_a).insert(TimerOf(b));
+    app.world_mut().entity_mut(of_a).insert(OwnedBy(b));
     app.world_mut().flush();
     assert_eq!(cancelled(&mut app), [(of_b, CancelReason::Replaced)]);
 
@@ -77,7 +79,7 @@ fn a_timer_that_comes_to_an_owner_or_a_key_replaces_there() {
     app.world_mut().entity_mut(other).insert(Keyed::new("x"));
     app.world_mut().flush();
     assert_eq!(cancelled(&mut app), [(of_a, CancelReason::Replaced)]);
-    assert_eq!(**app.world().get::<Timers>(b).unwrap(), [other]);
+    assert_eq!(**app.world().get::<Owned>(b).unwrap(), [other]);
 }
 
 #[test]
@@ -85,34 +87,40 @@ fn cancelling_a_key_says_whether_there_was_a_timer() {
     let mut app = app();
     let hero = owner(&mut app);
     let timer = set(&mut app, hero, "x", Timer::after(ms(10)));
-    assert!(!app.world_mut().cancel_timer(hero, "y"));
-    assert!(app.world_mut().cancel_timer(hero, "x"));
-    assert!(!app.world_mut().cancel_timer(hero, "x"), "not twice");
+    assert!(!app.world_mut().entity_mut(hero).cancel_timer("y"));
+    assert!(app.world_mut().entity_mut(hero).cancel_timer("x"));
+    assert!(
+        !app.world_mut().entity_mut(hero).cancel_timer("x"),
+        "not twice"
+    );
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::Despawned)]);
 
     set(&mut app, hero, "x", Timer::after(ms(10)));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["x"]);
-    assert!(!app.world_mut().cancel_timer(hero, "x"), "it is through");
+    assert!(
+        !app.world_mut().entity_mut(hero).cancel_timer("x"),
+        "it is through"
+    );
 }
 
 #[test]
-fn cancelling_all_spares_what_survives_that() {
+fn a_marker_can_spare_timers_when_the_others_are_cancelled() {
     let mut app = app();
     let hero = spawn(&mut app, "own", Timer::after(ms(10)));
     set(&mut app, hero, "keyed", Timer::after(ms(10)));
     let curse = set(&mut app, hero, "curse", Timer::every(ms(10)));
-    app.world_mut().entity_mut(curse).insert(SurvivesCancelAll);
-    app.world_mut().cancel_timers(hero);
+    app.world_mut().entity_mut(curse).insert(Survives);
+    cancel_deletable(app.world_mut(), hero);
     assert!(app.world().get_entity(hero).is_ok());
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["curse"]);
-    app.world_mut().force_cancel_timers(hero);
+    app.world_mut().entity_mut(hero).cancel_timers();
     advance_ms(&mut app, 10);
     assert!(fired(&mut app).is_empty());
 
     let curse = set(&mut app, hero, "curse", Timer::every(ms(10)));
-    app.world_mut().entity_mut(curse).insert(SurvivesCancelAll);
+    app.world_mut().entity_mut(curse).insert(Survives);
     app.world_mut().despawn(hero);
     advance_ms(&mut app, 10);
     assert!(fired(&mut app).is_empty(), "it dies with its owner");

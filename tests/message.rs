@@ -9,7 +9,10 @@ use core::{
 use std::sync::Arc;
 
 use bevy_app::{App, PostUpdate, PreUpdate, Update};
-use bevy_due::{MessageContext, MessageStats, Packet, Received, Timer, TimerAction, prelude::*};
+use bevy_due::{
+    Delivery, DueSystems, MessageCommandsExt, MessageContext, MessageStats, MessageWorldExt,
+    Outbox, Packet, Payload, Received, Timer, prelude::*,
+};
 use bevy_ecs::{
     entity_disabling::Disabled,
     error::{BevyError, ErrorContext, FallbackErrorHandler},
@@ -496,7 +499,7 @@ fn a_message_that_nobody_has_added_can_be_sent_and_be_added_later() {
 fn the_firings_of_timers_can_be_followed_like_any_other_message() {
     let mut app = message_app();
     let me = MessageComponent::new().on(|mut me: MessageContext, fired: &TimerFired| {
-        assert_eq!(fired.deadline, ms(10));
+        assert_eq!(fired.deadline(), ms(10));
         say(&mut me, "fired", "");
     });
     app.world_mut().spawn(me);
@@ -545,19 +548,24 @@ fn what_is_sent_or_written_during_the_delivery_comes_in_the_next_frame() {
     assert_eq!(frame(&mut app)[1..], from_the_frame_before);
 }
 
+/// Sends the owner of a timer a message.
+fn send(message: impl Payload + Clone) -> TimerAction {
+    TimerAction::call(move |world, fired| world.send(fired.owner(), message.clone()))
+}
+
 #[test]
 fn what_a_timer_sends_is_delivered_in_the_frame_in_which_it_fires() {
     let mut app = message_app();
     let [a, _] = spawn_listeners(&mut app, ["a", "b"]);
     advance_ms(&mut app, 0);
-    let own = (Timer::after(ms(9)), TimerAction::send(Word("own")));
+    let own = (Timer::after(ms(9)), send(Word("own")));
     app.world_mut().entity_mut(a).insert(own);
-    let packet = TimerAction::send(Packet::new(1, [])).on_owner();
-    let late = TimerAction::send(Word("tick")).on_owner();
+    let packet = send(Packet::new(1, []));
+    let late = send(Word("tick"));
     app.world_mut()
-        .spawn((TimerOf(a), Timer::after(ms(7)), packet));
+        .spawn((OwnedBy(a), Timer::after(ms(7)), packet));
     let every = Timer::every(ms(4));
-    app.world_mut().spawn((TimerOf(a), every, late));
+    app.world_mut().spawn((OwnedBy(a), every, late));
     app.world_mut().send(Delivery::All, Word("first"));
     advance_ms(&mut app, 10);
     let expected = [
@@ -588,8 +596,8 @@ fn what_systems_send_comes_in_the_order_of_the_systems() {
     };
     app.add_systems(PostUpdate, sends("four"))
         .add_systems(Update, (sends("two"), sends("three")).chain())
-        .add_systems(PreUpdate, sends("one").before(DueSystems::Message))
-        .add_systems(PreUpdate, sends("five").after(DueSystems::Message));
+        .add_systems(PreUpdate, sends("one").before(DueSystems::Messages))
+        .add_systems(PreUpdate, sends("five").after(DueSystems::Messages));
     let words = |app: &mut App| {
         advance_ms(app, 10);
         let heard = heard(app).into_iter().map(|(_, word)| word);
@@ -682,7 +690,7 @@ fn who_was_there_before_the_plugin_takes_part_and_without_it_nothing_happens() {
     app.world_mut().send(Delivery::All, Word("lost"));
     assert!(app.world_mut().close_inbox().is_empty());
     app.update();
-    app.add_plugins(DuePlugin);
+    app.add_plugins(DuePlugin::default());
     let mut by_name = hear(&mut app, Delivery::All);
     by_name.sort_unstable();
     assert_eq!(by_name, ["a", "b again"]);

@@ -16,8 +16,8 @@ fn firings_of(timer: Timer, runs: &[u64]) -> Vec<(u64, u128, u64)> {
         advance_ms(&mut app, run - core::mem::replace(&mut now, run));
         let firings = firings(&mut app);
         seen.extend(firings.iter().map(|fired| {
-            assert_eq!(fired.lateness, ms(run) - fired.deadline);
-            (run, fired.deadline.as_millis(), fired.missed)
+            assert_eq!(fired.lateness(), ms(run) - fired.deadline());
+            (run, fired.deadline().as_millis(), fired.missed())
         }));
     }
     seen

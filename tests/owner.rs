@@ -1,9 +1,9 @@
-//! `TimerOf` and `Timers`: many timers on one owner.
+//! `OwnedBy` and `Timers`: many timers on one owner.
 
 mod support;
 
 use bevy_app::Update;
-use bevy_due::{CancelReason, Timer, TimerCancelled, TimerFired, TimerOf, Timers};
+use bevy_due::{CancelReason, Owned, OwnedBy, Timer, TimerCancelled, TimerFired};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -12,7 +12,7 @@ fn a_timer_without_an_owner_belongs_to_its_entity() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::after(ms(10)));
     advance_ms(&mut app, 10);
-    assert_eq!(firings(&mut app)[0].owner, entity);
+    assert_eq!(firings(&mut app)[0].owner(), entity);
 }
 
 #[test]
@@ -21,11 +21,11 @@ fn a_firing_names_the_owner() {
     let boss = app.world_mut().spawn_empty().id();
     let timer = app
         .world_mut()
-        .spawn((TimerOf(boss), Timer::after(ms(10))))
+        .spawn((OwnedBy(boss), Timer::after(ms(10))))
         .id();
     advance_ms(&mut app, 10);
     let fired = firings(&mut app)[0];
-    assert_eq!((fired.entity, fired.owner), (timer, boss));
+    assert_eq!((fired.entity(), fired.owner()), (timer, boss));
 }
 
 #[test]
@@ -39,14 +39,14 @@ fn the_owner_may_change_while_the_timer_is_armed() {
     let mut owners = Vec::new();
     let mut step = |app: &mut bevy_app::App| {
         advance_ms(app, 10);
-        owners.push(firings(app)[0].owner);
+        owners.push(firings(app)[0].owner());
     };
     step(&mut app);
-    app.world_mut().entity_mut(timer).insert(TimerOf(a));
+    app.world_mut().entity_mut(timer).insert(OwnedBy(a));
     step(&mut app);
-    app.world_mut().entity_mut(timer).insert(TimerOf(b));
+    app.world_mut().entity_mut(timer).insert(OwnedBy(b));
     step(&mut app);
-    app.world_mut().entity_mut(timer).remove::<TimerOf>();
+    app.world_mut().entity_mut(timer).remove::<OwnedBy>();
     step(&mut app);
     assert_eq!(owners, [timer, a, b, timer]);
 }
@@ -56,7 +56,7 @@ fn an_owner_of_many_timers_keeps_them_apart() {
     let mut app = app();
     let boss = app
         .world_mut()
-        .spawn(related!(Timers[
+        .spawn(related!(Owned[
             (Tag("a"), Timer::every(ms(10))),
             (Tag("b"), Timer::every(ms(15))),
             (Tag("c"), Timer::after(ms(12))),
@@ -65,7 +65,7 @@ fn an_owner_of_many_timers_keeps_them_apart() {
     advance_ms(&mut app, 30);
     advance_ms(&mut app, 0);
     assert_eq!(fired(&mut app), ["a", "c", "b", "a", "a", "b"]);
-    let left = app.world().get::<Timers>(boss).unwrap().len();
+    let left = app.world().get::<Owned>(boss).unwrap().len();
     assert_eq!(left, 2, "c is through and its entity gone");
 }
 
@@ -74,12 +74,12 @@ fn cancelling_one_of_an_owners_timers_spares_the_others() {
     let mut app = app();
     let boss = app
         .world_mut()
-        .spawn(related!(Timers[
+        .spawn(related!(Owned[
             (Tag("a"), Timer::every(ms(10))),
             (Tag("b"), Timer::every(ms(10))),
         ]))
         .id();
-    let a = app.world().get::<Timers>(boss).unwrap()[0];
+    let a = app.world().get::<Owned>(boss).unwrap()[0];
     app.world_mut().despawn(a);
     assert_eq!(cancelled(&mut app), [(a, CancelReason::Despawned)]);
     advance_ms(&mut app, 10);
@@ -95,14 +95,17 @@ fn a_finished_timer_is_despawned_in_the_next_run() {
     app.init_resource::<Read>().add_systems(
         Update,
         |mut fired: MessageReader<TimerFired>, tags: Query<&Tag>, mut read: ResMut<Read>| {
-            read.0
-                .extend(fired.read().map(|fired| tags.get(fired.entity).unwrap().0));
+            read.0.extend(
+                fired
+                    .read()
+                    .map(|fired| tags.get(fired.entity()).unwrap().0),
+            );
         },
     );
     let owner = app.world_mut().spawn_empty().id();
     let timer = app
         .world_mut()
-        .spawn((TimerOf(owner), Tag("x"), Timer::after(ms(10))))
+        .spawn((OwnedBy(owner), Tag("x"), Timer::after(ms(10))))
         .id();
     advance_ms(&mut app, 10);
     assert_eq!(
@@ -126,7 +129,7 @@ fn a_finished_timer_that_is_armed_again_stays() {
     let owner = app.world_mut().spawn_empty().id();
     let timer = app
         .world_mut()
-        .spawn((TimerOf(owner), Tag("x"), Timer::after(ms(10))))
+        .spawn((OwnedBy(owner), Tag("x"), Timer::after(ms(10))))
         .id();
     advance_ms(&mut app, 10);
     app.world_mut()
@@ -143,9 +146,9 @@ fn a_finished_timer_is_despawned_even_if_a_handler_removed_it() {
     let owner = app.world_mut().spawn_empty().id();
     let timer = app
         .world_mut()
-        .spawn((TimerOf(owner), Timer::after(ms(10))))
+        .spawn((OwnedBy(owner), Timer::after(ms(10))))
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
-            commands.entity(fired.entity).remove::<Timer>();
+            commands.entity(fired.entity()).remove::<Timer>();
         })
         .id();
     advance_ms(&mut app, 10);
@@ -160,10 +163,10 @@ fn a_cancellation_names_the_owner_whatever_goes_first() {
 
     let ways: [fn(EntityWorldMut); 4] = [
         |mut timer| {
-            timer.remove::<(Timer, TimerOf)>();
+            timer.remove::<(Timer, OwnedBy)>();
         },
         |mut timer| {
-            timer.remove::<(TimerOf, Timer)>();
+            timer.remove::<(OwnedBy, Timer)>();
         },
         |mut timer| {
             timer.clear();
@@ -180,7 +183,7 @@ fn a_cancellation_names_the_owner_whatever_goes_first() {
         let owner = app.world_mut().spawn_empty().id();
         let timer = app
             .world_mut()
-            .spawn((TimerOf(owner), Timer::after(ms(10))))
+            .spawn((OwnedBy(owner), Timer::after(ms(10))))
             .id();
         way(app.world_mut().entity_mut(timer));
         assert_eq!(app.world().resource::<Owners>().0, [owner]);
@@ -192,7 +195,7 @@ fn a_clone_of_an_owner_can_take_clones_of_its_timers() {
     let mut app = app();
     let boss = app
         .world_mut()
-        .spawn(related!(Timers[(Tag("a"), Timer::every(ms(10)))]))
+        .spawn(related!(Owned[(Tag("a"), Timer::every(ms(10)))]))
         .id();
     let clone = app
         .world_mut()
@@ -204,5 +207,5 @@ fn a_clone_of_an_owner_can_take_clones_of_its_timers() {
     advance_ms(&mut app, 10);
     let firings = firings(&mut app);
     assert_eq!(firings.len(), 1, "the clone has a timer of its own");
-    assert_eq!(firings[0].owner, clone);
+    assert_eq!(firings[0].owner(), clone);
 }

@@ -7,7 +7,8 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_due::{
-    Timer, TimerStatus,
+    ArmedTimers, CancelReason, Clocks, ClocksMut, Keyed, MissedTicks, Timer, TimerCancelled,
+    TimerStatus,
     prelude::*,
     queue::{TimerKey, TimerQueue},
 };
@@ -51,12 +52,13 @@ fn a_timer_has_a_start_an_interval_a_handler_user_data_and_a_name() {
         timers: Query<(&Name, &UserData)>,
         mut calls: ResMut<Calls>,
     ) {
-        let (name, data) = timers.get(fired.entity).unwrap();
-        calls.0.push((name.to_string(), data.0, fired.deadline));
+        let (name, data) = timers.get(fired.entity()).unwrap();
+        calls.0.push((name.to_string(), data.0, fired.deadline()));
     }
 
     let mut app = app();
-    app.init_resource::<Calls>().add_timer_handler("heal", heal);
+    app.init_resource::<Calls>();
+    app.world_mut().add_timer_handler("heal", heal);
     app.world_mut().spawn((
         Timer::every(ms(10)).first_at(ms(25)),
         TimerAction::named("heal"),
@@ -88,8 +90,8 @@ fn a_callback_can_cancel_its_own_handle() {
             spawn(&mut app, "inside", Timer::every(ms(10)));
             cancel(app.world_mut().commands().entity(outside));
             app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
-                if fired.count == 2 {
-                    cancel(commands.entity(fired.entity));
+                if fired.count() == 2 {
+                    cancel(commands.entity(fired.entity()));
                 }
             });
             for _ in 0..frames {
@@ -110,7 +112,7 @@ fn a_timer_is_pending_then_executing_then_cancelled_or_over() {
     let mut app = app();
     app.init_resource::<Executing>().add_observer(
         |fired: On<TimerFired>, timers: ArmedTimers, mut executing: ResMut<Executing>| {
-            let status = timers.get(fired.entity);
+            let status = timers.get(fired.entity());
             executing.0.push(status.map(|timer| timer.count));
         },
     );
@@ -155,17 +157,18 @@ fn cancelling_twice_is_harmless() {
     let over = spawn(&mut app, "over", Timer::after(ms(10)));
     let owner = app.world_mut().spawn_empty().id();
     app.world_mut()
-        .set_timer(owner, "keyed", Timer::after(ms(10)));
+        .entity_mut(owner)
+        .set_timer("keyed", Timer::after(ms(10)));
     app.world_mut().entity_mut(executing).observe(
         |fired: On<TimerFired>, mut commands: Commands| {
-            let timer = fired.entity;
+            let timer = fired.entity();
             commands.queue(move |world: &mut World| cancel_twice(world, timer));
         },
     );
 
     cancel_twice(app.world_mut(), pending);
-    assert!(app.world_mut().cancel_timer(owner, "keyed"));
-    assert!(!app.world_mut().cancel_timer(owner, "keyed"));
+    assert!(app.world_mut().entity_mut(owner).cancel_timer("keyed"));
+    assert!(!app.world_mut().entity_mut(owner).cancel_timer("keyed"));
     cancelled(&mut app);
     let bystander = spawn(&mut app, "bystander", Timer::after(ms(30)));
     advance_ms(&mut app, 20);
@@ -190,7 +193,10 @@ fn dead_timers_are_purged() {
     }
     assert_eq!(timers(&mut app, |timers| timers.count()), 500);
     advance_ms(&mut app, 70_000);
-    let survivors: Vec<Entity> = firings(&mut app).iter().map(|fired| fired.entity).collect();
+    let survivors: Vec<Entity> = firings(&mut app)
+        .iter()
+        .map(|fired| fired.entity())
+        .collect();
     assert_eq!(survivors, armed.into_iter().step_by(10).collect::<Vec<_>>());
 
     let mut queue = TimerQueue::new();
@@ -275,7 +281,7 @@ fn times_are_at_least_one_frame_on_the_clock_of_frames() {
             .spawn((Tag("short"), short.on(ClockId::Frames)))
             .observe(|fired: On<TimerFired>, mut commands: Commands| {
                 let again = Timer::after_secs(1e-12).on(ClockId::Frames);
-                commands.entity(fired.entity).insert(again);
+                commands.entity(fired.entity()).insert(again);
             });
     }
     let periodic = Timer::try_every_secs(1e-12).expect("should not be rounded to zero");
@@ -342,7 +348,7 @@ fn the_fixed_clock_shows_the_time_of_each_tick() {
 fn an_entity_has_timers_with_ids_and_takes_them_with_it() {
     let mut app = app();
     let spawn_avatar = |app: &mut App| {
-        let timers = related!(Timers[
+        let timers = related!(Owned[
             (Tag("a"), Timer::every(ms(10))),
             (Tag("b"), Timer::every(ms(10))),
             (Tag("c"), Timer::every(ms(10))),
@@ -350,11 +356,14 @@ fn an_entity_has_timers_with_ids_and_takes_them_with_it() {
         app.world_mut().spawn(timers).id()
     };
     let (avatar, other) = (spawn_avatar(&mut app), spawn_avatar(&mut app));
-    let [a, b, c] = **app.world().get::<Timers>(avatar).unwrap() else {
+    let [a, b, c] = **app.world().get::<Owned>(avatar).unwrap() else {
         panic!("three timers, three ids");
     };
     advance_ms(&mut app, 10);
-    let ids: Vec<Entity> = firings(&mut app).iter().map(|fired| fired.entity).collect();
+    let ids: Vec<Entity> = firings(&mut app)
+        .iter()
+        .map(|fired| fired.entity())
+        .collect();
     assert_eq!(ids[..3], [a, b, c]);
 
     app.world_mut().despawn(b);
@@ -384,18 +393,18 @@ fn a_callback_gets_the_id_and_the_user_argument() {
     app.init_resource::<Calls>();
     let avatar = app
         .world_mut()
-        .spawn(related!(Timers[
+        .spawn(related!(Owned[
             (UserData(1), Timer::after(ms(20))),
             (UserData(2), Timer::after(ms(10))),
         ]))
         .observe(
             |fired: On<TimerFired>, data: Query<&UserData>, mut calls: ResMut<Calls>| {
-                let UserData(argument) = *data.get(fired.entity).unwrap();
-                calls.0.push((fired.owner, fired.entity, argument));
+                let UserData(argument) = *data.get(fired.entity()).unwrap();
+                calls.0.push((fired.owner(), fired.entity(), argument));
             },
         )
         .id();
-    let ids = app.world().get::<Timers>(avatar).unwrap().to_vec();
+    let ids = app.world().get::<Owned>(avatar).unwrap().to_vec();
     advance_ms(&mut app, 30);
     assert_eq!(
         app.world().resource::<Calls>().0,
@@ -425,8 +434,10 @@ fn every_timer_is_released_exactly_once() {
     let despawned = spawn(&mut app, "despawned", Timer::after(ms(100)));
     let clockless = spawn(&mut app, "clockless", Timer::after(ms(100)).on(clock));
     let world = app.world_mut();
-    let orphan = world.spawn((TimerOf(mortal), Timer::after(ms(100)))).id();
-    let replaced = world.set_timer(keyed, "key", Timer::after(ms(100)));
+    let orphan = world.spawn((OwnedBy(mortal), Timer::after(ms(100)))).id();
+    let replaced = world
+        .entity_mut(keyed)
+        .set_timer("key", Timer::after(ms(100)));
 
     advance_ms(&mut app, 50);
     let world = app.world_mut();
@@ -434,7 +445,9 @@ fn every_timer_is_released_exactly_once() {
     world.despawn(despawned);
     world.despawn(clock);
     world.despawn(mortal);
-    world.set_timer(keyed, "key", (Tag("key"), Timer::after(ms(50))));
+    world
+        .entity_mut(keyed)
+        .set_timer("key", (Tag("key"), Timer::after(ms(50))));
     let expected = [
         (removed, CancelReason::Removed),
         (despawned, CancelReason::Despawned),
@@ -446,8 +459,10 @@ fn every_timer_is_released_exactly_once() {
     advance_ms(&mut app, 50);
     assert_eq!(app.world().resource::<Read>().0, expected, "as messages");
     advance_ms(&mut app, 50);
-    let last = firings(&mut app).into_iter().filter(|fired| fired.last);
-    let last: Vec<Entity> = last.map(|fired| fired.entity).collect();
+    let last = firings(&mut app)
+        .into_iter()
+        .filter(|fired| fired.is_last());
+    let last: Vec<Entity> = last.map(|fired| fired.entity()).collect();
     assert_eq!(last[0], over, "its own end is its last firing");
     assert_eq!(last.len(), 2, "and so it is for the one that replaced");
     assert!(cancelled(&mut app).is_empty(), "and nothing else is told");
@@ -519,9 +534,15 @@ fn a_new_timer_of_a_category_replaces_the_earlier_one() {
     let mut app = app();
     let [hero, other] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
     let world = app.world_mut();
-    let walk = world.set_timer(hero, "movement", (Tag("walk"), Timer::every(ms(10))));
-    world.set_timer(hero, "vision", (Tag("look"), Timer::every(ms(20))));
-    world.set_timer(other, "movement", (Tag("other"), Timer::every(ms(20))));
+    let walk = world
+        .entity_mut(hero)
+        .set_timer("movement", (Tag("walk"), Timer::every(ms(10))));
+    world
+        .entity_mut(hero)
+        .set_timer("vision", (Tag("look"), Timer::every(ms(20))));
+    world
+        .entity_mut(other)
+        .set_timer("movement", (Tag("other"), Timer::every(ms(20))));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["walk"]);
 
@@ -529,10 +550,10 @@ fn a_new_timer_of_a_category_replaces_the_earlier_one() {
     let run = (Tag("run"), Timer::every(ms(10)));
     let run = app
         .world_mut()
-        .spawn((TimerOf(hero), Keyed::new("movement"), run))
+        .spawn((OwnedBy(hero), Keyed::new("movement"), run))
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
             let rest = (Tag("rest"), Timer::after(ms(10)));
-            commands.entity(fired.owner).set_timer("movement", rest);
+            commands.entity(fired.owner()).set_timer("movement", rest);
         })
         .id();
     app.world_mut().flush();

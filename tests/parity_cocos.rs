@@ -6,7 +6,10 @@ use core::time::Duration;
 use std::thread::{self, ThreadId};
 
 use bevy_app::App;
-use bevy_due::{Timer, TimerStatus, UpdateComponent, prelude::*};
+use bevy_due::{
+    ArmedTimers, ClocksMut, MessageWorldExt, MissedTicks, Timer, TimerStatus, UpdateComponent,
+    prelude::*,
+};
 use bevy_ecs::{
     prelude::*,
     system::{RunSystemOnce, SystemState},
@@ -21,7 +24,9 @@ fn keyed(app: &mut App, target: Entity, key: &str) -> Option<TimerStatus> {
 
 /// Schedules a timer under a key by which it is logged, too.
 fn schedule(app: &mut App, target: Entity, key: &'static str, timer: Timer) -> Entity {
-    app.world_mut().set_timer(target, key, (Tag(key), timer))
+    app.world_mut()
+        .entity_mut(target)
+        .set_timer(key, (Tag(key), timer))
 }
 
 /// Spawns a target with a timer of its own, which is logged under its name.
@@ -56,7 +61,7 @@ fn interval_repeat_delay_and_for_ever_combine() {
             for _ in 0..frames {
                 advance_ms(&mut app, 56 / frames);
             }
-            let fired: Vec<Duration> = firings(&mut app).iter().map(|it| it.deadline).collect();
+            let fired: Vec<Duration> = firings(&mut app).iter().map(|it| it.deadline()).collect();
             let expected: Vec<Duration> = deadlines.iter().copied().map(ms).collect();
             assert_eq!(fired, expected, "{timer:?} in {frames} frames");
             let goes_on = timer.max_firings().is_none();
@@ -149,9 +154,9 @@ fn scheduling_again_under_the_same_key_changes_the_interval() {
     app.world_mut()
         .entity_mut(last)
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
-            if fired.last {
+            if fired.is_last() {
                 let slower = (Tag("x"), Timer::every(ms(30)));
-                commands.entity(fired.owner).set_timer("x", slower);
+                commands.entity(fired.owner()).set_timer("x", slower);
             }
         });
     advance_ms(&mut app, 7);
@@ -160,7 +165,7 @@ fn scheduling_again_under_the_same_key_changes_the_interval() {
     assert_eq!(fired_at(&mut app), [("x", 29), ("x", 59), ("x", 89)]);
     let interval = keyed(&mut app, target, "x").map(|timer| timer.wait);
     assert_eq!(interval, Some(ms(30)), "should be scheduled once");
-    assert_eq!(app.world().get::<Timers>(target).unwrap().len(), 2);
+    assert_eq!(app.world().get::<Owned>(target).unwrap().len(), 2);
     advance_ms(&mut app, 11);
     assert_eq!(fired(&mut app), ["y", "x"], "others should be as they were");
 }
@@ -177,11 +182,11 @@ fn one_timer_or_all_of_a_target_can_be_unscheduled() {
         schedule(&mut app, target, key, Timer::every(ms(10)));
         schedule(&mut app, other, key, Timer::every(ms(1000)));
     }
-    assert!(app.world_mut().cancel_timer(target, "b"));
+    assert!(app.world_mut().entity_mut(target).cancel_timer("b"));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["own", "other", "a", "c"]);
 
-    app.world_mut().cancel_timers(target);
+    app.world_mut().entity_mut(target).cancel_timers();
     assert_eq!(cancelled(&mut app).len(), 4);
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["other"]);
@@ -204,9 +209,9 @@ fn a_callback_can_unschedule_itself_another_or_all_of_its_target() {
         }
         app.add_observer(
             move |fired: On<TimerFired>, tags: Query<&Tag>, mut commands: Commands| {
-                let is_b = tags.get(fired.entity).is_ok_and(|tag| tag.0 == "b");
-                if is_b && fired.deadline == ms(20) {
-                    let target = fired.owner;
+                let is_b = tags.get(fired.entity()).is_ok_and(|tag| tag.0 == "b");
+                if is_b && fired.deadline() == ms(20) {
+                    let target = fired.owner();
                     commands.queue(move |world: &mut World| what(world, target));
                 }
             },
@@ -216,17 +221,19 @@ fn a_callback_can_unschedule_itself_another_or_all_of_its_target() {
     }
 
     let itself = when_b_fires_at_20(|world, target| {
-        assert!(world.cancel_timer(target, "b"));
+        assert!(world.entity_mut(target).cancel_timer("b"));
     });
     let expected = [("a", 20), ("b", 20), ("c", 20), ("a", 30), ("c", 30)];
     assert_eq!(itself, expected);
 
     let another = when_b_fires_at_20(|world, target| {
-        assert!(world.cancel_timer(target, "c"));
+        assert!(world.entity_mut(target).cancel_timer("c"));
     });
     assert_eq!(another, [("a", 20), ("b", 20), ("a", 30), ("b", 30)]);
 
-    let all = when_b_fires_at_20(|world, target| world.cancel_timers(target));
+    let all = when_b_fires_at_20(|world, target| {
+        world.entity_mut(target).cancel_timers();
+    });
     assert_eq!(all, [("a", 20), ("b", 20)]);
 }
 
@@ -241,7 +248,7 @@ fn a_target_is_paused_and_resumed_with_all_its_timers() {
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["own", "other"]);
 
-    app.world_mut().entity_mut(target).insert(TimersPaused);
+    app.world_mut().entity_mut(target).insert(Paused);
     schedule(&mut app, target, "c", Timer::after(ms(5)));
     advance_ms(&mut app, 100);
     assert_eq!(
@@ -256,7 +263,7 @@ fn a_target_is_paused_and_resumed_with_all_its_timers() {
     }
     assert!(cancelled(&mut app).is_empty());
 
-    app.world_mut().entity_mut(target).remove::<TimersPaused>();
+    app.world_mut().entity_mut(target).remove::<Paused>();
     advance_ms(&mut app, 20);
     let expected = [
         ("b", 115),
@@ -269,7 +276,9 @@ fn a_target_is_paused_and_resumed_with_all_its_timers() {
     ];
     assert_eq!(fired_at(&mut app), expected);
 
-    let pause = TimerAction::insert(TimersPaused).on_owner();
+    let pause = TimerAction::call(|world, fired| {
+        world.entity_mut(fired.owner()).insert(Paused);
+    });
     let tired = schedule(&mut app, target, "tired", Timer::after(ms(15)));
     app.world_mut().entity_mut(tired).insert(pause);
     advance_ms(&mut app, 30);
@@ -296,7 +305,7 @@ fn whether_a_timer_is_scheduled_can_be_asked_at_any_time() {
     let mut app = app();
     app.init_resource::<InCallback>().add_observer(
         |fired: On<TimerFired>, timers: ArmedTimers, mut answers: ResMut<InCallback>| {
-            answers.0.push(timers.keyed(fired.owner, "x").is_some());
+            answers.0.push(timers.keyed(fired.owner(), "x").is_some());
         },
     );
     let target = app.world_mut().spawn_empty().id();
@@ -312,16 +321,16 @@ fn whether_a_timer_is_scheduled_can_be_asked_at_any_time() {
     assert!(keyed(&mut app, target, "y").is_none(), "another key");
     advance_ms(&mut app, 10);
     assert!(is_scheduled(&mut app), "once more");
-    app.world_mut().entity_mut(target).insert(TimersPaused);
+    app.world_mut().entity_mut(target).insert(Paused);
     assert!(is_scheduled(&mut app), "though paused");
-    app.world_mut().entity_mut(target).remove::<TimersPaused>();
+    app.world_mut().entity_mut(target).remove::<Paused>();
     advance_ms(&mut app, 10);
     assert!(!is_scheduled(&mut app), "it has fired its last");
     assert_eq!(app.world().resource::<InCallback>().0, [true, false]);
 
     schedule(&mut app, target, "x", Timer::every(ms(10)));
     assert!(is_scheduled(&mut app), "again");
-    app.world_mut().cancel_timer(target, "x");
+    app.world_mut().entity_mut(target).cancel_timer("x");
     assert!(!is_scheduled(&mut app), "cancelled");
     schedule(&mut app, target, "x", Timer::every(ms(10)));
     app.world_mut().despawn(target);
@@ -424,9 +433,9 @@ fn a_callback_is_told_the_elapsed_time() {
         |fired: On<TimerFired>,
          mut timers: Query<(&Timer, &mut Last)>,
          mut elapsed: ResMut<Elapsed>| {
-            let (timer, mut last) = timers.get_mut(fired.entity).unwrap();
-            let now = fired.deadline + fired.lateness;
-            let intervals = 1 + u32::try_from(fired.missed).unwrap();
+            let (timer, mut last) = timers.get_mut(fired.entity()).unwrap();
+            let now = fired.deadline() + fired.lateness();
+            let intervals = 1 + u32::try_from(fired.missed()).unwrap();
             let on_the_grid = timer.interval().unwrap() * intervals;
             elapsed.0.push((now - last.0, on_the_grid));
             last.0 = now;

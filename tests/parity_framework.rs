@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use allocation_counter::measure;
 use bevy_app::{App, Update};
-use bevy_due::{Timer, TimerAction, UpdateComponent, UpdateContext, prelude::*};
+use bevy_due::{ArmedTimers, Timer, UpdateContext, prelude::*};
 use bevy_ecs::{
     lifecycle::Remove,
     prelude::*,
@@ -132,7 +132,7 @@ fn add(
         timer = timer.first_after(first_delay);
     }
     let call = TimerAction::call(move |world: &mut World, _: TimerFired| note(world, function));
-    app.world_mut().spawn((TimerOf(owner), timer, call)).id()
+    app.world_mut().spawn((OwnedBy(owner), timer, call)).id()
 }
 
 /// Timer heap: add(total, interval, at once?, first delay, function).
@@ -184,7 +184,7 @@ fn a_list_of_timers_can_be_removed() {
         commands.entity(timer).despawn();
     }
     app.world_mut().flush();
-    assert_eq!(app.world().get::<Timers>(owner).unwrap()[..], [d]);
+    assert_eq!(app.world().get::<Owned>(owner).unwrap()[..], [d]);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["d"]);
 }
@@ -199,7 +199,7 @@ fn timers_and_functions_die_with_their_component() {
     fn close(closed: On<Remove<Connection>>, mut commands: Commands) {
         if closed.trigger().new_archetype.is_some() {
             let mut entity = commands.entity(closed.entity);
-            entity.cancel_timers().despawn_related::<Updates>();
+            entity.cancel_timers().despawn_related::<Owned>();
         }
     }
 
@@ -208,7 +208,7 @@ fn timers_and_functions_die_with_their_component() {
     let entities = [1, 2].map(|_| {
         let entity = app.world_mut().spawn(Connection).id();
         add(&mut app, entity, None, ms(10), false, None, "ping");
-        app.world_mut().spawn((UpdateOf(entity), say("read")));
+        app.world_mut().spawn((OwnedBy(entity), say("read")));
         entity
     });
     advance_ms(&mut app, 10);
@@ -233,7 +233,7 @@ fn all_timers_and_functions_that_live_can_be_seen() {
     for (name, priority) in [("read", 1), ("think", 2)] {
         let update = say(name).with_priority(priority);
         app.world_mut()
-            .spawn((Name::new(name), UpdateOf(owner), update));
+            .spawn((Name::new(name), OwnedBy(owner), update));
     }
     let mut timers = SystemState::<ArmedTimers>::new(app.world_mut());
     let mut updates = app.world_mut().query::<(&Name, &UpdateComponent)>();
@@ -298,7 +298,7 @@ mod messages {
 
     use crate::support::*;
     use bevy_app::App;
-    use bevy_due::{MessageContext, MessageStats, Packet, prelude::*};
+    use bevy_due::{Delivery, MessageContext, MessageStats, MessageWorldExt, Packet, prelude::*};
     use bevy_ecs::prelude::*;
 
     /// What has been received, in order: by whom, and which packet.
@@ -460,7 +460,8 @@ mod worlds {
 
     use bevy_app::prelude::*;
     use bevy_due::{
-        LoopInterval, MessageStats, Parcel, Received, StableKey, Timer, WorldGroups, WorldLink,
+        Delivery, LoopInterval, MessageCommandsExt, MessageContext, MessageEntityCommandsExt,
+        MessageStats, Packet, Parcel, Received, StableKey, Timer, WorldGroups, WorldLink,
         prelude::*,
     };
     use bevy_ecs::prelude::*;
@@ -558,7 +559,7 @@ mod worlds {
         }
         // And the main thread with its own.
         let mut main = App::new();
-        main.add_plugins((bevy_time::TimePlugin, DuePlugin));
+        main.add_plugins((bevy_time::TimePlugin, DuePlugin::default()));
         groups.join("main", &mut main);
         main.update();
 
@@ -585,13 +586,13 @@ mod worlds {
         /// Lists what has a name, with its timers, and what has become of the messages.
         fn list(
             In(question): In<Received<Packet>>,
-            named: Query<(&Name, Option<&Timers>), Without<Clock>>,
+            named: Query<(&Name, Option<&Owned>), Without<Clock>>,
             stats: Res<MessageStats>,
             mut commands: Commands,
         ) {
             let mut lines: Vec<_> = named
                 .iter()
-                .map(|(name, timers)| format!("{name}: {}", timers.map_or(0, Timers::len)))
+                .map(|(name, owned)| format!("{name}: {}", owned.map_or(0, |owned| owned.len())))
                 .collect();
             lines.sort();
             lines.push(format!("delivered: {}", stats.delivered));
@@ -607,7 +608,7 @@ mod worlds {
             world.spawn(Name::new("guard"));
             world.spawn((
                 Name::new("boss"),
-                related!(Timers[Timer::after_secs(60.0), Timer::every_secs(8.0)]),
+                related!(Owned[Timer::after_secs(60.0), Timer::every_secs(8.0)]),
             ));
         };
         let (tell, told) = mpsc::channel();

@@ -7,7 +7,8 @@ use std::thread;
 
 use bevy_app::App;
 use bevy_due::{
-    MessageContext, NoAnswer, Session, Timer, TimerAction, prelude::*, queue::TimerQueue,
+    Clocks, Delivery, MessageContext, MessageEntityCommandsExt, MessageWorldExt, NoAnswer, Session,
+    Timer, TimerAction, prelude::*, queue::TimerQueue,
 };
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 use bevy_time::{Real, Time};
@@ -36,6 +37,11 @@ fn spawn_service(app: &mut App) -> Entity {
     app.world_mut().spawn((Mailbox::default(), follows)).id()
 }
 
+/// Sends the owner of a timer a message.
+fn send(expired: Expired) -> TimerAction {
+    TimerAction::call(move |world, fired| world.send(fired.owner(), expired))
+}
+
 fn mailbox(app: &mut App, service: Entity) -> Vec<(Option<Session>, &'static str)> {
     core::mem::take(&mut app.world_mut().get_mut::<Mailbox>(service).unwrap().0)
 }
@@ -54,8 +60,8 @@ fn any_thread_adds_timers_and_a_timeout_of_zero_is_delivered_at_once() {
     let threads = [("later", 20), ("at once", 0), ("never", 60_000)].map(|(name, millis)| {
         let sender = sender.clone();
         thread::spawn(move || {
-            let expired = TimerAction::send(Expired(name)).on_owner();
-            let timer = (TimerOf(service), Timer::after(ms(millis)), expired);
+            let expired = send(Expired(name));
+            let timer = (OwnedBy(service), Timer::after(ms(millis)), expired);
             let add = |world: &mut World| _ = world.spawn(timer);
             sender.run(add).unwrap();
         })
@@ -97,7 +103,7 @@ fn any_thread_adds_timers_and_a_timeout_of_zero_is_delivered_at_once() {
 fn on_expiry_a_message_with_the_session_is_delivered_to_the_service() {
     let mut app = app();
     let [service, other] = [(); 2].map(|()| spawn_service(&mut app));
-    let timer = (Timer::after(ms(10)), TimerAction::send(Expired("plain")));
+    let timer = (Timer::after(ms(10)), send(Expired("plain")));
     app.world_mut().entity_mut(service).insert(timer);
     // Nobody follows this, so it is nothing but a time-out with a number.
     #[derive(Message)]
@@ -124,7 +130,7 @@ fn on_expiry_a_message_with_the_session_is_delivered_to_the_service() {
 fn every_missed_tick_is_caught_up_also_where_a_counter_of_32_bits_wraps() {
     let mut app = app();
     let service = spawn_service(&mut app);
-    let tick = (Timer::every(ms(10)), TimerAction::send(Expired("tick")));
+    let tick = (Timer::every(ms(10)), send(Expired("tick")));
     app.world_mut().entity_mut(service).insert(tick);
     advance_ms(&mut app, 995);
     assert_eq!(mailbox(&mut app, service).len(), 99, "in one long frame");
@@ -135,7 +141,7 @@ fn every_missed_tick_is_caught_up_also_where_a_counter_of_32_bits_wraps() {
     let across = spawn(&mut app, "across", Timer::at(wrap + ms(15)));
     let before = wrap - ms(995) - ms(50);
     advance(&mut app, before);
-    let tick = (Timer::every(ms(10)), TimerAction::send(Expired("tick")));
+    let tick = (Timer::every(ms(10)), send(Expired("tick")));
     app.world_mut().entity_mut(service).insert(tick);
     advance_ms(&mut app, 0);
     for frame in 1..=10 {
@@ -149,7 +155,7 @@ fn every_missed_tick_is_caught_up_also_where_a_counter_of_32_bits_wraps() {
     }
     assert_eq!(now(&mut app, ClockId::Virtual), wrap + ms(50));
     let fired = firings(&mut app);
-    assert!(fired.iter().any(|fired| fired.deadline == wrap + ms(15)));
+    assert!(fired.iter().any(|fired| fired.deadline() == wrap + ms(15)));
 }
 
 /// Time since start, start time.

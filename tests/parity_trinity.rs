@@ -5,7 +5,7 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::{App, Update};
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{CancelReason, NoSuchTimer, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 use support::*;
@@ -16,14 +16,14 @@ struct Executed(Vec<(&'static str, Duration)>);
 
 /// Logs the execution of an event that is no entity of its own.
 fn execute(world: &mut World, what: &'static str, fired: &TimerFired) {
-    let now = fired.deadline + fired.lateness;
+    let now = fired.deadline() + fired.lateness();
     world.resource_mut::<Executed>().0.push((what, now));
 }
 
 /// Spawns an event of `owner`.
 fn add_event(app: &mut App, owner: Entity, tag: &'static str, timer: Timer) -> Entity {
     app.world_mut()
-        .spawn((TimerOf(owner), Tag(tag), timer))
+        .spawn((OwnedBy(owner), Tag(tag), timer))
         .id()
 }
 
@@ -42,20 +42,21 @@ fn an_event_is_an_object_or_a_closure() {
     struct Heal(&'static str);
 
     fn heal(In(fired): In<TimerFired>, world: &mut World) {
-        let &Heal(what) = world.get(fired.entity).expect("the event is still whole");
+        let &Heal(what) = world.get(fired.entity()).expect("the event is still whole");
         execute(world, what, &fired);
     }
 
     let mut app = app();
     app.init_resource::<Executed>();
     let owner = add_owner(&mut app);
-    let heal = TimerAction::system(app.register_system(heal));
+    let heal = app.register_system(heal);
+    let heal = TimerAction::call(move |world, fired| world.run_system_with(heal, fired));
     let closure = TimerAction::call(|world: &mut World, fired: TimerFired| {
         execute(world, "closure", &fired);
     });
     let world = app.world_mut();
-    world.spawn((TimerOf(owner), Timer::after(ms(20)), closure));
-    world.spawn((TimerOf(owner), Timer::after(ms(10)), heal, Heal("object")));
+    world.spawn((OwnedBy(owner), Timer::after(ms(20)), closure));
+    world.spawn((OwnedBy(owner), Timer::after(ms(10)), heal, Heal("object")));
     world.commands().after(ms(15)).of(owner).queue(|commands| {
         commands.queue(|world: &mut World| {
             let now = world.resource::<Time<Virtual>>().elapsed();
@@ -73,12 +74,12 @@ fn an_event_is_an_object_or_a_closure() {
     assert_eq!(app.world().resource::<Executed>().0, expected);
     assert!(
         app.world()
-            .get::<Timers>(owner)
+            .get::<Owned>(owner)
             .is_some_and(|left| left.len() == 1),
         "the last one goes in the next run"
     );
     advance_ms(&mut app, 0);
-    assert!(app.world().get::<Timers>(owner).is_none());
+    assert!(app.world().get::<Owned>(owner).is_none());
 }
 
 /// Abort.
@@ -112,8 +113,8 @@ fn an_event_that_is_not_deletable_is_only_cancelled_by_force() {
     let owner = spawn(&mut app, "own", Timer::every(ms(10)));
     let deletable = add_event(&mut app, owner, "deletable", Timer::every(ms(10)));
     let tough = add_event(&mut app, owner, "tough", Timer::every(ms(10)));
-    app.world_mut().entity_mut(tough).insert(SurvivesCancelAll);
-    app.world_mut().cancel_timers(owner);
+    app.world_mut().entity_mut(tough).insert(Survives);
+    cancel_deletable(app.world_mut(), owner);
     let expected = [
         (owner, CancelReason::Removed),
         (deletable, CancelReason::Despawned),
@@ -121,13 +122,13 @@ fn an_event_that_is_not_deletable_is_only_cancelled_by_force() {
     assert_eq!(cancelled(&mut app), expected);
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["tough"]);
-    app.world_mut().force_cancel_timers(owner);
+    app.world_mut().entity_mut(owner).cancel_timers();
     assert_eq!(cancelled(&mut app), [(tough, CancelReason::Despawned)]);
     advance_ms(&mut app, 10);
     assert!(fired(&mut app).is_empty());
 
     let tough = add_event(&mut app, owner, "tough", Timer::every(ms(10)));
-    app.world_mut().entity_mut(tough).insert(SurvivesCancelAll);
+    app.world_mut().entity_mut(tough).insert(Survives);
     app.world_mut().despawn(owner);
     assert!(
         !is_alive(&app, tough),
@@ -145,9 +146,9 @@ fn an_event_that_adds_itself_again_is_not_deleted() {
     app.world_mut()
         .entity_mut(event)
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
-            if fired.deadline < ms(40) {
-                let again = Timer::after(ms(15)).since(fired.deadline);
-                commands.entity(fired.entity).insert(again);
+            if fired.deadline() < ms(40) {
+                let again = Timer::after(ms(15)).since(fired.deadline());
+                commands.entity(fired.entity()).insert(again);
             }
         });
     for _ in 0..6 {
@@ -199,18 +200,21 @@ fn an_event_is_added_at_a_time_or_at_an_offset() {
 #[test]
 fn an_event_is_added_at_a_random_offset_in_a_range() {
     let offsets = |seed, longest: Duration| {
-        let mut app = app();
-        app.insert_resource(DelaySeed(seed));
+        let mut app = app_with(DuePlugin {
+            delay_seed: seed,
+            ..DuePlugin::default()
+        });
         advance_ms(&mut app, 100);
         let owner = add_owner(&mut app);
         for _ in 0..200 {
-            add_event(&mut app, owner, "x", Timer::after_between(ms(5)..=longest));
+            let timer = Timer::after(ms(5)).with_jitter(longest - ms(5));
+            add_event(&mut app, owner, "x", timer);
         }
         advance_ms(&mut app, 1000);
         let mut firings = firings(&mut app);
-        assert!(firings.is_sorted_by_key(|fired| fired.deadline));
-        firings.sort_by_key(|fired| fired.entity);
-        let offsets = firings.iter().map(|fired| fired.deadline - ms(105));
+        assert!(firings.is_sorted_by_key(|fired| fired.deadline()));
+        firings.sort_by_key(|fired| fired.entity());
+        let offsets = firings.iter().map(|fired| fired.deadline() - ms(105));
         offsets.collect::<Vec<_>>()
     };
     let long = offsets(7, ms(15));
@@ -240,10 +244,10 @@ fn the_time_of_a_waiting_event_can_be_changed() {
         .map(|tag| add_event(&mut app, owner, tag, Timer::after(ms(50))));
     advance_ms(&mut app, 10);
     let world = app.world_mut();
-    assert_eq!(world.reschedule(sooner, ms(20)), Ok(()));
-    assert_eq!(world.reschedule(later, ms(60)), Ok(()));
-    assert_eq!(world.reschedule(past, ms(5)), Ok(()));
-    assert_eq!(world.delay_by(off, ms(5)), Ok(()));
+    assert_eq!(world.entity_mut(sooner).reschedule(ms(20)), Ok(()));
+    assert_eq!(world.entity_mut(later).reschedule(ms(60)), Ok(()));
+    assert_eq!(world.entity_mut(past).reschedule(ms(5)), Ok(()));
+    assert_eq!(world.entity_mut(off).delay_by(ms(5)), Ok(()));
     world.entity_mut(again).insert(Timer::after(ms(35)));
     assert!(fired(&mut app).is_empty(), "never inside the call");
     assert_eq!(cancelled(&mut app), [(again, CancelReason::Replaced)]);
@@ -256,11 +260,13 @@ fn the_time_of_a_waiting_event_can_be_changed() {
         ("later", 60),
     ];
     assert_eq!(fired_at(&mut app), expected);
-    let too_late = app.world_mut().reschedule(later, ms(90));
+    let too_late = app.world_mut().entity_mut(later).reschedule(ms(90));
     assert_eq!(too_late, Err(NoSuchTimer(later)));
     app.world_mut().despawn(owner);
-    let too_late = app.world_mut().reschedule(later, ms(90));
-    assert_eq!(too_late, Err(NoSuchTimer(later)));
+    assert!(app.world_mut().get_entity_mut(later).is_err());
+    let mut commands = app.world_mut().commands();
+    commands.entity(later).reschedule(ms(90));
+    app.world_mut().flush();
 }
 
 /// Change the time of a waiting event, from inside another one that is due before it.
@@ -316,14 +322,14 @@ fn an_event_can_kill_all_forced_or_not() {
         let first = add_event(&mut app, owner, "first", Timer::every(ms(10)));
         add_event(&mut app, owner, "tender", Timer::after(ms(10)));
         let tough = add_event(&mut app, owner, "tough", Timer::after(ms(10)));
-        app.world_mut().entity_mut(tough).insert(SurvivesCancelAll);
+        app.world_mut().entity_mut(tough).insert(Survives);
         app.world_mut().entity_mut(first).observe(
             move |fired: On<TimerFired>, mut commands: Commands| {
-                let mut owner = commands.entity(fired.owner);
+                let owner = fired.owner();
                 if is_forced {
-                    owner.force_cancel_timers();
+                    commands.entity(owner).cancel_timers();
                 } else {
-                    owner.cancel_timers();
+                    commands.queue(move |world: &mut World| cancel_deletable(world, owner));
                 }
             },
         );

@@ -1,20 +1,20 @@
-//! `TimersPaused`: pausing one timer, or all timers of an owner.
+//! `Paused`: pausing one timer, or all timers of an owner.
 
 mod support;
 
-use core::{num::NonZeroU32, time::Duration};
+use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{BurstLimit, CancelReason, Timer, TimerFired, TimerOf, prelude::*};
+use bevy_due::{CancelReason, Timer, prelude::*};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use support::*;
 
 fn pause(app: &mut App, entity: Entity) {
-    app.world_mut().entity_mut(entity).insert(TimersPaused);
+    app.world_mut().entity_mut(entity).insert(Paused);
 }
 
 fn resume(app: &mut App, entity: Entity) {
-    app.world_mut().entity_mut(entity).remove::<TimersPaused>();
+    app.world_mut().entity_mut(entity).remove::<Paused>();
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn an_owner_pauses_with_all_that_it_owns() {
     let mut app = app();
     let boss = spawn(&mut app, "boss", Timer::every(ms(10)));
     app.world_mut()
-        .spawn((Tag("owned"), TimerOf(boss), Timer::every(ms(15))));
+        .spawn((Tag("owned"), OwnedBy(boss), Timer::every(ms(15))));
     spawn(&mut app, "other", Timer::every(ms(20)));
     advance_ms(&mut app, 5);
     pause(&mut app, boss);
@@ -54,10 +54,10 @@ fn a_pause_takes_effect_between_two_firings_of_one_run() {
     let boss = app.world_mut().spawn_empty().id();
     for tag in ["a", "b"] {
         app.world_mut()
-            .spawn((Tag(tag), TimerOf(boss), Timer::every(ms(10))));
+            .spawn((Tag(tag), OwnedBy(boss), Timer::every(ms(10))));
     }
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        commands.entity(fired.owner).insert(TimersPaused);
+        commands.entity(fired.owner()).insert(Paused);
     });
     advance_ms(&mut app, 35);
     assert_eq!(fired_at(&mut app), [("a", 10)]);
@@ -84,14 +84,14 @@ fn a_resumed_timer_has_its_old_place_among_equals() {
 #[test]
 fn a_timer_armed_while_it_is_paused_waits_with_its_full_delay() {
     let mut app = app();
-    let boss = app.world_mut().spawn(TimersPaused).id();
+    let boss = app.world_mut().spawn(Paused).id();
     let own = app
         .world_mut()
-        .spawn((Tag("own"), Timer::after(ms(10)), TimersPaused))
+        .spawn((Tag("own"), Timer::after(ms(10)), Paused))
         .id();
     advance_ms(&mut app, 5);
     app.world_mut()
-        .spawn((Tag("owned"), TimerOf(boss), Timer::after(ms(10))));
+        .spawn((Tag("owned"), OwnedBy(boss), Timer::after(ms(10))));
     advance_ms(&mut app, 100);
     resume(&mut app, own);
     resume(&mut app, boss);
@@ -104,8 +104,8 @@ fn a_timer_armed_while_it_is_paused_waits_with_its_full_delay() {
 #[test]
 fn a_timer_goes_on_when_nothing_holds_it_any_more() {
     let mut app = app();
-    let [boss, other] = [(); 2].map(|()| app.world_mut().spawn(TimersPaused).id());
-    let timer = (Tag("x"), TimerOf(boss), Timer::after(ms(10)), TimersPaused);
+    let [boss, other] = [(); 2].map(|()| app.world_mut().spawn(Paused).id());
+    let timer = (Tag("x"), OwnedBy(boss), Timer::after(ms(10)), Paused);
     let timer = app.world_mut().spawn((timer, Disabled)).id();
     let let_go: [(&str, fn(&mut App, Entity, Entity)); 3] = [
         ("still paused itself", |app, boss, _| resume(app, boss)),
@@ -119,10 +119,10 @@ fn a_timer_goes_on_when_nothing_holds_it_any_more() {
         advance_ms(&mut app, 5);
         assert!(fired(&mut app).is_empty(), "{left}");
     }
-    app.world_mut().entity_mut(timer).insert(TimerOf(other));
+    app.world_mut().entity_mut(timer).insert(OwnedBy(other));
     advance_ms(&mut app, 100);
     assert!(fired(&mut app).is_empty(), "the new owner is paused");
-    app.world_mut().entity_mut(timer).remove::<TimerOf>();
+    app.world_mut().entity_mut(timer).remove::<OwnedBy>();
     advance_ms(&mut app, 5);
     assert_eq!(fired(&mut app), ["x"], "without an owner");
 }
@@ -132,7 +132,7 @@ fn a_disabled_entity_pauses_its_timers() {
     let mut app = app();
     let boss = spawn(&mut app, "boss", Timer::after(ms(10)));
     app.world_mut()
-        .spawn((Tag("owned"), TimerOf(boss), Timer::after(ms(10))));
+        .spawn((Tag("owned"), OwnedBy(boss), Timer::after(ms(10))));
     app.world_mut().entity_mut(boss).insert(Disabled);
     advance_ms(&mut app, 100);
     assert!(fired(&mut app).is_empty());
@@ -160,18 +160,20 @@ fn a_paused_timer_can_be_cancelled_and_replaced() {
 
 #[test]
 fn a_burst_that_a_pause_has_cut_counts_anew_in_the_next_run() {
-    let mut app = app();
-    app.insert_resource(BurstLimit(NonZeroU32::new(3).unwrap()));
+    let mut app = app_with(burst_limit(3));
     let timer = spawn(&mut app, "x", Timer::every(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        if fired.count == 2 {
-            commands.entity(fired.entity).insert(TimersPaused);
+        if fired.count() == 2 {
+            commands.entity(fired.entity()).insert(Paused);
         }
     });
     advance_ms(&mut app, 50);
     assert_eq!(fired(&mut app).len(), 2);
     resume(&mut app, timer);
     advance_ms(&mut app, 0);
-    let missed: Vec<u64> = firings(&mut app).iter().map(|fired| fired.missed).collect();
+    let missed: Vec<u64> = firings(&mut app)
+        .iter()
+        .map(|fired| fired.missed())
+        .collect();
     assert_eq!(missed, [0, 0, 0], "30, 40 and 50: no more than the bound");
 }

@@ -9,16 +9,16 @@ use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;
 
 #[test]
-#[should_panic(expected = "DuePlugin needs a clock: add bevy_time::TimePlugin")]
+#[should_panic(expected = "`DuePlugin` needs `Time<Virtual>`: add `bevy_time::TimePlugin`")]
 fn without_a_clock_the_app_says_what_to_add() {
-    App::new().add_plugins(DuePlugin).update();
+    App::new().add_plugins(DuePlugin::default()).update();
 }
 
 #[test]
-#[should_panic(expected = "DuePlugin needs a clock: add bevy_time::TimePlugin")]
+#[should_panic(expected = "`DuePlugin` needs `Time<Virtual>`: add `bevy_time::TimePlugin`")]
 fn without_a_clock_the_app_says_so_before_its_first_frame() {
     App::new()
-        .add_plugins((DuePlugin, ScheduleRunnerPlugin::run_once()))
+        .add_plugins((DuePlugin::default(), ScheduleRunnerPlugin::run_once()))
         .add_systems(First, || panic!("this is the first frame"))
         .run();
 }
@@ -26,7 +26,7 @@ fn without_a_clock_the_app_says_so_before_its_first_frame() {
 #[test]
 #[should_panic(expected = "plugin was already added")]
 fn adding_it_twice_is_an_error() {
-    App::new().add_plugins((TimePlugin, DuePlugin, DuePlugin));
+    App::new().add_plugins((TimePlugin, DuePlugin::default(), DuePlugin::default()));
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn the_order_of_plugins_does_not_matter() {
     let exit = App::new()
         .insert_resource(TimeUpdateStrategy::ManualDuration(ms(10)))
         .add_plugins((
-            DuePlugin,
+            DuePlugin::default(),
             TaskPoolPlugin::default(),
             TimePlugin,
             ScheduleRunnerPlugin::default(),
@@ -58,7 +58,7 @@ fn timers_spawned_before_the_plugin_are_armed_with_it() {
     app.world_mut().spawn(Timer::after(ms(10)));
     app.world_mut().register_disabling_component::<Hidden>();
     app.world_mut().spawn((Hidden, Timer::after(ms(10))));
-    app.add_plugins((TimePlugin, DuePlugin));
+    app.add_plugins((TimePlugin, DuePlugin::default()));
     advance_ms(&mut app, 0); // Bevy's first frame takes no time.
     advance_ms(&mut app, 10);
     let fired = app.world().resource::<Messages<TimerFired>>();
@@ -73,7 +73,7 @@ fn a_plugin_added_late_arms_by_the_time_of_the_clock() {
         .resource_mut::<Time<Virtual>>()
         .advance_by(ms(10_000));
     app.world_mut().spawn(Timer::after(ms(50)));
-    app.add_plugins(DuePlugin);
+    app.add_plugins(DuePlugin::default());
     advance_ms(&mut app, 0);
     advance_ms(&mut app, 49);
     assert_eq!(app.world().resource::<Messages<TimerFired>>().len(), 0);
@@ -104,8 +104,8 @@ fn systems_can_be_ordered_against_the_stages() {
     app.init_resource::<Seen>().add_systems(
         PreUpdate,
         (
-            look("before").before(DueSystems::Fire),
-            look("after").after(DueSystems::Fire),
+            look("before").before(DueSystems::Timers),
+            look("after").after(DueSystems::Timers),
         ),
     );
     spawn(&mut app, "x", Timer::after(ms(10)));
@@ -124,5 +124,5 @@ fn a_cloned_entity_has_a_timer_of_its_own() {
     app.world_mut().entity_mut(original).clone_and_spawn();
     app.world_mut().despawn(original);
     advance_ms(&mut app, 30);
-    assert_eq!(firings(&mut app)[0].deadline, ms(40));
+    assert_eq!(firings(&mut app)[0].deadline(), ms(40));
 }

@@ -30,9 +30,9 @@ fn promise_2_never_early() {
 fn no_firing_is_early_whatever_the_frame_times() {
     let mut app = app();
     app.add_observer(|fired: On<TimerFired>, time: Res<Time<Virtual>>| {
-        assert!(fired.deadline <= time.elapsed(), "should not fire early");
+        assert!(fired.deadline() <= time.elapsed(), "should not fire early");
         assert_eq!(
-            fired.deadline + fired.lateness,
+            fired.deadline() + fired.lateness(),
             time.elapsed(),
             "lateness should be the distance from the deadline to now"
         );
@@ -59,14 +59,14 @@ fn the_delay_counts_from_the_time_of_the_frame() {
     let mut app = app();
     app.insert_resource(Time::<Fixed>::from_hz(64.0))
         .add_systems(First, arm.after(TimeSystems))
-        .add_systems(PreUpdate, arm.before(DueSystems::Swap))
-        .add_systems(PreUpdate, arm.after(DueSystems::Fire))
+        .add_systems(PreUpdate, arm.before(DueSystems::Timers))
+        .add_systems(PreUpdate, arm.after(DueSystems::Timers))
         .add_systems(FixedUpdate, arm)
         .add_systems(Update, arm)
         .add_systems(Last, arm)
         .add_observer(|fired: On<TimerFired>, armed: Query<&ArmedAt>| {
-            let ArmedAt(armed) = armed.get(fired.entity).unwrap();
-            assert_eq!(fired.deadline, *armed + ms(50));
+            let ArmedAt(armed) = armed.get(fired.entity()).unwrap();
+            assert_eq!(fired.deadline(), *armed + ms(50));
         });
     for _ in 0..20 {
         advance_ms(&mut app, 16);
@@ -79,6 +79,6 @@ fn lateness_is_the_time_since_the_deadline() {
     let mut app = app();
     spawn(&mut app, "x", Timer::every(ms(10)).times(2));
     advance_ms(&mut app, 25);
-    let late: Vec<Duration> = firings(&mut app).iter().map(|f| f.lateness).collect();
+    let late: Vec<Duration> = firings(&mut app).iter().map(|f| f.lateness()).collect();
     assert_eq!(late, [ms(15), ms(5)]);
 }

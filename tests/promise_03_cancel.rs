@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{CancelReason, Timer, TimerCancelled, TimerFired, TimerOf, Timers};
+use bevy_due::{CancelReason, Owned, OwnedBy, Timer, TimerCancelled, TimerFired};
 use bevy_ecs::{message::Messages, prelude::*};
 use support::*;
 
@@ -18,7 +18,7 @@ fn killer_and_victim(app: &mut App, killer: Timer, victim: Timer) {
         .observe(
             |fired: On<TimerFired>, victims: Query<&Victim>, mut commands: Commands| {
                 commands
-                    .entity(victims.get(fired.entity).unwrap().0)
+                    .entity(victims.get(fired.entity()).unwrap().0)
                     .despawn();
             },
         );
@@ -67,7 +67,7 @@ fn cancel_takes_effect_at_an_equal_deadline() {
     let b = spawn(&mut app, "b", Timer::after(ms(10)));
     app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
         commands
-            .entity(if fired.entity == a { b } else { a })
+            .entity(if fired.entity() == a { b } else { a })
             .remove::<Timer>();
     });
     advance_ms(&mut app, 10);
@@ -79,8 +79,8 @@ fn a_timer_that_cancels_itself_does_not_repeat_in_a_long_frame() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::every(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        if fired.count == 2 {
-            commands.entity(fired.entity).remove::<Timer>();
+        if fired.count() == 2 {
+            commands.entity(fired.entity()).remove::<Timer>();
         }
     });
     advance_ms(&mut app, 100);
@@ -167,12 +167,12 @@ fn timers_die_with_their_owner() {
     let mut app = app();
     let boss = app
         .world_mut()
-        .spawn(related!(Timers[
+        .spawn(related!(Owned[
             (Tag("enrage"), Timer::after(ms(10))),
             (Tag("summon"), Timer::every(ms(5))),
         ]))
         .id();
-    let timers: Vec<Entity> = app.world().get::<Timers>(boss).unwrap().iter().collect();
+    let timers: Vec<Entity> = app.world().get::<Owned>(boss).unwrap().iter().collect();
     app.world_mut().despawn(boss);
     assert_eq!(
         cancelled(&mut app),
@@ -211,7 +211,7 @@ fn a_panic_in_the_middle_of_a_replacement_loses_no_report() {
     app.world_mut().entity_mut(b).remove::<Timer>();
     assert_eq!(
         cancelled(&mut app),
-        [(a, CancelReason::Removed), (b, CancelReason::Removed)]
+        [(a, CancelReason::Replaced), (b, CancelReason::Removed)]
     );
 }
 
@@ -224,8 +224,8 @@ fn what_a_panic_has_left_over_is_reported_in_the_next_run() {
         app.world_mut().modify_component(a, panic)
     });
     advance_ms(&mut app, 20);
-    assert_eq!(cancelled(&mut app), [(a, CancelReason::Removed)]);
-    assert_eq!(written(&app), [(a, a, CancelReason::Removed)]);
+    assert_eq!(cancelled(&mut app), [(a, CancelReason::Replaced)]);
+    assert_eq!(written(&app), [(a, a, CancelReason::Replaced)]);
     assert!(fired(&mut app).is_empty(), "should not fire after cancel");
 }
 
@@ -325,7 +325,7 @@ fn cancellations_are_written_as_messages_in_the_next_run() {
     let owner = app.world_mut().spawn_empty().id();
     let entity = app
         .world_mut()
-        .spawn((TimerOf(owner), Timer::after(ms(10))))
+        .spawn((OwnedBy(owner), Timer::after(ms(10))))
         .id();
     app.world_mut().entity_mut(entity).remove::<Timer>();
     advance_ms(&mut app, 1);

@@ -14,7 +14,7 @@ fn promise_4_adds_are_deferred() {
         |fired: On<TimerFired>, mut firings: Local<u32>, mut commands: Commands| {
             *firings += 1;
             assert!(*firings <= 5, "should not loop in place");
-            commands.entity(fired.entity).insert(Timer::after(ms(0)));
+            commands.entity(fired.entity()).insert(Timer::after(ms(0)));
         },
     );
     advance_ms(&mut app, 9);
@@ -34,7 +34,7 @@ fn a_timer_armed_for_the_past_of_this_run_waits_for_the_next() {
     spawn(&mut app, "parent", Timer::after(ms(10)));
     app.add_observer(
         |fired: On<TimerFired>, tags: Query<&Tag>, mut commands: Commands| {
-            if tags.get(fired.entity).unwrap().0 == "parent" {
+            if tags.get(fired.entity()).unwrap().0 == "parent" {
                 commands.spawn((Tag("child"), Timer::every(ms(10)).immediately().times(2)));
             }
         },

@@ -2,7 +2,7 @@
 
 mod support;
 
-use bevy_due::{CancelReason, Timer, TimerFired, TimerOf};
+use bevy_due::{CancelReason, OwnedBy, Timer, TimerFired};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     message::Messages,
@@ -16,9 +16,9 @@ fn promise_5_handlers_may_do_anything() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        assert!(fired.last);
-        if fired.deadline < ms(30) {
-            commands.entity(fired.entity).insert(Timer::after(ms(10)));
+        assert!(fired.is_last());
+        if fired.deadline() < ms(30) {
+            commands.entity(fired.entity()).insert(Timer::after(ms(10)));
         }
     });
     for _ in 0..5 {
@@ -34,7 +34,7 @@ fn a_handler_may_despawn_the_entity_that_fires() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::every(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        commands.entity(fired.entity).despawn();
+        commands.entity(fired.entity()).despawn();
     });
     advance_ms(&mut app, 100);
     assert_eq!(fired(&mut app).len(), 1);
@@ -48,11 +48,11 @@ fn a_handler_may_despawn_the_owner() {
     let timers = ["a", "b"].map(|tag| {
         let timer = Timer::every(ms(10));
         app.world_mut()
-            .spawn((Tag(tag), TimerOf(owner), timer))
+            .spawn((Tag(tag), OwnedBy(owner), timer))
             .id()
     });
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        commands.entity(fired.owner).despawn();
+        commands.entity(fired.owner()).despawn();
     });
     advance_ms(&mut app, 100);
     assert_eq!(fired(&mut app), ["a"]);
@@ -67,7 +67,7 @@ fn a_handler_may_rearm_others() {
     let b = spawn(&mut app, "b", Timer::after(ms(20)));
     app.add_observer(
         move |fired: On<TimerFired>, tags: Query<&Tag>, mut commands: Commands| {
-            if tags.get(fired.entity).unwrap().0 == "a" {
+            if tags.get(fired.entity()).unwrap().0 == "a" {
                 commands.entity(b).insert(Timer::after(ms(20)));
             }
         },
@@ -83,8 +83,8 @@ fn a_handler_may_change_the_period_of_its_own_timer() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::every(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        if fired.deadline == ms(20) {
-            commands.entity(fired.entity).insert(Timer::every(ms(30)));
+        if fired.deadline() == ms(20) {
+            commands.entity(fired.entity()).insert(Timer::every(ms(30)));
         }
     });
     advance_ms(&mut app, 20);
@@ -101,7 +101,7 @@ fn a_handler_that_removes_a_timer_firing_its_last_cancels_nothing() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        commands.entity(fired.entity).remove::<Timer>();
+        commands.entity(fired.entity()).remove::<Timer>();
     });
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["x"]);
@@ -113,7 +113,7 @@ fn a_new_timer_in_a_reused_slot_is_not_finished_in_its_stead() {
     let mut app = app();
     let entity = spawn(&mut app, "old", Timer::after(ms(10)));
     app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
-        if fired.entity == entity {
+        if fired.entity() == entity {
             commands.entity(entity).despawn();
             commands.spawn((Tag("new"), Timer::after(ms(10))));
         }
@@ -144,9 +144,9 @@ fn whoever_hears_of_the_last_removal_may_despawn() {
     });
     spawn(&mut app, "a", Timer::after(ms(10)));
     app.world_mut()
-        .spawn((Tag("b"), TimerOf(owner), Timer::after(ms(20))));
+        .spawn((Tag("b"), OwnedBy(owner), Timer::after(ms(20))));
     app.world_mut()
-        .spawn((Tag("c"), TimerOf(owner), Timer::after(ms(30))));
+        .spawn((Tag("c"), OwnedBy(owner), Timer::after(ms(30))));
     spawn(&mut app, "d", Timer::after(ms(40)));
     advance_ms(&mut app, 100);
     assert_eq!(fired(&mut app), ["a", "d"], "b and c died with their owner");
@@ -172,14 +172,14 @@ fn where_nobody_observes_all_that_fire_their_last_end() {
     let owner = app.world_mut().spawn_empty().id();
     let owned = app
         .world_mut()
-        .spawn((TimerOf(owner), Timer::after(ms(15))))
+        .spawn((OwnedBy(owner), Timer::after(ms(15))))
         .id();
     advance_ms(&mut app, 30);
     let messages = app.world().resource::<Messages<TimerFired>>();
     let fired = messages
         .get_cursor()
         .read(messages)
-        .map(|m| m.entity)
+        .map(|m| m.entity())
         .collect::<Vec<_>>();
     assert_eq!(fired, [timers[0], timers[1], owned, timers[2]]);
     for timer in timers {
@@ -197,7 +197,7 @@ fn a_panicking_handler_loses_nothing() {
     let periodic = spawn(&mut app, "periodic", Timer::every(ms(10)));
     let once = spawn(&mut app, "once", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>| {
-        assert!(fired.deadline > ms(10), "the handlers of the first panic");
+        assert!(fired.deadline() > ms(10), "the handlers of the first panic");
     });
     let mut cursor = app.world().resource::<Messages<TimerFired>>().get_cursor();
     let mut written = Vec::new();
@@ -205,7 +205,7 @@ fn a_panicking_handler_loses_nothing() {
         advance_ms(&mut app, 10);
         let messages = app.world().resource::<Messages<TimerFired>>();
         let fired = cursor.read(messages);
-        written.extend(fired.map(|fired| (fired.entity, fired.deadline.as_millis())));
+        written.extend(fired.map(|fired| (fired.entity(), fired.deadline().as_millis())));
     }
     let late = (once, 10);
     assert!(written.contains(&late), "{written:?}");

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::collections::HashMap;
 
 use bevy_app::{TaskPoolOptions, TaskPoolPlugin, prelude::*};
-use bevy_due::{Timer, TimerFired, TimerOf};
+use bevy_due::{OwnedBy, Timer, TimerFired};
 use bevy_ecs::{
     prelude::*,
     schedule::{MultiThreadedExecutor, ScheduleLabel, SingleThreadedExecutor, SystemExecutor},
@@ -41,10 +41,10 @@ fn stir(
         }
         1 => {
             let every = Timer::every(ms(1 + dice.roll(40))).first_after(delay);
-            commands.entity(fired.entity).insert(every);
+            commands.entity(fired.entity()).insert(every);
         }
         2 => {
-            commands.spawn((Tag("owned"), TimerOf(fired.entity), Timer::every(ms(25))));
+            commands.spawn((Tag("owned"), OwnedBy(fired.entity()), Timer::every(ms(25))));
         }
         3 if timers.count() > 20 => {
             if let Some(other) = timers.iter().nth(dice.roll(20) as usize) {
@@ -93,8 +93,8 @@ fn run(configure: fn(&mut App)) -> Vec<(u64, Duration, u64)> {
         .iter()
         .map(|fired| {
             let next = known.len() as u64;
-            let entity = *known.entry(fired.entity).or_insert(next);
-            (entity, fired.deadline, fired.count)
+            let entity = *known.entry(fired.entity()).or_insert(next);
+            (entity, fired.deadline(), fired.count())
         })
         .collect()
 }

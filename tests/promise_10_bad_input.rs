@@ -28,10 +28,7 @@ fn promise_10_bad_input_is_a_clear_error() {
     ];
     for (result, value) in cases {
         let message = result.expect_err("should be refused").to_string();
-        assert!(
-            message.ends_with(value),
-            "{message:?} should name {value:?}"
-        );
+        assert!(message.contains(value), "{message:?} should name {value:?}");
     }
 }
 

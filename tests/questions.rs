@@ -6,8 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use bevy_app::App;
 use bevy_due::{
-    MessageContext, MessageStats, NoAnswer, NotAnswerable, Received, ReplyTo, Session, Timer,
-    TimerAction, prelude::*,
+    Delivery, MessageCommandsExt, MessageContext, MessageEntityCommandsExt, MessageStats,
+    MessageWorldExt, NoAnswer, NotAnswerable, Received, ReplyTo, Session, Timer, TimerAction,
+    prelude::*,
 };
 use bevy_ecs::{
     entity_disabling::Disabled,
@@ -156,6 +157,11 @@ fn without_an_answer_there_is_word_of_that_and_the_answer_comes_too_late() {
     assert_eq!(dropped(&app), (0, 2));
 }
 
+/// Answers when a timer fires.
+fn answering(question: ReplyTo, answer: Answer) -> TimerAction {
+    TimerAction::call(move |world, _| world.commands().answer(question.clone(), answer))
+}
+
 #[test]
 fn of_answer_and_time_out_in_the_same_frame_the_first_counts() {
     for answer_first in [true, false] {
@@ -167,7 +173,7 @@ fn of_answer_and_time_out_in_the_same_frame_the_first_counts() {
             answer(&mut app, reply_to, 14);
         } else {
             // Sent by another timer, after the time-out and before the delivery.
-            let late = TimerAction::answer(reply_to, Answer(14));
+            let late = answering(reply_to, Answer(14));
             app.world_mut().spawn((Timer::after(ms(10)), late));
         }
         advance_ms(&mut app, 10);
@@ -236,8 +242,8 @@ fn who_has_gone_can_not_ask() {
 fn a_question_without_its_asker_does_not_stay_for_ever() {
     let (mut app, me, other) = question_app(thinking());
     let session = ask(&mut app, me, other, 7, 20);
-    // The other side of `TimerOf`: all timers are left alone, and their entities stay.
-    app.world_mut().entity_mut(me).remove::<Timers>();
+    // The other side of `OwnedBy`: all timers are left alone, and their entities stay.
+    app.world_mut().entity_mut(me).remove::<Owned>();
     for _ in 0..4 {
         advance_ms(&mut app, 10);
     }
@@ -281,12 +287,12 @@ fn a_question_can_be_answered_much_later_and_by_others() {
 fn cancelling_all_timers_does_not_break_a_question() {
     let (mut app, me, other) = question_app(thinking());
     let session = ask(&mut app, me, other, 7, 20);
-    app.world_mut().cancel_timers(me);
+    app.world_mut().entity_mut(me).cancel_timers();
     advance_ms(&mut app, 20);
     assert_eq!(told(&mut app, me), [(session, None)]);
 
     let session = ask(&mut app, me, other, 7, 20);
-    app.world_mut().force_cancel_timers(me);
+    app.world_mut().despawn(session.entity().unwrap());
     advance_ms(&mut app, 20);
     assert_eq!(told(&mut app, me), [], "it has been taken back");
     assert!(!is_open(&app, session));
@@ -297,14 +303,14 @@ fn while_the_timers_of_who_asks_are_paused_the_question_waits() {
     let (mut app, me, other) = question_app(thinking());
     let waits = ask(&mut app, me, other, 1, 20);
     let answered = ask(&mut app, me, other, 2, 20);
-    app.world_mut().entity_mut(me).insert(TimersPaused);
+    app.world_mut().entity_mut(me).insert(Paused);
     advance_ms(&mut app, 100);
     assert_eq!(told(&mut app, me), []);
     let (_, reply_to) = open(&mut app, other).remove(1);
     answer(&mut app, reply_to, 20);
     advance_ms(&mut app, 100);
     assert_eq!(told(&mut app, me), [(answered, Some(20))], "answers come");
-    app.world_mut().entity_mut(me).remove::<TimersPaused>();
+    app.world_mut().entity_mut(me).remove::<Paused>();
     advance_ms(&mut app, 19);
     assert_eq!(told(&mut app, me), []);
     advance_ms(&mut app, 1);
@@ -588,11 +594,11 @@ proptest! {
                 }
                 Step::AnswerAfter(which, millis) if !kept.is_empty() => {
                     let (nth, reply_to) = kept[which % kept.len()].clone();
-                    let later = TimerAction::answer(reply_to, Answer(nth));
+                    let later = answering(reply_to, Answer(nth));
                     app.world_mut().spawn((Timer::after(ms(millis)), later));
                 }
-                Step::Pause(true) => _ = app.world_mut().entity_mut(me).insert(TimersPaused),
-                Step::Pause(false) => _ = app.world_mut().entity_mut(me).remove::<TimersPaused>(),
+                Step::Pause(true) => _ = app.world_mut().entity_mut(me).insert(Paused),
+                Step::Pause(false) => _ = app.world_mut().entity_mut(me).remove::<Paused>(),
                 Step::Replace => {
                     all_told.extend(told(&mut app, me));
                     app.world_mut().entity_mut(me).insert(asker());

@@ -4,7 +4,7 @@
 
 mod support;
 
-use bevy_due::{Timer, TimerFired, TimerOf};
+use bevy_due::{OwnedBy, Timer, TimerFired};
 use bevy_ecs::reflect::{AppTypeRegistry, ReflectComponent};
 use bevy_reflect::{GetTypeRegistration, PartialReflect, TypeRegistry};
 use core::any::TypeId;
@@ -38,7 +38,7 @@ fn a_timer_inserted_by_reflection_is_armed() {
 fn the_types_are_registered() {
     let app = app();
     let registry = app.world().resource::<AppTypeRegistry>().read();
-    reflect_component::<TimerOf>(&registry);
+    reflect_component::<OwnedBy>(&registry);
     let fired = TimerFired::get_type_registration();
     assert!(registry.contains(fired.type_id()));
 }

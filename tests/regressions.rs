@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{InvalidTimer, SurvivesCancelAll, Timer, TimerFired, TimerOf, prelude::*};
+use bevy_due::{ArmedTimers, InvalidTimer, NoSuchTimer, Timer, prelude::*};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
 use core::time::Duration;
 use support::*;
@@ -27,14 +27,14 @@ fn a_timer_cancelled_while_it_catches_up_does_not_run_again() {
     let ways: [fn(&mut World, Entity); 4] = [
         |world, timer| _ = world.despawn(timer),
         |world, timer| _ = world.entity_mut(timer).remove::<Timer>(),
-        |world, timer| world.cancel_timers(timer),
-        |world, timer| _ = world.entity_mut(timer).insert(TimersPaused),
+        |world, timer| _ = world.entity_mut(timer).cancel_timers(),
+        |world, timer| _ = world.entity_mut(timer).insert(Paused),
     ];
     for way in ways {
         let mut app = app();
         spawn(&mut app, "x", Timer::every(ms(10)));
         app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
-            let timer = fired.entity;
+            let timer = fired.entity();
             commands.queue(move |world: &mut World| way(world, timer));
         });
         advance_ms(&mut app, 100);
@@ -46,15 +46,15 @@ fn a_timer_cancelled_while_it_catches_up_does_not_run_again() {
 #[test]
 fn a_key_that_is_set_while_it_fires_its_last_is_not_lost() {
     fn again(fired: On<TimerFired>, mut commands: Commands) {
-        let longer = Timer::after(ms(10) + fired.deadline);
-        let mut owner = commands.entity(fired.owner);
+        let longer = Timer::after(ms(10) + fired.deadline());
+        let mut owner = commands.entity(fired.owner());
         owner.set_timer("again", (Tag("x"), longer)).observe(again);
     }
 
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
     let timer = (Tag("x"), Timer::after(ms(10)));
-    let first = app.world_mut().set_timer(owner, "again", timer);
+    let first = app.world_mut().entity_mut(owner).set_timer("again", timer);
     app.world_mut().entity_mut(first).observe(again);
     for _ in 0..15 {
         advance_ms(&mut app, 10);
@@ -62,7 +62,7 @@ fn a_key_that_is_set_while_it_fires_its_last_is_not_lost() {
     let expected = [("x", 10), ("x", 30), ("x", 70), ("x", 150)];
     assert_eq!(fired_at(&mut app), expected);
     assert!(cancelled(&mut app).is_empty(), "each has fired its last");
-    assert_eq!(app.world().get::<Timers>(owner).unwrap().len(), 1);
+    assert_eq!(app.world().get::<Owned>(owner).unwrap().len(), 1);
 }
 
 // cocos2d-x issue 16323
@@ -77,8 +77,14 @@ fn a_new_entity_in_an_old_place_inherits_no_timer() {
     assert!(fired(&mut app).is_empty());
 
     app.world_mut().entity_mut(new).insert(Timer::after(ms(10)));
-    assert!(app.world_mut().reschedule(old, ms(500)).is_err());
-    app.world_mut().cancel_timers(old);
+    assert!(app.world_mut().get_entity_mut(old).is_err());
+    let mut commands = app.world_mut().commands();
+    commands
+        .entity(old)
+        .reschedule(ms(500))
+        .delay_timers_by(ms(500))
+        .cancel_timers();
+    app.world_mut().flush();
     advance_ms(&mut app, 10);
     assert_eq!(fired_at(&mut app), [("new", 20)]);
 }
@@ -105,7 +111,7 @@ fn edit(world: &mut World, entity: Entity, edit: impl FnOnce(&mut EntityWorldMut
 fn move_deadline(
     world: &mut World,
     timer: Entity,
-    to: fn(&mut World, Entity) -> Result<(), NoSuchTimer>,
+    to: fn(&mut EntityWorldMut) -> Result<(), NoSuchTimer>,
 ) {
     let is_armed = ask(world, |timers| timers.get(timer).is_some());
     let expected = if is_armed {
@@ -113,10 +119,13 @@ fn move_deadline(
     } else {
         Err(NoSuchTimer(timer))
     };
-    assert_eq!(to(world, timer), expected);
+    match world.get_entity_mut(timer) {
+        Ok(mut entity) => assert_eq!(to(&mut entity), expected),
+        Err(_) => assert!(!is_armed),
+    }
 }
 
-const OPERATIONS: [(&str, Effect, Operation); 17] = [
+const OPERATIONS: [(&str, Effect, Operation); 16] = [
     ("insert", Arms, |world, timer, _| {
         edit(world, timer, |timer| _ = timer.insert(Timer::after(ms(20))));
     }),
@@ -142,41 +151,35 @@ const OPERATIONS: [(&str, Effect, Operation); 17] = [
         world.try_despawn(owner).ok();
     }),
     ("pause", Pauses, |world, timer, _| {
-        edit(world, timer, |timer| _ = timer.insert(TimersPaused));
+        edit(world, timer, |timer| _ = timer.insert(Paused));
     }),
     ("pause the owner", Pauses, |world, _, owner| {
-        edit(world, owner, |owner| _ = owner.insert(TimersPaused));
+        edit(world, owner, |owner| _ = owner.insert(Paused));
     }),
     ("resume", Resumes, |world, timer, _| {
-        edit(world, timer, |timer| _ = timer.remove::<TimersPaused>());
+        edit(world, timer, |timer| _ = timer.remove::<Paused>());
     }),
     ("reschedule", Leaves, |world, timer, _| {
-        move_deadline(world, timer, |world, timer| {
-            world.reschedule(timer, ms(300))
-        });
+        move_deadline(world, timer, |timer| timer.reschedule(ms(300)));
     }),
     ("reschedule to the past", Leaves, |world, timer, _| {
-        move_deadline(world, timer, |world, timer| world.reschedule(timer, ms(1)));
+        move_deadline(world, timer, |timer| timer.reschedule(ms(1)));
     }),
     ("delay_by", Leaves, |world, timer, _| {
-        move_deadline(world, timer, |world, timer| world.delay_by(timer, ms(30)));
+        move_deadline(world, timer, |timer| timer.delay_by(ms(30)));
     }),
     ("set owner", Leaves, |world, timer, _| {
         let other = world.spawn_empty().id();
-        edit(world, timer, |timer| _ = timer.insert(TimerOf(other)));
+        edit(world, timer, |timer| _ = timer.insert(OwnedBy(other)));
     }),
     ("replace the key", Ends, |world, _, owner| {
-        world.set_timer(owner, "k", Timer::after(ms(20)));
+        world.entity_mut(owner).set_timer("k", Timer::after(ms(20)));
     }),
     ("cancel the key", Ends, |world, _, owner| {
-        world.cancel_timer(owner, "k");
+        world.entity_mut(owner).cancel_timer("k");
     }),
     ("cancel_timers", Ends, |world, _, owner| {
-        world.cancel_timers(owner);
-    }),
-    ("force_cancel_timers", Ends, |world, timer, owner| {
-        edit(world, timer, |timer| _ = timer.insert(SurvivesCancelAll));
-        world.force_cancel_timers(owner);
+        world.entity_mut(owner).cancel_timers();
     }),
 ];
 
@@ -203,7 +206,7 @@ fn every_operation_may_come_in_every_state() {
                 "firing its last" | "finished" => Timer::after(ms(10)),
                 _ => Timer::every(ms(10)),
             };
-            let timer = app.world_mut().set_timer(owner, "k", timer);
+            let timer = app.world_mut().entity_mut(owner).set_timer("k", timer);
             if state.starts_with("firing") {
                 app.add_observer(
                     move |_: On<TimerFired>, mut commands: Commands, mut done: Local<bool>| {
@@ -219,7 +222,7 @@ fn every_operation_may_come_in_every_state() {
                 _ => 10,
             };
             if state == "paused" {
-                app.world_mut().entity_mut(timer).insert(TimersPaused);
+                app.world_mut().entity_mut(timer).insert(Paused);
             }
             advance_ms(&mut app, before);
             match state {
@@ -245,7 +248,10 @@ fn every_operation_may_come_in_every_state() {
             };
             let is_paused = effect == Pauses || state == "paused" && effect != Resumes;
             let firings = firings(&mut app);
-            let firings = firings.iter().filter(|fired| fired.entity == timer).count();
+            let firings = firings
+                .iter()
+                .filter(|fired| fired.entity() == timer)
+                .count();
             let after = firings - usize::from(state.starts_with("firing"));
             assert_eq!(after > 0, is_armed && !is_paused, "{case}: fired {after}");
         }
@@ -259,7 +265,7 @@ fn what_is_due_but_has_not_fired_yet_can_be_moved_and_removed() {
     spawn(&mut app, "a", Timer::after(ms(64)));
     let [b, c] = ["b", "c"].map(|tag| spawn(&mut app, tag, Timer::after(ms(64))));
     app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
-        if fired.deadline == ms(64) {
+        if fired.deadline() == ms(64) {
             commands.entity(b).delay_by(ms(6));
             commands.entity(c).despawn();
         }
@@ -298,7 +304,7 @@ fn what_is_cancelled_on_its_deadline_is_counted_out_once() {
         .collect();
     spawn(&mut app, "bystander", Timer::after(ms(50)));
     app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
-        if fired.deadline == ms(10) {
+        if fired.deadline() == ms(10) {
             others
                 .iter()
                 .for_each(|&other| commands.entity(other).despawn());
@@ -317,7 +323,7 @@ fn a_handler_that_arms_without_a_delay_lets_the_frame_go_on() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(0)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        commands.entity(fired.entity).insert(Timer::after(ms(0)));
+        commands.entity(fired.entity()).insert(Timer::after(ms(0)));
     });
     for _ in 0..3 {
         advance_ms(&mut app, 10);
@@ -337,8 +343,8 @@ fn five_minutes_of_frames_lose_nothing() {
     advance(&mut app, Duration::from_secs(300) - frame * 2100);
     let firings = firings(&mut app);
     assert_eq!(firings.len(), 6000);
-    assert_eq!(firings[5999].deadline, Duration::from_secs(300));
-    assert!(firings.iter().all(|fired| fired.lateness <= frame));
+    assert_eq!(firings[5999].deadline(), Duration::from_secs(300));
+    assert!(firings.iter().all(|fired| fired.lateness() <= frame));
 }
 
 #[derive(Component)]
@@ -382,7 +388,10 @@ fn a_wait_made_shorter_than_what_has_passed_is_over() {
     let mut app = app();
     let timer = spawn(&mut app, "x", Timer::after(ms(100)));
     advance_ms(&mut app, 50);
-    app.world_mut().reschedule(timer, ms(20)).unwrap();
+    app.world_mut()
+        .entity_mut(timer)
+        .reschedule(ms(20))
+        .unwrap();
     let status = ask(app.world_mut(), |timers| timers.get(timer)).unwrap();
     assert_eq!((status.remaining, status.fraction()), (ms(0), 1.0));
     advance_ms(&mut app, 0);

@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{NoSuchTimer, Timer, TimerFired, TimerOf, TimerStatus, prelude::*};
+use bevy_due::{ArmedTimers, NoSuchTimer, OwnedBy, Timer, TimerFired, TimerStatus, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,
@@ -23,8 +23,8 @@ fn a_deadline_can_be_moved_both_ways() {
     let mut app = app();
     let [a, b] = ["a", "b"].map(|tag| spawn(&mut app, tag, Timer::after(ms(50))));
     advance_ms(&mut app, 10);
-    app.world_mut().reschedule(a, ms(80)).unwrap();
-    app.world_mut().reschedule(b, ms(20)).unwrap();
+    app.world_mut().entity_mut(a).reschedule(ms(80)).unwrap();
+    app.world_mut().entity_mut(b).reschedule(ms(20)).unwrap();
     for _ in 0..8 {
         advance_ms(&mut app, 10);
     }
@@ -37,11 +37,11 @@ fn a_deadline_in_the_past_fires_in_the_next_run() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(500)));
     advance_ms(&mut app, 100);
-    app.world_mut().reschedule(x, ms(30)).unwrap();
+    app.world_mut().entity_mut(x).reschedule(ms(30)).unwrap();
     assert!(fired(&mut app).is_empty(), "not inside the call");
     advance_ms(&mut app, 0);
     let fired = firings(&mut app)[0];
-    assert_eq!((fired.deadline, fired.lateness), (ms(30), ms(70)));
+    assert_eq!((fired.deadline(), fired.lateness()), (ms(30), ms(70)));
 }
 
 #[test]
@@ -49,19 +49,19 @@ fn a_periodic_timer_goes_on_from_its_new_deadline_and_keeps_its_count() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::every(ms(10)).times(4));
     advance_ms(&mut app, 20);
-    app.world_mut().delay_by(x, ms(5)).unwrap();
+    app.world_mut().entity_mut(x).delay_by(ms(5)).unwrap();
     advance_ms(&mut app, 100);
     let firings = firings(&mut app);
-    let deadlines = firings.iter().map(|fired| fired.deadline);
+    let deadlines = firings.iter().map(|fired| fired.deadline());
     assert!(deadlines.eq([10, 20, 35, 45].map(ms)));
-    assert_eq!(firings[3].count, 4);
+    assert_eq!(firings[3].count(), 4);
 }
 
 #[test]
 fn it_takes_its_place_behind_its_equals() {
     let mut app = app();
     let [a, _] = ["a", "b"].map(|tag| spawn(&mut app, tag, Timer::after(ms(10))));
-    app.world_mut().reschedule(a, ms(10)).unwrap();
+    app.world_mut().entity_mut(a).reschedule(ms(10)).unwrap();
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["b", "a"]);
 }
@@ -72,8 +72,8 @@ fn a_handler_may_put_off_its_own_timer_and_those_that_are_due() {
     spawn(&mut app, "a", Timer::every(ms(10)));
     let b = spawn(&mut app, "b", Timer::after(ms(10)));
     app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
-        if fired.deadline == ms(10) {
-            commands.entity(fired.entity).delay_by(ms(60));
+        if fired.deadline() == ms(10) {
+            commands.entity(fired.entity()).delay_by(ms(60));
             commands.entity(b).reschedule(ms(75));
         }
     });
@@ -87,12 +87,12 @@ fn a_handler_may_put_off_its_own_timer_and_those_that_are_due() {
 fn a_paused_timer_stays_paused() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(50)));
-    app.world_mut().entity_mut(x).insert(TimersPaused);
+    app.world_mut().entity_mut(x).insert(Paused);
     advance_ms(&mut app, 10);
-    app.world_mut().delay_by(x, ms(20)).unwrap();
+    app.world_mut().entity_mut(x).delay_by(ms(20)).unwrap();
     advance_ms(&mut app, 100);
     assert_eq!(status(&mut app, x).remaining, ms(70));
-    app.world_mut().entity_mut(x).remove::<TimersPaused>();
+    app.world_mut().entity_mut(x).remove::<Paused>();
     advance_ms(&mut app, 70);
     assert_eq!(fired_at(&mut app), [("x", 180)]);
 }
@@ -102,7 +102,7 @@ fn the_wait_grows_with_the_delay() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(30)));
     advance_ms(&mut app, 20);
-    app.world_mut().delay_by(x, ms(10)).unwrap();
+    app.world_mut().entity_mut(x).delay_by(ms(10)).unwrap();
     let status = status(&mut app, x);
     assert_eq!((status.elapsed, status.wait), (ms(20), ms(40)));
 }
@@ -111,10 +111,10 @@ fn the_wait_grows_with_the_delay() {
 fn all_timers_of_an_owner_can_be_put_off() {
     let mut app = app();
     let boss = spawn(&mut app, "boss", Timer::after(ms(10)));
-    let timer = (Tag("owned"), TimerOf(boss), Timer::after(ms(20)));
+    let timer = (Tag("owned"), OwnedBy(boss), Timer::after(ms(20)));
     app.world_mut().spawn(timer);
-    app.world_mut().spawn(TimerOf(boss));
-    app.world_mut().delay_timers_by(boss, ms(100));
+    app.world_mut().spawn(OwnedBy(boss));
+    app.world_mut().entity_mut(boss).delay_timers_by(ms(100));
     advance_ms(&mut app, 109);
     assert!(fired(&mut app).is_empty());
     advance_ms(&mut app, 11);
@@ -134,8 +134,14 @@ fn moving_what_is_not_armed_is_an_error_and_from_a_system_a_warning() {
     app.insert_resource(FallbackErrorHandler(warned));
     let x = spawn(&mut app, "x", Timer::after(ms(10)));
     advance_ms(&mut app, 10);
-    assert_eq!(app.world_mut().reschedule(x, ms(50)), Err(NoSuchTimer(x)));
-    assert_eq!(app.world_mut().delay_by(x, ms(50)), Err(NoSuchTimer(x)));
+    assert_eq!(
+        app.world_mut().entity_mut(x).reschedule(ms(50)),
+        Err(NoSuchTimer(x))
+    );
+    assert_eq!(
+        app.world_mut().entity_mut(x).delay_by(ms(50)),
+        Err(NoSuchTimer(x))
+    );
     let mut commands = app.world_mut().commands();
     commands.entity(x).reschedule(ms(50)).delay_by(ms(50));
     commands.entity(x).delay_timers_by(ms(50));
@@ -148,12 +154,12 @@ fn a_chain_that_counts_from_its_deadlines_does_not_drift() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
-        let next = Timer::after(ms(10)).since(fired.deadline);
-        commands.entity(fired.entity).insert(next);
+        let next = Timer::after(ms(10)).since(fired.deadline());
+        commands.entity(fired.entity()).insert(next);
     });
     for _ in 0..10 {
         advance_ms(&mut app, 7);
     }
-    let deadlines = firings(&mut app).into_iter().map(|fired| fired.deadline);
+    let deadlines = firings(&mut app).into_iter().map(|fired| fired.deadline());
     assert!(deadlines.eq((1..=7).map(|link| ms(10 * link))));
 }

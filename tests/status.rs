@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{Keyed, Timer, TimerOf, TimerStatus, UnknownClock, prelude::*};
+use bevy_due::{ArmedTimers, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*};
 use bevy_ecs::{name::Name, prelude::*, system::SystemState};
 use support::*;
 
@@ -55,7 +55,7 @@ fn a_paused_timer_shows_when_it_would_be_due() {
     let mut app = app();
     let timer = spawn(&mut app, "x", Timer::after(ms(100)));
     advance_ms(&mut app, 20);
-    app.world_mut().entity_mut(timer).insert(TimersPaused);
+    app.world_mut().entity_mut(timer).insert(Paused);
     advance_ms(&mut app, 50);
     let status = status(&mut app, timer);
     assert!(status.paused);
@@ -83,7 +83,7 @@ fn the_timers_of_an_owner_can_be_found() {
     let boss = spawn(&mut app, "boss", Timer::after(ms(50)));
     let [slow, soon] = [("slow", 100), ("soon", 10)].map(|(key, delay)| {
         let timer = Timer::after(ms(delay));
-        app.world_mut().set_timer(boss, key, timer)
+        app.world_mut().entity_mut(boss).set_timer(key, timer)
     });
     let entity = |timer: TimerStatus| (timer.entity, timer.owner);
     let of: Vec<_> = ask(&mut app, |timers| timers.of(boss).map(entity).collect());
@@ -94,9 +94,9 @@ fn the_timers_of_an_owner_can_be_found() {
 
     let next = |app: &mut App| ask(app, |timers| timers.next_of(boss).map(|next| next.entity));
     assert_eq!(next(&mut app), Some(soon));
-    app.world_mut().entity_mut(soon).insert(TimersPaused);
+    app.world_mut().entity_mut(soon).insert(Paused);
     assert_eq!(next(&mut app), Some(boss), "of those that are not paused");
-    app.world_mut().entity_mut(boss).insert(TimersPaused);
+    app.world_mut().entity_mut(boss).insert(Paused);
     assert_eq!(next(&mut app), None);
 }
 
@@ -105,7 +105,7 @@ fn what_is_due_soon_comes_in_order() {
     let mut app = app();
     let delays = [30, 10, 500, 20, 10, 100];
     let timers = delays.map(|delay| spawn(&mut app, "x", Timer::after(ms(delay))));
-    app.world_mut().entity_mut(timers[3]).insert(TimersPaused);
+    app.world_mut().entity_mut(timers[3]).insert(Paused);
     let due = |app: &mut App, span| {
         ask(app, |timers| {
             let due = timers.due_within(ClockId::Virtual, ms(span)).unwrap();
@@ -122,15 +122,14 @@ fn what_is_due_soon_comes_in_order() {
     assert_eq!(due(&mut app, 20), [timers[0]]);
     assert_eq!(next(&mut app), Ok(Some(ms(30))));
 
-    let unknown = Err(UnknownClock(timers[1].into()));
+    let unknown = Err(NoSuchClock(timers[1].into()));
     let next = ask(&mut app, |all| all.next_deadline(timers[1]));
     assert_eq!(next, unknown, "an entity without a clock");
 }
 
 #[test]
 fn the_last_run_says_what_it_did() {
-    let mut app = app();
-    app.insert_resource(BurstLimit(core::num::NonZeroU32::new(2).unwrap()));
+    let mut app = app_with(burst_limit(2));
     spawn(&mut app, "x", Timer::every(ms(10)));
     let y = spawn(&mut app, "y", Timer::after(ms(10)));
     app.world_mut().despawn(y);
@@ -147,14 +146,14 @@ fn the_last_run_says_what_it_did() {
 fn the_listing_is_for_people_to_read() {
     let mut app = app();
     let boss = app.world_mut().spawn(Name::new("Boss")).id();
-    let enrage = (Name::new("Enrage"), TimerOf(boss), Keyed::new("rage"));
+    let enrage = (Name::new("Enrage"), OwnedBy(boss), Keyed::new("rage"));
     let enrage = app
         .world_mut()
         .spawn((enrage, Timer::after_secs(60.0)))
         .id();
     let plain = app.world_mut().spawn(Timer::every_secs(1.5)).id();
     let real = Timer::after_secs(0.25).on(ClockId::Real);
-    let real = app.world_mut().spawn((real, TimersPaused)).id();
+    let real = app.world_mut().spawn((real, Paused)).id();
     advance_ms(&mut app, 2000);
     let text = ask(&mut app, |timers| timers.listing().to_string());
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");

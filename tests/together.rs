@@ -21,24 +21,28 @@ fn a_paused_owners_keyed_timer_on_a_slow_clock_in_a_frame_of_an_hour() {
     let long = Timer::every_secs(600.0).first_after_secs(1200.0);
     let first = app
         .world_mut()
-        .set_timer(owner, "k", Timer::every_secs(60.0));
-    let second = app.world_mut().set_timer(owner, "k", (Tag("x"), long));
+        .entity_mut(owner)
+        .set_timer("k", Timer::every_secs(60.0));
+    let second = app
+        .world_mut()
+        .entity_mut(owner)
+        .set_timer("k", (Tag("x"), long));
     assert_eq!(cancelled(&mut app), [(first, CancelReason::Replaced)]);
 
     advance(&mut app, hour / 3);
-    app.world_mut().entity_mut(owner).insert(TimersPaused);
+    app.world_mut().entity_mut(owner).insert(Paused);
     advance(&mut app, hour);
     assert!(fired(&mut app).is_empty(), "should not fire while paused");
 
-    app.world_mut().entity_mut(owner).remove::<TimersPaused>();
+    app.world_mut().entity_mut(owner).remove::<Paused>();
     advance(&mut app, hour);
     let firings = firings(&mut app);
     let expected = [3000, 3600, 4200].map(Duration::from_secs);
-    assert!(firings.iter().map(|fired| fired.deadline).eq(expected));
+    assert!(firings.iter().map(|fired| fired.deadline()).eq(expected));
     assert!(
         firings
             .iter()
-            .all(|fired| (fired.entity, fired.owner) == (second, owner))
+            .all(|fired| (fired.entity(), fired.owner()) == (second, owner))
     );
 
     app.world_mut().despawn(owner);

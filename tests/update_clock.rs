@@ -5,7 +5,7 @@ mod support;
 use core::{cell::RefCell, mem, time::Duration};
 
 use bevy_app::{App, Update};
-use bevy_due::{Timer, UpdateComponent, UpdateContext, prelude::*};
+use bevy_due::{OnClock, Timer, UpdateComponent, UpdateContext, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,
@@ -57,9 +57,9 @@ fn one_that_comes_late_is_told_the_time_of_one_frame() {
     advance_ms(&mut app, 10);
     assert_eq!(times(&mut app, entity), [(10, 110)]);
 
-    app.world_mut().entity_mut(entity).insert(UpdatesPaused);
+    app.world_mut().entity_mut(entity).insert(Paused);
     advance_ms(&mut app, 50);
-    app.world_mut().entity_mut(entity).remove::<UpdatesPaused>();
+    app.world_mut().entity_mut(entity).remove::<Paused>();
     advance_ms(&mut app, 10);
     assert_eq!(times(&mut app, entity), [(10, 170)], "after a pause, too");
 }
@@ -292,7 +292,7 @@ fn in_a_fixed_step_the_same_order_and_the_same_pauses_hold() {
     }));
     let a = app.world_mut().spawn(a.with_priority(-1)).id();
     app.world_mut().entity_mut(c).insert(on_fixed(say("c")));
-    app.world_mut().spawn((on_fixed(say("d")), UpdatesPaused));
+    app.world_mut().spawn((on_fixed(say("d")), Paused));
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "b"]);
     app.world_mut().despawn(a);
@@ -346,7 +346,7 @@ fn in_the_first_frame_it_is_told_the_time_of_that_frame() {
         for _ in 0..elapsed / 250 {
             advance_ms(&mut app, 250);
         }
-        app.add_plugins(DuePlugin);
+        app.add_plugins(DuePlugin::default());
         let entities = [ClockId::Virtual, ClockId::Real].map(|clock| spawn_on(&mut app, clock));
         advance_ms(&mut app, 10);
         for entity in entities {
@@ -354,7 +354,7 @@ fn in_the_first_frame_it_is_told_the_time_of_that_frame() {
         }
     }
     let mut app = App::new();
-    app.add_plugins((DuePlugin, TimePlugin));
+    app.add_plugins((DuePlugin::default(), TimePlugin));
     let entity = spawn_on(&mut app, ClockId::Virtual);
     advance_ms(&mut app, 10);
     assert_eq!(times(&mut app, entity), [(0, 0)]);
@@ -409,7 +409,7 @@ fn it_is_on_the_clock_of_its_entity_or_of_its_owner() {
         .spawn((
             Ticks::default(),
             OnClock::new(slow),
-            related!(Updates[note_time()]),
+            related!(Owned[note_time()]),
         ))
         .id();
     let clock_as_owner = app
@@ -417,7 +417,7 @@ fn it_is_on_the_clock_of_its_entity_or_of_its_owner() {
         .spawn((
             Ticks::default(),
             Clock::new().with_speed(0.5),
-            related!(Updates[note_time()]),
+            related!(Owned[note_time()]),
         ))
         .id();
     advance_ms(&mut app, 10);

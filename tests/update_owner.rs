@@ -1,4 +1,4 @@
-//! `UpdateOf`, `UpdatesPaused` and `pause_updates_from`: the callbacks of an owner, and pauses.
+//! `OwnedBy`, `Paused` and `pause_updates_from`: the callbacks of an owner, and pauses.
 
 mod support;
 
@@ -24,10 +24,10 @@ fn an_owner_has_many_functions_that_are_called_on_it() {
         .spawn((
             Sum::default(),
             add(1),
-            related!(Updates[add(2), add(3).with_priority(-1), add(4)]),
+            related!(Owned[add(2), add(3).with_priority(-1), add(4)]),
         ))
         .id();
-    let updates = app.world().get::<Updates>(owner).unwrap();
+    let updates = app.world().get::<Owned>(owner).unwrap();
     let [two, three, four] = updates[..] else {
         panic!("{updates:?}");
     };
@@ -41,7 +41,7 @@ fn an_owner_has_many_functions_that_are_called_on_it() {
 fn the_functions_die_with_their_owner() {
     let mut app = update_app();
     let owner = app.world_mut().spawn(say("own")).id();
-    let owned = ["a", "b"].map(|what| app.world_mut().spawn((UpdateOf(owner), say(what))).id());
+    let owned = ["a", "b"].map(|what| app.world_mut().spawn((OwnedBy(owner), say(what))).id());
     app.world_mut().spawn(say("other"));
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["own", "a", "b", "other"]);
@@ -58,8 +58,8 @@ fn one_may_despawn_its_owner() {
     let mut app = update_app();
     let owner = app.world_mut().spawn(say("own").with_priority(1)).id();
     let kill = doing("a", move |world, _| world.entity_mut(owner).despawn());
-    app.world_mut().spawn((UpdateOf(owner), kill));
-    app.world_mut().spawn((UpdateOf(owner), say("b")));
+    app.world_mut().spawn((OwnedBy(owner), kill));
+    app.world_mut().spawn((OwnedBy(owner), say("b")));
     app.world_mut().spawn(say("other"));
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "other"]);
@@ -70,13 +70,13 @@ fn removing_one_function_of_an_owner_spares_the_others() {
     let mut app = update_app();
     let owner = app
         .world_mut()
-        .spawn(related!(Updates[say("a"), say("b")]))
+        .spawn(related!(Owned[say("a"), say("b")]))
         .id();
-    let a = app.world().get::<Updates>(owner).unwrap()[0];
+    let a = app.world().get::<Owned>(owner).unwrap()[0];
     app.world_mut().despawn(a);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["b"]);
-    assert_eq!(app.world().get::<Updates>(owner).unwrap().len(), 1);
+    assert_eq!(app.world().get::<Owned>(owner).unwrap().len(), 1);
 }
 
 #[test]
@@ -84,10 +84,9 @@ fn what_belongs_to_an_owner_that_has_gone_goes_too() {
     let mut app = update_app();
     let owner = app.world_mut().spawn_empty().id();
     app.world_mut().despawn(owner);
-    let late = app.world_mut().spawn((UpdateOf(owner), say("a"))).id();
-    app.world_mut().flush();
-    assert!(app.world().get_entity(late).is_err());
+    let late = app.world_mut().spawn((OwnedBy(owner), say("a"))).id();
     advance_ms(&mut app, 10);
+    assert!(app.world().get_entity(late).is_err());
     assert!(called(&mut app).is_empty());
 }
 
@@ -101,11 +100,11 @@ fn without_its_owner_a_function_is_that_of_its_own_entity() {
     });
     let mut app = update_app();
     let owner = app.world_mut().spawn_empty().id();
-    let owned = app.world_mut().spawn((UpdateOf(owner), mark)).id();
+    let owned = app.world_mut().spawn((OwnedBy(owner), mark)).id();
     advance_ms(&mut app, 10);
     assert!(app.world().entity(owner).contains::<Mark>());
     assert!(!app.world().entity(owned).contains::<Mark>());
-    app.world_mut().entity_mut(owned).remove::<UpdateOf>();
+    app.world_mut().entity_mut(owned).remove::<OwnedBy>();
     advance_ms(&mut app, 10);
     assert!(app.world().entity(owned).contains::<Mark>());
 }
@@ -113,7 +112,7 @@ fn without_its_owner_a_function_is_that_of_its_own_entity() {
 #[test]
 fn a_clone_of_an_owner_can_take_clones_of_its_functions() {
     let mut app = update_app();
-    let owner = app.world_mut().spawn(related!(Updates[say("a")])).id();
+    let owner = app.world_mut().spawn(related!(Owned[say("a")])).id();
     app.world_mut()
         .entity_mut(owner)
         .clone_and_spawn_with_opt_out(|builder| {
@@ -130,11 +129,11 @@ fn a_clone_of_an_owner_can_take_clones_of_its_functions() {
 fn one_that_is_paused_goes_on_in_its_old_place() {
     let mut app = update_app();
     let [a, _, _] = ["a", "b", "c"].map(|what| app.world_mut().spawn(say(what)).id());
-    app.world_mut().entity_mut(a).insert(UpdatesPaused);
+    app.world_mut().entity_mut(a).insert(Paused);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["b", "c"]);
     app.world_mut().spawn(say("d"));
-    app.world_mut().entity_mut(a).remove::<UpdatesPaused>();
+    app.world_mut().entity_mut(a).remove::<Paused>();
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "b", "c", "d"]);
 }
@@ -142,11 +141,11 @@ fn one_that_is_paused_goes_on_in_its_old_place() {
 #[test]
 fn one_that_is_inserted_while_it_is_paused_waits_for_the_end_of_that() {
     let mut app = update_app();
-    let a = app.world_mut().spawn((say("a"), UpdatesPaused)).id();
+    let a = app.world_mut().spawn((say("a"), Paused)).id();
     app.world_mut().spawn(say("b"));
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["b"]);
-    app.world_mut().entity_mut(a).remove::<UpdatesPaused>();
+    app.world_mut().entity_mut(a).remove::<Paused>();
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "b"]);
 }
@@ -156,13 +155,11 @@ fn a_pause_and_its_end_take_effect_within_the_frame() {
     let mut app = update_app();
     let [b, c] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
     app.world_mut().spawn(doing("a", move |world, _| {
-        world.entity_mut(b).insert(UpdatesPaused);
-        world.entity_mut(c).remove::<UpdatesPaused>();
+        world.entity_mut(b).insert(Paused);
+        world.entity_mut(c).remove::<Paused>();
     }));
     app.world_mut().entity_mut(b).insert(say("b"));
-    app.world_mut()
-        .entity_mut(c)
-        .insert((say("c"), UpdatesPaused));
+    app.world_mut().entity_mut(c).insert((say("c"), Paused));
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "c"]);
 }
@@ -172,21 +169,21 @@ fn an_owner_pauses_all_of_its_functions_and_one_only_itself() {
     let mut app = update_app();
     let owner = app
         .world_mut()
-        .spawn((say("own"), related!(Updates[say("a"), say("b")])))
+        .spawn((say("own"), related!(Owned[say("a"), say("b")])))
         .id();
     app.world_mut().spawn(say("other"));
-    let a = app.world().get::<Updates>(owner).unwrap()[0];
+    let a = app.world().get::<Owned>(owner).unwrap()[0];
 
-    app.world_mut().entity_mut(a).insert(UpdatesPaused);
+    app.world_mut().entity_mut(a).insert(Paused);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["own", "b", "other"]);
-    app.world_mut().entity_mut(owner).insert(UpdatesPaused);
+    app.world_mut().entity_mut(owner).insert(Paused);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["other"]);
-    app.world_mut().entity_mut(a).remove::<UpdatesPaused>();
+    app.world_mut().entity_mut(a).remove::<Paused>();
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["other"], "its owner still is");
-    app.world_mut().entity_mut(owner).remove::<UpdatesPaused>();
+    app.world_mut().entity_mut(owner).remove::<Paused>();
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["own", "a", "b", "other"]);
 }
@@ -196,7 +193,7 @@ fn a_disabled_owner_is_not_called_by_any_of_its_functions() {
     let mut app = update_app();
     let owner = app
         .world_mut()
-        .spawn((say("own"), related!(Updates[say("a")])))
+        .spawn((say("own"), related!(Owned[say("a")])))
         .id();
     app.world_mut().entity_mut(owner).insert(Disabled);
     advance_ms(&mut app, 10);

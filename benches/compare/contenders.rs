@@ -78,7 +78,7 @@ pub fn due_alone(work: &[Work]) -> App {
 
 fn due(work: &[Work]) -> App {
     let mut app = app();
-    app.add_plugins(DuePlugin);
+    app.add_plugins(DuePlugin::default());
     spawn(&mut app, work, |work| {
         let timer = Timer::every(Duration::from_nanos(work.period));
         timer.first_after(Duration::from_nanos(work.first))
@@ -93,7 +93,7 @@ pub fn due_messages(work: &[Work]) -> App {
         Update,
         |mut messages: MessageReader<TimerFired>, mut fired: ResMut<Fired>| {
             for message in messages.read() {
-                fired.note(message.entity, 1);
+                fired.note(message.entity(), 1);
             }
         },
     );
@@ -104,7 +104,7 @@ pub fn due_messages(work: &[Work]) -> App {
 pub fn due_observer(work: &[Work]) -> App {
     let mut app = due(work);
     app.add_observer(|event: On<TimerFired>, mut fired: ResMut<Fired>| {
-        fired.note(event.entity, 1);
+        fired.note(event.entity(), 1);
     });
     on_one_thread(app)
 }

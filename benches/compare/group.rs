@@ -8,7 +8,10 @@ use std::{
 };
 
 use bevy_app::App;
-use bevy_due::{LoopInterval, Parcel, StableKey, Timer, WorldGroups, prelude::*};
+use bevy_due::{
+    Delivery, Inbox, LoopInterval, MessageContext, MessageEntityCommandsExt, Packet, Parcel,
+    StableKey, Timer, WorldGroups, prelude::*,
+};
 use bevy_ecs::prelude::*;
 
 use crate::sides::{Done, Side, Table, timed};

@@ -6,7 +6,10 @@ use std::{
 };
 
 use bevy_app::prelude::*;
-use bevy_due::{MessageContext, MessageSender, SendError, prelude::*};
+use bevy_due::{
+    Delivery, DueSystems, Inbox, MessageContext, MessageSender, MessageWorldExt, Outbox, SendError,
+    prelude::*,
+};
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use bevy_time::TimePlugin;
@@ -109,7 +112,7 @@ fn app() -> App {
 
 fn due_app() -> App {
     let mut app = app();
-    app.add_plugins(DuePlugin);
+    app.add_plugins(DuePlugin::default());
     app
 }
 
@@ -164,7 +167,7 @@ fn message_to_one(n: usize) -> App {
                 outbox.send(entity, Hit(frame.by()));
             }
         })
-        .before(DueSystems::Message),
+        .before(DueSystems::Messages),
     );
     app
 }
@@ -221,7 +224,7 @@ fn message_to_all(n: usize) -> App {
                 outbox.send(Delivery::All, Hit(frame.by()));
             }
         })
-        .before(DueSystems::Message),
+        .before(DueSystems::Messages),
     );
     app
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy_app::prelude::*;
-use bevy_due::prelude::*;
+use bevy_due::{UpdateContext, prelude::*};
 use bevy_ecs::{prelude::*, resource::IsResource, world::EntityMutExcept};
 use bevy_time::Time;
 
@@ -38,7 +38,7 @@ pub fn compare(table: &mut Table) {
 /// This crate's components, each with a closure of its own.
 fn update_components(n: usize) -> App {
     let mut app = app();
-    app.add_plugins(DuePlugin);
+    app.add_plugins(DuePlugin::default());
     app.world_mut().spawn_batch((0..n).map(|_| {
         let grow = UpdateComponent::new(|mut me: UpdateContext| {
             if let Some(mut age) = me.entity.get_mut::<Age>() {

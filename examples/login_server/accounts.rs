@@ -1,7 +1,7 @@
 //! Checking passwords, slowly.
 
 use bevy_app::App;
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{MessageCommandsExt, MessageContext, Packet, Timer, prelude::*};
 use bevy_ecs::{
     error::{FallbackErrorHandler, warn},
     prelude::*,
@@ -33,7 +33,10 @@ pub fn build(app: &mut App, settings: &Settings) {
                 Packet::new(WRONG, [])
             };
             let question = me.reply_to().ok_or("nobody to answer to")?.clone();
-            let answer = TimerAction::answer(question, answer);
+            let answer = TimerAction::call(move |world, _| {
+                let question = question.clone();
+                world.commands().answer(question, answer.clone());
+            });
             let looking_it_up = Timer::after(login_time(name)).on(ClockId::Real);
             me.commands
                 .spawn((looking_it_up.despawn_when_done(), answer));

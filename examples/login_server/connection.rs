@@ -4,7 +4,10 @@ use core::{mem, time::Duration};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use bevy_app::App;
-use bevy_due::{Parcel, StableKey, Timer, prelude::*};
+use bevy_due::{
+    Delivery, MessageCommandsExt, MessageContext, MessageEntityCommandsExt, MessageWorldExt,
+    NoAnswer, Packet, Parcel, StableKey, Timer, UpdateContext, prelude::*,
+};
 use bevy_ecs::{
     error::{FallbackErrorHandler, warn},
     prelude::*,
@@ -115,7 +118,7 @@ fn client() -> MessageComponent {
             let id = me.entity.id();
             me.commands.queue(move |world: &mut World| {
                 let close_after = world.resource::<Settings>().close_after;
-                set_silence(world, id, close_after, TimerAction::send(TooSilent));
+                set_silence(world, id, close_after, TooSilent);
             });
         })
         .on(|mut me: MessageContext, _: &TooSilent| {
@@ -240,15 +243,16 @@ fn heard(me: &mut MessageContext) {
 
 fn listen_for_silence(world: &mut World, client: Entity) {
     let warn_after = world.resource::<Settings>().warn_after;
-    set_silence(world, client, warn_after, TimerAction::send(Silent));
+    set_silence(world, client, warn_after, Silent);
 }
 
-/// Has something happen when a client has been silent for so long, and nothing else that was to.
-fn set_silence(world: &mut World, client: Entity, after: Duration, then: TimerAction) {
+/// Sends a client a message when it has been silent for so long, instead of what it was to get.
+fn set_silence(world: &mut World, client: Entity, after: Duration, then: impl Message + Clone) {
     let silence = Timer::after(after).on(ClockId::Real);
     let mut commands = world.commands();
     if let Ok(mut client) = commands.get_entity(client) {
-        client.set_timer("silence", (silence, then.on_owner()));
+        let send = TimerAction::call(move |world, fired| world.send(fired.owner(), then.clone()));
+        client.set_timer("silence", (silence, send));
     }
     world.flush();
 }

@@ -13,7 +13,9 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use bevy_due::{Parcel, WorldGroups, WorldReport, prelude::*};
+use bevy_due::{
+    Delivery, MessageSender, MessageWorldExt, Packet, Parcel, WorldGroups, WorldReport,
+};
 use bevy_ecs::prelude::*;
 
 use crate::{accounts, connection, socket};

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use bevy_due::{Payload, SendError, prelude::*};
+use bevy_due::{MessageSender, Payload, SendError};
 use bevy_ecs::prelude::*;
 
 use crate::connection::{BadLine, HungUp, Line, welcome};

@@ -1,11 +1,11 @@
-//! How fast a clock runs, exactly.
+//! The speed of a clock, as an exact fixed-point number.
 
 use core::fmt;
 
-/// Nanoseconds of a clock for each one of its parent, in units of 2^-64.
+/// The nanoseconds of a clock per nanosecond of its parent, in units of 2^-64.
 ///
-/// Every `f64` from 2^-11 on is held exactly. What is smaller is rounded so finely that it takes more
-/// than 584 years to be a nanosecond off, and what is more than zero never to zero.
+/// Every `f64` from 2^-11 upwards is exact. A smaller one is rounded so finely that it takes more
+/// than 584 years to be off by a nanosecond, and never to zero unless it is zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Speed(u128);
 
@@ -22,8 +22,8 @@ impl Speed {
         self.0 as f64 / ONE
     }
 
-    /// Returns how far a clock goes while its parent goes on by `nanos`, and the fraction of a
-    /// nanosecond, in units of 2^-64, that is to be carried over to the next time.
+    /// Returns how far a clock advances while its parent advances by `nanos`, and the fraction of a
+    /// nanosecond, in units of 2^-64, to carry over.
     pub(super) fn scale(self, nanos: u64, carry: u64) -> (u64, u64) {
         let nanos = u128::from(nanos);
         let (whole, fraction) = (self.0 >> 64, self.0 & u128::from(u64::MAX));
@@ -32,8 +32,8 @@ impl Speed {
         (u64::try_from(scaled).unwrap_or(u64::MAX), parts as u64)
     }
 
-    /// Returns how far the parent goes until the clock has gone on by `nanos`, or `None` if that
-    /// is never.
+    /// Returns how far the parent advances while the clock advances by `nanos`, or `None` if that
+    /// takes forever.
     pub(super) fn unscale(self, nanos: u64, carry: u64) -> Option<u64> {
         let parts = (u128::from(nanos) << 64).saturating_sub(u128::from(carry));
         let needed = match self.0 {
@@ -44,7 +44,7 @@ impl Speed {
     }
 }
 
-/// The speed of a clock must be finite and not negative. This one is not.
+/// The error for a speed that is negative, infinite or not a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InvalidSpeed(pub f64);
 
@@ -67,7 +67,7 @@ impl TryFrom<f64> for Speed {
         if !ratio.is_finite() || ratio < 0.0 {
             return Err(InvalidSpeed(ratio));
         }
-        // The cast saturates, and a clock that is 2^64 times as fast has no more to gain.
+        // The cast saturates. A clock that is 2^64 times as fast can't get any faster.
         let exact = ratio * ONE;
         let whole = exact as u128;
         let is_slow = whole == 0 && ratio > 0.0;
@@ -118,7 +118,7 @@ mod tests {
         }
 
         #[test]
-        fn the_way_back_is_the_shortest_that_is_far_enough(
+        fn unscaling_gives_the_shortest_span_that_is_long_enough(
             ratio in 0.001..1000.0,
             nanos in 0..1_u64 << 40,
             carry: u64,

@@ -112,7 +112,7 @@ impl WorldLoop {
             app.add_plugins(TimePlugin);
         }
         if !app.is_plugin_added::<DuePlugin>() {
-            app.add_plugins(DuePlugin);
+            app.add_plugins(DuePlugin::default());
         }
         app.init_resource::<LoopInterval>();
         while app.plugins_state() == PluginsState::Adding {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     call::{EntityCaller, call_with_world},
-    timer::TimerOf,
+    owner::OwnedBy,
 };
 
 /// What delivering needs of the world.
@@ -320,7 +320,7 @@ fn is_open(session: Session, asker: Entity, caller: &EntityCaller) -> bool {
     let question = session.entity().and_then(|entity| caller.look(entity));
     question.is_some_and(|question| {
         question.contains::<OpenQuestion>()
-            && question.get::<TimerOf>().is_some_and(|of| of.0 == asker)
+            && question.get::<OwnedBy>().is_some_and(|of| of.0 == asker)
     })
 }
 

@@ -21,7 +21,7 @@ use super::{
     packet::Topic,
     session::{Asker, NoAnswer, OpenQuestion, give_up},
 };
-use crate::{call::report, timer::TimerOf};
+use crate::{call::report, owner::OwnedBy};
 
 /// The name of an entity that other worlds know it by. It means the same in the next run of the
 /// game, and in another world to which the entity moves; an `Entity` does not.
@@ -287,7 +287,7 @@ fn asker(world: &World, session: Session) -> Option<Entity> {
     let question = world.get_entity(session.entity()?).ok()?;
     let asker = question
         .get::<OpenQuestion>()
-        .and(question.get::<TimerOf>());
+        .and(question.get::<OwnedBy>());
     asker.map(|of| of.0)
 }
 

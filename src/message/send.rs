@@ -20,10 +20,7 @@ use super::{
     session::{Asker, NoAnswer, give_up, question},
     swap_followers,
 };
-use crate::{
-    call::report,
-    timer::{Timer, TimerAction},
-};
+use crate::{call::report, timer::Timer};
 
 /// Sending messages from systems and handlers.
 pub trait MessageCommandsExt {
@@ -329,60 +326,5 @@ impl SystemBuffer for Letters {
         if mail.add_run.is_some() {
             world.commands().queue(Mail::begin_run);
         }
-    }
-}
-
-impl TimerAction {
-    /// Sends a clone of a message to the entity.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_due::{Timer, prelude::*};
-    /// use bevy_ecs::prelude::*;
-    ///
-    /// #[derive(Message, Clone)]
-    /// struct Starve(u32);
-    ///
-    /// let hunger = (Timer::every_secs(60.0), TimerAction::send(Starve(1)));
-    /// # World::new().spawn(hunger);
-    /// ```
-    #[must_use]
-    pub fn send<P: Payload + Clone>(message: P) -> Self {
-        Self::doing::<P>("send", move |world, _, target| {
-            let letter = Letter::new(target, message.clone(), Regarding::Nothing);
-            Mail::send(world, letter);
-            Ok(())
-        })
-    }
-
-    /// Answers a question with a clone of a message when the timer fires: for somebody who needs a
-    /// while, or as the answer if nobody has given another by then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_due::{Timer, prelude::*};
-    /// use bevy_ecs::prelude::*;
-    ///
-    /// #[derive(Message)]
-    /// struct Order;
-    /// #[derive(Message, Clone)]
-    /// struct Meal;
-    ///
-    /// let cook = MessageComponent::new().on(|mut me: MessageContext, _: &Order| {
-    ///     let Some(waiter) = me.reply_to().cloned() else { return };
-    ///     let cooked = Timer::after_secs(30.0).despawn_when_done();
-    ///     me.commands.spawn((cooked, TimerAction::answer(waiter, Meal)));
-    /// });
-    /// # World::new().spawn(cook);
-    /// ```
-    #[must_use]
-    pub fn answer<P: Payload + Clone>(question: ReplyTo, message: P) -> Self {
-        Self::doing::<P>("answer", move |world, _, _| {
-            let mut commands = world.commands();
-            commands.answer(question.clone(), message.clone());
-            Ok(())
-        })
     }
 }

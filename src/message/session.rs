@@ -14,11 +14,14 @@ use super::{
     letter::{Letter, Regarding},
     packet::{Topic, sealed::Sealed},
 };
-use crate::timer::{IfClockGone, SurvivesCancelAll, Timer, TimerAction, TimerOf, Unannounced};
+use crate::{
+    owner::OwnedBy,
+    timer::{SurvivesCancelAll, Timer, TimerAction, TimerFired, Unannounced},
+};
 
 /// The number of a question that an entity has [asked](super::MessageEntityCommandsExt::ask).
 ///
-/// Until it is answered, or its time is up, it is an entity, one of the [`Timers`](crate::Timers) of
+/// Until it is answered, or its time is up, it is an entity, one of the [`Owned`](crate::Owned) entities of
 /// who asked; despawning that takes the question back. What comes afterwards is dropped, and
 /// counted in [`MessageStats::late`](super::MessageStats::late).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -191,18 +194,19 @@ pub(super) struct OpenQuestion;
 /// Makes the bundle of a question that somebody asks. If nobody has answered, its entity is there
 /// until that has been told.
 pub(super) fn question(asker: Entity, until: Timer) -> impl Bundle {
-    let give_up = TimerAction::call(|world: &mut World, fired| time_out(world, fired.entity));
+    let give_up =
+        TimerAction::call(|world: &mut World, fired: TimerFired| time_out(world, fired.entity()));
     (
-        TimerOf(asker),
-        (until.keep_when_done(), give_up, IfClockGone(time_out)),
+        OwnedBy(asker),
+        (until.keep_when_done().act_without_clock(), give_up),
         (SurvivesCancelAll, Unannounced, OpenQuestion),
     )
 }
 
 /// Tells who asked that the time of a question is up.
 fn time_out(world: &mut World, question: Entity) {
-    match world.get::<TimerOf>(question) {
-        Some(&TimerOf(asker)) => give_up(world, asker, question.into(), NoAnswer::TimedOut),
+    match world.get::<OwnedBy>(question) {
+        Some(&OwnedBy(asker)) => give_up(world, asker, question.into(), NoAnswer::TimedOut),
         // It has been taken from who asked, so nobody is to be told.
         None => _ = world.despawn(question),
     }

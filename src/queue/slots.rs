@@ -14,21 +14,6 @@ pub struct TimerKey {
 }
 
 impl TimerKey {
-    /// A key that no queue returns.
-    pub(crate) const NONE: Self = Self::reserved(0);
-
-    /// Returns the `nth` reserved key. No queue returns a reserved key.
-    pub(crate) const fn reserved(nth: u32) -> Self {
-        Self {
-            index: u32::MAX,
-            generation: nth,
-        }
-    }
-
-    pub(crate) fn is_reserved(self) -> bool {
-        self.index == u32::MAX
-    }
-
     pub(super) fn index(self) -> u32 {
         self.index
     }
@@ -116,7 +101,7 @@ pub(super) struct Slots<T> {
     len: usize,
 }
 
-const NO_SLOT: u32 = TimerKey::NONE.index;
+const NO_SLOT: u32 = u32::MAX;
 
 /// The maximum number of timers in a queue.
 ///
@@ -135,16 +120,6 @@ impl<T> Slots<T> {
 
     pub(super) fn len(&self) -> usize {
         self.len
-    }
-
-    pub(super) fn next_key(&self) -> TimerKey {
-        match self.first_vacant {
-            NO_SLOT => TimerKey {
-                index: self.slots.len() as u32,
-                generation: 0,
-            },
-            index => self.key(index),
-        }
     }
 
     #[inline]

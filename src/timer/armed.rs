@@ -1,4 +1,4 @@
-//! What the queue keeps of a timer, and the arithmetic of one firing.
+//! The queue's copy of a timer, and the arithmetic of one firing.
 
 use core::num::NonZeroU64;
 
@@ -6,31 +6,31 @@ use bevy_ecs::entity::Entity;
 
 use super::{MissedTicks, Timer};
 
-/// A timer in the queue. With what the queue adds, it fills a cache line.
+/// A timer in the queue. Together with the queue's own fields it fills a cache line.
 #[derive(Debug)]
 pub(crate) struct ArmedTimer {
     pub(crate) entity: Entity,
     pub(crate) owner: Entity,
     pub(crate) interval: Option<NonZeroU64>,
-    /// Firings up to now: the low part.
+    /// The number of firings: the low part.
     count: u32,
-    /// Firings at which it ends; zero means never.
+    /// The number of firings after which the timer ends, or zero if it never ends.
     times: u32,
-    /// Firings in this run of deadlines that have already passed.
+    /// The number of firings in this run so far, while more deadlines have passed.
     pub(super) burst: u32,
-    /// Firings up to now: the high part.
+    /// The number of firings: the high part.
     count_high: u16,
     missed_ticks: MissedTicks,
     /// Whether there is an action beside the timer.
     pub(crate) acts: bool,
 }
 
-/// What follows from one firing.
+/// The result of one firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Firing {
-    /// Deadlines up to now that are left out.
+    /// The number of deadlines that are skipped.
     pub(crate) missed: u64,
-    /// The deadline after this one, or `None` if this was the last.
+    /// The next deadline, or `None` if this was the last firing.
     pub(crate) next: Option<u64>,
 }
 
@@ -49,19 +49,19 @@ impl ArmedTimer {
         }
     }
 
-    /// Returns how often it has fired.
+    /// Returns the number of firings so far.
     pub(crate) fn count(&self) -> u64 {
         u64::from(self.count_high) << 32 | u64::from(self.count)
     }
 
-    /// Returns how often it will fire yet, or `None` for ever.
+    /// Returns the number of firings left, or `None` if the timer fires forever.
     pub(crate) fn left(&self) -> Option<u32> {
         (self.times != 0).then(|| self.times.saturating_sub(self.count))
     }
 
-    /// Serves `deadline`, and what else has passed up to `now` as [`MissedTicks`] says.
+    /// Serves `deadline`, and the deadlines after it up to `now` as [`MissedTicks`] requires.
     ///
-    /// A burst is bounded: past `burst_limit` firings in one go the rest is skipped.
+    /// A burst ends after `burst_limit` firings in one run. The rest is skipped.
     ///
     /// ```text
     /// deadlines    |    |    |    |    |    |    |    |
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_go_on_past_four_billion() {
+    fn counts_continue_past_four_billion() {
         let entity = World::new().spawn_empty().id();
         let timer = Timer::every_secs(1.0);
         let mut armed = ArmedTimer::new(entity, entity, &timer, false);

@@ -1,6 +1,6 @@
-//! Something that can be used again after a while.
+//! Cooldowns, with charges.
 
-use core::{fmt, num::NonZeroU32, time::Duration};
+use core::{num::NonZeroU32, time::Duration};
 
 use bevy_ecs::component::Component;
 #[cfg(feature = "bevy_reflect")]
@@ -9,17 +9,19 @@ use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 use super::Timer;
 use crate::clock::saturating_nanos;
 
-/// Something that can be used again after a while: a spell, a weapon, a dash with two charges.
+/// A cooldown of a spell, a weapon, or a dash with two charges.
 ///
-/// It is a plain value that remembers a time. Nothing ticks it, and it costs nothing while nobody
-/// asks: the questions take the time of a clock of your choice, always the same, such as
-/// [`Clock::now`](crate::Clock::now) of one that [`Clocks`](crate::Clocks) finds. (`Time::elapsed`
-/// will do as long as you neither shift, pause nor fast-forward the clock of the game's timers.) It
-/// is ready at the start. With
-/// [charges](Self::with_charges), one comes back after each `duration`, one after the other.
+/// It is a plain value that stores a time. Nothing ticks it, and it costs nothing until you ask it.
+/// Every method takes the time of a clock of your choice, always the same clock. Use [`Clock::now`] of
+/// a clock from [`Clocks`]; `Time::elapsed` also works as long as you never shift, pause or
+/// fast-forward the game's clock. A new cooldown is ready. With [charges](Self::with_charges), one
+/// charge comes back after each `duration`.
 ///
-/// To hear when it is ready again, arm [`ready_timer`](Self::ready_timer); for each charge, a timer
-/// [at the next one](Self::next_charge_at).
+/// To react when it becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
+/// [at the next charge](Self::next_charge_at).
+///
+/// [`Clock::now`]: crate::Clock::now
+/// [`Clocks`]: crate::Clocks
 ///
 /// # Examples
 ///
@@ -29,15 +31,15 @@ use crate::clock::saturating_nanos;
 /// # fn secs(secs: u64) -> Duration { Duration::from_secs(secs) }
 ///
 /// let mut dash = Cooldown::secs(5.0).with_charges(2);
-/// assert!(dash.try_use(secs(0)).is_ok());
-/// assert!(dash.try_use(secs(1)).is_ok());
-/// let not_ready = dash.try_use(secs(2)).unwrap_err();
-/// assert_eq!(not_ready.remaining, secs(3));
+/// assert!(dash.try_use(secs(0)));
+/// assert!(dash.try_use(secs(1)));
+/// assert!(!dash.try_use(secs(2)), "both charges are used");
+/// assert_eq!(dash.remaining(secs(2)), secs(3));
 /// assert_eq!(dash.charges(secs(5)), 1);
 /// assert_eq!(dash.charges(secs(10)), 2);
 /// ```
 ///
-/// A throttle is nothing else: do something at most once in a while.
+/// A throttle is a cooldown too: it does something at most once per duration.
 ///
 /// ```
 /// use bevy_due::Cooldown;
@@ -49,7 +51,7 @@ use crate::clock::saturating_nanos;
 ///
 /// fn step(mut walkers: Query<&mut Footsteps>, time: Res<Time>) {
 ///     for mut footsteps in &mut walkers {
-///         if footsteps.0.try_use(time.elapsed()).is_ok() {
+///         if footsteps.0.try_use(time.elapsed()) {
 ///             // Play a sound.
 ///         }
 ///     }
@@ -57,8 +59,8 @@ use crate::clock::saturating_nanos;
 /// # bevy_ecs::system::assert_is_system(step);
 /// ```
 ///
-/// And a debounce is a timer under a [key](crate::Keyed): do something when nothing has happened
-/// for a while.
+/// A debounce is a [keyed](crate::Keyed) timer: it does something once nothing has happened for a
+/// while.
 ///
 /// ```
 /// use bevy_due::{Timer, prelude::*};
@@ -83,28 +85,14 @@ use crate::clock::saturating_nanos;
 pub struct Cooldown {
     duration: Duration,
     max_charges: NonZeroU32,
-    /// When all charges are there.
+    /// When all charges are back.
     full_at: Duration,
 }
 
-/// It can't be used yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotReady {
-    /// How long until it can.
-    pub remaining: Duration,
-}
-
-impl fmt::Display for NotReady {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not ready for another {:?}", self.remaining)
-    }
-}
-
-impl core::error::Error for NotReady {}
-
 impl Cooldown {
-    /// Creates a cooldown that is ready, and that takes `duration` after each use, at most
-    /// `u64::MAX` nanoseconds. One of zero is always ready.
+    /// Creates a cooldown that is ready, and takes `duration` after each use.
+    ///
+    /// The duration is at most `u64::MAX` nanoseconds. A cooldown of zero is always ready.
     #[must_use]
     pub fn new(duration: Duration) -> Self {
         Self {
@@ -114,7 +102,7 @@ impl Cooldown {
         }
     }
 
-    /// Creates a cooldown that is ready, and that takes a number of seconds after each use.
+    /// Creates a cooldown that is ready, with a duration in seconds.
     ///
     /// # Panics
     ///
@@ -125,7 +113,7 @@ impl Cooldown {
         Self::new(Timer::after_secs(secs).delay())
     }
 
-    /// Lets it be used so many times in a row. All charges are there at the start.
+    /// Sets the number of charges: uses in a row. A new cooldown has all of them.
     ///
     /// # Panics
     ///
@@ -140,39 +128,35 @@ impl Cooldown {
         self
     }
 
-    /// Returns how long a charge takes to come back.
+    /// Returns the time that a charge takes to come back.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.duration
     }
 
-    /// Returns the most charges that it has.
+    /// Returns the number of charges when all are back.
     #[must_use]
     pub fn max_charges(&self) -> u32 {
         self.max_charges.get()
     }
 
-    /// Uses it if it is ready, and takes a charge.
-    ///
-    /// # Errors
-    ///
-    /// [`NotReady`] with the remaining time if it isn't. Nothing changes then.
-    pub fn try_use(&mut self, now: Duration) -> Result<(), NotReady> {
-        let remaining = self.remaining(now);
-        if remaining > Duration::ZERO {
-            return Err(NotReady { remaining });
+    /// Uses a charge if there is one, and returns `true` if there was.
+    #[must_use]
+    pub fn try_use(&mut self, now: Duration) -> bool {
+        let is_ready = self.is_ready(now);
+        if is_ready {
+            self.full_at = self.full_at.max(now).saturating_add(self.duration);
         }
-        self.full_at = self.full_at.max(now).saturating_add(self.duration);
-        Ok(())
+        is_ready
     }
 
-    /// Returns `true` if it can be used.
+    /// Returns `true` if there is a charge to use.
     #[must_use]
     pub fn is_ready(&self, now: Duration) -> bool {
         self.remaining(now) == Duration::ZERO
     }
 
-    /// Returns how many times in a row it can be used.
+    /// Returns the number of charges.
     #[must_use]
     pub fn charges(&self, now: Duration) -> u32 {
         let missing = self.full_at.saturating_sub(now).as_nanos();
@@ -184,14 +168,14 @@ impl Cooldown {
         self.max_charges.get().saturating_sub(missing)
     }
 
-    /// Returns how long until it can be used: zero if it is ready.
+    /// Returns the time until there is a charge to use, or zero if there is one.
     #[must_use]
     pub fn remaining(&self, now: Duration) -> Duration {
         self.ready_at().saturating_sub(now)
     }
 
-    /// Returns how far the charge that comes back next has come, from 0 to 1: for a progress bar.
-    /// It is 1 when all charges are there.
+    /// Returns the progress of the next charge from 0 to 1, for a progress bar. It is 1 when all
+    /// charges are back.
     #[must_use]
     pub fn fraction(&self, now: Duration) -> f32 {
         let missing = self.full_at.saturating_sub(now).as_nanos();
@@ -205,16 +189,14 @@ impl Cooldown {
         }
     }
 
-    /// Returns when it can be used, or could be for the first time, on the clock that it was asked
-    /// by.
+    /// Returns the time at which it became or becomes ready, on the clock whose time you pass.
     #[must_use]
     pub fn ready_at(&self) -> Duration {
         let others = self.duration.saturating_mul(self.max_charges.get() - 1);
         self.full_at.saturating_sub(others)
     }
 
-    /// Returns when the next charge is back, or `None` if all of them are there. For a cooldown
-    /// without charges that is when it is ready.
+    /// Returns the time at which the next charge is back, or `None` if all are back.
     ///
     /// # Examples
     ///
@@ -223,10 +205,9 @@ impl Cooldown {
     /// # use bevy_due::{Cooldown, Timer};
     /// let mut dash = Cooldown::secs(5.0).with_charges(2);
     /// let now = Duration::from_secs(60);
-    /// dash.try_use(now)?;
+    /// assert!(dash.try_use(now));
     /// let charged = dash.next_charge_at(now).map(Timer::at);
     /// assert_eq!(charged, Some(Timer::at(Duration::from_secs(65))));
-    /// # Ok::<(), bevy_due::NotReady>(())
     /// ```
     #[must_use]
     pub fn next_charge_at(&self, now: Duration) -> Option<Duration> {
@@ -235,13 +216,13 @@ impl Cooldown {
         Some(self.full_at.saturating_sub(others))
     }
 
-    /// Returns a timer that fires when it is ready, at once if it is. Put it on the clock that the
-    /// cooldown is asked by.
+    /// Returns a timer that fires when the cooldown is ready, or in the next run if it is. Put the timer
+    /// on the clock whose time you pass.
     ///
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::{Cooldown, prelude::*};
+    /// use bevy_due::{Clocks, prelude::*};
     /// use bevy_ecs::prelude::*;
     ///
     /// fn fire_cannon(
@@ -251,7 +232,7 @@ impl Cooldown {
     /// ) -> Result {
     ///     let now = clocks.get(ClockId::Virtual)?.now();
     ///     for (cannon, mut cooldown) in &mut cannons {
-    ///         if cooldown.try_use(now).is_ok() {
+    ///         if cooldown.try_use(now) {
     ///             commands
     ///                 .entity(cannon)
     ///                 .set_timer("reloaded", cooldown.ready_timer())
@@ -267,7 +248,7 @@ impl Cooldown {
         Timer::at(self.ready_at())
     }
 
-    /// Makes it ready, with all charges.
+    /// Makes all charges available.
     pub fn reset(&mut self) {
         self.full_at = Duration::ZERO;
     }

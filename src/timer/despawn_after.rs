@@ -1,23 +1,30 @@
-//! Entities that live for a while.
+//! The lifetime of an entity.
 
 use core::time::Duration;
 
-use bevy_ecs::{component::Component, lifecycle::HookContext, world::DeferredWorld};
+use bevy_ecs::{
+    component::Component,
+    lifecycle::HookContext,
+    world::{DeferredWorld, World},
+};
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use super::{
-    InvalidTimer, SurvivesCancelAll, Timer, TimerAction, TimerEntityCommandsExt,
-    builder::{nanos_from_secs, or_panic},
+    InvalidTimer, Keyed, SurvivesCancelAll, Timer, TimerAction,
+    build::{nanos_from_secs, or_panic},
     events::Unannounced,
+    keyed::cancel_keyed,
 };
+use crate::owner::OwnedBy;
 
-/// Despawns the entity after a while.
+/// Despawns the entity after a delay.
 ///
-/// It is short for a timer of the entity that does so, on the entity's clock, under a key of its
-/// own: the entity can have another [`Timer`] beside, and cancelling all its timers spares it. Inserting it again starts anew; removing it
-/// lets the entity live. That timer is an entity of its own: for bullets by the thousand, a
-/// [`Timer`] with [`TimerAction::despawn`] on the bullet itself is cheaper.
+/// This sets a keyed timer of the entity, on the entity's clock, that despawns it. The entity can
+/// have a [`Timer`] of its own beside it, and cancelling all timers of the entity spares its
+/// lifetime. Insert it again to start anew; remove it to let the entity live. The timer is an entity
+/// of its own, so for thousands of bullets a [`Timer`] with [`TimerAction::despawn`] on the bullet
+/// itself is cheaper.
 ///
 /// # Examples
 ///
@@ -31,7 +38,7 @@ use super::{
 /// struct Bullet;
 ///
 /// let mut app = App::new();
-/// app.add_plugins((TimePlugin, DuePlugin)).insert_resource(
+/// app.add_plugins((TimePlugin, DuePlugin::default())).insert_resource(
 ///     TimeUpdateStrategy::ManualDuration(core::time::Duration::from_millis(250)),
 /// );
 /// let bullet = app.world_mut().spawn((Bullet, DespawnAfter::secs(1.0))).id();
@@ -56,23 +63,23 @@ pub struct DespawnAfter(pub Duration);
 const KEY: &str = "bevy_due::DespawnAfter";
 
 impl DespawnAfter {
-    /// Despawns the entity after a number of seconds.
+    /// Creates a lifetime in seconds.
     ///
     /// # Panics
     ///
-    /// Panics if `secs` is negative, infinite or not a number. See
-    /// [`try_secs`](Self::try_secs) for seconds that come from data.
+    /// Panics if `secs` is negative, infinite or not a number. Use [`try_secs`](Self::try_secs) for
+    /// numbers that come from data.
     #[must_use]
     #[track_caller]
     pub fn secs(secs: f64) -> Self {
         or_panic(Self::try_secs(secs))
     }
 
-    /// Despawns the entity after a number of seconds that may be bad.
+    /// Creates a lifetime in seconds, or returns an error if the number is invalid.
     ///
     /// # Errors
     ///
-    /// [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
+    /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
     pub fn try_secs(secs: f64) -> Result<Self, InvalidTimer> {
         Ok(Self(Duration::from_nanos(nanos_from_secs(secs)?)))
     }
@@ -81,15 +88,15 @@ impl DespawnAfter {
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(&DespawnAfter(delay)) = world.get(entity) {
         let despawn = TimerAction::despawn().on_owner();
-        let mut commands = world.commands();
-        let mut entity = commands.entity(entity);
-        entity.set_timer(
-            KEY,
+        world.commands().spawn((
+            (OwnedBy(entity), Keyed::new(KEY)),
             (Timer::after(delay), despawn, SurvivesCancelAll, Unannounced),
-        );
+        ));
     }
 }
 
 fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    world.commands().entity(entity).cancel_timer(KEY);
+    world.commands().queue(move |world: &mut World| {
+        cancel_keyed(world, entity, KEY);
+    });
 }

@@ -1,4 +1,4 @@
-//! What the world is told: that a timer fired, or that it never will.
+//! The events of timers: a timer fired, or was cancelled.
 
 use core::time::Duration;
 
@@ -19,15 +19,15 @@ use crate::clock::Reading;
 
 /// A timer has fired.
 ///
-/// It is triggered for observers of the timer's entity, of its owner and for global observers, one
-/// timer at a time in exact order, and written as a buffered message for systems that want all that
-/// fired in this frame. Whoever observes it may do anything: arm, re-arm, cancel and despawn, also
-/// the very timer that is firing.
+/// It is triggered for observers of the timer's entity, for observers of its owner, and for global
+/// observers, one timer at a time, in exact order. It is also written as a buffered message, for
+/// systems that read everything that fired in a frame. An observer may arm, re-arm, cancel and
+/// despawn anything, including the timer that is firing.
 ///
-/// It reaches the owner by Bevy's event propagation along [`TimerOf`](crate::TimerOf), if anybody
-/// observes it there (but those of [`DespawnAfter`](crate::DespawnAfter) and of delayed commands); `fired.propagate(false)` ends that. As with every event that propagates,
-/// global observers run at each step: where that matters, they compare `fired.event_target()` with
-/// [`entity`](Self::entity).
+/// The event propagates along [`OwnedBy`](crate::OwnedBy) to the owner, if the owner has an observer.
+/// The firings of [`DespawnAfter`](crate::DespawnAfter) and of delayed commands do not propagate.
+/// Call `fired.propagate(false)` to stop it. As with every event that propagates, global observers
+/// run at each step; compare `fired.event_target()` with [`entity`](Self::entity) where that matters.
 ///
 /// # Examples
 ///
@@ -36,13 +36,13 @@ use crate::clock::Reading;
 /// use bevy_ecs::prelude::*;
 ///
 /// fn explode(fired: On<TimerFired>, mut commands: Commands) {
-///     commands.entity(fired.entity).despawn();
+///     commands.entity(fired.entity()).despawn();
 /// }
 ///
 /// fn count(mut fired: MessageReader<TimerFired>) {
-///     let late = fired.read().filter(|fired| fired.lateness.as_millis() > 100).count();
+///     let late = fired.read().filter(|fired| fired.lateness().as_millis() > 100).count();
 ///     if late > 0 {
-///         println!("{late} timers fired late by more than a tenth of a second");
+///         println!("{late} timers fired more than a tenth of a second late");
 ///     }
 /// }
 /// # bevy_ecs::system::assert_is_system(count);
@@ -55,33 +55,150 @@ use crate::clock::Reading;
     reflect(Clone, Debug, PartialEq)
 )]
 pub struct TimerFired {
-    /// The entity that carries the [`Timer`](crate::Timer).
-    pub entity: Entity,
-    /// The entity that the timer belongs to: see [`TimerOf`](crate::TimerOf). Without an owner
-    /// of its own, the entity itself.
-    pub owner: Entity,
-    /// When it was due, on its clock.
-    pub deadline: Duration,
-    /// How long ago that was when the clock was read for this run.
-    pub lateness: Duration,
-    /// How many deadlines passed, up to and including now, that will have no firing of their
-    /// own: zero but for the firing that ends a burst at the [`BurstLimit`](crate::BurstLimit).
-    pub missed: u64,
-    /// How often the timer has fired since it was armed, this time included.
-    pub count: u64,
-    /// Whether this was its last time.
-    pub last: bool,
-    /// Whether observers of the owner are being told.
+    entity: Entity,
+    owner: Entity,
+    deadline: Duration,
+    lateness: Duration,
+    missed: u64,
+    count: u64,
+    is_last: bool,
+    /// Whether the event has propagated to the owner.
     at_owner: bool,
 }
 
 impl TimerFired {
-    pub(super) fn new(
+    /// Creates the event of the only firing of a one-shot timer on `entity`, to test a handler.
+    ///
+    /// The deadline, the lateness and the missed count are zero. The `with_*` methods change it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::TimerFired;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Health(u32);
+    ///
+    /// fn bleed(fired: On<TimerFired>, mut health: Query<&mut Health>) {
+    ///     if let Ok(mut health) = health.get_mut(fired.entity()) {
+    ///         health.0 -= 1;
+    ///     }
+    /// }
+    ///
+    /// let mut world = World::new();
+    /// world.add_observer(bleed);
+    /// let victim = world.spawn(Health(10)).id();
+    /// world.trigger(TimerFired::new(victim).with_count(3).with_last(false));
+    /// assert_eq!(world.get::<Health>(victim).unwrap().0, 9);
+    /// ```
+    #[must_use]
+    pub fn new(entity: Entity) -> Self {
+        Self {
+            entity,
+            owner: entity,
+            deadline: Duration::ZERO,
+            lateness: Duration::ZERO,
+            missed: 0,
+            count: 1,
+            is_last: true,
+            at_owner: false,
+        }
+    }
+
+    /// Sets the owner.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Entity) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Sets the deadline.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sets the lateness.
+    #[must_use]
+    pub fn with_lateness(mut self, lateness: Duration) -> Self {
+        self.lateness = lateness;
+        self
+    }
+
+    /// Sets the number of missed deadlines.
+    #[must_use]
+    pub fn with_missed(mut self, missed: u64) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// Sets the number of firings.
+    #[must_use]
+    pub fn with_count(mut self, count: u64) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// Sets whether this is the last firing.
+    #[must_use]
+    pub fn with_last(mut self, is_last: bool) -> Self {
+        self.is_last = is_last;
+        self
+    }
+
+    /// Returns the entity that carries the [`Timer`](crate::Timer).
+    #[must_use]
+    pub fn entity(&self) -> Entity {
+        self.entity
+    }
+
+    /// Returns the [owner](crate::OwnedBy) of the timer, or its own entity if it has none.
+    #[must_use]
+    pub fn owner(&self) -> Entity {
+        self.owner
+    }
+
+    /// Returns the deadline, as the timer's clock shows it.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Returns the time from the deadline to this run, on the timer's clock.
+    #[must_use]
+    pub fn lateness(&self) -> Duration {
+        self.lateness
+    }
+
+    /// Returns the number of further deadlines, up to and including now, that will not fire.
+    ///
+    /// In a burst it is zero, except for the last firing past the
+    /// [bound](crate::DuePlugin::burst_limit).
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    /// Returns the number of firings since the timer was armed, including this one.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns `true` if this is the last firing.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    pub(super) fn of(
         timer: &ArmedTimer,
         clock: Reading,
         deadline: u64,
         missed: u64,
-        last: bool,
+        is_last: bool,
     ) -> Self {
         Self {
             entity: timer.entity,
@@ -90,12 +207,12 @@ impl TimerFired {
             lateness: Duration::from_nanos(clock.now - deadline),
             missed,
             count: timer.count(),
-            last,
+            is_last,
             at_owner: false,
         }
     }
 
-    /// Tells the observers: everywhere, on the timer's entity, and, if there are any, on its owner.
+    /// Triggers the event, and lets it propagate only if the owner has an observer.
     pub(crate) fn trigger(self, world: &mut World) {
         let mut trigger = PropagateEntityTrigger::default();
         trigger.propagate = self.owner != self.entity
@@ -105,7 +222,7 @@ impl TimerFired {
     }
 }
 
-/// The timer is a means to an end that its owner's observers did not ask for.
+/// Marks a timer whose firings do not propagate to its owner, because it serves another feature.
 #[derive(Component)]
 pub(crate) struct Unannounced;
 
@@ -129,7 +246,7 @@ impl SetEntityEventTarget for TimerFired {
     }
 }
 
-/// From the timer to its owner, and no further.
+/// Propagates from the timer to its owner, and no further.
 impl Traversal<TimerFired> for Entity {
     fn traverse(entity: Entity, fired: &TimerFired) -> Option<Entity> {
         (fired.owner != entity).then_some(fired.owner)
@@ -138,18 +255,18 @@ impl Traversal<TimerFired> for Entity {
 
 /// A timer was cancelled before its last firing.
 ///
-/// It is triggered for observers of the timer's entity, also when that has just been despawned,
-/// and for global observers; and written as a buffered message in the next run of
-/// [`DueSystems::Swap`](crate::DueSystems::Swap).
+/// It is triggered for observers of the timer's entity and for global observers once the operation
+/// that cancelled the timer is done. Observers of a despawned entity still see it. It is also written
+/// as a buffered message in the next run.
 ///
-/// A despawned entity has no components left to say what the timer was for. Where that matters,
-/// observe the entity, and let the observer capture what it needs to know.
+/// A despawned entity has no components left to look up. If its observer needs them, capture them
+/// when you add the observer.
 ///
 /// # Examples
 ///
 /// ```
 /// use bevy_app::prelude::*;
-/// use bevy_due::{Timer, prelude::*};
+/// use bevy_due::{CancelReason, Timer, TimerCancelled, prelude::*};
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::TimePlugin;
 ///
@@ -157,7 +274,7 @@ impl Traversal<TimerFired> for Entity {
 /// struct Interrupted(Option<CancelReason>);
 ///
 /// let mut app = App::new();
-/// app.add_plugins((TimePlugin, DuePlugin)).init_resource::<Interrupted>();
+/// app.add_plugins((TimePlugin, DuePlugin::default())).init_resource::<Interrupted>();
 /// let cast = app
 ///     .world_mut()
 ///     .spawn(Timer::after_secs(2.5))
@@ -176,11 +293,11 @@ impl Traversal<TimerFired> for Entity {
     reflect(Clone, Debug, PartialEq)
 )]
 pub struct TimerCancelled {
-    /// The entity that carried the [`Timer`](crate::Timer). It may be despawned.
+    /// The entity that carried the [`Timer`](crate::Timer). It may have despawned.
     pub entity: Entity,
-    /// The entity that the timer belonged to, as in [`TimerFired::owner`]. It may be despawned.
+    /// The owner of the timer, or its own entity if it has none. It may have despawned.
     pub owner: Entity,
-    /// What was done to the timer.
+    /// The cause.
     pub reason: CancelReason,
 }
 
@@ -195,18 +312,18 @@ pub struct TimerCancelled {
 pub enum CancelReason {
     /// The [`Timer`](crate::Timer) was removed from its entity.
     Removed,
-    /// Another [`Timer`](crate::Timer) was inserted in its place, or another timer of its
-    /// [key](crate::Keyed) was given to its owner.
+    /// Another [`Timer`](crate::Timer) was inserted in its place, or its owner got another timer with
+    /// the same [key](crate::Keyed).
     Replaced,
-    /// Its entity was despawned.
+    /// Its entity despawned.
     Despawned,
-    /// Its owner was despawned, and the timer with it.
+    /// Its owner despawned, and the timer with it.
     OwnerGone,
-    /// Its clock was despawned, or was not there when the timer was armed.
+    /// Its clock was removed or despawned, or did not exist when the timer was armed.
     ClockGone,
 }
 
-/// Whether anybody observes `E` on `entity`, or everywhere.
+/// Returns `true` if `E` has an observer on `entity`, or a global one.
 pub(crate) fn is_observed<E: EntityEvent>(world: &World, entity: Entity) -> bool {
     observers::<E>(world).is_some_and(|observers| {
         !observers.global_observers().is_empty()
@@ -214,13 +331,13 @@ pub(crate) fn is_observed<E: EntityEvent>(world: &World, entity: Entity) -> bool
     })
 }
 
-/// Whether anybody observes `E` on `entity`.
+/// Returns `true` if `E` has an observer on `entity`.
 fn is_observed_on<E: EntityEvent>(world: &World, entity: Entity) -> bool {
     observers::<E>(world)
         .is_some_and(|observers| observers.entity_observers().contains_key(&entity))
 }
 
-/// Whether anybody observes `E` anywhere.
+/// Returns `true` if `E` has any observer.
 pub(crate) fn is_observed_at_all<E: EntityEvent>(world: &World) -> bool {
     observers::<E>(world).is_some_and(|observers| {
         !observers.global_observers().is_empty() || !observers.entity_observers().is_empty()

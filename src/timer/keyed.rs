@@ -1,4 +1,4 @@
-//! One timer for each key of an owner.
+//! Keys: an owner has at most one timer per key.
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::fmt;
@@ -16,19 +16,20 @@ use bevy_ecs::{
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use super::{CancelReason, Timer, TimerOf, Timers, hooks::cancel_for};
+use super::{CancelReason, Timer, arm::cancel, report::is_armed};
+use crate::owner::{Owned, OwnedBy};
 
-/// The key of this timer among those of its owner, who has no more than one timer of a key.
+/// The key of a timer. An owner has at most one timer per key.
 ///
-/// A new one cancels and despawns the earlier one of that key, as
-/// [`CancelReason::Replaced`], also from inside its last firing.
+/// A new timer with the same key and owner cancels the earlier one with
+/// [`CancelReason::Replaced`] and despawns its entity, even inside its last firing.
 ///
-/// [`set_timer`](crate::TimerEntityCommandsExt::set_timer) spawns such a timer, and
-/// [`cancel_timer`](crate::TimerEntityCommandsExt::cancel_timer) cancels it.
+/// [`set_timer`](crate::DueEntityCommandsExt::set_timer) spawns a keyed timer, and
+/// [`cancel_timer`](crate::DueEntityCommandsExt::cancel_timer) cancels it.
 ///
 /// # Time complexity
 ///
-/// *O*(*n*) in the number of the owner's timers.
+/// Inserting is *O*(*n*) in the number of the owner's timers.
 ///
 /// # Examples
 ///
@@ -39,26 +40,26 @@ use super::{CancelReason, Timer, TimerOf, Timers, hooks::cancel_for};
 /// use bevy_time::TimePlugin;
 ///
 /// let mut app = App::new();
-/// app.add_plugins((TimePlugin, DuePlugin));
+/// app.add_plugins((TimePlugin, DuePlugin::default()));
 /// let mut commands = app.world_mut().commands();
 /// let hero = commands.spawn_empty().id();
-/// // Drinking another one before the first wears off.
+/// // A second potion, before the first wears off.
 /// commands.entity(hero).set_timer("potion", Timer::after_secs(30.0));
 /// commands.entity(hero).set_timer("potion", Timer::after_secs(45.0));
 /// app.world_mut().flush();
-/// assert_eq!(app.world().get::<Timers>(hero).unwrap().len(), 1);
+/// assert_eq!(app.world().get::<Owned>(hero).unwrap().len(), 1);
 /// ```
 ///
-/// An observer of the owner asks which of its timers has fired:
+/// An observer of the owner looks up which timer has fired:
 ///
 /// ```
-/// use bevy_due::{Timer, prelude::*};
+/// use bevy_due::{Keyed, Timer, prelude::*};
 /// use bevy_ecs::prelude::*;
 ///
 /// fn suffer(fired: On<TimerFired>, keys: Query<&Keyed>) {
-///     match keys.get(fired.entity).map(|key| &*key.0) {
-///         Ok("burning") => println!("{} burns", fired.owner),
-///         Ok("poison") => println!("{} is sick", fired.owner),
+///     match keys.get(fired.entity()).map(|key| &*key.0) {
+///         Ok("burning") => println!("{} burns", fired.owner()),
+///         Ok("poison") => println!("{} is sick", fired.owner()),
 ///         _ => {}
 ///     }
 /// }
@@ -95,41 +96,43 @@ impl fmt::Display for Keyed {
     }
 }
 
-/// Cancels the other timers that have the owner and the key of this one.
+/// Cancels the other timers with the owner and the key of this one.
 ///
-/// Not a hook: what an observer queues comes after what lets the owner know of its timer, and
-/// whoever hears that the earlier one is cancelled may despawn the owner.
+/// This is an observer and not a hook. Its command runs after the owner has learned of the new timer,
+/// and observers of the earlier timer may despawn the owner.
 pub(crate) fn replace_earlier(
-    inserted: On<Insert<(Keyed, TimerOf)>>,
-    timers: Query<(&Keyed, &TimerOf), Allow<Disabled>>,
+    inserted: On<Insert<(Keyed, OwnedBy)>>,
+    timers: Query<(&Keyed, &OwnedBy), Allow<Disabled>>,
     mut commands: Commands,
 ) {
     let entity = inserted.entity;
-    let Ok((key, &TimerOf(owner))) = timers.get(entity) else {
+    let Ok((key, &OwnedBy(owner))) = timers.get(entity) else {
         return;
     };
     let key = key.clone();
     commands.queue(move |world: &mut World| {
-        let others = world.get::<Timers>(owner).into_iter().flatten().copied();
-        let is_earlier = |&other: &Entity| {
-            other != entity && world.get::<Keyed>(other).is_some_and(|keyed| *keyed == key)
-        };
-        let earlier: Vec<Entity> = others.filter(is_earlier).collect();
+        let owned = world.get::<Owned>(owner).into_iter().flatten().copied();
+        let is_earlier = |&other: &Entity| other != entity && world.get(other) == Some(&key);
+        let earlier: Vec<Entity> = owned.filter(is_earlier).collect();
         for earlier in earlier {
-            cancel_for(&mut world.into(), earlier, CancelReason::Replaced);
+            cancel(&mut world.into(), earlier, CancelReason::Replaced);
             world.despawn(earlier);
         }
     });
 }
 
-/// Returns the armed timer of `owner` that has this key.
-pub(crate) fn find(world: &World, owner: Entity, key: &str) -> Option<Entity> {
-    let mut timers = world.get::<Timers>(owner)?.iter().copied();
-    timers.rfind(|&timer| {
-        let is_armed = world.get::<Timer>(timer).and_then(Timer::armed).is_some();
-        is_armed
-            && world
-                .get::<Keyed>(timer)
-                .is_some_and(|keyed| keyed.0 == key)
-    })
+/// Cancels the timer of `owner` with this key, and returns `true` if there was one.
+pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &str) -> bool {
+    let mut owned = world.get::<Owned>(owner).into_iter().flatten().copied();
+    let found = owned.rfind(|&entity| {
+        let keyed = world.get::<Keyed>(entity);
+        keyed.is_some_and(|keyed| keyed.0 == key) && world.get::<Timer>(entity).is_some()
+    });
+    let Some(timer) = found else {
+        return false;
+    };
+    // A timer that is firing its last is not armed any more.
+    let was_armed = is_armed(world, timer);
+    world.despawn(timer);
+    was_armed
 }

@@ -1,18 +1,18 @@
-//! What a periodic timer does about the deadlines that a long frame has passed.
+//! The policy of a periodic timer for deadlines that a long frame has passed.
 
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
-/// What a periodic timer does when several of its deadlines have passed since the last run.
+/// The policy of a periodic timer when several deadlines have passed since the last run.
 ///
-/// In the drawings a timer is due every 10, and a long frame lasts from 20 to 55.
+/// In the drawings, a timer is due every 10 units, and a long frame lasts from 20 to 55.
 ///
 /// # Examples
 ///
 /// ```
 /// use bevy_due::{MissedTicks, Timer};
 ///
-/// // A health bar that need not be drawn three times over.
+/// // A health bar does not need to be redrawn three times in one frame.
 /// let redraw = Timer::every_secs(0.5).with_missed_ticks(MissedTicks::Skip);
 /// # assert_eq!(redraw.missed_ticks(), MissedTicks::Skip);
 /// ```
@@ -24,8 +24,10 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub enum MissedTicks {
-    /// Every deadline gets a firing of its own, in order with the firings of other timers, up to
-    /// [`BurstLimit`](crate::BurstLimit); the rest are skipped as in [`Skip`](Self::Skip).
+    /// Fires once for every deadline, in order with the firings of other timers.
+    ///
+    /// After [`burst_limit`](crate::DuePlugin::burst_limit) firings in one run, the rest are skipped as
+    /// in [`Skip`](Self::Skip), and the last firing counts them.
     ///
     /// ```text
     /// deadlines   10   20   30   40   50   60   70
@@ -36,7 +38,8 @@ pub enum MissedTicks {
     /// ```
     #[default]
     Burst,
-    /// One firing, for the earliest deadline that has passed. The next is one interval from now.
+    /// Fires once, for the earliest deadline that has passed. The next deadline is one interval from
+    /// now.
     ///
     /// ```text
     /// deadlines   10   20   30 (40)(50)      65   75
@@ -45,11 +48,11 @@ pub enum MissedTicks {
     ///                                    └ missed: 2
     /// ```
     ///
-    /// It keeps a distance at the price of drift: the next deadline counts from the run in which
-    /// the timer fired, however small the lateness.
+    /// This keeps a minimum distance between firings, at the price of drift: the next deadline counts
+    /// from the run in which the timer fired, however small the lateness.
     Delay,
-    /// One firing, for the earliest deadline that has passed. The next is the first on the grid
-    /// that is still to come.
+    /// Fires once, for the earliest deadline that has passed. The next deadline is the first one on
+    /// the grid that is still to come.
     ///
     /// ```text
     /// deadlines   10   20   30 (40)(50)    60   70

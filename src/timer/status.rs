@@ -1,4 +1,4 @@
-//! Asking after timers.
+//! Queries of armed timers.
 
 use alloc::{
     format,
@@ -15,40 +15,41 @@ use bevy_ecs::{
     system::{Query, Res, SystemParam},
 };
 
-use super::{Keyed, RunStats, Timelines, Timer, Timers, timeline::Timeline, timelines::Scope};
+use super::{Keyed, RunStats, Timer, TimerLines, lines::TimerLine, report::TimerReports};
 use crate::{
-    clock::{Clock, ClockId, Reading, UnknownClock, saturating_nanos},
+    clock::{Cadence, Clock, ClockId, ClockTable, NoSuchClock, Reading, Row, saturating_nanos},
+    owner::Owned,
     queue::TimerKey,
 };
 
-/// What is known of an armed timer.
+/// The state of an armed or paused timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimerStatus {
     /// The entity that carries the [`Timer`].
     pub entity: Entity,
-    /// The entity that the timer belongs to; without an owner of its own, the entity itself.
+    /// The owner of the timer, or its own entity if it has none.
     pub owner: Entity,
-    /// The clock that it is on.
+    /// The clock.
     pub clock: ClockId,
-    /// When it is due next, as its clock will show; of a paused timer, if it went on now.
+    /// The next deadline, as the clock shows it. For a paused timer, the deadline if it resumed now.
     pub deadline: Duration,
-    /// How long until then, on its clock. Zero if it is overdue.
+    /// The time until the deadline, on the clock, or zero if the timer is overdue.
     pub remaining: Duration,
-    /// How much of its wait is over: since it was armed, or since its last deadline.
+    /// The part of the wait that is over: since arming, or since the last deadline.
     pub elapsed: Duration,
-    /// How long that wait is in all.
+    /// The length of the wait.
     pub wait: Duration,
-    /// How often it has fired.
+    /// The number of firings.
     pub count: u64,
-    /// How often it will fire yet, or `None` for ever.
+    /// The number of firings left, or `None` if the timer fires forever.
     pub left: Option<u32>,
-    /// Whether it is paused itself, or by its owner. Its clock may stand still, too.
+    /// Whether the timer is paused, by its entity or its owner. A stopped clock does not count.
     pub paused: bool,
 }
 
 impl TimerStatus {
-    /// Returns how much of the wait is over, from 0 to 1: for a progress bar.
+    /// Returns the part of the wait that is over, from 0 to 1, for a progress bar.
     #[must_use]
     pub fn fraction(&self) -> f32 {
         if self.wait.is_zero() {
@@ -59,12 +60,12 @@ impl TimerStatus {
     }
 }
 
-/// Questions about the armed timers of a world.
+/// Answers questions about the armed and paused timers of a world.
 ///
 /// # Examples
 ///
 /// ```
-/// use bevy_due::prelude::*;
+/// use bevy_due::ArmedTimers;
 /// use bevy_ecs::prelude::*;
 ///
 /// #[derive(Component)]
@@ -80,31 +81,35 @@ impl TimerStatus {
 #[doc(alias("remaining", "elapsed", "is_scheduled"))]
 #[derive(SystemParam)]
 pub struct ArmedTimers<'w, 's> {
-    timelines: Res<'w, Timelines>,
+    table: Res<'w, ClockTable>,
+    lines: Res<'w, TimerLines>,
+    reports: Res<'w, TimerReports>,
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
-    owners: Query<'w, 's, &'static Timers, Allow<Disabled>>,
+    owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
     names: Query<'w, 's, &'static Name, Allow<Disabled>>,
     clocks: Query<'w, 's, &'static Clock, Allow<Disabled>>,
 }
 
 impl ArmedTimers<'_, '_> {
-    /// Returns what is known of the timer on `entity`, or `None` if it has none that is armed or
-    /// paused. One that is firing its last has none any more.
+    /// Returns the state of the timer on `entity`, or `None` if the entity has no armed or paused timer.
+    ///
+    /// A timer that is firing its last is not armed any more.
     #[must_use]
     pub fn get(&self, entity: Entity) -> Option<TimerStatus> {
         let timer = self.timers.get(entity).ok()?;
-        let (line_key, key) = timer.armed()?;
-        let line = self.timelines.get(line_key)?;
+        let (clock, key) = timer.seat()?;
+        let line = self.lines.get(clock)?;
         let armed = line.queue.get(key)?;
-        let reading = self.read(line);
+        let reading = self.read(self.table.get(clock)?);
         let deadline = line.deadline(key, reading.now)?;
-        let remaining = deadline.saturating_sub(reading.now);
         let wait = line.wait(key, timer.first_wait())?;
+        // Bevy's time may be ahead of the last run, from which a new timer counts.
+        let remaining = deadline.saturating_sub(reading.now).min(wait);
         Some(TimerStatus {
             entity,
             owner: armed.owner,
-            clock: self.timelines.id(line_key)?,
+            clock: self.table.id(clock)?,
             deadline: reading.shown(deadline),
             remaining: Duration::from_nanos(remaining),
             elapsed: Duration::from_nanos(wait.saturating_sub(remaining)),
@@ -115,97 +120,98 @@ impl ArmedTimers<'_, '_> {
         })
     }
 
-    /// Returns the timers of `owner`: its own first, then those that belong to it.
+    /// Returns the timers of `owner`: its own first, then the owned ones.
     pub fn of(&self, owner: Entity) -> impl Iterator<Item = TimerStatus> {
         let owned = self.owners.get(owner).into_iter().flatten().copied();
         let entities = core::iter::once(owner).chain(owned);
         entities.filter_map(|entity| self.get(entity))
     }
 
-    /// Returns the timer of `owner` that has this [key](Keyed), or `None` if there is none.
+    /// Returns the timer of `owner` with this [key](Keyed), if any.
     #[must_use]
     pub fn keyed(&self, owner: Entity, key: &str) -> Option<TimerStatus> {
         let is_of_key = |entity| self.keys.get(entity).is_ok_and(|keyed| keyed.0 == key);
         self.of(owner).find(|timer| is_of_key(timer.entity))
     }
 
-    /// Returns the timer of `owner` that has the least time to go, of those that are not paused.
+    /// Returns the timer of `owner` with the least remaining time, if any. Paused timers are left out.
     #[must_use]
     pub fn next_of(&self, owner: Entity) -> Option<TimerStatus> {
         let waiting = self.of(owner).filter(|timer| !timer.paused);
         waiting.min_by_key(|timer| timer.remaining)
     }
 
-    /// Returns the next deadline on a clock, as that will show, or `None` if nothing waits there.
+    /// Returns the next deadline on a clock, as the clock shows it, or `None` if no timer waits there.
     ///
     /// # Errors
     ///
-    /// [`UnknownClock`] if there is no such clock.
+    /// Returns [`NoSuchClock`] if there is no such clock.
     pub fn next_deadline(
         &self,
         clock: impl Into<ClockId>,
-    ) -> Result<Option<Duration>, UnknownClock> {
-        let (_, line) = self.timelines.find(clock.into())?;
-        let reading = self.read(line);
-        Ok(line.next_deadline().map(|next| reading.shown(next)))
+    ) -> Result<Option<Duration>, NoSuchClock> {
+        let (key, row) = self.table.find(clock.into())?;
+        let next = self.lines.get(key).and_then(TimerLine::next_deadline);
+        Ok(next.map(|next| self.read(row).shown(next)))
     }
 
-    /// Returns what is due on a clock within `span` from now, in the order in which it is. Paused
-    /// timers and those armed since the last run are left out.
+    /// Returns the timers that are due on a clock within `span` from now, in order.
+    ///
+    /// Paused timers, and timers armed since the last run, are left out.
     ///
     /// # Errors
     ///
-    /// [`UnknownClock`] if there is no such clock.
+    /// Returns [`NoSuchClock`] if there is no such clock.
     ///
     /// # Time complexity
     ///
-    /// *O*(*n*) in the timers of the clock, and *O*(*k* log *k*) in those returned.
+    /// *O*(*n*) in the number of timers on the clock, plus *O*(*k* log *k*) in the number of timers
+    /// returned.
     pub fn due_within(
         &self,
         clock: impl Into<ClockId>,
         span: Duration,
-    ) -> Result<Vec<TimerStatus>, UnknownClock> {
-        let (_, line) = self.timelines.find(clock.into())?;
-        let now = self.read(line).now;
-        let until = now.saturating_add(saturating_nanos(span));
+    ) -> Result<Vec<TimerStatus>, NoSuchClock> {
+        let (key, row) = self.table.find(clock.into())?;
+        let Some(line) = self.lines.get(key) else {
+            return Ok(Vec::new());
+        };
+        let until = self.read(row).now.saturating_add(saturating_nanos(span));
         let entity = |key: TimerKey| line.queue.get(key).map(|timer| timer.entity);
         let due = line.queue.waiting_until(until).into_iter();
         Ok(due.filter_map(|key| self.get(entity(key)?)).collect())
     }
 
-    /// Returns all timers, clock by clock, in no particular order on each.
+    /// Returns all timers, clock by clock, in no particular order on each clock.
     pub fn iter(&self) -> impl Iterator<Item = TimerStatus> {
-        let lines = self.timelines.iter();
-        let timers = lines.flat_map(|(_, line)| line.queue.iter());
+        let timers = self.lines().flat_map(|line| line.queue.iter());
         timers.filter_map(|(.., timer)| self.get(timer.entity))
     }
 
-    /// Returns how many timers there are.
+    /// Returns the number of timers.
     #[must_use]
     pub fn count(&self) -> usize {
-        let lines = self.timelines.iter();
-        lines.map(|(_, line)| line.queue.len()).sum()
+        self.lines().map(|line| line.queue.len()).sum()
     }
 
     /// Returns what the last run of the frame did.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
-        self.timelines.stats(Scope::Frame)
+        self.reports.stats(Cadence::Frame)
     }
 
     /// Returns what the last run of the fixed schedule did.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
-        self.timelines.stats(Scope::Fixed)
+        self.reports.stats(Cadence::FixedStep)
     }
 
-    /// Returns a table of all timers for people to read: by clock, the next to be due first, with
-    /// names, keys and owners.
+    /// Returns a readable table of all timers with names, keys and owners, by clock and remaining time.
     ///
     /// # Examples
     ///
     /// ```
-    /// # use bevy_due::prelude::*;
+    /// # use bevy_due::ArmedTimers;
     /// fn list_timers(timers: ArmedTimers) {
     ///     println!("{}", timers.listing());
     /// }
@@ -214,7 +220,8 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn listing(&self) -> String {
         let mut timers: Vec<TimerStatus> = self.iter().collect();
-        timers.sort_by_key(|timer| (self.timelines.key(timer.clock), timer.remaining));
+        let key = |clock| self.table.find(clock).map(|(key, _)| key).ok();
+        timers.sort_by_key(|timer| (key(timer.clock), timer.remaining));
         let rows = timers.iter().map(|timer| self.row(timer));
         let rows: Vec<_> = rows.collect();
         format!(
@@ -227,10 +234,14 @@ impl ArmedTimers<'_, '_> {
         )
     }
 
+    fn lines(&self) -> impl Iterator<Item = &TimerLine> {
+        let clocks = self.table.iter();
+        clocks.filter_map(|(key, _)| self.lines.get(key))
+    }
+
     /// Reads a clock, which may have been set since the last run.
-    fn read(&self, line: &Timeline) -> Reading {
-        let clock = line.clock.and_then(|clock| self.clocks.get(clock).ok());
-        clock.map_or(line.reading, Clock::read)
+    fn read(&self, row: &Row) -> Reading {
+        self.clocks.get(row.entity).map_or(row.reading, Clock::read)
     }
 
     fn row(&self, timer: &TimerStatus) -> String {

@@ -7,12 +7,13 @@ use bevy_ecs::{
 };
 
 use super::{
-    UpdateComponent, UpdateOf,
+    UpdateComponent,
     run::{Member, UpdateRosters},
 };
 use crate::{
-    clock::UnknownClock,
-    timer::{Scope, Timelines, find_clock, warn},
+    clock::{NoSuchClock, find_clock, warn},
+    owner::owner_of,
+    roster::Intake,
 };
 
 pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
@@ -24,36 +25,34 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
     let Some(update) = world.get::<UpdateComponent>(entity) else {
         return;
     };
-    let owner = world.get::<UpdateOf>(entity).map_or(entity, |of| of.0);
+    let owner = owner_of(world.entity(entity));
     let (clock, priority, callback) = (update.clock, update.priority, update.callback.clone());
     let clock = match find_clock(&mut world, entity, owner, clock) {
         None => return,
         Some(Ok(clock)) => clock,
         Some(Err(unknown)) => return refuse(&mut world, entity, unknown),
     };
+    let Some(mut intake) = world.get_resource_mut::<Intake>() else {
+        return;
+    };
+    let number = intake.next_number();
     let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() else {
         return;
     };
     let member = Member {
         entity,
         callback,
-        line: clock.line,
+        clock: clock.key,
         age: clock.age,
     };
-    let (row, number) = rosters.add(clock.scope, priority, member);
+    rosters.add(clock.cadence, priority, number, member);
     if let Some(update) = world.get::<UpdateComponent>(entity) {
-        update.seat.set(row, number);
-    }
-    if clock.scope == Scope::Fixed
-        && let Some(mut timelines) = world.get_resource_mut::<Timelines>()
-        && let Some(add_fixed_run) = timelines.take_fixed_run()
-    {
-        world.commands().queue(add_fixed_run);
+        update.seat.set(clock.cadence as u32, number);
     }
 }
 
 /// Removes an `UpdateComponent` whose clock does not exist, unless it is replaced before.
-fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: UnknownClock) {
+fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: NoSuchClock) {
     warn(world, unknown);
     let mut commands = world.commands();
     commands.queue(move |world: &mut World| {

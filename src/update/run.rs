@@ -12,29 +12,22 @@ use bevy_ecs::{
 };
 use bevy_platform::sync::Arc;
 
-use super::{Callback, UpdateComponent, UpdateContext, UpdateOf, UpdatesPaused};
+use super::{Callback, UpdateComponent, UpdateContext};
 use crate::{
     call::{EntityCaller, PumpState, pump},
-    clock::Clock,
+    clock::{Age, Cadence, Clock, ClockKey, ClockTable, Tick, is_running_clock},
+    owner::{OwnedBy, Paused},
     roster::{Intake, Roster},
-    timer::{Age, ClockKey, Scope, Tick, Timelines, is_going_on},
 };
 
 /// The update components of a world, in the order of their calls.
 #[derive(Resource)]
 pub(crate) struct UpdateRosters {
-    /// Of the frame, and of the fixed schedule.
-    rows: [Row; 2],
+    /// By cadence, then by priority.
+    rosters: [BTreeMap<i32, Roster<Member>>; 2],
     /// Callbacks of this priority or a higher one are not called.
     pub(super) paused_from: Option<i32>,
     marks: Marks,
-}
-
-/// The update components that run in one schedule.
-#[derive(Default)]
-struct Row {
-    by_priority: BTreeMap<i32, Roster<Member>>,
-    intake: Intake,
 }
 
 /// The components that change what a call does.
@@ -49,35 +42,35 @@ pub(super) struct Member {
     /// The entity with the component.
     pub(super) entity: Entity,
     pub(super) callback: Arc<Callback>,
-    pub(super) line: ClockKey,
+    pub(super) clock: ClockKey,
     pub(super) age: Age,
 }
 
-/// The parameters of a run.
-pub(crate) type UpdateState = PumpState<(Res<'static, UpdateRosters>, Res<'static, Timelines>)>;
+/// What a run needs of the world.
+pub(crate) type UpdateState = PumpState<(
+    Res<'static, UpdateRosters>,
+    Res<'static, Intake>,
+    Res<'static, ClockTable>,
+)>;
 
-/// Calls the callbacks on the clocks of the frame.
+/// Calls the callbacks on the clocks that are read every frame.
 pub(crate) fn run_updates(world: &mut World, state: &mut UpdateState) -> Result<(), BevyError> {
-    run(world, Scope::Frame, state)
+    run(world, Cadence::Frame, state)
 }
 
-/// Calls the callbacks on the clocks of the fixed schedule.
+/// Calls the callbacks on the clocks that are read in every fixed step.
 pub(crate) fn run_fixed_updates(
     world: &mut World,
     state: &mut UpdateState,
 ) -> Result<(), BevyError> {
-    run(world, Scope::Fixed, state)
+    run(world, Cadence::FixedStep, state)
 }
 
-fn run(world: &mut World, scope: Scope, state: &mut UpdateState) -> Result<(), BevyError> {
-    let row = row(scope);
-    world.resource_mut::<UpdateRosters>().rows[row]
-        .intake
-        .swap();
+fn run(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result<(), BevyError> {
     let mut next = Place::FIRST;
-    pump(world, state, |caller, (rosters, timelines)| {
-        let mut ticks = Ticks::new(&timelines);
-        for (place, member) in rosters.from(row, next) {
+    pump(world, state, |caller, (rosters, intake, table)| {
+        let mut ticks = Ticks::new(&table);
+        for (place, member) in rosters.from(cadence, next, intake.joined()) {
             next = place.next();
             rosters.call(member, caller, &mut ticks);
             if caller.has_commands() {
@@ -111,47 +104,44 @@ impl Place {
 impl UpdateRosters {
     pub(crate) fn new(world: &mut World) -> Self {
         Self {
-            rows: Default::default(),
+            rosters: Default::default(),
             paused_from: None,
             marks: Marks {
-                owned: world.register_component::<UpdateOf>(),
-                paused: world.register_component::<UpdatesPaused>(),
+                owned: world.register_component::<OwnedBy>(),
+                paused: world.register_component::<Paused>(),
                 clock: world.register_component::<Clock>(),
             },
         }
     }
 
-    /// Adds a member for the next run, and returns its row and number.
-    pub(super) fn add(&mut self, scope: Scope, priority: i32, member: Member) -> (u32, u64) {
-        let row = row(scope);
-        let Row {
-            by_priority,
-            intake,
-        } = &mut self.rows[row];
-        let number = intake.next_number();
-        let roster = by_priority.entry(priority).or_default();
-        roster.add(number, member);
-        (row as u32, number)
+    /// Adds a member with a number above all others.
+    pub(super) fn add(&mut self, cadence: Cadence, priority: i32, number: u64, member: Member) {
+        let rosters = &mut self.rosters[cadence as usize];
+        if !rosters.contains_key(&priority) {
+            let vacant = rosters.values().filter(|roster| roster.is_empty()).count();
+            if 2 * vacant > rosters.len() {
+                rosters.retain(|_, roster| !roster.is_empty());
+            }
+        }
+        rosters.entry(priority).or_default().add(number, member);
     }
 
     /// Removes a member.
     pub(super) fn leave(&mut self, row: u32, priority: i32, number: u64) {
-        let by_priority = &mut self.rows[row as usize].by_priority;
-        if let Some(roster) = by_priority.get_mut(&priority) {
+        let rosters = &mut self.rosters[row as usize];
+        if let Some(roster) = rosters.get_mut(&priority) {
             roster.leave(number);
-            if roster.is_empty() {
-                by_priority.remove(&priority);
-            }
         }
     }
 
-    /// Iterates over the members of a row from a place on, up to the first paused priority.
-    fn from(&self, row: usize, from: Place) -> impl Iterator<Item = (Place, &Member)> {
-        let Row {
-            by_priority,
-            intake,
-        } = &self.rows[row];
-        let rosters = by_priority.range(from.priority..);
+    /// Returns the members that have joined, from a place on, up to the first paused priority.
+    fn from(
+        &self,
+        cadence: Cadence,
+        from: Place,
+        joined: u64,
+    ) -> impl Iterator<Item = (Place, &Member)> {
+        let rosters = self.rosters[cadence as usize].range(from.priority..);
         let is_running =
             move |&(priority, _): &(&i32, _)| self.paused_from.is_none_or(|from| *priority < from);
         rosters
@@ -159,7 +149,7 @@ impl UpdateRosters {
             .flat_map(move |(&priority, roster)| {
                 let is_begun = priority == from.priority;
                 let first = if is_begun { from.number } else { 0 };
-                let members = roster.members(first..intake.joined());
+                let members = roster.members(first..joined);
                 members.map(move |(number, member)| (Place { priority, number }, member))
             })
     }
@@ -200,40 +190,33 @@ impl UpdateRosters {
         if !entity.archetype().contains(self.marks.owned) {
             return Some(member.entity);
         }
-        let &UpdateOf(owner) = entity.get()?;
+        let &OwnedBy(owner) = entity.get()?;
         (!is_paused(caller.look(owner)?)).then_some(owner)
     }
 }
 
-/// What time it is on the clocks. Most callbacks are on the same clock as the one before.
+/// The time on the clocks. Most callbacks are on the same clock as the one before.
 struct Ticks<'a> {
-    timelines: &'a Timelines,
+    table: &'a ClockTable,
     last: Option<((ClockKey, Age), Option<Tick>)>,
 }
 
 impl<'a> Ticks<'a> {
-    fn new(timelines: &'a Timelines) -> Self {
-        Self {
-            timelines,
-            last: None,
-        }
+    fn new(table: &'a ClockTable) -> Self {
+        Self { table, last: None }
     }
 
-    /// Returns what time it is on the clock of a member, unless the clock stands still.
+    /// Returns the time on the clock of a member, or `None` if the clock is stopped.
     fn of(&mut self, member: &Member, caller: &EntityCaller) -> Option<Tick> {
-        let line = (member.line, member.age);
+        let clock = (member.clock, member.age);
         if let Some((last, tick)) = self.last
-            && last == line
+            && last == clock
         {
             return tick;
         }
-        let is_running = |clock| caller.look(clock).is_some_and(is_going_on);
-        let tick = self.timelines.tick_of(member.line, member.age, is_running);
-        self.last = Some((line, tick));
+        let is_running = |clock| caller.look(clock).is_some_and(is_running_clock);
+        let tick = self.table.tick(member.clock, member.age, is_running);
+        self.last = Some((clock, tick));
         tick
     }
-}
-
-fn row(scope: Scope) -> usize {
-    usize::from(scope == Scope::Fixed)
 }

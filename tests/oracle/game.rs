@@ -1,18 +1,18 @@
 //! The same in an app.
 
-use core::{num::NonZeroU32, time::Duration};
+use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    ArmedTimers, BurstLimit, Clock, ClockId, Keyed, RunStats, SurvivesCancelAll, Timer,
-    TimerAction, TimerCancelled, TimerFired, TimerOf, TimerWorldExt, TimersPaused,
+    ArmedTimers, Clock, ClockId, DueEntityWorldMutExt, Keyed, OwnedBy, Paused, RunStats, Timer,
+    TimerAction, TimerCancelled, TimerFired,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*, system::SystemState};
 
 use crate::{
     BURST_LIMIT,
     script::{Armed, CLOCKS, Happened, Op, PLACES, Script, Spec, Step, TICK, sort_by_place},
-    support::{advance, unobserved_app},
+    support::{Survives, advance, burst_limit, cancel_deletable, unobserved_app_with},
 };
 
 pub(crate) struct Game {
@@ -48,13 +48,12 @@ impl Game {
     /// Handlers are observers, or else actions, and then only the timers that have something to
     /// do have one.
     pub(crate) fn new(script: Script, by_action: bool) -> Self {
-        let mut app = unobserved_app();
+        let mut app = unobserved_app_with(burst_limit(BURST_LIMIT));
         let nowhere = app.world_mut().spawn_empty().id();
         app.world_mut().despawn(nowhere);
         let mut clocks = [ClockId::Own(nowhere); CLOCKS];
         clocks[0] = ClockId::Virtual;
-        app.insert_resource(BurstLimit(NonZeroU32::new(BURST_LIMIT).unwrap()))
-            .insert_resource(OwnClocks(clocks))
+        app.insert_resource(OwnClocks(clocks))
             .insert_resource(Scripted { script, by_action })
             .init_resource::<Places>()
             .init_resource::<Log>()
@@ -151,10 +150,10 @@ fn follow_script(fired: On<TimerFired>, mut commands: Commands) {
 }
 
 fn act(world: &mut World, fired: TimerFired) {
-    let place = world.resource::<Places>().of[&fired.entity];
+    let place = world.resource::<Places>().of[&fired.entity()];
     let script = &world.resource::<Scripted>().script;
     for op in script
-        .get(&(place, fired.count))
+        .get(&(place, fired.count()))
         .cloned()
         .unwrap_or_default()
     {
@@ -164,12 +163,12 @@ fn act(world: &mut World, fired: TimerFired) {
 
 fn happened(world: &World, fired: &TimerFired) -> Happened {
     Happened::Fired {
-        place: world.resource::<Places>().of[&fired.entity],
-        deadline: fired.deadline.as_nanos() as i64,
-        lateness: fired.lateness.as_nanos() as i64,
-        count: fired.count,
-        missed: fired.missed,
-        last: fired.last,
+        place: world.resource::<Places>().of[&fired.entity()],
+        deadline: fired.deadline().as_nanos() as i64,
+        lateness: fired.lateness().as_nanos() as i64,
+        count: fired.count(),
+        missed: fired.missed(),
+        last: fired.is_last(),
     }
 }
 
@@ -187,7 +186,7 @@ fn do_to(world: &mut World, op: Op) {
             let entity = ensure(world, place);
             let mut entity = world.entity_mut(entity);
             if spec.held {
-                entity.insert((timer, TimersPaused));
+                entity.insert((timer, Paused));
             } else {
                 entity.insert(timer);
             }
@@ -202,40 +201,42 @@ fn do_to(world: &mut World, op: Op) {
             }
         }
         Op::Hold(place) => on_entity(world, place, |entity| {
-            entity.insert(TimersPaused);
+            entity.insert(Paused);
         }),
         Op::Release(place) => on_entity(world, place, |entity| {
-            entity.remove::<TimersPaused>();
+            entity.remove::<Paused>();
         }),
         Op::CancelKey(place) => {
             let (owner, key) = (PLACES[place].owner.unwrap(), PLACES[place].key.unwrap());
             let owner = entity_at(world, owner);
-            let was_there = owner.is_some_and(|owner| world.cancel_timer(owner, key));
+            let was_there = owner.is_some_and(|owner| world.entity_mut(owner).cancel_timer(key));
             refuse_unless(was_there, world, place);
+        }
+        Op::CancelDeletable(owner) => {
+            if let Some(owner) = entity_at(world, owner) {
+                cancel_deletable(world, owner);
+            }
         }
         Op::CancelAll(owner) => {
             if let Some(owner) = entity_at(world, owner) {
-                world.cancel_timers(owner);
-            }
-        }
-        Op::ForceCancelAll(owner) => {
-            if let Some(owner) = entity_at(world, owner) {
-                world.force_cancel_timers(owner);
+                world.entity_mut(owner).cancel_timers();
             }
         }
         Op::Reschedule(place, shown) => {
             let entity = entity_at(world, place);
-            let moved = entity.is_some_and(|entity| world.reschedule(entity, span(shown)).is_ok());
+            let moved = entity
+                .is_some_and(|entity| world.entity_mut(entity).reschedule(span(shown)).is_ok());
             refuse_unless(moved, world, place);
         }
         Op::DelayBy(place, by) => {
             let entity = entity_at(world, place);
-            let moved = entity.is_some_and(|entity| world.delay_by(entity, span(by)).is_ok());
+            let moved =
+                entity.is_some_and(|entity| world.entity_mut(entity).delay_by(span(by)).is_ok());
             refuse_unless(moved, world, place);
         }
         Op::DelayAllBy(owner, by) => {
             if let Some(owner) = entity_at(world, owner) {
-                world.delay_timers_by(owner, span(by));
+                world.entity_mut(owner).delay_timers_by(span(by));
             }
         }
         Op::SpawnClock {
@@ -289,9 +290,9 @@ fn set_timer(world: &mut World, place: usize, spec: Spec) {
     let (owner, key) = (owner.unwrap(), PLACES[place].key.unwrap());
     let bundle = (Place(place), timer(world, spec));
     if spec.held {
-        world.set_timer(owner, key, (bundle, TimersPaused));
+        world.entity_mut(owner).set_timer(key, (bundle, Paused));
     } else {
-        world.set_timer(owner, key, bundle);
+        world.entity_mut(owner).set_timer(key, bundle);
     }
     equip(world, place);
 }
@@ -309,7 +310,7 @@ fn ensure(world: &mut World, place: usize) -> Entity {
     let owner = PLACES[place].owner.map(|owner| ensure(world, owner));
     let mut entity = world.spawn(Place(place));
     if let Some(owner) = owner {
-        entity.insert(TimerOf(owner));
+        entity.insert(OwnedBy(owner));
     }
     if let Some(key) = PLACES[place].key {
         entity.insert(Keyed::new(key));
@@ -325,7 +326,7 @@ fn equip(world: &mut World, place: usize) {
     let acts = *by_action && script.keys().any(|&(at, _)| at == place);
     on_entity(world, place, |entity| {
         if PLACES[place].survives {
-            entity.insert(SurvivesCancelAll);
+            entity.insert(Survives);
         }
         if acts {
             entity.insert(TimerAction::call(act));

@@ -235,14 +235,19 @@ impl Model {
             Op::Release(place) => self.hold(place, false),
             Op::CancelKey(place) => {
                 let entity = self.entities[place].as_ref();
-                if self.find(place).is_some() || entity.is_some_and(|entity| entity.is_finishing) {
+                let is_armed = self.find(place).is_some();
+                if is_armed || entity.is_some_and(|entity| entity.is_finishing) {
                     self.despawn(place);
-                } else {
+                }
+                if !is_armed {
                     self.log.push(Happened::Refused(place));
                 }
             }
-            Op::CancelAll(owner) => self.cancel_all(owner, |place| !PLACES[place].survives),
-            Op::ForceCancelAll(owner) => self.cancel_all(owner, |_| true),
+            Op::CancelDeletable(owner) => self.cancel_all(owner, |place| !PLACES[place].survives),
+            Op::CancelAll(owner) => {
+                let carried = self.carried_timers();
+                self.cancel_all(owner, |place| carried.contains(&place));
+            }
             Op::Reschedule(place, shown) => {
                 self.move_deadline(place, |clock, _| nanos(shown) - clock.offset);
             }
@@ -364,6 +369,16 @@ impl Model {
             self.cancel(owned, CancelReason::OwnerGone);
             self.entities[owned] = None;
         }
+    }
+
+    /// The places whose entity carries a timer: one that is armed, or one that is firing its last.
+    fn carried_timers(&self) -> Vec<usize> {
+        let is_finishing = |place: usize| {
+            let entity = self.entities[place].as_ref();
+            entity.is_some_and(|entity| entity.is_finishing)
+        };
+        let carries = |&place: &usize| self.find(place).is_some() || is_finishing(place);
+        (0..PLACES.len()).filter(carries).collect()
     }
 
     fn cancel_all(&mut self, owner: usize, is_meant: impl Fn(usize) -> bool) {

@@ -76,7 +76,7 @@ pub(crate) struct Spec {
     pub(crate) times: u32,
     pub(crate) missed_ticks: MissedTicks,
     pub(crate) clock: usize,
-    /// Whether it is inserted together with `TimersPaused`.
+    /// Whether it is inserted together with `Paused`.
     pub(crate) held: bool,
 }
 
@@ -92,8 +92,8 @@ pub(crate) enum Op {
     Hold(usize),
     Release(usize),
     CancelKey(usize),
+    CancelDeletable(usize),
     CancelAll(usize),
-    ForceCancelAll(usize),
     Reschedule(usize, u64),
     DelayBy(usize, u64),
     DelayAllBy(usize, u64),
@@ -206,8 +206,8 @@ fn any_timer_op() -> impl Strategy<Value = Op> {
         2 => place.clone().prop_map(Op::Hold),
         2 => place.clone().prop_map(Op::Release),
         1 => KEYED.prop_map(Op::CancelKey),
+        1 => owner.clone().prop_map(Op::CancelDeletable),
         1 => owner.clone().prop_map(Op::CancelAll),
-        1 => owner.clone().prop_map(Op::ForceCancelAll),
         2 => (place.clone(), 0..60_u64).prop_map(|(place, to)| Op::Reschedule(place, to)),
         2 => (place, 0..12_u64).prop_map(|(place, by)| Op::DelayBy(place, by)),
         1 => (owner, 0..12_u64).prop_map(|(owner, by)| Op::DelayAllBy(owner, by)),

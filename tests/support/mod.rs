@@ -5,10 +5,10 @@
 
 pub mod updates;
 
-use core::time::Duration;
+use core::{num::NonZeroU32, time::Duration};
 
 use bevy_app::prelude::*;
-use bevy_due::prelude::*;
+use bevy_due::{CancelReason, TimerCancelled, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
@@ -26,14 +26,19 @@ struct CancelLog(Vec<TimerCancelled>);
 
 /// An app whose time stands still but for [`advance`].
 pub fn app() -> App {
-    let mut app = unobserved_app();
+    app_with(DuePlugin::default())
+}
+
+/// An app of [`app`] with settings of its own.
+pub fn app_with(plugin: DuePlugin) -> App {
+    let mut app = unobserved_app_with(plugin);
     app.init_resource::<Log>()
         .init_resource::<CancelLog>()
         .add_observer(
             |fired: On<TimerFired>, tags: Query<&Tag>, mut log: ResMut<Log>| {
                 // Not at the owner once again, if that is observed.
-                if fired.event_target() == fired.entity {
-                    let tag = tags.get(fired.entity).map_or("", |tag| tag.0);
+                if fired.event_target() == fired.entity() {
+                    let tag = tags.get(fired.entity()).map_or("", |tag| tag.0);
                     log.0.push((tag, *fired));
                 }
             },
@@ -48,8 +53,13 @@ pub fn app() -> App {
 
 /// The same without a log of what fires and is cancelled.
 pub fn unobserved_app() -> App {
+    unobserved_app_with(DuePlugin::default())
+}
+
+/// An app of [`unobserved_app`] with settings of its own.
+pub fn unobserved_app_with(plugin: DuePlugin) -> App {
     let mut app = App::new();
-    app.add_plugins((TimePlugin, DuePlugin));
+    app.add_plugins((TimePlugin, plugin));
     app.world_mut()
         .resource_mut::<Time<Virtual>>()
         .set_max_delta(Duration::MAX);
@@ -57,6 +67,14 @@ pub fn unobserved_app() -> App {
     app.insert_resource(Time::<Fixed>::from_duration(Duration::MAX));
     advance(&mut app, Duration::ZERO);
     app
+}
+
+/// The default settings with another limit of a burst.
+pub fn burst_limit(limit: u32) -> DuePlugin {
+    DuePlugin {
+        burst_limit: NonZeroU32::new(limit).unwrap(),
+        ..DuePlugin::default()
+    }
 }
 
 /// Runs one frame that takes `by`.
@@ -73,6 +91,23 @@ pub fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// A timer with this survives [`cancel_deletable`].
+#[derive(Component)]
+pub struct Survives;
+
+/// Cancels the timers of an owner, its own and those that belong to it, but for those that survive.
+pub fn cancel_deletable(world: &mut World, owner: Entity) {
+    let survives = |world: &World, timer: Entity| world.entity(timer).contains::<Survives>();
+    let owned = world.get::<Owned>(owner).into_iter().flatten().copied();
+    let owned: Vec<Entity> = owned.filter(|&timer| !survives(world, timer)).collect();
+    if !survives(world, owner) {
+        world.entity_mut(owner).remove::<bevy_due::Timer>();
+    }
+    for timer in owned {
+        world.despawn(timer);
+    }
+}
+
 /// Takes the log: who fired, in order.
 pub fn fired(app: &mut App) -> Vec<&'static str> {
     take_fired(app).into_iter().map(|(tag, _)| tag).collect()
@@ -82,7 +117,7 @@ pub fn fired(app: &mut App) -> Vec<&'static str> {
 pub fn fired_at(app: &mut App) -> Vec<(&'static str, u128)> {
     take_fired(app)
         .into_iter()
-        .map(|(tag, fired)| (tag, fired.deadline.as_millis()))
+        .map(|(tag, fired)| (tag, fired.deadline().as_millis()))
         .collect()
 }
 

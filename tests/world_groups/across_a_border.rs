@@ -167,7 +167,7 @@ impl Processes {
         let (start, started) = mpsc::channel();
         let world = thread::spawn(move || {
             let mut app = App::new();
-            app.add_plugins((TimePlugin, DuePlugin));
+            app.add_plugins((TimePlugin, DuePlugin::default()));
             let link = ByteLink { member, wire };
             link.put(&Frame::Join {
                 group: group.into(),

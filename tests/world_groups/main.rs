@@ -28,9 +28,10 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Assurance, LoopInterval, MessageStats, NoAnswer, NotAnswerable, Parcel, Refused,
-    RefusedBecause, ReplyTo, StableKey, StartError, Timer, WorldGroups, WorldLink, WorldReport,
-    prelude::*,
+    Assurance, Delivery, Inbox, LoopInterval, MessageCommandsExt, MessageContext,
+    MessageEntityCommandsExt, MessageStats, MessageWorldExt, NoAnswer, NotAnswerable, Packet,
+    Parcel, Refused, RefusedBecause, ReplyTo, StableKey, StartError, Timer, WorldGroups, WorldLink,
+    WorldReport, prelude::*,
 };
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},

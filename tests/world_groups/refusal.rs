@@ -116,7 +116,7 @@ fn a_world_without_a_link_refuses_what_it_posts() {
     struct Told(Refused);
 
     let mut app = App::new();
-    app.add_plugins((TimePlugin, DuePlugin));
+    app.add_plugins((TimePlugin, DuePlugin::default()));
     let refused = |mut me: MessageContext, refused: &Refused| {
         me.commands.insert_resource(Told(refused.clone()));
     };

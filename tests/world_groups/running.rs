@@ -113,7 +113,7 @@ fn the_world_of_another_app_can_join() {
     let window = app.world_mut().spawn((StableKey(1), ears)).id();
     let asker = app.world_mut().spawn((StableKey(2), done)).id();
     app.init_resource::<Heard>()
-        .add_plugins((TimePlugin, DuePlugin));
+        .add_plugins((TimePlugin, DuePlugin::default()));
 
     let mut groups = WorldGroups::new();
     groups.join("main", &mut app);
@@ -242,7 +242,7 @@ fn a_second_entity_takes_a_key_over_and_that_is_told() {
         })
     };
     let mut app = App::new();
-    app.add_plugins((TimePlugin, DuePlugin));
+    app.add_plugins((TimePlugin, DuePlugin::default()));
     app.insert_resource(FallbackErrorHandler(record));
     let groups = WorldGroups::new();
     groups.join("main", &mut app);

@@ -319,7 +319,7 @@ fn what_is_left_for_a_world_that_is_dropped_may_hold_the_link_of_another() {
             let mut one = App::new();
             let mut other = App::new();
             for app in [&mut one, &mut other] {
-                app.add_plugins((TimePlugin, DuePlugin));
+                app.add_plugins((TimePlugin, DuePlugin::default()));
                 groups.join("apps", app);
             }
             let link = other.world_mut().remove_resource::<WorldLink>();

@@ -1,25 +1,25 @@
-//! A headless boss fight: everything that happens in it is a timer.
+//! A headless boss fight in which every event is a timer.
 //!
 //! ```text
 //! cargo run --example game_loop                       ten seconds at 60 Hz
-//! cargo run --example game_loop -- --fast             the same fight as fast as it can
+//! cargo run --example game_loop -- --fast             the same fight as fast as possible
 //! cargo run --example game_loop -- --encounter FILE   another boss: see examples/encounters
 //! ```
 
-use core::{fmt::Display, num::NonZeroU32, time::Duration};
-use std::{fs, path::PathBuf};
+mod encounter;
+
+use core::{fmt::Display, time::Duration};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{ArmedTimers, OnClock, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
-use ron::{error::Position, extensions::Extensions};
-use serde::{Deserialize, Deserializer, de::Error};
+use encounter::{Ability, Effect, Encounter, Enraged};
 
 const FRAME: Duration = Duration::from_nanos(16_666_667);
 
 fn main() -> AppExit {
-    let (fast, encounter) = match from_command_line() {
+    let (fast, encounter) = match Encounter::from_command_line() {
         Ok(options) => options,
         Err(error) => {
             eprintln!("{error}");
@@ -27,7 +27,7 @@ fn main() -> AppExit {
         }
     };
     let mut app = App::new();
-    app.add_plugins((TaskPoolPlugin::default(), TimePlugin, DuePlugin))
+    app.add_plugins((TaskPoolPlugin::default(), TimePlugin, DuePlugin::default()))
         .insert_resource(encounter)
         .init_resource::<Tally>()
         .add_systems(Startup, start_fight)
@@ -61,7 +61,7 @@ struct Hero {
 struct Poison(u32);
 
 fn start_fight(mut commands: Commands, encounter: Res<Encounter>) {
-    // The boss carries a clock, and all its timers are on that.
+    // The boss carries a clock, and all its timers use it.
     let boss = commands.spawn((Boss, Clock::new())).id();
     learn(&encounter.abilities, boss, &mut commands);
     if let Some(Enraged { after, .. }) = encounter.enraged {
@@ -80,46 +80,45 @@ fn start_fight(mut commands: Commands, encounter: Res<Encounter>) {
     commands.after_secs(10.0).run(end_fight);
 }
 
-/// One entity carries one timer. The many of a boss belong to it: when it falls, all that it was up
-/// to is cancelled.
+/// Gives the boss one owned timer per ability. When the boss despawns, all of them are cancelled.
 fn learn(abilities: &[Ability], boss: Entity, commands: &mut Commands) {
     for ability in abilities {
         commands
-            .spawn((TimerOf(boss), ability.clone(), ability.timer()))
+            .spawn((OwnedBy(boss), ability.clone(), ability.timer()))
             .observe(use_ability);
     }
 }
 
-/// The second phase: the boss gives up all that it was up to. Its minions go on.
+/// Starts the second phase: the boss forgets its abilities and learns others. Its minions fight on.
 fn enrage(fired: On<TimerFired>, encounter: Res<Encounter>, mut fight: Fight) {
     fight.log(format_args!("{} is enraged", encounter.boss));
-    fight.commands.entity(fired.owner).cancel_timers();
+    fight.commands.entity(fired.owner()).cancel_timers();
     if let Some(Enraged { abilities, .. }) = &encounter.enraged {
-        learn(abilities, fired.owner, &mut fight.commands);
+        learn(abilities, fired.owner(), &mut fight.commands);
     }
 }
 
 fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fight) -> Result {
-    let Ability { name, effect, .. } = abilities.get(fired.entity)?;
+    let Ability { name, effect, .. } = abilities.get(fired.entity())?;
     match *effect {
         Effect::Hit(damage) => fight.hurt(name, damage),
         Effect::Poison(damage) => {
             fight.log(format_args!("{name}: the hero is poisoned"));
-            // Another poison takes the place of the first.
+            // Another poison replaces the first.
             let timer = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
             let mut hero = fight.commands.entity(fight.hero.0);
             hero.set_timer("poison", (Poison(damage), timer));
         }
         Effect::Cast { time, damage } => {
             fight.log(format_args!("{name}: the boss starts to cast"));
-            let mut boss = fight.commands.entity(fired.owner);
+            let mut boss = fight.commands.entity(fired.owner());
             boss.set_timer("cast", Timer::after(time))
                 .observe(move |_: On<TimerFired>, mut fight: Fight| fight.hurt("The cast", damage))
                 .observe(|cancelled: On<TimerCancelled>, fight: Fight| {
                     let reason = cancelled.reason;
                     fight.log(format_args!("The cast is interrupted: {reason:?}"));
                 });
-            // The hero needs a moment.
+            // The hero needs a moment to react.
             fight.commands.after_secs(0.3).run(raise_shield);
         }
     }
@@ -128,31 +127,28 @@ fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fig
 
 fn raise_shield(mut fight: Fight) {
     let now = fight.time.elapsed();
-    match fight.hero.1.shield.try_use(now) {
-        Ok(()) => {
-            fight.log("The hero raises the shield");
-            fight.commands.entity(fight.boss.0).cancel_timer("cast");
-        }
-        Err(not_ready) => {
-            let secs = not_ready.remaining.as_secs_f32();
-            fight.log(format_args!("The shield takes another {secs:.1} s"));
-        }
+    if fight.hero.1.shield.try_use(now) {
+        fight.log("The hero raises the shield");
+        fight.commands.entity(fight.boss.0).cancel_timer("cast");
+    } else {
+        let secs = fight.hero.1.shield.remaining(now).as_secs_f32();
+        fight.log(format_args!("The shield takes another {secs:.1} s"));
     }
 }
 
-/// Poison in the style of a system, which takes all that fired in this frame at once.
+/// Handles all poison ticks of this frame in one system.
 fn poison(mut fired: MessageReader<TimerFired>, poisons: Query<&Poison>, mut fight: Fight) {
     for fired in fired.read() {
-        if let Ok(Poison(damage)) = poisons.get(fired.entity) {
+        if let Ok(Poison(damage)) = poisons.get(fired.entity()) {
             fight.hurt("Poison", *damage);
-            if fired.last {
+            if fired.is_last() {
                 fight.log("The poison has worn off");
             }
         }
     }
 }
 
-/// Minions live on the clock of the boss, but are not its timers.
+/// Spawns minions on the clock of the boss. Their timers do not belong to the boss.
 fn summon_wave(mut fight: Fight) {
     fight.log("Three minions join the fight");
     let clock = OnClock::new(fight.boss.0);
@@ -163,8 +159,7 @@ fn summon_wave(mut fight: Fight) {
     }
 }
 
-/// The bomb kills minions in the middle of their own timers: none of them bites again, not even
-/// if it was due in this very frame.
+/// Despawns the minions. None of them bites again, not even one that was due in this frame.
 fn throw_bomb(_: On<TimerFired>, minions: Query<Entity, With<Minion>>, mut fight: Fight) {
     fight.log(format_args!("The bomb kills {} minions", minions.count()));
     for minion in &minions {
@@ -173,7 +168,7 @@ fn throw_bomb(_: On<TimerFired>, minions: Query<Entity, With<Minion>>, mut fight
     fight.commands.after_secs(1.0).run(summon_wave);
 }
 
-/// For two seconds, whatever the boss and the minions do takes four times as long: in one write.
+/// Slows down everything that the boss and the minions do, in one write, for two seconds.
 fn warp_time(_: On<TimerFired>, mut fight: Fight) {
     fight.log("The hero slows down time for the boss and the minions");
     fight.boss.1.set_speed(0.25);
@@ -190,7 +185,7 @@ fn end_fight(mut fight: Fight) {
     fight.exit.write(AppExit::Success);
 }
 
-/// Who is in the fight.
+/// The fighters.
 #[derive(SystemParam)]
 struct Fight<'w, 's> {
     time: Res<'w, Time<Virtual>>,
@@ -235,103 +230,4 @@ fn sum_up(tally: Res<Tally>, timers: ArmedTimers) {
         tally.cancelled,
         timers.count()
     );
-}
-
-/// A boss, read from a file.
-#[derive(Resource, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Encounter {
-    boss: String,
-    abilities: Vec<Ability>,
-    enraged: Option<Enraged>,
-}
-
-/// What it does instead after a while.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Enraged {
-    #[serde(deserialize_with = "delay")]
-    after: Duration,
-    abilities: Vec<Ability>,
-}
-
-#[derive(Component, Deserialize, Clone)]
-#[serde(deny_unknown_fields)]
-struct Ability {
-    name: String,
-    #[serde(deserialize_with = "delay")]
-    first: Duration,
-    #[serde(deserialize_with = "every")]
-    every: Timer,
-    /// How often, or for ever.
-    times: Option<NonZeroU32>,
-    effect: Effect,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-enum Effect {
-    Hit(u32),
-    Poison(u32),
-    Cast {
-        #[serde(deserialize_with = "delay")]
-        time: Duration,
-        damage: u32,
-    },
-}
-
-/// Reads seconds from zero up. The `try_` constructors check what comes from data, and serde says
-/// where in the file it was refused.
-fn delay<'de, D: Deserializer<'de>>(data: D) -> Result<Duration, D::Error> {
-    let timer = Timer::try_after_secs(f64::deserialize(data)?);
-    Ok(timer.map_err(D::Error::custom)?.delay())
-}
-
-/// Reads seconds above zero.
-fn every<'de, D: Deserializer<'de>>(data: D) -> Result<Timer, D::Error> {
-    Timer::try_every_secs(f64::deserialize(data)?).map_err(D::Error::custom)
-}
-
-impl Ability {
-    fn timer(&self) -> Timer {
-        let timer = self.every.clone().first_after(self.first);
-        match self.times {
-            Some(times) => timer.times(times.get()),
-            None => timer,
-        }
-    }
-}
-
-fn from_command_line() -> Result<(bool, Encounter), Box<dyn core::error::Error>> {
-    use lexopt::prelude::*;
-
-    let mut fast = false;
-    let mut file = PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/examples/encounters/gorvath.ron"
-    ));
-    let mut arguments = lexopt::Parser::from_env();
-    while let Some(argument) = arguments.next()? {
-        match argument {
-            Long("fast") => fast = true,
-            Long("encounter") => file = arguments.value()?.into(),
-            _ => return Err(argument.unexpected().into()),
-        }
-    }
-    let name = file.display();
-    let text = fs::read_to_string(&file).map_err(|error| format!("{name}: {error}"))?;
-    let encounter = ron::Options::default()
-        .with_default_extension(Extensions::IMPLICIT_SOME)
-        .from_str(&text)
-        .map_err(|error| {
-            let Position { line, col } = error.span.start;
-            let at = value_at(&text, line, col);
-            format!("{name}:{line}:{col}: {}, at `{at}`", error.code)
-        })?;
-    Ok((fast, encounter))
-}
-
-fn value_at(text: &str, line: usize, col: usize) -> String {
-    let line = text.lines().nth(line - 1).unwrap_or_default();
-    let rest = line.chars().skip(col - 1).skip_while(|c| c.is_whitespace());
-    rest.take_while(|&c| !",()[]".contains(c)).collect()
 }

@@ -1,23 +1,21 @@
-//! How a [`Timer`] is made.
+//! The builder methods of [`Timer`], and the errors for invalid numbers.
 
 use core::{
+    fmt,
     num::{NonZeroU32, NonZeroU64},
-    ops::RangeInclusive,
     time::Duration,
 };
 
-use bevy_platform::sync::atomic::{AtomicU32, AtomicU64};
-
-use super::{Extra, InvalidTimer, MissedTicks, Timer, Told, WhenDone, reading::FRAME};
+use super::{Extra, MissedTicks, Options, Timer, WhenDone};
 use crate::{
-    clock::{ClockId, saturating_nanos},
-    queue::TimerKey,
+    clock::{ClockId, FRAME, saturating_nanos},
+    seat::Seat,
 };
 
 impl Timer {
-    /// Creates a timer that fires once, after `delay`.
+    /// Creates a one-shot timer that fires after `delay`.
     ///
-    /// A delay of zero fires in the next run of [`DueSystems::Fire`](crate::DueSystems::Fire).
+    /// A delay of zero fires in the next run.
     ///
     /// # Examples
     ///
@@ -35,26 +33,26 @@ impl Timer {
         Self::new(saturating_nanos(delay), None, NonZeroU32::new(1))
     }
 
-    /// Creates a timer that fires once, after a number of seconds.
+    /// Creates a one-shot timer that fires after a delay in seconds.
     ///
-    /// Seconds are `f64` because an `f32` can't hold a tenth of a second to the nanosecond.
-    /// They are rounded to the nearest nanosecond, and what is more than zero never to zero.
+    /// The delay is rounded to the nearest nanosecond, but a positive delay never to zero. Seconds are
+    /// `f64` because an `f32` can't represent a tenth of a second to the nanosecond.
     ///
     /// # Panics
     ///
-    /// Panics if `secs` is negative, infinite or not a number. See
-    /// [`try_after_secs`](Self::try_after_secs) for seconds that come from data.
+    /// Panics if `secs` is negative, infinite or not a number. Use
+    /// [`try_after_secs`](Self::try_after_secs) for numbers that come from data.
     #[must_use]
     #[track_caller]
     pub fn after_secs(secs: f64) -> Self {
         or_panic(Self::try_after_secs(secs))
     }
 
-    /// Creates a timer that fires once, after a number of seconds that may be bad.
+    /// Creates a one-shot timer, or returns an error if the number of seconds is invalid.
     ///
     /// # Errors
     ///
-    /// [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
+    /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
     ///
     /// # Examples
     ///
@@ -67,15 +65,16 @@ impl Timer {
         Ok(Self::new(nanos_from_secs(secs)?, None, NonZeroU32::new(1)))
     }
 
-    /// Creates a timer that fires every `interval`, for ever, the first time after one interval.
+    /// Creates a periodic timer that fires every `interval`, forever, for the first time after one
+    /// interval.
     ///
-    /// Its k-th deadline is exactly first + k × interval, in integers: it does not drift,
-    /// however late each firing is.
+    /// The k-th deadline is exactly first + k × interval, in integers. Late firings do not make it
+    /// drift.
     ///
     /// # Panics
     ///
-    /// Panics if `interval` is zero. See [`try_every`](Self::try_every) for an interval that
-    /// comes from data.
+    /// Panics if `interval` is zero. Use [`try_every`](Self::try_every) for an interval that comes from
+    /// data.
     ///
     /// # Examples
     ///
@@ -94,36 +93,36 @@ impl Timer {
         or_panic(Self::try_every(interval))
     }
 
-    /// Creates a timer that fires every `interval`, which may be bad.
+    /// Creates a periodic timer, or returns an error if the interval is invalid.
     ///
     /// # Errors
     ///
-    /// [`InvalidTimer::ZeroInterval`] if `interval` is zero.
+    /// Returns [`InvalidTimer::ZeroInterval`] if `interval` is zero.
     pub fn try_every(interval: Duration) -> Result<Self, InvalidTimer> {
         Self::every_nanos(saturating_nanos(interval))
     }
 
-    /// Creates a timer that fires every so many seconds, for ever, the first time after one
+    /// Creates a periodic timer with an interval in seconds, forever, for the first time after one
     /// interval.
     ///
-    /// Seconds are rounded as in [`after_secs`](Self::after_secs).
+    /// The interval is rounded as in [`after_secs`](Self::after_secs).
     ///
     /// # Panics
     ///
-    /// Panics if `secs` is zero, negative, infinite or not a number. See
-    /// [`try_every_secs`](Self::try_every_secs) for seconds that come from data.
+    /// Panics if `secs` is zero, negative, infinite or not a number. Use
+    /// [`try_every_secs`](Self::try_every_secs) for numbers that come from data.
     #[must_use]
     #[track_caller]
     pub fn every_secs(secs: f64) -> Self {
         or_panic(Self::try_every_secs(secs))
     }
 
-    /// Creates a timer that fires every so many seconds, a number that may be bad.
+    /// Creates a periodic timer, or returns an error if the number of seconds is invalid.
     ///
     /// # Errors
     ///
-    /// - [`InvalidTimer::ZeroInterval`] if `secs` is zero.
-    /// - [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
+    /// - Returns [`InvalidTimer::ZeroInterval`] if `secs` is zero.
+    /// - Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
     ///
     /// # Examples
     ///
@@ -137,8 +136,9 @@ impl Timer {
         Self::every_nanos(nanos_from_secs(secs)?)
     }
 
-    /// Sets the delay from arming to the first firing, whatever it was; the interval counts from
-    /// that firing's deadline.
+    /// Sets the delay from arming to the first deadline, and replaces any other setting of it.
+    ///
+    /// The interval counts from that deadline.
     ///
     /// # Examples
     ///
@@ -150,38 +150,35 @@ impl Timer {
     /// ```
     #[must_use]
     pub fn first_after(mut self, delay: Duration) -> Self {
-        self.reset_spread();
-        self.delay = saturating_nanos(delay);
+        self.set_delay(saturating_nanos(delay));
         self
     }
 
-    /// Sets the delay from arming to the first firing, in seconds.
+    /// Sets the delay from arming to the first deadline, in seconds.
     ///
-    /// Seconds are rounded as in [`after_secs`](Self::after_secs).
+    /// The delay is rounded as in [`after_secs`](Self::after_secs).
     ///
     /// # Panics
     ///
-    /// Panics if `secs` is negative, infinite or not a number. See
-    /// [`try_first_after_secs`](Self::try_first_after_secs) for seconds that come from data.
+    /// Panics if `secs` is negative, infinite or not a number. Use
+    /// [`try_first_after_secs`](Self::try_first_after_secs) for numbers that come from data.
     #[must_use]
     #[track_caller]
     pub fn first_after_secs(self, secs: f64) -> Self {
         or_panic(self.try_first_after_secs(secs))
     }
 
-    /// Sets the delay from arming to the first firing, in seconds that may be bad.
+    /// Sets the first delay, or returns an error if the number of seconds is invalid.
     ///
     /// # Errors
     ///
-    /// [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
+    /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
     pub fn try_first_after_secs(mut self, secs: f64) -> Result<Self, InvalidTimer> {
-        self.reset_spread();
-        self.delay = nanos_from_secs(secs)?;
+        self.set_delay(nanos_from_secs(secs)?);
         Ok(self)
     }
 
-    /// Fires for the first time in the next run of
-    /// [`DueSystems::Fire`](crate::DueSystems::Fire): short for a first delay of zero.
+    /// Sets the first delay to zero: the timer fires in the next run for the first time.
     ///
     /// # Examples
     ///
@@ -196,11 +193,11 @@ impl Timer {
         self.first_after(Duration::ZERO)
     }
 
-    /// Limits a periodic timer to `times` firings. Firings are counted, not deadlines.
+    /// Limits a periodic timer to `times` firings. Skipped deadlines do not count.
     ///
     /// # Panics
     ///
-    /// Panics if `times` is zero, or more than one for a timer that has no interval. See
+    /// Panics if `times` is zero, or if it is more than one and the timer has no interval. Use
     /// [`try_times`](Self::try_times) for a number that comes from data.
     ///
     /// # Examples
@@ -216,12 +213,12 @@ impl Timer {
         or_panic(self.try_times(times))
     }
 
-    /// Limits a periodic timer to `times` firings, a number that may be bad.
+    /// Limits a periodic timer to `times` firings, or returns an error if the number is invalid.
     ///
     /// # Errors
     ///
-    /// - [`InvalidTimer::ZeroTimes`] if `times` is zero.
-    /// - [`InvalidTimer::TimesWithoutInterval`] if `times` is more than one and this timer has
+    /// - Returns [`InvalidTimer::ZeroTimes`] if `times` is zero.
+    /// - Returns [`InvalidTimer::TimesWithoutInterval`] if `times` is more than one and the timer has
     ///   no interval.
     ///
     /// # Examples
@@ -243,8 +240,8 @@ impl Timer {
         Ok(self)
     }
 
-    /// Creates a timer that fires once, when its clock shows `time`. If that is past, it fires in
-    /// the next run.
+    /// Creates a one-shot timer that fires when its clock shows `time`, or in the next run if that is
+    /// in the past.
     ///
     /// # Examples
     ///
@@ -262,49 +259,10 @@ impl Timer {
         Self::after(time).since(Duration::ZERO)
     }
 
-    /// Creates a timer that fires once, after a random delay within `range`.
+    /// Creates a one-shot timer that fires after a number of frames, on [`ClockId::Frames`].
     ///
-    /// The delay is drawn when the timer is armed, and is the same on every run of the same game:
-    /// see [`DelaySeed`](crate::DelaySeed).
-    ///
-    /// # Panics
-    ///
-    /// Panics if `range` ends before it begins. See
-    /// [`try_after_between`](Self::try_after_between) for a range that comes from data.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use core::time::Duration;
-    /// # use bevy_due::Timer;
-    /// let blink = Timer::after_between(Duration::from_secs(2)..=Duration::from_secs(6));
-    /// # assert_eq!(blink.delay(), Duration::from_secs(2));
-    /// ```
-    #[doc(alias("random", "jitter"))]
-    #[must_use]
-    #[track_caller]
-    pub fn after_between(range: RangeInclusive<Duration>) -> Self {
-        or_panic(Self::try_after_between(range))
-    }
-
-    /// Creates a timer that fires once, after a random delay within a range that may be bad.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidTimer::EmptyRange`] if `range` ends before it begins.
-    pub fn try_after_between(range: RangeInclusive<Duration>) -> Result<Self, InvalidTimer> {
-        Self::after(Duration::ZERO).try_first_after_between(range)
-    }
-
-    /// Creates a timer that fires once, in the next run of
-    /// [`DueSystems::Fire`](crate::DueSystems::Fire), also while the game is paused: on
-    /// [`ClockId::Frames`]. For what is armed after that run, it is that of the next frame.
-    #[must_use]
-    pub fn next_frame() -> Self {
-        Self::after_frames(1)
-    }
-
-    /// Creates a timer that fires once, after a number of frames, on [`ClockId::Frames`].
+    /// Frames pass even while the game is paused. A timer that is armed before the run of a frame
+    /// counts that frame.
     ///
     /// # Examples
     ///
@@ -312,13 +270,14 @@ impl Timer {
     /// # use bevy_due::{ClockId, Timer};
     /// assert_eq!(Timer::after_frames(3), Timer::after_secs(3.0).on(ClockId::Frames));
     /// ```
+    #[doc(alias = "next_frame")]
     #[must_use]
     pub fn after_frames(frames: u32) -> Self {
         let frames = Duration::from_nanos(u64::from(frames) * FRAME);
         Self::after(frames).on(ClockId::Frames)
     }
 
-    /// Creates a timer that fires every so many frames, for ever, on [`ClockId::Frames`].
+    /// Creates a periodic timer with an interval in frames, forever, on [`ClockId::Frames`].
     ///
     /// # Panics
     ///
@@ -330,7 +289,7 @@ impl Timer {
         Self::every(frames).on(ClockId::Frames)
     }
 
-    /// Sets the first deadline: when the clock shows `time`.
+    /// Sets the first deadline to when the clock shows `time`.
     ///
     /// # Examples
     ///
@@ -345,40 +304,35 @@ impl Timer {
         self.first_after(time).since(Duration::ZERO)
     }
 
-    /// Sets a random delay, within `range`, from arming to the first firing.
+    /// Adds a random part of at most `jitter` to the first delay.
     ///
-    /// # Panics
+    /// The random part is drawn when the timer is armed. It is the same on every run of the same
+    /// game: it depends on [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the number of
+    /// timers armed before, and on nothing else.
     ///
-    /// Panics if `range` ends before it begins.
+    /// # Examples
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use bevy_due::Timer;
+    /// // After 2 to 6 seconds.
+    /// let blink = Timer::after_secs(2.0).with_jitter(Duration::from_secs(4));
+    /// // All enemies think every second, but not all in the same frame.
+    /// let think = Timer::every_secs(1.0).immediately().with_jitter(Duration::from_secs(1));
+    /// # assert_eq!(think.delay(), Duration::ZERO);
+    /// # let _ = blink;
+    /// ```
+    #[doc(alias("random", "after_between", "stagger"))]
     #[must_use]
-    #[track_caller]
-    pub fn first_after_between(self, range: RangeInclusive<Duration>) -> Self {
-        or_panic(self.try_first_after_between(range))
+    pub fn with_jitter(mut self, jitter: Duration) -> Self {
+        self.options_mut().jitter = saturating_nanos(jitter);
+        self
     }
 
-    /// Sets a random delay, within a range that may be bad, from arming to the first firing.
+    /// Counts the first delay from `time`, as the clock shows it, instead of from arming.
     ///
-    /// # Errors
-    ///
-    /// [`InvalidTimer::EmptyRange`] if `range` ends before it begins.
-    pub fn try_first_after_between(
-        mut self,
-        range: RangeInclusive<Duration>,
-    ) -> Result<Self, InvalidTimer> {
-        if range.is_empty() {
-            let (start, end) = range.into_inner();
-            return Err(InvalidTimer::EmptyRange { start, end });
-        }
-        self.delay = saturating_nanos(*range.start());
-        self.told_mut().spread = saturating_nanos(*range.end()) - self.delay;
-        Ok(self)
-    }
-
-    /// Counts the first delay from `time`, as the clock shows it, rather than from when the timer
-    /// is armed.
-    ///
-    /// For chains without drift: the next link counts from the deadline that has just fired, not
-    /// from the frame that happened to serve it.
+    /// Use this for chains without drift: the next timer counts from the deadline that has just fired,
+    /// not from the frame that served it.
     ///
     /// # Examples
     ///
@@ -387,25 +341,24 @@ impl Timer {
     /// use bevy_ecs::prelude::*;
     ///
     /// fn red_then_green(fired: On<TimerFired>, mut commands: Commands) {
-    ///     let green = Timer::after_secs(30.0).since(fired.deadline);
-    ///     commands.entity(fired.entity).insert(green);
+    ///     let green = Timer::after_secs(30.0).since(fired.deadline());
+    ///     commands.entity(fired.entity()).insert(green);
     /// }
     /// # World::new().add_observer(red_then_green);
     /// ```
     #[must_use]
     pub fn since(mut self, time: Duration) -> Self {
-        self.told_mut().since = Some(saturating_nanos(time));
+        self.options_mut().since = Some(saturating_nanos(time));
         self
     }
 
-    /// Puts the timer on a clock: one of [`ClockId`], or an entity with a
-    /// [`Clock`](crate::Clock).
+    /// Puts the timer on a clock: a [`ClockId`], or an entity with a [`Clock`](crate::Clock).
     ///
-    /// Without it the timer is on the clock of its entity, then on that of its owner (see
-    /// [`OnClock`](crate::OnClock)), then on [`ClockId::Virtual`]. If there is no such clock when
-    /// the timer is armed, it is cancelled at once, as
-    /// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone), and Bevy's error handler is
-    /// told, as a warning.
+    /// By default, a timer uses the clock of its entity, then the clock of its owner (see
+    /// [`OnClock`](crate::OnClock)), then [`ClockId::Virtual`]. If the clock does not exist when the
+    /// timer is armed, the timer is cancelled with
+    /// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone), and Bevy's error handler gets a
+    /// warning.
     ///
     /// # Examples
     ///
@@ -416,35 +369,40 @@ impl Timer {
     /// ```
     #[must_use]
     pub fn on(mut self, clock: impl Into<ClockId>) -> Self {
-        self.told_mut().clock = Some(clock.into());
+        self.options_mut().clock = Some(clock.into());
         self
     }
 
-    /// Sets what becomes of the deadlines that a long frame has passed; [`MissedTicks::Burst`]
-    /// unless set.
+    /// Sets the policy for deadlines that a long frame has passed, [`MissedTicks::Burst`] by default.
     #[must_use]
     pub fn with_missed_ticks(mut self, missed_ticks: MissedTicks) -> Self {
-        self.told_mut().missed_ticks = missed_ticks;
+        self.options_mut().missed_ticks = missed_ticks;
         self
     }
 
-    /// Despawns the entity at the start of the run after the last firing, so that systems that
-    /// read of that as a message still find it. That is what becomes of an owned timer's entity
-    /// anyway.
+    /// Despawns the entity in the run after the last firing, so that systems that read the message
+    /// still find it. The entity of an owned timer does so by default.
     ///
-    /// To despawn something in the very run, see [`DespawnAfter`](crate::DespawnAfter) and
-    /// [`TimerAction::despawn`](crate::TimerAction::despawn).
+    /// [`DespawnAfter`](crate::DespawnAfter) and
+    /// [`TimerAction::despawn`](crate::TimerAction::despawn) despawn in the same run.
     #[must_use]
     pub fn despawn_when_done(mut self) -> Self {
-        self.told_mut().when_done = WhenDone::Despawn;
+        self.options_mut().when_done = WhenDone::Despawn;
         self
     }
 
-    /// Keeps the entity after the last firing, also of an owned timer: it only loses its `Timer`,
+    /// Keeps the entity after the last firing, even the entity of an owned timer. It loses its `Timer`,
     /// and can be armed again.
     #[must_use]
     pub fn keep_when_done(mut self) -> Self {
-        self.told_mut().when_done = WhenDone::Keep;
+        self.options_mut().when_done = WhenDone::Keep;
+        self
+    }
+
+    /// Runs the action even if the timer is cancelled because its clock is lost.
+    #[must_use]
+    pub(crate) fn act_without_clock(mut self) -> Self {
+        self.options_mut().acts_without_clock = true;
         self
     }
 
@@ -453,8 +411,7 @@ impl Timer {
             delay,
             interval,
             extra: None,
-            key: AtomicU64::new(TimerKey::NONE.to_bits()),
-            line: AtomicU32::new(0),
+            seat: Seat::default(),
             times,
         }
     }
@@ -464,18 +421,53 @@ impl Timer {
         Ok(Self::new(interval.get(), Some(interval), None))
     }
 
-    pub(super) fn told_mut(&mut self) -> &mut Told {
+    pub(super) fn options_mut(&mut self) -> &mut Options {
         let extra: &mut Extra = self.extra.get_or_insert_default();
-        &mut extra.told
+        &mut extra.options
     }
 
-    /// Lets the first delay be no longer than that.
-    fn reset_spread(&mut self) {
+    fn set_delay(&mut self, delay: u64) {
+        self.delay = delay;
         if let Some(extra) = &mut self.extra {
-            extra.told.spread = 0;
+            extra.options.jitter = 0;
+            extra.options.since = None;
         }
     }
 }
+
+/// The error for numbers that make no timer. It names the number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum InvalidTimer {
+    /// The number of seconds is negative, infinite or not a number.
+    Seconds(f64),
+    /// The interval is zero.
+    ZeroInterval,
+    /// The number of firings is zero.
+    ZeroTimes,
+    /// The number of firings is more than one, but the timer has no interval.
+    TimesWithoutInterval(u32),
+}
+
+impl fmt::Display for InvalidTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seconds(secs) => write!(
+                f,
+                "a number of seconds must be finite and not negative, got {secs} s"
+            ),
+            Self::ZeroInterval => f.write_str("an interval must be longer than zero, got 0 s"),
+            Self::ZeroTimes => f.write_str("a timer must fire at least once, got 0 times"),
+            Self::TimesWithoutInterval(times) => write!(
+                f,
+                "a timer without an interval fires once, got {times} times: set an interval with \
+                 `Timer::every`"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for InvalidTimer {}
 
 #[track_caller]
 pub(super) fn or_panic<T>(timer: Result<T, InvalidTimer>) -> T {
@@ -489,7 +481,7 @@ pub(super) fn nanos_from_secs(secs: f64) -> Result<u64, InvalidTimer> {
     if !secs.is_finite() || secs < 0.0 {
         return Err(InvalidTimer::Seconds(secs));
     }
-    // Finite and not negative: what is left to fail is a number past the end of `Duration`.
+    // A finite number that is not negative can only be too long for a `Duration`.
     let nanos = saturating_nanos(Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX));
     Ok(nanos.max(u64::from(secs > 0.0)))
 }

@@ -1,0 +1,225 @@
+//! Finding clocks: the clock of an entity's timers, and the clocks of a world by name.
+
+use core::fmt;
+
+use bevy_ecs::{
+    change_detection::Mut,
+    component::Component,
+    entity::Entity,
+    entity_disabling::Disabled,
+    query::{Allow, Has},
+    system::{Query, Res, SystemParam},
+    world::{DeferredWorld, EntityRef},
+};
+#[cfg(feature = "bevy_reflect")]
+use {
+    bevy_ecs::reflect::ReflectComponent,
+    bevy_reflect::{Reflect, std_traits::ReflectDefault},
+};
+
+use super::{
+    Clock, ClockId, NoSuchClock,
+    hooks::add_clock,
+    read::{TimeSource, Times},
+    table::{Age, Cadence, ClockKey, ClockTable, Source},
+};
+
+/// The clock for everything on this entity, and for everything it owns, unless a timer or a callback
+/// names [another clock](crate::Timer::on).
+///
+/// The clock is looked up when a timer is armed or a callback is inserted. Changing or removing
+/// `OnClock` does not move what is already there. To slow down what an entity does, give it a clock
+/// of its own from the start and slow that down. An entity that carries a [`Clock`] needs no
+/// `OnClock`: it is on its own clock.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{OnClock, Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// #[derive(Component)]
+/// struct Monster;
+///
+/// fn enter_dungeon(mut commands: Commands) {
+///     let dungeon = commands.spawn(Clock::new()).id();
+///     commands.spawn((
+///         Monster,
+///         OnClock::new(dungeon),
+///         related!(Owned[Timer::every_secs(1.0), Timer::after_secs(60.0)]),
+///     ));
+/// }
+/// # bevy_ecs::system::assert_is_system(enter_dungeon);
+/// ```
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct OnClock(#[entities] pub ClockId);
+
+impl OnClock {
+    /// Chooses a clock: a [`ClockId`], or an entity with a [`Clock`].
+    #[must_use]
+    pub fn new(clock: impl Into<ClockId>) -> Self {
+        Self(clock.into())
+    }
+}
+
+/// Reads the clocks of a world: the built-in ones and your own.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{ClockId, Clocks};
+/// use bevy_ecs::prelude::*;
+///
+/// fn print_time(clocks: Clocks) -> Result {
+///     println!("{:?}", clocks.get(ClockId::Virtual)?.now());
+///     Ok(())
+/// }
+/// # bevy_ecs::schedule::Schedule::default().add_systems(print_time);
+/// ```
+#[derive(SystemParam)]
+pub struct Clocks<'w, 's> {
+    table: Res<'w, ClockTable>,
+    clocks: Query<'w, 's, (&'static Clock, Has<Disabled>)>,
+    times: Times<'w>,
+}
+
+/// Changes the clocks of a world: the built-in ones and your own.
+///
+/// A system with this parameter can't also have [`Clocks`], [`ArmedTimers`](crate::ArmedTimers) or a
+/// query of [`Clock`].
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{ClockId, ClocksMut};
+/// use bevy_ecs::prelude::*;
+///
+/// fn skip_a_day(mut clocks: ClocksMut) -> Result {
+///     let day = core::time::Duration::from_secs(24 * 3600);
+///     clocks.get_mut(ClockId::Virtual)?.advance_by(day);
+///     Ok(())
+/// }
+/// # bevy_ecs::schedule::Schedule::default().add_systems(skip_a_day);
+/// ```
+#[derive(SystemParam)]
+pub struct ClocksMut<'w, 's> {
+    table: Res<'w, ClockTable>,
+    clocks: Query<'w, 's, &'static mut Clock, Allow<Disabled>>,
+}
+
+impl Clocks<'_, '_> {
+    /// Returns a clock as it is at this moment.
+    ///
+    /// The component itself is read once per run, so it may lag behind Bevy's `Time`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NoSuchClock`] if there is no such clock.
+    pub fn get(&self, clock: impl Into<ClockId>) -> Result<Clock, NoSuchClock> {
+        let clock = clock.into();
+        let (key, _) = self.table.find(clock)?;
+        self.table.clock_now(key, self).ok_or(NoSuchClock(clock))
+    }
+
+    /// Returns the entity of a clock.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NoSuchClock`] if there is no such clock.
+    pub fn entity(&self, clock: impl Into<ClockId>) -> Result<Entity, NoSuchClock> {
+        let (_, row) = self.table.find(clock.into())?;
+        Ok(row.entity)
+    }
+}
+
+impl TimeSource for Clocks<'_, '_> {
+    fn clock(&self, entity: Entity) -> Option<(Clock, bool)> {
+        let (clock, is_disabled) = self.clocks.get(entity).ok()?;
+        Some((*clock, is_disabled))
+    }
+
+    fn elapsed(&self, source: Source) -> core::time::Duration {
+        self.times.elapsed(source)
+    }
+}
+
+impl ClocksMut<'_, '_> {
+    /// Returns a clock for changing.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NoSuchClock`] if there is no such clock.
+    pub fn get_mut(&mut self, clock: impl Into<ClockId>) -> Result<Mut<'_, Clock>, NoSuchClock> {
+        let clock = clock.into();
+        let (_, row) = self.table.find(clock)?;
+        self.clocks
+            .get_mut(row.entity)
+            .map_err(|_| NoSuchClock(clock))
+    }
+}
+
+impl fmt::Debug for Clocks<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.clocks).finish()
+    }
+}
+
+impl fmt::Debug for ClocksMut<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(&self.clocks).finish()
+    }
+}
+
+/// The clock of a timer or a callback.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundClock {
+    pub(crate) key: ClockKey,
+    pub(crate) age: Age,
+    pub(crate) cadence: Cadence,
+}
+
+/// Finds the clock of what is on an entity, or returns `None` in a world without clocks.
+pub(crate) fn find_clock(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    owner: Entity,
+    chosen: Option<ClockId>,
+) -> Option<Result<FoundClock, NoSuchClock>> {
+    let clock = clock_of(world, world.get_entity(entity).ok()?, owner, chosen);
+    if let ClockId::Own(clock) = clock
+        && world.get_resource::<ClockTable>()?.key_of(clock).is_none()
+    {
+        // The same bundle may insert it.
+        add_clock(world, clock);
+    }
+    let found = world.get_resource::<ClockTable>()?.find(clock);
+    Some(found.map(|(key, row)| FoundClock {
+        key,
+        age: row.age,
+        cadence: row.cadence,
+    }))
+}
+
+/// Chooses the clock of what is on an entity: the one chosen by itself, the one of its entity, the
+/// one of its owner, or the game's.
+pub(crate) fn clock_of(
+    world: &DeferredWorld,
+    entity: EntityRef,
+    owner: Entity,
+    chosen: Option<ClockId>,
+) -> ClockId {
+    let clock_on = |entity: EntityRef| {
+        let on = entity.get::<OnClock>().map(|on| on.0);
+        let itself = || entity.contains::<Clock>().then(|| entity.id().into());
+        on.or_else(itself)
+    };
+    let clock = chosen.or_else(|| clock_on(entity));
+    let clock_on_owner = || clock_on(world.get_entity(owner).ok()?);
+    clock.or_else(clock_on_owner).unwrap_or_default()
+}

@@ -1,0 +1,226 @@
+//! Reading the clocks: once for a whole run, or at any moment.
+
+use core::{mem, time::Duration};
+
+use bevy_ecs::{
+    change_detection::DetectChangesMut,
+    entity::Entity,
+    entity_disabling::Disabled,
+    query::Has,
+    system::{Query, Res, SystemParam},
+    world::{EntityRef, World},
+};
+use bevy_time::{Fixed, Real, Time, Virtual};
+
+use super::{
+    Clock, ClockId,
+    reading::{Reading, saturating_nanos},
+    table::{Age, Cadence, ClockKey, ClockTable, Row, Scope, Source},
+};
+
+/// A frame on the clock of frames.
+pub(crate) const FRAME: u64 = 1_000_000_000;
+
+/// All clocks, also those of disabled entities.
+pub(crate) type AnyClocks<'w, 's> = Query<'w, 's, (&'static mut Clock, Has<Disabled>)>;
+
+/// Bevy's clocks.
+#[derive(SystemParam)]
+pub(crate) struct Times<'w> {
+    real: Res<'w, Time<Real>>,
+    virtual_time: Res<'w, Time<Virtual>>,
+    fixed: Res<'w, Time<Fixed>>,
+}
+
+impl Times<'_> {
+    /// Returns what one of Bevy's clocks shows.
+    pub(super) fn elapsed(&self, source: Source) -> Duration {
+        match source {
+            Source::Real => self.real.elapsed(),
+            Source::Fixed => self.fixed.elapsed(),
+            _ => self.virtual_time.elapsed(),
+        }
+    }
+}
+
+/// Where the clocks and Bevy's times are looked up.
+pub(super) trait TimeSource {
+    /// Returns the clock on an entity, and whether the entity is disabled.
+    fn clock(&self, entity: Entity) -> Option<(Clock, bool)>;
+
+    /// Returns what one of Bevy's clocks shows.
+    fn elapsed(&self, source: Source) -> Duration;
+}
+
+impl TimeSource for World {
+    fn clock(&self, entity: Entity) -> Option<(Clock, bool)> {
+        let entity = self.get_entity(entity).ok()?;
+        Some((*entity.get()?, entity.contains::<Disabled>()))
+    }
+
+    fn elapsed(&self, source: Source) -> Duration {
+        fn elapsed<T: Default + Send + Sync + 'static>(world: &World) -> Duration {
+            let time = world.get_resource::<Time<T>>();
+            time.map_or(Duration::ZERO, Time::elapsed)
+        }
+        match source {
+            Source::Real => elapsed::<Real>(self),
+            Source::Fixed => elapsed::<Fixed>(self),
+            _ => elapsed::<Virtual>(self),
+        }
+    }
+}
+
+/// The time on a clock in this run, as callbacks are told it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tick {
+    pub(crate) clock: ClockId,
+    /// The time between this run and the one before.
+    pub(crate) delta: Duration,
+    /// What the clock shows.
+    pub(crate) elapsed: Duration,
+}
+
+/// Returns `true` if there is a clock on `entity` that is not stopped itself.
+pub(crate) fn is_running(world: &World, entity: Entity) -> bool {
+    world.get_entity(entity).is_ok_and(is_running_clock)
+}
+
+/// Returns `true` if the entity carries a clock that is not stopped itself.
+pub(crate) fn is_running_clock(entity: EntityRef) -> bool {
+    let runs = |clock: &Clock| !clock.is_stopped();
+    entity.get::<Clock>().is_some_and(runs) && !entity.contains::<Disabled>()
+}
+
+impl ClockTable {
+    /// Reads the clocks of a cadence for a run, parents before children.
+    pub(crate) fn read(&mut self, cadence: Cadence, clocks: &mut AnyClocks, times: &Times) {
+        let mut age = None;
+        while let Some((key, row)) = self.next(Scope::Of(cadence), age) {
+            age = Some(row.age);
+            if let Some(row) = self.read_row(key, clocks, times) {
+                row.delta = row.reading.now.saturating_sub(row.last_run);
+                row.last_run = row.reading.now;
+            }
+        }
+    }
+
+    /// Reads the descendants of the clock of this age, parents before children.
+    pub(crate) fn read_under(&mut self, root: Age, clocks: &mut AnyClocks, times: &Times) {
+        let mut age = root;
+        while let Some((key, row)) = self.next(Scope::Under(root), Some(age)) {
+            age = row.age;
+            self.read_row(key, clocks, times);
+        }
+    }
+
+    fn read_row(
+        &mut self,
+        key: ClockKey,
+        clocks: &mut AnyClocks,
+        times: &Times,
+    ) -> Option<&mut Row> {
+        let driven = self.driven(self.get(key)?, times);
+        let row = self.get_mut(key)?;
+        row.follow(driven, clocks);
+        Some(row)
+    }
+
+    /// Returns what drives a clock in this run, and whether that is stopped.
+    fn driven(&self, row: &Row, times: &Times) -> (u64, bool) {
+        match row.source {
+            Source::Frames => (row.seen.saturating_add(FRAME), false),
+            Source::Clock(parent) => match self.get(parent) {
+                Some(parent) => (parent.reading.now, parent.reading.stopped),
+                None => (row.seen, true),
+            },
+            Source::Missing => (row.seen, true),
+            bevys => {
+                let stopped = bevys == Source::Virtual && times.virtual_time.was_paused();
+                (saturating_nanos(times.elapsed(bevys)), stopped)
+            }
+        }
+    }
+
+    /// Returns the time on the clock of this key and age in this run, or `None` if it is stopped.
+    pub(crate) fn tick(
+        &self,
+        key: ClockKey,
+        age: Age,
+        is_running: impl Fn(Entity) -> bool,
+    ) -> Option<Tick> {
+        let row = self.get(key).filter(|row| row.age == age)?;
+        let Reading { now, stopped, .. } = row.reading;
+        if stopped || self.is_orphaned(row) || !self.lineage(row).all(|row| is_running(row.entity))
+        {
+            return None;
+        }
+        Some(Tick {
+            clock: self.id(key)?,
+            delta: Duration::from_nanos(row.delta),
+            elapsed: row.reading.shown(now),
+        })
+    }
+
+    /// Returns a clock as it is at this moment. It, or what drives it, may have been set since it was
+    /// read for a run.
+    pub(super) fn clock_now(&self, key: ClockKey, source: &impl TimeSource) -> Option<Clock> {
+        let row = self.get(key)?;
+        let (mut clock, is_disabled) = source.clock(row.entity)?;
+        let driven = match row.source {
+            Source::Clock(parent) => self.clock_now(parent, source)?.read().now,
+            Source::Frames | Source::Missing => row.seen,
+            bevys => saturating_nanos(source.elapsed(bevys)),
+        };
+        if driven != row.seen && !is_disabled {
+            clock.follow(row.seen, driven);
+        }
+        Some(clock)
+    }
+
+    /// Reads a clock as it is at this moment.
+    pub(crate) fn read_now(&self, world: &World, key: ClockKey) -> Option<Reading> {
+        Some(self.clock_now(key, world)?.read())
+    }
+
+    /// Advances a clock by itself, without its parent.
+    pub(crate) fn advance(&mut self, key: ClockKey, nanos: u64, clocks: &mut AnyClocks) {
+        if let Some(row) = self.get_mut(key)
+            && let Ok((mut clock, _)) = clocks.get_mut(row.entity)
+        {
+            clock.advance_by_nanos(nanos);
+            row.reading = clock.read();
+        }
+    }
+
+    /// Converts a span on a clock into the span that its ancestor of the age `root` needs for it, or
+    /// `None` if it takes forever.
+    pub(crate) fn span_on(
+        &self,
+        root: Age,
+        row: &Row,
+        span: u64,
+        clocks: &AnyClocks,
+    ) -> Option<u64> {
+        let mut span = span;
+        for row in self.lineage(row).take_while(|row| row.age != root) {
+            let (clock, is_disabled) = clocks.get(row.entity).ok()?;
+            span = clock.parent_span(span).filter(|_| !is_disabled)?;
+        }
+        Some(span)
+    }
+}
+
+impl Row {
+    /// Advances the clock to where it is driven.
+    fn follow(&mut self, (now, parent_stopped): (u64, bool), clocks: &mut AnyClocks) {
+        let seen = mem::replace(&mut self.seen, now);
+        if let Ok((mut clock, is_disabled)) = clocks.get_mut(self.entity) {
+            self.reading = match is_disabled {
+                true => clock.read(),
+                false => clock.bypass_change_detection().follow(seen, now),
+            };
+            self.reading.stopped |= parent_stopped || is_disabled;
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The clocks of a world: one row each, by key, entity and age.
+
+use alloc::{format, vec::Vec};
+use core::iter;
+
+use bevy_ecs::{
+    entity::{Entity, EntityHashMap},
+    name::Name,
+    resource::Resource,
+    world::World,
+};
+
+use super::{Clock, ClockId, NoSuchClock, reading::Reading};
+
+/// The index of a clock in the table. A key is reused once its clock has ended.
+pub(crate) type ClockKey = u32;
+
+/// The number of clocks added before this one. Clocks run in the order of their age.
+pub(crate) type Age = u64;
+
+const REAL: ClockKey = 0;
+const VIRTUAL: ClockKey = 1;
+const FRAMES: ClockKey = 2;
+const FIXED: ClockKey = 3;
+
+/// The built-in clocks by key, which is also their age.
+const BUILT_IN: [(ClockId, Source, Cadence); 4] = [
+    (ClockId::Real, Source::Real, Cadence::Frame),
+    (ClockId::Virtual, Source::Virtual, Cadence::Frame),
+    (ClockId::Frames, Source::Frames, Cadence::Frame),
+    (ClockId::Fixed, Source::Fixed, Cadence::FixedStep),
+];
+
+/// What drives a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Real,
+    Virtual,
+    Frames,
+    Fixed,
+    /// An older clock.
+    Clock(ClockKey),
+    /// Nothing, because the parent does not exist.
+    Missing,
+}
+
+/// How often a clock is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cadence {
+    /// Once a frame.
+    Frame,
+    /// Once a step of the fixed schedule.
+    FixedStep,
+}
+
+/// The clocks that a run serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The clocks of a cadence.
+    Of(Cadence),
+    /// The clock of this age and its descendants.
+    Under(Age),
+}
+
+/// All clocks of a world.
+#[derive(Resource, Debug)]
+pub(crate) struct ClockTable {
+    rows: Vec<Option<Row>>,
+    vacant: Vec<ClockKey>,
+    by_age: Vec<(Age, ClockKey)>,
+    by_entity: EntityHashMap<ClockKey>,
+    next_age: Age,
+    /// The entities of the built-in clocks, by key.
+    built_in: Vec<Entity>,
+}
+
+/// A clock.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) entity: Entity,
+    pub(crate) age: Age,
+    pub(crate) cadence: Cadence,
+    pub(crate) source: Source,
+    pub(crate) reading: Reading,
+    /// What the source showed when the clock was last read.
+    pub(crate) seen: u64,
+    /// What the clock showed in the last run of its cadence, and how long before that the run
+    /// before was.
+    pub(crate) last_run: u64,
+    pub(crate) delta: u64,
+}
+
+impl ClockTable {
+    /// Spawns the built-in clocks.
+    pub(crate) fn new(world: &mut World) -> Self {
+        let mut table = Self {
+            rows: Vec::new(),
+            vacant: Vec::new(),
+            by_age: Vec::new(),
+            by_entity: EntityHashMap::default(),
+            next_age: 0,
+            built_in: Vec::new(),
+        };
+        for (id, source, cadence) in BUILT_IN {
+            let name = Name::new(format!("{id} clock"));
+            let entity = world.spawn((name, Clock::of(id))).id();
+            table.built_in.push(entity);
+            let key = table.add(entity, source, cadence, Reading::default(), 0);
+            if let Some(reading) = table.read_now(world, key)
+                && let Some(row) = table.get_mut(key)
+            {
+                row.last_run = reading.now;
+            }
+        }
+        table
+    }
+
+    /// Adds the clock of `entity`, whose source shows `seen` now.
+    pub(super) fn add(
+        &mut self,
+        entity: Entity,
+        source: Source,
+        cadence: Cadence,
+        reading: Reading,
+        seen: u64,
+    ) -> ClockKey {
+        let key = self.vacant.pop().unwrap_or_else(|| {
+            self.rows.push(None);
+            self.rows.len() as ClockKey - 1
+        });
+        let age = self.next_age;
+        self.next_age += 1;
+        let row = Row {
+            entity,
+            age,
+            cadence,
+            source,
+            reading,
+            seen,
+            last_run: reading.now,
+            delta: 0,
+        };
+        self.put(key, row);
+        key
+    }
+
+    /// Adds the clock of `entity` again if it is a built-in one that was removed, and returns
+    /// whether it is.
+    pub(super) fn restore(&mut self, entity: Entity, reading: Reading) -> bool {
+        let mut built_in = self.built_in.iter();
+        let Some(nth) = built_in.position(|&built_in| built_in == entity) else {
+            return false;
+        };
+        let (_, source, cadence) = BUILT_IN[nth];
+        let row = Row {
+            entity,
+            age: nth as Age,
+            cadence,
+            source,
+            reading,
+            seen: 0,
+            last_run: reading.now,
+            delta: 0,
+        };
+        self.put(nth as ClockKey, row);
+        true
+    }
+
+    fn put(&mut self, key: ClockKey, row: Row) {
+        let place = self.by_age.partition_point(|&(age, _)| age < row.age);
+        self.by_age.insert(place, (row.age, key));
+        self.by_entity.insert(row.entity, key);
+        self.rows[key as usize] = Some(row);
+    }
+
+    /// Removes the clock of `entity` and returns its key. Its children stand still from now on.
+    pub(super) fn remove(&mut self, entity: Entity) -> Option<ClockKey> {
+        let key = self.by_entity.remove(&entity)?;
+        self.rows[key as usize] = None;
+        self.by_age.retain(|&(_, other)| other != key);
+        for row in self.rows.iter_mut().flatten() {
+            if row.source == Source::Clock(key) {
+                row.source = Source::Missing;
+            }
+        }
+        Some(key)
+    }
+
+    /// Lets another clock have the key of a removed one. The keys of the built-in clocks stay
+    /// theirs.
+    pub(super) fn vacate(&mut self, key: ClockKey) {
+        if key > FIXED {
+            self.vacant.push(key);
+        }
+    }
+
+    pub(crate) fn get(&self, key: ClockKey) -> Option<&Row> {
+        self.rows.get(key as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, key: ClockKey) -> Option<&mut Row> {
+        self.rows.get_mut(key as usize)?.as_mut()
+    }
+
+    pub(crate) fn find(&self, clock: ClockId) -> Result<(ClockKey, &Row), NoSuchClock> {
+        let key = match clock {
+            ClockId::Real => Some(REAL),
+            ClockId::Virtual => Some(VIRTUAL),
+            ClockId::Frames => Some(FRAMES),
+            ClockId::Fixed => Some(FIXED),
+            ClockId::Own(entity) => self.key_of(entity),
+        };
+        let found = key.and_then(|key| Some((key, self.get(key)?)));
+        found.ok_or(NoSuchClock(clock))
+    }
+
+    /// Returns the key of the clock on `entity`, which may be a built-in one.
+    pub(super) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
+        self.by_entity.get(&entity).copied()
+    }
+
+    pub(crate) fn id(&self, key: ClockKey) -> Option<ClockId> {
+        Some(match key {
+            REAL => ClockId::Real,
+            VIRTUAL => ClockId::Virtual,
+            FRAMES => ClockId::Frames,
+            FIXED => ClockId::Fixed,
+            _ => ClockId::Own(self.get(key)?.entity),
+        })
+    }
+
+    /// Returns the clocks by age.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClockKey, &Row)> {
+        self.after(None)
+    }
+
+    /// Returns the first clock in `scope` that is younger than `age`.
+    ///
+    /// A loop that calls this sees clocks that come and go on the way.
+    pub(crate) fn next(&self, scope: Scope, age: Option<Age>) -> Option<(ClockKey, &Row)> {
+        let mut younger = self.after(age);
+        younger.find(|(_, row)| self.is_in(row, scope))
+    }
+
+    pub(crate) fn is_in(&self, row: &Row, scope: Scope) -> bool {
+        match scope {
+            Scope::Of(cadence) => row.cadence == cadence,
+            Scope::Under(root) => self.lineage(row).any(|row| row.age == root),
+        }
+    }
+
+    /// Returns a clock, its parent, and so on.
+    pub(crate) fn lineage<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Row> {
+        // Each is older than the one before, so this ends.
+        iter::successors(Some(row), |row| match row.source {
+            Source::Clock(parent) => self.get(parent),
+            _ => None,
+        })
+    }
+
+    /// Returns `true` if the clock or an ancestor of it has lost its parent.
+    pub(crate) fn is_orphaned(&self, row: &Row) -> bool {
+        self.lineage(row).any(|row| row.source == Source::Missing)
+    }
+
+    fn after(&self, age: Option<Age>) -> impl Iterator<Item = (ClockKey, &Row)> {
+        let start = self
+            .by_age
+            .partition_point(|&(other, _)| Some(other) <= age);
+        let younger = self.by_age[start..].iter();
+        younger.filter_map(|&(_, key)| Some((key, self.get(key)?)))
+    }
+}

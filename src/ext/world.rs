@@ -1,0 +1,142 @@
+//! The extension trait of [`World`].
+
+use alloc::borrow::Cow;
+use core::time::Duration;
+
+use bevy_ecs::{
+    system::{In, IntoSystem},
+    world::World,
+};
+
+use crate::{
+    clock::ClockId,
+    timer::{
+        FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
+        fast_forward_to_next,
+    },
+};
+
+/// Registers handlers, and runs timers without waiting for them.
+pub trait DueWorldExt {
+    /// Registers a system under a name that timers can refer to with
+    /// [`TimerAction::named`](crate::TimerAction::named).
+    ///
+    /// The system gets the [`TimerFired`], and may return a `Result`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a handler is already registered under this name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// fn grow(In(fired): In<TimerFired>, mut commands: Commands) {
+    ///     commands.entity(fired.owner()).log_components();
+    /// }
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// app.world_mut().add_timer_handler("grow", grow);
+    /// app.world_mut().spawn((Timer::every_secs(60.0), TimerAction::named("grow")));
+    /// ```
+    #[track_caller]
+    fn add_timer_handler<M>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
+    );
+
+    /// Runs a clock for `span` at once, fires everything on the way in order, and returns the
+    /// statistics.
+    ///
+    /// Use it in tests and tools, and for the time that the player was away.
+    ///
+    /// Each deadline has a run of its own: handlers find the clock at that deadline, nothing is late or
+    /// missed, and timers that they arm fire on the way too. A timer that is already due fires first. A
+    /// zero-delay timer that a handler arms fires 15.625 ms later, as in a game of 64 frames a second.
+    ///
+    /// The descendants of the clock advance with it. Its parent, such as Bevy's `Time`, stands still and
+    /// may be paused; afterwards the clock is ahead of it. To advance only a part of the game, put that
+    /// part on a clock of its own. The fast-forward ends early if a handler pauses or despawns the clock.
+    /// No schedule runs on the way. Every firing is written as a message, so a span with a million
+    /// firings takes the memory for them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`FastForwardError`] if there is no such clock, if it is stopped, or if a handler of a
+    /// timer makes the call.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// #[derive(Resource, Default)]
+    /// struct Gold(u32);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default())).init_resource::<Gold>();
+    /// app.world_mut()
+    ///     .spawn(Timer::every_secs(60.0))
+    ///     .observe(|_: On<TimerFired>, mut gold: ResMut<Gold>| gold.0 += 1);
+    ///
+    /// // The player comes back after eight hours.
+    /// let away = Duration::from_secs(8 * 3600);
+    /// let stats = app.world_mut().fast_forward(ClockId::Virtual, away)?;
+    /// assert_eq!(app.world().resource::<Gold>().0, 480);
+    /// assert_eq!(stats.fired, 480);
+    /// # Ok::<(), BevyError>(())
+    /// ```
+    #[doc(alias("offline", "simulate", "skip"))]
+    fn fast_forward(
+        &mut self,
+        clock: impl Into<ClockId>,
+        span: Duration,
+    ) -> Result<RunStats, FastForwardError>;
+
+    /// Runs a clock up to the next deadline on it or its descendants.
+    ///
+    /// Returns the distance, which is zero if a timer is already due, or `None` if no timer waits.
+    ///
+    /// # Errors
+    ///
+    /// As for [`fast_forward`](Self::fast_forward).
+    fn fast_forward_to_next(
+        &mut self,
+        clock: impl Into<ClockId>,
+    ) -> Result<Option<Duration>, FastForwardError>;
+}
+
+impl DueWorldExt for World {
+    fn add_timer_handler<M>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
+    ) {
+        add_timer_handler(self, name.into(), handler);
+    }
+
+    fn fast_forward(
+        &mut self,
+        clock: impl Into<ClockId>,
+        span: Duration,
+    ) -> Result<RunStats, FastForwardError> {
+        fast_forward(self, clock.into(), span)
+    }
+
+    fn fast_forward_to_next(
+        &mut self,
+        clock: impl Into<ClockId>,
+    ) -> Result<Option<Duration>, FastForwardError> {
+        fast_forward_to_next(self, clock.into())
+    }
+}

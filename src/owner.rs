@@ -1,0 +1,227 @@
+//! Owners: entities to which timers and update callbacks belong, and the pause of an owner.
+
+use core::{ops::Deref, slice};
+
+use bevy_ecs::{
+    component::Component,
+    entity::Entity,
+    entity_disabling::Disabled,
+    world::{DeferredWorld, EntityRef},
+};
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use smallvec::SmallVec;
+#[cfg(feature = "bevy_reflect")]
+use {
+    bevy_ecs::reflect::ReflectComponent,
+    bevy_reflect::{Reflect, std_traits::ReflectDefault},
+};
+
+/// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
+/// belong to another entity, its owner.
+///
+/// An entity carries one timer and one update callback. To give an owner many, give each an entity
+/// of its own with `OwnedBy`. All of them despawn with the owner. An entity whose owner does not
+/// exist despawns in the next run.
+///
+/// After the last firing, an owned timer is removed from its entity at once. The entity despawns at
+/// the start of the next run, so that systems that read the [`TimerFired`](crate::TimerFired)
+/// message in this frame still find its components. (A system that does not run every frame, such
+/// as one in the fixed schedule, may come too late. Use an observer there.) The entity stays if it
+/// has a new `Timer` by then. To cancel an owned timer, despawn its entity.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Component)]
+/// struct Enrage;
+/// #[derive(Component)]
+/// struct Summon;
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()));
+/// let boss = app
+///     .world_mut()
+///     .spawn(related!(Owned[
+///         (Enrage, Timer::after_secs(60.0)),
+///         (Summon, Timer::every_secs(8.0)),
+///     ]))
+///     .id();
+/// let timers = app.world().get::<Owned>(boss).unwrap().to_vec();
+/// assert_eq!(timers.len(), 2);
+///
+/// app.world_mut().despawn(boss);
+/// assert!(app.world().get_entity(timers[0]).is_err(), "they die with the boss");
+/// ```
+///
+/// The components of the timer's entity tell what a firing means, and [`TimerFired::owner`] tells
+/// whom it concerns:
+///
+/// ```
+/// # use bevy_due::{TimerFired, prelude::*};
+/// # use bevy_ecs::prelude::*;
+/// # #[derive(Component)]
+/// # struct Enrage;
+/// # #[derive(Component)]
+/// # struct Damage(u32);
+/// fn enrage(
+///     mut fired: MessageReader<TimerFired>,
+///     enrages: Query<(), With<Enrage>>,
+///     mut damages: Query<&mut Damage>,
+/// ) {
+///     for fired in fired.read().filter(|fired| enrages.contains(fired.entity())) {
+///         if let Ok(mut damage) = damages.get_mut(fired.owner()) {
+///             damage.0 *= 2;
+///         }
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(enrage);
+/// ```
+///
+/// Update callbacks of one owner run by priority, and are called on the owner:
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::prelude::*;
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Component)]
+/// struct Log(Vec<&'static str>);
+///
+/// fn say(what: &'static str) -> UpdateComponent {
+///     UpdateComponent::new(move |mut me| {
+///         if let Some(mut log) = me.entity.get_mut::<Log>() {
+///             log.0.push(what);
+///         }
+///     })
+/// }
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()));
+/// let robot = app
+///     .world_mut()
+///     .spawn((
+///         Log(vec![]),
+///         related!(Owned[say("move").with_priority(2), say("think").with_priority(1)]),
+///     ))
+///     .id();
+/// app.update();
+/// assert_eq!(app.world().get::<Log>(robot).unwrap().0, ["think", "move"]);
+/// ```
+///
+/// [`TimerFired::owner`]: crate::TimerFired::owner
+#[doc(alias("TimerOf", "UpdateOf", "parent"))]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[relationship(relationship_target = Owned)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Clone, Debug, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct OwnedBy(pub Entity);
+
+/// The entities whose timers and update callbacks belong to this entity, as a slice.
+///
+/// This is the other side of [`OwnedBy`].
+#[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
+#[relationship_target(relationship = OwnedBy, linked_spawn)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Debug, Default, PartialEq)
+)]
+pub struct Owned(SmallVec<[Entity; 4]>);
+
+impl Deref for Owned {
+    type Target = [Entity];
+
+    fn deref(&self) -> &[Entity] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Owned {
+    type Item = &'a Entity;
+    type IntoIter = slice::Iter<'a, Entity>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+/// Pauses the timers, update callbacks and request time-outs of this entity: its own, and those that
+/// [belong to it](OwnedBy).
+///
+/// From the moment this is inserted, the timers do not fire and the callbacks are not called, not
+/// even later in the same run. Messages and replies still arrive. When it is removed, each timer
+/// continues with the remaining time it had, to the nanosecond, and keeps its place among equal
+/// deadlines; each callback keeps its place in the order. A timer that is armed during the pause
+/// waits with its full delay.
+///
+/// Something is paused while its entity or its owner has this component or is [`Disabled`]. To pause
+/// everything on a clock, [pause the clock](crate::Clock::pause).
+///
+/// The timer that ends the pause must not belong to the paused entity, or it would be paused too.
+/// See the example.
+///
+/// # Time complexity
+///
+/// Inserting and removing are *O*(*n*) in the number of the entity's timers, amortised.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// #[derive(Component)]
+/// struct Boss;
+///
+/// fn stun(boss: Single<Entity, With<Boss>>, mut commands: Commands) {
+///     // Everything the boss does stops.
+///     commands.entity(*boss).insert(Paused);
+///     commands.after_secs(2.0).run(wake_up);
+/// }
+///
+/// fn wake_up(boss: Single<Entity, With<Boss>>, mut commands: Commands) {
+///     commands.entity(*boss).remove::<Paused>();
+/// }
+///
+/// fn prepare(mut commands: Commands) {
+///     // Spawned paused.
+///     commands.spawn((Timer::after_secs(3.0), Paused));
+/// }
+/// # bevy_ecs::system::assert_is_system(stun);
+/// # bevy_ecs::system::assert_is_system(prepare);
+/// ```
+#[doc(alias("TimersPaused", "UpdatesPaused", "stun", "freeze"))]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct Paused;
+
+/// Returns the owner of what is on an entity: the entity itself, unless it belongs to another.
+pub(crate) fn owner_of(entity: EntityRef) -> Entity {
+    entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
+}
+
+/// Returns `true` if what is on an entity is paused, by the entity itself or by its owner.
+pub(crate) fn is_paused(world: &DeferredWorld, entity: EntityRef, owner: Entity) -> bool {
+    let pauses = |entity: EntityRef| entity.contains::<Paused>() || entity.contains::<Disabled>();
+    pauses(entity) || owner != entity.id() && world.get_entity(owner).is_ok_and(pauses)
+}

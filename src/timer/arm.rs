@@ -1,0 +1,222 @@
+//! The hooks of [`Timer`]: inserting arms, and removing cancels.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{
+    component::ComponentId,
+    entity::Entity,
+    entity_disabling::Disabled,
+    lifecycle::HookContext,
+    observer::On,
+    world::{DeferredWorld, World},
+};
+
+use super::{
+    ArmedTimer, CancelReason, Place, Timer, TimerAction, TimerCancelled, TimerLines,
+    report::{TimerReports, report_cancelled, retire},
+    settings::random,
+};
+use crate::{
+    clock::{
+        Clock, ClockEnded, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, add_clock,
+        clock_of, warn,
+    },
+    owner::{OwnedBy, Paused, is_paused, owner_of},
+};
+
+pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    arm(world, entity);
+}
+
+/// Cancels a timer that is about to be replaced, unless `on_remove` follows.
+pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(owner) = take_out(&mut world, entity) {
+        let reason = CancelReason::Replaced;
+        let number = report_cancelled(
+            &mut world,
+            TimerCancelled {
+                entity,
+                owner,
+                reason,
+            },
+        );
+        if let Some(timer) = world.get::<Timer>(entity) {
+            timer.move_to(Place::Reported(number));
+        }
+    }
+}
+
+/// Corrects the report of `on_discard`: the timer was removed.
+pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(Place::Reported(number)) = world.get::<Timer>(entity).map(Timer::place)
+        && let Some(mut reports) = world.get_resource_mut::<TimerReports>()
+        && let Some(report) = reports.get_mut(number)
+    {
+        report.reason = CancelReason::Removed;
+    }
+}
+
+/// Cancels a timer before `on_discard` does.
+pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(owner) = take_out(&mut world, entity) {
+        let reason = match world.entities().contains_spawned(owner) {
+            true => CancelReason::Despawned,
+            false => CancelReason::OwnerGone,
+        };
+        report_cancelled(
+            &mut world,
+            TimerCancelled {
+                entity,
+                owner,
+                reason,
+            },
+        );
+    }
+}
+
+/// Arms the `Timer` of `entity`.
+///
+/// Does nothing in a world without the plugin, such as one that holds a scene: there a `Timer` is
+/// plain data.
+pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
+    let plan = match Plan::of(&world, entity) {
+        Some(Err(NoSuchClock(ClockId::Own(clock)))) => {
+            // The same bundle may insert it.
+            add_clock(&mut world, clock);
+            Plan::of(&world, entity)
+        }
+        plan => plan,
+    };
+    match plan {
+        None => {}
+        Some(Err(error)) => refuse(&mut world, entity, error),
+        Some(Ok(plan)) => {
+            let Some(mut lines) = world.get_resource_mut::<TimerLines>() else {
+                return;
+            };
+            let key = lines.add(plan.clock, plan.deadline, plan.timer, plan.paused_at);
+            if let Some(timer) = world.get::<Timer>(entity) {
+                timer.move_to(Place::Armed(plan.clock, key));
+            }
+        }
+    }
+}
+
+/// Returns the components that change how the timer beside them is armed. Most timers have none.
+pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 6] {
+    [
+        world.register_component::<OwnedBy>(),
+        world.register_component::<TimerAction>(),
+        world.register_component::<Paused>(),
+        world.register_component::<Disabled>(),
+        world.register_component::<OnClock>(),
+        world.register_component::<Clock>(),
+    ]
+}
+
+/// A timer that is about to be armed.
+struct Plan {
+    clock: ClockKey,
+    deadline: u64,
+    timer: ArmedTimer,
+    /// What the clock shows, if the timer is paused.
+    paused_at: Option<u64>,
+}
+
+impl Plan {
+    fn of(world: &DeferredWorld, entity: Entity) -> Option<Result<Self, NoSuchClock>> {
+        let lines = world.get_resource::<TimerLines>()?;
+        let entity = world.get_entity(entity).ok()?;
+        let timer = entity.get::<Timer>()?;
+        let mut modifiers = lines.modifiers().iter();
+        let is_modified = modifiers.any(|&id| entity.contains_id(id));
+        let (owner, clock) = match is_modified {
+            false => (entity.id(), timer.clock().unwrap_or_default()),
+            true => {
+                let owner = owner_of(entity);
+                (owner, clock_of(world, entity, owner, timer.clock()))
+            }
+        };
+        let (clock, reading) = match read(world, clock)? {
+            Ok(read) => read,
+            Err(error) => return Some(Err(error)),
+        };
+        let acts = is_modified && entity.contains::<TimerAction>();
+        let is_paused = is_modified && is_paused(world, entity, owner);
+        Some(Ok(Self {
+            clock,
+            deadline: timer.first_deadline(reading, || random(world, lines.armed())),
+            timer: ArmedTimer::new(entity.id(), owner, timer, acts),
+            paused_at: is_paused.then_some(reading.now),
+        }))
+    }
+}
+
+fn read(world: &World, clock: ClockId) -> Option<Result<(ClockKey, Reading), NoSuchClock>> {
+    let table = world.get_resource::<ClockTable>()?;
+    let reading = table.find(clock).and_then(|(key, _)| {
+        let reading = table.read_now(world, key).ok_or(NoSuchClock(clock))?;
+        Ok((key, reading))
+    });
+    Some(reading)
+}
+
+/// Cancels a timer whose clock does not exist.
+fn refuse(world: &mut DeferredWorld, entity: Entity, error: NoSuchClock) {
+    let owner = world.get_entity(entity).map_or(entity, owner_of);
+    let reason = CancelReason::ClockGone;
+    report_cancelled(
+        world,
+        TimerCancelled {
+            entity,
+            owner,
+            reason,
+        },
+    );
+    warn(world, error);
+    world
+        .commands()
+        .queue(move |world: &mut World| retire(world, entity));
+}
+
+/// Cancels the timer of `entity`, and leaves its component behind.
+pub(super) fn cancel(world: &mut DeferredWorld, entity: Entity, reason: CancelReason) {
+    if let Some(owner) = take_out(world, entity) {
+        report_cancelled(
+            world,
+            TimerCancelled {
+                entity,
+                owner,
+                reason,
+            },
+        );
+    }
+}
+
+/// Takes the timer of `entity` out of its queue. Returns its owner, or `None` if it was not armed.
+fn take_out(world: &mut DeferredWorld, entity: Entity) -> Option<Entity> {
+    let entity = world.get_entity(entity).ok()?;
+    let timer = entity.get::<Timer>()?;
+    let (clock, key) = timer.seat()?;
+    timer.move_to(Place::Nowhere);
+    let owner = owner_of(entity);
+    let mut lines = world.get_resource_mut::<TimerLines>()?;
+    lines.cancel(clock, key).then_some(owner)
+}
+
+/// Cancels the timers of a clock that has ended.
+pub(crate) fn on_clock_ended(ended: On<ClockEnded>, mut world: DeferredWorld) {
+    let lines = world.get_resource::<TimerLines>();
+    let Some(line) = lines.and_then(|lines| lines.get(ended.key)) else {
+        return;
+    };
+    let timers: Vec<Entity> = line.queue.iter().map(|(.., timer)| timer.entity).collect();
+    for &timer in &timers {
+        cancel(&mut world, timer, CancelReason::ClockGone);
+    }
+    world.commands().queue(move |world: &mut World| {
+        for timer in timers {
+            retire(world, timer);
+        }
+    });
+}

@@ -1,0 +1,190 @@
+//! Delayed commands.
+
+use core::{fmt, marker::PhantomData};
+
+use bevy_ecs::{
+    entity::Entity,
+    system::{Commands, EntityCommands, IntoSystem},
+    world::World,
+};
+use bevy_platform::sync::{Mutex, PoisonError};
+
+use super::{Timer, TimerAction, events::Unannounced};
+use crate::{clock::ClockId, owner::OwnedBy};
+
+/// Delayed or repeated commands, before you say which:
+/// [`commands.after_secs(2.0)`](crate::DueCommandsExt::after_secs) and its siblings return it.
+///
+/// The commands run in the exact order of their deadlines, among all other timers. Commands with equal
+/// deadlines run in the order in which they were given. They are a timer on an entity of its own:
+/// despawn the entity to cancel them.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::prelude::*;
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// #[derive(Component)]
+/// struct Reinforcements;
+///
+/// fn call_for_help(mut commands: Commands) {
+///     commands.after_secs(2.0).queue(|commands| {
+///         commands.spawn(Reinforcements);
+///         commands.spawn(Reinforcements);
+///     });
+///     let too_late = commands.after_secs(2.0).queue(|commands| {
+///         commands.spawn(Reinforcements);
+///     });
+///     let too_late = too_late.id();
+///     commands.entity(too_late).despawn(); // Cancelled: it never runs.
+/// }
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .add_systems(Startup, call_for_help)
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(core::time::Duration::from_millis(250)));
+/// for _ in 0..9 {
+///     app.update();
+/// }
+/// let mut reinforcements = app.world_mut().query::<&Reinforcements>();
+/// assert_eq!(reinforcements.iter(app.world()).count(), 2);
+/// ```
+#[must_use = "nothing runs until you call `queue` or `run`"]
+pub struct TimedCommands<'a, 'w, 's, Runs> {
+    commands: &'a mut Commands<'w, 's>,
+    timer: Timer,
+    owner: Option<Entity>,
+    runs: PhantomData<Runs>,
+}
+
+/// Commands that run once.
+#[derive(Debug)]
+pub enum Once {}
+
+/// Commands that run again and again.
+#[derive(Debug)]
+pub enum Repeatedly {}
+
+impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
+    pub(crate) fn new(commands: &'a mut Commands<'w, 's>, timer: Timer) -> Self {
+        Self {
+            commands,
+            timer: timer.despawn_when_done(),
+            owner: None,
+            runs: PhantomData,
+        }
+    }
+
+    /// Puts the commands on a clock, as [`Timer::on`] does.
+    pub fn on(mut self, clock: impl Into<ClockId>) -> Self {
+        self.timer = self.timer.on(clock);
+        self
+    }
+
+    /// Makes the commands belong to an entity: they are paused and cancelled with its timers, and
+    /// never run once it has despawned.
+    pub fn of(mut self, owner: Entity) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// Runs a system, and returns the commands of the entity of the timer.
+    ///
+    /// Like `Commands::run_system_cached`, it takes functions, and closures that capture nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    /// # #[derive(Component)]
+    /// # struct Arena;
+    ///
+    /// fn slow_motion(mut arena: Single<&mut Clock, With<Arena>>, mut commands: Commands) {
+    ///     arena.set_speed(0.25);
+    ///     commands.after_secs(2.0).run(normal_speed);
+    /// }
+    ///
+    /// fn normal_speed(mut arena: Single<&mut Clock, With<Arena>>) {
+    ///     arena.set_speed(1.0);
+    /// }
+    /// # bevy_ecs::system::assert_is_system(slow_motion);
+    /// ```
+    pub fn run<S, M: 'static>(self, system: S) -> EntityCommands<'a>
+    where
+        S: IntoSystem<(), (), M> + Clone + Send + Sync + 'static,
+    {
+        self.spawn(run(move |commands| {
+            commands.run_system_cached(system.clone());
+        }))
+    }
+
+    fn spawn(self, action: TimerAction) -> EntityCommands<'a> {
+        let timer = (self.timer, action, Unannounced);
+        match self.owner {
+            // In one bundle, so that the timer is on its owner's clock.
+            Some(owner) => self.commands.spawn((OwnedBy(owner), timer)),
+            None => self.commands.spawn(timer),
+        }
+    }
+}
+
+impl<'a> TimedCommands<'a, '_, '_, Once> {
+    /// Runs any number of commands, and returns the commands of the entity of the timer.
+    pub fn queue(
+        self,
+        later: impl FnOnce(&mut Commands) + Send + Sync + 'static,
+    ) -> EntityCommands<'a> {
+        let mut once = Some(later);
+        self.spawn(run(move |commands| {
+            if let Some(later) = once.take() {
+                later(commands);
+            }
+        }))
+    }
+}
+
+impl<'a> TimedCommands<'a, '_, '_, Repeatedly> {
+    /// Limits the commands to `times` runs.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `times` is zero, or if it is more than one and the timer has no interval.
+    #[track_caller]
+    pub fn times(mut self, times: u32) -> Self {
+        self.timer = self.timer.times(times);
+        self
+    }
+
+    /// Runs any number of commands each time, and returns the commands of the entity of the timer.
+    pub fn queue(
+        self,
+        each_time: impl FnMut(&mut Commands) + Send + Sync + 'static,
+    ) -> EntityCommands<'a> {
+        self.spawn(run(each_time))
+    }
+}
+
+impl<Runs> fmt::Debug for TimedCommands<'_, '_, '_, Runs> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimedCommands")
+            .field("timer", &self.timer)
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+fn run(commands: impl FnMut(&mut Commands) + Send + Sync + 'static) -> TimerAction {
+    // The closure is taken out while it runs, so that the lock is never held meanwhile.
+    let idle = Mutex::new(Some(commands));
+    TimerAction::call(move |world: &mut World, _| {
+        let taken = idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut commands) = taken {
+            commands(&mut world.commands());
+            *idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(commands);
+        }
+    })
+}

@@ -1,0 +1,173 @@
+//! Fast-forward: running timers without waiting for them.
+
+use core::{fmt, time::Duration};
+
+use bevy_ecs::{
+    system::{Res, ResMut, SystemState},
+    world::World,
+};
+
+use super::{
+    RunStats,
+    lines::{TimerLine, TimerLines},
+    run::{FireParams, Firing, arm_and_fire},
+};
+use crate::{
+    call::report,
+    clock::{
+        Age, AnyClocks, ClockId, ClockKey, ClockTable, NoSuchClock, Scope, Times, is_running,
+        saturating_nanos,
+    },
+};
+
+/// The span after which a zero-delay timer that a handler arms fires: a step of Bevy's fixed
+/// schedule.
+const SOON: u64 = 15_625_000;
+
+/// The error for a clock that can't be fast-forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FastForwardError {
+    /// There is no such clock, or the world does not run timers.
+    NoSuchClock(NoSuchClock),
+    /// The clock is paused, or its speed is zero.
+    Stopped(ClockId),
+    /// A handler of a timer made the call.
+    Running,
+}
+
+impl fmt::Display for FastForwardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchClock(error) => error.fmt(f),
+            Self::Stopped(clock) => write!(
+                f,
+                "the clock {clock} is stopped: unpause it or set its speed first"
+            ),
+            Self::Running => f.write_str(
+                "a handler of a timer can't fast-forward: call it from a system or between frames",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for FastForwardError {}
+
+/// Runs a clock for `span`, with a run at each deadline.
+pub(crate) fn fast_forward(
+    world: &mut World,
+    clock: ClockId,
+    span: Duration,
+) -> Result<RunStats, FastForwardError> {
+    let mut forward = Forward::new(world, clock)?;
+    forward.fire(world);
+    let mut left = saturating_nanos(span);
+    while left > 0 && forward.is_running(world) {
+        let next = forward.until_next(world, SOON);
+        let step = next.map_or(left, |next| next.min(left));
+        left -= step;
+        forward.advance(world, step);
+        forward.fire(world);
+    }
+    Ok(forward.stats)
+}
+
+/// Runs a clock up to the next deadline, and returns how far that was.
+pub(crate) fn fast_forward_to_next(
+    world: &mut World,
+    clock: ClockId,
+) -> Result<Option<Duration>, FastForwardError> {
+    let mut forward = Forward::new(world, clock)?;
+    let next = forward.until_next(world, 0);
+    if let Some(next) = next {
+        forward.advance(world, next);
+        forward.fire(world);
+    }
+    Ok(next.map(Duration::from_nanos))
+}
+
+/// A clock in a fast-forward.
+struct Forward {
+    root: ClockKey,
+    age: Age,
+    reading: ReadParams,
+    firing: FireParams,
+    stats: RunStats,
+}
+
+type ReadParams = SystemState<(
+    ResMut<'static, ClockTable>,
+    AnyClocks<'static, 'static>,
+    Times<'static>,
+    Res<'static, TimerLines>,
+)>;
+
+impl Forward {
+    fn new(world: &mut World, clock: ClockId) -> Result<Self, FastForwardError> {
+        let unknown = FastForwardError::NoSuchClock(NoSuchClock(clock));
+        // Commands that wait may change timers.
+        world.flush();
+        if Firing::is_active(world) {
+            return Err(FastForwardError::Running);
+        }
+        let table = world.get_resource::<ClockTable>().ok_or(unknown)?;
+        let (root, row) = table.find(clock).map_err(|_| unknown)?;
+        let mut forward = Self {
+            root,
+            age: row.age,
+            reading: SystemState::new(world),
+            firing: SystemState::new(world),
+            stats: RunStats::default(),
+        };
+        if !forward.is_running(world) {
+            return Err(FastForwardError::Stopped(clock));
+        }
+        forward.advance(world, 0);
+        Ok(forward)
+    }
+
+    /// Returns `true` if the clock exists and is not stopped itself. Its parent may be stopped.
+    fn is_running(&self, world: &World) -> bool {
+        let table = world.resource::<ClockTable>();
+        let row = table.get(self.root).filter(|row| row.age == self.age);
+        row.is_some_and(|row| !table.is_orphaned(row) && is_running(world, row.entity))
+    }
+
+    /// Advances the clock, and reads its descendants.
+    fn advance(&mut self, world: &mut World, nanos: u64) {
+        if let Ok((mut table, mut clocks, times, _)) = self.reading.get_mut(world) {
+            table.advance(self.root, nanos, &mut clocks);
+            table.read_under(self.age, &mut clocks, &times);
+        }
+    }
+
+    /// Arms what was added, and fires what is due.
+    fn fire(&mut self, world: &mut World) {
+        match arm_and_fire(world, Scope::Under(self.age), &mut self.firing) {
+            Ok(stats) => {
+                self.stats.armed += stats.armed;
+                self.stats.fired += stats.fired;
+                self.stats.missed += stats.missed;
+                self.stats.cancelled += stats.cancelled;
+            }
+            Err(error) => report::<Self>(world, error),
+        }
+    }
+
+    /// Returns how far the clock has to advance until something is due. An overdue timer counts as
+    /// due after `overdue`.
+    fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
+        let (table, clocks, _, lines) = self.reading.get_mut(world).ok()?;
+        let rows = table.iter();
+        let rows = rows.filter(|(_, row)| table.is_in(row, Scope::Under(self.age)));
+        let spans = rows.filter_map(|(clock, row)| {
+            let next = lines.get(clock).and_then(TimerLine::next_deadline)?;
+            let span = next.saturating_sub(row.reading.now);
+            match table.span_on(self.age, row, span, &clocks)? {
+                0 => Some(overdue),
+                span => Some(span),
+            }
+        });
+        spans.min()
+    }
+}

@@ -1,0 +1,90 @@
+//! Pausing armed timers, and keeping track of their owners.
+
+use bevy_ecs::{
+    entity::Entity,
+    entity_disabling::Disabled,
+    lifecycle::{Add, Discard, Insert, Remove},
+    observer::On,
+    world::{DeferredWorld, World},
+};
+
+use super::{
+    CancelReason, Timer, TimerLines, arm::cancel, lines::change_armed, report::retire_later,
+};
+use crate::{
+    clock::ClockTable,
+    owner::{Owned, OwnedBy, Paused, is_paused, owner_of},
+};
+
+/// Pauses the timers of an entity when it is paused or disabled.
+pub(crate) fn on_pause(paused: On<Add<(Paused, Disabled)>>, mut world: DeferredWorld) {
+    update_all(&mut world, paused.entity);
+}
+
+/// Resumes the timers of an entity when it is no longer paused or disabled.
+pub(crate) fn on_resume(resumed: On<Remove<(Paused, Disabled)>>, mut world: DeferredWorld) {
+    let entity = resumed.entity;
+    // While a component is being removed, it is still there.
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
+}
+
+/// Makes a timer follow its new owner. Without an owner, it is cancelled and its entity despawns.
+pub(crate) fn on_own(owned: On<Insert<OwnedBy>>, mut world: DeferredWorld) {
+    let entity = owned.entity;
+    let Some(&OwnedBy(owner)) = world.get::<OwnedBy>(entity) else {
+        return;
+    };
+    if !world.entities().contains_spawned(owner) {
+        world.commands().queue(move |world: &mut World| {
+            cancel(&mut world.into(), entity, CancelReason::OwnerGone);
+            retire_later(world, entity);
+        });
+    }
+    change_armed(&mut world, entity, |timer| timer.owner = owner);
+    update(&mut world, entity);
+}
+
+/// Makes a timer its own owner again.
+pub(crate) fn on_disown(disowned: On<Discard<OwnedBy>>, mut world: DeferredWorld) {
+    let entity = disowned.entity;
+    change_armed(&mut world, entity, |timer| timer.owner = entity);
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| update(&mut world.into(), entity));
+}
+
+fn update_all(world: &mut DeferredWorld, entity: Entity) {
+    update(world, entity);
+    let mut nth = 0;
+    while let Some(&owned) = world.get::<Owned>(entity).and_then(|owned| owned.get(nth)) {
+        update(world, owned);
+        nth += 1;
+    }
+}
+
+/// Pauses or resumes the timer of an entity, as its entity and its owner require.
+fn update(world: &mut DeferredWorld, entity: Entity) {
+    let Ok(entity) = world.get_entity(entity) else {
+        return;
+    };
+    let Some((clock, key)) = entity.get::<Timer>().and_then(Timer::seat) else {
+        return;
+    };
+    let is_paused = is_paused(world, entity, owner_of(entity));
+    let line = world.get_resource::<TimerLines>();
+    let Some(line) = line.and_then(|lines| lines.get(clock)) else {
+        return;
+    };
+    if line.is_paused(key) == is_paused {
+        return;
+    }
+    let table = world.get_resource::<ClockTable>();
+    let Some(reading) = table.and_then(|table| table.read_now(world, clock)) else {
+        return;
+    };
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>()
+        && let Some(line) = lines.get_mut(clock)
+    {
+        line.set_paused(key, is_paused, reading.now);
+    }
+}

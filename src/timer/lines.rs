@@ -1,0 +1,310 @@
+//! The timers of each clock: in the queue, added since the last run, or paused.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+use core::num::NonZeroU32;
+
+use bevy_ecs::{component::ComponentId, entity::Entity, resource::Resource, world::DeferredWorld};
+
+use super::{
+    Timer, TimerFired,
+    armed::{ArmedTimer, Firing},
+};
+use crate::{
+    clock::{ClockKey, ClockTable, Reading, Scope, shift},
+    deferred::Deferred,
+    queue::{NEVER, TimerKey, TimerQueue},
+};
+
+/// The timers of a world, one line per clock.
+#[derive(Resource, Debug)]
+pub(crate) struct TimerLines {
+    /// By the key of the clock. A line outlives its clock, so that no timer key is used twice.
+    lines: Vec<TimerLine>,
+    /// The number of timers armed so far.
+    armed: u64,
+    /// The components that change how a timer is armed.
+    modifiers: [ComponentId; 6],
+}
+
+/// The timers of one clock.
+#[derive(Debug, Default)]
+pub(crate) struct TimerLine {
+    pub(crate) queue: TimerQueue<ArmedTimer>,
+    added: Deferred<TimerKey>,
+    /// The paused timers, and what the clock showed when they were paused.
+    ///
+    /// A tree grows a little at a time. A hash map would move all of them in one frame.
+    paused: BTreeMap<TimerKey, u64>,
+    /// The waits that differ from the timer's own.
+    rescheduled: BTreeMap<TimerKey, Rescheduled>,
+    /// The timers in the middle of a burst.
+    bursting: Vec<TimerKey>,
+}
+
+/// The wait for a deadline that was moved.
+#[derive(Debug)]
+struct Rescheduled {
+    /// How often the timer had fired.
+    count: u64,
+    wait: u64,
+}
+
+/// A timer that has fired. It is re-armed, or out of the queue if this was its last firing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fired {
+    pub(crate) event: TimerFired,
+    pub(crate) clock: ClockKey,
+    pub(crate) key: TimerKey,
+    /// Whether there is an action beside the timer.
+    pub(crate) acts: bool,
+}
+
+impl TimerLines {
+    pub(crate) fn new(modifiers: [ComponentId; 6]) -> Self {
+        Self {
+            lines: Vec::new(),
+            armed: 0,
+            modifiers,
+        }
+    }
+
+    pub(crate) fn get(&self, clock: ClockKey) -> Option<&TimerLine> {
+        self.lines.get(clock as usize)
+    }
+
+    pub(crate) fn get_mut(&mut self, clock: ClockKey) -> Option<&mut TimerLine> {
+        self.lines.get_mut(clock as usize)
+    }
+
+    /// Adds a timer, to be armed with the next swap, or when it is resumed.
+    pub(super) fn add(
+        &mut self,
+        clock: ClockKey,
+        deadline: u64,
+        timer: ArmedTimer,
+        paused_at: Option<u64>,
+    ) -> TimerKey {
+        self.armed = self.armed.wrapping_add(1);
+        let clock = clock as usize;
+        if self.lines.len() <= clock {
+            self.lines.resize_with(clock + 1, TimerLine::default);
+        }
+        self.lines[clock].add(deadline, timer, paused_at)
+    }
+
+    pub(super) fn timer_mut(&mut self, clock: ClockKey, key: TimerKey) -> Option<&mut ArmedTimer> {
+        self.get_mut(clock)?.queue.get_mut(key)
+    }
+
+    /// Removes a timer, and returns `true` if it was armed or paused.
+    pub(super) fn cancel(&mut self, clock: ClockKey, key: TimerKey) -> bool {
+        let line = self.get_mut(clock);
+        line.is_some_and(|line| line.cancel(key))
+    }
+
+    /// Returns the number of timers armed so far.
+    pub(super) fn armed(&self) -> u64 {
+        self.armed
+    }
+
+    pub(super) fn modifiers(&self) -> &[ComponentId] {
+        &self.modifiers
+    }
+
+    /// Arms the timers added on the clocks of a scope, and returns their number.
+    pub(crate) fn swap(&mut self, table: &ClockTable, scope: Scope) -> u64 {
+        let clocks = table.iter().filter(|(_, row)| table.is_in(row, scope));
+        let mut armed = 0;
+        for (key, _) in clocks {
+            armed += self.get_mut(key).map_or(0, TimerLine::swap);
+        }
+        armed
+    }
+
+    /// Returns `true` if something may be due on a clock, and the clock is not stopped.
+    pub(crate) fn may_be_due(&self, table: &ClockTable, key: ClockKey) -> bool {
+        let (Some(row), Some(line)) = (table.get(key), self.get(key)) else {
+            return false;
+        };
+        !row.reading.stopped && line.queue.may_be_due(row.reading.now) && !table.is_orphaned(row)
+    }
+}
+
+impl TimerLine {
+    fn add(&mut self, deadline: u64, timer: ArmedTimer, paused_at: Option<u64>) -> TimerKey {
+        let key = self.queue.insert_parked(deadline, timer);
+        match paused_at {
+            None => self.added.push(key),
+            Some(now) => {
+                self.paused.insert(key, now);
+            }
+        }
+        key
+    }
+
+    fn swap(&mut self) -> u64 {
+        self.added.swap();
+        let mut armed = 0;
+        for key in self.added.drain() {
+            // A timer that was cancelled since is not in the queue any more.
+            if !self.paused.contains_key(&key) && self.queue.release(key) {
+                armed += 1;
+            }
+        }
+        armed
+    }
+
+    fn cancel(&mut self, key: TimerKey) -> bool {
+        let is_cancelled = self.queue.cancel(key).is_some();
+        if is_cancelled {
+            self.forget(key);
+        }
+        is_cancelled
+    }
+
+    /// Pauses or resumes a timer. A pause moves the deadline by its length.
+    pub(super) fn set_paused(&mut self, key: TimerKey, paused: bool, now: u64) {
+        let Some(deadline) = self.queue.deadline(key) else {
+            return;
+        };
+        self.end_burst(key);
+        if paused {
+            self.paused.entry(key).or_insert_with(|| {
+                self.queue.park(key, deadline);
+                now
+            });
+        } else if let Some(paused_at) = self.paused.remove(&key) {
+            self.queue.park(key, resumed(deadline, paused_at, now));
+            self.added.push(key);
+        }
+    }
+
+    pub(crate) fn is_paused(&self, key: TimerKey) -> bool {
+        self.paused.contains_key(&key)
+    }
+
+    /// Moves the deadline of a timer as if it had just been armed.
+    pub(super) fn reschedule(&mut self, key: TimerKey, deadline: u64, wait: u64, now: u64) {
+        let Some(timer) = self.queue.get(key) else {
+            return;
+        };
+        let count = timer.count();
+        self.rescheduled.insert(key, Rescheduled { count, wait });
+        self.end_burst(key);
+        self.queue.park_anew(key, deadline);
+        match self.paused.get_mut(&key) {
+            Some(paused_at) => *paused_at = now,
+            None => self.added.push(key),
+        }
+    }
+
+    /// Returns the length of the wait for the next deadline of a timer.
+    pub(crate) fn wait(&self, key: TimerKey, first_wait: u64) -> Option<u64> {
+        let timer = self.queue.get(key)?;
+        let rescheduled = self.rescheduled.get(&key);
+        let rescheduled = rescheduled.filter(|moved| moved.count == timer.count());
+        Some(match (rescheduled, timer.interval) {
+            (Some(moved), _) => moved.wait,
+            (None, Some(interval)) if timer.count() > 0 => interval.get(),
+            (None, _) => first_wait,
+        })
+    }
+
+    /// Returns the deadline of a timer. For a paused timer, it is the deadline if it resumed now.
+    pub(crate) fn deadline(&self, key: TimerKey, now: u64) -> Option<u64> {
+        let deadline = self.queue.deadline(key)?;
+        Some(match self.paused.get(&key) {
+            Some(&paused_at) => resumed(deadline, paused_at, now),
+            None => deadline,
+        })
+    }
+
+    /// Returns the earliest deadline, also of the timers added since the last swap.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let added = self.added.pending().filter(|&&key| !self.is_paused(key));
+        let added = added.filter_map(|&key| self.queue.deadline(key));
+        let added = added.filter(|&deadline| deadline != NEVER);
+        self.queue.next_deadline().into_iter().chain(added).min()
+    }
+
+    /// Fires the first timer that is due, if any is and the clock is not stopped.
+    ///
+    /// The queue is complete when this returns, so handlers may do anything.
+    #[inline]
+    pub(super) fn fire(
+        &mut self,
+        clock: ClockKey,
+        reading: Reading,
+        burst_limit: NonZeroU32,
+    ) -> Option<Fired> {
+        let Reading { now, stopped, .. } = reading;
+        if stopped {
+            return None;
+        }
+        let mut due = self.queue.pop_due(now)?;
+        let key = due.key();
+        let deadline = due.deadline();
+        let timer = &mut *due;
+        let Firing { missed, next } = timer.fire(deadline, now, burst_limit.get());
+        let fired = Fired {
+            event: TimerFired::of(timer, reading, deadline, missed, next.is_none()),
+            clock,
+            key,
+            acts: timer.acts,
+        };
+        let begins_burst = timer.burst == 1;
+        match next {
+            Some(next) => due.rearm(next),
+            None => {
+                drop(due);
+                self.forget(key);
+            }
+        }
+        if begins_burst {
+            self.bursting.push(key);
+        }
+        Some(fired)
+    }
+
+    /// Ends the run of this line. The bursts that are left continue as new ones in the next run.
+    pub(crate) fn end_run(&mut self) {
+        for key in self.bursting.drain(..) {
+            if let Some(timer) = self.queue.get_mut(key) {
+                timer.burst = 0;
+            }
+        }
+    }
+
+    fn end_burst(&mut self, key: TimerKey) {
+        if let Some(timer) = self.queue.get_mut(key) {
+            timer.burst = 0;
+        }
+    }
+
+    fn forget(&mut self, key: TimerKey) {
+        if !self.paused.is_empty() {
+            self.paused.remove(&key);
+        }
+        if !self.rescheduled.is_empty() {
+            self.rescheduled.remove(&key);
+        }
+    }
+}
+
+fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
+    shift(deadline, i128::from(now) - i128::from(paused_at))
+}
+
+/// Changes the queue's copy of the timer of `entity`, if it is armed or paused.
+pub(super) fn change_armed(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    change: impl FnOnce(&mut ArmedTimer),
+) {
+    if let Some((clock, key)) = world.get::<Timer>(entity).and_then(Timer::seat)
+        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
+        && let Some(timer) = lines.timer_mut(clock, key)
+    {
+        change(timer);
+    }
+}

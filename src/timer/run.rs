@@ -1,0 +1,266 @@
+//! A run of the timers: read the clocks, arm what was added, fire what is due.
+//!
+//! Firing is one loop: pop, announce, react, end. Between two firings the queue is the truth, so a
+//! timer that a handler cancels is gone at once, and nothing is looked up again or undone.
+
+use core::{iter, num::NonZeroU32};
+
+use bevy_ecs::{
+    entity::Entity,
+    error::BevyError,
+    message::Messages,
+    resource::Resource,
+    system::{Res, ResMut, SystemState},
+    world::World,
+};
+use bevy_platform::sync::Arc;
+use smallvec::SmallVec;
+
+use super::{
+    Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    lines::Fired,
+    report::{Ended, RunStats, TimerReports, despawns, end_finished, is_firing_observed},
+    settings::TimerSettings,
+};
+use crate::{
+    clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, Scope, Times, is_running},
+    roster::Intake,
+};
+
+/// What the start of a run needs of the world.
+pub(crate) type ReadParams = SystemState<(
+    ResMut<'static, ClockTable>,
+    AnyClocks<'static, 'static>,
+    Times<'static>,
+    ResMut<'static, Intake>,
+)>;
+
+/// What firing needs of the world while no handler runs.
+pub(crate) type FireParams = SystemState<(
+    Res<'static, ClockTable>,
+    ResMut<'static, TimerLines>,
+    ResMut<'static, TimerReports>,
+    ResMut<'static, Messages<TimerFired>>,
+    ResMut<'static, Messages<TimerCancelled>>,
+)>;
+
+/// Runs the timers on the clocks that are read every frame.
+pub(crate) fn run_timers(
+    world: &mut World,
+    reading: &mut ReadParams,
+    firing: &mut FireParams,
+) -> Result<(), BevyError> {
+    run(world, Cadence::Frame, reading, firing)
+}
+
+/// Runs the timers on the clocks that are read in every fixed step.
+pub(crate) fn run_fixed_timers(
+    world: &mut World,
+    reading: &mut ReadParams,
+    firing: &mut FireParams,
+) -> Result<(), BevyError> {
+    run(world, Cadence::FixedStep, reading, firing)
+}
+
+fn run(
+    world: &mut World,
+    cadence: Cadence,
+    reading: &mut ReadParams,
+    firing: &mut FireParams,
+) -> Result<(), BevyError> {
+    let (mut table, mut clocks, times, mut intake) = reading.get_mut(world)?;
+    table.read(cadence, &mut clocks, &times);
+    intake.swap();
+    let stats = arm_and_fire(world, Scope::Of(cadence), firing)?;
+    let mut reports = world.resource_mut::<TimerReports>();
+    reports.set_stats(cadence, stats);
+    Ok(())
+}
+
+/// Arms what was added on the clocks of a scope, and fires what is due there.
+pub(crate) fn arm_and_fire(
+    world: &mut World,
+    scope: Scope,
+    params: &mut FireParams,
+) -> Result<RunStats, BevyError> {
+    let (table, mut lines, mut reports, _, mut cancelled) = params.get_mut(world)?;
+    let mut stats = RunStats {
+        cancelled: reports.write_cancelled(&mut cancelled),
+        armed: lines.swap(&table, scope),
+        ..RunStats::default()
+    };
+    let has_ended = matches!(scope, Scope::Of(cadence) if reports.has_ended(cadence));
+    if has_ended || next_due(&table, &lines, scope, None).is_some() {
+        fire(world, scope, params, &mut stats)?;
+    }
+    Ok(stats)
+}
+
+/// Fires what is due on the clocks of a scope, one clock after the other.
+fn fire(
+    world: &mut World,
+    scope: Scope,
+    params: &mut FireParams,
+    stats: &mut RunStats,
+) -> Result<(), BevyError> {
+    let token = Firing::begin(world);
+    // A handler may run a schedule, and with it a run inside this one.
+    if let Scope::Of(cadence) = scope
+        && token.is_outermost()
+    {
+        end_finished(world, cadence);
+    }
+    let mut age = None;
+    loop {
+        let (table, lines, ..) = params.get_mut(world)?;
+        let Some((clock, clock_age)) = next_due(&table, &lines, scope, age) else {
+            return Ok(());
+        };
+        age = Some(clock_age);
+        fire_clock(world, clock, params, stats)?;
+    }
+}
+
+/// Returns the first clock in a scope that is younger than `age` and on which something may be due.
+fn next_due(
+    table: &ClockTable,
+    lines: &TimerLines,
+    scope: Scope,
+    mut age: Option<Age>,
+) -> Option<(ClockKey, Age)> {
+    loop {
+        let (clock, row) = table.next(scope, age)?;
+        if lines.may_be_due(table, clock) {
+            return Some((clock, row.age));
+        }
+        age = Some(row.age);
+    }
+}
+
+/// Fires what is due on one clock, until a handler stops the clock.
+fn fire_clock(
+    world: &mut World,
+    clock: ClockKey,
+    params: &mut FireParams,
+    stats: &mut RunStats,
+) -> Result<(), BevyError> {
+    let burst_limit = world.resource::<TimerSettings>().burst_limit;
+    let table = world.resource::<ClockTable>();
+    let Some(row) = table.get(clock) else {
+        return Ok(());
+    };
+    let lineage: SmallVec<[Entity; 4]> = table.lineage(row).map(|row| row.entity).collect();
+    let cadence = row.cadence;
+    while lineage.iter().all(|&clock| is_running(world, clock)) {
+        let is_observed = is_firing_observed(world);
+        let (table, mut lines, _, mut messages, _) = params.get_mut(world)?;
+        let popped = pop(
+            &table,
+            &mut lines,
+            clock,
+            burst_limit,
+            is_observed,
+            &mut messages,
+            stats,
+        );
+        let Some(fired) = popped else {
+            break;
+        };
+        announce(world, &fired, cadence, is_observed);
+        react(world, &fired);
+        end(world, &fired);
+    }
+    if let Some(line) = world.resource_mut::<TimerLines>().get_mut(clock) {
+        line.end_run();
+    }
+    Ok(())
+}
+
+/// Pops the timers that are due, and writes their messages, up to the first one that has an observer,
+/// an action or an end.
+fn pop(
+    table: &ClockTable,
+    lines: &mut TimerLines,
+    clock: ClockKey,
+    burst_limit: NonZeroU32,
+    is_observed: bool,
+    messages: &mut Messages<TimerFired>,
+    stats: &mut RunStats,
+) -> Option<Fired> {
+    let row = table.get(clock).filter(|row| !table.is_orphaned(row))?;
+    let line = lines.get_mut(clock)?;
+    let mut popped = None;
+    messages.write_batch(iter::from_fn(|| {
+        if popped.is_some() {
+            return None;
+        }
+        let fired = line.fire(clock, row.reading, burst_limit)?;
+        stats.fired += 1;
+        stats.missed += fired.event.missed();
+        if is_observed || fired.acts || fired.event.is_last() {
+            popped = Some(fired);
+        }
+        Some(fired.event)
+    }));
+    popped
+}
+
+/// Runs the observers of a firing.
+fn announce(world: &mut World, fired: &Fired, cadence: Cadence, is_observed: bool) {
+    if fired.event.is_last() {
+        let entity = fired.event.entity();
+        let despawns = despawns(world, entity);
+        let mut reports = world.resource_mut::<TimerReports>();
+        // Noted first: if a handler panics, the next run ends the timer.
+        reports.end(cadence, Ended { entity, despawns });
+    }
+    if is_observed {
+        fired.event.trigger(world);
+        world.flush();
+    }
+}
+
+/// Runs the action beside the timer, unless an observer cancelled or re-armed the timer.
+fn react(world: &mut World, fired: &Fired) {
+    if fired.acts && is_still(world, fired) {
+        TimerAction::act(world, &fired.event);
+    }
+}
+
+/// Removes a timer that has fired its last, unless a handler replaced it.
+fn end(world: &mut World, fired: &Fired) {
+    if fired.event.is_last()
+        && is_still(world, fired)
+        && let Ok(mut entity) = world.get_entity_mut(fired.event.entity())
+    {
+        entity.remove::<Timer>();
+    }
+}
+
+/// Returns `true` if the timer that fired is still the one on its entity.
+fn is_still(world: &World, fired: &Fired) -> bool {
+    let timer = world.get::<Timer>(fired.event.entity());
+    timer.and_then(Timer::seat) == Some((fired.clock, fired.key))
+}
+
+/// Counts the runs that are firing, one inside the other.
+///
+/// Each of them holds a clone, which is dropped at its end, also when a handler panics.
+#[derive(Resource, Default)]
+pub(crate) struct Firing(Arc<()>);
+
+impl Firing {
+    fn begin(world: &World) -> Self {
+        Self(world.resource::<Self>().0.clone())
+    }
+
+    fn is_outermost(&self) -> bool {
+        Arc::strong_count(&self.0) == 2
+    }
+
+    /// Returns `true` if a handler of a timer is running.
+    pub(crate) fn is_active(world: &World) -> bool {
+        let firing = world.get_resource::<Self>();
+        firing.is_some_and(|firing| Arc::strong_count(&firing.0) > 1)
+    }
+}

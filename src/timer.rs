@@ -4,17 +4,18 @@ mod action;
 mod arm;
 mod armed;
 mod build;
+mod cancelled;
 mod change;
 mod cooldown;
 mod delayed;
 mod despawn_after;
+mod end;
 mod events;
 mod forward;
 mod hold;
 mod keyed;
 mod lines;
 mod missed_ticks;
-mod report;
 mod run;
 mod settings;
 mod status;
@@ -53,6 +54,8 @@ pub use cooldown::Cooldown;
 pub use delayed::TimedCommands;
 pub(crate) use delayed::{Once, Repeatedly};
 pub use despawn_after::DespawnAfter;
+pub use end::RunStats;
+pub(crate) use end::TimerReports;
 pub(crate) use events::Unannounced;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
 pub use forward::FastForwardError;
@@ -62,8 +65,6 @@ pub use keyed::Keyed;
 pub(crate) use keyed::{cancel_keyed, replace_earlier};
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
-pub use report::RunStats;
-pub(crate) use report::TimerReports;
 pub(crate) use run::{Firing, run_fixed_timers, run_timers};
 pub(crate) use settings::TimerSettings;
 pub use status::{ArmedTimers, TimerStatus};
@@ -110,7 +111,7 @@ pub use status::{ArmedTimers, TimerStatus};
 /// struct Health(u32);
 ///
 /// let mut app = App::new();
-/// app.add_plugins((TimePlugin, DuePlugin))
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(100)));
 ///
 /// // Poison: five times one damage, the first after half a second.
@@ -119,7 +120,7 @@ pub use status::{ArmedTimers, TimerStatus};
 ///     .world_mut()
 ///     .spawn((Health(10), poison))
 ///     .observe(|fired: On<TimerFired>, mut health: Query<&mut Health>| {
-///         if let Ok(mut health) = health.get_mut(fired.entity) {
+///         if let Ok(mut health) = health.get_mut(fired.entity()) {
 ///             health.0 -= 1;
 ///         }
 ///     })

@@ -87,7 +87,7 @@ pub(crate) use run::{UpdateRosters, run_fixed_updates, run_updates};
 /// struct Height(f32);
 ///
 /// let mut app = App::new();
-/// app.add_plugins((TimePlugin, DuePlugin))
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
 /// app.update(); // Bevy's first frame takes no time.
 ///

@@ -12,9 +12,8 @@ use bevy_ecs::{
 };
 
 use super::{
-    ArmedTimer, CancelReason, Place, Timer, TimerAction, TimerCancelled, TimerLines,
-    report::{TimerReports, report_cancelled, retire},
-    settings::random,
+    ArmedTimer, CancelReason, Place, Timer, TimerAction, TimerCancelled, TimerLines, end::retire,
+    events::is_observed, settings::random,
 };
 use crate::{
     clock::{
@@ -30,27 +29,18 @@ pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookCo
 
 /// Cancels a timer that is about to be replaced, unless `on_remove` follows.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(owner) = take_out(&mut world, entity) {
-        let reason = CancelReason::Replaced;
-        let number = report_cancelled(
-            &mut world,
-            TimerCancelled {
-                entity,
-                owner,
-                reason,
-            },
-        );
-        if let Some(timer) = world.get::<Timer>(entity) {
-            timer.move_to(Place::Reported(number));
-        }
+    if let Some(number) = cancel_for(&mut world, entity, |_, _| CancelReason::Replaced)
+        && let Some(timer) = world.get::<Timer>(entity)
+    {
+        timer.move_to(Place::Reported(number));
     }
 }
 
 /// Corrects the report of `on_discard`: the timer was removed.
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(Place::Reported(number)) = world.get::<Timer>(entity).map(Timer::place)
-        && let Some(mut reports) = world.get_resource_mut::<TimerReports>()
-        && let Some(report) = reports.get_mut(number)
+        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
+        && let Some(report) = lines.cancelled.get_mut(number)
     {
         report.reason = CancelReason::Removed;
     }
@@ -58,20 +48,12 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 
 /// Cancels a timer before `on_discard` does.
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(owner) = take_out(&mut world, entity) {
-        let reason = match world.entities().contains_spawned(owner) {
+    cancel_for(&mut world, entity, |world, owner| {
+        match world.entities().contains_spawned(owner) {
             true => CancelReason::Despawned,
             false => CancelReason::OwnerGone,
-        };
-        report_cancelled(
-            &mut world,
-            TimerCancelled {
-                entity,
-                owner,
-                reason,
-            },
-        );
-    }
+        }
+    });
 }
 
 /// Arms the `Timer` of `entity`.
@@ -165,14 +147,15 @@ fn read(world: &World, clock: ClockId) -> Option<Result<(ClockKey, Reading), NoS
 fn refuse(world: &mut DeferredWorld, entity: Entity, error: NoSuchClock) {
     let owner = world.get_entity(entity).map_or(entity, owner_of);
     let reason = CancelReason::ClockGone;
-    report_cancelled(
-        world,
-        TimerCancelled {
-            entity,
-            owner,
-            reason,
-        },
-    );
+    let cancelled = TimerCancelled {
+        entity,
+        owner,
+        reason,
+    };
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        let number = lines.cancelled.push(cancelled);
+        trigger_later(world, cancelled, number);
+    }
     warn(world, error);
     world
         .commands()
@@ -181,27 +164,50 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, error: NoSuchClock) {
 
 /// Cancels the timer of `entity`, and leaves its component behind.
 pub(super) fn cancel(world: &mut DeferredWorld, entity: Entity, reason: CancelReason) {
-    if let Some(owner) = take_out(world, entity) {
-        report_cancelled(
-            world,
-            TimerCancelled {
-                entity,
-                owner,
-                reason,
-            },
-        );
-    }
+    cancel_for(world, entity, |_, _| reason);
 }
 
-/// Takes the timer of `entity` out of its queue. Returns its owner, or `None` if it was not armed.
-fn take_out(world: &mut DeferredWorld, entity: Entity) -> Option<Entity> {
-    let entity = world.get_entity(entity).ok()?;
-    let timer = entity.get::<Timer>()?;
+/// Takes the timer of `entity` out of its queue, and reports it: now to observers, and in the next run
+/// as a message. Returns the number of the report, or `None` if the timer was not armed.
+fn cancel_for(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    reason: impl FnOnce(&DeferredWorld, Entity) -> CancelReason,
+) -> Option<u64> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let timer = entity_ref.get::<Timer>()?;
     let (clock, key) = timer.seat()?;
     timer.move_to(Place::Nowhere);
-    let owner = owner_of(entity);
+    let owner = owner_of(entity_ref);
+    let reason = reason(world, owner);
+    let cancelled = TimerCancelled {
+        entity,
+        owner,
+        reason,
+    };
     let mut lines = world.get_resource_mut::<TimerLines>()?;
-    lines.cancel(clock, key).then_some(owner)
+    if !lines.cancel(clock, key) {
+        return None;
+    }
+    let number = lines.cancelled.push(cancelled);
+    trigger_later(world, cancelled, number);
+    Some(number)
+}
+
+/// Triggers a cancellation, if it has an observer, once the operation is done. Until then its reason may
+/// change.
+fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
+    if !is_observed::<TimerCancelled>(world, cancelled.entity) {
+        return;
+    }
+    world.commands().queue(move |world: &mut World| {
+        let mut lines = world.get_resource_mut::<TimerLines>();
+        let report = lines
+            .as_mut()
+            .and_then(|lines| lines.cancelled.get_mut(number));
+        let cancelled = report.map_or(cancelled, |report| *report);
+        world.trigger(cancelled);
+    });
 }
 
 /// Cancels the timers of a clock that has ended.

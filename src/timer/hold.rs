@@ -8,9 +8,7 @@ use bevy_ecs::{
     world::{DeferredWorld, World},
 };
 
-use super::{
-    CancelReason, Timer, TimerLines, arm::cancel, lines::change_armed, report::retire_later,
-};
+use super::{CancelReason, Timer, TimerLines, arm::cancel, end::retire_later, lines::change_armed};
 use crate::{
     clock::ClockTable,
     owner::{Owned, OwnedBy, Paused, is_paused, owner_of},

@@ -8,6 +8,7 @@ use bevy_ecs::{component::ComponentId, entity::Entity, resource::Resource, world
 use super::{
     Timer, TimerFired,
     armed::{ArmedTimer, Firing},
+    cancelled::Cancellations,
 };
 use crate::{
     clock::{ClockKey, ClockTable, Reading, Scope, shift},
@@ -20,6 +21,7 @@ use crate::{
 pub(crate) struct TimerLines {
     /// By the key of the clock. A line outlives its clock, so that no timer key is used twice.
     lines: Vec<TimerLine>,
+    pub(super) cancelled: Cancellations,
     /// The number of timers armed so far.
     armed: u64,
     /// The components that change how a timer is armed.
@@ -63,6 +65,7 @@ impl TimerLines {
     pub(crate) fn new(modifiers: [ComponentId; 6]) -> Self {
         Self {
             lines: Vec::new(),
+            cancelled: Cancellations::default(),
             armed: 0,
             modifiers,
         }

@@ -18,8 +18,9 @@ use smallvec::SmallVec;
 
 use super::{
     Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    end::{Ended, RunStats, TimerReports, despawns, end_finished},
+    events::is_observed_at_all,
     lines::Fired,
-    report::{Ended, RunStats, TimerReports, despawns, end_finished, is_firing_observed},
     settings::TimerSettings,
 };
 use crate::{
@@ -39,7 +40,7 @@ pub(crate) type ReadParams = SystemState<(
 pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
     ResMut<'static, TimerLines>,
-    ResMut<'static, TimerReports>,
+    Res<'static, TimerReports>,
     ResMut<'static, Messages<TimerFired>>,
     ResMut<'static, Messages<TimerCancelled>>,
 )>;
@@ -83,9 +84,9 @@ pub(crate) fn arm_and_fire(
     scope: Scope,
     params: &mut FireParams,
 ) -> Result<RunStats, BevyError> {
-    let (table, mut lines, mut reports, _, mut cancelled) = params.get_mut(world)?;
+    let (table, mut lines, reports, _, mut cancelled) = params.get_mut(world)?;
     let mut stats = RunStats {
-        cancelled: reports.write_cancelled(&mut cancelled),
+        cancelled: lines.cancelled.write(&mut cancelled),
         armed: lines.swap(&table, scope),
         ..RunStats::default()
     };
@@ -152,7 +153,7 @@ fn fire_clock(
     let lineage: SmallVec<[Entity; 4]> = table.lineage(row).map(|row| row.entity).collect();
     let cadence = row.cadence;
     while lineage.iter().all(|&clock| is_running(world, clock)) {
-        let is_observed = is_firing_observed(world);
+        let is_observed = is_observed_at_all::<TimerFired>(world);
         let (table, mut lines, _, mut messages, _) = params.get_mut(world)?;
         let popped = pop(
             &table,

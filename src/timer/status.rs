@@ -15,7 +15,7 @@ use bevy_ecs::{
     system::{Query, Res, SystemParam},
 };
 
-use super::{Keyed, RunStats, Timer, TimerLines, lines::TimerLine, report::TimerReports};
+use super::{Keyed, RunStats, Timer, TimerLines, end::TimerReports, lines::TimerLine};
 use crate::{
     clock::{Cadence, Clock, ClockId, ClockTable, NoSuchClock, Reading, Row, saturating_nanos},
     owner::Owned,

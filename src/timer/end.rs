@@ -1,18 +1,8 @@
-//! What a run reports: cancelled timers, ended timers, and statistics.
+//! The end of timers that fired their last, and the statistics of a run.
 
-use alloc::vec::Vec;
+use bevy_ecs::{entity::Entity, resource::Resource, world::World};
 
-use bevy_ecs::{
-    entity::Entity,
-    message::Messages,
-    resource::Resource,
-    world::{DeferredWorld, World},
-};
-
-use super::{
-    Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
-    events::{is_observed, is_observed_at_all},
-};
+use super::{Timer, TimerAction, TimerFired, TimerLines};
 use crate::{clock::Cadence, deferred::Deferred, owner::OwnedBy};
 
 /// What one run did.
@@ -31,13 +21,9 @@ pub struct RunStats {
     pub cancelled: u64,
 }
 
-/// What is left to report or to do in the next run.
+/// The ends of timers that the next run completes, and the statistics of the last run.
 #[derive(Resource, Debug, Default)]
 pub(crate) struct TimerReports {
-    /// In the order of the cancellations, to be written in the next run.
-    cancelled: Vec<TimerCancelled>,
-    /// The number of cancellations written so far.
-    written: u64,
     /// By cadence.
     ended: [Deferred<Ended>; 2],
     /// By cadence.
@@ -61,28 +47,6 @@ impl TimerReports {
         self.stats[cadence as usize] = stats;
     }
 
-    /// Writes the messages of the timers that were cancelled, and returns their number.
-    pub(super) fn write_cancelled(&mut self, messages: &mut Messages<TimerCancelled>) -> u64 {
-        let cancelled = self.cancelled.len() as u64;
-        if cancelled > 0 {
-            messages.write_batch(self.cancelled.drain(..));
-            self.written += cancelled;
-        }
-        cancelled
-    }
-
-    /// Notes a cancellation, and returns its number.
-    pub(super) fn push(&mut self, cancelled: TimerCancelled) -> u64 {
-        self.cancelled.push(cancelled);
-        self.written + self.cancelled.len() as u64 - 1
-    }
-
-    /// Returns the cancellation with this number, unless it is written.
-    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut TimerCancelled> {
-        let index = number.checked_sub(self.written)?;
-        self.cancelled.get_mut(usize::try_from(index).ok()?)
-    }
-
     pub(super) fn has_ended(&self, cadence: Cadence) -> bool {
         self.ended[cadence as usize].pending().next().is_some()
     }
@@ -94,23 +58,6 @@ impl TimerReports {
     fn ended(&mut self, cadence: Cadence) -> &mut Deferred<Ended> {
         &mut self.ended[cadence as usize]
     }
-}
-
-/// Reports a cancelled timer, now to observers and in the next run as a message. Returns the number of
-/// the report.
-pub(super) fn report_cancelled(world: &mut DeferredWorld, cancelled: TimerCancelled) -> u64 {
-    let reports = world.get_resource_mut::<TimerReports>();
-    let number = reports.map_or(0, |mut reports| reports.push(cancelled));
-    if is_observed::<TimerCancelled>(world, cancelled.entity) {
-        // The reason may change until the operation is done.
-        world.commands().queue(move |world: &mut World| {
-            let mut reports = world.get_resource_mut::<TimerReports>();
-            let report = reports.as_mut().and_then(|reports| reports.get_mut(number));
-            let cancelled = report.map_or(cancelled, |report| *report);
-            world.trigger(cancelled);
-        });
-    }
-    number
 }
 
 /// Ends the timers that fired their last in the run before: systems have read the messages by now.
@@ -183,9 +130,4 @@ pub(super) fn despawns(world: &World, entity: Entity) -> bool {
     let is_owned = world.get::<OwnedBy>(entity).is_some();
     let timer = world.get::<Timer>(entity);
     timer.is_some_and(|timer| timer.despawns(is_owned))
-}
-
-/// Returns `true` if a firing has any observer, on whatever entity.
-pub(super) fn is_firing_observed(world: &World) -> bool {
-    is_observed_at_all::<TimerFired>(world)
 }

@@ -78,7 +78,7 @@ fn add_after_parent(world: &mut DeferredWorld, entity: Entity, children: &mut Ve
         }
     };
     if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
-        table.add(entity, source, cadence, clock.read(), seen);
+        table.add(entity, (source, cadence), clock.read(), seen);
     }
 }
 

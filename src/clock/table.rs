@@ -84,8 +84,7 @@ pub(crate) struct Row {
     pub(crate) reading: Reading,
     /// What the source showed when the clock was last read.
     pub(crate) seen: u64,
-    /// What the clock showed in the last run of its cadence, and how long before that the run
-    /// before was.
+    /// What the clock showed in the last run, and the time between that run and the one before.
     pub(crate) last_run: u64,
     pub(crate) delta: u64,
 }
@@ -105,8 +104,9 @@ impl ClockTable {
             let name = Name::new(format!("{id} clock"));
             let entity = world.spawn((name, Clock::of(id))).id();
             table.built_in.push(entity);
-            let key = table.add(entity, source, cadence, Reading::default(), 0);
-            if let Some(reading) = table.read_now(world, key)
+            table.add(entity, (source, cadence), Reading::default(), 0);
+            if let Some(key) = table.key_of(entity)
+                && let Some(reading) = table.read_now(world, key)
                 && let Some(row) = table.get_mut(key)
             {
                 row.last_run = reading.now;
@@ -119,29 +119,18 @@ impl ClockTable {
     pub(super) fn add(
         &mut self,
         entity: Entity,
-        source: Source,
-        cadence: Cadence,
+        (source, cadence): (Source, Cadence),
         reading: Reading,
         seen: u64,
-    ) -> ClockKey {
+    ) {
         let key = self.vacant.pop().unwrap_or_else(|| {
             self.rows.push(None);
             self.rows.len() as ClockKey - 1
         });
         let age = self.next_age;
         self.next_age += 1;
-        let row = Row {
-            entity,
-            age,
-            cadence,
-            source,
-            reading,
-            seen,
-            last_run: reading.now,
-            delta: 0,
-        };
+        let row = Row::new(entity, age, (source, cadence), reading, seen);
         self.put(key, row);
-        key
     }
 
     /// Adds the clock of `entity` again if it is a built-in one that was removed, and returns
@@ -152,16 +141,7 @@ impl ClockTable {
             return false;
         };
         let (_, source, cadence) = BUILT_IN[nth];
-        let row = Row {
-            entity,
-            age: nth as Age,
-            cadence,
-            source,
-            reading,
-            seen: 0,
-            last_run: reading.now,
-            delta: 0,
-        };
+        let row = Row::new(entity, nth as Age, (source, cadence), reading, 0);
         self.put(nth as ClockKey, row);
         true
     }
@@ -269,5 +249,26 @@ impl ClockTable {
             .partition_point(|&(other, _)| Some(other) <= age);
         let younger = self.by_age[start..].iter();
         younger.filter_map(|&(_, key)| Some((key, self.get(key)?)))
+    }
+}
+
+impl Row {
+    fn new(
+        entity: Entity,
+        age: Age,
+        (source, cadence): (Source, Cadence),
+        reading: Reading,
+        seen: u64,
+    ) -> Self {
+        Self {
+            entity,
+            age,
+            cadence,
+            source,
+            reading,
+            seen,
+            last_run: reading.now,
+            delta: 0,
+        }
     }
 }

@@ -68,13 +68,14 @@ pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
     let mut reports = world.resource_mut::<TimerReports>();
     reports.ended(cadence).swap();
     while let Some(Ended { entity, despawns }) = next_ended(world, cadence) {
-        if is_armed(world, entity) {
+        let has_timer = world.get::<Timer>(entity).is_some();
+        if has_timer && is_armed(world, entity) {
             continue;
         }
         if despawns {
             world.try_despawn(entity).ok();
-        } else if let Ok(mut entity) = world.get_entity_mut(entity) {
-            entity.remove::<Timer>();
+        } else if has_timer {
+            world.entity_mut(entity).remove::<Timer>();
         }
     }
 }

@@ -38,6 +38,11 @@ impl EntityCaller<'_, '_> {
         Some((entity, commands))
     }
 
+    /// Returns `true` if an entity exists, disabled or not.
+    pub(crate) fn exists(&self, entity: Entity) -> bool {
+        self.all.contains_spawned(entity)
+    }
+
     /// Returns an entity to read, unless it is gone or disabled.
     #[inline]
     pub(crate) fn look(&self, entity: Entity) -> Option<EntityRef<'_>> {
@@ -54,12 +59,17 @@ impl EntityCaller<'_, '_> {
         !self.queue.is_empty()
     }
 
-    /// Reports the error of a callback, if any, as one of the component `Of` on `entity`.
+    /// Reports the error of a callback, if any, with the name of its component.
     #[inline]
-    pub(crate) fn check<Of>(&self, entity: Entity, result: Result<(), BevyError>) {
+    pub(crate) fn check(
+        &self,
+        component: &'static str,
+        entity: Entity,
+        result: Result<(), BevyError>,
+    ) {
         if let Err(error) = result {
             let on_error = self.on_error.as_deref().copied().unwrap_or_default();
-            on_error.0(error, context::<Of>(entity));
+            on_error.0(error, context(component, entity));
         }
     }
 }
@@ -100,7 +110,7 @@ pub(crate) fn call_with_world<Of>(
     callback: impl FnOnce(&mut World) -> Result<(), BevyError>,
 ) {
     if let Err(error) = callback(world) {
-        world.fallback_error_handler()(error, context::<Of>(entity));
+        world.fallback_error_handler()(error, context(type_name::<Of>(), entity));
     }
     world.flush();
 }
@@ -133,7 +143,7 @@ where
 }
 
 /// Names the component and the entity in the error report.
-fn context<Of>(entity: Entity) -> ErrorContext {
-    let name = format!("{} of {entity}", type_name::<Of>());
+fn context(component: &str, entity: Entity) -> ErrorContext {
+    let name = format!("{component} of {entity}");
     ErrorContext::Command { name: name.into() }
 }

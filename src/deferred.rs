@@ -46,24 +46,14 @@ impl<T> Deferred<T> {
         self.swapped.pop_front()
     }
 
-    /// Puts an item back behind the released ones.
-    pub(crate) fn put_back(&mut self, item: T) {
-        self.swapped.push_back(item);
-    }
-
-    /// Returns the number of released items that are left.
-    pub(crate) fn len(&self) -> usize {
-        self.swapped.len()
+    /// Releases an item before all others.
+    pub(crate) fn put_first(&mut self, item: T) {
+        self.swapped.push_front(item);
     }
 
     /// Takes all released items that are left.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.swapped.drain(..)
-    }
-
-    /// Returns `true` if no released item is left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.swapped.is_empty()
     }
 }
 

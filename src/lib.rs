@@ -253,8 +253,8 @@ mod plugin;
 
 mod ext;
 
-#[cfg(feature = "std")]
-mod group;
+#[cfg(feature = "worlds")]
+mod worlds;
 
 mod message;
 mod update;
@@ -273,13 +273,12 @@ pub mod queue;
 
 pub use clock::{Clock, ClockId, Clocks, ClocksMut, InvalidSpeed, NoSuchClock, OnClock};
 pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueEntityWorldMutExt, DueWorldExt};
-#[cfg(feature = "std")]
-pub use group::{LoopInterval, ParcelReceiver, StartError, WorldGroups, WorldReport};
+#[cfg(feature = "worlds")]
+pub use message::RefusalReason;
 pub use message::{
-    Address, Assurance, Delivery, Inbox, Letter, Link, MessageCommandsExt, MessageComponent,
-    MessageContext, MessageEntityCommandsExt, MessageSender, MessageStats, MessageWorldExt,
-    NoAnswer, NotAnswerable, Outbox, Packet, Parcel, Payload, Received, Recipient, Refused,
-    RefusedBecause, ReplyTo, SendError, Session, StableKey, WorldLink,
+    Delivery, MessageCommandsExt, MessageComponent, MessageContext, MessageEntityCommandsExt,
+    MessageSender, MessageStats, MessageWorldExt, NoAnswer, Outbox, Packet, Payload, ReplyError,
+    ReplyTo, Request, SendError, Undelivered,
 };
 pub use owner::{Owned, OwnedBy, Paused};
 pub use plugin::{DuePlugin, DueSystems};
@@ -289,6 +288,11 @@ pub use timer::{
     TimerFired, TimerStatus,
 };
 pub use update::{UpdateCommandsExt, UpdateComponent, UpdateContext};
+#[cfg(feature = "worlds")]
+pub use worlds::{
+    Address, Link, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt,
+    ParcelReceiver, Refused, StableKey, StartError, WorldGroups, WorldLink, WorldReport,
+};
 
 /// The names that a typical game uses, except for [`Timer`]: Bevy's prelude has one of the same name,
 /// so import ours by name.

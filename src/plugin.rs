@@ -10,8 +10,8 @@ use bevy_time::{Time, Virtual};
 use crate::{
     clock::{Clock, ClockTable, add_clock},
     message::{
-        Inbox, Mail, MessageComponent, MessageStats, StableKey, bind, deliver, follow,
-        swap_followers,
+        Directory, Followers, Inbox, Mailbag, MessageComponent, MessageStats, Written,
+        deliver_messages, follow,
     },
     roster::Intake,
     timer::{
@@ -172,11 +172,9 @@ impl Plugin for DuePlugin {
             .add_systems(
                 PreUpdate,
                 (
-                    (swap_followers, run_timers)
-                        .chain()
-                        .in_set(DueSystems::Timers),
+                    run_timers.in_set(DueSystems::Timers),
                     run_updates.in_set(DueSystems::Updates),
-                    deliver.in_set(DueSystems::Messages),
+                    deliver_messages.in_set(DueSystems::Messages),
                 )
                     .chain(),
             )
@@ -208,9 +206,14 @@ impl DuePlugin {
         world.init_resource::<TimerReports>();
         world.init_resource::<Firing>();
         world.init_resource::<Intake>();
-        world.insert_resource(Mail::new(|_| ()));
+        world.init_resource::<Mailbag>();
+        world.init_resource::<Followers>();
+        world.init_resource::<Written>();
+        world.init_resource::<Directory>();
         world.init_resource::<MessageStats>();
-        world.init_resource::<Inbox>();
+        // There may be a sender already, which keeps its inbox.
+        let inbox = world.get_resource_or_init::<Inbox>();
+        inbox.set_capacity(self.inbox_capacity);
     }
 }
 
@@ -232,8 +235,9 @@ fn register_types(app: &mut App) {
         .register_type::<TimerCancelled>()
         .register_type::<UpdateComponent>()
         .register_type::<MessageComponent>()
-        .register_type::<MessageStats>()
-        .register_type::<StableKey>();
+        .register_type::<MessageStats>();
+    #[cfg(feature = "worlds")]
+    app.register_type::<crate::worlds::StableKey>();
 }
 
 fn require_time(time: Option<Res<Time<Virtual>>>) {
@@ -263,7 +267,10 @@ fn add_existing(world: &mut World) {
     for component in with(world, |entity| entity.contains::<MessageComponent>()) {
         follow(world.into(), component);
     }
-    for key in with(world, |entity| entity.contains::<StableKey>()) {
-        bind(world.into(), key);
+    #[cfg(feature = "worlds")]
+    for key in with(world, |entity| {
+        entity.contains::<crate::worlds::StableKey>()
+    }) {
+        crate::worlds::bind(world.into(), key);
     }
 }

@@ -75,9 +75,11 @@ impl Intake {
         number
     }
 
-    /// Lets all members take part that have a number by now.
-    pub(crate) fn swap(&mut self) {
+    /// Lets all members take part that have a number by now. Returns `true` if any are new.
+    pub(crate) fn swap(&mut self) -> bool {
+        let has_new = self.joined < self.next;
         self.joined = self.next;
+        has_new
     }
 
     /// Returns the first number that does not take part yet.

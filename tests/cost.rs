@@ -7,7 +7,8 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, DuePlugin, Timer, TimerFired, UpdateComponent, UpdateContext,
+    ClockId, DuePlugin, MessageComponent, Packet, Timer, TimerFired, UpdateComponent,
+    UpdateContext,
     queue::{TimerKey, TimerQueue},
 };
 use bevy_ecs::{
@@ -256,6 +257,23 @@ fn calling_callbacks_every_frame_allocates_nothing() {
     let frames = measure(|| (0..60).for_each(|_| app.update()));
     assert!(sum(&app) - before > 60 * 1000);
     assert_eq!(frames.count_total, 0, "{frames:?}");
+}
+
+/// Packet ids come from a network, so there may be very many of them in the life of a server.
+#[test]
+fn packet_ids_without_followers_take_no_memory() {
+    let mut app = app_with(0, false);
+    let mut id = 0;
+    let mut turn = |app: &mut App| {
+        id += 1;
+        let follows = MessageComponent::new().on_packet(id, |_, _: &Packet| ());
+        let entity = app.world_mut().spawn(follows).id();
+        app.update();
+        app.world_mut().despawn(entity);
+    };
+    (0..100).for_each(|_| turn(&mut app));
+    let turns = measure(|| (0..5_000).for_each(|_| turn(&mut app)));
+    assert!(turns.bytes_current < 10_000, "{turns:?}");
 }
 
 #[test]

@@ -446,7 +446,7 @@ mod messages {
 }
 
 /// Threads of kinds, and what passes between them.
-#[cfg(feature = "std")]
+#[cfg(feature = "worlds")]
 mod worlds {
     use core::{
         sync::atomic::{AtomicU32, Ordering},
@@ -460,9 +460,9 @@ mod worlds {
 
     use bevy_app::prelude::*;
     use bevy_due::{
-        Delivery, LoopInterval, MessageCommandsExt, MessageContext, MessageEntityCommandsExt,
-        MessageStats, Packet, Parcel, Received, StableKey, Timer, WorldGroups, WorldLink,
-        prelude::*,
+        Delivery, LoopInterval, MessageCommandsExt, MessageContext, MessageStats, Packet, Parcel,
+        ParcelCommandsExt, ParcelEntityCommandsExt, ReplyTo, StableKey, Timer, WorldGroups,
+        WorldLink, prelude::*,
     };
     use bevy_ecs::prelude::*;
 
@@ -488,7 +488,9 @@ mod worlds {
                     given.send((packet.id(), nth)).ok();
                 });
             }
-            app.world_mut().spawn(component);
+            app.add_plugins(DuePlugin::default())
+                .world_mut()
+                .spawn(component);
         }
     }
 
@@ -500,6 +502,7 @@ mod worlds {
         groups.start("logic", 3, worlds(give)).unwrap();
         // From a thread of another kind, as it does with what it has read from a connection.
         let listen = |app: &mut App| {
+            app.add_plugins(DuePlugin::default());
             app.add_systems(Startup, |mut commands: Commands| {
                 for _ in 0..6 {
                     commands.post(Parcel::new(
@@ -547,7 +550,8 @@ mod worlds {
                             .ok();
                     }
                 };
-                app.init_resource::<Frames>()
+                app.add_plugins(DuePlugin::default())
+                    .init_resource::<Frames>()
                     // Each kind at a pace of its own.
                     .insert_resource(LoopInterval(Duration::from_micros(100 << nth)))
                     .add_systems(
@@ -585,7 +589,7 @@ mod worlds {
 
         /// Lists what has a name, with its timers, and what has become of the messages.
         fn list(
-            In(question): In<Received<Packet>>,
+            In(asker): In<ReplyTo>,
             named: Query<(&Name, Option<&Owned>), Without<Clock>>,
             stats: Res<MessageStats>,
             mut commands: Commands,
@@ -597,12 +601,17 @@ mod worlds {
             lines.sort();
             lines.push(format!("delivered: {}", stats.delivered));
             let list = Packet::new(LIST, lines.join(", ").into_bytes());
-            commands.answer(question.reply_to().unwrap().clone(), list);
+            commands.reply(asker, list);
         }
 
         let logic = |app: &mut App| {
             let list = app.register_system(list);
-            let registry = MessageComponent::new().on_packet_system(WHO_IS_THERE, list);
+            let listing = move |mut me: MessageContext, _: &Packet| {
+                let asker = me.reply_to().unwrap().clone();
+                me.commands.run_system_with(list, asker);
+            };
+            app.add_plugins(DuePlugin::default());
+            let registry = MessageComponent::new().on_packet(WHO_IS_THERE, listing);
             app.world_mut().spawn((StableKey(1), registry));
             let world = app.world_mut();
             world.spawn(Name::new("guard"));
@@ -613,6 +622,7 @@ mod worlds {
         };
         let (tell, told) = mpsc::channel();
         let console = move |app: &mut App| {
+            app.add_plugins(DuePlugin::default());
             let tell = tell.clone();
             let print = move |_: MessageContext, list: &Packet| {
                 tell.send(String::from_utf8_lossy(list.payload()).into_owned())

@@ -7,7 +7,7 @@ use std::thread;
 
 use bevy_app::App;
 use bevy_due::{
-    Clocks, Delivery, MessageContext, MessageEntityCommandsExt, MessageWorldExt, NoAnswer, Session,
+    Clocks, Delivery, MessageContext, MessageEntityCommandsExt, MessageWorldExt, NoAnswer, Request,
     Timer, TimerAction, prelude::*, queue::TimerQueue,
 };
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
@@ -20,11 +20,11 @@ struct Expired(&'static str);
 
 /// What a service has been told, and under which number.
 #[derive(Component, Default)]
-struct Mailbox(Vec<(Option<Session>, &'static str)>);
+struct Mailbox(Vec<(Option<Request>, &'static str)>);
 
 fn spawn_service(app: &mut App) -> Entity {
     let note = |mut me: MessageContext, what: &'static str| {
-        let session = me.session();
+        let session = me.request();
         me.entity
             .get_mut::<Mailbox>()
             .unwrap()
@@ -42,7 +42,7 @@ fn send(expired: Expired) -> TimerAction {
     TimerAction::call(move |world, fired| world.send(fired.owner(), expired))
 }
 
-fn mailbox(app: &mut App, service: Entity) -> Vec<(Option<Session>, &'static str)> {
+fn mailbox(app: &mut App, service: Entity) -> Vec<(Option<Request>, &'static str)> {
     core::mem::take(&mut app.world_mut().get_mut::<Mailbox>(service).unwrap().0)
 }
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use bevy_app::App;
 use bevy_due::{
     Delivery, MessageCommandsExt, MessageContext, MessageEntityCommandsExt, MessageStats,
-    MessageWorldExt, NoAnswer, NotAnswerable, Received, ReplyTo, Session, Timer, TimerAction,
+    MessageWorldExt, NoAnswer, ReplyError, ReplyTo, Request, Timer, TimerAction, UpdateContext,
     prelude::*,
 };
 use bevy_ecs::{
@@ -27,7 +27,7 @@ struct Answer(u32);
 
 /// What has been heard of which question, in order: the answer, or that there is none.
 #[derive(Component, Default)]
-struct Told(Vec<(Session, Option<u32>)>);
+struct Told(Vec<(Request, Option<u32>)>);
 
 /// Questions that are not answered yet.
 #[derive(Component, Default)]
@@ -37,7 +37,7 @@ struct Open(Vec<(u32, ReplyTo)>);
 fn asker() -> impl Bundle {
     let tell = |mut me: MessageContext, answer: Option<u32>| {
         assert_eq!(me.reply_to(), None, "an answer is no question");
-        let session = me.session().expect("should say which question");
+        let session = me.request().expect("should say which question");
         me.entity
             .get_mut::<Told>()
             .unwrap()
@@ -63,7 +63,7 @@ fn doubling() -> MessageComponent {
 fn thinking() -> impl Bundle {
     let keep = |mut me: MessageContext, question: &Question| {
         let reply_to = me.reply_to().expect("should be a question").clone();
-        assert_eq!(me.session(), Some(reply_to.session()));
+        assert_eq!(me.request(), Some(reply_to.request()));
         let mut open = me.entity.get_mut::<Open>().unwrap();
         open.0.push((question.0, reply_to));
     };
@@ -79,7 +79,7 @@ fn question_app(asked: impl Bundle) -> (App, Entity, Entity) {
 }
 
 /// Asks a question that is open for so many milliseconds.
-fn ask(app: &mut App, asker: Entity, to: impl Into<Delivery>, nth: u32, millis: u64) -> Session {
+fn ask(app: &mut App, asker: Entity, to: impl Into<Delivery>, nth: u32, millis: u64) -> Request {
     ask_until(app, asker, to, nth, Timer::after(ms(millis)))
 }
 
@@ -89,11 +89,18 @@ fn ask_until(
     to: impl Into<Delivery>,
     nth: u32,
     until: Timer,
-) -> Session {
+) -> Request {
     let mut commands = app.world_mut().commands();
     let session = commands.entity(asker).ask(to, Question(nth), until);
     app.world_mut().flush();
     session
+}
+
+/// An action that replies.
+fn replying(reply_to: ReplyTo, nth: u32) -> TimerAction {
+    TimerAction::call(move |world: &mut World, _| {
+        world.commands().reply(reply_to.clone(), Answer(nth));
+    })
 }
 
 /// Takes the questions that are kept.
@@ -103,11 +110,11 @@ fn open(app: &mut App, asked: Entity) -> Vec<(u32, ReplyTo)> {
 
 /// Answers one.
 fn answer(app: &mut App, reply_to: ReplyTo, nth: u32) {
-    app.world_mut().commands().answer(reply_to, Answer(nth));
+    app.world_mut().commands().reply(reply_to, Answer(nth));
     app.world_mut().flush();
 }
 
-fn told(app: &mut App, asker: Entity) -> Vec<(Session, Option<u32>)> {
+fn told(app: &mut App, asker: Entity) -> Vec<(Request, Option<u32>)> {
     core::mem::take(&mut app.world_mut().get_mut::<Told>(asker).unwrap().0)
 }
 
@@ -117,7 +124,7 @@ fn dropped(app: &App) -> (u64, u64) {
     (stats.undeliverable, stats.late)
 }
 
-fn is_open(app: &App, session: Session) -> bool {
+fn is_open(app: &App, session: Request) -> bool {
     app.world().get_entity(session.entity().unwrap()).is_ok()
 }
 
@@ -157,11 +164,6 @@ fn without_an_answer_there_is_word_of_that_and_the_answer_comes_too_late() {
     assert_eq!(dropped(&app), (0, 2));
 }
 
-/// Answers when a timer fires.
-fn answering(question: ReplyTo, answer: Answer) -> TimerAction {
-    TimerAction::call(move |world, _| world.commands().answer(question.clone(), answer))
-}
-
 #[test]
 fn of_answer_and_time_out_in_the_same_frame_the_first_counts() {
     for answer_first in [true, false] {
@@ -173,7 +175,7 @@ fn of_answer_and_time_out_in_the_same_frame_the_first_counts() {
             answer(&mut app, reply_to, 14);
         } else {
             // Sent by another timer, after the time-out and before the delivery.
-            let late = answering(reply_to, Answer(14));
+            let late = replying(reply_to, 14);
             app.world_mut().spawn((Timer::after(ms(10)), late));
         }
         advance_ms(&mut app, 10);
@@ -404,13 +406,44 @@ fn an_answer_waits_for_an_asker_that_is_disabled() {
 }
 
 #[test]
+fn a_request_completes_after_its_asker_was_disabled_together_with_its_timers() {
+    for is_answered in [false, true] {
+        let (mut app, asking, asked) = question_app(thinking());
+        let request = ask(&mut app, asking, asked, 7, 20);
+        advance_ms(&mut app, 10);
+        let (_, reply_to) = open(&mut app, asked).remove(0);
+        // After the timers, and before the delivery.
+        let disable = UpdateComponent::new(move |mut me: UpdateContext| {
+            let mut asking = me.commands.entity(asking);
+            asking.insert_recursive::<Owned>(Disabled);
+            let update = me.update_entity;
+            me.commands.entity(update).despawn();
+        });
+        app.world_mut().spawn(disable);
+        if is_answered {
+            answer(&mut app, reply_to, 14);
+        }
+        for _ in 0..3 {
+            advance_ms(&mut app, 10);
+            assert_eq!(dropped(&app), (0, 0));
+        }
+        let mut asking_mut = app.world_mut().entity_mut(asking);
+        asking_mut.remove_recursive::<Owned, Disabled>();
+        advance_ms(&mut app, 10);
+        let expected = is_answered.then_some(14);
+        assert_eq!(told(&mut app, asking), [(request, expected)]);
+        assert!(!is_open(&app, request), "nothing is left of it");
+    }
+}
+
+#[test]
 fn no_two_questions_have_the_same_number() {
     let (mut app, me, other) = question_app(doubling());
     let mut numbers = HashSet::new();
     for _ in 0..20 {
         for nth in 0..5 {
             let session = ask(&mut app, me, other, nth, 10);
-            assert!(numbers.insert(session.number()), "{session:?} again");
+            assert!(numbers.insert(session), "{session:?} again");
         }
         advance_ms(&mut app, 5);
         advance_ms(&mut app, 5);
@@ -472,8 +505,8 @@ fn an_answer_waits_for_the_new_functions_of_who_has_asked() {
 fn what_is_no_question_can_not_be_answered() {
     let (mut app, _, _) = question_app(());
     let error = |mut me: MessageContext, _: &Question| {
-        assert_eq!((me.session(), me.reply_to()), (None, None));
-        assert_eq!(me.reply(Answer(1)), Err(NotAnswerable::NoQuestion));
+        assert_eq!((me.request(), me.reply_to()), (None, None));
+        assert_eq!(me.reply(Answer(1)), Err(ReplyError::NotARequest));
     };
     let me = app
         .world_mut()
@@ -487,25 +520,30 @@ fn what_is_no_question_can_not_be_answered() {
 #[test]
 fn systems_are_asked_and_answered_too() {
     #[derive(Resource, Default)]
-    struct Answers(Vec<(Option<Session>, u32)>);
+    struct Answers(Vec<(Option<Request>, u32)>);
 
-    fn double(In(question): In<Received<Question>>, mut commands: Commands) {
-        let reply_to = question.reply_to().unwrap().clone();
-        commands.answer(reply_to, Answer(2 * question.message.0));
+    fn double(In((reply_to, nth)): In<(ReplyTo, u32)>, mut commands: Commands) {
+        commands.reply(reply_to, Answer(2 * nth));
     }
 
-    fn note(In(answer): In<Received<Answer>>, mut answers: ResMut<Answers>) {
-        assert_eq!(answer.reply_to(), None);
-        answers.0.push((answer.session(), answer.message.0));
+    fn note(In(answer): In<(Option<Request>, u32)>, mut answers: ResMut<Answers>) {
+        answers.0.push(answer);
     }
 
     let mut app = app();
     app.init_resource::<Answers>();
     let double = app.world_mut().register_system(double);
     let note = app.world_mut().register_system(note);
-    let other = MessageComponent::new().on_system(double);
+    let other = MessageComponent::new().on(move |mut me: MessageContext, question: &Question| {
+        let reply_to = me.reply_to().unwrap().clone();
+        me.commands.run_system_with(double, (reply_to, question.0));
+    });
     let other = app.world_mut().spawn(other).id();
-    let me = MessageComponent::new().on_system(note);
+    let me = MessageComponent::new().on(move |mut me: MessageContext, answer: &Answer| {
+        assert_eq!(me.reply_to(), None);
+        let session = me.request();
+        me.commands.run_system_with(note, (session, answer.0));
+    });
     let me = app.world_mut().spawn(me).id();
     let session = ask(&mut app, me, other, 7, 100);
     advance_ms(&mut app, 10);
@@ -528,13 +566,13 @@ fn an_answer_can_be_a_question_itself() {
                 .insert(asked, reply_to);
         })
         .on(|mut me: MessageContext, answer: &Answer| {
-            let session = me.session().unwrap();
+            let session = me.request().unwrap();
             let mut relayed = me.entity.get_mut::<Relayed>().unwrap();
             let reply_to = relayed.0.remove(&session).unwrap();
-            me.commands.answer(reply_to, *answer);
+            me.commands.reply(reply_to, *answer);
         });
     #[derive(Component, Default)]
-    struct Relayed(HashMap<Session, ReplyTo>);
+    struct Relayed(HashMap<Request, ReplyTo>);
     let relay = app.world_mut().spawn((relay, Relayed::default())).id();
     let session = ask(&mut app, me, relay, 7, 100);
     for _ in 0..4 {
@@ -594,7 +632,7 @@ proptest! {
                 }
                 Step::AnswerAfter(which, millis) if !kept.is_empty() => {
                     let (nth, reply_to) = kept[which % kept.len()].clone();
-                    let later = answering(reply_to, Answer(nth));
+                    let later = replying(reply_to, nth);
                     app.world_mut().spawn((Timer::after(ms(millis)), later));
                 }
                 Step::Pause(true) => _ = app.world_mut().entity_mut(me).insert(Paused),

@@ -9,8 +9,8 @@ use std::{
 
 use bevy_app::App;
 use bevy_due::{
-    Delivery, Inbox, LoopInterval, MessageContext, MessageEntityCommandsExt, Packet, Parcel,
-    StableKey, Timer, WorldGroups, prelude::*,
+    Delivery, LoopInterval, MessageContext, Packet, Parcel, ParcelEntityCommandsExt, StableKey,
+    Timer, WorldGroups, prelude::*,
 };
 use bevy_ecs::prelude::*;
 
@@ -111,8 +111,12 @@ fn worlds(delivery: Delivery<StableKey>, every: u64, told: Sender<u64>) -> Post 
                 told.send(sum).ok();
             }
         };
-        app.insert_resource(NEVER)
-            .insert_resource(Inbox::with_capacity(usize::MAX))
+        let due = DuePlugin {
+            inbox_capacity: usize::MAX,
+            ..DuePlugin::default()
+        };
+        app.add_plugins(due)
+            .insert_resource(NEVER)
             .world_mut()
             .spawn((
                 Sum::default(),
@@ -193,7 +197,8 @@ fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
         let answer = |mut me: MessageContext, packet: &Packet| -> Result {
             Ok(me.reply(number(read(packet) + 1))?)
         };
-        app.insert_resource(NEVER)
+        app.add_plugins(DuePlugin::default())
+            .insert_resource(NEVER)
             .world_mut()
             .spawn(MessageComponent::new().on_packet(ASK, answer));
     };
@@ -201,7 +206,7 @@ fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
     let build = move |app: &mut App| {
         let told = told.clone();
         let go_on = move |mut me: MessageContext, answer: &Packet| {
-            let is_answer = me.session().is_some();
+            let is_answer = me.request().is_some();
             if let Some(mut asked) = me.entity.get_mut::<Asked>()
                 && is_answer
             {
@@ -219,7 +224,8 @@ fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
             times: Vec::new(),
         };
         let asker = MessageComponent::new().on_packet(NUMBER, go_on);
-        app.insert_resource(NEVER)
+        app.add_plugins(DuePlugin::default())
+            .insert_resource(NEVER)
             .world_mut()
             .spawn((StableKey(1), asked, asker));
     };

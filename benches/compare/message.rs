@@ -7,7 +7,7 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Delivery, DueSystems, Inbox, MessageContext, MessageSender, MessageWorldExt, Outbox, SendError,
+    Delivery, DueSystems, MessageContext, MessageSender, MessageWorldExt, Outbox, SendError,
     prelude::*,
 };
 use bevy_ecs::prelude::*;
@@ -342,8 +342,11 @@ fn spawn_receivers<B: Bundle>(app: &mut App, bundle: impl Fn() -> B) -> Vec<Enti
 /// A sender of this crate.
 fn sender(threads: usize) -> impl FnOnce(usize) -> Side {
     move |units| {
-        let mut app = due_app();
-        app.insert_resource(Inbox::with_capacity(ROOM));
+        let mut app = app();
+        app.add_plugins(DuePlugin {
+            inbox_capacity: ROOM,
+            ..DuePlugin::default()
+        });
         let receivers = spawn_receivers(&mut app, || (Sum(0), adding()));
         let sender = app.world_mut().message_sender();
         let send = move || -> Send {

@@ -21,6 +21,7 @@ pub const WRONG: u32 = 3;
 
 /// A desk at which one question after the other is answered after a while.
 pub fn build(app: &mut App, settings: &Settings) {
+    app.add_plugins(DuePlugin::default());
     let login_time = settings.login_time;
     let desk = MessageComponent::new().on_packet(
         CHECK,
@@ -35,7 +36,7 @@ pub fn build(app: &mut App, settings: &Settings) {
             let question = me.reply_to().ok_or("nobody to answer to")?.clone();
             let answer = TimerAction::call(move |world, _| {
                 let question = question.clone();
-                world.commands().answer(question, answer.clone());
+                world.commands().reply(question, answer.clone());
             });
             let looking_it_up = Timer::after(login_time(name)).on(ClockId::Real);
             me.commands

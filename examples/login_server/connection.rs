@@ -5,8 +5,8 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use bevy_app::App;
 use bevy_due::{
-    Delivery, MessageCommandsExt, MessageContext, MessageEntityCommandsExt, MessageWorldExt,
-    NoAnswer, Packet, Parcel, StableKey, Timer, UpdateContext, prelude::*,
+    Delivery, MessageCommandsExt, MessageContext, MessageWorldExt, NoAnswer, Packet, Parcel,
+    ParcelEntityCommandsExt, StableKey, Timer, UpdateContext, prelude::*,
 };
 use bevy_ecs::{
     error::{FallbackErrorHandler, warn},
@@ -72,7 +72,8 @@ struct LoggingIn;
 struct Clients(u64);
 
 pub fn build(app: &mut App, settings: &Settings) {
-    app.init_resource::<Clients>()
+    app.add_plugins(DuePlugin::default())
+        .init_resource::<Clients>()
         // Nothing that a client says is to end the server.
         .insert_resource(FallbackErrorHandler(warn))
         .insert_resource(settings.clone());
@@ -163,7 +164,7 @@ fn stranger() -> MessageComponent {
                 &mut me,
                 match why {
                     NoAnswer::TimedOut => "nobody has looked that up in time, try again",
-                    NoAnswer::Refused(_) => "nobody can look that up now, try again",
+                    _ => "nobody can look that up now, try again",
                 },
             );
         })

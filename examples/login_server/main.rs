@@ -1,7 +1,7 @@
 //! A chat server on loopback, with a login that is checked elsewhere.
 //!
 //! ```sh
-//! cargo run --example login_server
+//! cargo run --example login_server --features worlds
 //! ```
 //!
 //! Then `nc 127.0.0.1 7777` in other terminals, and there `login ada lovelace`, `say hello`, `who`

@@ -6,64 +6,59 @@ use core::any::Any;
 use bevy_ecs::entity::Entity;
 
 use super::{
-    Letter, Payload,
-    dispatch::{Called, LetterRef, call},
-    letter::Regarding,
-    packet::sealed::Sealed,
+    letter::Letter,
+    topic::{Payload, Topic, sealed::Sealed},
 };
-use crate::call::EntityCaller;
 
 /// Messages of one type to entities, in the order of sending.
-pub(super) struct Batch<P>(VecDeque<(Entity, P)>);
+pub(super) struct Batch<P> {
+    waiting: VecDeque<(Entity, P)>,
+    /// The message that is being delivered. It is not waiting any more, so a callback that panics
+    /// does not get it again.
+    current: Option<(Entity, P)>,
+}
 
-/// A [`Batch`] of some type.
+/// A [`Batch`] of any type.
 pub(super) trait AnyBatch: Any + Send + Sync {
-    /// Calls the function of an entity for the next one, and puts that into `rest` if it is still
-    /// needed.
-    fn call_next(
-        &mut self,
-        caller: &mut EntityCaller,
-        not_yet: u64,
-        rest: &mut Option<Letter>,
-    ) -> Option<Called>;
+    /// Makes the next message the current one, and returns it with its recipient.
+    fn next(&mut self) -> Option<(Entity, Topic, &dyn Any)>;
 
+    /// Takes the current message.
+    fn take_current(&mut self) -> Option<Letter>;
+
+    /// Takes all messages that wait.
     fn into_letters(self: Box<Self>) -> Vec<Letter>;
 }
 
 impl<P: Payload> Batch<P> {
     pub(super) fn new(to: Entity, payload: P) -> Self {
-        Self([(to, payload)].into())
+        Self {
+            waiting: [(to, payload)].into(),
+            current: None,
+        }
     }
 
     pub(super) fn push(&mut self, to: Entity, payload: P) {
-        self.0.push_back((to, payload));
+        self.waiting.push_back((to, payload));
     }
 }
 
 impl<P: Payload> AnyBatch for Batch<P> {
-    fn call_next(
-        &mut self,
-        caller: &mut EntityCaller,
-        not_yet: u64,
-        rest: &mut Option<Letter>,
-    ) -> Option<Called> {
-        let (to, payload) = self.0.pop_front()?;
-        let letter = LetterRef {
-            topic: Sealed::topic(&payload),
-            message: &payload,
-            regarding: &Regarding::Nothing,
-        };
-        let called = call(caller, to, not_yet, &letter);
-        if matches!(called, Called::System(_) | Called::NotYet) {
-            *rest = Some(Letter::new(to, payload, Regarding::Nothing));
-        }
-        Some(called)
+    fn next(&mut self) -> Option<(Entity, Topic, &dyn Any)> {
+        self.current = self.waiting.pop_front();
+        let (to, payload) = self.current.as_ref()?;
+        Some((*to, Sealed::topic(payload), payload))
+    }
+
+    fn take_current(&mut self) -> Option<Letter> {
+        let (to, payload) = self.current.take()?;
+        Some(Letter::plain(to, payload))
     }
 
     fn into_letters(self: Box<Self>) -> Vec<Letter> {
-        let letters = self.0.into_iter();
-        letters
-            .map(|(to, payload)| Letter::new(to, payload, Regarding::Nothing))
+        let waiting = self.waiting.into_iter();
+        waiting
+            .map(|(to, payload)| Letter::plain(to, payload))
             .collect()
     }
 }

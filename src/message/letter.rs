@@ -7,24 +7,26 @@ use core::{
 };
 
 use bevy_ecs::entity::Entity;
-use bevy_platform::sync::Arc;
 
 use super::{
-    Packet, Payload, ReplyTo, Session, StableKey,
-    packet::{Shared, Topic, sealed::Sealed},
+    packet::Packet,
+    request::{ReplyTo, Request, Role},
+    topic::{Payload, Topic, sealed::Sealed},
 };
 
-/// Whom a message is for. An entity stands for [`To`](Self::To) that entity.
+/// Selects the entities that receive a message. An `Entity` converts into [`To`](Self::To).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub enum Delivery<To = Entity> {
-    /// One, whom the sender knows.
+    /// One given entity.
     To(To),
-    /// All that follow it.
+    /// All entities that follow the message.
     #[doc(alias("broadcast", "publish"))]
     All,
-    /// Exactly one of those that follow it, the one whose turn it is: round robin, in the order in
-    /// which they were inserted, whoever comes and goes.
+    /// Exactly one of the entities that follow the message, round-robin.
+    ///
+    /// The turns go in the order in which the entities started to follow. They stay fair when
+    /// entities join and leave.
     #[doc(alias("exclusive", "round_robin", "queue group"))]
     InTurn,
 }
@@ -35,141 +37,116 @@ impl From<Entity> for Delivery {
     }
 }
 
-impl From<StableKey> for Delivery<StableKey> {
-    fn from(key: StableKey) -> Self {
-        Self::To(key)
-    }
-}
+/// A message that has not been delivered, as
+/// [`close_inbox`](super::MessageWorldExt::close_inbox) hands it back.
+///
+/// [`resend`](super::MessageWorldExt::resend) sends it again.
+pub struct Undelivered(pub(super) Letter);
 
-/// A message that has not been delivered: see
-/// [`close_inbox`](super::MessageWorldExt::close_inbox), and
-/// [`send_letter`](super::MessageWorldExt::send_letter) to send it after all.
-#[derive(Clone)]
-pub struct Letter {
-    pub(super) to: Recipient,
-    pub(super) topic: Topic,
-    /// The type of what is in it.
-    pub(super) name: &'static str,
-    pub(super) payload: Shared,
-    pub(super) regarding: Regarding,
-}
-
-/// Whom a letter is for, in this world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Recipient {
-    /// An entity.
-    One(Entity),
-    /// The entity of a key.
-    Key(StableKey),
-    /// All that follow it.
-    All,
-    /// One of those that follow it, in turn.
-    InTurn,
-}
-
-/// What a letter is part of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Regarding {
-    #[default]
-    Nothing,
-    Question(Box<ReplyTo>),
-    Answer(Session),
-}
-
-impl Regarding {
-    pub(super) fn session(&self) -> Option<Session> {
-        match self {
-            Self::Nothing => None,
-            Self::Question(reply_to) => Some(reply_to.session()),
-            Self::Answer(session) => Some(*session),
-        }
-    }
-
-    pub(super) fn reply_to(&self) -> Option<&ReplyTo> {
-        match self {
-            Self::Question(reply_to) => Some(reply_to),
-            _ => None,
-        }
-    }
-}
-
-impl Letter {
-    pub(super) fn new<P: Payload>(
-        to: impl Into<Recipient>,
-        payload: P,
-        regarding: Regarding,
-    ) -> Self {
-        Self {
-            to: to.into(),
-            topic: Sealed::topic(&payload),
-            name: type_name::<P>(),
-            payload: Arc::new(payload),
-            regarding,
-        }
-    }
-
-    /// Returns the message, if it is of this type.
+impl Undelivered {
+    /// Returns the message, if it has the type `M`.
     #[must_use]
     pub fn message<M: Payload>(&self) -> Option<&M> {
-        let payload: &dyn Any = &*self.payload;
-        payload.downcast_ref()
+        self.0.message()
+    }
+
+    /// Returns the message, if it is a packet.
+    #[must_use]
+    pub fn packet(&self) -> Option<&Packet> {
+        self.message()
     }
 
     /// Returns the name of the type of the message.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        self.name
+        self.0.name
     }
 
-    /// Returns whom it is for.
+    /// Returns the entities it was sent to, or `None` if it was sent to a key from another world.
     #[must_use]
-    pub fn recipient(&self) -> Recipient {
-        self.to
+    pub fn delivery(&self) -> Option<Delivery> {
+        match self.0.to {
+            Recipient::Entity(entity) => Some(Delivery::To(entity)),
+            Recipient::Key(_) => None,
+            Recipient::All => Some(Delivery::All),
+            Recipient::InTurn => Some(Delivery::InTurn),
+        }
     }
 
-    /// Returns the number of the question that it is, or answers.
+    /// Returns the request that it makes or replies to, if any.
     #[must_use]
-    pub fn session(&self) -> Option<Session> {
-        self.regarding.session()
+    pub fn request(&self) -> Option<Request> {
+        self.0.role.request()
     }
 
-    /// Returns where to send an answer, if it is a question.
+    /// Returns where to send a reply, if it is a request.
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
-        self.regarding.reply_to()
-    }
-
-    /// Returns the packet, if it is one.
-    #[must_use]
-    pub fn packet(&self) -> Option<&Packet> {
-        self.message()
+        self.0.role.reply_to()
     }
 }
 
-impl fmt::Debug for Letter {
+impl fmt::Debug for Undelivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Letter")
-            .field("to", &self.to)
-            .field("message", &format_args!("{}", self.name))
-            .field("regarding", &self.regarding)
+        f.debug_struct("Undelivered")
+            .field("to", &self.0.to)
+            .field("message", &format_args!("{}", self.0.name))
+            .field("role", &self.0.role)
             .finish_non_exhaustive()
+    }
+}
+
+/// A message with its recipient.
+pub(crate) struct Letter {
+    pub(super) to: Recipient,
+    pub(super) topic: Topic,
+    /// The name of the type of the payload.
+    name: &'static str,
+    pub(super) payload: Box<dyn Any + Send + Sync>,
+    pub(super) role: Role,
+}
+
+/// The recipient of a letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    Entity(Entity),
+    /// The entity that other worlds know by this key. It is looked up at the delivery.
+    #[cfg_attr(
+        not(feature = "worlds"),
+        expect(dead_code, reason = "there is no other world")
+    )]
+    Key(u64),
+    All,
+    InTurn,
+}
+
+impl Letter {
+    pub(crate) fn new<P: Payload>(to: impl Into<Recipient>, payload: P, role: Role) -> Self {
+        Self {
+            to: to.into(),
+            topic: Sealed::topic(&payload),
+            name: type_name::<P>(),
+            payload: Box::new(payload),
+            role,
+        }
+    }
+
+    /// Creates a letter that neither asks nor replies.
+    pub(crate) fn plain<P: Payload>(to: impl Into<Recipient>, payload: P) -> Self {
+        Self::new(to, payload, Role::Plain)
+    }
+
+    /// Returns the message, if it has the type `M`.
+    pub(super) fn message<M: Payload>(&self) -> Option<&M> {
+        let payload: &dyn Any = &*self.payload;
+        payload.downcast_ref()
     }
 }
 
 impl From<Delivery> for Recipient {
     fn from(delivery: Delivery) -> Self {
         match delivery {
-            Delivery::To(entity) => Self::One(entity),
-            Delivery::All => Self::All,
-            Delivery::InTurn => Self::InTurn,
-        }
-    }
-}
-
-impl From<Delivery<StableKey>> for Recipient {
-    fn from(delivery: Delivery<StableKey>) -> Self {
-        match delivery {
-            Delivery::To(key) => Self::Key(key),
+            Delivery::To(entity) => Self::Entity(entity),
             Delivery::All => Self::All,
             Delivery::InTurn => Self::InTurn,
         }
@@ -178,6 +155,6 @@ impl From<Delivery<StableKey>> for Recipient {
 
 impl From<Entity> for Recipient {
     fn from(entity: Entity) -> Self {
-        Self::One(entity)
+        Self::Entity(entity)
     }
 }

@@ -1,13 +1,10 @@
-//! What is sent: messages of a type, and packets of a number.
+//! Packets: bytes with an id.
 
-use core::any::{Any, TypeId};
-
-use bevy_ecs::message::Message;
 use bevy_platform::sync::Arc;
 
-/// Bytes with a number that says what they are, as they come off a network, or go to another world.
+/// Bytes with an id that names their kind, for networks and other worlds.
 ///
-/// A clone shares the bytes.
+/// Clones share the bytes.
 ///
 /// # Examples
 ///
@@ -28,7 +25,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Creates a packet.
+    /// Creates a packet from an id and bytes.
     #[must_use]
     pub fn new(id: u32, payload: impl Into<Arc<[u8]>>) -> Self {
         Self {
@@ -37,7 +34,7 @@ impl Packet {
         }
     }
 
-    /// Returns the number that says what it is.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -47,51 +44,6 @@ impl Packet {
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.payload
-    }
-}
-
-/// What can be sent: every [`Message`] of Bevy's, and [`Packet`]s.
-pub trait Payload: sealed::Sealed + Any + Send + Sync {}
-
-impl<P: sealed::Sealed + Any + Send + Sync> Payload for P {}
-
-pub(super) mod sealed {
-    use super::{Message, Packet, Topic};
-
-    pub trait Sealed {
-        /// What it is.
-        #[doc(hidden)]
-        fn topic(&self) -> Topic;
-    }
-
-    impl<M: Message> Sealed for M {
-        fn topic(&self) -> Topic {
-            Topic::of::<M>()
-        }
-    }
-
-    impl Sealed for Packet {
-        fn topic(&self) -> Topic {
-            Topic::Packet(self.id())
-        }
-    }
-}
-
-/// A payload on its way to whoever follows it.
-pub(crate) type Shared = Arc<dyn Any + Send + Sync>;
-
-/// What somebody follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Topic {
-    /// Messages of a type.
-    Type(TypeId),
-    /// Packets of a number.
-    Packet(u32),
-}
-
-impl Topic {
-    pub(super) fn of<M: Message>() -> Self {
-        Self::Type(TypeId::of::<M>())
     }
 }
 

@@ -1,50 +1,54 @@
-//! What Bevy's writers have written.
+//! Messages of Bevy's writers.
 
-use core::any::type_name;
+use alloc::vec::Vec;
 
 use bevy_ecs::{
     error::BevyError,
     message::{Message, Messages},
     resource::Resource,
-    system::{Res, ResMut, SystemState},
-    world::World,
+    system::{Res, ResMut},
+    world::{DeferredWorld, World},
 };
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    Mail,
-    dispatch::{Called, LetterRef, ToRun, call_follower},
-    letter::{Letter, Recipient, Regarding},
-    packet::{Shared, Topic},
+    context::Incoming, followers::Followers, mailbag::Mailbag, request::Role, topic::Topic,
 };
-use crate::call::EntityCaller;
+use crate::{
+    call::{EntityCaller, PumpState, pump},
+    roster::Intake,
+};
 
-/// What is to be known of a type of message to deliver what Bevy's writers have written of it. They
-/// know nothing of this crate, and what they have written stays where other readers find it.
+/// The delivery of the types that Bevy's writers write, in the order in which the types were first
+/// followed. The messages stay where other readers find them.
+#[derive(Resource, Default)]
+pub(crate) struct Written(Vec<Progress>);
+
+/// Functions that read the messages of one type.
 #[derive(Clone, Copy)]
-pub(super) struct Written {
-    /// How many had been written before Bevy's last swap: those after are for the first follower.
-    pub(super) start: fn(&World) -> usize,
-    /// How many have been written.
-    pub(super) end: fn(&World) -> usize,
-    /// Delivers what had been written at the swap to those who follow it.
-    pub(super) deliver: fn(&mut World, usize) -> Result<(), BevyError>,
+pub(super) struct Reading {
+    /// Returns the number of messages written before Bevy's last swap. Later messages are for the
+    /// first follower.
+    start: fn(&World) -> usize,
+    /// Returns the number of messages written in all.
+    end: fn(&World) -> usize,
+    /// Delivers the messages of the type at this index.
+    deliver: fn(&mut World, usize) -> Result<(), BevyError>,
 }
 
-/// How far that has come.
-pub(super) struct Writing {
-    pub(super) of: Written,
-    /// Which message is to be delivered next.
-    pub(super) next: usize,
-    /// Those from here on are for the next run.
-    pub(super) until: usize,
-    /// Those before this one have been given it.
-    from: u64,
-    /// The clone of it for systems, if one was needed.
-    shared: Option<Shared>,
+/// The progress of the delivery of one type.
+struct Progress {
+    topic: Topic,
+    reading: Reading,
+    /// The message to deliver next.
+    next: usize,
+    /// Messages from here on are for the next run.
+    until: usize,
+    /// Followers with a lower number have got the next message.
+    next_follower: u64,
 }
 
-impl Written {
+impl Reading {
     pub(super) fn of<M: Message>() -> Self {
         Self {
             start: |world| {
@@ -54,19 +58,23 @@ impl Written {
                 })
             },
             end: |world| world.get_resource::<Messages<M>>().map_or(0, end),
-            deliver: deliver_with_params::<M>,
+            deliver: deliver::<M>,
         }
     }
-}
 
-impl Writing {
-    pub(super) fn new(of: Written, next: usize) -> Self {
-        Self {
-            of,
-            next,
-            until: next,
-            from: 0,
-            shared: None,
+    /// Starts the delivery of a type with the messages of the current frame, if it has not started.
+    pub(super) fn start(self, topic: Topic, world: &mut DeferredWorld) {
+        let next = (self.start)(world);
+        if let Some(mut written) = world.get_resource_mut::<Written>()
+            && !written.0.iter().any(|progress| progress.topic == topic)
+        {
+            written.0.push(Progress {
+                topic,
+                reading: self,
+                next,
+                until: next,
+                next_follower: 0,
+            });
         }
     }
 }
@@ -75,107 +83,102 @@ fn end<M: Message>(messages: &Messages<M>) -> usize {
     messages.oldest_message_count() + messages.len()
 }
 
-type WrittenParams<M> = SystemState<(
-    EntityCaller<'static, 'static>,
-    ResMut<'static, Mail>,
+/// Releases the messages written by now, of all types.
+pub(super) fn swap(world: &mut World) {
+    let mut nth = 0;
+    while let Some(&Progress { reading, next, .. }) = world.resource::<Written>().0.get(nth) {
+        let end = (reading.end)(world);
+        // The count is lower than before if the collection was replaced by another.
+        let next = if end < next {
+            (reading.start)(world)
+        } else {
+            next
+        };
+        let progress = &mut world.resource_mut::<Written>().0[nth];
+        (progress.next, progress.until) = (next, end);
+        nth += 1;
+    }
+}
+
+/// Delivers all released messages, type by type.
+pub(super) fn deliver_all(world: &mut World) -> Result<(), BevyError> {
+    let mut nth = 0;
+    while let Some(progress) = world.resource::<Written>().0.get(nth) {
+        if progress.next < progress.until {
+            (progress.reading.deliver)(world, nth)?;
+        }
+        nth += 1;
+    }
+    Ok(())
+}
+
+type ReadingState<M> = PumpState<(
+    Res<'static, Intake>,
+    Res<'static, Followers>,
+    ResMut<'static, Written>,
+    ResMut<'static, Mailbag>,
     Option<Res<'static, Messages<M>>>,
 )>;
 
-/// The parameters for a type of message, but while that is being delivered. Not a cached system,
-/// which Bevy can't run any more once one of those it calls has panicked.
+/// The pump for a type of messages, except while it is in use. It is not a cached system, because
+/// Bevy can't run such a system again after a panic inside it.
 #[derive(Resource)]
-struct Params<M: Message>(SyncCell<Option<WrittenParams<M>>>);
+struct CachedState<M: Message>(SyncCell<Option<ReadingState<M>>>);
 
-fn deliver_with_params<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
-    let params = world.get_resource_mut::<Params<M>>();
-    let mut params = params
-        .and_then(|mut params| params.0.get().take())
-        .unwrap_or_else(|| WrittenParams::new(world));
-    let delivered = deliver(world, &mut params, nth);
-    let params = Params(SyncCell::new(Some(params)));
-    if let Some(mut place) = world.get_resource_mut::<Params<M>>() {
-        *place = params;
+fn deliver<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
+    let cached = world.get_resource_mut::<CachedState<M>>();
+    let mut state = cached
+        .and_then(|mut cached| cached.0.get().take())
+        .unwrap_or_else(|| ReadingState::new(world));
+    let delivered = pump(
+        world,
+        &mut state,
+        |caller, (intake, followers, mut written, mut mailbag, messages)| {
+            if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
+                let delivered = &mut mailbag.stats.delivered;
+                progress.deliver(&messages, &followers, intake.joined(), caller, delivered);
+            }
+        },
+    );
+    let state = CachedState(SyncCell::new(Some(state)));
+    if let Some(mut cached) = world.get_resource_mut::<CachedState<M>>() {
+        *cached = state;
     } else {
-        world.insert_resource(params);
+        world.insert_resource(state);
     }
     delivered
 }
 
-fn deliver<M: Message>(
-    world: &mut World,
-    params: &mut WrittenParams<M>,
-    nth: usize,
-) -> Result<(), BevyError> {
-    loop {
-        let (mut caller, mut mail, messages) = params.get_mut(world)?;
-        let Some(messages) = messages else {
-            return Ok(());
-        };
-        let to_run = go_on(nth, &mut caller, &mut mail, &messages);
-        let is_done = to_run.is_none() && !caller.has_commands();
-        params.apply(world);
-        if let Some((to_run, letter)) = to_run {
-            to_run.run(world, &letter);
+impl Progress {
+    /// Calls one callback after the other, until one issues commands or no message is left.
+    fn deliver<M: Message>(
+        &mut self,
+        messages: &Messages<M>,
+        followers: &Followers,
+        joined: u64,
+        caller: &mut EntityCaller,
+        delivered: &mut u64,
+    ) {
+        if !followers.is_followed(self.topic) {
+            self.next = self.until;
         }
-        if is_done {
-            return Ok(());
-        }
-    }
-}
-
-/// Calls one after the other, until one has given commands, or a system is to be run.
-fn go_on<M: Message>(
-    nth: usize,
-    caller: &mut EntityCaller,
-    mail: &mut Mail,
-    messages: &Messages<M>,
-) -> Option<(ToRun, Letter)> {
-    let topic = Topic::of::<M>();
-    let Mail {
-        followed,
-        stats,
-        intake,
-        ..
-    } = mail;
-    let joined = intake.joined();
-    let followed = &mut followed[nth];
-    let writing = followed.written.as_mut()?;
-    while writing.next < writing.until {
-        if let Some((message, _)) = messages.get_message(writing.next) {
-            for (nth, follower) in followed.followers.members(writing.from..joined) {
-                writing.from = nth + 1;
-                let letter = LetterRef {
-                    topic,
+        while self.next < self.until {
+            if let Some((message, _)) = messages.get_message(self.next) {
+                let incoming = Incoming {
+                    topic: self.topic,
                     message,
-                    regarding: &Regarding::Nothing,
+                    role: &Role::Plain,
                 };
-                match call_follower(caller, follower, &letter) {
-                    Called::Yes => stats.delivered += 1,
-                    Called::NotYet | Called::TooLate | Called::No => {}
-                    Called::System(entity) => {
-                        stats.delivered += 1;
-                        let to_run = ToRun::find(caller, entity, topic)?;
-                        if writing.shared.is_none() {
-                            writing.shared = (to_run.share)(message);
-                        }
-                        let letter = Letter {
-                            to: Recipient::All,
-                            topic,
-                            name: type_name::<M>(),
-                            payload: writing.shared.clone()?,
-                            regarding: Regarding::Nothing,
-                        };
-                        return Some((to_run, letter));
+                for (number, follower) in followers.of(self.topic, self.next_follower..joined) {
+                    self.next_follower = number + 1;
+                    *delivered += u64::from(follower.call(caller, incoming));
+                    if caller.has_commands() {
+                        return;
                     }
                 }
-                if caller.has_commands() {
-                    return None;
-                }
             }
+            self.next += 1;
+            self.next_follower = 0;
         }
-        writing.next += 1;
-        writing.from = 0;
-        writing.shared = None;
     }
-    None
 }

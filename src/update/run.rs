@@ -12,7 +12,7 @@ use bevy_ecs::{
 };
 use bevy_platform::sync::Arc;
 
-use super::{Callback, UpdateComponent, UpdateContext};
+use super::{Callback, UpdateContext};
 use crate::{
     call::{EntityCaller, PumpState, pump},
     clock::{Age, Cadence, Clock, ClockKey, ClockTable, Tick, is_running_clock},
@@ -177,7 +177,7 @@ impl UpdateRosters {
             elapsed: tick.elapsed,
             clock: tick.clock,
         });
-        caller.check::<UpdateComponent>(target, result);
+        caller.check("UpdateComponent", target, result);
     }
 
     /// Returns the entity that the callback of a member belongs to, unless it is paused.

@@ -43,8 +43,8 @@ impl Link for ByteLink {
         let Frame::Parcel(parcel) = frame else {
             unreachable!();
         };
-        let because = RefusedBecause::UnknownGroup;
-        Err(Refused { parcel, because })
+        let reason = RefusalReason::UnknownGroup;
+        Err(Refused { parcel, reason })
     }
 
     fn bind(&self, address: &Address) {
@@ -279,8 +279,10 @@ const ALL_HEARD: [u32; 2] = [2 * 110, 110];
 fn worlds_that_are_joined_by_text_alone_do_the_same_as_threads() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
-    groups.start("calculators", 2, calculator).unwrap();
-    groups.start("customers", 1, customer(&tell)).unwrap();
+    groups.start_worlds("calculators", 2, calculator).unwrap();
+    groups
+        .start_worlds("customers", 1, customer(&tell))
+        .unwrap();
     assert_eq!(next(&told), ALL_HEARD);
     end_well(&groups.stop());
 

@@ -6,8 +6,10 @@ use super::*;
 fn a_broadcast_reaches_each_world_once() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
-    groups.start("ears", 3, listener(hear.clone())).unwrap();
-    groups.start("others", 1, listener(hear)).unwrap();
+    groups
+        .start_worlds("ears", 3, listener(hear.clone()))
+        .unwrap();
+    groups.start_worlds("others", 1, listener(hear)).unwrap();
     groups.post(say("ears", Delivery::All, 7)).unwrap();
     end_well(&groups.stop());
     assert_eq!(sorted(heard), [(0, 7), (1, 7), (2, 7)]);
@@ -17,7 +19,7 @@ fn a_broadcast_reaches_each_world_once() {
 fn what_goes_in_turn_goes_to_one_world_after_the_other() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
-    groups.start("ears", 3, listener(hear)).unwrap();
+    groups.start_worlds("ears", 3, listener(hear)).unwrap();
     for what in 0..7 {
         groups.post(say("ears", Delivery::InTurn, what)).unwrap();
     }
@@ -30,7 +32,7 @@ fn what_goes_in_turn_goes_to_one_world_after_the_other() {
 fn what_goes_to_a_key_goes_to_the_world_with_that_entity() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
-    groups.start("ears", 3, listener(hear)).unwrap();
+    groups.start_worlds("ears", 3, listener(hear)).unwrap();
     for key in [2, 0, 2] {
         groups.post(say("ears", StableKey(key), 9)).unwrap();
     }
@@ -73,7 +75,7 @@ fn a_key_moves_with_its_entity_to_another_world() {
         }
     };
     let mut groups = WorldGroups::new();
-    groups.start("places", 2, build).unwrap();
+    groups.start_worlds("places", 2, build).unwrap();
     for (place, what) in [(1, 10), (0, 11), (1, 12)] {
         let go = Parcel::new("places", TRAVELLER, number(WAIT, 0));
         groups.post(go).unwrap();
@@ -89,7 +91,7 @@ fn what_one_sends_arrives_in_that_order() {
     const EACH: u32 = 500;
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
-    groups.start("ears", 1, listener(hear)).unwrap();
+    groups.start_worlds("ears", 1, listener(hear)).unwrap();
     let worlds = AtomicUsize::new(0);
     let build = move |app: &mut App| {
         let first = worlds.fetch_add(1, Ordering::Relaxed) as u32 * EACH;
@@ -108,7 +110,7 @@ fn what_one_sends_arrives_in_that_order() {
         app.insert_resource(LoopInterval(Duration::ZERO))
             .add_systems(Update, talk);
     };
-    groups.start("mouths", 3, build).unwrap();
+    groups.start_worlds("mouths", 3, build).unwrap();
     let mut said: Vec<Vec<u32>> = vec![Vec::new(); 3];
     for _ in 0..3 * EACH {
         let (_, what) = next(&heard);
@@ -125,7 +127,7 @@ fn what_one_sends_arrives_in_that_order() {
 fn turns_are_fair_whoever_posts_at_the_same_time() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
-    groups.start("ears", 3, listener(hear)).unwrap();
+    groups.start_worlds("ears", 3, listener(hear)).unwrap();
     thread::scope(|scope| {
         for thread in 0..4 {
             let groups = &groups;

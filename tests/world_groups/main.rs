@@ -1,7 +1,5 @@
 //! `WorldGroups`: worlds on threads of their own.
 
-#![cfg(feature = "std")]
-
 #[cfg(feature = "serialize")]
 mod across_a_border;
 mod delivery;
@@ -28,10 +26,10 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Assurance, Delivery, Inbox, LoopInterval, MessageCommandsExt, MessageContext,
-    MessageEntityCommandsExt, MessageStats, MessageWorldExt, NoAnswer, NotAnswerable, Packet,
-    Parcel, Refused, RefusedBecause, ReplyTo, StableKey, StartError, Timer, WorldGroups, WorldLink,
-    WorldReport, prelude::*,
+    Delivery, LoopInterval, MessageCommandsExt, MessageContext, MessageStats, MessageWorldExt,
+    NoAnswer, Packet, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, RefusalReason, Refused,
+    ReplyError, ReplyTo, StableKey, StartError, Timer, WorldGroups, WorldLink, WorldReport,
+    prelude::*,
 };
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
@@ -52,6 +50,30 @@ const QUESTION: u32 = 4;
 const ANSWER: u32 = 5;
 const ANSWER_NOW: u32 = 6;
 const GO: u32 = 7;
+
+/// Starts worlds that have a `DuePlugin`.
+trait StartWorlds {
+    fn start_worlds(
+        &mut self,
+        group: &'static str,
+        worlds: usize,
+        build: impl Fn(&mut App) + Send + Sync + 'static,
+    ) -> Result<(), StartError>;
+}
+
+impl StartWorlds for WorldGroups {
+    fn start_worlds(
+        &mut self,
+        group: &'static str,
+        worlds: usize,
+        build: impl Fn(&mut App) + Send + Sync + 'static,
+    ) -> Result<(), StartError> {
+        self.start(group, worlds, move |app| {
+            app.add_plugins(DuePlugin::default());
+            build(app);
+        })
+    }
+}
 
 fn number(id: u32, number: u32) -> Packet {
     Packet::new(id, number.to_le_bytes())

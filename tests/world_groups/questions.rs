@@ -27,11 +27,11 @@ fn asker(
         let (tell, tell_too, tell_late) = (told.clone(), told.clone(), told.clone());
         let ears = MessageComponent::new()
             .on_packet(ANSWER, move |me: MessageContext, answer: &Packet| {
-                assert_eq!(me.session(), *about.lock().unwrap());
+                assert_eq!(me.request(), *about.lock().unwrap());
                 tell.send(Told::Answer(read(answer))).ok();
             })
             .on(move |me: MessageContext, no: &NoAnswer| {
-                assert_eq!(me.session(), *about_too.lock().unwrap());
+                assert_eq!(me.request(), *about_too.lock().unwrap());
                 tell_too.send(Told::No(*no)).ok();
             });
         let mut asker = app.world_mut().spawn((Asker, ears));
@@ -80,7 +80,7 @@ fn later(kept: Sender<()>) -> MessageComponent {
             let answer = number(ANSWER, read(answer));
             me.commands.queue(move |world: &mut World| {
                 let reply_to = world.resource::<Kept>().0.clone();
-                world.commands().answer(reply_to, answer);
+                world.commands().reply(reply_to, answer);
             });
         })
 }
@@ -97,9 +97,9 @@ fn a_question_is_answered() {
         let build = |app: &mut App| {
             app.world_mut().spawn((StableKey(5), twice()));
         };
-        groups.start("answerers", 1, build).unwrap();
+        groups.start_worlds("answerers", 1, build).unwrap();
         let build = asker(Some(StableKey(5)), question(to), 60.0, tell);
-        groups.start("askers", 1, build).unwrap();
+        groups.start_worlds("askers", 1, build).unwrap();
         assert_eq!(next(&told), Told::Answer(42), "{to:?}");
         end_well(&groups.stop());
         assert_eq!(told.iter().count(), 0, "exactly one answer");
@@ -113,9 +113,9 @@ fn of_several_answers_the_first_counts() {
     let build = |app: &mut App| {
         app.world_mut().spawn(twice());
     };
-    groups.start("answerers", 3, build).unwrap();
+    groups.start_worlds("answerers", 3, build).unwrap();
     let build = asker(Some(StableKey(5)), question(Delivery::All), 60.0, tell);
-    groups.start("askers", 1, build).unwrap();
+    groups.start_worlds("askers", 1, build).unwrap();
     assert_eq!(next(&told), Told::Answer(42));
     while next(&told) != Told::Late(2) {}
     end_well(&groups.stop());
@@ -125,9 +125,11 @@ fn of_several_answers_the_first_counts() {
 fn a_question_that_nobody_answers_is_given_up_in_time() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
-    groups.start("answerers", 1, |_: &mut App| {}).unwrap();
+    groups
+        .start_worlds("answerers", 1, |_: &mut App| {})
+        .unwrap();
     let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 0.001, tell);
-    groups.start("askers", 1, build).unwrap();
+    groups.start_worlds("askers", 1, build).unwrap();
     assert_eq!(next(&told), Told::No(NoAnswer::TimedOut));
     end_well(&groups.stop());
     assert_eq!(told.iter().count(), 0);
@@ -138,10 +140,10 @@ fn a_question_that_is_refused_is_given_up_at_once() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 3600.0, tell);
-    groups.start("askers", 1, build).unwrap();
+    groups.start_worlds("askers", 1, build).unwrap();
     assert_eq!(
         next(&told),
-        Told::No(NoAnswer::Refused(RefusedBecause::UnknownGroup))
+        Told::No(NoAnswer::Refused(RefusalReason::UnknownGroup))
     );
     end_well(&groups.stop());
     assert_eq!(told.iter().count(), 0);
@@ -155,12 +157,12 @@ fn a_question_of_an_entity_without_a_key_is_given_up_at_once() {
     let build = move |app: &mut App| {
         app.world_mut().spawn(later(asked.clone()));
     };
-    groups.start("answerers", 1, build).unwrap();
+    groups.start_worlds("answerers", 1, build).unwrap();
     let build = asker(None, question(Delivery::InTurn), 3600.0, tell);
-    groups.start("askers", 1, build).unwrap();
+    groups.start_worlds("askers", 1, build).unwrap();
     assert_eq!(
         next(&told),
-        Told::No(NoAnswer::Refused(RefusedBecause::NoKey))
+        Told::No(NoAnswer::Refused(RefusalReason::NoKey))
     );
     end_well(&groups.stop());
     assert_eq!(was_asked.iter().count(), 0, "nothing was sent");
@@ -174,9 +176,9 @@ fn an_answer_that_comes_too_late_is_dropped_and_counted() {
     let build = move |app: &mut App| {
         app.world_mut().spawn(later(keep.clone()));
     };
-    groups.start("answerers", 1, build).unwrap();
+    groups.start_worlds("answerers", 1, build).unwrap();
     let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 0.001, tell);
-    groups.start("askers", 1, build).unwrap();
+    groups.start_worlds("askers", 1, build).unwrap();
     assert_eq!(next(&told), Told::No(NoAnswer::TimedOut));
     let answer = Parcel::new("answerers", Delivery::All, number(ANSWER_NOW, 1));
     groups.post(answer).unwrap();
@@ -198,7 +200,7 @@ fn an_answer_to_an_entity_that_has_gone_is_refused_to_who_answers() {
         };
         app.world_mut().spawn(later(keep.clone()).on(refused));
     };
-    groups.start("answerers", 1, build).unwrap();
+    groups.start_worlds("answerers", 1, build).unwrap();
     let build_asker = asker(Some(StableKey(5)), question(Delivery::InTurn), 60.0, tell);
     let (go, gone) = mpsc::channel();
     let build = move |app: &mut App| {
@@ -218,7 +220,7 @@ fn an_answer_to_an_entity_that_has_gone_is_refused_to_who_answers() {
             });
         app.world_mut().spawn(leave);
     };
-    groups.start("askers", 1, build).unwrap();
+    groups.start_worlds("askers", 1, build).unwrap();
     next(&kept);
     groups
         .post(Parcel::new("askers", Delivery::All, number(GO, 0)))
@@ -227,8 +229,8 @@ fn an_answer_to_an_entity_that_has_gone_is_refused_to_who_answers() {
     let answer = Parcel::new("answerers", Delivery::All, number(ANSWER_NOW, 1));
     groups.post(answer).unwrap();
     let refused = next(&was_refused);
-    assert_eq!(refused.because, RefusedBecause::UnknownKey);
-    assert!(matches!(refused.parcel.assurance, Assurance::Answer(_)));
+    assert_eq!(refused.reason, RefusalReason::UnknownKey);
+    assert!(refused.parcel.is_reply());
     end_well(&groups.stop());
     assert_eq!(told.iter().count(), 0);
 }
@@ -250,11 +252,11 @@ fn only_a_packet_answers_a_question_of_another_world() {
         let answer = MessageComponent::new().on_packet(QUESTION, answer);
         app.world_mut().spawn(answer);
     };
-    groups.start("answerers", 1, build).unwrap();
+    groups.start_worlds("answerers", 1, build).unwrap();
     let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 60.0, tell);
-    groups.start("askers", 1, build).unwrap();
+    groups.start_worlds("askers", 1, build).unwrap();
     let error = next(&failed).unwrap_err();
-    assert!(matches!(error, NotAnswerable::NotAPacket(name) if name.ends_with("Typed")));
+    assert!(matches!(error, ReplyError::NotAPacket(name) if name.ends_with("Typed")));
     assert_eq!(next(&told), Told::Answer(1), "it is still open");
     end_well(&groups.stop());
 }
@@ -277,7 +279,7 @@ fn first_later(kept: Sender<()>) -> MessageComponent {
             let answer = number(ANSWER, read(answer));
             me.commands.queue(move |world: &mut World| {
                 let reply_to = world.resource::<Kept>().0[0].clone();
-                world.commands().answer(reply_to, answer);
+                world.commands().reply(reply_to, answer);
             });
         })
 }
@@ -290,7 +292,7 @@ fn an_answer_to_a_world_that_has_ended_is_none_to_the_world_that_takes_its_place
     let build = move |app: &mut App| {
         app.world_mut().spawn(first_later(keep.clone()));
     };
-    groups.start("answerers", 1, build).unwrap();
+    groups.start_worlds("answerers", 1, build).unwrap();
     let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 60.0, tell);
     let build = Arc::new(move |app: &mut App| {
         build(app);
@@ -302,7 +304,7 @@ fn an_answer_to_a_world_that_has_ended_is_none_to_the_world_that_takes_its_place
     });
     let again = build.clone();
     groups
-        .start("askers", 1, move |app: &mut App| build(app))
+        .start_worlds("askers", 1, move |app: &mut App| build(app))
         .unwrap();
     next(&kept);
     groups
@@ -310,7 +312,7 @@ fn an_answer_to_a_world_that_has_ended_is_none_to_the_world_that_takes_its_place
         .unwrap();
     ended(&mut groups, 1);
     groups
-        .start("askers", 1, move |app: &mut App| again(app))
+        .start_worlds("askers", 1, move |app: &mut App| again(app))
         .unwrap();
     next(&kept);
     groups

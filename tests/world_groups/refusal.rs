@@ -3,10 +3,10 @@
 use super::*;
 
 /// Whoever is refused has the parcel in hand.
-fn refused(groups: &WorldGroups, parcel: &Parcel) -> RefusedBecause {
+fn refused(groups: &WorldGroups, parcel: &Parcel) -> RefusalReason {
     let refused = groups.post(parcel.clone()).unwrap_err();
     assert_eq!(refused.parcel, *parcel);
-    refused.because
+    refused.reason
 }
 
 #[test]
@@ -15,13 +15,13 @@ fn an_unknown_group_and_an_unknown_key_are_refused() {
     let mut groups = WorldGroups::new();
     let to_all = say("ears", Delivery::All, 1);
     let because = refused(&groups, &to_all);
-    assert_eq!(because, RefusedBecause::UnknownGroup);
-    groups.start("ears", 1, listener(hear)).unwrap();
+    assert_eq!(because, RefusalReason::UnknownGroup);
+    groups.start_worlds("ears", 1, listener(hear)).unwrap();
     groups.post(to_all).unwrap();
     let because = refused(&groups, &say("ears", StableKey(1), 1));
-    assert_eq!(because, RefusedBecause::UnknownKey);
+    assert_eq!(because, RefusalReason::UnknownKey);
     let because = refused(&groups, &say("eyes", StableKey(0), 1));
-    assert_eq!(because, RefusedBecause::UnknownGroup);
+    assert_eq!(because, RefusalReason::UnknownGroup);
     end_well(&groups.stop());
 }
 
@@ -34,12 +34,12 @@ fn a_group_whose_worlds_have_ended_is_unknown() {
             exit.write(AppExit::Success);
         });
     };
-    groups.start("short", 2, build).unwrap();
+    groups.start_worlds("short", 2, build).unwrap();
     end_well(&ended(&mut groups, 2));
     assert_eq!(groups.running("short"), 0);
     for to in [Delivery::All, Delivery::InTurn, StableKey(1).into()] {
         let because = refused(&groups, &say("short", to, 1));
-        assert_eq!(because, RefusedBecause::UnknownGroup, "{to:?}");
+        assert_eq!(because, RefusalReason::UnknownGroup, "{to:?}");
     }
 }
 
@@ -51,10 +51,12 @@ fn a_world_without_room_refuses_and_leaves_its_turn_to_the_next() {
     let build_ears = listener(hear);
     let keeper = gate.keeper();
     let build = move |app: &mut App| {
+        app.add_plugins(DuePlugin {
+            inbox_capacity: 2,
+            ..DuePlugin::default()
+        });
         build_ears(app);
-        app.insert_resource(Inbox::with_capacity(2))
-            .world_mut()
-            .spawn(keeper.clone());
+        app.world_mut().spawn(keeper.clone());
     };
     groups.start("ears", 2, build).unwrap();
     let wait = Parcel::new("ears", Delivery::All, number(WAIT, 0));
@@ -66,17 +68,17 @@ fn a_world_without_room_refuses_and_leaves_its_turn_to_the_next() {
     groups.post(say("ears", StableKey(0), 1)).unwrap();
     groups.post(say("ears", StableKey(0), 2)).unwrap();
     let because = refused(&groups, &say("ears", StableKey(0), 3));
-    assert_eq!(because, RefusedBecause::Full);
+    assert_eq!(because, RefusalReason::Full);
     groups.post(say("ears", Delivery::InTurn, 4)).unwrap();
     let because = refused(&groups, &say("ears", Delivery::All, 5));
     assert_eq!(
         because,
-        RefusedBecause::InPart,
+        RefusalReason::InPart,
         "the other one has been given it"
     );
     for to in [Delivery::InTurn, Delivery::All] {
         let because = refused(&groups, &say("ears", to, 6));
-        assert_eq!(because, RefusedBecause::Full);
+        assert_eq!(because, RefusalReason::Full);
     }
 
     gate.open();
@@ -102,10 +104,10 @@ fn what_a_world_posts_in_vain_comes_back_as_a_message() {
             commands.post(parcel.clone());
         });
     };
-    groups.start("worlds", 1, build).unwrap();
+    groups.start_worlds("worlds", 1, build).unwrap();
     let refused = next(&told);
     assert_eq!(refused.parcel, parcel);
-    assert_eq!(refused.because, RefusedBecause::UnknownGroup);
+    assert_eq!(refused.reason, RefusalReason::UnknownGroup);
     end_well(&groups.stop());
     assert_eq!(told.iter().count(), 0, "once");
 }
@@ -124,5 +126,30 @@ fn a_world_without_a_link_refuses_what_it_posts() {
     app.world_mut().commands().post(say("x", Delivery::All, 1));
     app.update();
     let Told(refused) = app.world().resource();
-    assert_eq!(refused.because, RefusedBecause::NoLink);
+    assert_eq!(refused.reason, RefusalReason::NoLink);
+}
+
+#[test]
+fn a_refusal_is_reported_when_its_last_follower_has_gone() {
+    fn report(error: BevyError, _: ErrorContext) {
+        assert_eq!(error.severity(), Severity::Warning);
+        REPORTS.lock().unwrap().push(error.to_string());
+    }
+
+    static REPORTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()))
+        .insert_resource(FallbackErrorHandler(report));
+    let follows = MessageComponent::new().on(|_: MessageContext, _: &Refused| {});
+    let follower = app.world_mut().spawn(follows).id();
+    app.update();
+    app.world_mut().despawn(follower);
+    app.world_mut().commands().post(say("x", Delivery::All, 1));
+    app.update();
+    let reports = REPORTS.lock().unwrap();
+    assert!(
+        matches!(&reports[..], [report] if report.contains("\"x\"")),
+        "{reports:?}"
+    );
 }

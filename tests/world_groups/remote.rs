@@ -23,7 +23,7 @@ impl Link for Wire {
             };
             Refused {
                 parcel,
-                because: RefusedBecause::UnknownGroup,
+                reason: RefusalReason::UnknownGroup,
             }
         })
     }
@@ -73,8 +73,10 @@ fn joined(here: &WorldGroups, at: &'static str, there: &WorldGroups, of: &'stati
 fn a_world_of_another_process_is_a_member_as_a_thread_is() {
     let (hear, heard) = mpsc::channel();
     let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
-    there.start("ears", 1, listener(hear.clone())).unwrap();
-    here.start("ears", 1, listener(hear)).unwrap();
+    there
+        .start_worlds("ears", 1, listener(hear.clone()))
+        .unwrap();
+    here.start_worlds("ears", 1, listener(hear)).unwrap();
     joined(&here, "nobody", &there, "ears");
     here.post(say("ears", Delivery::All, 1)).unwrap();
     assert_eq!([next(&heard).1, next(&heard).1], [1, 1], "each of the two");
@@ -103,7 +105,7 @@ fn a_question_goes_to_another_process_and_the_answer_finds_its_way_back() {
             },
         ));
     };
-    there.start("answerers", 2, answer).unwrap();
+    there.start_worlds("answerers", 2, answer).unwrap();
     let (tell, told) = mpsc::channel();
     let ask = move |app: &mut App| {
         let tell = tell.clone();
@@ -121,7 +123,7 @@ fn a_question_goes_to_another_process_and_the_answer_finds_its_way_back() {
             },
         );
     };
-    here.start("askers", 1, ask).unwrap();
+    here.start_worlds("askers", 1, ask).unwrap();
     assert_eq!(next(&told), 42);
     end_well(&here.stop());
     end_well(&there.stop());
@@ -131,12 +133,12 @@ fn a_question_goes_to_another_process_and_the_answer_finds_its_way_back() {
 fn another_process_is_told_of_the_keys_here_and_when_they_go() {
     let mut here = WorldGroups::new();
     let early = |app: &mut App| _ = app.world_mut().spawn(StableKey(1));
-    here.start("askers", 1, early).unwrap();
+    here.start_worlds("askers", 1, early).unwrap();
     let (send, receive) = mpsc::channel();
     let keys = listen(receive, WorldGroups::new().receiver());
     here.join_remote("elsewhere", Wire(send));
     let late = |app: &mut App| _ = app.world_mut().spawn(StableKey(2));
-    here.start("others", 1, late).unwrap();
+    here.start_worlds("others", 1, late).unwrap();
     let known = |all: &[u64]| {
         let keys = keys.clone();
         let all: HashSet<_> = all.iter().copied().collect();
@@ -147,4 +149,34 @@ fn another_process_is_told_of_the_keys_here_and_when_they_go() {
     known(&[2]);
     here.stop();
     known(&[]);
+}
+
+#[test]
+fn a_link_may_call_back_into_the_groups() {
+    /// Hands every parcel back to the worlds here.
+    struct Loop(ParcelReceiver);
+
+    impl Link for Loop {
+        fn send(&self, parcel: Parcel) -> Result<(), Refused> {
+            self.0.receive(parcel)
+        }
+
+        fn bind(&self, _: &Address) {}
+
+        fn unbind(&self, _: &Address) {}
+    }
+
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.join_remote("ears", Loop(groups.receiver()));
+    groups.start_worlds("ears", 1, listener(hear)).unwrap();
+    let deliveries = [Delivery::InTurn, Delivery::All, StableKey(0).into()];
+    let expected = [1, 2, 1];
+    for (what, (to, times)) in (0..).zip(deliveries.into_iter().zip(expected)) {
+        groups.post(say("ears", to, what)).unwrap();
+        for _ in 0..times {
+            assert_eq!(next(&heard), (0, what), "{to:?}");
+        }
+    }
+    end_well(&groups.stop());
 }

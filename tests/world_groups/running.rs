@@ -15,7 +15,7 @@ fn each_world_has_a_thread_of_its_own_and_its_systems_run_there() {
         };
         app.add_systems(Startup, compare);
     };
-    groups.start("worlds", 4, build).unwrap();
+    groups.start_worlds("worlds", 4, build).unwrap();
     end_well(&groups.stop());
     let threads: HashSet<_> = told.iter().chain([thread::current().id()]).collect();
     assert_eq!(threads.len(), 5);
@@ -33,7 +33,7 @@ fn worlds_that_wait_in_a_system_do_not_keep_others_from_running() {
         let pass = pass.clone();
         app.add_systems(Startup, pass);
     };
-    groups.start("databases", waiting, build).unwrap();
+    groups.start_worlds("databases", waiting, build).unwrap();
     for _ in 0..waiting {
         gate.somebody_waits();
     }
@@ -44,7 +44,7 @@ fn worlds_that_wait_in_a_system_do_not_keep_others_from_running() {
             link.post(say("ears", Delivery::All, 1)).unwrap();
         });
     };
-    groups.start("ears", 1, build).unwrap();
+    groups.start_worlds("ears", 1, build).unwrap();
     assert_eq!(next(&heard), (0, 1));
     for _ in 0..waiting {
         gate.open();
@@ -64,7 +64,7 @@ fn a_system_can_go_through_entities_in_parallel() {
         };
         app.add_systems(Startup, go_through);
     };
-    groups.start("worlds", 1, build).unwrap();
+    groups.start_worlds("worlds", 1, build).unwrap();
     end_well(&groups.stop());
     assert!(sorted(told).into_iter().eq(0..1_000));
 }
@@ -77,7 +77,7 @@ fn worlds_can_be_added_to_a_group_that_runs() {
     for worlds in 1..=2 {
         let build = build.clone();
         groups
-            .start("ears", 1, move |app: &mut App| build(app))
+            .start_worlds("ears", 1, move |app: &mut App| build(app))
             .unwrap();
         assert_eq!(groups.running("ears"), worlds);
         groups
@@ -129,7 +129,7 @@ fn the_world_of_another_app_can_join() {
         app.world_mut()
             .spawn(MessageComponent::new().on_packet(QUESTION, echo));
     };
-    groups.start("workers", 1, build).unwrap();
+    groups.start_worlds("workers", 1, build).unwrap();
     app.world_mut().commands().entity(asker).ask_world(
         Parcel::new("workers", Delivery::InTurn, number(QUESTION, 0)),
         Timer::after_secs(3600.0),
@@ -143,11 +143,11 @@ fn the_world_of_another_app_can_join() {
 
     app.world_mut().despawn(window);
     let refused = groups.post(say("main", StableKey(1), 1)).unwrap_err();
-    assert_eq!(refused.because, RefusedBecause::UnknownKey);
+    assert_eq!(refused.reason, RefusalReason::UnknownKey);
     drop(app);
     assert_eq!(groups.running("main"), 0);
     let refused = groups.post(say("main", Delivery::All, 1)).unwrap_err();
-    assert_eq!(refused.because, RefusedBecause::UnknownGroup);
+    assert_eq!(refused.reason, RefusalReason::UnknownGroup);
     end_well(&groups.stop());
 }
 
@@ -172,7 +172,7 @@ fn a_world_runs_when_something_arrives_and_not_before() {
             .init_resource::<Frames>()
             .add_systems(First, |mut frames: ResMut<Frames>| frames.0 += 1);
     };
-    groups.start("sleepers", 1, build).unwrap();
+    groups.start_worlds("sleepers", 1, build).unwrap();
     groups.post(say("sleepers", Delivery::All, 0)).unwrap();
     let mut before = next(&told);
     assert!(before <= 2, "at once, or in the frame after the first");
@@ -199,7 +199,7 @@ fn a_world_runs_by_itself_as_often_as_its_interval_says() {
             app.insert_resource(LoopInterval(interval))
                 .add_systems(Update, move || _ = tell.send(()));
         };
-        groups.start("worlds", 1, build).unwrap();
+        groups.start_worlds("worlds", 1, build).unwrap();
         for _ in 0..20 {
             next(&told);
         }
@@ -216,7 +216,7 @@ fn the_longest_interval_is_no_trouble() {
         app.insert_resource(LoopInterval(Duration::MAX));
         build_ears(app);
     };
-    groups.start("ears", 1, build).unwrap();
+    groups.start_worlds("ears", 1, build).unwrap();
     for what in 0..3 {
         groups.post(say("ears", Delivery::All, what)).unwrap();
         assert_eq!(next(&heard), (0, what));

@@ -74,7 +74,9 @@ fn ten_thousand_parcels_in_all_directions_all_arrive() {
     };
 
     let mut groups = WorldGroups::new();
-    groups.start("worlds", WORLDS as usize, build).unwrap();
+    groups
+        .start_worlds("worlds", WORLDS as usize, build)
+        .unwrap();
     groups
         .post(Parcel::new("worlds", Delivery::All, number(GO, 0)))
         .unwrap();
@@ -118,7 +120,7 @@ fn nothing_is_lost_while_worlds_come_and_go() {
     let start = |groups: &mut WorldGroups, worlds| {
         let build = build.clone();
         groups
-            .start("worlds", worlds, move |app: &mut App| build(app))
+            .start_worlds("worlds", worlds, move |app: &mut App| build(app))
             .unwrap();
     };
     start(&mut groups, 3);
@@ -126,7 +128,7 @@ fn nothing_is_lost_while_worlds_come_and_go() {
     for what in 1..2_000 {
         match groups.post(say("worlds", Delivery::InTurn, what)) {
             Ok(()) => posted += 1,
-            Err(refused) => assert_eq!(refused.because, RefusedBecause::UnknownGroup),
+            Err(refused) => assert_eq!(refused.reason, RefusalReason::UnknownGroup),
         }
         for report in groups.ended() {
             undelivered += report.undelivered.len();

@@ -18,7 +18,7 @@ fn a_world_that_panics_in_a_function_is_reported_and_the_others_go_on() {
         build_ears(app);
         app.world_mut().spawn(bomb());
     };
-    groups.start("ears", 3, build).unwrap();
+    groups.start_worlds("ears", 3, build).unwrap();
     assert_eq!(groups.running("ears"), 3);
     // The first turn.
     groups
@@ -56,7 +56,7 @@ fn a_world_that_panics_in_a_system_is_reported() {
             assert!(armed.is_none(), "in a {what}");
         });
     };
-    groups.start("worlds", 2, build).unwrap();
+    groups.start_worlds("worlds", 2, build).unwrap();
     groups
         .post(Parcel::new("worlds", Delivery::InTurn, number(PANIC, 0)))
         .unwrap();
@@ -78,7 +78,7 @@ fn a_world_that_panics_in_its_building_is_not_started() {
         let key = keys.single(world).unwrap();
         assert_ne!(*key, StableKey(2), "no third one");
     };
-    let error = groups.start("ears", 5, build).unwrap_err();
+    let error = groups.start_worlds("ears", 5, build).unwrap_err();
     let StartError::Panicked(said) = &error else {
         panic!("{error}");
     };
@@ -110,7 +110,7 @@ fn a_world_that_can_not_be_built_is_gone_when_that_is_told() {
         app.insert_non_send(Resident(counted.clone()));
         panic!("not here");
     };
-    groups.start("worlds", 1, build).unwrap_err();
+    groups.start_worlds("worlds", 1, build).unwrap_err();
     assert_eq!(residents.load(Ordering::Relaxed), 0);
 }
 
@@ -126,7 +126,7 @@ fn what_a_world_has_not_been_given_when_it_panics_is_handed_back() {
         app.world_mut().spawn(keeper.clone());
         app.world_mut().spawn(bomb());
     };
-    groups.start("ears", 1, build).unwrap();
+    groups.start_worlds("ears", 1, build).unwrap();
     groups
         .post(Parcel::new("ears", Delivery::All, number(WAIT, 0)))
         .unwrap();
@@ -163,8 +163,8 @@ fn a_world_that_exits_ends_after_what_was_sent_to_it() {
             exit.write(AppExit::from_code(3));
         });
     };
-    groups.start("ears", 1, build).unwrap();
-    groups.start("others", 1, |_: &mut App| {}).unwrap();
+    groups.start_worlds("ears", 1, build).unwrap();
+    groups.start_worlds("others", 1, |_: &mut App| {}).unwrap();
     gate.somebody_waits();
     groups.post(say("ears", Delivery::All, 1)).unwrap();
     gate.open();
@@ -197,7 +197,7 @@ fn worlds_stop_in_the_reverse_order_of_their_start() {
         let build = move |app: &mut App| {
             app.insert_resource(Resident(nth as u32, drop.clone()));
         };
-        groups.start(group, 1, build).unwrap();
+        groups.start_worlds(group, 1, build).unwrap();
     }
     core::mem::drop(drop);
     let reports = groups.stop();
@@ -214,7 +214,7 @@ fn what_is_sent_before_a_world_stops_is_delivered_also_in_what_that_leads_to() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let names = ["first", "second", "third"];
-    groups.start(names[0], 1, listener(hear)).unwrap();
+    groups.start_worlds(names[0], 1, listener(hear)).unwrap();
     for pair in names.windows(2) {
         let to = pair[0];
         let pass_on =
@@ -226,7 +226,7 @@ fn what_is_sent_before_a_world_stops_is_delivered_also_in_what_that_leads_to() {
                 .world_mut()
                 .spawn(pass_on.clone());
         };
-        groups.start(pair[1], 1, build).unwrap();
+        groups.start_worlds(pair[1], 1, build).unwrap();
     }
     for what in [10, 20, 30] {
         groups.post(say("third", Delivery::All, what)).unwrap();
@@ -241,7 +241,7 @@ fn what_is_sent_to_a_world_that_has_just_been_started_is_delivered_when_it_stops
     for _ in 0..50 {
         let (hear, heard) = mpsc::channel();
         let mut groups = WorldGroups::new();
-        groups.start("ears", 1, listener(hear)).unwrap();
+        groups.start_worlds("ears", 1, listener(hear)).unwrap();
         groups.post(say("ears", Delivery::All, 1)).unwrap();
         groups.post(say("ears", StableKey(0), 2)).unwrap();
         end_well(&groups.stop());
@@ -266,7 +266,7 @@ fn what_is_sent_to_an_entity_of_the_last_frame_is_delivered_when_its_world_ends(
         };
         app.add_systems(Update, last_frame);
     };
-    groups.start("ears", 1, build).unwrap();
+    groups.start_worlds("ears", 1, build).unwrap();
     gate.somebody_waits();
     groups.post(say("ears", Delivery::All, 1)).unwrap();
     groups.post(say("ears", StableKey(0), 2)).unwrap();
@@ -293,7 +293,7 @@ fn what_stopping_leads_to_is_handed_back() {
         build(app);
         app.world_mut().spawn(keeper.clone());
     };
-    groups.start("echo", 1, build).unwrap();
+    groups.start_worlds("echo", 1, build).unwrap();
     groups
         .post(Parcel::new("echo", Delivery::All, number(WAIT, 0)))
         .unwrap();
@@ -336,7 +336,7 @@ fn what_is_left_for_a_world_that_is_dropped_may_hold_the_link_of_another() {
 fn dropping_the_groups_stops_all_worlds() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
-    groups.start("ears", 2, listener(hear)).unwrap();
+    groups.start_worlds("ears", 2, listener(hear)).unwrap();
     groups.post(say("ears", Delivery::All, 1)).unwrap();
     drop(groups);
     assert_eq!(
@@ -352,12 +352,12 @@ fn a_world_keeps_its_number_when_another_ends() {
     let build = |app: &mut App| {
         app.world_mut().spawn(bomb());
     };
-    groups.start("worlds", 2, build).unwrap();
+    groups.start_worlds("worlds", 2, build).unwrap();
     groups
         .post(Parcel::new("worlds", Delivery::InTurn, number(PANIC, 0)))
         .unwrap();
     assert_eq!(ended(&mut groups, 1)[0].nth, 0);
-    groups.start("worlds", 1, build).unwrap();
+    groups.start_worlds("worlds", 1, build).unwrap();
     let reports = groups.stop();
     end_well(&reports);
     let numbers = reports.iter().map(|report| report.nth);
@@ -369,7 +369,7 @@ fn a_world_that_panics_when_it_stops_is_reported_with_what_is_left() {
     let gate = Gate::new();
     let pass = gate.pass();
     let mut groups = WorldGroups::new();
-    groups.start("first", 1, |_: &mut App| {}).unwrap();
+    groups.start_worlds("first", 1, |_: &mut App| {}).unwrap();
     let build = move |app: &mut App| {
         let pass = pass.clone();
         let exit =
@@ -380,7 +380,7 @@ fn a_world_that_panics_when_it_stops_is_reported_with_what_is_left() {
         app.world_mut().spawn(exit);
         app.world_mut().spawn(bomb());
     };
-    groups.start("last", 1, build).unwrap();
+    groups.start_worlds("last", 1, build).unwrap();
     let go = Parcel::new("last", Delivery::All, number(GO, 0));
     groups.post(go).unwrap();
     gate.somebody_waits();
@@ -413,9 +413,18 @@ fn a_world_that_panics_when_it_is_dropped_is_reported() {
     let build = |app: &mut App| {
         app.insert_resource(Grumpy);
     };
-    groups.start("worlds", 1, |_: &mut App| {}).unwrap();
-    groups.start("worlds", 1, build).unwrap();
+    groups.start_worlds("worlds", 1, |_: &mut App| {}).unwrap();
+    groups.start_worlds("worlds", 1, build).unwrap();
     let reports = groups.stop();
     assert_eq!(reports[0].panic.as_deref(), Some("not yet"));
     end_well(&reports[1..]);
+}
+
+#[test]
+fn a_world_without_a_due_plugin_is_not_started() {
+    let mut groups = WorldGroups::new();
+    let error = groups.start("worlds", 1, |_: &mut App| {}).unwrap_err();
+    assert!(matches!(error, StartError::NoPlugin));
+    assert!(error.to_string().contains("add a DuePlugin"), "{error}");
+    assert_eq!(groups.running("worlds"), 0);
 }

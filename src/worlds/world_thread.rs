@@ -19,11 +19,11 @@ use bevy_app::{
 use bevy_ecs::schedule::SingleThreadedExecutor;
 use bevy_time::TimePlugin;
 
-use super::{Hub, LoopInterval, StartError, WorldReport};
-use crate::{
-    message::{Inbox, Mail, MessageWorldExt},
-    plugin::DuePlugin,
+use super::{
+    hub::Hub,
+    report::{LoopInterval, StartError, WorldReport},
 };
+use crate::message::{Inbox, Mailbag, MessageWorldExt, hand_back};
 
 /// A world that has been started.
 #[derive(Debug)]
@@ -54,18 +54,19 @@ impl WorldThread {
             .name(format!("{group} {nth}"))
             .spawn(move || {
                 let mut app = App::new();
-                let was_built = catch_unwind(AssertUnwindSafe(|| world.build(&mut app, &*build)));
-                let was_built = was_built.map_err(|panic| what_it_said(&*panic));
+                let was_built = world.try_build(&mut app, &*build);
                 let runs = was_built.is_ok();
                 built.send(was_built).ok();
                 world.run(app, runs)
             })
             .map_err(StartError::NoThread)?;
-        let built = when_built.recv();
-        if let Err(message) = built.unwrap_or_else(|_| Err("nothing".into())) {
-            // What it had is free again when this is told.
+        let was_built = when_built
+            .recv()
+            .unwrap_or_else(|_| Err(StartError::Panicked("the thread has ended".into())));
+        if let Err(error) = was_built {
+            // The app is dropped before the caller gets the error.
             thread.join().ok();
-            return Err(StartError::Panicked(message));
+            return Err(error);
         }
         Ok(Self {
             group,
@@ -79,7 +80,7 @@ impl WorldThread {
         self.thread.is_finished()
     }
 
-    /// Lets the world end, if it has not, and waits for it.
+    /// Stops the world, unless it has ended, and waits for its end.
     pub(super) fn stop(self) -> WorldReport {
         self.is_stopped.store(true, Ordering::Release);
         self.thread.thread().unpark();
@@ -88,13 +89,13 @@ impl WorldThread {
             group,
             nth,
             exit: None,
-            panic: Some(what_it_said(&*panic)),
+            panic: Some(panic_message(&*panic)),
             undelivered: Vec::new(),
         })
     }
 }
 
-/// What the thread of a world knows about itself.
+/// The state of a world's thread.
 struct WorldLoop {
     hub: Arc<Hub>,
     group: Cow<'static, str>,
@@ -103,16 +104,18 @@ struct WorldLoop {
 }
 
 impl WorldLoop {
-    fn build(&self, app: &mut App, build: &impl Fn(&mut App)) {
-        run_here(app);
+    fn try_build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartError> {
+        catch_unwind(AssertUnwindSafe(|| self.build(app, build)))
+            .unwrap_or_else(|panic| Err(StartError::Panicked(panic_message(&*panic))))
+    }
+
+    fn build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartError> {
+        run_on_this_thread(app);
         build(app);
-        // What it does in parallel by itself needs a pool, though.
+        // Systems that run in parallel by themselves need a pool.
         TaskPoolOptions::default().create_default_pools();
         if !app.is_plugin_added::<TimePlugin>() {
             app.add_plugins(TimePlugin);
-        }
-        if !app.is_plugin_added::<DuePlugin>() {
-            app.add_plugins(DuePlugin::default());
         }
         app.init_resource::<LoopInterval>();
         while app.plugins_state() == PluginsState::Adding {
@@ -120,13 +123,17 @@ impl WorldLoop {
         }
         app.finish();
         app.cleanup();
+        if !app.world().contains_resource::<Mailbag>() {
+            return Err(StartError::NoPlugin);
+        }
         let this = thread::current();
         let inbox = app.world().resource::<Inbox>();
         inbox.wake_with(move || this.unpark());
         self.hub.join(self.group.clone(), app);
+        Ok(())
     }
 
-    /// Runs the world until it is to stop, or panics, and hands back what is left of it.
+    /// Runs the world until it is stopped or panics, and returns its undelivered messages.
     fn run(self, mut app: App, runs: bool) -> WorldReport {
         let mut report = WorldReport {
             group: self.group,
@@ -137,7 +144,7 @@ impl WorldLoop {
         };
         if runs {
             let ended = catch_unwind(AssertUnwindSafe(|| {
-                let exit = go_round(&mut app, &self.is_stopped);
+                let exit = run_frames(&mut app, &self.is_stopped);
                 (exit, app.world_mut().close_inbox())
             }));
             match ended {
@@ -146,23 +153,24 @@ impl WorldLoop {
                     report.undelivered = undelivered;
                 }
                 Err(panic) => {
-                    report.panic = Some(what_it_said(&*panic));
-                    report.undelivered = Mail::hand_back(app.world_mut());
+                    report.panic = Some(panic_message(&*panic));
+                    report.undelivered = hand_back(app.world_mut());
                 }
             }
         }
-        // What panics now has nobody left to disturb.
+        // A panic while the app is dropped is reported, too.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(app)));
         if let Err(panic) = dropped {
-            report.panic.get_or_insert_with(|| what_it_said(&*panic));
+            report.panic.get_or_insert_with(|| panic_message(&*panic));
         }
         report
     }
 }
 
-/// Lets systems run one after the other on this thread, unless `build` says otherwise. Bevy's pool of
-/// threads is for all worlds: a few that wait in a system, for a database say, would hold up all.
-fn run_here(app: &mut App) {
+/// Makes the main and fixed schedules run their systems one after the other on this thread, unless
+/// `build` changes that. All worlds share Bevy's thread pool, so a few systems that wait for a
+/// database would hold up all worlds there.
+fn run_on_this_thread(app: &mut App) {
     let main = app.world().resource::<MainScheduleOrder>();
     let fixed = app.world().resource::<FixedMainScheduleOrder>();
     let all = [&main.startup_labels, &main.labels, &fixed.labels];
@@ -174,9 +182,9 @@ fn run_here(app: &mut App) {
     }
 }
 
-/// One frame after the other: at once where something has arrived, and else when it is time.
-fn go_round(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
-    // There is a first one in any case: who is spawned in it, or before, may have mail.
+/// Runs a frame whenever a message has arrived or the interval is over.
+fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
+    // The first frame always runs, because entities spawned before may have messages.
     loop {
         let start = Instant::now();
         app.update();
@@ -184,7 +192,7 @@ fn go_round(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
             return Some(exit);
         }
         let interval = app.world().resource::<LoopInterval>().0;
-        while !is_stopped.load(Ordering::Acquire) && !has_mail(app) {
+        while !is_stopped.load(Ordering::Acquire) && !has_arrivals(app) {
             match interval.checked_sub(start.elapsed()) {
                 Some(left) if !left.is_zero() => thread::park_timeout(left),
                 _ => break,
@@ -196,13 +204,13 @@ fn go_round(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
     }
 }
 
-fn has_mail(app: &App) -> bool {
+fn has_arrivals(app: &App) -> bool {
     let inbox = app.world().get_resource::<Inbox>();
     inbox.is_some_and(|inbox| !inbox.is_empty())
 }
 
-fn what_it_said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("nothing").into()
+    text.unwrap_or("a panic without a message").into()
 }

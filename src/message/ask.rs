@@ -1,0 +1,90 @@
+//! Making a request, and completing it without a reply.
+
+use bevy_ecs::{
+    bundle::Bundle, component::Component, entity::Entity, system::EntityCommands, world::World,
+};
+
+use super::{
+    letter::Letter,
+    mailbag::send,
+    request::{NoAnswer, Request, Role},
+};
+use crate::{
+    call::EntityCaller,
+    owner::OwnedBy,
+    timer::{SurvivesCancelAll, Timer, TimerAction, TimerFired, Unannounced},
+};
+
+/// Marks the entity of a request that is open.
+#[derive(Component, Clone, Copy)]
+struct OpenRequest;
+
+/// The state of a request, as its reply arrives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestState {
+    /// The asking entity waits for the reply.
+    Open,
+    /// The entity of the request is disabled, together with the asking entity.
+    Disabled,
+    /// The request is complete or withdrawn, or another entity has made it.
+    Closed,
+}
+
+/// Opens a request of an entity.
+pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
+    let asked_by = asker.id();
+    let mut commands = asker.commands();
+    Request::here(commands.spawn(open_request(asked_by, until)).id())
+}
+
+/// Returns the components of an open request. Its entity exists until the reply, or
+/// [`NoAnswer`], is delivered.
+fn open_request(asker: Entity, until: Timer) -> impl Bundle {
+    let time_out =
+        TimerAction::call(|world: &mut World, fired: TimerFired| time_out(world, fired.entity()));
+    (
+        OwnedBy(asker),
+        (until.keep_when_done().act_without_clock(), time_out),
+        (SurvivesCancelAll, Unannounced, OpenRequest),
+    )
+}
+
+/// Tells the asking entity that a request has timed out.
+fn time_out(world: &mut World, request: Entity) {
+    match world.get::<OwnedBy>(request) {
+        Some(&OwnedBy(asker)) => {
+            give_up(world, asker, Request::here(request), NoAnswer::TimedOut);
+        }
+        // The request has no asking entity any more.
+        None => _ = world.despawn(request),
+    }
+}
+
+/// Completes a request without a reply.
+pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
+    let letter = Letter::new(asker, no_answer, Role::Reply(request));
+    send(world, letter);
+}
+
+/// Returns the state of a request for a reply to `asker`.
+pub(super) fn state_of(request: Entity, asker: Entity, caller: &EntityCaller) -> RequestState {
+    let Some(request) = caller.look(request) else {
+        return match caller.exists(request) {
+            true => RequestState::Disabled,
+            false => RequestState::Closed,
+        };
+    };
+    let is_asker = request.get().is_some_and(|&OwnedBy(by)| by == asker);
+    match request.contains::<OpenRequest>() && is_asker {
+        true => RequestState::Open,
+        false => RequestState::Closed,
+    }
+}
+
+/// Returns the entity that has made a request, if the request is open.
+#[cfg(feature = "worlds")]
+pub(crate) fn asker_of(world: &World, request: Request) -> Option<Entity> {
+    let request = world.get_entity(request.entity()?).ok()?;
+    let asker = request.get::<OpenRequest>().and(request.get());
+    asker.map(|&OwnedBy(asker)| asker)
+}

@@ -1,0 +1,108 @@
+//! The callbacks of a `MessageComponent`, and their argument.
+
+use alloc::boxed::Box;
+use core::{any::Any, fmt};
+
+use bevy_ecs::{
+    error::{BevyError, CommandOutput},
+    system::Commands,
+    world::EntityMut,
+};
+use bevy_platform::sync::Arc;
+
+use super::{
+    mailbag::reply,
+    request::{ReplyError, ReplyTo, Request, Role},
+    topic::{Payload, Topic},
+};
+use crate::call::to_result;
+
+/// The argument of a [`MessageComponent`](super::MessageComponent)'s callback, beside the message.
+pub struct MessageContext<'a> {
+    /// The entity that the callback belongs to, with all its components.
+    pub entity: EntityMut<'a>,
+    /// Commands, which are applied before the next callback runs.
+    pub commands: Commands<'a, 'a>,
+    pub(super) role: &'a Role,
+}
+
+impl MessageContext<'_> {
+    /// Returns the request that the message makes or completes, if any.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        self.role.request()
+    }
+
+    /// Returns where to send the reply, if the message is a request. Pass it to
+    /// [`commands.reply`](super::MessageCommandsExt::reply), now or later.
+    #[must_use]
+    pub fn reply_to(&self) -> Option<&ReplyTo> {
+        self.role.reply_to()
+    }
+
+    /// Replies to this request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ReplyError`] if the message is not a request, or if the request comes from another
+    /// world and `payload` is not a [`Packet`](super::Packet).
+    pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
+        let reply_to = self.role.reply_to().ok_or(ReplyError::NotARequest)?;
+        reply_to.check(&payload)?;
+        reply(&mut self.commands, reply_to.clone(), payload);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for MessageContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageContext")
+            .field("entity", &self.entity.id())
+            .field("role", &self.role)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A message as a callback gets it.
+#[derive(Clone, Copy)]
+pub(super) struct Incoming<'a> {
+    pub(super) topic: Topic,
+    pub(super) message: &'a dyn Any,
+    pub(super) role: &'a Role,
+}
+
+/// A callback for the messages of one topic.
+#[derive(Clone)]
+pub(super) struct Callback(Arc<Erased>);
+
+type Erased = dyn Fn(MessageContext, &dyn Any) -> Result<(), BevyError> + Send + Sync;
+
+impl Callback {
+    /// Wraps a callback for messages of the type `M`.
+    pub(super) fn new<M: 'static, Out: CommandOutput>(
+        callback: impl Fn(MessageContext, &M) -> Out + Send + Sync + 'static,
+    ) -> Self {
+        // Not `Arc::new`, which can't make an `Arc<dyn ..>` on platforms without atomics.
+        let erased: Box<Erased> = Box::new(move |context, message| {
+            message
+                .downcast_ref()
+                .map_or(Ok(()), |message| to_result(callback(context, message)))
+        });
+        Self(erased.into())
+    }
+
+    #[inline]
+    pub(super) fn call(
+        &self,
+        entity: EntityMut,
+        commands: Commands,
+        incoming: Incoming,
+    ) -> Result<(), BevyError> {
+        let context = MessageContext {
+            entity,
+            commands,
+            role: incoming.role,
+        };
+        (self.0)(context, incoming.message)
+    }
+}

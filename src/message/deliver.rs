@@ -1,0 +1,318 @@
+//! The delivery: one message after the other, in the order of sending.
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use bevy_ecs::{
+    change_detection::DetectChangesMut,
+    entity::Entity,
+    error::BevyError,
+    system::{Res, ResMut},
+    world::World,
+};
+use bevy_platform::cell::SyncCell;
+
+use super::{
+    ask::{RequestState, state_of},
+    batch::AnyBatch,
+    component::MessageComponent,
+    context::Incoming,
+    directory::Directory,
+    followers::Followers,
+    inbox::Inbox,
+    letter::{Letter, Recipient, Undelivered},
+    mailbag::{Broadcast, Item, Mailbag, Many},
+    request::Role,
+    stats::MessageStats,
+    written,
+};
+use crate::{
+    call::{EntityCaller, PumpState, pump, report},
+    roster::Intake,
+};
+
+/// The parameters of a delivery.
+pub(crate) type DeliveryState = PumpState<(
+    ResMut<'static, Mailbag>,
+    ResMut<'static, Followers>,
+    Res<'static, Directory>,
+    Option<Res<'static, Inbox>>,
+    Res<'static, Intake>,
+)>;
+
+/// Delivers the messages that have been sent since the last run.
+pub(crate) fn deliver_messages(
+    world: &mut World,
+    state: &mut DeliveryState,
+) -> Result<(), BevyError> {
+    // The commands that a panic has left behind may send messages.
+    state.apply(world);
+    let (_, (mut mailbag, mut followers, _, inbox, _)) = state.get_mut(world)?;
+    followers.tidy();
+    if let Some(inbox) = inbox {
+        inbox.take(&mut mailbag.arrived);
+    }
+    mailbag.swap();
+    written::swap(world);
+    pump(
+        world,
+        state,
+        |caller, (mut mailbag, mut followers, directory, _, intake)| {
+            deliver(
+                &mut mailbag,
+                &mut followers,
+                &directory,
+                intake.joined(),
+                caller,
+            );
+        },
+    )?;
+    written::deliver_all(world)?;
+    publish_stats(world);
+    Ok(())
+}
+
+/// Closes the inbox, delivers all messages that have been sent, and takes the letters that are not
+/// delivered then.
+pub(super) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
+    if let Some(inbox) = world.get_resource::<Inbox>() {
+        inbox.close();
+    }
+    if let Some(mut intake) = world.get_resource_mut::<Intake>() {
+        intake.swap();
+        let mut state = DeliveryState::new(world);
+        if let Err(error) = deliver_messages(world, &mut state) {
+            report::<Mailbag>(world, error);
+        }
+    }
+    hand_back(world)
+}
+
+/// Closes the inbox, and takes all letters that are not delivered.
+pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
+    let mut arrived = VecDeque::new();
+    if let Some(inbox) = world.get_resource::<Inbox>() {
+        inbox.close();
+        inbox.take(&mut arrived);
+    }
+    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
+        return Vec::new();
+    };
+    mailbag.arrived.append(&mut arrived);
+    mailbag.hand_back()
+}
+
+fn publish_stats(world: &mut World) {
+    let stats = world.resource::<Mailbag>().stats;
+    if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
+        published.set_if_neq(stats);
+    }
+}
+
+/// Delivers one item after the other, until a callback issues commands or no item is left.
+fn deliver(
+    mailbag: &mut Mailbag,
+    followers: &mut Followers,
+    directory: &Directory,
+    joined: u64,
+    caller: &mut EntityCaller,
+) {
+    let Mailbag {
+        items,
+        current,
+        held,
+        stats,
+        ..
+    } = mailbag;
+    let mut delivery = Delivery {
+        caller,
+        followers,
+        directory,
+        joined,
+        held,
+        stats,
+    };
+    while !delivery.caller.has_commands() {
+        if let Some(many) = current {
+            match many {
+                Many::Batch(batch) => delivery.deliver_batch(&mut **batch),
+                Many::Broadcast(broadcast) => delivery.broadcast(broadcast),
+            }
+            if delivery.caller.has_commands() {
+                return;
+            }
+        }
+        *current = None;
+        match items.next() {
+            None => return,
+            Some(Item::Many(many)) => *current = Some(many),
+            Some(Item::Letter(letter)) => *current = delivery.deliver_letter(letter),
+            Some(Item::Command(command)) => {
+                let command = SyncCell::to_inner(command);
+                delivery.caller.commands().queue(command);
+            }
+        }
+    }
+}
+
+/// The parts that the delivery of one item works with.
+struct Delivery<'a, 'w, 's> {
+    caller: &'a mut EntityCaller<'w, 's>,
+    followers: &'a mut Followers,
+    directory: &'a Directory,
+    /// The first number of a follower that does not take part yet.
+    joined: u64,
+    held: &'a mut Vec<Letter>,
+    stats: &'a mut MessageStats,
+}
+
+/// The result of a message to one entity.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Delivered,
+    /// The recipient takes part later.
+    Early,
+    /// A reply to a request that is not open.
+    Late,
+    Undeliverable,
+}
+
+impl Delivery<'_, '_, '_> {
+    /// Delivers one message of a batch after the other, until a callback issues commands.
+    fn deliver_batch(&mut self, batch: &mut dyn AnyBatch) {
+        while let Some((to, topic, message)) = batch.next() {
+            let incoming = Incoming {
+                topic,
+                message,
+                role: &Role::Plain,
+            };
+            let outcome = self.call(to, incoming);
+            self.count(outcome);
+            if outcome == Outcome::Early {
+                self.held.extend(batch.take_current());
+            }
+            if self.caller.has_commands() {
+                return;
+            }
+        }
+    }
+
+    /// Delivers a letter to one follower after the other, until a callback issues commands.
+    fn broadcast(&mut self, broadcast: &mut Broadcast) {
+        let incoming = incoming(&broadcast.letter);
+        for (number, follower) in self
+            .followers
+            .of(incoming.topic, broadcast.next..self.joined)
+        {
+            broadcast.next = number + 1;
+            if follower.call(self.caller, incoming) {
+                broadcast.is_delivered = true;
+                self.stats.delivered += 1;
+            }
+            if self.caller.has_commands() {
+                return;
+            }
+        }
+        if !broadcast.is_delivered {
+            self.stats.undeliverable += 1;
+        }
+    }
+
+    /// Delivers a letter to one entity, or returns it as a broadcast.
+    fn deliver_letter(&mut self, mut letter: Letter) -> Option<Many> {
+        let outcome = match letter.to {
+            // A reply is for the asking entity. Another process may send anything.
+            Recipient::All | Recipient::InTurn if matches!(letter.role, Role::Reply(_)) => {
+                Outcome::Late
+            }
+            Recipient::All => return Some(Many::Broadcast(Broadcast::new(letter))),
+            Recipient::InTurn => self.deliver_in_turn(incoming(&letter)),
+            Recipient::Entity(entity) => self.deliver_to(entity, &mut letter),
+            Recipient::Key(key) => match self.directory.entity(key) {
+                Some(entity) => self.deliver_to(entity, &mut letter),
+                None => Outcome::Undeliverable,
+            },
+        };
+        self.count(outcome);
+        if outcome == Outcome::Early {
+            self.held.push(letter);
+        }
+        None
+    }
+
+    fn deliver_in_turn(&mut self, incoming: Incoming) -> Outcome {
+        let taker = self
+            .followers
+            .in_turn(incoming.topic, self.joined)
+            .find_map(|(number, follower)| follower.call(self.caller, incoming).then_some(number));
+        let Some(number) = taker else {
+            return Outcome::Undeliverable;
+        };
+        self.followers.end_turn(incoming.topic, number);
+        Outcome::Delivered
+    }
+
+    /// Delivers a letter to an entity. A reply completes its request.
+    fn deliver_to(&mut self, entity: Entity, letter: &mut Letter) -> Outcome {
+        if let Role::Reply(request) = &mut letter.role {
+            *request = self.directory.resolve(*request);
+            let Some(request) = request.entity() else {
+                return Outcome::Late;
+            };
+            match state_of(request, entity, self.caller) {
+                RequestState::Closed => return Outcome::Late,
+                RequestState::Disabled => return Outcome::Early,
+                RequestState::Open if self.is_early(entity) => return Outcome::Early,
+                RequestState::Open => {}
+            }
+            // Other replies are late from now on, even if the entity does not follow this one.
+            self.caller.commands().entity(request).despawn();
+        }
+        self.call(entity, incoming(letter))
+    }
+
+    /// Returns `true` if an entity is disabled, or if its component takes part in the next run.
+    fn is_early(&self, entity: Entity) -> bool {
+        self.caller.look(entity).is_none_or(|entity| {
+            let component = entity.get::<MessageComponent>();
+            component.is_some_and(|component| !component.has_joined(self.joined))
+        })
+    }
+
+    /// Calls the callback of an entity for a message, if the entity follows it.
+    #[inline]
+    fn call(&mut self, entity: Entity, incoming: Incoming) -> Outcome {
+        let Some((entity_mut, commands)) = self.caller.entity(entity) else {
+            return Outcome::Undeliverable;
+        };
+        let Some(component) = entity_mut.get::<MessageComponent>() else {
+            return Outcome::Undeliverable;
+        };
+        if !component.has_joined(self.joined) {
+            return Outcome::Early;
+        }
+        let Some(callback) = component.callback(incoming.topic).cloned() else {
+            return Outcome::Undeliverable;
+        };
+        let result = callback.call(entity_mut, commands, incoming);
+        self.caller.check("MessageComponent", entity, result);
+        Outcome::Delivered
+    }
+
+    #[inline]
+    fn count(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Delivered => self.stats.delivered += 1,
+            Outcome::Early => {}
+            Outcome::Late => self.stats.late += 1,
+            Outcome::Undeliverable => self.stats.undeliverable += 1,
+        }
+    }
+}
+
+fn incoming(letter: &Letter) -> Incoming<'_> {
+    Incoming {
+        topic: letter.topic,
+        message: &*letter.payload,
+        role: &letter.role,
+    }
+}

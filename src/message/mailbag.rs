@@ -1,0 +1,136 @@
+//! The messages of a world that are on their way.
+
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::any::Any;
+
+use bevy_ecs::{error::Result, resource::Resource, system::Commands, world::World};
+use bevy_platform::cell::SyncCell;
+
+use super::{
+    batch::AnyBatch,
+    letter::{Letter, Undelivered},
+    packet::Packet,
+    request::{ReplyTo, Role, Route},
+    stats::MessageStats,
+    topic::Payload,
+};
+use crate::deferred::Deferred;
+
+/// The messages of a world that are on their way.
+#[derive(Resource, Default)]
+pub(crate) struct Mailbag {
+    pub(super) items: Deferred<Item>,
+    /// The item that is being delivered to one entity after the other. It stays here between two
+    /// calls, so a panic in a callback does not take it away from the other entities.
+    pub(super) current: Option<Many>,
+    /// Letters whose recipient takes part in the next frame. They come first then.
+    pub(super) held: Vec<Letter>,
+    /// Filled by the inbox with the items that have arrived.
+    pub(super) arrived: VecDeque<Item>,
+    /// The counters as of now; the resource has those of the last delivery.
+    pub(super) stats: MessageStats,
+}
+
+/// One item to deliver.
+pub(super) enum Item {
+    Letter(Letter),
+    Many(Many),
+    Command(SyncCell<Command>),
+}
+
+/// A function to run on the world.
+pub(super) type Command = Box<dyn FnOnce(&mut World) + Send>;
+
+/// An item that takes several calls.
+pub(super) enum Many {
+    /// Messages of one type to entities.
+    Batch(Box<dyn AnyBatch>),
+    /// A letter to all followers.
+    Broadcast(Broadcast),
+}
+
+/// A letter that is being delivered to all followers.
+pub(super) struct Broadcast {
+    pub(super) letter: Letter,
+    /// Followers with a lower number have got the letter.
+    pub(super) next: u64,
+    /// Whether any follower has got the letter.
+    pub(super) is_delivered: bool,
+}
+
+impl Broadcast {
+    pub(super) fn new(letter: Letter) -> Self {
+        Self {
+            letter,
+            next: 0,
+            is_delivered: false,
+        }
+    }
+}
+
+impl Item {
+    fn into_letters(self) -> Vec<Letter> {
+        match self {
+            Self::Letter(letter) => [letter].into(),
+            Self::Many(Many::Broadcast(broadcast)) => [broadcast.letter].into(),
+            Self::Many(Many::Batch(batch)) => batch.into_letters(),
+            Self::Command(_) => Vec::new(),
+        }
+    }
+}
+
+impl Mailbag {
+    /// Adds items that have arrived, behind all others, and empties `items`.
+    pub(super) fn append(&mut self, items: &mut VecDeque<Item>) {
+        self.items.append(items);
+    }
+
+    /// Releases all items for delivery. Held letters come first, then an item that a panic has
+    /// interrupted.
+    pub(super) fn swap(&mut self) {
+        if let Some(many) = self.current.take() {
+            self.items.put_first(Item::Many(many));
+        }
+        for letter in self.held.drain(..).rev() {
+            self.items.put_first(Item::Letter(letter));
+        }
+        self.items.append(&mut self.arrived);
+        self.items.swap();
+    }
+
+    /// Takes all letters that are not delivered, and drops the commands.
+    pub(super) fn hand_back(&mut self) -> Vec<Undelivered> {
+        self.swap();
+        let letters = self.items.drain().flat_map(Item::into_letters);
+        letters.map(Undelivered).collect()
+    }
+}
+
+/// Sends a letter. Without the plugin nothing happens.
+pub(crate) fn send(world: &mut World, letter: Letter) {
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.items.push(Item::Letter(letter));
+    }
+}
+
+/// Sends a reply to the entity that has made a request.
+pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
+    match reply_to.route {
+        Route::Here(asker) => {
+            let letter = Letter::new(asker, reply, Role::Reply(reply_to.request));
+            commands.queue(move |world: &mut World| send(world, letter));
+        }
+        Route::Elsewhere(ref post) => {
+            let (post, checked) = (post.clone(), reply_to.check(&reply));
+            let reply: &dyn Any = &reply;
+            let packet = reply.downcast_ref::<Packet>().cloned();
+            commands.queue(move |world: &mut World| -> Result {
+                checked?;
+                if let Some(packet) = packet {
+                    post(world, packet);
+                }
+                Ok(())
+            });
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The outbox: many messages from one system.
+
+use alloc::{boxed::Box, collections::VecDeque};
+use core::{any::Any, fmt};
+
+use bevy_ecs::{
+    system::{Deferred, SystemBuffer, SystemMeta, SystemParam},
+    world::DeferredWorld,
+};
+
+use super::{
+    batch::Batch,
+    letter::{Delivery, Letter},
+    mailbag::{Item, Mailbag, Many},
+    topic::Payload,
+};
+
+/// Sends many messages from a system, at a lower cost than commands.
+///
+/// The messages are sent when the commands of the system are applied, in the order of the systems.
+/// Within one system, messages of the outbox keep their order among themselves. Their order relative
+/// to `commands.send` is that of the system's parameters. In an observer they precede messages that
+/// are sent by commands.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{Outbox, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// #[derive(Message)]
+/// struct Damage(u32);
+/// #[derive(Component)]
+/// struct Burning(u32);
+///
+/// fn burn(burning: Query<(Entity, &Burning)>, mut outbox: Outbox) {
+///     for (entity, burning) in &burning {
+///         outbox.send(entity, Damage(burning.0));
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(burn);
+/// ```
+#[derive(SystemParam)]
+pub struct Outbox<'s> {
+    items: Deferred<'s, Items>,
+}
+
+impl Outbox<'_> {
+    /// Sends a message, like [`MessageCommandsExt::send`](super::MessageCommandsExt::send).
+    #[inline]
+    pub fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P) {
+        let items = &mut self.items.0;
+        let item = match to.into() {
+            Delivery::To(entity) => {
+                if let Some(Item::Many(Many::Batch(last))) = items.back_mut() {
+                    let last: &mut dyn Any = &mut **last;
+                    if let Some(last) = last.downcast_mut::<Batch<P>>() {
+                        return last.push(entity, payload);
+                    }
+                }
+                Item::Many(Many::Batch(Box::new(Batch::new(entity, payload))))
+            }
+            to => Item::Letter(Letter::plain(to, payload)),
+        };
+        items.push_back(item);
+    }
+}
+
+impl fmt::Debug for Outbox<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbox").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Items(VecDeque<Item>);
+
+impl SystemBuffer for Items {
+    fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
+        match world.get_resource_mut::<Mailbag>() {
+            Some(mut mailbag) => mailbag.append(&mut self.0),
+            None => self.0.clear(),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Requests and replies.
+
+use alloc::boxed::Box;
+use core::{any::type_name, fmt};
+
+use bevy_ecs::{entity::Entity, message::Message, world::World};
+use bevy_platform::sync::Arc;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+
+use super::{
+    packet::Packet,
+    topic::{Payload, Topic, sealed::Sealed},
+};
+
+/// Identifies a request that an entity has [made](super::MessageEntityCommandsExt::ask).
+///
+/// No two requests are equal. A request that is still open is an entity of its own, one of the
+/// [`Owned`](crate::Owned) entities of the asking entity. Despawn that entity to withdraw the request: a reply
+/// that arrives later is dropped, and counted in [`MessageStats::late`](super::MessageStats::late).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Request(Origin);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Origin {
+    Here(Entity),
+    #[cfg_attr(
+        not(feature = "worlds"),
+        expect(dead_code, reason = "there is no other world")
+    )]
+    Elsewhere {
+        world: u64,
+        number: u64,
+    },
+}
+
+impl Request {
+    /// Creates the request that `entity` of this world stands for.
+    pub(super) fn here(entity: Entity) -> Self {
+        Self(Origin::Here(entity))
+    }
+
+    /// Returns the entity of the request, if the request was made in this world.
+    #[must_use]
+    pub fn entity(self) -> Option<Entity> {
+        match self.0 {
+            Origin::Here(entity) => Some(entity),
+            Origin::Elsewhere { .. } => None,
+        }
+    }
+
+    /// Returns the request as `world` knows it: if it was made there, it has an entity.
+    pub(crate) fn seen_from(self, this_world: Option<u64>) -> Self {
+        match self.0 {
+            Origin::Elsewhere { world, number } if Some(world) == this_world => {
+                Entity::try_from_bits(number).map_or(self, Self::here)
+            }
+            _ => self,
+        }
+    }
+}
+
+#[cfg(feature = "worlds")]
+impl Request {
+    /// Creates a request that was made in another world.
+    pub(crate) fn elsewhere(world: u64, number: u64) -> Self {
+        Self(Origin::Elsewhere { world, number })
+    }
+}
+
+/// Where to send the reply to a request. It can be stored, to reply later.
+///
+/// # Examples
+///
+/// A waiter who passes a request on to the kitchen:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use bevy_due::{Request, ReplyTo, Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// #[derive(Message)]
+/// struct Order;
+/// #[derive(Message, Clone)]
+/// struct Meal;
+///
+/// /// The guest for each request to the kitchen.
+/// #[derive(Component, Default)]
+/// struct Pending(HashMap<Request, ReplyTo>);
+///
+/// fn waiter(kitchen: Entity) -> impl Bundle {
+///     let follows = MessageComponent::new()
+///         .on(move |mut me, _: &Order| {
+///             let Some(guest) = me.reply_to().cloned() else { return };
+///             let waiter = me.entity.id();
+///             let request = me.commands.entity(waiter).ask(kitchen, Order, Timer::after_secs(60.0));
+///             me.entity.get_mut::<Pending>().unwrap().0.insert(request, guest);
+///         })
+///         .on(|mut me, meal: &Meal| {
+///             let Some(request) = me.request() else { return };
+///             let guest = me.entity.get_mut::<Pending>().unwrap().0.remove(&request);
+///             if let Some(guest) = guest {
+///                 me.commands.reply(guest, meal.clone());
+///             }
+///         });
+///     (follows, Pending::default())
+/// }
+/// # let mut world = World::new();
+/// # let kitchen = world.spawn_empty().id();
+/// # world.spawn(waiter(kitchen));
+/// ```
+#[derive(Clone)]
+pub struct ReplyTo {
+    pub(super) request: Request,
+    pub(super) route: Route,
+}
+
+/// The way of a reply to the asking entity.
+#[derive(Clone)]
+pub(super) enum Route {
+    Here(Entity),
+    #[cfg_attr(
+        not(feature = "worlds"),
+        expect(dead_code, reason = "there is no other world")
+    )]
+    Elsewhere(Arc<PostReply>),
+}
+
+/// Posts the reply to a request of another world.
+pub(crate) type PostReply = dyn Fn(&mut World, Packet) + Send + Sync;
+
+impl ReplyTo {
+    pub(super) fn here(asker: Entity, request: Request) -> Self {
+        let route = Route::Here(asker);
+        Self { request, route }
+    }
+
+    /// Returns the request.
+    #[must_use]
+    pub fn request(&self) -> Request {
+        self.request
+    }
+
+    /// Checks that a payload can go to the asking entity.
+    pub(super) fn check<P: Payload>(&self, reply: &P) -> Result<(), ReplyError> {
+        match (&self.route, Sealed::topic(reply)) {
+            (Route::Elsewhere(_), Topic::Type(_)) => Err(ReplyError::NotAPacket(type_name::<P>())),
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(feature = "worlds")]
+    pub(crate) fn elsewhere(request: Request, post: Box<PostReply>) -> Self {
+        let route = Route::Elsewhere(post.into());
+        Self { request, route }
+    }
+}
+
+impl PartialEq for ReplyTo {
+    fn eq(&self, other: &Self) -> bool {
+        self.request == other.request
+    }
+}
+
+impl Eq for ReplyTo {}
+
+impl fmt::Debug for ReplyTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyTo")
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The reason why a [`reply`](super::MessageContext::reply) is not possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyError {
+    /// The message is not a request.
+    NotARequest,
+    /// The request comes from another world, so the reply must be a [`Packet`]. This is the type of
+    /// the reply.
+    NotAPacket(&'static str),
+}
+
+impl fmt::Display for ReplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotARequest => f.write_str("the message is not a request"),
+            Self::NotAPacket(name) => {
+                write!(f, "a reply to another world must be a packet, not a {name}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ReplyError {}
+
+/// The message that completes a request without a reply.
+///
+/// It goes to the asking entity, which follows it like any other message.
+/// [`MessageContext::request`](super::MessageContext::request) tells which request it completes.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq)
+)]
+#[doc(alias = "timeout")]
+#[non_exhaustive]
+pub enum NoAnswer {
+    /// The timer of the request fired, or the clock of that timer is gone. A later reply is dropped.
+    TimedOut,
+    /// The request could not be sent to the other world.
+    #[cfg(feature = "worlds")]
+    Refused(RefusalReason),
+}
+
+/// The reason why a parcel to other worlds was refused.
+#[cfg(feature = "worlds")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq, Hash)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub enum RefusalReason {
+    /// This world has no link to others.
+    NoLink,
+    /// The group does not exist, or none of its worlds runs.
+    UnknownGroup,
+    /// No entity of the group has this key.
+    UnknownKey,
+    /// The inbox of the receiving world is full.
+    Full,
+    /// Some worlds of the group have refused the parcel, others have accepted it. Sending it again
+    /// sends it to the others twice.
+    InPart,
+    /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
+    NoKey,
+}
+
+#[cfg(feature = "worlds")]
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoLink => "this world has no link to others",
+            Self::UnknownGroup => "no world of this group runs",
+            Self::UnknownKey => "no entity of the group has this key",
+            Self::Full => "the inbox of the receiving world is full",
+            Self::InPart => "some worlds of the group have no room, the others have got it",
+            Self::NoKey => "the asking entity has no stable key",
+        })
+    }
+}
+
+/// The part that a message plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Plain,
+    Request(Box<ReplyTo>),
+    Reply(Request),
+}
+
+impl Role {
+    pub(super) fn request(&self) -> Option<Request> {
+        match self {
+            Self::Plain => None,
+            Self::Request(reply_to) => Some(reply_to.request()),
+            Self::Reply(request) => Some(*request),
+        }
+    }
+
+    pub(super) fn reply_to(&self) -> Option<&ReplyTo> {
+        match self {
+            Self::Request(reply_to) => Some(reply_to),
+            Self::Plain | Self::Reply(_) => None,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Counters of messages.
+
+use bevy_ecs::resource::Resource;
+#[cfg(feature = "bevy_reflect")]
+use {
+    bevy_ecs::reflect::ReflectResource,
+    bevy_reflect::{Reflect, std_traits::ReflectDefault},
+};
+
+/// Counts the messages of this world since its start, as of the end of the last delivery.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::MessageStats;
+/// use bevy_ecs::prelude::*;
+///
+/// fn print_lost(stats: Res<MessageStats>) {
+///     if stats.is_changed() && stats.undeliverable > 0 {
+///         println!("{} messages without a recipient", stats.undeliverable);
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(print_lost);
+/// ```
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Resource, Clone, Debug, Default, PartialEq)
+)]
+pub struct MessageStats {
+    /// The number of calls of a callback for a message.
+    pub delivered: u64,
+    /// The number of messages without a recipient: the entity is gone, is disabled or does not
+    /// follow the message, or no entity follows it.
+    pub undeliverable: u64,
+    /// The number of replies, and of [`NoAnswer`](super::NoAnswer)s, to a request that was complete
+    /// or withdrawn.
+    pub late: u64,
+}

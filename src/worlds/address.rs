@@ -1,0 +1,107 @@
+//! The keys of entities that other worlds can send to.
+
+use alloc::borrow::Cow;
+use core::fmt;
+
+use bevy_ecs::{
+    component::Component,
+    entity::Entity,
+    error::BevyError,
+    lifecycle::HookContext,
+    world::{DeferredWorld, World},
+};
+#[cfg(feature = "bevy_reflect")]
+use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
+
+use crate::message::{Delivery, Directory, Recipient};
+
+/// The key by which other worlds know this entity.
+///
+/// Unlike an `Entity`, a key means the same in the next run of the game, and in another world that the
+/// entity moves to. You choose the keys, and must give no two entities of a group of worlds the same.
+/// If two entities have the same key, the most recent one is found. If both are in the same world,
+/// Bevy's error handler gets a warning.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[component(immutable, on_insert = on_insert, on_discard = on_discard)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Clone, Debug, PartialEq, Hash)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct StableKey(pub u64);
+
+/// The address of an entity that other worlds can send to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct Address {
+    /// The name of the group of worlds.
+    pub group: Cow<'static, str>,
+    /// The key of the entity.
+    pub key: StableKey,
+}
+
+impl From<StableKey> for Delivery<StableKey> {
+    fn from(key: StableKey) -> Self {
+        Self::To(key)
+    }
+}
+
+impl From<Delivery<StableKey>> for Recipient {
+    fn from(delivery: Delivery<StableKey>) -> Self {
+        match delivery {
+            Delivery::To(StableKey(key)) => Self::Key(key),
+            Delivery::All => Self::All,
+            Delivery::InTurn => Self::InTurn,
+        }
+    }
+}
+
+fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    bind(world, entity);
+}
+
+/// Binds the key of an entity. Without the plugin nothing happens.
+pub(crate) fn bind(mut world: DeferredWorld, entity: Entity) {
+    let Some(&key) = world.get::<StableKey>(entity) else {
+        return;
+    };
+    let Some(mut directory) = world.get_resource_mut::<Directory>() else {
+        return;
+    };
+    // The other entity may be about to despawn.
+    if let Some(other) = directory.bind(key.0, entity) {
+        let error = BevyError::warning(DuplicateKey { key, entity, other });
+        let mut commands = world.commands();
+        commands.queue(move |_: &mut World| Err::<(), _>(error));
+    }
+}
+
+fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(&StableKey(key)) = world.get(entity)
+        && let Some(mut directory) = world.get_resource_mut::<Directory>()
+    {
+        directory.unbind(key, entity);
+    }
+}
+
+/// Two entities of a world have the same key.
+#[derive(Debug)]
+struct DuplicateKey {
+    key: StableKey,
+    entity: Entity,
+    other: Entity,
+}
+
+impl fmt::Display for DuplicateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, entity, other } = self;
+        write!(
+            f,
+            "{entity} has the stable key {} of {other}, which can't be found any more",
+            key.0
+        )
+    }
+}
+
+impl core::error::Error for DuplicateKey {}

@@ -1,0 +1,71 @@
+//! Posting and asking, as methods of Bevy's types.
+
+use bevy_ecs::{
+    system::{Commands, EntityCommands},
+    world::World,
+};
+
+use super::{
+    address::StableKey,
+    link::{WorldLink, post},
+    parcel::{Parcel, Part, RequestId},
+};
+use crate::{
+    message::{Directory, NoAnswer, RefusalReason, Request, give_up, open},
+    timer::Timer,
+};
+
+/// Sends parcels from systems and callbacks.
+pub trait ParcelCommandsExt {
+    /// Sends a parcel to other worlds.
+    ///
+    /// If the [link](WorldLink) does not take it, the message [`Refused`](crate::Refused) is sent to
+    /// all followers in this world.
+    fn post(&mut self, parcel: Parcel);
+}
+
+/// Makes requests to other worlds on behalf of an entity.
+pub trait ParcelEntityCommandsExt {
+    /// Makes a request to other worlds: sends a parcel, and waits for a reply until the timer fires,
+    /// like [`ask`](crate::MessageEntityCommandsExt::ask).
+    ///
+    /// If the link does not take the parcel, the request completes with
+    /// [`NoAnswer::Refused`](crate::NoAnswer::Refused). The entity needs a [`StableKey`], by which the
+    /// reply finds it.
+    fn ask_world(&mut self, parcel: Parcel, until: Timer) -> Request;
+}
+
+impl ParcelCommandsExt for Commands<'_, '_> {
+    fn post(&mut self, parcel: Parcel) {
+        self.queue(move |world: &mut World| post(world, parcel));
+    }
+}
+
+impl ParcelEntityCommandsExt for EntityCommands<'_> {
+    fn ask_world(&mut self, mut parcel: Parcel, until: Timer) -> Request {
+        let asker = self.id();
+        let request = open(self, until);
+        self.commands().queue(move |world: &mut World| {
+            let Some(number) = request.entity() else {
+                return;
+            };
+            let asking_world = world.get_resource_or_init::<Directory>().world();
+            let key = world.get::<StableKey>(asker);
+            let reason = match (key, world.get_resource::<WorldLink>()) {
+                (Some(&key), Some(link)) => {
+                    let reply_to = link.address(key);
+                    let request = RequestId {
+                        world: asking_world,
+                        number: number.to_bits(),
+                    };
+                    parcel.part = Part::Request { reply_to, request };
+                    return post(world, parcel);
+                }
+                (None, _) => RefusalReason::NoKey,
+                (_, None) => RefusalReason::NoLink,
+            };
+            give_up(world, asker, request, NoAnswer::Refused(reason));
+        });
+        request
+    }
+}

@@ -1,0 +1,227 @@
+//! Groups of worlds on threads.
+
+use alloc::{borrow::Cow, sync::Arc, vec::Vec};
+use std::collections::HashMap;
+
+use bevy_app::App;
+use bevy_ecs::resource::Resource;
+
+use super::{
+    hub::{Among, Hub},
+    link::Link,
+    parcel::{Parcel, Refused},
+    report::{StartError, WorldReport},
+    world_thread::WorldThread,
+};
+
+/// Runs worlds on threads of their own, in named groups: `"logic"`, `"database"`, ..
+///
+/// Each world is a headless [`App`] with its own entities, timers, clocks and loop. Worlds share
+/// nothing. They send each other [`Parcel`]s: to all worlds of a group, to exactly one world in turn,
+/// or to the world with the entity of a [`StableKey`](crate::StableKey). A sender knows a group and a
+/// key, but not the thread, so a world of another process can be a member, too, through a
+/// [`Link`](crate::Link) of yours.
+///
+/// A world runs a frame when a message arrives, and otherwise once per
+/// [`LoopInterval`](crate::LoopInterval). The systems of its main and fixed schedules run one after the
+/// other on its own thread. They may block without holding up other worlds. To run a schedule on
+/// the threads of the process instead, give it Bevy's
+/// [`MultiThreadedExecutor`](bevy_ecs::schedule::MultiThreadedExecutor).
+///
+/// # The end
+///
+/// Worlds are [stopped](Self::stop) in the reverse order of their start. Each delivers the messages
+/// sent to it before it ends. A world that sends itself an [`AppExit`](bevy_app::AppExit) ends in the
+/// same way. A world that panics ends, too: the others go on, nothing is sent to it any more, and
+/// [`ended`](Self::ended) returns its report. Dropping the groups stops all worlds.
+///
+/// # Time
+///
+/// Each world has its own time. With `TimeUpdateStrategy::ManualDuration`, a world on a thread
+/// advances by a step for every arrival, too. To test several worlds in step, [join](Self::join) apps
+/// and update them one after the other.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{
+///     Delivery, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer, WorldGroups, prelude::*,
+/// };
+/// use bevy_ecs::prelude::*;
+///
+/// const DOUBLE: u32 = 1;
+/// const DOUBLED: u32 = 2;
+///
+/// /// A world that replies to requests.
+/// fn calculator(app: &mut App) {
+///     app.add_plugins(DuePlugin::default());
+///     app.world_mut().spawn(MessageComponent::new().on_packet(
+///         DOUBLE,
+///         |mut me, packet: &Packet| -> Result {
+///             let doubled: Vec<u8> = packet.payload().iter().map(|n| 2 * n).collect();
+///             Ok(me.reply(Packet::new(DOUBLED, doubled))?)
+///         },
+///     ));
+/// }
+///
+/// # fn main() -> Result<(), bevy_due::StartError> {
+/// let (replies, replied) = mpsc::channel();
+/// let mut groups = WorldGroups::new();
+/// groups.start("calculators", 2, calculator)?;
+/// groups.start("customers", 1, move |app| {
+///     let replies = replies.clone();
+///     app.add_plugins(DuePlugin::default());
+///     let customer = MessageComponent::new().on_packet(DOUBLED, move |_, packet: &Packet| {
+///         replies.send(packet.payload().to_vec()).ok();
+///     });
+///     app.world_mut().spawn((StableKey(1), customer));
+///     app.add_systems(Startup, |customer: Single<Entity, With<StableKey>>, mut commands: Commands| {
+///         let request = Parcel::new("calculators", Delivery::InTurn, Packet::new(DOUBLE, [21]));
+///         commands.entity(*customer).ask_world(request, Timer::after_secs(5.0));
+///     });
+/// })?;
+/// assert_eq!(replied.recv().unwrap(), [42]);
+///
+/// for world in groups.stop() {
+///     assert!(world.panic.is_none() && world.undelivered.is_empty());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias("WorldGroup", "threads", "actors", "services"))]
+#[derive(Resource, Debug, Default)]
+pub struct WorldGroups {
+    hub: Arc<Hub>,
+    /// In the order of their start.
+    threads: Vec<WorldThread>,
+    /// The number of worlds that each group has ever had.
+    started: HashMap<Cow<'static, str>, usize>,
+}
+
+/// Passes parcels from other processes to the worlds of [`WorldGroups`].
+#[derive(Clone, Debug)]
+pub struct ParcelReceiver(Arc<Hub>);
+
+impl ParcelReceiver {
+    /// Passes a parcel to the worlds of its group in this process, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused`] with the parcel if they do not take it.
+    pub fn receive(&self, parcel: Parcel) -> Result<(), Refused> {
+        self.0.send(parcel, Among::Here)
+    }
+}
+
+impl WorldGroups {
+    /// Creates groups without worlds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds worlds to a group: starts them one after the other, and waits until each is built.
+    ///
+    /// `build` must add a [`DuePlugin`](crate::DuePlugin). A [`TimePlugin`](bevy_time::TimePlugin) is
+    /// added after `build` if it is missing, so code that needs `Time` belongs into a `Startup`
+    /// system, or `build` adds that plugin first.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`StartError`] if there is no thread for a world, if `build` panics, or if it adds no
+    /// `DuePlugin`. Worlds that have been started before keep running.
+    pub fn start(
+        &mut self,
+        group: impl Into<Cow<'static, str>>,
+        worlds: usize,
+        build: impl Fn(&mut App) + Send + Sync + 'static,
+    ) -> Result<(), StartError> {
+        let group = group.into();
+        let build = Arc::new(build);
+        for _ in 0..worlds {
+            let started = self.started.entry(group.clone()).or_default();
+            let thread = WorldThread::start(&self.hub, group.clone(), *started, build.clone())?;
+            *started += 1;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Makes the world of an app a member of a group, for example the world with the window.
+    ///
+    /// The app runs by itself, and needs a [`DuePlugin`](crate::DuePlugin). It leaves the group when it
+    /// is dropped, and leaves the group of its previous [`WorldLink`](crate::WorldLink) now.
+    pub fn join(&self, group: impl Into<Cow<'static, str>>, app: &mut App) {
+        self.hub.join(group.into(), app);
+    }
+
+    /// Makes a world of another process a member of a group.
+    ///
+    /// Parcels for that world go into `link`. The link also learns all [keys](crate::StableKey) of
+    /// this process, so that replies find their way back. Pass the parcels that come from that process
+    /// to a [receiver](Self::receiver).
+    pub fn join_remote(&self, group: impl Into<Cow<'static, str>>, link: impl Link) {
+        self.hub.join_remote(group.into(), link);
+    }
+
+    /// Returns a handle that takes parcels from other processes.
+    #[must_use]
+    pub fn receiver(&self) -> ParcelReceiver {
+        ParcelReceiver(self.hub.clone())
+    }
+
+    /// Sends a parcel from outside of all worlds.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused`] with the parcel if it can't be sent.
+    pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
+        self.hub.send(parcel, Among::All)
+    }
+
+    /// Returns the number of members of a group: worlds that run here, and
+    /// [remote links](Self::join_remote).
+    #[must_use]
+    pub fn running(&self, group: &str) -> usize {
+        self.hub.members(group)
+    }
+
+    /// Returns the reports of the worlds that have ended by themselves since the last call.
+    pub fn ended(&mut self) -> Vec<WorldReport> {
+        let ended = self.threads.extract_if(.., |world| world.has_ended());
+        ended.map(WorldThread::stop).collect()
+    }
+
+    /// Stops the worlds of a group, the last started first, and returns their reports.
+    pub fn stop_group(&mut self, group: &str) -> Vec<WorldReport> {
+        let of_group = self.threads.extract_if(.., |world| world.group == group);
+        let of_group: Vec<_> = of_group.collect();
+        of_group.into_iter().rev().map(WorldThread::stop).collect()
+    }
+
+    /// Stops all worlds, the last started first, and returns their reports in that order.
+    ///
+    /// Each world delivers the messages sent to it first. Parcels that it then sends to a world that
+    /// has stopped are refused.
+    ///
+    /// This waits for every world, without a time limit, so a callback that never returns blocks it.
+    pub fn stop(mut self) -> Vec<WorldReport> {
+        self.stop_all()
+    }
+
+    fn stop_all(&mut self) -> Vec<WorldReport> {
+        let mut reports = Vec::new();
+        while let Some(world) = self.threads.pop() {
+            reports.push(world.stop());
+        }
+        reports
+    }
+}
+
+impl Drop for WorldGroups {
+    fn drop(&mut self) {
+        self.stop_all();
+    }
+}

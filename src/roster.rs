@@ -53,13 +53,15 @@ impl<T> Roster<T> {
 
     /// Iterates over the members with these numbers.
     pub(crate) fn members(&self, numbers: Range<u64>) -> impl Iterator<Item = (u64, &T)> {
-        let start = self
-            .places
-            .partition_point(|&(number, _)| number < numbers.start);
-        let places = self.places[start..].iter();
-        places
-            .take_while(move |&&(number, _)| number < numbers.end)
-            .filter_map(|(number, member)| Some((*number, member.as_ref()?)))
+        let place_of = |end| self.places.partition_point(|&(number, _)| number < end);
+        let places = match self.places.last() {
+            Some(&(last, _)) if last >= numbers.end => {
+                &self.places[place_of(numbers.start)..place_of(numbers.end)]
+            }
+            _ => &self.places[place_of(numbers.start)..],
+        };
+        let members = places.iter();
+        members.filter_map(|(number, member)| Some((*number, member.as_ref()?)))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -13,6 +13,8 @@ mod receive;
 
 mod ext;
 
+mod group;
+
 mod hub;
 
 mod report;

@@ -7,7 +7,8 @@ use bevy_app::App;
 use bevy_ecs::resource::Resource;
 
 use super::{
-    hub::{Among, Hub},
+    group::Among,
+    hub::Hub,
     link::Link,
     parcel::{Parcel, Refused},
     report::{StartError, WorldReport},

@@ -1,22 +1,21 @@
 //! The hub: how a parcel finds the worlds of a group.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
-use core::fmt;
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use bevy_app::App;
 use bevy_ecs::world::FromWorld;
-use smallvec::SmallVec;
 
 use super::{
     address::{Address, StableKey},
+    group::{Among, Group, Member, MemberId, Members},
     link::{Link, WorldLink},
     parcel::{Parcel, Refused},
 };
-use crate::message::{Delivery, MessageSender, RefusalReason, SendError};
+use crate::message::{Delivery, MessageSender, RefusalReason};
 
 /// The groups of worlds, and how to reach their members.
 ///
@@ -25,36 +24,6 @@ use crate::message::{Delivery, MessageSender, RefusalReason, SendError};
 pub(super) struct Hub(RwLock<Groups>);
 
 type Groups = HashMap<Cow<'static, str>, Group>;
-
-#[derive(Debug, Default)]
-struct Group {
-    /// In the order of joining.
-    members: Vec<(MemberId, Member)>,
-    /// The member with the entity of each key.
-    keys: HashMap<StableKey, MemberId>,
-    next: MemberId,
-    /// Members with a lower id have had their turn.
-    turn: Mutex<MemberId>,
-}
-
-type MemberId = u64;
-
-/// Members to call when no lock is held.
-type Members = SmallVec<[(MemberId, Member); 4]>;
-
-#[derive(Clone)]
-enum Member {
-    Here(MessageSender),
-    Elsewhere(Arc<dyn Link>),
-}
-
-/// The members of a group that a parcel can go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Among {
-    All,
-    /// Members in this process. The parcel comes from another process, and must not go back.
-    Here,
-}
 
 /// The link of a member to the hub.
 #[derive(Debug)]
@@ -97,12 +66,7 @@ impl Hub {
     }
 
     fn add(&self, group: Cow<'static, str>, member: Member) -> MemberId {
-        let mut groups = self.write();
-        let group = groups.entry(group).or_default();
-        let id = group.next;
-        group.next += 1;
-        group.members.push((id, member));
-        id
+        self.write().entry(group).or_default().add(member)
     }
 
     pub(super) fn members(&self, group: &str) -> usize {
@@ -121,12 +85,12 @@ impl Hub {
 
     /// Sends a parcel to the member with a key. If no world here has it, a remote member may.
     fn send_to(&self, key: StableKey, parcel: Parcel, among: Among) -> Result<(), Refused> {
-        let (members, reason) = match self.read().get(&parcel.group) {
-            None => (Members::new(), RefusalReason::UnknownGroup),
-            Some(group) => (group.with_key(key, among), RefusalReason::UnknownKey),
+        let members = self.select(&parcel, |group| group.with_key(key, among));
+        let mut refused = match members {
+            Some(_) => parcel.refused(RefusalReason::UnknownKey),
+            None => parcel.refused(RefusalReason::UnknownGroup),
         };
-        let mut refused = Refused { parcel, reason };
-        for (_, member) in members {
+        for (_, member) in members.unwrap_or_default() {
             match member.take(refused.parcel) {
                 Ok(()) => return Ok(()),
                 Err(by_member) => refused = by_member,
@@ -137,13 +101,10 @@ impl Hub {
 
     /// Sends a parcel to all members. A refusal by one does not stop the others.
     fn send_to_all(&self, parcel: Parcel, among: Among) -> Result<(), Refused> {
-        let members = match self.read().get(&parcel.group) {
-            None => Members::new(),
-            Some(group) => group.members(among).collect(),
-        };
+        let members = self.select(&parcel, |group| group.members(among).collect());
         let mut reason = None;
         let mut is_taken = false;
-        for (_, member) in members {
+        for (_, member) in members.unwrap_or_default() {
             match member.take(parcel.clone()) {
                 Ok(()) => is_taken = true,
                 Err(ended) if ended.reason == RefusalReason::UnknownGroup => {}
@@ -151,21 +112,18 @@ impl Hub {
             }
         }
         match reason {
-            Some(_) if is_taken => refuse(parcel, RefusalReason::InPart),
-            Some(reason) => refuse(parcel, reason),
+            Some(_) if is_taken => Err(parcel.refused(RefusalReason::InPart)),
+            Some(reason) => Err(parcel.refused(reason)),
             None if is_taken => Ok(()),
-            None => refuse(parcel, RefusalReason::UnknownGroup),
+            None => Err(parcel.refused(RefusalReason::UnknownGroup)),
         }
     }
 
     /// Sends a parcel to the member whose turn it is. A member that refuses it loses its turn.
     fn send_in_turn(&self, mut parcel: Parcel, among: Among) -> Result<(), Refused> {
-        let members = match self.read().get(&parcel.group) {
-            None => Members::new(),
-            Some(group) => group.begin_turn(among),
-        };
+        let members = self.select(&parcel, |group| group.begin_turn(among));
         let mut reason = RefusalReason::UnknownGroup;
-        for (nth, (id, member)) in members.into_iter().enumerate() {
+        for (nth, (id, member)) in members.unwrap_or_default().into_iter().enumerate() {
             if nth > 0 {
                 self.end_turn(&parcel.group, id);
             }
@@ -179,13 +137,19 @@ impl Hub {
                 }
             }
         }
-        refuse(parcel, reason)
+        Err(parcel.refused(reason))
     }
 
+    /// Ends the turn of a member.
     fn end_turn(&self, group: &str, member: MemberId) {
         if let Some(group) = self.read().get(group) {
-            *group.lock_turn() = member + 1;
+            group.end_turn(member);
         }
+    }
+
+    /// Selects members of a parcel's group, to call them without the lock.
+    fn select(&self, parcel: &Parcel, select: impl FnOnce(&Group) -> Members) -> Option<Members> {
+        self.read().get(&parcel.group).map(select)
     }
 
     /// Calls a function with the link of every remote member.
@@ -210,78 +174,6 @@ impl Hub {
     fn write(&self) -> RwLockWriteGuard<'_, Groups> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Group {
-    fn members(&self, among: Among) -> impl Iterator<Item = (MemberId, Member)> {
-        let is_meant = move |member: &Member| among == Among::All || member.is_here();
-        let members = self.members.iter();
-        let members = members.filter(move |(_, member)| is_meant(member));
-        members.map(|(id, member)| (*id, member.clone()))
-    }
-
-    /// Returns the member with a key, or else all members that may have it.
-    fn with_key(&self, key: StableKey, among: Among) -> Members {
-        let here = self.keys.get(&key).and_then(|&id| self.get(id));
-        match here {
-            Some(member) => [member.clone()].into_iter().collect(),
-            None => {
-                let members = self.members(among);
-                members.filter(|(_, member)| !member.is_here()).collect()
-            }
-        }
-    }
-
-    /// Returns all members, starting with the one whose turn it is, and ends that turn.
-    fn begin_turn(&self, among: Among) -> Members {
-        let mut turn = self.lock_turn();
-        let mut members: Members = self.members(among).collect();
-        let first = members.partition_point(|(id, _)| *id < *turn);
-        members.rotate_left(first);
-        if let Some((id, _)) = members.first() {
-            *turn = id + 1;
-        }
-        members
-    }
-
-    fn lock_turn(&self) -> MutexGuard<'_, MemberId> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn get(&self, member: MemberId) -> Option<&(MemberId, Member)> {
-        let place = self.members.binary_search_by_key(&member, |(id, _)| *id);
-        Some(&self.members[place.ok()?])
-    }
-}
-
-impl Member {
-    fn is_here(&self) -> bool {
-        matches!(self, Self::Here(_))
-    }
-
-    /// Takes a parcel. A member that has ended refuses it like an unknown group.
-    fn take(&self, parcel: Parcel) -> Result<(), Refused> {
-        match self {
-            Self::Here(sender) => sender.receive(parcel).or_else(|error| match error {
-                SendError::Full(parcel) => refuse(parcel, RefusalReason::Full),
-                SendError::Closed(parcel) => refuse(parcel, RefusalReason::UnknownGroup),
-            }),
-            Self::Elsewhere(link) => link.send(parcel),
-        }
-    }
-}
-
-impl fmt::Debug for Member {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Here(_) => "Here",
-            Self::Elsewhere(_) => "Elsewhere",
-        })
-    }
-}
-
-fn refuse(parcel: Parcel, reason: RefusalReason) -> Result<(), Refused> {
-    Err(Refused { parcel, reason })
 }
 
 impl Link for HubLink {

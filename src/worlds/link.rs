@@ -130,10 +130,7 @@ fn on_discard(mut world: DeferredWorld, _: HookContext) {
 pub(super) fn post(world: &mut World, parcel: Parcel) {
     let sent = match world.get_resource::<WorldLink>() {
         Some(link) => link.post(parcel),
-        None => Err(Refused {
-            parcel,
-            reason: RefusalReason::NoLink,
-        }),
+        None => Err(parcel.refused(RefusalReason::NoLink)),
     };
     if let Err(refused) = sent {
         report_refusal(world, refused);

@@ -70,6 +70,14 @@ impl Parcel {
         }
     }
 
+    /// Refuses the parcel.
+    pub(super) fn refused(self, reason: RefusalReason) -> Refused {
+        Refused {
+            parcel: self,
+            reason,
+        }
+    }
+
     /// Returns `true` if the parcel makes a request.
     #[must_use]
     pub fn is_request(&self) -> bool {

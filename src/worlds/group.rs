@@ -1,0 +1,131 @@
+//! A group of worlds, and the members that a parcel goes to.
+
+use alloc::{sync::Arc, vec::Vec};
+use core::fmt;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use smallvec::SmallVec;
+
+use super::{
+    address::StableKey,
+    link::Link,
+    parcel::{Parcel, Refused},
+};
+use crate::message::{MessageSender, RefusalReason, SendError};
+
+/// A named group of worlds.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// In the order of joining.
+    pub(super) members: Vec<(MemberId, Member)>,
+    /// The member with the entity of each key.
+    pub(super) keys: HashMap<StableKey, MemberId>,
+    next: MemberId,
+    /// Members with a lower id have had their turn.
+    turn: Mutex<MemberId>,
+}
+
+pub(super) type MemberId = u64;
+
+/// Members to call when no lock is held.
+pub(super) type Members = SmallVec<[(MemberId, Member); 4]>;
+
+/// A member of a group.
+#[derive(Clone)]
+pub(super) enum Member {
+    Here(MessageSender),
+    Elsewhere(Arc<dyn Link>),
+}
+
+/// The members of a group that a parcel can go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    All,
+    /// Members in this process. The parcel comes from another process, and must not go back.
+    Here,
+}
+
+impl Group {
+    /// Adds a member, and returns its id.
+    pub(super) fn add(&mut self, member: Member) -> MemberId {
+        let id = self.next;
+        self.next += 1;
+        self.members.push((id, member));
+        id
+    }
+
+    /// Iterates over the members that a parcel can go to.
+    pub(super) fn members(&self, among: Among) -> impl Iterator<Item = (MemberId, Member)> {
+        let is_meant = move |member: &Member| among == Among::All || member.is_here();
+        let members = self.members.iter();
+        let members = members.filter(move |(_, member)| is_meant(member));
+        members.map(|(id, member)| (*id, member.clone()))
+    }
+
+    /// Returns the member with a key, or else all members that may have it.
+    pub(super) fn with_key(&self, key: StableKey, among: Among) -> Members {
+        let here = self.keys.get(&key).and_then(|&id| self.get(id));
+        match here {
+            Some(member) => [member.clone()].into_iter().collect(),
+            None => {
+                let members = self.members(among);
+                members.filter(|(_, member)| !member.is_here()).collect()
+            }
+        }
+    }
+
+    /// Returns all members, starting with the one whose turn it is, and ends that turn.
+    pub(super) fn begin_turn(&self, among: Among) -> Members {
+        let mut turn = self.lock_turn();
+        let mut members: Members = self.members(among).collect();
+        let first = members.partition_point(|(id, _)| *id < *turn);
+        members.rotate_left(first);
+        if let Some((id, _)) = members.first() {
+            *turn = id + 1;
+        }
+        members
+    }
+
+    /// Ends the turn of a member.
+    pub(super) fn end_turn(&self, member: MemberId) {
+        *self.lock_turn() = member + 1;
+    }
+
+    fn lock_turn(&self) -> MutexGuard<'_, MemberId> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, member: MemberId) -> Option<&(MemberId, Member)> {
+        let place = self.members.binary_search_by_key(&member, |(id, _)| *id);
+        Some(&self.members[place.ok()?])
+    }
+}
+
+impl Member {
+    fn is_here(&self) -> bool {
+        matches!(self, Self::Here(_))
+    }
+
+    /// Takes a parcel. A member that has ended refuses it like an unknown group.
+    pub(super) fn take(&self, parcel: Parcel) -> Result<(), Refused> {
+        match self {
+            Self::Here(sender) => sender.receive(parcel).map_err(|error| match error {
+                SendError::Full(parcel) => parcel.refused(RefusalReason::Full),
+                SendError::Closed(parcel) => parcel.refused(RefusalReason::UnknownGroup),
+            }),
+            Self::Elsewhere(link) => link.send(parcel),
+        }
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Here(_) => "Here",
+            Self::Elsewhere(_) => "Elsewhere",
+        })
+    }
+}

@@ -77,10 +77,10 @@ impl EntityCaller<'_, '_> {
 /// The state of a [`pump`]: an [`EntityCaller`], and the parameters `P`.
 pub(crate) type PumpState<P> = SystemState<(EntityCaller<'static, 'static>, P)>;
 
-/// Calls callbacks until one issues commands, applies these, and goes on, until none are left.
+/// Calls callbacks one after the other, and applies their commands before the next call.
 ///
-/// `call` calls one callback after the other. It must return when the caller has commands, or when
-/// no callback is left to call.
+/// `call` must return as soon as the caller has commands, or when no callback is left. It is called
+/// again after the commands are applied.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ impl<T> Deferred<T> {
         self.swapped.iter().chain(&self.pending)
     }
 
-    /// Releases the pushed items, behind those that are left of the swap before.
+    /// Releases the pushed items, behind the leftover items of the swap before.
     pub(crate) fn swap(&mut self) {
         if self.swapped.is_empty() {
             mem::swap(&mut self.pending, &mut self.swapped);

@@ -8,8 +8,7 @@ use bevy_ecs::resource::Resource;
 /// Members in the order in which they joined, each with a number that rises with that order.
 ///
 /// A member that leaves leaves a gap. The gaps are closed when they take up half of the places.
-/// Members are named by their numbers, never by an index, so members can join and leave while
-/// somebody goes through them.
+/// Numbers name the members, not indices, so members can join and leave during an iteration by number.
 #[derive(Debug)]
 pub(crate) struct Roster<T> {
     places: Vec<(u64, Option<T>)>,

@@ -145,8 +145,7 @@ pub struct UpdateContext<'a> {
 impl UpdateComponent {
     /// Creates a component that calls `callback` every frame.
     ///
-    /// The callback may return a `Result`. It keeps no state of its own: state belongs into
-    /// components, where other code can see it.
+    /// The callback may return a `Result`. Keep its state in components, where other code can see it.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The login server of the examples, with real clients on real sockets.
+//! The login server of the examples, with clients on real sockets.
 
 #![allow(missing_docs, unreachable_pub, reason = "parts of a program")]
 
@@ -72,7 +72,7 @@ impl Client {
         }
     }
 
-    /// Reads until there is a line with this beginning, and returns that. Others may chat.
+    /// Reads until a line starts with this, and returns it. Other clients may chat.
     fn wait_for(&mut self, beginning: &str) -> String {
         loop {
             let line = self.line();
@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// Reads until there is an answer. Others may chat.
+    /// Reads until there is a reply. Other clients may chat.
     fn answer(&mut self) -> String {
         loop {
             let line = self.line().expect("should be answered");
@@ -182,7 +182,7 @@ fn malformed(server: SocketAddr, nth: usize) {
 fn endless(server: SocketAddr, _: usize) {
     let mut client = Client::new(server);
     let chunk = [b'x'; 4096];
-    // The server hangs up, sooner or later.
+    // The server hangs up at some point.
     while client.socket.write_all(&chunk).is_ok() {}
 }
 
@@ -196,7 +196,7 @@ fn wrong(server: SocketAddr, _: usize) {
     client.wait_for("bye");
 }
 
-/// The answer comes too late, and is dropped: they are still strangers then.
+/// The reply is late and dropped, so these clients are not logged in.
 fn too_late(server: SocketAddr, nth: usize) {
     let mut client = Client::new(server);
     let name = format!("sloth{nth}");
@@ -205,7 +205,7 @@ fn too_late(server: SocketAddr, nth: usize) {
     client.say("login ada ada\n");
     client.wait_for("error: wait for the answer");
     client.wait_for(TRY_AGAIN);
-    // Somebody who says something stays.
+    // A client that says something stays.
     for _ in 0..5 {
         thread::sleep(Duration::from_millis(500));
         client.say("say am I in?\n");
@@ -230,7 +230,7 @@ fn assert_in_order(worlds: &[WorldReport]) {
 }
 
 #[test]
-fn two_hundred_clients_of_all_kinds_are_served_and_none_harms_the_server() {
+fn two_hundred_clients_of_all_kinds_are_served() {
     let server = start();
     let address = server.address();
     let kinds: [(usize, fn(SocketAddr, usize)); 8] = [
@@ -257,7 +257,7 @@ fn two_hundred_clients_of_all_kinds_are_served_and_none_harms_the_server() {
 }
 
 #[test]
-fn who_is_there_when_the_server_closes_is_told() {
+fn clients_are_told_when_the_server_closes() {
     let server = start();
     let mut stranger = Client::new(server.address());
     let mut player = Client::new(server.address());

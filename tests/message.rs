@@ -1,4 +1,4 @@
-//! `MessageComponent`: functions that are called for messages.
+//! `MessageComponent`: per-entity callbacks that run once per message.
 
 mod support;
 
@@ -29,7 +29,7 @@ struct Word(&'static str);
 #[derive(Message)]
 struct Number(u32);
 
-/// What has been received, in order: by whom, and what.
+/// The received messages, in order: the receiver and the word.
 #[derive(Resource, Default)]
 struct Heard(Vec<(&'static str, &'static str)>);
 
@@ -46,14 +46,14 @@ fn message_app() -> App {
     app
 }
 
-/// Follows words, and says who has heard which.
+/// Follows words, and logs them under a name.
 fn listener(name: &'static str) -> MessageComponent {
     MessageComponent::new().on(move |mut me: MessageContext, word: &Word| {
         say(&mut me, name, word.0);
     })
 }
 
-/// Follows words, says so, and does something besides.
+/// Follows words, logs them, and acts on its entity.
 fn acting(
     name: &'static str,
     act: impl Fn(EntityCommands) + Send + Sync + 'static,
@@ -85,26 +85,26 @@ fn heard(app: &mut App) -> Vec<(&'static str, &'static str)> {
     core::mem::take(&mut app.world_mut().resource_mut::<Heard>().0)
 }
 
-/// Sends, runs a frame, and says who has heard it.
+/// Sends a word, runs a frame, and returns the receivers.
 fn hear(app: &mut App, to: impl Into<Delivery>) -> Vec<&'static str> {
     app.world_mut().send(to, Word("word"));
     frame(app)
 }
 
-/// Runs a frame, and says who has heard anything.
+/// Runs a frame, and returns the receivers of its messages.
 fn frame(app: &mut App) -> Vec<&'static str> {
     advance_ms(app, 10);
     heard(app).into_iter().map(|(name, _)| name).collect()
 }
 
-/// How many have been delivered, and how many have not.
+/// The numbers of delivered and undeliverable messages.
 fn counts(app: &App) -> (u64, u64) {
     let stats = app.world().resource::<MessageStats>();
     (stats.delivered, stats.undeliverable)
 }
 
 #[test]
-fn a_message_goes_to_one_to_all_or_to_one_in_turn() {
+fn a_message_goes_to_one_entity_to_all_followers_or_to_one_in_turn() {
     let mut app = message_app();
     let [a, _, _] = spawn_listeners(&mut app, ["a", "b", "c"]);
     let world = app.world_mut();
@@ -131,7 +131,7 @@ fn a_message_goes_to_one_to_all_or_to_one_in_turn() {
 }
 
 #[test]
-fn what_bevys_writers_write_goes_to_all_that_follow_it() {
+fn messages_of_bevys_writers_go_to_all_followers() {
     let mut app = message_app();
     app.add_message::<Word>();
     spawn_listeners(&mut app, ["a", "b"]);
@@ -147,7 +147,7 @@ fn what_bevys_writers_write_goes_to_all_that_follow_it() {
 }
 
 #[test]
-fn what_is_sent_while_functions_are_replaced_waits_for_the_new_ones() {
+fn messages_sent_while_callbacks_are_replaced_wait_for_the_new_ones() {
     let mut app = message_app();
     let stranger = MessageComponent::new().on_packet(1, |mut me: MessageContext, _: &Packet| {
         let friend = MessageComponent::new().on_packet(3, |mut me: MessageContext, _: &Packet| {
@@ -167,7 +167,7 @@ fn what_is_sent_while_functions_are_replaced_waits_for_the_new_ones() {
 }
 
 #[test]
-fn an_entity_follows_messages_by_type_and_packets_by_number() {
+fn an_entity_follows_messages_by_type_and_packets_by_id() {
     let mut app = message_app();
     let me = listener("word")
         .on(|mut me: MessageContext, _: &Number| say(&mut me, "number", ""))
@@ -194,7 +194,7 @@ fn an_entity_follows_messages_by_type_and_packets_by_number() {
 }
 
 #[test]
-fn the_later_of_two_functions_for_the_same_message_is_called() {
+fn the_later_of_two_callbacks_for_a_message_is_called() {
     let mut app = message_app();
     let me = listener("earlier").on(|mut me: MessageContext, _: &Word| say(&mut me, "later", ""));
     app.world_mut().spawn(me);
@@ -202,7 +202,7 @@ fn the_later_of_two_functions_for_the_same_message_is_called() {
 }
 
 #[test]
-fn a_clone_calls_the_same_functions_for_its_own_entity() {
+fn a_clone_calls_the_same_callbacks_on_its_own_entity() {
     let mut app = message_app();
     let whom = MessageComponent::new().on(|me: MessageContext, word: &Word| {
         assert_eq!(me.entity.get::<Tag>().unwrap().0, word.0);
@@ -217,7 +217,7 @@ fn a_clone_calls_the_same_functions_for_its_own_entity() {
 }
 
 #[test]
-fn what_an_entity_follows_can_be_replaced_and_removed_from_outside() {
+fn a_component_can_be_replaced_and_removed_from_outside() {
     let mut app = message_app();
     let [me] = spawn_listeners(&mut app, ["old"]);
     assert_eq!(hear(&mut app, me), ["old"]);
@@ -232,7 +232,7 @@ fn what_an_entity_follows_can_be_replaced_and_removed_from_outside() {
 }
 
 #[test]
-fn turns_are_fair_whoever_comes_and_goes() {
+fn turns_stay_fair_when_followers_join_and_leave() {
     let mut app = message_app();
     let [a, b, _] = spawn_listeners(&mut app, ["a", "b", "c"]);
     let turn = Delivery::InTurn;
@@ -269,7 +269,7 @@ fn each_message_has_its_own_turns() {
 }
 
 #[test]
-fn who_has_gone_is_disabled_or_does_not_follow_is_counted_and_passed_over() {
+fn despawned_disabled_and_other_entities_are_skipped_and_counted() {
     let mut app = message_app();
     app.add_message::<Word>();
     let [gone, disabled, deaf] = spawn_listeners(&mut app, ["gone", "disabled", "deaf"]);
@@ -298,7 +298,7 @@ fn who_has_gone_is_disabled_or_does_not_follow_is_counted_and_passed_over() {
 }
 
 #[test]
-fn nobody_can_make_another_hear_in_the_broadcast_that_has_put_him_out() {
+fn a_follower_that_is_removed_during_a_broadcast_does_not_get_it() {
     let ways: [fn(EntityCommands); 5] = [
         |mut other| _ = other.remove::<MessageComponent>(),
         |mut other| other.despawn(),
@@ -328,7 +328,7 @@ fn nobody_can_make_another_hear_in_the_broadcast_that_has_put_him_out() {
 }
 
 #[test]
-fn who_comes_in_the_middle_of_a_broadcast_hears_the_next_frame() {
+fn a_follower_that_joins_during_a_broadcast_starts_with_the_next_frame() {
     let mut app = message_app();
     let come = acting("a", |mut me| _ = me.commands().spawn(listener("new")));
     app.world_mut().spawn(come);
@@ -338,7 +338,7 @@ fn who_comes_in_the_middle_of_a_broadcast_hears_the_next_frame() {
 }
 
 #[test]
-fn an_error_goes_to_the_handler_and_does_not_stop_the_others() {
+fn an_error_is_reported_and_does_not_stop_other_callbacks() {
     let mut app = message_app();
     let one_shot: SystemId<_> = app
         .world_mut()
@@ -365,7 +365,7 @@ fn an_error_goes_to_the_handler_and_does_not_stop_the_others() {
 }
 
 #[test]
-fn after_a_panic_the_others_are_still_to_hear() {
+fn after_a_caught_panic_the_rest_is_delivered_in_the_next_frame() {
     for writer in [false, true] {
         let mut app = message_app();
         app.add_message::<Word>();
@@ -382,7 +382,7 @@ fn after_a_panic_the_others_are_still_to_hear() {
                 app.world_mut().send(Delivery::All, Word(word));
             }
         }
-        // Bevy tells its error handler of a panic, and this one lets the game go on.
+        // Bevy passes a panic to its error handler, and this handler ignores it.
         assert_eq!(frame(&mut app), ["a"]);
         assert_eq!(ERRORS.take().len(), 1);
         advance_ms(&mut app, 10);
@@ -417,7 +417,7 @@ fn messages_to_one_entity_keep_their_order_after_a_panic() {
 }
 
 #[test]
-fn systems_take_their_turn_among_closures() {
+fn one_shot_systems_run_in_order_with_callbacks() {
     fn system(In((entity, word)): In<(Entity, Word)>, tags: Query<&Tag>, mut commands: Commands) {
         let (tag, word) = (tags.get(entity).unwrap().0, word.0);
         commands.queue(move |world: &mut World| {
@@ -448,7 +448,7 @@ fn systems_take_their_turn_among_closures() {
 }
 
 #[test]
-fn what_is_written_comes_type_by_type_after_what_is_sent() {
+fn written_messages_come_type_by_type_after_sent_ones() {
     let mut app = message_app();
     app.add_message::<Number>().add_message::<Word>();
     let me = listener("word").on(|mut me: MessageContext, number: &Number| {
@@ -466,7 +466,7 @@ fn what_is_written_comes_type_by_type_after_what_is_sent() {
 }
 
 #[test]
-fn what_is_written_in_update_is_delivered_once_in_the_next_frame() {
+fn a_message_written_in_update_is_delivered_once_in_the_next_frame() {
     let mut app = message_app();
     app.add_message::<Word>()
         .add_systems(Update, |mut words: MessageWriter<Word>| {
@@ -482,9 +482,9 @@ fn what_is_written_in_update_is_delivered_once_in_the_next_frame() {
 }
 
 #[test]
-fn the_first_follower_hears_what_is_written_from_the_frame_on_in_which_it_comes() {
+fn the_first_follower_gets_messages_written_since_the_start_of_its_frame() {
     let mut app = message_app();
-    // Bevy forgets what is old after a fixed step.
+    // Bevy drops old messages after a fixed step.
     app.insert_resource(Time::<Fixed>::from_duration(ms(10)))
         .add_message::<Word>();
     app.world_mut().write_message(Word("long ago"));
@@ -498,7 +498,7 @@ fn the_first_follower_hears_what_is_written_from_the_frame_on_in_which_it_comes(
 }
 
 #[test]
-fn a_message_that_nobody_has_added_can_be_sent_and_be_added_later() {
+fn a_message_type_can_be_sent_before_it_is_added() {
     let mut app = message_app();
     spawn_listeners(&mut app, ["a"]);
     assert_eq!(hear(&mut app, Delivery::All), ["a"]);
@@ -507,7 +507,7 @@ fn a_message_that_nobody_has_added_can_be_sent_and_be_added_later() {
         app.world_mut().write_message(Word("written"));
         assert_eq!(frame(&mut app), ["a"]);
     }
-    // Another collection, which counts from zero again.
+    // A new collection counts from zero again.
     app.world_mut().remove_resource::<Messages<Word>>();
     assert_eq!(frame(&mut app), [""; 0]);
     app.world_mut().init_resource::<Messages<Word>>();
@@ -516,7 +516,7 @@ fn a_message_that_nobody_has_added_can_be_sent_and_be_added_later() {
 }
 
 #[test]
-fn the_firings_of_timers_can_be_followed_like_any_other_message() {
+fn timer_firings_can_be_followed_like_any_message() {
     let mut app = message_app();
     let me = MessageComponent::new().on(|mut me: MessageContext, fired: &TimerFired| {
         assert_eq!(fired.deadline(), ms(10));
@@ -544,10 +544,10 @@ fn messages_are_delivered_while_the_game_is_paused() {
 }
 
 #[test]
-fn what_is_sent_or_written_during_the_delivery_comes_in_the_next_frame() {
+fn messages_sent_or_written_during_the_delivery_wait_for_the_next_frame() {
     let mut app = message_app();
     app.add_message::<Word>().add_message::<Number>();
-    // Followed later than words, so that its turn comes later.
+    // Numbers are followed later than words, so they are delivered later.
     let echo = listener("echo").on(|mut me: MessageContext, _: &Number| {
         say(&mut me, "number", "");
         me.commands.write_message(Number(1));
@@ -574,7 +574,7 @@ fn send(message: impl Payload + Clone) -> TimerAction {
 }
 
 #[test]
-fn what_a_timer_sends_is_delivered_in_the_frame_in_which_it_fires() {
+fn a_message_from_a_timer_is_delivered_in_the_frame_of_its_firing() {
     let mut app = message_app();
     let [a, _] = spawn_listeners(&mut app, ["a", "b"]);
     advance_ms(&mut app, 0);
@@ -604,7 +604,7 @@ fn what_a_timer_sends_is_delivered_in_the_frame_in_which_it_fires() {
 }
 
 #[test]
-fn what_systems_send_comes_in_the_order_of_the_systems() {
+fn messages_from_systems_come_in_the_order_of_the_systems() {
     let mut app = message_app();
     let [a] = spawn_listeners(&mut app, ["a"]);
     let sends = |word| {
@@ -631,7 +631,7 @@ fn what_systems_send_comes_in_the_order_of_the_systems() {
 }
 
 #[test]
-fn observers_and_functions_have_an_outbox_too() {
+fn observers_have_an_outbox() {
     let mut app = message_app();
     let [a] = spawn_listeners(&mut app, ["a"]);
     app.add_observer(move |_: On<TimerFired>, mut outbox: Outbox| {
@@ -644,7 +644,7 @@ fn observers_and_functions_have_an_outbox_too() {
 
 #[test]
 fn a_message_is_shared_and_dropped_once() {
-    /// Not to be cloned.
+    /// A message that can't be cloned.
     #[derive(Message)]
     struct Precious(Arc<AtomicU32>);
 
@@ -698,7 +698,7 @@ fn a_message_is_shared_and_dropped_once() {
 }
 
 #[test]
-fn who_was_there_before_the_plugin_takes_part_and_without_it_nothing_happens() {
+fn earlier_components_take_part_once_the_plugin_is_added() {
     let mut app = App::new();
     app.init_resource::<Heard>().add_plugins(TimePlugin);
     app.world_mut().spawn(listener("a"));
@@ -714,7 +714,7 @@ fn who_was_there_before_the_plugin_takes_part_and_without_it_nothing_happens() {
 }
 
 #[test]
-fn commands_of_one_are_done_before_the_next_is_called() {
+fn commands_are_applied_before_the_next_callback() {
     #[derive(Component, Default)]
     struct Count(u32);
 
@@ -736,7 +736,7 @@ fn commands_of_one_are_done_before_the_next_is_called() {
 }
 
 #[test]
-fn what_an_outbox_sends_to_entities_keeps_its_order_whoever_they_are() {
+fn an_outbox_keeps_the_order_of_its_messages() {
     fn note(In((_, word)): In<(Entity, Word)>, mut heard: ResMut<Heard>) {
         heard.0.push(("system", word.0));
     }
@@ -777,7 +777,7 @@ fn what_an_outbox_sends_to_entities_keeps_its_order_whoever_they_are() {
     assert_eq!(heard(&mut app), [("new", "later"), ("a", "6")]);
     assert_eq!(counts(&app), (7, 1));
 
-    // What it sends at the very end is handed back one by one.
+    // Messages of a batch that are left at the end are handed back one by one.
     let echo = app.world_mut().register_system(
         move |In((_, word)): In<(Entity, Word)>, mut outbox: Outbox| {
             outbox.send(a, word);

@@ -1,6 +1,6 @@
-//! The delivery of messages against a list that is searched: entities come, go, and change what they
-//! follow between the frames and in the middle of them, and are sent packets in all three ways, for
-//! any script.
+//! The delivery of messages against a list that is searched. In any script, entities spawn, despawn and
+//! change what they follow, between frames and during them, and get packets by all three kinds of
+//! delivery.
 
 mod support;
 
@@ -12,31 +12,31 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use proptest::prelude::*;
 use support::*;
 
-/// Where there can be an entity.
+/// The number of places for entities.
 const PLACES: usize = 5;
 
-/// The numbers of the packets.
+/// The ids of the packets.
 const IDS: u32 = 3;
 
-/// The most reactions in a run of the script: with more than one to a packet there is no end.
+/// The most reactions in a run of the script, which ends it even if a packet leads to several others.
 const MOST: usize = 200;
 
-/// Something done to the entity at a place.
+/// A change of the entity at a place.
 #[derive(Clone, Debug)]
 enum Op {
-    /// Has it follow these, instead of what it has followed. If it is gone, there is a new one.
+    /// Makes the entity follow these ids only. Spawns a new entity if it is gone.
     Follow(usize, BTreeSet<u32>),
     Remove(usize),
     Despawn(usize),
     Disable(usize),
     Enable(usize),
-    /// Sends a packet with what is to be done by each who receives it, by its number in the script.
+    /// Sends a packet with the index of the reaction of each receiver.
     Send(To, u32, u8),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum To {
-    /// Whoever was there last.
+    /// The last entity at the place.
     Place(usize),
     All,
     InTurn,
@@ -48,7 +48,7 @@ enum Step {
     Frame,
 }
 
-/// Which place has received which message.
+/// The place and the serial number of each received message.
 type Log = Vec<(usize, u64)>;
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -73,7 +73,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![4 => any_op().prop_map(Step::Do), 1 => Just(Step::Frame)]
 }
 
-/// What takes the steps: the game, or the model of it.
+/// A player of the steps: the game, or its model.
 trait Player {
     fn follow(&mut self, place: usize, ids: &BTreeSet<u32>);
     fn remove(&mut self, place: usize);
@@ -96,7 +96,7 @@ trait Player {
         }
     }
 
-    /// Notes that a message has been received, and does what is to be done then.
+    /// Logs a received message, and plays its reaction.
     fn receive(&mut self, place: usize, serial: u64, then: u8) {
         let script = self.script();
         script.log.push((place, serial));
@@ -106,7 +106,7 @@ trait Player {
     }
 }
 
-/// What is done when something is received, and what has been.
+/// The reactions, and the log of received messages.
 #[derive(Clone, Default)]
 struct Script {
     reactions: Vec<Op>,
@@ -201,17 +201,17 @@ impl Player for World {
     }
 }
 
-/// The obviously right delivery.
+/// A delivery that is obviously right.
 #[derive(Default)]
 struct Model {
-    /// All that have ever been.
+    /// All entities ever spawned.
     entities: Vec<Listed>,
-    /// The last one at each place.
+    /// The last entity at each place.
     places: [Option<usize>; PLACES],
-    /// How many components have been inserted.
+    /// The number of components ever inserted.
     inserted: u64,
     sent: VecDeque<Sent>,
-    /// From which component on it is whose turn.
+    /// The component whose turn it is, for each id.
     turns: [u64; IDS as usize],
     delivered: u64,
     undeliverable: u64,
@@ -254,7 +254,7 @@ impl Model {
         (!entity.is_gone).then_some(entity)
     }
 
-    /// Who follows it now and is called for it, in order, from a component on.
+    /// The followers of an id, in order, from a component on.
     fn followers(&self, id: u32, from: u64) -> Vec<(u64, usize)> {
         let mut followers: Vec<_> = (0..self.entities.len())
             .filter_map(|entity| {
@@ -316,7 +316,7 @@ impl Model {
                 }
             }
         }
-        // What could not be delivered yet comes first.
+        // Held packets come first.
         waiting.append(&mut self.sent);
         self.sent = waiting;
     }
@@ -424,7 +424,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_script_is_delivered_as_by_the_list(
+    fn any_script_is_delivered_like_the_list(
         reactions in proptest::collection::vec(any_op(), 0..200),
         steps in proptest::collection::vec(any_step(), 1..120),
     ) {

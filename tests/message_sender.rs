@@ -1,4 +1,4 @@
-//! `MessageSender`: what other threads send to a world.
+//! `MessageSender`: messages from other threads.
 
 mod support;
 
@@ -18,11 +18,11 @@ use bevy_ecs::{error::FallbackErrorHandler, prelude::*, schedule::ScheduleLabel}
 use bevy_time::TimePlugin;
 use support::*;
 
-/// The n-th message of somebody.
+/// The n-th message of a sender.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 struct Nth(usize, u32);
 
-/// What an entity has received.
+/// The messages that an entity has received.
 #[derive(Component, Default)]
 struct Got(Vec<Nth>);
 
@@ -37,7 +37,7 @@ fn got(app: &mut App, entity: Entity) -> Vec<Nth> {
     core::mem::take(&mut app.world_mut().get_mut::<Got>(entity).unwrap().0)
 }
 
-/// An app with an inbox of some capacity, one who listens, and a sender.
+/// An app with an inbox of this capacity, a listening entity, and a sender.
 fn sender_app(capacity: usize) -> (App, Entity, MessageSender) {
     let mut app = App::new();
     let due = DuePlugin {
@@ -51,7 +51,7 @@ fn sender_app(capacity: usize) -> (App, Entity, MessageSender) {
 }
 
 #[test]
-fn each_thread_is_heard_in_its_order_and_nothing_is_lost() {
+fn messages_of_each_thread_arrive_in_order_and_none_is_lost() {
     const THREADS: usize = 4;
     const EACH: u32 = 1_000;
 
@@ -93,7 +93,7 @@ fn each_thread_is_heard_in_its_order_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_full_inbox_hands_back_the_very_message_until_the_next_frame() {
+fn a_full_inbox_hands_messages_back_until_the_next_frame() {
     #[derive(Message)]
     struct Unique(Box<u32>);
 
@@ -111,7 +111,7 @@ fn a_full_inbox_hands_back_the_very_message_until_the_next_frame() {
         assert_eq!((&raw const *unique.0, *unique.0), (place, 7));
 
         let mark = move |world: &mut World| world.send(entity, Nth(0, 2));
-        // Whoever does not want to wait for room can keep it.
+        // The caller can keep a function that is handed back.
         let SendError::Full(mark) = sender.run(mark).unwrap_err() else {
             panic!("should be full");
         };
@@ -124,7 +124,7 @@ fn a_full_inbox_hands_back_the_very_message_until_the_next_frame() {
 }
 
 #[test]
-fn what_the_world_itself_sends_is_not_bounded() {
+fn messages_of_the_world_itself_are_not_bounded() {
     let (mut app, entity, _) = sender_app(0);
     for nth in 0..100 {
         app.world_mut().send(entity, Nth(0, nth));
@@ -134,12 +134,12 @@ fn what_the_world_itself_sends_is_not_bounded() {
 }
 
 #[test]
-fn a_sender_outlives_the_world_and_is_told_so() {
+fn a_sender_that_outlives_its_world_gets_an_error() {
     let (app, entity, sender) = sender_app(10);
     let thread = thread::spawn(move || {
         let mut error = None;
         while error.is_none() {
-            // Until nobody is there any more.
+            // Until the world is gone.
             error = sender.send(entity, Nth(7, 7)).err();
             error = error.filter(|error| matches!(error, SendError::Closed(_)));
         }
@@ -155,8 +155,8 @@ fn a_sender_outlives_the_world_and_is_told_so() {
 }
 
 #[test]
-fn what_waits_when_the_app_is_dropped_is_dropped_too() {
-    /// It could keep the inbox for ever, and the inbox it.
+fn waiting_messages_are_dropped_with_the_app() {
+    /// The message and the inbox could keep each other alive.
     #[derive(Message)]
     #[expect(dead_code, reason = "they are there to be held")]
     struct Holding(MessageSender, Arc<()>);
@@ -191,13 +191,13 @@ fn a_sender_from_before_the_plugin_keeps_its_inbox() {
 }
 
 #[test]
-fn closing_delivers_what_is_queued_and_hands_back_what_that_leads_to() {
+fn closing_delivers_queued_messages_and_hands_back_later_ones() {
     #[derive(Resource, Default)]
     struct Ran(u32);
 
     let (mut app, entity, sender) = sender_app(10);
     app.init_resource::<Ran>();
-    // It takes part only from the next frame on, of which this is the last.
+    // The component takes part in this last delivery.
     let newcomer = MessageComponent::new().on(|mut me: MessageContext, nth: &Nth| {
         me.commands.send(Delivery::All, Nth(2, nth.1));
         me.commands.send(Delivery::InTurn, Packet::new(nth.1, []));
@@ -226,7 +226,7 @@ fn closing_delivers_what_is_queued_and_hands_back_what_that_leads_to() {
 }
 
 #[test]
-fn what_waits_for_new_functions_is_handed_back_if_these_do_not_come() {
+fn messages_that_wait_for_new_callbacks_are_handed_back() {
     let (mut app, entity, sender) = sender_app(10);
     sender
         .run(move |world: &mut World| {
@@ -241,7 +241,7 @@ fn what_waits_for_new_functions_is_handed_back_if_these_do_not_come() {
 }
 
 #[test]
-fn a_function_runs_on_the_thread_of_the_game_in_its_turn() {
+fn a_function_runs_on_the_game_thread_in_its_turn() {
     let (mut app, entity, sender) = sender_app(10);
     let game = thread::current().id();
     let sent = thread::spawn(move || {
@@ -272,7 +272,7 @@ fn a_function_may_do_anything() {
         .run(move |world: &mut World| {
             world.despawn(entity);
             world.spawn(listener());
-            // What comes after it is delivered by this, and what that leads to is handed back.
+            // This delivers the message behind the function.
             let left = world.close_inbox();
             assert!(left.is_empty());
         })
@@ -284,7 +284,7 @@ fn a_function_may_do_anything() {
 }
 
 #[test]
-fn the_others_go_on_after_a_function_that_panics() {
+fn messages_are_delivered_after_a_function_that_panics() {
     let (mut app, entity, sender) = sender_app(10);
     app.insert_resource(FallbackErrorHandler(|_, _| {}));
     sender.send(entity, Nth(0, 0)).unwrap();
@@ -296,7 +296,7 @@ fn the_others_go_on_after_a_function_that_panics() {
 }
 
 #[test]
-fn a_panic_that_ends_the_game_loses_nothing_that_waits() {
+fn a_panic_that_ends_the_game_loses_no_waiting_message() {
     let (mut app, entity, sender) = sender_app(10);
     sender.run(|_: &mut World| panic!("on purpose")).unwrap();
     sender.send(entity, Nth(0, 1)).unwrap();
@@ -306,11 +306,11 @@ fn a_panic_that_ends_the_game_loses_nothing_that_waits() {
 }
 
 #[test]
-fn what_threads_send_during_the_delivery_waits_for_the_next_frame() {
+fn messages_sent_by_threads_during_the_delivery_wait_for_the_next_frame() {
     let (mut app, entity, sender) = sender_app(10);
     let asks = MessageComponent::new().on(move |_: MessageContext, nth: &Nth| {
         let (sender, nth) = (sender.clone(), nth.1);
-        // Waited for by the game, so it can't wait for the game.
+        // The game waits for this thread, so sending must not wait for the game.
         let send = thread::spawn(move || sender.send(entity, Nth(1, nth)));
         send.join().unwrap().unwrap();
     });
@@ -330,7 +330,7 @@ fn what_threads_send_during_the_delivery_waits_for_the_next_frame() {
 }
 
 #[test]
-fn the_first_use_needs_no_component() {
+fn a_sender_works_without_any_message_component() {
     #[derive(Resource, Default)]
     struct Ran(Vec<&'static str>);
 
@@ -345,7 +345,7 @@ fn the_first_use_needs_no_component() {
     advance_ms(&mut app, 10);
     assert_eq!(app.world().resource::<Ran>().0, ["at once"]);
 
-    // Within a schedule that delivers itself, too late for this frame.
+    // Sent from any schedule, during its run.
     for label in [
         First.intern(),
         PreUpdate.intern(),
@@ -368,7 +368,7 @@ fn the_first_use_needs_no_component() {
 }
 
 #[test]
-fn the_first_use_by_a_timer_is_not_lost() {
+fn messages_from_the_first_timer_are_not_lost() {
     let mut app = app();
     let call = TimerAction::call(|world: &mut World, _| {
         let sender = world.message_sender();

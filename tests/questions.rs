@@ -1,4 +1,4 @@
-//! Questions with a time-out: an answer, or word that there is none, but never both.
+//! Requests with a time-out: a reply or `NoAnswer`, and never both.
 
 mod support;
 
@@ -25,15 +25,15 @@ struct Question(u32);
 #[derive(Message, Clone, Copy, Debug)]
 struct Answer(u32);
 
-/// What has been heard of which question, in order: the answer, or that there is none.
+/// The completed requests, in order, with the reply or `None`.
 #[derive(Component, Default)]
 struct Told(Vec<(Request, Option<u32>)>);
 
-/// Questions that are not answered yet.
+/// Requests without a reply yet.
 #[derive(Component, Default)]
 struct Open(Vec<(u32, ReplyTo)>);
 
-/// Follows answers, and word that there are none.
+/// Follows replies and `NoAnswer`.
 fn asker() -> impl Bundle {
     let tell = |mut me: MessageContext, answer: Option<u32>| {
         assert_eq!(me.reply_to(), None, "an answer is no question");
@@ -53,13 +53,13 @@ fn asker() -> impl Bundle {
     (Told::default(), follows)
 }
 
-/// Answers at once, with the double.
+/// Replies at once with the double.
 fn doubling() -> MessageComponent {
     MessageComponent::new()
         .on(|mut me: MessageContext, question: &Question| me.reply(Answer(2 * question.0)))
 }
 
-/// Keeps questions, to be answered later.
+/// Keeps requests for later.
 fn thinking() -> impl Bundle {
     let keep = |mut me: MessageContext, question: &Question| {
         let reply_to = me.reply_to().expect("should be a question").clone();
@@ -70,7 +70,7 @@ fn thinking() -> impl Bundle {
     (Open::default(), MessageComponent::new().on(keep))
 }
 
-/// An app with one who asks and one who is asked.
+/// An app with an asking entity and an asked entity.
 fn question_app(asked: impl Bundle) -> (App, Entity, Entity) {
     let mut app = app();
     let asking = app.world_mut().spawn(asker()).id();
@@ -78,7 +78,7 @@ fn question_app(asked: impl Bundle) -> (App, Entity, Entity) {
     (app, asking, asked)
 }
 
-/// Asks a question that is open for so many milliseconds.
+/// Makes a request that is open for a number of milliseconds.
 fn ask(app: &mut App, asker: Entity, to: impl Into<Delivery>, nth: u32, millis: u64) -> Request {
     ask_until(app, asker, to, nth, Timer::after(ms(millis)))
 }
@@ -103,12 +103,12 @@ fn replying(reply_to: ReplyTo, nth: u32) -> TimerAction {
     })
 }
 
-/// Takes the questions that are kept.
+/// Takes the requests that were kept.
 fn open(app: &mut App, asked: Entity) -> Vec<(u32, ReplyTo)> {
     core::mem::take(&mut app.world_mut().get_mut::<Open>(asked).unwrap().0)
 }
 
-/// Answers one.
+/// Replies to a request.
 fn answer(app: &mut App, reply_to: ReplyTo, nth: u32) {
     app.world_mut().commands().reply(reply_to, Answer(nth));
     app.world_mut().flush();
@@ -118,7 +118,7 @@ fn told(app: &mut App, asker: Entity) -> Vec<(Request, Option<u32>)> {
     core::mem::take(&mut app.world_mut().get_mut::<Told>(asker).unwrap().0)
 }
 
-/// How many have been dropped: for nobody, and too late.
+/// The numbers of undeliverable and late messages.
 fn dropped(app: &App) -> (u64, u64) {
     let stats = app.world().resource::<MessageStats>();
     (stats.undeliverable, stats.late)
@@ -129,7 +129,7 @@ fn is_open(app: &App, session: Request) -> bool {
 }
 
 #[test]
-fn an_answer_in_time_is_the_only_one() {
+fn a_request_completes_with_a_reply_in_time() {
     let (mut app, me, other) = question_app(doubling());
     let session = ask(&mut app, me, other, 7, 25);
     advance_ms(&mut app, 10);
@@ -148,7 +148,7 @@ fn an_answer_in_time_is_the_only_one() {
 }
 
 #[test]
-fn without_an_answer_there_is_word_of_that_and_the_answer_comes_too_late() {
+fn a_request_without_a_reply_times_out_and_later_replies_are_late() {
     let (mut app, me, other) = question_app(thinking());
     let session = ask(&mut app, me, other, 7, 20);
     advance_ms(&mut app, 10);
@@ -165,7 +165,7 @@ fn without_an_answer_there_is_word_of_that_and_the_answer_comes_too_late() {
 }
 
 #[test]
-fn of_answer_and_time_out_in_the_same_frame_the_first_counts() {
+fn the_first_of_reply_and_time_out_in_a_frame_counts() {
     for answer_first in [true, false] {
         let (mut app, me, other) = question_app(thinking());
         let session = ask(&mut app, me, other, 7, 20);
@@ -174,7 +174,7 @@ fn of_answer_and_time_out_in_the_same_frame_the_first_counts() {
         if answer_first {
             answer(&mut app, reply_to, 14);
         } else {
-            // Sent by another timer, after the time-out and before the delivery.
+            // Another timer replies, after the time-out and before the delivery.
             let late = replying(reply_to, 14);
             app.world_mut().spawn((Timer::after(ms(10)), late));
         }
@@ -186,7 +186,7 @@ fn of_answer_and_time_out_in_the_same_frame_the_first_counts() {
 }
 
 #[test]
-fn of_several_answers_the_first_counts() {
+fn the_first_of_several_replies_counts() {
     let (mut app, me, _) = question_app(doubling());
     app.world_mut().spawn(doubling());
     let twice = MessageComponent::new().on(|mut me: MessageContext, _: &Question| {
@@ -208,7 +208,7 @@ fn of_several_answers_the_first_counts() {
 }
 
 #[test]
-fn nobody_is_told_anything_if_who_asks_has_gone() {
+fn a_despawned_asker_gets_nothing() {
     for before_the_answer in [true, false] {
         let (mut app, me, other) = question_app(thinking());
         let session = ask(&mut app, me, other, 7, 100);
@@ -225,7 +225,7 @@ fn nobody_is_told_anything_if_who_asks_has_gone() {
 }
 
 #[test]
-fn who_has_gone_can_not_ask() {
+fn a_despawned_entity_can_not_ask() {
     let (mut app, me, other) = question_app(doubling());
     app.world_mut().despawn(me);
     let mut commands = app.world_mut().commands();
@@ -241,7 +241,7 @@ fn who_has_gone_can_not_ask() {
 }
 
 #[test]
-fn a_question_without_its_asker_does_not_stay_for_ever() {
+fn a_request_without_its_asker_does_not_stay() {
     let (mut app, me, other) = question_app(thinking());
     let session = ask(&mut app, me, other, 7, 20);
     // The other side of `OwnedBy`: all timers are left alone, and their entities stay.
@@ -254,7 +254,7 @@ fn a_question_without_its_asker_does_not_stay_for_ever() {
 }
 
 #[test]
-fn a_question_can_be_taken_back() {
+fn a_request_can_be_withdrawn() {
     let (mut app, me, other) = question_app(thinking());
     let session = ask(&mut app, me, other, 7, 20);
     advance_ms(&mut app, 10);
@@ -267,7 +267,7 @@ fn a_question_can_be_taken_back() {
 }
 
 #[test]
-fn a_question_can_be_answered_much_later_and_by_others() {
+fn others_can_reply_much_later() {
     let (mut app, me, other) = question_app(thinking());
     let sessions = [1, 2, 3].map(|nth| ask(&mut app, me, other, nth, 60_000));
     advance_ms(&mut app, 10);
@@ -286,7 +286,7 @@ fn a_question_can_be_answered_much_later_and_by_others() {
 }
 
 #[test]
-fn cancelling_all_timers_does_not_break_a_question() {
+fn cancelling_all_timers_spares_requests() {
     let (mut app, me, other) = question_app(thinking());
     let session = ask(&mut app, me, other, 7, 20);
     app.world_mut().entity_mut(me).cancel_timers();
@@ -301,7 +301,7 @@ fn cancelling_all_timers_does_not_break_a_question() {
 }
 
 #[test]
-fn while_the_timers_of_who_asks_are_paused_the_question_waits() {
+fn a_request_waits_while_its_asker_is_paused() {
     let (mut app, me, other) = question_app(thinking());
     let waits = ask(&mut app, me, other, 1, 20);
     let answered = ask(&mut app, me, other, 2, 20);
@@ -320,7 +320,7 @@ fn while_the_timers_of_who_asks_are_paused_the_question_waits() {
 }
 
 #[test]
-fn a_question_can_wait_on_any_clock() {
+fn a_request_can_wait_on_any_clock() {
     let (mut app, me, other) = question_app(thinking());
     app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
     let clock = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
@@ -342,7 +342,7 @@ fn a_question_can_wait_on_any_clock() {
             })
             .collect::<Vec<_>>()
     };
-    // The fixed schedule comes after the delivery, so what it sends waits for the next frame.
+    // The fixed schedule runs after the delivery, so its messages wait for the next frame.
     assert_eq!(told_in(&mut app, 2), [real, game]);
     assert_eq!(told_in(&mut app, 1), [fixed]);
     app.world_mut().resource_mut::<Time<Virtual>>().pause();
@@ -353,7 +353,7 @@ fn a_question_can_wait_on_any_clock() {
 }
 
 #[test]
-fn a_periodic_timer_gives_up_once() {
+fn a_periodic_timer_completes_a_request_once() {
     let (mut app, me, other) = question_app(thinking());
     let session = ask_until(&mut app, me, other, 1, Timer::every(ms(3)));
     advance_ms(&mut app, 10);
@@ -364,7 +364,7 @@ fn a_periodic_timer_gives_up_once() {
 }
 
 #[test]
-fn a_question_whose_clock_goes_is_given_up_at_once() {
+fn a_request_completes_when_its_clock_despawns() {
     let (mut app, asking, asked) = question_app(thinking());
     let arena = app.world_mut().spawn(Clock::new()).id();
     let gone = app.world_mut().spawn(Clock::new()).id();
@@ -391,7 +391,7 @@ fn a_question_whose_clock_goes_is_given_up_at_once() {
 }
 
 #[test]
-fn an_answer_waits_for_an_asker_that_is_disabled() {
+fn a_reply_waits_for_a_disabled_asker() {
     let (mut app, asking, asked) = question_app(doubling());
     let first = ask(&mut app, asking, asked, 1, 1000);
     advance_ms(&mut app, 10);
@@ -437,7 +437,7 @@ fn a_request_completes_after_its_asker_was_disabled_together_with_its_timers() {
 }
 
 #[test]
-fn no_two_questions_have_the_same_number() {
+fn no_two_requests_are_equal() {
     let (mut app, me, other) = question_app(doubling());
     let mut numbers = HashSet::new();
     for _ in 0..20 {
@@ -453,7 +453,7 @@ fn no_two_questions_have_the_same_number() {
 }
 
 #[test]
-fn who_does_not_listen_is_told_nothing_and_nothing_stays() {
+fn requests_of_an_entity_that_follows_nothing_do_not_stay() {
     let mut app = app();
     let other = app.world_mut().spawn(doubling()).id();
     let deaf = [
@@ -469,7 +469,7 @@ fn who_does_not_listen_is_told_nothing_and_nothing_stays() {
             advance_ms(&mut app, 10);
         }
         if app.world().entity(me).contains::<Disabled>() {
-            // The answer and the timers wait as long as it is disabled.
+            // The reply and the timers wait while the entity is disabled.
             assert!(is_open(&app, answered) && is_open(&app, given_up));
             assert_eq!(dropped(&app), (before + 1, 0), "the question to nobody");
         } else {
@@ -480,12 +480,12 @@ fn who_does_not_listen_is_told_nothing_and_nothing_stays() {
 }
 
 #[test]
-fn an_answer_waits_for_the_new_functions_of_who_has_asked() {
+fn a_reply_waits_for_new_callbacks_of_its_asker() {
     let (mut app, me, other) = question_app(thinking());
     let session = ask(&mut app, me, other, 7, 100);
     advance_ms(&mut app, 10);
     let (_, reply_to) = open(&mut app, other).remove(0);
-    // Replaced in the same delivery, before the answer.
+    // The callbacks are replaced in the same delivery, before the reply.
     let change = MessageComponent::new().on(move |mut context: MessageContext, _: &Question| {
         context.commands.entity(me).insert(asker());
     });
@@ -502,7 +502,7 @@ fn an_answer_waits_for_the_new_functions_of_who_has_asked() {
 }
 
 #[test]
-fn what_is_no_question_can_not_be_answered() {
+fn a_plain_message_has_no_reply() {
     let (mut app, _, _) = question_app(());
     let error = |mut me: MessageContext, _: &Question| {
         assert_eq!((me.request(), me.reply_to()), (None, None));
@@ -518,7 +518,7 @@ fn what_is_no_question_can_not_be_answered() {
 }
 
 #[test]
-fn systems_are_asked_and_answered_too() {
+fn one_shot_systems_can_ask_and_reply() {
     #[derive(Resource, Default)]
     struct Answers(Vec<(Option<Request>, u32)>);
 
@@ -552,7 +552,7 @@ fn systems_are_asked_and_answered_too() {
 }
 
 #[test]
-fn an_answer_can_be_a_question_itself() {
+fn a_callback_can_ask_on_before_it_replies() {
     let (mut app, me, other) = question_app(doubling());
     let relay = MessageComponent::new()
         .on(move |mut me: MessageContext, question: &Question| {
@@ -581,17 +581,17 @@ fn an_answer_can_be_a_question_itself() {
     assert_eq!(told(&mut app, me), [(session, Some(14))]);
 }
 
-/// What is done with questions. Times are in milliseconds.
+/// A step of a script. Times are in milliseconds.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Asks one, or all, or one in turn.
+    /// Asks one entity, all, or one in turn.
     Ask(u8, u64),
-    /// Answers one of those that are kept, and keeps it.
+    /// Replies to a kept request, and keeps it.
     Answer(usize),
-    /// Answers it by a timer.
+    /// Replies with a timer.
     AnswerAfter(usize, u64),
     Pause(bool),
-    /// Has other functions from the next frame on.
+    /// Replaces the callbacks of the asker.
     Replace,
     Frame(u64),
 }
@@ -611,7 +611,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn exactly_one_thing_is_told_of_each_question(
+    fn every_request_completes_exactly_once(
         steps in proptest::collection::vec(any_step(), 1..80),
     ) {
         let (mut app, me, other) = question_app(thinking());

@@ -1,4 +1,4 @@
-//! `UpdateComponent`: functions that are called in every frame.
+//! `UpdateComponent`: per-entity callbacks that run every frame.
 
 mod support;
 
@@ -38,10 +38,10 @@ fn counted(app: &App, entity: Entity) -> u32 {
     app.world().get::<Count>(entity).unwrap().0
 }
 
-// The order.
+// Order.
 
 #[test]
-fn lower_priorities_are_called_first_and_equal_ones_in_the_order_of_inserting() {
+fn callbacks_run_by_priority_then_by_order_of_insertion() {
     let mut app = update_app();
     for (what, priority) in [("a", 0), ("b", 5), ("c", -3), ("d", 0), ("e", -3), ("f", 5)] {
         app.world_mut().spawn(say(what).with_priority(priority));
@@ -53,7 +53,7 @@ fn lower_priorities_are_called_first_and_equal_ones_in_the_order_of_inserting() 
 }
 
 #[test]
-fn the_extreme_priorities_are_the_first_and_the_last() {
+fn the_extreme_priorities_come_first_and_last() {
     let mut app = update_app();
     for (what, priority) in [("b", 0), ("c", i32::MAX), ("a", i32::MIN), ("d", i32::MAX)] {
         app.world_mut().spawn(say(what).with_priority(priority));
@@ -63,7 +63,7 @@ fn the_extreme_priorities_are_the_first_and_the_last() {
 }
 
 #[test]
-fn those_that_stay_keep_their_order_whoever_comes_and_goes() {
+fn callbacks_keep_their_order_when_others_come_and_go() {
     let mut app = update_app();
     let [a, b, c, _] = ["a", "b", "c", "d"].map(|what| app.world_mut().spawn(say(what)).id());
     advance_ms(&mut app, 10);
@@ -91,10 +91,10 @@ fn those_that_stay_keep_their_order_whoever_comes_and_goes() {
 
 const TARGETS: usize = 6;
 
-/// Something that is done to one of a few targets.
+/// An operation on one of a few targets.
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// On a new entity, if that one has gone.
+    /// On a new entity, if the target is gone.
     Insert(usize, i32),
     Remove(usize),
     Despawn(usize),
@@ -103,7 +103,7 @@ enum Op {
     PauseFrom(Option<i32>),
 }
 
-/// What is done before a frame, and what a target does when it is called in it.
+/// The operations before a frame, and the operations of callbacks during it.
 #[derive(Clone, Debug)]
 struct Frame {
     before: Vec<Op>,
@@ -133,10 +133,10 @@ fn script() -> impl Strategy<Value = Vec<Frame>> {
     prop::collection::vec(frame, 1..20)
 }
 
-/// What should be called: a list that is sorted in every frame.
+/// The expected calls: a list that is sorted in every frame.
 #[derive(Default)]
 struct Oracle {
-    /// Priority and place of each target that has a function.
+    /// The priority and the place of each target with a callback.
     functions: [Option<(i32, u32)>; TARGETS],
     paused: [bool; TARGETS],
     paused_from: Option<i32>,
@@ -184,7 +184,7 @@ impl Oracle {
     }
 }
 
-/// What is called, and what is to be done then. Where nothing is to be done, no command is given.
+/// The calls, and the operations of the callbacks. A callback without operations issues no commands.
 #[derive(Resource, Clone, Default)]
 struct Stage(Arc<Mutex<(Vec<usize>, Vec<(usize, Op)>)>>);
 
@@ -259,10 +259,10 @@ proptest! {
     }
 }
 
-// Coming.
+// Insertion.
 
 #[test]
-fn one_that_is_inserted_by_another_is_first_called_in_the_next_frame() {
+fn a_callback_inserted_by_another_starts_in_the_next_frame() {
     let mut app = update_app();
     app.world_mut().spawn(doing("a", |world, a| {
         world.spawn(say("before").with_priority(-1));
@@ -276,7 +276,7 @@ fn one_that_is_inserted_by_another_is_first_called_in_the_next_frame() {
 }
 
 #[test]
-fn one_that_inserts_itself_again_is_called_once_a_frame() {
+fn a_callback_that_reinserts_itself_runs_once_a_frame() {
     let mut app = update_app();
     app.world_mut().spawn(doing("a", |world, a| {
         let again = world.get::<UpdateComponent>(a).unwrap().clone();
@@ -289,7 +289,7 @@ fn one_that_inserts_itself_again_is_called_once_a_frame() {
 }
 
 #[test]
-fn one_that_the_handler_of_a_timer_inserts_is_first_called_in_the_next_frame() {
+fn a_callback_inserted_by_a_timer_starts_in_the_next_frame() {
     for is_first_use in [true, false] {
         let mut app = update_app();
         if !is_first_use {
@@ -309,7 +309,7 @@ fn one_that_the_handler_of_a_timer_inserts_is_first_called_in_the_next_frame() {
 }
 
 #[test]
-fn one_that_a_system_inserts_is_first_called_in_the_next_frame() {
+fn a_callback_inserted_by_a_system_starts_in_the_next_frame() {
     let mut app = update_app();
     app.add_systems(Update, |mut commands: Commands, mut frame: Local<u32>| {
         *frame += 1;
@@ -328,7 +328,7 @@ fn one_that_a_system_inserts_is_first_called_in_the_next_frame() {
 }
 
 #[test]
-fn one_may_be_inserted_in_any_schedule_as_the_first_of_all() {
+fn the_first_callback_can_be_inserted_in_any_schedule() {
     for is_fixed in [false, true] {
         let mut app = update_app();
         app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
@@ -355,7 +355,7 @@ fn one_may_be_inserted_in_any_schedule_as_the_first_of_all() {
 }
 
 #[test]
-fn those_that_were_there_before_the_plugin_are_called() {
+fn callbacks_inserted_before_the_plugin_run() {
     let mut app = App::new();
     let [a, b] = [1, 2].map(|_| {
         let counting = (Count(0), UpdateComponent::new(count));
@@ -371,7 +371,7 @@ fn those_that_were_there_before_the_plugin_are_called() {
 }
 
 #[test]
-fn without_the_plugin_it_is_data() {
+fn without_the_plugin_the_component_is_data() {
     let mut world = World::new();
     let entity = world.spawn(say("a").with_priority(1)).id();
     world.entity_mut(entity).insert(say("a").with_priority(2));
@@ -379,10 +379,10 @@ fn without_the_plugin_it_is_data() {
     assert_eq!((update.priority(), update.clock()), (2, None));
 }
 
-// Going.
+// Removal.
 
 #[test]
-fn from_the_moment_when_it_goes_it_is_not_called() {
+fn a_removed_callback_is_never_called_again() {
     let ways: [fn(EntityWorldMut); 4] = [
         |mut b| {
             b.remove::<UpdateComponent>();
@@ -407,7 +407,7 @@ fn from_the_moment_when_it_goes_it_is_not_called() {
 }
 
 #[test]
-fn one_that_is_replaced_earlier_in_the_frame_is_not_called_in_it() {
+fn a_callback_replaced_earlier_in_the_frame_waits_for_the_next() {
     let mut app = update_app();
     let b = app.world_mut().spawn_empty().id();
     let a = app.world_mut().spawn(doing("a", move |world, _| {
@@ -424,7 +424,7 @@ fn one_that_is_replaced_earlier_in_the_frame_is_not_called_in_it() {
 }
 
 #[test]
-fn one_may_remove_or_despawn_itself() {
+fn a_callback_can_remove_or_despawn_itself() {
     let ways: [fn(&mut World, Entity); 2] = [
         |world, me| {
             world.entity_mut(me).remove::<UpdateComponent>();
@@ -443,7 +443,7 @@ fn one_may_remove_or_despawn_itself() {
 }
 
 #[test]
-fn one_that_a_later_one_removes_is_not_called_in_the_next_frame() {
+fn a_callback_removed_by_a_later_one_does_not_run_again() {
     let mut app = update_app();
     let a = app.world_mut().spawn(say("a")).id();
     app.world_mut().spawn(doing("b", move |world, _| {
@@ -456,7 +456,7 @@ fn one_that_a_later_one_removes_is_not_called_in_the_next_frame() {
 }
 
 #[test]
-fn one_that_comes_and_goes_between_two_frames_is_not_called() {
+fn a_callback_inserted_and_removed_between_frames_does_not_run() {
     let mut app = update_app();
     let a = app.world_mut().spawn(say("a")).id();
     app.world_mut().despawn(a);
@@ -467,7 +467,7 @@ fn one_that_comes_and_goes_between_two_frames_is_not_called() {
 }
 
 #[test]
-fn one_can_be_taken_and_put_on_another_entity() {
+fn a_component_can_move_to_another_entity() {
     let mut app = update_app();
     let [a, b] = [1, 2].map(|_| app.world_mut().spawn(Count(0)).id());
     app.world_mut()
@@ -482,7 +482,7 @@ fn one_can_be_taken_and_put_on_another_entity() {
 }
 
 #[test]
-fn a_clone_calls_the_same_function_for_another_entity() {
+fn a_clone_calls_the_same_callback_on_another_entity() {
     let mut app = update_app();
     let counting = UpdateComponent::new(count).with_priority(3);
     let a = app.world_mut().spawn((Count(0), counting.clone())).id();
@@ -524,10 +524,10 @@ fn a_disabled_entity_is_not_called() {
     assert_eq!(called(&mut app), ["a", "b", "c"], "in the old order");
 }
 
-// What a function is given.
+// The context.
 
 #[test]
-fn a_function_changes_the_components_of_its_entity() {
+fn a_callback_changes_the_components_of_its_entity() {
     let mut app = update_app();
     let entity = app
         .world_mut()
@@ -540,7 +540,7 @@ fn a_function_changes_the_components_of_its_entity() {
 }
 
 #[test]
-fn what_one_does_by_commands_is_done_before_the_next_one_is_called() {
+fn commands_are_applied_before_the_next_callback() {
     #[derive(Component)]
     struct Next(Entity);
 
@@ -569,7 +569,7 @@ fn what_one_does_by_commands_is_done_before_the_next_one_is_called() {
 }
 
 #[test]
-fn a_system_sees_what_was_done_before_it() {
+fn a_one_shot_system_sees_earlier_changes() {
     fn look(In(entity): In<Entity>, counts: Query<&Count>, mut commands: Commands) {
         let sum: u32 = counts.iter().map(|count| count.0).sum();
         commands.entity(entity).insert(Count(sum));
@@ -599,7 +599,7 @@ fn a_system_sees_what_was_done_before_it() {
 }
 
 #[test]
-fn an_error_is_told_and_the_others_are_called() {
+fn an_error_is_reported_and_the_other_callbacks_run() {
     fn fails(_: In<Entity>) -> Result {
         Err("the system failed".into())
     }
@@ -634,10 +634,10 @@ fn an_error_is_told_and_the_others_are_called() {
     assert_eq!(errors().len(), 2, "also that there is no such system");
 }
 
-/// Bevy catches the panic of a system, or of a command, and tells its error handler of it, which may
-/// let the app go on.
+/// Bevy catches the panic of a system or a command and passes it to its error handler. The handler may
+/// ignore it.
 #[test]
-fn after_a_panic_that_was_caught_all_are_called_in_the_next_frame() {
+fn after_a_caught_panic_all_callbacks_run_in_the_next_frame() {
     fn panic_at_20(elapsed: Duration) {
         assert!(elapsed != ms(20), "on purpose");
     }
@@ -672,7 +672,7 @@ fn after_a_panic_that_was_caught_all_are_called_in_the_next_frame() {
 }
 
 #[test]
-fn a_panic_goes_on_as_that_of_any_system_does() {
+fn a_panic_propagates_like_that_of_any_system() {
     let mut app = update_app();
     app.world_mut()
         .spawn(UpdateComponent::new(|_: UpdateContext| {

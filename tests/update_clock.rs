@@ -1,4 +1,4 @@
-//! The clocks of an `UpdateComponent`: what it is told of the time, and when it is called at all.
+//! The clocks of an `UpdateComponent`: the time it gets, and the frames in which it runs.
 
 mod support;
 
@@ -26,13 +26,13 @@ fn clock(app: &mut App, clock: Entity) -> Mut<'_, Clock> {
     app.world_mut().get_mut(clock).unwrap()
 }
 
-/// Lets the fixed schedule have steps of ten milliseconds.
+/// Sets the steps of the fixed schedule to ten milliseconds.
 fn with_fixed_steps(app: &mut App) {
     app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
 }
 
 #[test]
-fn it_is_told_how_much_time_has_passed_and_what_its_clock_shows() {
+fn a_callback_gets_the_delta_and_the_reading_of_its_clock() {
     let mut app = update_app();
     let entity = (Ticks::default(), note_time());
     let entity = app.world_mut().spawn(entity).id();
@@ -50,7 +50,7 @@ fn it_is_told_how_much_time_has_passed_and_what_its_clock_shows() {
 }
 
 #[test]
-fn one_that_comes_late_is_told_the_time_of_one_frame() {
+fn a_late_callback_gets_the_delta_of_one_frame() {
     let mut app = update_app();
     advance_ms(&mut app, 100);
     let entity = spawn_on(&mut app, ClockId::Virtual);
@@ -65,7 +65,7 @@ fn one_that_comes_late_is_told_the_time_of_one_frame() {
 }
 
 #[test]
-fn a_slow_clock_tells_of_less_time() {
+fn a_slow_clock_gives_less_time() {
     let mut app = update_app();
     let half = spawn_clock(&mut app, Clock::new().with_speed(0.5));
     let quarter = spawn_clock(&mut app, Clock::of(half).with_speed(0.5));
@@ -80,7 +80,7 @@ fn a_slow_clock_tells_of_less_time() {
 }
 
 #[test]
-fn what_somebody_lets_pass_on_a_clock_is_time_that_has_passed() {
+fn an_advanced_clock_adds_to_the_delta() {
     let mut app = update_app();
     let own = spawn_clock(&mut app, Clock::new());
     let entity = spawn_on(&mut app, own);
@@ -94,7 +94,7 @@ fn what_somebody_lets_pass_on_a_clock_is_time_that_has_passed() {
 }
 
 #[test]
-fn on_a_clock_that_stands_still_nothing_is_called() {
+fn callbacks_on_a_stopped_clock_do_not_run() {
     let stop: [(&str, fn(&mut App, Entity)); 3] = [
         ("paused", |app, own| clock(app, own).pause()),
         ("of no speed", |app, own| clock(app, own).set_speed(0.0)),
@@ -128,7 +128,7 @@ fn on_a_clock_that_stands_still_nothing_is_called() {
 }
 
 #[test]
-fn real_time_goes_on_while_that_of_the_game_stands_still() {
+fn real_time_runs_while_game_time_is_paused() {
     let stop: [fn(&mut Time<Virtual>); 2] =
         [|time| time.pause(), |time| time.set_relative_speed(0.0)];
     for stop in stop {
@@ -154,7 +154,7 @@ fn on_the_clock_of_frames_a_frame_is_a_second() {
 }
 
 #[test]
-fn a_clock_that_is_stopped_earlier_in_the_frame_calls_nothing_later() {
+fn a_clock_stopped_earlier_in_the_frame_stops_later_callbacks() {
     let mut app = update_app();
     let own = spawn_clock(&mut app, Clock::new());
     app.world_mut().spawn(say("a").on(own));
@@ -169,7 +169,7 @@ fn a_clock_that_is_stopped_earlier_in_the_frame_calls_nothing_later() {
 }
 
 #[test]
-fn one_may_stop_the_clock_on_its_own_entity() {
+fn a_callback_can_stop_the_clock_of_its_entity() {
     #[derive(Component)]
     struct Calls(u32);
 
@@ -193,7 +193,7 @@ fn one_may_stop_the_clock_on_its_own_entity() {
 }
 
 #[test]
-fn a_clock_that_goes_on_again_earlier_in_the_frame_calls_from_the_next_on() {
+fn a_clock_resumed_earlier_in_the_frame_runs_from_the_next_on() {
     let mut app = update_app();
     let own = spawn_clock(&mut app, Clock::new());
     let entity = spawn_on(&mut app, own);
@@ -210,7 +210,7 @@ fn a_clock_that_goes_on_again_earlier_in_the_frame_calls_from_the_next_on() {
 }
 
 #[test]
-fn when_its_clock_is_despawned_it_stands_still_for_good() {
+fn a_callback_whose_clock_despawns_never_runs_again() {
     let mut app = update_app();
     let own = spawn_clock(&mut app, Clock::new());
     app.world_mut().spawn(doing("a", move |world, _| {
@@ -219,7 +219,7 @@ fn when_its_clock_is_despawned_it_stands_still_for_good() {
     let b = app.world_mut().spawn(say("b").on(own)).id();
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a"]);
-    // It may get the place of the one that has gone.
+    // The new clock may reuse the place of the old one.
     let another = spawn_clock(&mut app, Clock::new());
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a"]);
@@ -231,7 +231,7 @@ fn when_its_clock_is_despawned_it_stands_still_for_good() {
 thread_local!(static ERRORS: RefCell<Vec<(Severity, String)>> = const { RefCell::new(Vec::new()) });
 
 #[test]
-fn an_unknown_clock_is_a_warning_and_the_component_is_removed() {
+fn a_missing_clock_is_a_warning_and_removes_the_component() {
     fn record(error: BevyError, _: ErrorContext) {
         ERRORS.with_borrow_mut(|errors| errors.push((error.severity(), error.to_string())));
     }
@@ -249,7 +249,7 @@ fn an_unknown_clock_is_a_warning_and_the_component_is_removed() {
     assert!(error.contains(&gone.to_string()), "{error}");
     assert!(!app.world().entity(a).contains::<UpdateComponent>());
 
-    // One that is put right before anybody could see it stays.
+    // A component that is corrected in time stays.
     let mut commands = app.world_mut().commands();
     commands
         .entity(a)
@@ -262,7 +262,7 @@ fn an_unknown_clock_is_a_warning_and_the_component_is_removed() {
 }
 
 #[test]
-fn on_the_fixed_clock_it_is_called_in_each_fixed_step() {
+fn callbacks_on_the_fixed_clock_run_in_every_fixed_step() {
     let mut app = update_app();
     with_fixed_steps(&mut app);
     let fixed = spawn_on(&mut app, ClockId::Fixed);
@@ -280,7 +280,7 @@ fn on_the_fixed_clock_it_is_called_in_each_fixed_step() {
 }
 
 #[test]
-fn in_a_fixed_step_the_same_order_and_the_same_pauses_hold() {
+fn order_and_pauses_hold_in_a_fixed_step() {
     let mut app = update_app();
     with_fixed_steps(&mut app);
     let on_fixed = |update: UpdateComponent| update.on(ClockId::Fixed);
@@ -301,7 +301,7 @@ fn in_a_fixed_step_the_same_order_and_the_same_pauses_hold() {
 }
 
 #[test]
-fn what_is_inserted_in_a_fixed_step_is_first_called_in_the_next_one() {
+fn a_callback_inserted_in_a_fixed_step_starts_in_the_next_one() {
     let mut app = update_app();
     with_fixed_steps(&mut app);
     app.world_mut()
@@ -320,7 +320,7 @@ fn what_is_inserted_in_a_fixed_step_is_first_called_in_the_next_one() {
 }
 
 #[test]
-fn no_time_is_lost_to_what_runs_on_the_fixed_clock() {
+fn callbacks_on_the_fixed_clock_get_all_of_the_time() {
     let mut app = update_app();
     with_fixed_steps(&mut app);
     let own = spawn_clock(&mut app, Clock::of(ClockId::Fixed));
@@ -338,7 +338,7 @@ fn no_time_is_lost_to_what_runs_on_the_fixed_clock() {
 
 /// Bevy's first frame takes no time, and a plugin may come late.
 #[test]
-fn in_the_first_frame_it_is_told_the_time_of_that_frame() {
+fn the_first_frame_gives_its_own_delta() {
     for elapsed in [0, 5000] {
         let mut app = App::new();
         app.add_plugins(TimePlugin);
@@ -361,7 +361,7 @@ fn in_the_first_frame_it_is_told_the_time_of_that_frame() {
 }
 
 #[test]
-fn a_fast_forward_is_time_that_has_passed_in_the_next_frame() {
+fn a_fast_forward_adds_to_the_delta_of_the_next_frame() {
     let mut app = update_app();
     let own = spawn_clock(&mut app, Clock::new());
     let child = spawn_clock(&mut app, Clock::of(own));
@@ -386,7 +386,7 @@ fn a_fast_forward_is_time_that_has_passed_in_the_next_frame() {
 }
 
 #[test]
-fn it_is_on_the_clock_of_its_entity_or_of_its_owner() {
+fn a_callback_is_on_the_clock_of_its_entity_or_owner() {
     let mut app = update_app();
     let [slow, other] =
         [0.5, 2.0].map(|speed| spawn_clock(&mut app, Clock::new().with_speed(speed)));

@@ -7,7 +7,7 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use support::{updates::*, *};
 
 #[test]
-fn an_owner_has_many_functions_that_are_called_on_it() {
+fn an_owner_has_many_callbacks_that_are_called_on_it() {
     #[derive(Component, Default)]
     struct Sum(Vec<(u32, Entity)>);
 
@@ -38,7 +38,7 @@ fn an_owner_has_many_functions_that_are_called_on_it() {
 }
 
 #[test]
-fn the_functions_die_with_their_owner() {
+fn owned_callbacks_despawn_with_their_owner() {
     let mut app = update_app();
     let owner = app.world_mut().spawn(say("own")).id();
     let owned = ["a", "b"].map(|what| app.world_mut().spawn((OwnedBy(owner), say(what))).id());
@@ -54,7 +54,7 @@ fn the_functions_die_with_their_owner() {
 }
 
 #[test]
-fn one_may_despawn_its_owner() {
+fn a_callback_can_despawn_its_owner() {
     let mut app = update_app();
     let owner = app.world_mut().spawn(say("own").with_priority(1)).id();
     let kill = doing("a", move |world, _| world.entity_mut(owner).despawn());
@@ -66,7 +66,7 @@ fn one_may_despawn_its_owner() {
 }
 
 #[test]
-fn removing_one_function_of_an_owner_spares_the_others() {
+fn removing_one_callback_of_an_owner_spares_the_others() {
     let mut app = update_app();
     let owner = app
         .world_mut()
@@ -80,7 +80,7 @@ fn removing_one_function_of_an_owner_spares_the_others() {
 }
 
 #[test]
-fn what_belongs_to_an_owner_that_has_gone_goes_too() {
+fn a_callback_of_a_missing_owner_despawns() {
     let mut app = update_app();
     let owner = app.world_mut().spawn_empty().id();
     app.world_mut().despawn(owner);
@@ -91,7 +91,7 @@ fn what_belongs_to_an_owner_that_has_gone_goes_too() {
 }
 
 #[test]
-fn without_its_owner_a_function_is_that_of_its_own_entity() {
+fn a_callback_without_an_owner_is_called_on_its_own_entity() {
     #[derive(Component)]
     struct Mark;
 
@@ -110,7 +110,7 @@ fn without_its_owner_a_function_is_that_of_its_own_entity() {
 }
 
 #[test]
-fn a_clone_of_an_owner_can_take_clones_of_its_functions() {
+fn a_linked_clone_of_an_owner_clones_its_callbacks() {
     let mut app = update_app();
     let owner = app.world_mut().spawn(related!(Owned[say("a")])).id();
     app.world_mut()
@@ -126,7 +126,7 @@ fn a_clone_of_an_owner_can_take_clones_of_its_functions() {
 }
 
 #[test]
-fn one_that_is_paused_goes_on_in_its_old_place() {
+fn a_resumed_callback_keeps_its_place() {
     let mut app = update_app();
     let [a, _, _] = ["a", "b", "c"].map(|what| app.world_mut().spawn(say(what)).id());
     app.world_mut().entity_mut(a).insert(Paused);
@@ -139,7 +139,7 @@ fn one_that_is_paused_goes_on_in_its_old_place() {
 }
 
 #[test]
-fn one_that_is_inserted_while_it_is_paused_waits_for_the_end_of_that() {
+fn a_callback_inserted_while_paused_waits_for_the_resume() {
     let mut app = update_app();
     let a = app.world_mut().spawn((say("a"), Paused)).id();
     app.world_mut().spawn(say("b"));
@@ -165,7 +165,7 @@ fn a_pause_and_its_end_take_effect_within_the_frame() {
 }
 
 #[test]
-fn an_owner_pauses_all_of_its_functions_and_one_only_itself() {
+fn a_paused_owner_pauses_all_of_its_callbacks() {
     let mut app = update_app();
     let owner = app
         .world_mut()
@@ -189,7 +189,7 @@ fn an_owner_pauses_all_of_its_functions_and_one_only_itself() {
 }
 
 #[test]
-fn a_disabled_owner_is_not_called_by_any_of_its_functions() {
+fn callbacks_of_a_disabled_owner_do_not_run() {
     let mut app = update_app();
     let owner = app
         .world_mut()
@@ -204,7 +204,7 @@ fn a_disabled_owner_is_not_called_by_any_of_its_functions() {
 }
 
 #[test]
-fn all_from_a_priority_on_can_be_paused() {
+fn callbacks_can_be_paused_from_a_priority_on() {
     let mut app = update_app();
     for (what, priority) in [("c", 1), ("a", -1), ("b", 0), ("d", i32::MAX)] {
         app.world_mut().spawn(say(what).with_priority(priority));
@@ -232,7 +232,7 @@ fn all_from_a_priority_on_can_be_paused() {
 }
 
 #[test]
-fn one_may_pause_all_that_come_after_it() {
+fn a_callback_can_pause_the_ones_after_it() {
     let mut app = update_app();
     app.world_mut().spawn(say("a"));
     app.world_mut().spawn(doing("b", |world, _| {

@@ -46,8 +46,8 @@ use crate::{roster::Intake, seat::Seat};
 /// # Order
 ///
 /// A message is delivered in the next run of [`DueSystems::Message`](crate::DueSystems::Message), in
-/// the order of sending. Messages of this world come first, then those of other threads, then those
-/// of Bevy's writers, type by type. A message that is sent during the delivery waits for the next
+/// the order of sending. Messages of this world come first, then messages of other threads, then
+/// messages of Bevy's writers, type by type. A message that is sent during the delivery waits for the next
 /// frame. The [commands](MessageContext::commands) of one callback are applied before the next callback
 /// runs. Messages are delivered even while the game is paused.
 ///
@@ -137,8 +137,8 @@ impl MessageComponent {
 
     /// Follows the messages of the type `M`. Replaces the callback for that type, if any.
     ///
-    /// The callback may return a `Result`. It keeps no state of its own: state belongs into
-    /// components, where other code can see it. `add_message::<M>()` is only required for messages of
+    /// The callback may return a `Result`. Keep its state in components, where other code can
+    /// see it. `add_message::<M>()` is only required for messages of
     /// Bevy's writers.
     #[must_use]
     pub fn on<M: Message, Out: CommandOutput>(

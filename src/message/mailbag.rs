@@ -27,7 +27,7 @@ pub(crate) struct Mailbag {
     pub(super) held: Vec<Letter>,
     /// Filled by the inbox with the items that have arrived.
     pub(super) arrived: VecDeque<Item>,
-    /// The counters as of now; the resource has those of the last delivery.
+    /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
 }
 

@@ -18,9 +18,9 @@ use super::{
 /// Sends many messages from a system, at a lower cost than commands.
 ///
 /// The messages are sent when the commands of the system are applied, in the order of the systems.
-/// Within one system, messages of the outbox keep their order among themselves. Their order relative
-/// to `commands.send` is that of the system's parameters. In an observer they precede messages that
-/// are sent by commands.
+/// Within one system, messages of the outbox keep their order among themselves. Relative to
+/// `commands.send`, the order of the system's parameters counts. In an observer, messages of the outbox
+/// come before messages sent by commands.
 ///
 /// # Examples
 ///

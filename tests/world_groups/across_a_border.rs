@@ -1,5 +1,5 @@
-//! A stand-in for a messaging engine between processes. Its members are worlds that know nothing of
-//! each other, and all that passes between them is text.
+//! A stand-in for a messaging engine between processes. Its members are worlds that know nothing about
+//! each other, and exchange nothing but text.
 
 use std::{collections::HashMap, thread::JoinHandle};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
-/// What passes the border.
+/// A frame of the wire protocol.
 #[derive(Serialize, Deserialize)]
 enum Frame {
     Join { group: String },
@@ -18,10 +18,10 @@ enum Frame {
     Leave,
 }
 
-/// The wire from a member: the number of the member, and a frame.
+/// The wire from the members: the number of a member, and a frame.
 type Wire = Sender<(usize, String)>;
 
-/// The end of the wire that a world has.
+/// A world's end of the wire.
 struct ByteLink {
     member: usize,
     wire: Mutex<Wire>,
@@ -62,7 +62,7 @@ impl Drop for ByteLink {
     }
 }
 
-/// Carries parcels from wire to wire, on a thread of its own.
+/// Passes parcels from wire to wire, on its own thread.
 #[derive(Default)]
 struct Broker {
     members: HashMap<usize, Member>,
@@ -72,7 +72,7 @@ struct Broker {
 
 struct Member {
     group: String,
-    /// The wire to it.
+    /// The wire to the member.
     wire: Sender<String>,
 }
 
@@ -134,7 +134,7 @@ impl Broker {
     }
 }
 
-/// Worlds as in different processes.
+/// Worlds that run as if in different processes.
 struct Processes {
     to_broker: Wire,
     wires: Arc<Mutex<HashMap<usize, Sender<String>>>>,
@@ -212,7 +212,7 @@ fn listen(wire: &Receiver<String>, sender: &MessageSender) {
 const COUNTED: StableKey = StableKey(1);
 const CUSTOMER: StableKey = StableKey(2);
 
-/// A world that knows what a number is twice, and says so to all when it is asked.
+/// A world that doubles numbers: it replies to requests, and tells all customers.
 fn calculator(app: &mut App) {
     let answer = |mut me: MessageContext, question: &Packet| -> Result {
         let twice = 2 * read(question);
@@ -224,7 +224,7 @@ fn calculator(app: &mut App) {
         .spawn(MessageComponent::new().on_packet(QUESTION, answer));
 }
 
-/// A world that asks ten times, one after the other, and then says how much it has heard of what.
+/// A world that makes ten requests, one after the other, and then reports the sums of all it has got.
 fn customer(told: &Sender<[u32; 2]>) -> impl Fn(&mut App) + Send + Sync + 'static + use<> {
     #[derive(Component, Default)]
     struct Heard([u32; 2]);
@@ -272,11 +272,11 @@ fn customer(told: &Sender<[u32; 2]>) -> impl Fn(&mut App) + Send + Sync + 'stati
     }
 }
 
-/// The answers come after what was said: by one sender, in its order. It is said twice.
+/// The replies come after the other messages of the same sender, each of which is sent twice.
 const ALL_HEARD: [u32; 2] = [2 * 110, 110];
 
 #[test]
-fn worlds_that_are_joined_by_text_alone_do_the_same_as_threads() {
+fn worlds_joined_by_text_behave_like_threads() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
     groups.start_worlds("calculators", 2, calculator).unwrap();

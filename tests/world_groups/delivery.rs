@@ -1,4 +1,4 @@
-//! To all worlds, to one in turn, to the one with an entity.
+//! Delivery to all worlds, to one in turn, and to the one with an entity.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn a_broadcast_reaches_each_world_once() {
 }
 
 #[test]
-fn what_goes_in_turn_goes_to_one_world_after_the_other() {
+fn parcels_in_turn_go_to_one_world_after_the_other() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     groups.start_worlds("ears", 3, listener(hear)).unwrap();
@@ -29,7 +29,7 @@ fn what_goes_in_turn_goes_to_one_world_after_the_other() {
 }
 
 #[test]
-fn what_goes_to_a_key_goes_to_the_world_with_that_entity() {
+fn a_parcel_to_a_key_goes_to_the_world_with_that_entity() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     groups.start_worlds("ears", 3, listener(hear)).unwrap();
@@ -46,7 +46,7 @@ fn a_key_moves_with_its_entity_to_another_world() {
     let (hear, heard) = mpsc::channel();
     let (arrive, arrived) = mpsc::channel();
     let worlds = AtomicUsize::new(0);
-    // Told to go, an entity despawns here and is spawned in the other world.
+    // On this packet an entity despawns here and is spawned in the other world.
     let build = move |app: &mut App| {
         let nth = worlds.fetch_add(1, Ordering::Relaxed);
         let (hear, arrive) = (hear.clone(), arrive.clone());
@@ -87,7 +87,7 @@ fn a_key_moves_with_its_entity_to_another_world() {
 }
 
 #[test]
-fn what_one_sends_arrives_in_that_order() {
+fn parcels_of_one_sender_arrive_in_order() {
     const EACH: u32 = 500;
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
@@ -95,7 +95,7 @@ fn what_one_sends_arrives_in_that_order() {
     let worlds = AtomicUsize::new(0);
     let build = move |app: &mut App| {
         let first = worlds.fetch_add(1, Ordering::Relaxed) as u32 * EACH;
-        // Ten in a frame, in all three ways.
+        // Ten per frame, by all three kinds of delivery.
         let talk = move |mut talked: Local<u32>, mut commands: Commands| {
             for _ in 0..10.min(EACH - *talked) {
                 let to = match *talked % 3 {
@@ -124,7 +124,7 @@ fn what_one_sends_arrives_in_that_order() {
 }
 
 #[test]
-fn turns_are_fair_whoever_posts_at_the_same_time() {
+fn turns_are_fair_for_concurrent_senders() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     groups.start_worlds("ears", 3, listener(hear)).unwrap();

@@ -37,10 +37,10 @@ use bevy_ecs::{
 };
 use bevy_time::TimePlugin;
 
-/// By then everything has happened that is going to.
+/// Longer than anything takes here.
 const AT_LAST: Duration = Duration::from_secs(10);
 
-/// So seldom that only what arrives lets a world run.
+/// So long that a world only runs when a message arrives.
 const NEVER: LoopInterval = LoopInterval(Duration::from_secs(3600));
 
 const SAY: u32 = 1;
@@ -100,7 +100,7 @@ fn wait_until(mut is_so: impl FnMut() -> bool, what: &str) {
     }
 }
 
-/// Waits for so many worlds that end by themselves.
+/// Waits for a number of worlds that end by themselves.
 fn ended(groups: &mut WorldGroups, worlds: usize) -> Vec<WorldReport> {
     let mut reports = Vec::new();
     let all = || {
@@ -111,7 +111,7 @@ fn ended(groups: &mut WorldGroups, worlds: usize) -> Vec<WorldReport> {
     reports
 }
 
-/// What can be said of all worlds that end as they should.
+/// Asserts that worlds have ended without a panic or a lost message.
 fn end_well(reports: &[WorldReport]) {
     for report in reports {
         assert!(report.panic.is_none(), "{report:?}");
@@ -125,8 +125,8 @@ fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// Builds worlds with an entity, whose key is the number of the world, that tells which world has
-/// heard what.
+/// Builds worlds with an entity that reports the packets it gets, with the number of its world. That
+/// number is also the key of the entity.
 fn listener(heard: Sender<(usize, u32)>) -> impl Fn(&mut App) + Send + Sync + 'static {
     let spawn = spawn_listener(heard);
     move |app| spawn(app.world_mut())
@@ -145,7 +145,7 @@ fn spawn_listener(heard: Sender<(usize, u32)>) -> impl Fn(&mut World) + Send + S
     }
 }
 
-/// Where worlds wait in a function, until they are let through.
+/// A gate at which worlds wait in a callback until it is opened.
 struct Gate {
     waits: Receiver<()>,
     open: Sender<()>,
@@ -173,13 +173,13 @@ impl Gate {
         }
     }
 
-    /// Returns a component that waits when it is told to.
+    /// Returns a component that waits on the packet `WAIT`.
     fn keeper(&self) -> MessageComponent {
         let pass = self.pass();
         MessageComponent::new().on_packet(WAIT, move |_: MessageContext, _: &Packet| pass())
     }
 
-    /// Waits until somebody waits.
+    /// Waits until a world waits at the gate.
     fn somebody_waits(&self) {
         next(&self.waits);
     }

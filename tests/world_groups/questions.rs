@@ -1,4 +1,4 @@
-//! Questions to other worlds.
+//! Requests to other worlds.
 
 use super::*;
 
@@ -9,12 +9,12 @@ struct Asker;
 enum Told {
     Answer(u32),
     No(NoAnswer),
-    /// So many answers were late.
+    /// The number of late replies.
     Late(u64),
 }
 
-/// Builds a world with an entity of this key that asks in the first frame, and tells of what
-/// comes back. Each must be about the question that was asked.
+/// Builds a world with an entity of this key that makes a request in the first frame, and reports how
+/// it completes.
 fn asker(
     key: Option<StableKey>,
     question: Parcel,
@@ -55,7 +55,7 @@ fn asker(
     }
 }
 
-/// Answers with twice the number.
+/// Replies with twice the number.
 fn twice() -> MessageComponent {
     MessageComponent::new().on_packet(
         QUESTION,
@@ -65,7 +65,7 @@ fn twice() -> MessageComponent {
     )
 }
 
-/// Keeps the question, and answers when it is told to.
+/// Keeps a request, and replies on the packet `ANSWER_NOW`.
 fn later(kept: Sender<()>) -> MessageComponent {
     #[derive(Resource)]
     struct Kept(ReplyTo);
@@ -90,7 +90,7 @@ fn question(to: impl Into<Delivery<StableKey>>) -> Parcel {
 }
 
 #[test]
-fn a_question_is_answered() {
+fn a_request_gets_a_reply() {
     for to in [Delivery::All, Delivery::InTurn, StableKey(5).into()] {
         let (tell, told) = mpsc::channel();
         let mut groups = WorldGroups::new();
@@ -107,7 +107,7 @@ fn a_question_is_answered() {
 }
 
 #[test]
-fn of_several_answers_the_first_counts() {
+fn the_first_of_several_replies_counts() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let build = |app: &mut App| {
@@ -122,7 +122,7 @@ fn of_several_answers_the_first_counts() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_given_up_in_time() {
+fn a_request_without_a_reply_times_out() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
     groups
@@ -136,7 +136,7 @@ fn a_question_that_nobody_answers_is_given_up_in_time() {
 }
 
 #[test]
-fn a_question_that_is_refused_is_given_up_at_once() {
+fn a_refused_request_completes_at_once() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let build = asker(Some(StableKey(5)), question(Delivery::InTurn), 3600.0, tell);
@@ -150,7 +150,7 @@ fn a_question_that_is_refused_is_given_up_at_once() {
 }
 
 #[test]
-fn a_question_of_an_entity_without_a_key_is_given_up_at_once() {
+fn a_request_of_an_entity_without_a_key_is_refused() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let (asked, was_asked) = mpsc::channel();
@@ -169,7 +169,7 @@ fn a_question_of_an_entity_without_a_key_is_given_up_at_once() {
 }
 
 #[test]
-fn an_answer_that_comes_too_late_is_dropped_and_counted() {
+fn a_late_reply_is_dropped_and_counted() {
     let (tell, told) = mpsc::channel();
     let (keep, _kept) = mpsc::channel();
     let mut groups = WorldGroups::new();
@@ -188,7 +188,7 @@ fn an_answer_that_comes_too_late_is_dropped_and_counted() {
 }
 
 #[test]
-fn an_answer_to_an_entity_that_has_gone_is_refused_to_who_answers() {
+fn a_reply_to_a_despawned_entity_is_refused() {
     let (tell, told) = mpsc::channel();
     let (keep, kept) = mpsc::channel();
     let (refuse, was_refused) = mpsc::channel();
@@ -236,7 +236,7 @@ fn an_answer_to_an_entity_that_has_gone_is_refused_to_who_answers() {
 }
 
 #[test]
-fn only_a_packet_answers_a_question_of_another_world() {
+fn a_reply_to_another_world_must_be_a_packet() {
     #[derive(Message)]
     struct Typed;
 
@@ -261,7 +261,7 @@ fn only_a_packet_answers_a_question_of_another_world() {
     end_well(&groups.stop());
 }
 
-/// Keeps all questions, and answers the first when it is told to.
+/// Keeps all requests, and replies to the first on the packet `ANSWER_NOW`.
 fn first_later(kept: Sender<()>) -> MessageComponent {
     #[derive(Resource, Default)]
     struct Kept(Vec<ReplyTo>);
@@ -285,7 +285,7 @@ fn first_later(kept: Sender<()>) -> MessageComponent {
 }
 
 #[test]
-fn an_answer_to_a_world_that_has_ended_is_none_to_the_world_that_takes_its_place() {
+fn a_reply_to_an_ended_world_is_late_in_its_successor() {
     let (tell, told) = mpsc::channel();
     let (keep, kept) = mpsc::channel();
     let mut groups = WorldGroups::new();

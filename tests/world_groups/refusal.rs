@@ -1,8 +1,8 @@
-//! What can't be sent.
+//! Parcels that can't be sent.
 
 use super::*;
 
-/// Whoever is refused has the parcel in hand.
+/// Posts a parcel that is refused, and returns the reason.
 fn refused(groups: &WorldGroups, parcel: &Parcel) -> RefusalReason {
     let refused = groups.post(parcel.clone()).unwrap_err();
     assert_eq!(refused.parcel, *parcel);
@@ -26,7 +26,7 @@ fn an_unknown_group_and_an_unknown_key_are_refused() {
 }
 
 #[test]
-fn a_group_whose_worlds_have_ended_is_unknown() {
+fn a_group_of_ended_worlds_is_unknown() {
     let mut groups = WorldGroups::new();
     let build = |app: &mut App| {
         app.world_mut().spawn(StableKey(1));
@@ -44,7 +44,7 @@ fn a_group_whose_worlds_have_ended_is_unknown() {
 }
 
 #[test]
-fn a_world_without_room_refuses_and_leaves_its_turn_to_the_next() {
+fn a_world_with_a_full_inbox_refuses_and_loses_its_turn() {
     let (hear, heard) = mpsc::channel();
     let gate = Gate::new();
     let mut groups = WorldGroups::new();
@@ -64,7 +64,7 @@ fn a_world_without_room_refuses_and_leaves_its_turn_to_the_next() {
     gate.somebody_waits();
     gate.somebody_waits();
 
-    // Nobody takes anything out now.
+    // The inboxes are not emptied now.
     groups.post(say("ears", StableKey(0), 1)).unwrap();
     groups.post(say("ears", StableKey(0), 2)).unwrap();
     let because = refused(&groups, &say("ears", StableKey(0), 3));
@@ -88,7 +88,7 @@ fn a_world_without_room_refuses_and_leaves_its_turn_to_the_next() {
 }
 
 #[test]
-fn what_a_world_posts_in_vain_comes_back_as_a_message() {
+fn a_refused_parcel_comes_back_as_a_message() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let parcel = say("nobody", Delivery::InTurn, 3);
@@ -113,7 +113,7 @@ fn what_a_world_posts_in_vain_comes_back_as_a_message() {
 }
 
 #[test]
-fn a_world_without_a_link_refuses_what_it_posts() {
+fn a_world_without_a_link_refuses_its_parcels() {
     #[derive(Resource)]
     struct Told(Refused);
 

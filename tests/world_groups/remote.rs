@@ -1,11 +1,11 @@
-//! Two processes, joined by nothing but what they write and read: each has groups of its own, and
-//! those of the other as members.
+//! Two processes that exchange nothing but frames on a wire. Each has its own groups, and those of the
+//! other as members.
 
 use bevy_due::{Address, Link, ParcelReceiver};
 
 use super::*;
 
-/// What passes between them.
+/// A frame on the wire.
 enum Frame {
     Parcel(Parcel),
     Bind(Address),
@@ -37,14 +37,14 @@ impl Link for Wire {
     }
 }
 
-/// The receiving end of a wire, and what is known there of the keys on the other side.
+/// The receiving end of a wire. Returns the keys that are known there.
 fn listen(wire: Receiver<Frame>, worlds: ParcelReceiver) -> Arc<Mutex<HashSet<u64>>> {
     let keys = Arc::new(Mutex::new(HashSet::new()));
     let known = keys.clone();
     thread::spawn(move || {
         for frame in wire {
             match frame {
-                // What a real one would write and read.
+                // A real wire would write and read text.
                 #[cfg(feature = "serialize")]
                 Frame::Parcel(parcel) => {
                     let text = ron::to_string(&parcel).unwrap();
@@ -60,7 +60,7 @@ fn listen(wire: Receiver<Frame>, worlds: ParcelReceiver) -> Arc<Mutex<HashSet<u6
     keys
 }
 
-/// Two processes with wires both ways, of which each knows a group of the other.
+/// Joins two processes with wires both ways. Each knows a group of the other.
 fn joined(here: &WorldGroups, at: &'static str, there: &WorldGroups, of: &'static str) {
     for (from, to, group) in [(here, there, of), (there, here, at)] {
         let (send, receive) = mpsc::channel();
@@ -70,7 +70,7 @@ fn joined(here: &WorldGroups, at: &'static str, there: &WorldGroups, of: &'stati
 }
 
 #[test]
-fn a_world_of_another_process_is_a_member_as_a_thread_is() {
+fn a_world_of_another_process_is_a_member_like_a_thread() {
     let (hear, heard) = mpsc::channel();
     let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
     there
@@ -85,7 +85,7 @@ fn a_world_of_another_process_is_a_member_as_a_thread_is() {
     }
     let in_turn = sorted((2..6).map(|_| next(&heard).1));
     assert_eq!(in_turn, [2, 3, 4, 5], "exactly one each");
-    // Nobody here has that key.
+    // The key is not here.
     let other = there.running("ears") + here.running("ears");
     assert_eq!(other, 3, "one there, one here and the way there");
     end_well(&here.stop());
@@ -94,7 +94,7 @@ fn a_world_of_another_process_is_a_member_as_a_thread_is() {
 }
 
 #[test]
-fn a_question_goes_to_another_process_and_the_answer_finds_its_way_back() {
+fn a_request_to_another_process_gets_its_reply() {
     let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
     joined(&here, "askers", &there, "answerers");
     let answer = |app: &mut App| {
@@ -130,7 +130,7 @@ fn a_question_goes_to_another_process_and_the_answer_finds_its_way_back() {
 }
 
 #[test]
-fn another_process_is_told_of_the_keys_here_and_when_they_go() {
+fn another_process_learns_the_keys_here() {
     let mut here = WorldGroups::new();
     let early = |app: &mut App| _ = app.world_mut().spawn(StableKey(1));
     here.start_worlds("askers", 1, early).unwrap();

@@ -1,9 +1,9 @@
-//! When and where worlds run.
+//! The threads and the frames of worlds.
 
 use super::*;
 
 #[test]
-fn each_world_has_a_thread_of_its_own_and_its_systems_run_there() {
+fn each_world_runs_its_systems_on_its_own_thread() {
     let (tell, told) = mpsc::channel::<ThreadId>();
     let mut groups = WorldGroups::new();
     let build = move |app: &mut App| {
@@ -22,11 +22,11 @@ fn each_world_has_a_thread_of_its_own_and_its_systems_run_there() {
 }
 
 #[test]
-fn worlds_that_wait_in_a_system_do_not_keep_others_from_running() {
+fn worlds_that_block_in_a_system_do_not_hold_up_others() {
     let (hear, heard) = mpsc::channel();
     let gate = Gate::new();
     let mut groups = WorldGroups::new();
-    // More than any pool of threads would have.
+    // More worlds than any thread pool has threads.
     let waiting = thread::available_parallelism().map_or(8, usize::from) + 2;
     let pass = gate.pass();
     let build = move |app: &mut App| {
@@ -53,7 +53,7 @@ fn worlds_that_wait_in_a_system_do_not_keep_others_from_running() {
 }
 
 #[test]
-fn a_system_can_go_through_entities_in_parallel() {
+fn a_system_can_iterate_in_parallel() {
     let (tell, told) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let build = move |app: &mut App| {
@@ -70,7 +70,7 @@ fn a_system_can_go_through_entities_in_parallel() {
 }
 
 #[test]
-fn worlds_can_be_added_to_a_group_that_runs() {
+fn worlds_can_join_a_running_group() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let build = Arc::new(listener(hear));
@@ -100,7 +100,7 @@ fn the_world_of_another_app_can_join() {
     struct IsDone;
 
     let mut app = App::new();
-    // What was there before the plugin can be found, too.
+    // A key inserted before the plugin is found, too.
     let ears = MessageComponent::new().on_packet(SAY, |mut me: MessageContext, said: &Packet| {
         let said = read(said);
         me.commands.queue(move |world: &mut World| {
@@ -152,7 +152,7 @@ fn the_world_of_another_app_can_join() {
 }
 
 #[test]
-fn a_world_runs_when_something_arrives_and_not_before() {
+fn a_world_runs_when_a_parcel_arrives_and_not_before() {
     #[derive(Resource, Default)]
     struct Frames(u32);
 
@@ -186,7 +186,7 @@ fn a_world_runs_when_something_arrives_and_not_before() {
 }
 
 #[test]
-fn a_world_runs_by_itself_as_often_as_its_interval_says() {
+fn a_world_runs_once_per_interval_by_itself() {
     for interval in [
         Duration::ZERO,
         Duration::from_micros(100),
@@ -208,7 +208,7 @@ fn a_world_runs_by_itself_as_often_as_its_interval_says() {
 }
 
 #[test]
-fn the_longest_interval_is_no_trouble() {
+fn the_longest_interval_works() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let build_ears = listener(hear);
@@ -225,7 +225,7 @@ fn the_longest_interval_is_no_trouble() {
 }
 
 #[test]
-fn a_second_entity_takes_a_key_over_and_that_is_told() {
+fn a_second_entity_with_a_key_takes_it_over_with_a_warning() {
     static TOLD: Mutex<Vec<(Severity, String)>> = Mutex::new(Vec::new());
 
     fn record(error: BevyError, _: ErrorContext) {

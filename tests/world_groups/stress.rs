@@ -1,4 +1,4 @@
-//! Much at once.
+//! Many parcels at once.
 
 use super::*;
 
@@ -7,14 +7,14 @@ fn ten_thousand_parcels_in_all_directions_all_arrive() {
     const WORLDS: u32 = 4;
     const EACH: u32 = 2_500;
 
-    /// How many parcels this world has sent, and what it has been given of which kind.
+    /// The number of parcels that this world has sent, and the numbers of each kind that it has got.
     #[derive(Resource, Clone, Default, Debug)]
     struct Tally {
         sent: u32,
         given: [u64; 3],
     }
 
-    /// Told when its world ends.
+    /// Reports when its world ends.
     #[derive(Resource)]
     struct Told(Tally, Sender<Tally>);
 
@@ -65,7 +65,7 @@ fn ten_thousand_parcels_in_all_directions_all_arrive() {
         app.world_mut().spawn((StableKey(nth.into()), ears));
         app.insert_resource(LoopInterval(Duration::ZERO))
             .insert_resource(Told(Tally::default(), tell.clone()))
-            // Not before all are there.
+            // Starts when all worlds are there.
             .add_systems(Update, send.run_if(resource_exists::<IsOn>));
         let go = MessageComponent::new().on_packet(GO, |mut me: MessageContext, _: &Packet| {
             me.commands.insert_resource(IsOn);

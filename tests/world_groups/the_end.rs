@@ -1,8 +1,8 @@
-//! Stopping, panics, and what is left.
+//! Stops, panics, and undelivered messages.
 
 use super::*;
 
-/// Panics when it is told to.
+/// Panics on the packet `PANIC`.
 fn bomb() -> MessageComponent {
     MessageComponent::new().on_packet(PANIC, |_: MessageContext, said: &Packet| {
         panic!("handler {}", read(said));
@@ -10,7 +10,7 @@ fn bomb() -> MessageComponent {
 }
 
 #[test]
-fn a_world_that_panics_in_a_function_is_reported_and_the_others_go_on() {
+fn a_world_that_panics_in_a_callback_is_reported_and_the_others_run() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let build_ears = listener(hear);
@@ -67,7 +67,7 @@ fn a_world_that_panics_in_a_system_is_reported() {
 }
 
 #[test]
-fn a_world_that_panics_in_its_building_is_not_started() {
+fn a_world_whose_build_panics_is_not_started() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let build_ears = listener(hear);
@@ -92,7 +92,7 @@ fn a_world_that_panics_in_its_building_is_not_started() {
 }
 
 #[test]
-fn a_world_that_can_not_be_built_is_gone_when_that_is_told() {
+fn a_world_whose_build_panics_is_dropped_before_the_error() {
     struct Resident(Arc<AtomicUsize>);
 
     impl Drop for Resident {
@@ -115,7 +115,7 @@ fn a_world_that_can_not_be_built_is_gone_when_that_is_told() {
 }
 
 #[test]
-fn what_a_world_has_not_been_given_when_it_panics_is_handed_back() {
+fn undelivered_messages_are_handed_back_after_a_panic() {
     let (hear, heard) = mpsc::channel();
     let gate = Gate::new();
     let keeper = gate.keeper();
@@ -131,7 +131,7 @@ fn what_a_world_has_not_been_given_when_it_panics_is_handed_back() {
         .post(Parcel::new("ears", Delivery::All, number(WAIT, 0)))
         .unwrap();
     gate.somebody_waits();
-    // All of this is there when the next frame begins.
+    // All of this has arrived when the next frame begins.
     groups.post(say("ears", Delivery::All, 1)).unwrap();
     groups
         .post(Parcel::new("ears", Delivery::All, number(PANIC, 0)))
@@ -142,14 +142,14 @@ fn what_a_world_has_not_been_given_when_it_panics_is_handed_back() {
     let reports = ended(&mut groups, 1);
     let undelivered = reports[0].undelivered.iter();
     let undelivered: Vec<_> = undelivered.map(|letter| letter.packet().unwrap()).collect();
-    // The first of these was on its way to others, too.
+    // The first of these was still on its way to other entities.
     let left = [number(PANIC, 0), number(SAY, 2), number(SAY, 3)];
     assert!(undelivered.into_iter().eq(&left));
     assert_eq!(sorted(heard), [(0, 1)]);
 }
 
 #[test]
-fn a_world_that_exits_ends_after_what_was_sent_to_it() {
+fn a_world_that_exits_delivers_its_messages_first() {
     let (hear, heard) = mpsc::channel();
     let gate = Gate::new();
     let pass = gate.pass();
@@ -209,8 +209,8 @@ fn worlds_stop_in_the_reverse_order_of_their_start() {
 }
 
 #[test]
-fn what_is_sent_before_a_world_stops_is_delivered_also_in_what_that_leads_to() {
-    // Each passes on what it hears to the one that was started before it.
+fn messages_sent_before_the_stop_and_their_consequences_are_delivered() {
+    // Each world passes its messages on to the world that was started before it.
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();
     let names = ["first", "second", "third"];
@@ -236,8 +236,8 @@ fn what_is_sent_before_a_world_stops_is_delivered_also_in_what_that_leads_to() {
 }
 
 #[test]
-fn what_is_sent_to_a_world_that_has_just_been_started_is_delivered_when_it_stops() {
-    // Whether it has had its first frame by then is a matter of luck.
+fn messages_to_a_world_just_started_are_delivered_when_it_stops() {
+    // The first frame may or may not have run by then.
     for _ in 0..50 {
         let (hear, heard) = mpsc::channel();
         let mut groups = WorldGroups::new();
@@ -250,7 +250,7 @@ fn what_is_sent_to_a_world_that_has_just_been_started_is_delivered_when_it_stops
 }
 
 #[test]
-fn what_is_sent_to_an_entity_of_the_last_frame_is_delivered_when_its_world_ends() {
+fn messages_to_an_entity_of_the_last_frame_are_delivered_at_the_end() {
     let (hear, heard) = mpsc::channel();
     let gate = Gate::new();
     let pass = gate.pass();
@@ -276,7 +276,7 @@ fn what_is_sent_to_an_entity_of_the_last_frame_is_delivered_when_its_world_ends(
 }
 
 #[test]
-fn what_stopping_leads_to_is_handed_back() {
+fn messages_sent_by_the_last_delivery_are_handed_back() {
     let mut groups = WorldGroups::new();
     let again = MessageComponent::new().on_packet(SAY, |mut me: MessageContext, said: &Packet| {
         let said = read(said);
@@ -300,7 +300,7 @@ fn what_stopping_leads_to_is_handed_back() {
     gate.somebody_waits();
     groups.post(say("echo", Delivery::All, 1)).unwrap();
     let stopped = thread::spawn(move || groups.stop());
-    // It is told to stop before it comes out of there, or has an hour to wait and then is.
+    // The stop comes while the world is at the gate, or during the hour that it waits after that.
     gate.open();
     let reports = stopped.join().unwrap();
     let undelivered = reports[0].undelivered.iter();
@@ -311,7 +311,7 @@ fn what_stopping_leads_to_is_handed_back() {
 }
 
 #[test]
-fn what_is_left_for_a_world_that_is_dropped_may_hold_the_link_of_another() {
+fn undelivered_messages_may_hold_the_link_of_another_world() {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
         let groups = WorldGroups::new();
@@ -347,7 +347,7 @@ fn dropping_the_groups_stops_all_worlds() {
 }
 
 #[test]
-fn a_world_keeps_its_number_when_another_ends() {
+fn a_world_keeps_its_index_when_another_ends() {
     let mut groups = WorldGroups::new();
     let build = |app: &mut App| {
         app.world_mut().spawn(bomb());
@@ -365,7 +365,7 @@ fn a_world_keeps_its_number_when_another_ends() {
 }
 
 #[test]
-fn a_world_that_panics_when_it_stops_is_reported_with_what_is_left() {
+fn a_world_that_panics_during_its_stop_is_reported_with_its_messages() {
     let gate = Gate::new();
     let pass = gate.pass();
     let mut groups = WorldGroups::new();
@@ -384,7 +384,7 @@ fn a_world_that_panics_when_it_stops_is_reported_with_what_is_left() {
     let go = Parcel::new("last", Delivery::All, number(GO, 0));
     groups.post(go).unwrap();
     gate.somebody_waits();
-    // It delivers that after its last frame.
+    // The world delivers the packet after its last frame.
     for id in [PANIC, SAY] {
         let parcel = Parcel::new("last", Delivery::All, number(id, 1));
         groups.post(parcel).unwrap();
@@ -399,7 +399,7 @@ fn a_world_that_panics_when_it_stops_is_reported_with_what_is_left() {
 }
 
 #[test]
-fn a_world_that_panics_when_it_is_dropped_is_reported() {
+fn a_world_that_panics_during_its_drop_is_reported() {
     #[derive(Resource)]
     struct Grumpy;
 

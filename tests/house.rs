@@ -38,7 +38,6 @@ const MAX_EXPORTS: usize = 50;
 const MAX_PRELUDE: usize = 16;
 
 #[test]
-#[ignore = "the layout is being changed"]
 fn imports_have_no_cycles() {
     let cycles = SourceTree::of_this_crate().cycles();
     assert!(
@@ -51,7 +50,6 @@ fn imports_have_no_cycles() {
 }
 
 #[test]
-#[ignore = "the layout is being changed"]
 fn imports_go_down_the_list_of_modules() {
     let wrong = SourceTree::of_this_crate().imports_against(&LAYERS);
     assert!(
@@ -64,7 +62,6 @@ fn imports_go_down_the_list_of_modules() {
 }
 
 #[test]
-#[ignore = "the layout is being changed"]
 fn the_crate_exports_few_names() {
     let exports = Exports::of(&read_file("lib.rs"));
     for (place, names, max) in [

@@ -276,9 +276,8 @@ pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueEntityWorldMutExt, DueWor
 #[cfg(feature = "worlds")]
 pub use message::RefusalReason;
 pub use message::{
-    Delivery, MessageCommandsExt, MessageComponent, MessageContext, MessageEntityCommandsExt,
-    MessageSender, MessageStats, MessageWorldExt, NoAnswer, Outbox, Packet, Payload, ReplyError,
-    ReplyTo, Request, SendError, Undelivered,
+    Delivery, MessageComponent, MessageContext, MessageSender, MessageStats, NoAnswer, Outbox,
+    Packet, Payload, ReplyError, ReplyTo, Request, SendError, Undelivered,
 };
 pub use owner::{Owned, OwnedBy, Paused};
 pub use plugin::{DuePlugin, DueSystems};
@@ -287,7 +286,7 @@ pub use timer::{
     MissedTicks, NoSuchTimer, RunStats, TimedCommands, Timer, TimerAction, TimerCancelled,
     TimerFired, TimerStatus,
 };
-pub use update::{UpdateCommandsExt, UpdateComponent, UpdateContext};
+pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]
 pub use worlds::{
     Address, Link, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt,

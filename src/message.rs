@@ -30,24 +30,23 @@ mod ask;
 
 mod deliver;
 
-mod send;
-
+pub(crate) use ask::ask;
 pub use component::MessageComponent;
 pub(crate) use component::follow;
 pub use context::MessageContext;
-pub(crate) use deliver::deliver_messages;
+pub(crate) use deliver::{close_inbox, deliver_messages};
 pub(crate) use directory::Directory;
 pub(crate) use followers::Followers;
 pub(crate) use inbox::Inbox;
 pub use inbox::{MessageSender, SendError};
+pub(crate) use letter::Letter;
 pub use letter::{Delivery, Undelivered};
-pub(crate) use mailbag::Mailbag;
+pub(crate) use mailbag::{Mailbag, reply, send};
 pub use outbox::Outbox;
 pub use packet::Packet;
 #[cfg(feature = "worlds")]
 pub use request::RefusalReason;
 pub use request::{NoAnswer, ReplyError, ReplyTo, Request};
-pub use send::{MessageCommandsExt, MessageEntityCommandsExt, MessageWorldExt};
 pub use stats::MessageStats;
 pub use topic::Payload;
 pub(crate) use written::Written;
@@ -56,8 +55,7 @@ pub(crate) use {
     ask::{asker_of, give_up, open},
     deliver::hand_back,
     directory::KeyListener,
-    letter::{Letter, Recipient},
-    mailbag::send,
+    letter::Recipient,
     request::{PostReply, Role},
     topic::Topic,
 };

@@ -21,12 +21,12 @@ use crate::{call::to_result, clock::ClockId, seat::Seat};
 pub(crate) use hooks::enroll;
 pub(crate) use run::{UpdateRosters, run_fixed_updates, run_updates};
 
-/// Calls a per-entity callback every frame, in [`DueSystems::Update`](crate::DueSystems::Update).
+/// Calls a per-entity callback every frame, in [`DueSystems::Updates`](crate::DueSystems::Updates).
 ///
-/// Insert it at any time, on any entity. The callback is first called in the next frame, or in this
-/// one if [`DueSystems::Update`](crate::DueSystems::Update) has not started yet. It is never called
-/// again once the component is removed or replaced or its entity despawned, not even later in the
-/// same frame. For several callbacks on one entity see [`OwnedBy`](crate::OwnedBy).
+/// Insert it at any time, on any entity. The callback is first called in the next run: in this frame if
+/// [`DueSystems::Timers`](crate::DueSystems::Timers) has not started yet, otherwise in the next one. It is
+/// never called again once the component is removed or replaced or its entity despawned, not even later
+/// in the same frame. For several callbacks on one entity see [`OwnedBy`](crate::OwnedBy).
 ///
 /// # When to use it
 ///
@@ -54,7 +54,7 @@ pub(crate) use run::{UpdateRosters, run_fixed_updates, run_updates};
 /// schedule.
 ///
 /// [`Paused`](crate::Paused) pauses the callbacks of an entity, and
-/// [`pause_updates_from`](UpdateCommandsExt::pause_updates_from) pauses all callbacks from a priority
+/// [`pause_updates_from`](crate::DueCommandsExt::pause_updates_from) pauses all callbacks from a priority
 /// on. The callbacks of a [disabled](bevy_ecs::entity_disabling::Disabled) entity are not called.
 ///
 /// # Errors
@@ -134,7 +134,7 @@ pub struct UpdateContext<'a> {
     /// The entity that carries the [`UpdateComponent`].
     pub update_entity: Entity,
     /// The time that has passed on the clock since the frame before, including a
-    /// [fast-forward](crate::FastForwardWorldExt).
+    /// [fast-forward](crate::DueWorldExt::fast_forward).
     pub delta: Duration,
     /// The reading of the clock.
     pub elapsed: Duration,
@@ -229,52 +229,8 @@ impl fmt::Debug for UpdateContext<'_> {
     }
 }
 
-/// Pauses update callbacks by priority.
-pub trait UpdateCommandsExt {
-    /// Pauses every [`UpdateComponent`] of this priority or a higher one.
-    ///
-    /// The pause includes callbacks that would run later in this frame, and components that are
-    /// inserted during the pause. It ends with [`resume_updates`](Self::resume_updates). A second
-    /// call replaces the priority of the first.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_due::UpdateCommandsExt;
-    /// use bevy_ecs::prelude::*;
-    ///
-    /// /// Callbacks from this priority on stop while a menu is open.
-    /// const GAME: i32 = 100;
-    ///
-    /// fn open_menu(mut commands: Commands) {
-    ///     commands.pause_updates_from(GAME);
-    /// }
-    ///
-    /// fn close_menu(mut commands: Commands) {
-    ///     commands.resume_updates();
-    /// }
-    /// # bevy_ecs::system::assert_is_system(open_menu);
-    /// # bevy_ecs::system::assert_is_system(close_menu);
-    /// ```
-    #[doc(alias = "pauseAllTargetsWithMinPriority")]
-    fn pause_updates_from(&mut self, priority: i32);
-
-    /// Ends a pause by [`pause_updates_from`](Self::pause_updates_from).
-    fn resume_updates(&mut self);
-}
-
-impl UpdateCommandsExt for Commands<'_, '_> {
-    fn pause_updates_from(&mut self, priority: i32) {
-        self.queue(move |world: &mut World| pause_from(world, Some(priority)));
-    }
-
-    fn resume_updates(&mut self) {
-        self.queue(|world: &mut World| pause_from(world, None));
-    }
-}
-
-/// Sets the priority from which on callbacks are paused. Without the plugin nothing happens.
-fn pause_from(world: &mut World, priority: Option<i32>) {
+/// Sets the priority from which on callbacks are paused, if any. Without the plugin nothing happens.
+pub(crate) fn pause_updates_from(world: &mut World, priority: Option<i32>) {
     if let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() {
         rosters.paused_from = priority;
     }

@@ -11,8 +11,8 @@ use std::{
 
 use bevy_app::{App, First, Last, PreUpdate, Update};
 use bevy_due::{
-    Delivery, MessageCommandsExt, MessageContext, MessageSender, MessageStats, MessageWorldExt,
-    Packet, SendError, Timer, TimerAction, prelude::*,
+    Delivery, MessageContext, MessageSender, MessageStats, Packet, SendError, Timer, TimerAction,
+    prelude::*,
 };
 use bevy_ecs::{error::FallbackErrorHandler, prelude::*, schedule::ScheduleLabel};
 use bevy_time::TimePlugin;

@@ -7,8 +7,7 @@ use std::thread::{self, ThreadId};
 
 use bevy_app::App;
 use bevy_due::{
-    ArmedTimers, ClocksMut, MessageWorldExt, MissedTicks, Timer, TimerStatus, UpdateComponent,
-    prelude::*,
+    ArmedTimers, ClocksMut, MissedTicks, Timer, TimerStatus, UpdateComponent, prelude::*,
 };
 use bevy_ecs::{
     prelude::*,

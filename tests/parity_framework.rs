@@ -298,7 +298,7 @@ mod messages {
 
     use crate::support::*;
     use bevy_app::App;
-    use bevy_due::{Delivery, MessageContext, MessageStats, MessageWorldExt, Packet, prelude::*};
+    use bevy_due::{Delivery, MessageContext, MessageStats, Packet, prelude::*};
     use bevy_ecs::prelude::*;
 
     /// What has been received, in order: by whom, and which packet.
@@ -460,9 +460,8 @@ mod worlds {
 
     use bevy_app::prelude::*;
     use bevy_due::{
-        Delivery, LoopInterval, MessageCommandsExt, MessageContext, MessageStats, Packet, Parcel,
-        ParcelCommandsExt, ParcelEntityCommandsExt, ReplyTo, StableKey, Timer, WorldGroups,
-        WorldLink, prelude::*,
+        Delivery, LoopInterval, MessageContext, MessageStats, Packet, Parcel, ParcelCommandsExt,
+        ParcelEntityCommandsExt, ReplyTo, StableKey, Timer, WorldGroups, WorldLink, prelude::*,
     };
     use bevy_ecs::prelude::*;
 

@@ -7,8 +7,7 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Delivery, DueSystems, MessageContext, MessageSender, MessageWorldExt, Outbox, SendError,
-    prelude::*,
+    Delivery, DueSystems, MessageContext, MessageSender, Outbox, SendError, prelude::*,
 };
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;

@@ -1,7 +1,7 @@
 //! Checking passwords, slowly.
 
 use bevy_app::App;
-use bevy_due::{MessageCommandsExt, MessageContext, Packet, Timer, prelude::*};
+use bevy_due::{MessageContext, Packet, Timer, prelude::*};
 use bevy_ecs::{
     error::{FallbackErrorHandler, warn},
     prelude::*,

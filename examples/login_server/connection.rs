@@ -5,8 +5,8 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use bevy_app::App;
 use bevy_due::{
-    Delivery, MessageCommandsExt, MessageContext, MessageWorldExt, NoAnswer, Packet, Parcel,
-    ParcelEntityCommandsExt, StableKey, Timer, UpdateContext, prelude::*,
+    Delivery, MessageContext, NoAnswer, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    UpdateContext, prelude::*,
 };
 use bevy_ecs::{
     error::{FallbackErrorHandler, warn},

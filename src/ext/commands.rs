@@ -2,11 +2,15 @@
 
 use core::time::Duration;
 
-use bevy_ecs::system::Commands;
+use bevy_ecs::{system::Commands, world::World};
 
-use crate::timer::{Once, Repeatedly, TimedCommands, Timer};
+use crate::{
+    message::{Delivery, Letter, Payload, ReplyTo, reply, send},
+    timer::{Once, Repeatedly, TimedCommands, Timer},
+    update::pause_updates_from,
+};
 
-/// Runs commands later.
+/// Runs commands later, pauses update callbacks, and sends messages.
 ///
 /// # Examples
 ///
@@ -75,6 +79,51 @@ pub trait DueCommandsExt<'w, 's> {
     /// # bevy_ecs::system::assert_is_system(spawn_waves);
     /// ```
     fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, Repeatedly>;
+
+    /// Pauses every [`UpdateComponent`](crate::UpdateComponent) of this priority or a higher one.
+    ///
+    /// The pause includes callbacks that would run later in this frame, and components that are
+    /// inserted during the pause. It ends with [`resume_updates`](Self::resume_updates). A second
+    /// call replaces the priority of the first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// /// Callbacks from this priority on stop while a menu is open.
+    /// const GAME: i32 = 100;
+    ///
+    /// fn open_menu(mut commands: Commands) {
+    ///     commands.pause_updates_from(GAME);
+    /// }
+    ///
+    /// fn close_menu(mut commands: Commands) {
+    ///     commands.resume_updates();
+    /// }
+    /// # bevy_ecs::system::assert_is_system(open_menu);
+    /// # bevy_ecs::system::assert_is_system(close_menu);
+    /// ```
+    #[doc(alias = "pauseAllTargetsWithMinPriority")]
+    fn pause_updates_from(&mut self, priority: i32);
+
+    /// Ends a pause by [`pause_updates_from`](Self::pause_updates_from).
+    fn resume_updates(&mut self);
+
+    /// Sends a message to one entity, to all followers, or to one follower in turn.
+    ///
+    /// It is delivered in the next run of [`DueSystems::Messages`](crate::DueSystems::Messages). To send
+    /// many messages, use an [`Outbox`](crate::Outbox).
+    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
+
+    /// Replies to a request.
+    ///
+    /// If the request is complete or withdrawn, the reply is dropped, and counted in
+    /// [`MessageStats::late`](crate::MessageStats::late). A reply to another world must be a
+    /// [`Packet`](crate::Packet): otherwise Bevy's error handler gets a [`ReplyError`](crate::ReplyError).
+    #[doc(alias = "answer")]
+    fn reply(&mut self, to: ReplyTo, payload: impl Payload);
 }
 
 impl<'w, 's> DueCommandsExt<'w, 's> for Commands<'w, 's> {
@@ -96,5 +145,22 @@ impl<'w, 's> DueCommandsExt<'w, 's> for Commands<'w, 's> {
 
     fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, Repeatedly> {
         TimedCommands::new(self, timer)
+    }
+
+    fn pause_updates_from(&mut self, priority: i32) {
+        self.queue(move |world: &mut World| pause_updates_from(world, Some(priority)));
+    }
+
+    fn resume_updates(&mut self) {
+        self.queue(|world: &mut World| pause_updates_from(world, None));
+    }
+
+    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload) {
+        let letter = Letter::plain(to.into(), payload);
+        self.queue(move |world: &mut World| send(world, letter));
+    }
+
+    fn reply(&mut self, to: ReplyTo, payload: impl Payload) {
+        reply(self, to, payload);
     }
 }

@@ -6,11 +6,12 @@ use core::time::Duration;
 use bevy_ecs::{bundle::Bundle, error::BevyError, system::EntityCommands, world::World};
 
 use crate::{
+    message::{Delivery, Payload, Request, ask},
     owner::OwnedBy,
-    timer::{Keyed, Move, cancel_all, cancel_keyed, delay_all, move_deadline},
+    timer::{Keyed, Move, Timer, cancel_all, cancel_keyed, delay_all, move_deadline},
 };
 
-/// Changes the timers of an entity from a system.
+/// Changes the timers of an entity from a system, and makes requests on its behalf.
 ///
 /// Systems with exclusive access use [`DueEntityWorldMutExt`](crate::DueEntityWorldMutExt).
 ///
@@ -66,6 +67,50 @@ pub trait DueEntityCommandsExt {
 
     /// Delays all timers of this entity: its own, and those that belong to it.
     fn delay_timers_by(&mut self, by: Duration) -> &mut Self;
+
+    /// Makes a request: sends a message, and waits for a reply until the timer fires.
+    ///
+    /// Every request completes exactly once: this entity gets either the first
+    /// [`reply`](crate::MessageContext::reply) or [`NoAnswer`](crate::NoAnswer), both with the returned
+    /// [`Request`]. It gets neither if it is despawned before, or if the world ends. A request without
+    /// any recipient times out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{NoAnswer, Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// #[derive(Message)]
+    /// struct Price(&'static str);
+    /// #[derive(Message)]
+    /// struct Coins(u32);
+    /// #[derive(Component)]
+    /// struct Purse(Option<u32>);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let shop = MessageComponent::new().on(|mut me, price: &Price| -> Result {
+    ///     Ok(me.reply(Coins(price.0.len() as u32))?)
+    /// });
+    /// let shop = app.world_mut().spawn(shop).id();
+    /// let customer = MessageComponent::new()
+    ///     .on(|mut me, coins: &Coins| {
+    ///         me.entity.get_mut::<Purse>().unwrap().0 = Some(coins.0);
+    ///     })
+    ///     .on(|_, _: &NoAnswer| println!("the shop is closed"));
+    /// let customer = app.world_mut().spawn((customer, Purse(None))).id();
+    ///
+    /// let mut commands = app.world_mut().commands();
+    /// commands.entity(customer).ask(shop, Price("sword"), Timer::after_secs(2.0));
+    /// app.update(); // The request is delivered, ..
+    /// app.update(); // .. and then the reply.
+    /// assert_eq!(app.world().get::<Purse>(customer).unwrap().0, Some(5));
+    /// ```
+    #[doc(alias("request", "call", "session"))]
+    fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request;
 }
 
 impl DueEntityCommandsExt for EntityCommands<'_> {
@@ -108,6 +153,10 @@ impl DueEntityCommandsExt for EntityCommands<'_> {
         self.commands()
             .queue(move |world: &mut World| delay_all(world, owner, by));
         self
+    }
+
+    fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request {
+        ask(self, to.into(), payload, until)
     }
 }
 

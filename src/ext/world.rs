@@ -1,22 +1,23 @@
 //! The extension trait of [`World`].
 
-use alloc::borrow::Cow;
+use alloc::{borrow::Cow, vec::Vec};
 use core::time::Duration;
 
 use bevy_ecs::{
     system::{In, IntoSystem},
-    world::World,
+    world::{FromWorld, World},
 };
 
 use crate::{
     clock::ClockId,
+    message::{Delivery, Letter, MessageSender, Payload, Undelivered, close_inbox, send},
     timer::{
         FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
         fast_forward_to_next,
     },
 };
 
-/// Registers handlers, and runs timers without waiting for them.
+/// Registers handlers, runs timers without waiting for them, and sends messages.
 pub trait DueWorldExt {
     /// Registers a system under a name that timers can refer to with
     /// [`TimerAction::named`](crate::TimerAction::named).
@@ -114,6 +115,53 @@ pub trait DueWorldExt {
         &mut self,
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, FastForwardError>;
+
+    /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
+    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
+
+    /// Sends a message again that [`close_inbox`](Self::close_inbox) has handed back, to the same
+    /// recipient. A request stays a request, and a reply a reply.
+    fn resend(&mut self, undelivered: Undelivered);
+
+    /// Returns a handle to send messages to this world from other threads.
+    fn message_sender(&mut self) -> MessageSender;
+
+    /// Refuses further messages from other threads, delivers all messages that have been sent, and
+    /// returns the messages that are sent during that delivery.
+    ///
+    /// Call it when an app shuts down, so that no message is lost. `App::run` owns the world, so call
+    /// it from a system in [`Last`](bevy_app::Last) when there is an [`AppExit`](bevy_app::AppExit)
+    /// message, or call `App::update` yourself.
+    ///
+    /// Messages without a recipient are not returned, but counted in
+    /// [`MessageStats::undeliverable`](crate::MessageStats::undeliverable). Open requests stay open.
+    /// Further frames can run, and the returned messages can be [sent again](Self::resend).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Delivery, SendError, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// #[derive(Message, Debug, PartialEq)]
+    /// struct Save(u32);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// app.world_mut().spawn(MessageComponent::new().on(|mut me, save: &Save| {
+    ///     me.commands.send(Delivery::All, Save(save.0 + 1));
+    /// }));
+    /// app.update();
+    ///
+    /// let sender = app.world_mut().message_sender();
+    /// sender.send(Delivery::All, Save(1)).unwrap();
+    /// let left = app.world_mut().close_inbox();
+    /// assert_eq!(left[0].message(), Some(&Save(2)), "the first one has been delivered");
+    /// assert!(matches!(sender.send(Delivery::All, Save(3)), Err(SendError::Closed(Save(3)))));
+    /// ```
+    fn close_inbox(&mut self) -> Vec<Undelivered>;
 }
 
 impl DueWorldExt for World {
@@ -138,5 +186,21 @@ impl DueWorldExt for World {
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, FastForwardError> {
         fast_forward_to_next(self, clock.into())
+    }
+
+    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload) {
+        send(self, Letter::plain(to.into(), payload));
+    }
+
+    fn resend(&mut self, undelivered: Undelivered) {
+        send(self, undelivered.0);
+    }
+
+    fn message_sender(&mut self) -> MessageSender {
+        MessageSender::from_world(self)
+    }
+
+    fn close_inbox(&mut self) -> Vec<Undelivered> {
+        close_inbox(self)
     }
 }

@@ -5,9 +5,10 @@ use bevy_ecs::{
 };
 
 use super::{
-    letter::Letter,
+    letter::{Delivery, Letter},
     mailbag::send,
-    request::{NoAnswer, Request, Role},
+    request::{NoAnswer, ReplyTo, Request, Role},
+    topic::Payload,
 };
 use crate::{
     call::EntityCaller,
@@ -28,6 +29,21 @@ pub(super) enum RequestState {
     Disabled,
     /// The request is complete or withdrawn, or another entity has made it.
     Closed,
+}
+
+/// Makes a request of an entity, and sends it.
+pub(crate) fn ask(
+    asker: &mut EntityCommands,
+    to: Delivery,
+    payload: impl Payload,
+    until: Timer,
+) -> Request {
+    let request = open(asker, until);
+    let reply_to = ReplyTo::here(asker.id(), request);
+    let letter = Letter::new(to, payload, Role::Request(reply_to.into()));
+    let mut commands = asker.commands();
+    commands.queue(move |world: &mut World| send(world, letter));
+    request
 }
 
 /// Opens a request of an entity.

@@ -23,7 +23,7 @@ use super::{
 use crate::{roster::Intake, seat::Seat};
 
 /// Calls a per-entity callback once per message that the entity follows, in
-/// [`DueSystems::Message`](crate::DueSystems::Message).
+/// [`DueSystems::Messages`](crate::DueSystems::Messages).
 ///
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet). To
 /// change what it follows, insert another component. The old callbacks stop at once, and the new ones
@@ -33,11 +33,11 @@ use crate::{roster::Intake, seat::Seat};
 ///
 /// | from | with | to |
 /// |---|---|---|
-/// | systems and callbacks | [`commands.send`](super::MessageCommandsExt::send), or an [`Outbox`](super::Outbox) for many messages | its [`Delivery`](super::Delivery): one entity, all followers, or one follower in turn |
+/// | systems and callbacks | [`commands.send`](crate::DueCommandsExt::send), or an [`Outbox`](super::Outbox) for many messages | its [`Delivery`](super::Delivery): one entity, all followers, or one follower in turn |
 /// | systems that know nothing of this crate | Bevy's `MessageWriter` | all followers |
 /// | other threads | a [`MessageSender`](super::MessageSender) | its [`Delivery`](super::Delivery) |
 /// | a timer | [`TimerAction::call`](crate::TimerAction::call) with `world.send` | any entity |
-/// | a request | [`ask`](super::MessageEntityCommandsExt::ask) and [`reply`](MessageContext::reply) | the asking entity gets the reply, or [`NoAnswer`](super::NoAnswer) |
+/// | a request | [`ask`](crate::DueEntityCommandsExt::ask) and [`reply`](MessageContext::reply) | the asking entity gets the reply, or [`NoAnswer`](super::NoAnswer) |
 #[cfg_attr(
     feature = "worlds",
     doc = "| other worlds | a [`WorldLink`](crate::WorldLink) | as the [`Parcel`](crate::Parcel) says |"
@@ -45,7 +45,7 @@ use crate::{roster::Intake, seat::Seat};
 ///
 /// # Order
 ///
-/// A message is delivered in the next run of [`DueSystems::Message`](crate::DueSystems::Message), in
+/// A message is delivered in the next run of [`DueSystems::Messages`](crate::DueSystems::Messages), in
 /// the order of sending. Messages of this world come first, then messages of other threads, then
 /// messages of Bevy's writers, type by type. A message that is sent during the delivery waits for the next
 /// frame. The [commands](MessageContext::commands) of one callback are applied before the next callback

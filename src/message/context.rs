@@ -34,7 +34,7 @@ impl MessageContext<'_> {
     }
 
     /// Returns where to send the reply, if the message is a request. Pass it to
-    /// [`commands.reply`](super::MessageCommandsExt::reply), now or later.
+    /// [`commands.reply`](crate::DueCommandsExt::reply), now or later.
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
         self.role.reply_to()

@@ -73,7 +73,7 @@ pub(crate) fn deliver_messages(
 
 /// Closes the inbox, delivers all messages that have been sent, and takes the letters that are not
 /// delivered then.
-pub(super) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
+pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
     if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
     }

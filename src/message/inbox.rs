@@ -28,7 +28,7 @@ pub(crate) struct Inbox(Arc<Shared>);
 /// never waits for the game: it takes a lock that the game holds once per frame, only to swap two
 /// pointers.
 ///
-/// Get a sender from [`MessageWorldExt::message_sender`](super::MessageWorldExt::message_sender), or
+/// Get a sender from [`DueWorldExt::message_sender`](crate::DueWorldExt::message_sender), or
 /// in a system from `Local<MessageSender>`.
 ///
 /// # Examples

@@ -38,10 +38,10 @@ impl From<Entity> for Delivery {
 }
 
 /// A message that has not been delivered, as
-/// [`close_inbox`](super::MessageWorldExt::close_inbox) hands it back.
+/// [`close_inbox`](crate::DueWorldExt::close_inbox) hands it back.
 ///
-/// [`resend`](super::MessageWorldExt::resend) sends it again.
-pub struct Undelivered(pub(super) Letter);
+/// [`resend`](crate::DueWorldExt::resend) sends it again.
+pub struct Undelivered(pub(crate) Letter);
 
 impl Undelivered {
     /// Returns the message, if it has the type `M`.

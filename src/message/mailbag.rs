@@ -114,7 +114,7 @@ pub(crate) fn send(world: &mut World, letter: Letter) {
 }
 
 /// Sends a reply to the entity that has made a request.
-pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
+pub(crate) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
     match reply_to.route {
         Route::Here(asker) => {
             let letter = Letter::new(asker, reply, Role::Reply(reply_to.request));

@@ -46,7 +46,7 @@ pub struct Outbox<'s> {
 }
 
 impl Outbox<'_> {
-    /// Sends a message, like [`MessageCommandsExt::send`](super::MessageCommandsExt::send).
+    /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
     #[inline]
     pub fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P) {
         let items = &mut self.items.0;

@@ -13,7 +13,7 @@ use super::{
     topic::{Payload, Topic, sealed::Sealed},
 };
 
-/// Identifies a request that an entity has [made](super::MessageEntityCommandsExt::ask).
+/// Identifies a request that an entity has [made](crate::DueEntityCommandsExt::ask).
 ///
 /// No two requests are equal. A request that is still open is an entity of its own, one of the
 /// [`Owned`](crate::Owned) entities of the asking entity. Despawn that entity to withdraw the request: a reply

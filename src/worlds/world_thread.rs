@@ -23,7 +23,7 @@ use super::{
     hub::Hub,
     report::{LoopInterval, StartError, WorldReport},
 };
-use crate::message::{Inbox, Mailbag, MessageWorldExt, hand_back};
+use crate::message::{Inbox, Mailbag, close_inbox, hand_back};
 
 /// A world that has been started.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl WorldLoop {
         if runs {
             let ended = catch_unwind(AssertUnwindSafe(|| {
                 let exit = run_frames(&mut app, &self.is_stopped);
-                (exit, app.world_mut().close_inbox())
+                (exit, close_inbox(app.world_mut()))
             }));
             match ended {
                 Ok((exit, undelivered)) => {

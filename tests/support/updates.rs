@@ -3,7 +3,7 @@
 use core::mem;
 
 use bevy_app::App;
-use bevy_due::{ClockId, UpdateCommandsExt, UpdateComponent, UpdateContext};
+use bevy_due::{ClockId, UpdateComponent, UpdateContext};
 use bevy_ecs::prelude::*;
 
 use super::*;

@@ -26,10 +26,9 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Delivery, LoopInterval, MessageCommandsExt, MessageContext, MessageStats, MessageWorldExt,
-    NoAnswer, Packet, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, RefusalReason, Refused,
-    ReplyError, ReplyTo, StableKey, StartError, Timer, WorldGroups, WorldLink, WorldReport,
-    prelude::*,
+    Delivery, LoopInterval, MessageContext, MessageStats, NoAnswer, Packet, Parcel,
+    ParcelCommandsExt, ParcelEntityCommandsExt, RefusalReason, Refused, ReplyError, ReplyTo,
+    StableKey, StartError, Timer, WorldGroups, WorldLink, WorldReport, prelude::*,
 };
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},

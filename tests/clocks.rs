@@ -438,3 +438,15 @@ fn what_runs_on_a_clock_that_is_replaced_fires_no_more_in_this_run() {
     advance_ms(&mut app, 100);
     assert_eq!(fired(&mut app), [""; 0], "nothing drives them");
 }
+
+#[test]
+fn a_first_delay_counts_from_arming_even_if_it_replaces_a_first_deadline() {
+    let mut app = app();
+    advance_ms(&mut app, 1000);
+    let timer = Timer::every(ms(100)).first_at(ms(5000)).first_after(ms(50));
+    spawn(&mut app, "x", timer);
+    advance_ms(&mut app, 0);
+    assert!(fired(&mut app).is_empty(), "50 ms have not passed yet");
+    advance_ms(&mut app, 50);
+    assert_eq!(fired_at(&mut app), [("x", 1050)]);
+}

@@ -485,3 +485,35 @@ pub(super) fn nanos_from_secs(secs: f64) -> Result<u64, InvalidTimer> {
     let nanos = saturating_nanos(Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX));
     Ok(nanos.max(u64::from(secs > 0.0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Duration = Duration::from_secs(12 * 3600);
+    const JITTER: Duration = Duration::from_secs(2);
+
+    #[test]
+    fn a_first_delay_replaces_every_earlier_setting_of_the_first_deadline() {
+        let plain = Timer::every_secs(1.0).first_after_secs(5.0);
+        let every = || Timer::every_secs(1.0);
+        for (setting, timer) in [
+            ("first_at", every().first_at(NOON)),
+            ("since", every().since(NOON)),
+            ("with_jitter", every().with_jitter(JITTER)),
+            ("first_after_secs", every().first_after_secs(7.0)),
+        ] {
+            assert_eq!(timer.first_after_secs(5.0), plain, "after {setting}");
+        }
+        let once = Timer::at(NOON).first_after_secs(5.0);
+        assert_eq!(once, Timer::after_secs(5.0), "after at");
+    }
+
+    #[test]
+    fn a_jitter_after_a_first_delay_stays() {
+        let plain = Timer::after_secs(5.0).with_jitter(JITTER);
+        let timer = Timer::at(NOON).first_after_secs(5.0).with_jitter(JITTER);
+        assert_eq!(timer, plain);
+        assert_ne!(timer, Timer::after_secs(5.0));
+    }
+}

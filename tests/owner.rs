@@ -209,3 +209,22 @@ fn a_clone_of_an_owner_can_take_clones_of_its_timers() {
     assert_eq!(firings.len(), 1, "the clone has a timer of its own");
     assert_eq!(firings[0].owner(), clone);
 }
+
+#[test]
+fn a_timer_of_a_despawned_owner_despawns_in_the_next_run_and_never_fires() {
+    let mut app = app();
+    let gone = app.world_mut().spawn_empty().id();
+    app.world_mut().despawn(gone);
+    let mut commands = app.world_mut().commands();
+    let timer = commands.spawn((OwnedBy(gone), Timer::after(ms(0)))).id();
+    commands.entity(timer).insert(Tag("x"));
+    app.world_mut().flush();
+    assert_eq!(cancelled(&mut app), [(timer, CancelReason::OwnerGone)]);
+    assert!(
+        app.world().entity(timer).contains::<Tag>(),
+        "the entity takes the commands that follow its spawn"
+    );
+    advance_ms(&mut app, 10);
+    assert!(app.world().get_entity(timer).is_err());
+    assert!(fired(&mut app).is_empty());
+}

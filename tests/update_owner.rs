@@ -255,3 +255,21 @@ fn a_callback_can_pause_the_ones_after_it() {
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["opens", "a", "b"], "b pauses again");
 }
+
+#[test]
+fn a_callback_of_a_despawned_owner_despawns_in_the_next_run_and_is_never_called() {
+    let mut app = update_app();
+    let gone = app.world_mut().spawn_empty().id();
+    app.world_mut().despawn(gone);
+    let mut commands = app.world_mut().commands();
+    let update = commands.spawn((OwnedBy(gone), say("x"))).id();
+    commands.entity(update).insert(Tag("x"));
+    app.world_mut().flush();
+    assert!(
+        app.world().entity(update).contains::<Tag>(),
+        "the entity takes the commands that follow its spawn"
+    );
+    advance_ms(&mut app, 10);
+    assert!(app.world().get_entity(update).is_err());
+    assert!(called(&mut app).is_empty());
+}

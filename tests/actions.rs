@@ -4,13 +4,14 @@ mod support;
 
 use core::cell::RefCell;
 
-use bevy_app::App;
+use bevy_app::{App, PreUpdate};
 use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler},
     message::Messages,
     prelude::*,
 };
+use bevy_time::{Fixed, Time};
 use support::*;
 
 #[derive(Component, Clone)]
@@ -325,4 +326,42 @@ fn an_owner_that_is_the_timer_hears_of_it_once() {
         });
     advance_ms(&mut app, 10);
     assert_eq!(done(&mut app), [("x", timer)]);
+}
+
+/// Spawns a timer with an action and an observer that runs [`PreUpdate`], and with it a run inside
+/// the run.
+fn spawn_nesting(app: &mut App, timer: Timer) -> Entity {
+    app.world_mut()
+        .spawn((timer, say("act")))
+        .observe(|_: On<TimerFired>, mut commands: Commands| {
+            commands.run_schedule(PreUpdate);
+        })
+        .id()
+}
+
+#[test]
+fn in_a_fast_forward_an_action_runs_after_an_observer_that_runs_pre_update() {
+    for timer in [
+        Timer::after(ms(10)),
+        Timer::every(ms(10)).times(1),
+        Timer::every(ms(10)),
+    ] {
+        let case = format!("{timer:?}");
+        let mut app = action_app();
+        let timer = spawn_nesting(&mut app, timer);
+        let forward = app.world_mut().fast_forward(ClockId::Virtual, ms(15));
+        forward.expect("the clock runs");
+        assert_eq!(done(&mut app), [("act", timer)], "{case}");
+    }
+}
+
+#[test]
+fn in_the_fixed_schedule_an_action_runs_after_an_observer_that_runs_pre_update() {
+    let mut app = action_app();
+    app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
+    let timer = spawn_nesting(&mut app, Timer::after(ms(10)).on(ClockId::Fixed));
+    for _ in 0..4 {
+        advance_ms(&mut app, 10);
+    }
+    assert_eq!(done(&mut app), [("act", timer)]);
 }

@@ -4,7 +4,7 @@ mod support;
 
 use core::time::Duration;
 
-use bevy_app::App;
+use bevy_app::{App, PreUpdate};
 use bevy_due::{FastForwardError, NoSuchClock, Timer, TimerAction, TimerFired, prelude::*};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
@@ -210,4 +210,25 @@ fn a_handler_without_a_delay_is_as_slow_on_a_fast_clock() {
     });
     let count = forward(&mut app, ms(1000));
     assert!((60..70).contains(&count), "64 times a second, got {count}");
+}
+
+#[test]
+fn a_handler_can_not_fast_forward_after_it_has_run_pre_update() {
+    #[derive(Resource, Default)]
+    struct Refused(Option<FastForwardError>);
+
+    let mut app = app();
+    app.init_resource::<Refused>();
+    app.world_mut().spawn(Timer::after(ms(10))).observe(
+        |_: On<TimerFired>, mut commands: Commands| {
+            commands.run_schedule(PreUpdate);
+            commands.queue(|world: &mut World| {
+                let inner = world.fast_forward(ClockId::Real, ms(1));
+                world.resource_mut::<Refused>().0 = inner.err();
+            });
+        },
+    );
+    forward(&mut app, ms(15));
+    let refused = app.world().resource::<Refused>().0;
+    assert_eq!(refused, Some(FastForwardError::Running));
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{CancelReason, Keyed, Timer, TimerCancelled, prelude::*};
+use bevy_due::{ArmedTimers, CancelReason, Keyed, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -171,4 +171,32 @@ fn a_timer_of_an_owner_that_has_gone_never_fires() {
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::OwnerGone)]);
     advance_ms(&mut app, 10);
     assert!(app.world().get_entity(timer).is_err());
+}
+
+#[test]
+fn cancelling_a_key_in_its_last_firing_despawns_the_timer_and_cancels_nothing() {
+    #[derive(Resource, Default)]
+    struct Seen(Vec<(bool, bool)>);
+
+    let mut app = app();
+    app.init_resource::<Seen>();
+    let hero = owner(&mut app);
+    let timer = set(&mut app, hero, "x", Timer::every(ms(10)).times(2));
+    app.world_mut().entity_mut(timer).observe(
+        |fired: On<TimerFired>, timers: ArmedTimers, mut commands: Commands| {
+            if !fired.is_last() {
+                return;
+            }
+            let owner = fired.owner();
+            let is_armed = timers.keyed(owner, "x").is_some();
+            commands.queue(move |world: &mut World| {
+                let was_armed = world.entity_mut(owner).cancel_timer("x");
+                world.resource_mut::<Seen>().0.push((is_armed, was_armed));
+            });
+        },
+    );
+    advance_ms(&mut app, 20);
+    assert_eq!(app.world().resource::<Seen>().0, [(false, false)]);
+    assert!(app.world().get_entity(timer).is_err());
+    assert!(cancelled(&mut app).is_empty());
 }

@@ -2,9 +2,10 @@
 
 mod support;
 
-use bevy_app::App;
+use bevy_app::{App, First};
 use bevy_due::{ArmedTimers, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*};
 use bevy_ecs::{name::Name, prelude::*, system::SystemState};
+use bevy_time::TimeSystems;
 use support::*;
 
 fn ask<R>(app: &mut App, question: impl FnOnce(ArmedTimers) -> R) -> R {
@@ -167,4 +168,28 @@ fn the_listing_is_for_people_to_read() {
             format!("virtual 58s 60s 0 \"rage\" Enrage ({enrage}) of Boss ({boss})"),
         ]
     );
+}
+
+#[test]
+fn a_timer_armed_after_the_time_advanced_has_its_whole_wait_remaining() {
+    #[derive(Resource, Default)]
+    struct Seen(Vec<TimerStatus>);
+
+    let mut app = app();
+    app.init_resource::<Seen>().add_systems(
+        First,
+        (
+            |mut commands: Commands| _ = commands.spawn(Timer::after(ms(100))),
+            |timers: ArmedTimers, mut seen: ResMut<Seen>| seen.0.extend(timers.iter()),
+        )
+            .chain()
+            .after(TimeSystems),
+    );
+    advance_ms(&mut app, 40);
+    let seen = &app.world().resource::<Seen>().0;
+    let [timer] = seen[..] else {
+        panic!("one timer, not {seen:?}");
+    };
+    assert_eq!((timer.remaining, timer.wait), (ms(100), ms(100)));
+    assert_eq!((timer.elapsed, timer.fraction()), (ms(0), 0.0));
 }

@@ -7,6 +7,8 @@ use core::{cell::RefCell, mem, time::Duration};
 use bevy_app::{App, Update};
 use bevy_due::{OnClock, Timer, UpdateComponent, UpdateContext, prelude::*};
 use bevy_ecs::{
+    component::Component,
+    entity::{EntityHashMap, SceneEntityMapper},
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,
 };
@@ -442,4 +444,47 @@ fn a_jump_of_a_thousand_years_is_a_long_frame() {
     let told = ticks(&mut app, entity);
     assert_eq!(told.len(), 3);
     assert!(told[0].elapsed <= told[1].elapsed && told[1].elapsed <= told[2].elapsed);
+}
+
+#[test]
+fn a_clone_of_an_owner_takes_its_callbacks_to_the_clone_of_their_clock() {
+    let mut app = update_app();
+    let owner = app.world_mut().spawn_empty().id();
+    let its_clock = app.world_mut().spawn((OwnedBy(owner), Clock::new())).id();
+    let timer = Timer::every(ms(10)).on(its_clock);
+    let callback = say("x").on(its_clock);
+    app.world_mut().spawn((OwnedBy(owner), callback, timer));
+    let clone = app
+        .world_mut()
+        .entity_mut(owner)
+        .clone_and_spawn_with_opt_out(|builder| _ = builder.linked_cloning(true));
+    let owned = app.world().get::<Owned>(clone).unwrap();
+    let [clone_of_clock, callback] = owned[..] else {
+        panic!("{owned:?}");
+    };
+    let on = Some(ClockId::Own(clone_of_clock));
+    let timer = app.world().get::<Timer>(callback).unwrap();
+    assert_eq!(timer.clock(), on, "clock of the timer");
+    let update = app.world().get::<UpdateComponent>(callback).unwrap();
+    assert_eq!(update.clock(), on, "clock of the callback");
+
+    clock(&mut app, its_clock).pause();
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["x"], "that of the clone");
+}
+
+#[test]
+fn a_scene_maps_the_clock_of_a_callback() {
+    let mut app = app();
+    let [old, new] = [(); 2].map(|()| spawn_clock(&mut app, Clock::new()));
+    let mut map = EntityHashMap::default();
+    map.insert(old, new);
+    let mut timer = Timer::every(ms(10)).on(old);
+    let mut update = say("x").on(old);
+    SceneEntityMapper::world_scope(&mut map, app.world_mut(), |_, mapper| {
+        <Timer as Component>::map_entities(&mut timer, mapper);
+        UpdateComponent::map_entities(&mut update, mapper);
+    });
+    assert_eq!(timer.clock(), Some(new.into()), "clock of the timer");
+    assert_eq!(update.clock(), Some(new.into()), "clock of the callback");
 }

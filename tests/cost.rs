@@ -7,8 +7,8 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, DuePlugin, MessageComponent, Packet, Timer, TimerFired, UpdateComponent,
-    UpdateContext,
+    ClockId, DuePlugin, MessageComponent, OwnedBy, Packet, Paused, Timer, TimerFired,
+    UpdateComponent, UpdateContext,
     queue::{TimerKey, TimerQueue},
 };
 use bevy_ecs::{
@@ -333,4 +333,31 @@ fn an_armed_timer_takes_at_most_128_bytes() {
     });
     let each = (with - without) / entities;
     assert!(each <= 128, "an armed timer takes {each} bytes");
+}
+
+/// A collection that moves all paused timers when it grows would take more in one of the pauses.
+#[test]
+fn pausing_an_owner_takes_memory_for_its_timers_only() {
+    const OWNERS: usize = 32;
+    const TIMERS_EACH: usize = 250;
+    let limit = 100 * TIMERS_EACH as u64;
+
+    let mut app = app_with(0, false);
+    let owners = [(); OWNERS].map(|()| app.world_mut().spawn_empty().id());
+    for owner in owners {
+        for _ in 0..TIMERS_EACH {
+            let timer = Timer::after_secs(3600.0);
+            app.world_mut().spawn((OwnedBy(owner), timer));
+        }
+    }
+    app.update();
+    let pauses = owners.map(|owner| {
+        let pause = measure(|| _ = app.world_mut().entity_mut(owner).insert(Paused));
+        pause.bytes_total
+    });
+    let most = pauses.into_iter().max().expect("there are owners");
+    assert!(
+        most <= limit,
+        "a pause of {TIMERS_EACH} timers takes {most} bytes"
+    );
 }

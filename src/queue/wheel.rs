@@ -275,21 +275,31 @@ impl Wheel {
 
     /// Returns the earliest deadline in the wheel.
     pub(super) fn next_deadline<T>(&self, slots: &Slots<T>) -> Option<u64> {
-        let first_of = |level: &Level| {
-            let mut from = level.base;
-            // A bucket may hold nothing but cancelled timers.
-            while let Some(number) = level.first_occupied(&self.buckets, from, level.end()) {
-                let items = self.buckets.items(level.bucket(number));
-                let alive = items.filter(|item| !slots.is_taken(item.index()));
-                let first = alive.map(|item| slots.at(item.index()).deadline).min();
-                if first.is_some() {
-                    return first;
-                }
-                from = number + 1;
+        let mut first = None;
+        for level in &self.levels {
+            // A wide bucket that starts later holds nothing earlier.
+            let until = first.unwrap_or(NEVER) >> level.shift;
+            let found = self.first_of(level, until, slots);
+            first = first.into_iter().chain(found).min();
+        }
+        first
+    }
+
+    /// Returns the first deadline in the buckets of a level up to number `until`.
+    fn first_of<T>(&self, level: &Level, until: u64, slots: &Slots<T>) -> Option<u64> {
+        let end = until.saturating_add(1);
+        let mut from = level.base;
+        // A bucket may hold nothing but cancelled timers.
+        while let Some(number) = level.first_occupied(&self.buckets, from, end) {
+            let items = self.buckets.items(level.bucket(number));
+            let alive = items.filter(|item| !slots.is_taken(item.index()));
+            let first = alive.map(|item| slots.at(item.index()).deadline).min();
+            if first.is_some() {
+                return first;
             }
-            None
-        };
-        self.levels.iter().filter_map(first_of).min()
+            from = number + 1;
+        }
+        None
     }
 
     /// Returns the number of the first occupied bucket of the ring up to number `until`, after

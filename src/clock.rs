@@ -6,6 +6,7 @@ mod read;
 mod reading;
 mod speed;
 mod table;
+mod visits;
 
 use core::{fmt, time::Duration};
 

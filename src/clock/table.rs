@@ -10,7 +10,7 @@ use bevy_ecs::{
     world::World,
 };
 
-use super::{Clock, ClockId, NoSuchClock, reading::Reading};
+use super::{Clock, ClockId, NoSuchClock, reading::Reading, visits::visit};
 
 /// The index of a clock in the table. A key is reused once its clock has ended.
 pub(crate) type ClockKey = u32;
@@ -157,8 +157,12 @@ impl ClockTable {
     pub(super) fn remove(&mut self, entity: Entity) -> Option<ClockKey> {
         let key = self.by_entity.remove(&entity)?;
         self.rows[key as usize] = None;
-        self.by_age.retain(|&(_, other)| other != key);
+        self.by_age.retain(|&(_, other)| {
+            visit();
+            other != key
+        });
         for row in self.rows.iter_mut().flatten() {
+            visit();
             if row.source == Source::Clock(key) {
                 row.source = Source::Missing;
             }
@@ -247,7 +251,7 @@ impl ClockTable {
         let start = self
             .by_age
             .partition_point(|&(other, _)| Some(other) <= age);
-        let younger = self.by_age[start..].iter();
+        let younger = self.by_age[start..].iter().inspect(|_| visit());
         younger.filter_map(|&(_, key)| Some((key, self.get(key)?)))
     }
 }

@@ -1,4 +1,4 @@
-//! Checking passwords, slowly.
+//! Checks passwords, slowly.
 
 use bevy_app::App;
 use bevy_due::{MessageContext, Packet, Timer, prelude::*};
@@ -9,17 +9,17 @@ use bevy_ecs::{
 
 use crate::server::Settings;
 
-/// The worlds in which this is done.
+/// The group of the worlds that check passwords.
 pub const GROUP: &str = "accounts";
 
-/// A question: a name and a password, with a space between.
+/// A request: a name and a password, separated by a space.
 pub const CHECK: u32 = 1;
-/// The answer that they fit. It says who it is.
+/// The reply that the password is right, with the name.
 pub const WELCOME: u32 = 2;
-/// The answer that they do not.
+/// The reply that the password is wrong.
 pub const WRONG: u32 = 3;
 
-/// A desk at which one question after the other is answered after a while.
+/// Builds a world that replies to each request after a while.
 pub fn build(app: &mut App, settings: &Settings) {
     app.add_plugins(DuePlugin::default());
     let login_time = settings.login_time;
@@ -45,7 +45,7 @@ pub fn build(app: &mut App, settings: &Settings) {
         },
     );
     app.world_mut().spawn(desk);
-    // What makes no sense is not answered.
+    // A request that makes no sense gets no reply.
     app.insert_resource(FallbackErrorHandler(warn));
 }
 

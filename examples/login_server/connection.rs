@@ -1,4 +1,4 @@
-//! What a client may do.
+//! The commands of a client.
 
 use core::{mem, time::Duration};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -18,29 +18,29 @@ use crate::{
     server::Settings,
 };
 
-/// The world in which the clients are.
+/// The group of the world with the clients.
 pub const GROUP: &str = "server";
 
 /// A packet to all clients: the server closes.
 pub const GOODBYE: u32 = 4;
 
-/// A client says something.
+/// A client has sent a line.
 #[derive(Message)]
 pub struct Line(pub String);
 
-/// A client says something that nobody can read, and why.
+/// A client has sent a line that can't be read, with the reason.
 #[derive(Message)]
 pub struct BadLine(pub &'static str);
 
-/// A client has gone.
+/// A client has disconnected.
 #[derive(Message)]
 pub struct HungUp;
 
-/// Somebody says something to all.
+/// A line of chat for all players.
 #[derive(Message)]
 struct Chat(String);
 
-/// A client has been silent for long.
+/// A client has been silent for a while.
 #[derive(Message, Clone)]
 struct Silent;
 
@@ -48,42 +48,42 @@ struct Silent;
 #[derive(Message, Clone)]
 struct TooSilent;
 
-/// What is to be written to a client.
+/// The output to a client.
 #[derive(Component)]
 struct Client {
     pending: String,
-    /// The thread that writes it.
+    /// The thread that writes the output.
     writer: SyncSender<String>,
 }
 
-/// A client that does not read what is written to it has to go when so much is waiting.
+/// A client that does not read its output is disconnected at this many waiting lines.
 const TOO_MUCH: usize = 64 * 1024;
 
-/// What a client that has logged in is called.
+/// The name of a client that has logged in.
 #[derive(Component, Clone)]
 struct Player(String);
 
-/// A client that waits for the answer to its login.
+/// A client that waits for the reply to its login.
 #[derive(Component)]
 struct LoggingIn;
 
-/// How many clients there have been.
+/// The number of clients so far.
 #[derive(Resource, Default)]
 struct Clients(u64);
 
 pub fn build(app: &mut App, settings: &Settings) {
     app.add_plugins(DuePlugin::default())
         .init_resource::<Clients>()
-        // Nothing that a client says is to end the server.
+        // Bad input of a client must not end the server.
         .insert_resource(FallbackErrorHandler(warn))
         .insert_resource(settings.clone());
 }
 
-/// Makes a client an entity.
+/// Spawns the entity of a client.
 pub fn welcome(world: &mut World, writer: SyncSender<String>) -> Entity {
     let mut clients = world.resource_mut::<Clients>();
     clients.0 += 1;
-    // The accounts world finds it by that.
+    // The accounts world finds the client by its key.
     let key = StableKey(clients.0);
     let pending = "welcome, please log in\n".into();
     let client = (key, Client { pending, writer }, stranger(), write_pending());
@@ -92,7 +92,7 @@ pub fn welcome(world: &mut World, writer: SyncSender<String>) -> Entity {
     client
 }
 
-/// Writes what is pending, as soon as the thread that does it is ready for more.
+/// Passes pending output to the writing thread when it has room.
 fn write_pending() -> UpdateComponent {
     UpdateComponent::new(|mut me: UpdateContext| {
         let id = me.update_entity;
@@ -106,7 +106,7 @@ fn write_pending() -> UpdateComponent {
     })
 }
 
-/// What every client follows.
+/// The callbacks of every client.
 fn client() -> MessageComponent {
     MessageComponent::new()
         .on(|mut me: MessageContext, bad: &BadLine| {
@@ -132,7 +132,7 @@ fn client() -> MessageComponent {
         })
 }
 
-/// A client that has not logged in.
+/// The callbacks of a client that has not logged in.
 fn stranger() -> MessageComponent {
     client()
         .on(|mut me: MessageContext, line: &Line| {
@@ -170,7 +170,7 @@ fn stranger() -> MessageComponent {
         })
 }
 
-/// A client that has logged in.
+/// The callbacks of a client that has logged in.
 fn player() -> MessageComponent {
     client()
         .on(|mut me: MessageContext, line: &Line| {
@@ -198,7 +198,7 @@ fn player() -> MessageComponent {
         .on(|mut me: MessageContext, chat: &Chat| say(&mut me, &chat.0))
 }
 
-/// Asks the accounts world whether that is right.
+/// Asks the accounts world to check a name and a password.
 fn log_in(me: &mut MessageContext, who: &str) {
     if me.entity.contains::<LoggingIn>() {
         return say(me, "error: wait for the answer");
@@ -235,7 +235,7 @@ fn tell_who_is_here(
     }
 }
 
-/// The client is not silent.
+/// Restarts the silence timer of a client.
 fn heard(me: &mut MessageContext) {
     let id = me.entity.id();
     me.commands
@@ -247,7 +247,7 @@ fn listen_for_silence(world: &mut World, client: Entity) {
     set_silence(world, client, warn_after, Silent);
 }
 
-/// Sends a client a message when it has been silent for so long, instead of what it was to get.
+/// Sends a client a message after a time of silence, instead of the message set before.
 fn set_silence(world: &mut World, client: Entity, after: Duration, then: impl Message + Clone) {
     let silence = Timer::after(after).on(ClockId::Real);
     let mut commands = world.commands();
@@ -263,7 +263,7 @@ fn quit(me: &mut MessageContext) {
     leave(me);
 }
 
-/// When the client is gone, its writer writes what is pending, and closes the socket.
+/// Despawns a client. Its writing thread then writes the pending output and closes the socket.
 fn leave(me: &mut MessageContext) {
     let id = me.entity.id();
     me.commands.entity(id).despawn();
@@ -275,7 +275,7 @@ fn say(me: &mut MessageContext, line: impl AsRef<str>) {
     }
 }
 
-/// Splits a line into what is to be done, and the rest.
+/// Splits a line into the command and its arguments.
 fn words(line: &str) -> (&str, &str) {
     let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
     (what, rest.trim())
@@ -287,7 +287,7 @@ impl Client {
         self.pending.push('\n');
     }
 
-    /// Gives what is pending to the writer, if that has room, and says whether it is still there.
+    /// Passes pending output to the writing thread. Returns `false` if the thread has ended.
     fn write(&mut self) -> bool {
         match self.writer.try_send(mem::take(&mut self.pending)) {
             Ok(()) => true,

@@ -1,4 +1,4 @@
-//! A chat server on loopback, with a login that is checked elsewhere.
+//! A chat server on loopback, whose logins are checked by other worlds.
 //!
 //! ```sh
 //! cargo run --example login_server --features worlds
@@ -9,15 +9,15 @@
 //!
 //! | | |
 //! |---|---|
-//! | a connection | an entity of the world `"server"`: what it may say now is its `MessageComponent`, replaced when it has logged in |
-//! | a socket | a thread that reads lines, and sends them to that entity |
-//! | writing | an `UpdateComponent`: whatever is pending, as much as the socket takes |
-//! | a login | a question to one of two worlds `"accounts"`, in turn; with an answer, or word that there is none |
-//! | chat | a message to all that follow it: those who have logged in |
-//! | silence | a timer of the connection: a warning, then the end |
+//! | a connection | an entity of the world `"server"`. Its `MessageComponent` holds the commands that are allowed now, and is replaced after the login |
+//! | a socket | a thread that reads lines and sends them to that entity |
+//! | writing | an `UpdateComponent` that passes pending output to the socket |
+//! | a login | a request to one of two worlds `"accounts"`, in turn. It completes with a reply or with `NoAnswer` |
+//! | chat | a message to all followers: the clients that have logged in |
+//! | silence | a timer of the connection: first a warning, then the end |
 //!
-//! In the order of reading: `server` starts and stops it all, `connection` is what a client may do,
-//! `accounts` checks passwords, `socket` reads lines.
+//! In the order of reading: `server` starts and stops everything, `connection` holds the commands of a
+//! client, `accounts` checks passwords, `socket` reads lines.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 

@@ -1,4 +1,4 @@
-//! Starting and stopping it all.
+//! Starts and stops everything.
 
 use core::{
     error::Error,
@@ -18,16 +18,16 @@ use bevy_ecs::prelude::*;
 
 use crate::{accounts, connection, socket};
 
-/// How patient the server is.
+/// The time limits of the server.
 #[derive(Resource, Clone, Debug)]
 pub struct Settings {
-    /// A check of a password that takes longer has failed.
+    /// The time limit for the check of a password.
     pub login_timeout: Duration,
-    /// How long a check takes.
+    /// The duration of the check for a name.
     pub login_time: fn(&str) -> Duration,
-    /// A client that is silent for so long is warned.
+    /// The time of silence after which a client is warned.
     pub warn_after: Duration,
-    /// One that is silent for so long after that has to go.
+    /// The further time of silence after which a client is disconnected.
     pub close_after: Duration,
 }
 
@@ -53,7 +53,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on a port of this machine; on a free one if that is zero.
+    /// Listens on a port of this machine, or on any free port if it is zero.
     pub fn start(port: u16, settings: Settings) -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
@@ -88,10 +88,10 @@ impl Server {
         self.address
     }
 
-    /// Takes nobody in any more, says goodbye, and returns when everything has ended.
+    /// Refuses new clients, says goodbye to the others, and waits for the end of all worlds.
     pub fn stop(self) -> Vec<WorldReport> {
         self.is_closed.store(true, Ordering::Release);
-        // It waits for somebody to come.
+        // The door waits for a client.
         TcpStream::connect(self.address).ok();
         let goodbye = Packet::new(connection::GOODBYE, []);
         let goodbye = Parcel::new(connection::GROUP, Delivery::All, goodbye);
@@ -104,7 +104,7 @@ impl Server {
     }
 }
 
-/// Lets clients in, each with a thread that reads what it says.
+/// Accepts clients, each with a thread that reads its lines.
 fn open_door(listener: &TcpListener, sender: &MessageSender, is_closed: &AtomicBool) {
     let mut readers: Vec<JoinHandle<()>> = Vec::new();
     for client in listener.incoming() {
@@ -119,11 +119,11 @@ fn open_door(listener: &TcpListener, sender: &MessageSender, is_closed: &AtomicB
         readers.retain(|reader| !reader.is_finished());
         match reader {
             Ok(reader) => readers.push(reader),
-            // Too many at once, perhaps. The next one may have more luck.
+            // There may be too many clients for now.
             Err(error) => tell(Err(error)),
         }
     }
-    // Their sockets are closed with the world.
+    // The sockets are closed with the world.
     for reader in readers {
         reader.join().ok();
     }

@@ -1,4 +1,4 @@
-//! Reading lines from a socket.
+//! Reads lines from a socket.
 
 use core::time::Duration;
 use std::{
@@ -16,13 +16,13 @@ use crate::connection::{BadLine, HungUp, Line, welcome};
 /// Longer lines are an error.
 pub const LONGEST_LINE: usize = 512;
 
-/// A client that sends so much without a line break is not worth listening to.
+/// A client that sends this many bytes without a line break is disconnected.
 const ENOUGH: usize = 64 * 1024;
 
-/// A client that reads nothing for so long has gone.
+/// A client that reads nothing for this long is disconnected.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Makes a client an entity, and sends it what the client says until that hangs up.
+/// Spawns the entity of a client, and sends it the lines of the client until that disconnects.
 pub fn serve(mut socket: TcpStream, sender: &MessageSender) -> io::Result<()> {
     let write_to = socket.try_clone()?;
     write_to.set_write_timeout(Some(PATIENCE))?;
@@ -34,7 +34,7 @@ pub fn serve(mut socket: TcpStream, sender: &MessageSender) -> io::Result<()> {
     let welcome = move |world: &mut World| {
         entity.send(welcome(world, lines)).unwrap_or_default();
     };
-    // If there is no room, or no world any more, nobody is welcomed, and the writer ends.
+    // If the inbox is full or the world has ended, the writing thread ends.
     sender.run(welcome).ok();
     let result = match welcomed.recv() {
         Ok(client) => {
@@ -51,22 +51,22 @@ pub fn serve(mut socket: TcpStream, sender: &MessageSender) -> io::Result<()> {
     result
 }
 
-/// Writes what it is given, until the client is despawned or does not read. Then it hangs up.
+/// Writes output until the client is despawned or does not read, and then disconnects it.
 fn write(mut socket: TcpStream, to_write: &Receiver<String>) {
     let mut lines = to_write.iter();
     lines.all(|lines| socket.write_all(lines.as_bytes()).is_ok());
-    // Whether or not there is anybody left to hang up on.
+    // The client may be gone already.
     socket.shutdown(Shutdown::Both).ok();
 }
 
-/// What a client has said.
+/// The input of a client.
 #[derive(Debug, PartialEq)]
 pub enum Said {
     Line(String),
     Bad(&'static str),
 }
 
-/// Reads lines until there are no more, or nobody wants to hear of them.
+/// Reads lines until the client disconnects or its world ends.
 pub fn read_lines(source: &mut impl Read, mut hear: impl FnMut(Said) -> bool) -> io::Result<()> {
     let mut line = Vec::new();
     let mut length = 0;
@@ -76,7 +76,7 @@ pub fn read_lines(source: &mut impl Read, mut hear: impl FnMut(Said) -> bool) ->
             Ok(0) => return Ok(()),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // It is gone, whichever way.
+            // The client is gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -105,8 +105,8 @@ pub fn read_lines(source: &mut impl Read, mut hear: impl FnMut(Said) -> bool) ->
     }
 }
 
-/// Sends a message, and waits while there is no room: so the client waits, too. Says whether the
-/// world is still there.
+/// Sends a message, and waits while the inbox is full, so that the client waits, too. Returns `false`
+/// if the world has ended.
 fn send(sender: &MessageSender, client: Entity, mut message: impl Payload) -> bool {
     loop {
         message = match sender.send(client, message) {

@@ -1,6 +1,6 @@
-//! The set-up that the tests share: an app whose time moves by hand, and a log of what fired.
+//! Shared set-up: an app with manual time, and logs of firings and cancellations.
 
-#![allow(dead_code, reason = "every test binary uses its own part of this")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 #![allow(missing_docs, unreachable_pub, reason = "test code")]
 
 pub mod updates;
@@ -12,31 +12,31 @@ use bevy_due::{CancelReason, TimerCancelled, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
-/// The name of a timer in the log.
+/// The name under which a timer appears in the log.
 #[derive(Component, Clone, Copy)]
 pub struct Tag(pub &'static str);
 
-/// What has fired since the log was last taken.
+/// The firings since the log was last taken, in order.
 #[derive(Resource, Default)]
 struct Log(Vec<(&'static str, TimerFired)>);
 
-/// What has been cancelled since the log was last taken.
+/// The cancellations since the log was last taken, in order.
 #[derive(Resource, Default)]
 struct CancelLog(Vec<TimerCancelled>);
 
-/// An app whose time stands still but for [`advance`].
+/// Creates an app whose time moves only through [`advance`].
 pub fn app() -> App {
     app_with(DuePlugin::default())
 }
 
-/// An app of [`app`] with settings of its own.
+/// Like [`app`], with custom plugin settings.
 pub fn app_with(plugin: DuePlugin) -> App {
     let mut app = unobserved_app_with(plugin);
     app.init_resource::<Log>()
         .init_resource::<CancelLog>()
         .add_observer(
             |fired: On<TimerFired>, tags: Query<&Tag>, mut log: ResMut<Log>| {
-                // Not at the owner once again, if that is observed.
+                // An observed owner receives the same event again: log it once.
                 if fired.event_target() == fired.entity() {
                     let tag = tags.get(fired.entity()).map_or("", |tag| tag.0);
                     log.0.push((tag, *fired));
@@ -51,25 +51,25 @@ pub fn app_with(plugin: DuePlugin) -> App {
     app
 }
 
-/// The same without a log of what fires and is cancelled.
+/// Like [`app`], without observers and logs.
 pub fn unobserved_app() -> App {
     unobserved_app_with(DuePlugin::default())
 }
 
-/// An app of [`unobserved_app`] with settings of its own.
+/// Like [`unobserved_app`], with custom plugin settings.
 pub fn unobserved_app_with(plugin: DuePlugin) -> App {
     let mut app = App::new();
     app.add_plugins((TimePlugin, plugin));
     app.world_mut()
         .resource_mut::<Time<Virtual>>()
         .set_max_delta(Duration::MAX);
-    // Not a fixed step for each sixty-fourth of a second of a century.
+    // With the default step, a jump of a century would run billions of fixed steps.
     app.insert_resource(Time::<Fixed>::from_duration(Duration::MAX));
     advance(&mut app, Duration::ZERO);
     app
 }
 
-/// The default settings with another limit of a burst.
+/// Returns the default settings with this burst limit.
 pub fn burst_limit(limit: u32) -> DuePlugin {
     DuePlugin {
         burst_limit: NonZeroU32::new(limit).unwrap(),
@@ -91,11 +91,11 @@ pub fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A timer with this survives [`cancel_deletable`].
+/// A timer with this marker survives [`cancel_deletable`].
 #[derive(Component)]
 pub struct Survives;
 
-/// Cancels the timers of an owner, its own and those that belong to it, but for those that survive.
+/// Cancels the owner's own timer and all its owned timers, except timers marked [`Survives`].
 pub fn cancel_deletable(world: &mut World, owner: Entity) {
     let survives = |world: &World, timer: Entity| world.entity(timer).contains::<Survives>();
     let owned = world.get::<Owned>(owner).into_iter().flatten().copied();
@@ -108,12 +108,12 @@ pub fn cancel_deletable(world: &mut World, owner: Entity) {
     }
 }
 
-/// Takes the log: who fired, in order.
+/// Takes the log: the tag of each firing, in order.
 pub fn fired(app: &mut App) -> Vec<&'static str> {
     take_fired(app).into_iter().map(|(tag, _)| tag).collect()
 }
 
-/// Takes the log: who fired, for which deadline in milliseconds, in order.
+/// Takes the log: the tag and the deadline in milliseconds of each firing, in order.
 pub fn fired_at(app: &mut App) -> Vec<(&'static str, u128)> {
     take_fired(app)
         .into_iter()
@@ -121,7 +121,7 @@ pub fn fired_at(app: &mut App) -> Vec<(&'static str, u128)> {
         .collect()
 }
 
-/// Takes the log: all that was said of each firing, in order.
+/// Takes the log: the full event of each firing, in order.
 pub fn firings(app: &mut App) -> Vec<TimerFired> {
     take_fired(app)
         .into_iter()
@@ -133,7 +133,7 @@ fn take_fired(app: &mut App) -> Vec<(&'static str, TimerFired)> {
     core::mem::take(&mut app.world_mut().resource_mut::<Log>().0)
 }
 
-/// Takes the log of cancellations: whose timer, and why.
+/// Takes the log of cancellations: each timer with its reason, in order.
 pub fn cancelled(app: &mut App) -> Vec<(Entity, CancelReason)> {
     core::mem::take(&mut app.world_mut().resource_mut::<CancelLog>().0)
         .into_iter()
@@ -141,7 +141,7 @@ pub fn cancelled(app: &mut App) -> Vec<(Entity, CancelReason)> {
         .collect()
 }
 
-/// Spawns a timer with a name.
+/// Spawns a timer that is logged as `tag`.
 pub fn spawn(app: &mut App, tag: &'static str, timer: bevy_due::Timer) -> Entity {
     app.world_mut().spawn((Tag(tag), timer)).id()
 }

@@ -1,4 +1,4 @@
-//! `TimerAction`: what a timer does by itself when it fires.
+//! `TimerAction`: an action that runs each time its timer fires.
 
 mod support;
 
@@ -28,9 +28,9 @@ struct Explode {
 #[derive(Message, Clone)]
 struct Note(Entity);
 
-/// What the actions have done, in order: which, and to whom.
+/// The actions that ran, in order, each with its entity.
 #[derive(Resource, Default)]
-struct Done(Vec<(&'static str, Entity)>);
+struct Calls(Vec<(&'static str, Entity)>);
 
 thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
 
@@ -40,13 +40,13 @@ fn record(error: BevyError, _: ErrorContext) {
 
 fn action_app() -> App {
     let mut app = app();
-    app.init_resource::<Done>()
+    app.init_resource::<Calls>()
         .insert_resource(FallbackErrorHandler(record));
     app
 }
 
-fn done(app: &mut App) -> Vec<(&'static str, Entity)> {
-    core::mem::take(&mut app.world_mut().resource_mut::<Done>().0)
+fn calls(app: &mut App) -> Vec<(&'static str, Entity)> {
+    core::mem::take(&mut app.world_mut().resource_mut::<Calls>().0)
 }
 
 fn notes(app: &mut App) -> Vec<Entity> {
@@ -54,25 +54,25 @@ fn notes(app: &mut App) -> Vec<Entity> {
     notes.drain().map(|note| note.0).collect()
 }
 
-/// An action that says that it has been done.
-fn say(what: &'static str) -> TimerAction {
+/// Returns an action that logs its own call.
+fn log_call(name: &'static str) -> TimerAction {
     TimerAction::call(move |world: &mut World, fired: TimerFired| {
-        world.resource_mut::<Done>().0.push((what, fired.entity()));
+        world.resource_mut::<Calls>().0.push((name, fired.entity()));
     })
 }
 
-fn in_ten(app: &mut App, action: TimerAction) -> Entity {
+fn spawn_with_action(app: &mut App, action: TimerAction) -> Entity {
     let timer = (Timer::after(ms(10)), action, Mark);
     app.world_mut().spawn(timer).id()
 }
 
 #[test]
-fn an_action_concerns_the_entity_or_its_owner() {
+fn an_action_targets_the_timer_or_its_owner() {
     for on_owner in [false, true] {
         let mut app = action_app();
         app.add_message::<Note>()
-            .add_observer(|explode: On<Explode>, mut done: ResMut<Done>| {
-                done.0.push(("explode", explode.entity));
+            .add_observer(|explode: On<Explode>, mut calls: ResMut<Calls>| {
+                calls.0.push(("explode", explode.entity));
             });
         let actions = [
             TimerAction::despawn(),
@@ -92,7 +92,7 @@ fn an_action_concerns_the_entity_or_its_owner() {
         ];
         let targets = actions.map(|action| {
             if !on_owner {
-                return in_ten(&mut app, action);
+                return spawn_with_action(&mut app, action);
             }
             let owner = app.world_mut().spawn(Mark).id();
             let timer = (OwnedBy(owner), Timer::after(ms(10)), action.on_owner());
@@ -104,36 +104,36 @@ fn an_action_concerns_the_entity_or_its_owner() {
         assert!(app.world().get_entity(despawned).is_err());
         assert!(app.world().entity(inserted).contains::<Tag>());
         assert!(!app.world().entity(removed).contains::<Mark>());
-        assert_eq!(done(&mut app), [("explode", exploded)]);
+        assert_eq!(calls(&mut app), [("explode", exploded)]);
         assert_eq!(notes(&mut app), [noted]);
     }
 }
 
 #[test]
-fn events_messages_closures_and_systems_run_in_order() {
-    fn system(In(fired): In<TimerFired>, mut done: ResMut<Done>) {
-        done.0.push(("system", fired.entity()));
+fn actions_of_every_kind_run_in_firing_order() {
+    fn system(In(fired): In<TimerFired>, mut calls: ResMut<Calls>) {
+        calls.0.push(("system", fired.entity()));
     }
 
     let mut app = action_app();
     app.world_mut().add_timer_handler("handler", system);
     app.add_message::<Note>()
-        .add_observer(|_: On<Bell>, mut done: ResMut<Done>| {
-            done.0.push(("bell", Entity::PLACEHOLDER));
+        .add_observer(|_: On<Bell>, mut calls: ResMut<Calls>| {
+            calls.0.push(("bell", Entity::PLACEHOLDER));
         });
-    let call = in_ten(&mut app, say("call"));
-    in_ten(&mut app, TimerAction::call(|world, _| world.trigger(Bell)));
+    let call = spawn_with_action(&mut app, log_call("call"));
+    spawn_with_action(&mut app, TimerAction::call(|world, _| world.trigger(Bell)));
     let one_shot = app.world_mut().register_system(system);
     let one_shot = TimerAction::call(move |world, fired| world.run_system_with(one_shot, fired));
-    let one_shot = in_ten(&mut app, one_shot);
-    let named = in_ten(&mut app, TimerAction::named("handler"));
+    let one_shot = spawn_with_action(&mut app, one_shot);
+    let named = spawn_with_action(&mut app, TimerAction::named("handler"));
     let write = TimerAction::call(move |world, _| {
         world.write_message(Note(named));
     });
-    in_ten(&mut app, write);
+    spawn_with_action(&mut app, write);
     advance_ms(&mut app, 10);
     assert_eq!(
-        done(&mut app),
+        calls(&mut app),
         [
             ("call", call),
             ("bell", Entity::PLACEHOLDER),
@@ -145,21 +145,21 @@ fn events_messages_closures_and_systems_run_in_order() {
 }
 
 #[test]
-fn it_acts_at_every_firing_after_the_observers() {
+fn an_action_runs_at_every_firing_after_the_observers() {
     let mut app = action_app();
-    let timer = (Timer::every(ms(10)).times(3), say("act"));
+    let timer = (Timer::every(ms(10)).times(3), log_call("act"));
     let timer = app.world_mut().spawn(timer).id();
-    app.add_observer(|fired: On<TimerFired>, mut done: ResMut<Done>| {
-        done.0.push(("observe", fired.entity()));
+    app.add_observer(|fired: On<TimerFired>, mut calls: ResMut<Calls>| {
+        calls.0.push(("observe", fired.entity()));
     });
     advance_ms(&mut app, 100);
     let once = [("observe", timer), ("act", timer)];
-    assert_eq!(done(&mut app), [once, once, once].concat());
+    assert_eq!(calls(&mut app), [once, once, once].concat());
 }
 
 #[test]
-fn it_is_left_out_if_an_observer_has_cancelled_or_rearmed_the_timer() {
-    let ways: [fn(EntityCommands); 5] = [
+fn an_action_is_skipped_if_an_observer_cancelled_or_rearmed_the_timer() {
+    let changes: [fn(EntityCommands); 5] = [
         |mut timer| _ = timer.remove::<Timer>(),
         |mut timer| _ = timer.insert(Timer::after(ms(500))),
         |mut timer| _ = timer.remove::<TimerAction>(),
@@ -167,23 +167,23 @@ fn it_is_left_out_if_an_observer_has_cancelled_or_rearmed_the_timer() {
         |mut timer| timer.despawn(),
     ];
     for timer in [Timer::after(ms(10)), Timer::every(ms(10))] {
-        for (nth, way) in ways.into_iter().enumerate() {
+        for (nth, change) in changes.into_iter().enumerate() {
             let mut app = action_app();
             app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
-                way(commands.entity(fired.entity()));
+                change(commands.entity(fired.entity()));
             });
-            app.world_mut().spawn((timer.clone(), say("act")));
+            app.world_mut().spawn((timer.clone(), log_call("act")));
             advance_ms(&mut app, 10);
-            assert_eq!(done(&mut app), [], "way {nth} of {timer:?}");
+            assert_eq!(calls(&mut app), [], "change {nth} of {timer:?}");
         }
     }
 }
 
 #[test]
-fn it_may_come_and_change_while_the_timer_is_armed() {
+fn an_action_can_be_added_replaced_and_removed_while_the_timer_is_armed() {
     let mut app = action_app();
     let timer = spawn(&mut app, "x", Timer::every(ms(10)));
-    for action in [Some(say("first")), Some(say("second")), None] {
+    for action in [Some(log_call("first")), Some(log_call("second")), None] {
         let mut timer = app.world_mut().entity_mut(timer);
         match action {
             Some(action) => timer.insert(action),
@@ -191,11 +191,11 @@ fn it_may_come_and_change_while_the_timer_is_armed() {
         };
         advance_ms(&mut app, 10);
     }
-    assert_eq!(done(&mut app), [("first", timer), ("second", timer)]);
+    assert_eq!(calls(&mut app), [("first", timer), ("second", timer)]);
 }
 
 #[test]
-fn an_error_goes_to_the_handler_and_stops_neither_the_timer_nor_the_others() {
+fn an_error_in_an_action_reaches_the_error_handler_and_stops_no_timer() {
     let mut app = action_app();
     let one_shot = app.world_mut().register_system(|_: In<TimerFired>| {});
     app.world_mut().unregister_system(one_shot).unwrap();
@@ -206,19 +206,21 @@ fn an_error_goes_to_the_handler_and_stops_neither_the_timer_nor_the_others() {
     });
     let failing = (Timer::every(ms(5)), failing);
     app.world_mut().spawn(failing);
-    in_ten(&mut app, TimerAction::named("unheard of"));
-    in_ten(&mut app, TimerAction::named("fails"));
+    spawn_with_action(&mut app, TimerAction::named("unheard of"));
+    spawn_with_action(&mut app, TimerAction::named("fails"));
     let write = TimerAction::call(|world, _| -> Result {
         let note = Note(Entity::PLACEHOLDER);
-        world.write_message(note).ok_or("Note is no message here")?;
+        world
+            .write_message(note)
+            .ok_or("`Note` is not a registered message")?;
         Ok(())
     });
-    in_ten(&mut app, write);
+    spawn_with_action(&mut app, write);
     let one_shot = TimerAction::call(move |world, fired| world.run_system_with(one_shot, fired));
-    in_ten(&mut app, one_shot);
-    let last = in_ten(&mut app, say("last"));
+    spawn_with_action(&mut app, one_shot);
+    let last = spawn_with_action(&mut app, log_call("last"));
     advance_ms(&mut app, 10);
-    assert_eq!(done(&mut app), [("last", last)]);
+    assert_eq!(calls(&mut app), [("last", last)]);
     let errors = ERRORS.take();
     let expected = [
         "failed 1",
@@ -230,12 +232,12 @@ fn an_error_goes_to_the_handler_and_stops_neither_the_timer_nor_the_others() {
     ];
     assert_eq!(errors.len(), expected.len(), "{errors:?}");
     for (error, part) in errors.iter().zip(expected) {
-        assert!(error.contains(part), "{error:?} should name {part:?}");
+        assert!(error.contains(part), "{error:?} should contain {part:?}");
     }
 }
 
 #[test]
-fn a_target_that_is_gone_is_no_error() {
+fn a_despawned_target_is_not_an_error() {
     let mut app = action_app();
     for action in [
         TimerAction::despawn(),
@@ -251,7 +253,7 @@ fn a_target_that_is_gone_is_no_error() {
         let owner = app.world_mut().spawn_empty().id();
         let timer = (OwnedBy(owner), Timer::after(ms(10)), action.on_owner());
         let timer = app.world_mut().spawn(timer).id();
-        // The owner goes, and the timer stays behind without one, in the middle of its firing.
+        // During its firing the timer loses its owner, and the owner despawns.
         app.world_mut().entity_mut(timer).observe(
             move |_: On<TimerFired>, mut commands: Commands| {
                 commands.entity(timer).remove::<OwnedBy>();
@@ -265,7 +267,7 @@ fn a_target_that_is_gone_is_no_error() {
 
 #[test]
 #[should_panic(expected = "\"grow\"")]
-fn a_name_can_not_be_taken_twice() {
+fn registering_a_handler_name_twice_panics() {
     let mut app = app();
     for _ in 0..2 {
         app.world_mut()
@@ -274,58 +276,58 @@ fn a_name_can_not_be_taken_twice() {
 }
 
 #[test]
-fn a_firing_goes_on_to_the_observers_of_the_owner() {
+fn a_firing_propagates_to_observers_of_the_owner() {
     let mut app = action_app();
     let boss = app.world_mut().spawn_empty().id();
     let timer = (Tag("x"), OwnedBy(boss), Timer::after(ms(10)));
     let timer = app.world_mut().spawn(timer).id();
     for (name, entity) in [("owner", boss), ("timer", timer)] {
         app.world_mut().entity_mut(entity).observe(
-            move |fired: On<TimerFired>, mut done: ResMut<Done>| {
+            move |fired: On<TimerFired>, mut calls: ResMut<Calls>| {
                 assert_eq!(fired.owner(), boss);
-                done.0.push((name, fired.entity()));
+                calls.0.push((name, fired.entity()));
             },
         );
     }
-    app.add_observer(|fired: On<TimerFired>, mut done: ResMut<Done>| {
-        done.0.push(("everything", fired.event_target()));
+    app.add_observer(|fired: On<TimerFired>, mut calls: ResMut<Calls>| {
+        calls.0.push(("global", fired.event_target()));
     });
     advance_ms(&mut app, 10);
-    let (everything, heard): (Vec<_>, Vec<_>) = done(&mut app)
+    let (global, targeted): (Vec<_>, Vec<_>) = calls(&mut app)
         .into_iter()
-        .partition(|(name, _)| *name == "everything");
-    assert_eq!(heard, [("timer", timer), ("owner", timer)]);
+        .partition(|(name, _)| *name == "global");
+    assert_eq!(targeted, [("timer", timer), ("owner", timer)]);
     assert_eq!(
-        everything,
-        [("everything", timer), ("everything", boss)],
-        "an observer of everything hears of each step, as Bevy has it"
+        global,
+        [("global", timer), ("global", boss)],
+        "Bevy runs a global observer once per propagation step"
     );
 }
 
 #[test]
-fn a_firing_stays_at_the_timer_if_nobody_observes_the_owner() {
+fn a_firing_does_not_propagate_to_an_unobserved_owner() {
     let mut app = action_app();
     let boss = app.world_mut().spawn_empty().id();
     let timer = (OwnedBy(boss), Timer::after(ms(10)));
     app.world_mut().spawn(timer);
-    app.add_observer(|fired: On<TimerFired>, mut done: ResMut<Done>| {
-        done.0.push(("everything", fired.entity()));
+    app.add_observer(|fired: On<TimerFired>, mut calls: ResMut<Calls>| {
+        calls.0.push(("global", fired.entity()));
     });
     advance_ms(&mut app, 10);
-    assert_eq!(done(&mut app).len(), 1);
+    assert_eq!(calls(&mut app).len(), 1);
 }
 
 #[test]
-fn an_owner_that_is_the_timer_hears_of_it_once() {
+fn a_timer_without_an_owner_is_observed_once() {
     let mut app = action_app();
     let timer = spawn(&mut app, "x", Timer::after(ms(10)));
     app.world_mut()
         .entity_mut(timer)
-        .observe(|fired: On<TimerFired>, mut done: ResMut<Done>| {
-            done.0.push(("x", fired.entity()));
+        .observe(|fired: On<TimerFired>, mut calls: ResMut<Calls>| {
+            calls.0.push(("x", fired.entity()));
         });
     advance_ms(&mut app, 10);
-    assert_eq!(done(&mut app), [("x", timer)]);
+    assert_eq!(calls(&mut app), [("x", timer)]);
 }
 
 /// Spawns a timer with an action and an observer that runs [`PreUpdate`], and with it a run inside

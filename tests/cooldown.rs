@@ -1,4 +1,4 @@
-//! `Cooldown`: something that can be used again after a while.
+//! `Cooldown`: a recharge time with one or more charges.
 
 mod support;
 
@@ -11,7 +11,7 @@ use core::time::Duration;
 use support::*;
 
 #[test]
-fn it_is_ready_at_the_start_and_again_after_its_duration() {
+fn a_cooldown_starts_ready_and_is_ready_again_after_its_duration() {
     let mut spell = Cooldown::new(ms(100));
     assert!(spell.is_ready(ms(0)));
     assert!(spell.try_use(ms(7)));
@@ -19,12 +19,15 @@ fn it_is_ready_at_the_start_and_again_after_its_duration() {
     assert_eq!(spell.remaining(ms(106)), ms(1));
     assert_eq!(spell.remaining(ms(57)), ms(50));
     assert_eq!(spell.fraction(ms(57)), 0.5);
-    assert!(spell.is_ready(ms(107)), "on the very nanosecond");
+    assert!(
+        spell.is_ready(ms(107)),
+        "should be ready on the exact nanosecond"
+    );
     assert!(spell.try_use(ms(107)));
 }
 
 #[test]
-fn charges_come_back_one_after_the_other() {
+fn charges_return_one_at_a_time() {
     let mut dash = Cooldown::new(ms(100)).with_charges(3);
     for charges in [2, 1, 0] {
         assert!(dash.try_use(ms(10)));
@@ -33,7 +36,11 @@ fn charges_come_back_one_after_the_other() {
     assert!(!dash.try_use(ms(109)));
     let charges = [109, 110, 209, 210, 310, 10_000].map(|now| dash.charges(ms(now)));
     assert_eq!(charges, [0, 1, 1, 2, 3, 3]);
-    assert_eq!(dash.fraction(ms(135)), 0.25, "of the second charge");
+    assert_eq!(
+        dash.fraction(ms(135)),
+        0.25,
+        "should be the fraction of the second charge"
+    );
     let next = [109, 110, 209, 310].map(|now| dash.next_charge_at(ms(now)));
     assert_eq!(next, [Some(ms(110)), Some(ms(210)), Some(ms(210)), None]);
     assert_eq!(dash.fraction(ms(310)), 1.0);
@@ -41,7 +48,7 @@ fn charges_come_back_one_after_the_other() {
     assert_eq!(
         dash.remaining(ms(135)),
         ms(75),
-        "a use does not put off the charge that is under way"
+        "using a charge should not delay the one in progress"
     );
 }
 
@@ -56,7 +63,7 @@ fn a_failed_use_changes_nothing() {
 }
 
 #[test]
-fn a_reset_makes_it_ready_with_all_charges() {
+fn a_reset_restores_all_charges() {
     let mut dash = Cooldown::new(ms(100)).with_charges(2);
     assert!(dash.try_use(ms(10)));
     assert!(dash.try_use(ms(10)));
@@ -65,7 +72,7 @@ fn a_reset_makes_it_ready_with_all_charges() {
 }
 
 #[test]
-fn a_timer_fires_when_it_is_ready() {
+fn the_ready_timer_fires_when_the_cooldown_is_over() {
     let mut app = app();
     advance_ms(&mut app, 30);
     let now = app.world().resource::<Time<Virtual>>().elapsed();
@@ -82,7 +89,7 @@ fn a_timer_fires_when_it_is_ready() {
 }
 
 #[test]
-fn extremes_are_quiet() {
+fn zero_and_maximal_durations_work() {
     let mut free = Cooldown::new(ms(0));
     for _ in 0..3 {
         assert!(free.try_use(ms(5)));
@@ -97,7 +104,7 @@ fn extremes_are_quiet() {
 }
 
 #[test]
-fn bad_input_is_a_clear_error() {
+fn bad_input_panics_with_the_value() {
     let cases: [(fn() -> Cooldown, &str); 3] = [
         (|| Cooldown::secs(-1.5), "got -1.5 s"),
         (|| Cooldown::secs(f64::NAN), "got NaN s"),

@@ -1,4 +1,4 @@
-//! `DespawnAfter`, and what becomes of an entity when its timer is through.
+//! `DespawnAfter`, and whether an entity outlives its last firing.
 
 mod support;
 
@@ -7,22 +7,22 @@ use bevy_due::{DespawnAfter, OnClock, OwnedBy, Timer, TimerFired, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 
-fn lives(app: &App, entity: Entity) -> bool {
+fn is_alive(app: &App, entity: Entity) -> bool {
     app.world().get_entity(entity).is_ok()
 }
 
 #[test]
-fn an_entity_goes_in_the_run_of_its_deadline() {
+fn an_entity_despawns_in_the_run_of_its_deadline() {
     let mut app = app();
     let bullet = app.world_mut().spawn(DespawnAfter(ms(30))).id();
     advance_ms(&mut app, 29);
-    assert!(lives(&app, bullet));
+    assert!(is_alive(&app, bullet));
     advance_ms(&mut app, 1);
-    assert!(!lives(&app, bullet));
+    assert!(!is_alive(&app, bullet));
 }
 
 #[test]
-fn the_entity_can_have_a_timer_of_its_own_beside() {
+fn the_entity_can_also_carry_a_timer() {
     let mut app = app();
     let bullet = spawn(&mut app, "blink", Timer::every(ms(10)));
     app.world_mut()
@@ -31,11 +31,11 @@ fn the_entity_can_have_a_timer_of_its_own_beside() {
     advance_ms(&mut app, 100);
     let fired = fired(&mut app);
     let blinks = fired.iter().filter(|&&tag| tag == "blink").count();
-    assert_eq!(blinks, 2, "none after the entity is gone");
+    assert_eq!(blinks, 2, "should not fire after the entity despawned");
 }
 
 #[test]
-fn inserting_it_again_starts_anew_and_removing_it_lets_the_entity_live() {
+fn reinserting_restarts_the_countdown_and_removing_stops_it() {
     let mut app = app();
     let bullet = app.world_mut().spawn(DespawnAfter(ms(30))).id();
     advance_ms(&mut app, 20);
@@ -43,42 +43,42 @@ fn inserting_it_again_starts_anew_and_removing_it_lets_the_entity_live() {
         .entity_mut(bullet)
         .insert(DespawnAfter(ms(30)));
     advance_ms(&mut app, 29);
-    assert!(lives(&app, bullet));
+    assert!(is_alive(&app, bullet));
     app.world_mut().entity_mut(bullet).remove::<DespawnAfter>();
     advance_ms(&mut app, 1000);
-    assert!(lives(&app, bullet));
+    assert!(is_alive(&app, bullet));
     let timers = app.world().get::<Owned>(bullet);
     assert!(timers.is_none_or(|timers| timers.is_empty()));
 }
 
 #[test]
-fn it_obeys_the_pause_and_the_clock_of_the_entity() {
+fn a_lifetime_follows_the_pause_and_the_clock_of_its_entity() {
     let mut app = app();
     let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
     let bullet = (DespawnAfter(ms(10)), OnClock::new(slow), Paused);
     let bullet = app.world_mut().spawn(bullet).id();
     advance_ms(&mut app, 100);
-    assert!(lives(&app, bullet));
+    assert!(is_alive(&app, bullet));
     app.world_mut().entity_mut(bullet).remove::<Paused>();
     advance_ms(&mut app, 19);
-    assert!(lives(&app, bullet));
+    assert!(is_alive(&app, bullet));
     advance_ms(&mut app, 1);
-    assert!(!lives(&app, bullet));
+    assert!(!is_alive(&app, bullet));
 }
 
 #[test]
-fn no_time_is_the_next_run_and_bad_time_is_an_error() {
+fn a_zero_lifetime_ends_in_the_next_run_and_a_negative_one_is_an_error() {
     let mut app = app();
     let spark = app.world_mut().spawn(DespawnAfter::secs(0.0)).id();
-    assert!(lives(&app, spark));
+    assert!(is_alive(&app, spark));
     advance_ms(&mut app, 0);
-    assert!(!lives(&app, spark));
+    assert!(!is_alive(&app, spark));
     let error = DespawnAfter::try_secs(-2.0).unwrap_err();
     assert!(error.to_string().ends_with("got -2 s"));
 }
 
-/// Lets a timer fire its last, and says whether its entity lives on two runs later.
-fn lives_on(timer: fn(Timer) -> Timer, is_owned: bool, remove: bool) -> bool {
+/// Fires a timer for the last time and returns whether its entity survives the next run.
+fn survives_last_firing(timer: fn(Timer) -> Timer, is_owned: bool, remove: bool) -> bool {
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
     let entity = spawn(&mut app, "x", timer(Timer::after(ms(10))));
@@ -91,38 +91,41 @@ fn lives_on(timer: fn(Timer) -> Timer, is_owned: bool, remove: bool) -> bool {
         }
     });
     advance_ms(&mut app, 10);
-    assert!(lives(&app, entity), "as long as systems read of it");
+    assert!(
+        is_alive(&app, entity),
+        "should exist while systems can still read the firing"
+    );
     assert!(!app.world().entity(entity).contains::<Timer>());
     advance_ms(&mut app, 0);
-    lives(&app, entity)
+    is_alive(&app, entity)
 }
 
 #[test]
-fn when_done_is_obeyed_also_if_a_handler_of_the_last_firing_removes_the_timer() {
+fn the_when_done_setting_applies_even_if_a_handler_removes_the_timer() {
     for remove in [false, true] {
-        assert!(lives_on(|timer| timer, false, remove));
-        assert!(!lives_on(|timer| timer, true, remove));
+        assert!(survives_last_firing(|timer| timer, false, remove));
+        assert!(!survives_last_firing(|timer| timer, true, remove));
         for is_owned in [false, true] {
             let case = format!("owned: {is_owned}, removed: {remove}");
-            let despawn = lives_on(Timer::despawn_when_done, is_owned, remove);
-            assert!(!despawn, "despawn_when_done, {case}");
-            let keep = lives_on(Timer::keep_when_done, is_owned, remove);
-            assert!(keep, "keep_when_done, {case}");
+            let survives = survives_last_firing(Timer::despawn_when_done, is_owned, remove);
+            assert!(!survives, "despawn_when_done, {case}");
+            let survives = survives_last_firing(Timer::keep_when_done, is_owned, remove);
+            assert!(survives, "keep_when_done, {case}");
         }
     }
 }
 
 #[test]
-fn cancelling_all_timers_does_not_make_it_live_for_ever() {
+fn cancel_timers_does_not_cancel_a_lifetime() {
     let mut app = app();
     let entity = app.world_mut().spawn(DespawnAfter(ms(10))).id();
     app.world_mut().entity_mut(entity).cancel_timers();
     advance_ms(&mut app, 10);
-    assert!(!lives(&app, entity));
+    assert!(!is_alive(&app, entity));
 }
 
 #[test]
-fn observers_of_the_owner_are_not_told_of_lifetimes_and_delayed_commands() {
+fn lifetimes_and_delayed_commands_do_not_notify_observers_of_the_owner() {
     let mut app = app();
     let mut commands = app.world_mut().commands();
     let bullet = (Tag("hit"), DespawnAfter(ms(30)), Timer::after(ms(10)));

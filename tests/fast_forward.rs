@@ -1,4 +1,4 @@
-//! `DueWorldExt`: running timers without waiting for them.
+//! `fast_forward` and `fast_forward_to_next`: running timers without waiting for them.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn forward(app: &mut App, by: Duration) -> u64 {
 }
 
 #[test]
-fn every_deadline_on_the_way_has_a_run_of_its_own() {
+fn each_deadline_is_served_by_its_own_run() {
     let mut app = app();
     spawn(&mut app, "a", Timer::every(ms(20)));
     spawn(&mut app, "b", Timer::every(ms(30)));
@@ -36,13 +36,17 @@ fn every_deadline_on_the_way_has_a_run_of_its_own() {
     let deadlines = firings.iter().map(|fired| fired.deadline());
     assert!(deadlines.eq([20, 30, 40, 60, 60].map(ms)));
     let elapsed = app.world().resource::<Time<Virtual>>().elapsed();
-    assert_eq!(elapsed, ms(0), "Bevy's time stands still");
+    assert_eq!(elapsed, ms(0), "should not move Bevy's time");
     advance_ms(&mut app, 1);
-    assert_eq!(fired_at(&mut app), [("late", 61)], "and goes on from there");
+    assert_eq!(
+        fired_at(&mut app),
+        [("late", 61)],
+        "normal frames should continue from there"
+    );
 }
 
 #[test]
-fn what_handlers_arm_fires_on_the_way() {
+fn timers_armed_by_handlers_fire_during_the_fast_forward() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
@@ -57,7 +61,7 @@ fn what_handlers_arm_fires_on_the_way() {
 }
 
 #[test]
-fn clocks_that_run_on_it_go_along_in_order() {
+fn child_clocks_advance_with_their_parent_in_order() {
     let mut app = app();
     let world = app.world_mut();
     let fast = world.spawn(Clock::new().with_speed(3.0)).id();
@@ -94,17 +98,21 @@ fn clocks_that_run_on_it_go_along_in_order() {
 }
 
 #[test]
-fn what_runs_on_another_clock_can_be_forwarded_alone() {
+fn a_child_clock_can_be_fast_forwarded_alone() {
     let mut app = app();
     let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
     spawn(&mut app, "slow", Timer::after(HOUR).on(slow));
     spawn(&mut app, "game", Timer::after(ms(10)));
     app.world_mut().fast_forward(slow, HOUR).unwrap();
-    assert_eq!(fired(&mut app), ["slow"], "an hour of its own");
+    assert_eq!(
+        fired(&mut app),
+        ["slow"],
+        "should take an hour on the slow clock, and fire nothing else"
+    );
 }
 
 #[test]
-fn a_handler_that_arms_without_a_delay_comes_to_an_end() {
+fn a_handler_that_rearms_with_zero_delay_cannot_loop_forever() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(0)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
@@ -113,12 +121,12 @@ fn a_handler_that_arms_without_a_delay_comes_to_an_end() {
     assert_eq!(
         forward(&mut app, Duration::from_secs(1)),
         65,
-        "64 in a second"
+        "should fire at the start and then 64 times a second"
     );
 }
 
 #[test]
-fn an_error_in_a_handler_stops_nothing() {
+fn an_error_in_a_handler_does_not_stop_the_fast_forward() {
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(ignore));
     app.add_observer(|_: On<TimerFired>| -> Result { Err("no luck".into()) });
@@ -129,7 +137,7 @@ fn an_error_in_a_handler_stops_nothing() {
 }
 
 #[test]
-fn paused_timers_wait() {
+fn paused_timers_do_not_fire() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(10)));
     app.world_mut().entity_mut(x).insert(Paused);
@@ -139,7 +147,7 @@ fn paused_timers_wait() {
 }
 
 #[test]
-fn a_clock_that_stands_still_or_does_not_exist_is_an_error() {
+fn fast_forwarding_a_stopped_or_missing_clock_is_an_error() {
     let mut app = app();
     let clock = app.world_mut().spawn(Clock::new().with_speed(0.0)).id();
     let error = app.world_mut().fast_forward(clock, HOUR);
@@ -151,13 +159,13 @@ fn a_clock_that_stands_still_or_does_not_exist_is_an_error() {
 }
 
 #[test]
-fn a_handler_can_not_do_it_and_goes_on() {
+fn fast_forwarding_from_a_handler_is_an_error_and_the_run_continues() {
     let mut app = app();
-    let within = TimerAction::call(|world: &mut World, _| {
+    let nested = TimerAction::call(|world: &mut World, _| {
         let result = world.fast_forward(ClockId::Virtual, HOUR);
         assert_eq!(result, Err(FastForwardError::Running));
     });
-    let timer = (Tag("x"), Timer::every(ms(10)), within);
+    let timer = (Tag("x"), Timer::every(ms(10)), nested);
     app.world_mut().spawn(timer);
     advance_ms(&mut app, 20);
     assert_eq!(forward(&mut app, ms(20)), 2);
@@ -165,7 +173,7 @@ fn a_handler_can_not_do_it_and_goes_on() {
 }
 
 #[test]
-fn a_handler_that_pauses_the_clock_stops_it_there() {
+fn a_handler_that_pauses_the_clock_ends_the_fast_forward() {
     let mut app = app();
     let clock = app.world_mut().spawn(Clock::new()).id();
     spawn(&mut app, "x", Timer::every(ms(10)).on(clock));
@@ -183,7 +191,7 @@ fn a_handler_that_pauses_the_clock_stops_it_there() {
 }
 
 #[test]
-fn it_can_go_from_deadline_to_deadline() {
+fn fast_forward_to_next_moves_from_deadline_to_deadline() {
     let mut app = app();
     let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
     spawn(&mut app, "slow", Timer::after(ms(20)).on(slow));
@@ -200,7 +208,7 @@ fn it_can_go_from_deadline_to_deadline() {
 }
 
 #[test]
-fn a_handler_without_a_delay_is_as_slow_on_a_fast_clock() {
+fn the_limit_on_zero_delay_runs_ignores_the_speed_of_the_clock() {
     let mut app = app();
     let fast = app.world_mut().spawn(Clock::new().with_speed(1e6)).id();
     spawn(&mut app, "x", Timer::after(ms(0)).on(fast));
@@ -209,7 +217,10 @@ fn a_handler_without_a_delay_is_as_slow_on_a_fast_clock() {
         commands.entity(fired.entity()).insert(again);
     });
     let count = forward(&mut app, ms(1000));
-    assert!((60..70).contains(&count), "64 times a second, got {count}");
+    assert!(
+        (60..70).contains(&count),
+        "should fire about 64 times a second, got {count}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The `game_loop` example as a user runs it.
+//! Runs the `game_loop` example as a user would.
 
 #![allow(missing_docs, reason = "test code")]
 
@@ -28,8 +28,8 @@ fn stdout(output: &Output) -> &str {
     str::from_utf8(&output.stdout).unwrap()
 }
 
-/// Runs an encounter of one ability with these numbers, and returns what is complained about.
-fn complaint(case: &str, numbers: &str) -> String {
+/// Runs an encounter of one ability with these numbers and returns the error it prints.
+fn error_message(case: &str, numbers: &str) -> String {
     let file: PathBuf = env::temp_dir().join(format!("bevy_due_{}_{case}.ron", std::process::id()));
     fs::write(
         &file,
@@ -38,16 +38,16 @@ fn complaint(case: &str, numbers: &str) -> String {
     .unwrap();
     let output = game_loop(&["--fast", "--encounter", file.to_str().unwrap()]);
     fs::remove_file(&file).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{case} should be refused");
-    assert!(output.stdout.is_empty(), "no fight should take place");
-    let complaint = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(complaint.lines().count(), 1, "{complaint}");
-    let place = complaint.strip_prefix(file.to_str().unwrap());
+    assert_eq!(output.status.code(), Some(1), "{case} should be rejected");
+    assert!(output.stdout.is_empty(), "no fight should start");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    let place = message.strip_prefix(file.to_str().unwrap());
     place.expect("should name the file").trim().to_owned()
 }
 
 #[test]
-fn the_fast_fight_is_the_same_on_every_run() {
+fn a_fast_fight_is_the_same_on_every_run() {
     let first = game_loop(&["--fast"]);
     assert!(first.status.success());
     let log = stdout(&first);
@@ -74,7 +74,7 @@ fn the_fast_fight_is_the_same_on_every_run() {
 }
 
 #[test]
-fn every_encounter_can_be_fought() {
+fn every_bundled_encounter_runs_to_the_end() {
     let encounters = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/encounters");
     for file in fs::read_dir(encounters).unwrap() {
         let file = file.unwrap().path();
@@ -85,32 +85,29 @@ fn every_encounter_can_be_fought() {
 }
 
 #[test]
-fn a_bad_encounter_is_refused_with_the_place_and_the_value() {
+fn a_bad_encounter_is_rejected_with_its_position_and_value() {
     assert_eq!(
-        complaint("negative_delay", "first: -1.5, every: 1"),
+        error_message("negative_delay", "first: -1.5, every: 1"),
         ":4:24: a number of seconds must be finite and not negative, got -1.5 s, at `-1.5`"
     );
     assert_eq!(
-        complaint("zero_interval", "first: 1, every: 0.0"),
+        error_message("zero_interval", "first: 1, every: 0.0"),
         ":4:34: an interval must be longer than zero, got 0 s, at `0.0`"
     );
     assert_eq!(
-        complaint("zero_times", "first: 1, every: 1, times: 0"),
+        error_message("zero_times", "first: 1, every: 1, times: 0"),
         ":4:44: Expected a nonzero u32 but found the unsigned integer `0` instead, at `0`"
     );
     assert_eq!(
-        complaint("malformed", "first: soon, every: 1"),
+        error_message("malformed", "first: soon, every: 1"),
         ":4:23: Expected float, at `soon`"
     );
 }
 
 #[test]
-fn a_missing_encounter_is_named() {
+fn a_missing_encounter_is_named_in_the_error() {
     let output = game_loop(&["--encounter", "no/such/encounter.ron"]);
     assert_eq!(output.status.code(), Some(1));
-    let complaint = str::from_utf8(&output.stderr).unwrap();
-    assert!(
-        complaint.starts_with("no/such/encounter.ron: "),
-        "{complaint}"
-    );
+    let message = str::from_utf8(&output.stderr).unwrap();
+    assert!(message.starts_with("no/such/encounter.ron: "), "{message}");
 }

@@ -1,4 +1,4 @@
-//! `Keyed`: an owner has one timer of a key; and cancelling an owner's timers.
+//! `Keyed`: an owner has at most one timer per key, and can cancel it by the key.
 
 mod support;
 
@@ -7,23 +7,23 @@ use bevy_due::{ArmedTimers, CancelReason, Keyed, Timer, TimerCancelled, prelude:
 use bevy_ecs::prelude::*;
 use support::*;
 
-fn set(app: &mut App, owner: Entity, key: &'static str, timer: Timer) -> Entity {
+fn set_timer(app: &mut App, owner: Entity, key: &'static str, timer: Timer) -> Entity {
     app.world_mut()
         .entity_mut(owner)
         .set_timer(key, (Tag(key), timer))
 }
 
-fn owner(app: &mut App) -> Entity {
+fn spawn_owner(app: &mut App) -> Entity {
     app.world_mut().spawn_empty().id()
 }
 
 #[test]
 fn setting_a_key_again_replaces_its_timer() {
     let mut app = app();
-    let hero = owner(&mut app);
-    let first = set(&mut app, hero, "potion", Timer::every(ms(10)));
+    let hero = spawn_owner(&mut app);
+    let first = set_timer(&mut app, hero, "potion", Timer::every(ms(10)));
     advance_ms(&mut app, 15);
-    let second = set(&mut app, hero, "potion", Timer::every(ms(30)));
+    let second = set_timer(&mut app, hero, "potion", Timer::every(ms(30)));
     assert_ne!(first, second);
     assert_eq!(cancelled(&mut app), [(first, CancelReason::Replaced)]);
     assert!(
@@ -35,12 +35,12 @@ fn setting_a_key_again_replaces_its_timer() {
 }
 
 #[test]
-fn other_keys_and_other_owners_are_left_alone() {
+fn setting_a_key_leaves_other_keys_and_owners_alone() {
     let mut app = app();
-    let [a, b] = [owner(&mut app), owner(&mut app)];
-    set(&mut app, a, "x", Timer::after(ms(10)));
-    set(&mut app, a, "y", Timer::after(ms(10)));
-    set(&mut app, b, "x", Timer::after(ms(10)));
+    let [a, b] = [spawn_owner(&mut app), spawn_owner(&mut app)];
+    set_timer(&mut app, a, "x", Timer::after(ms(10)));
+    set_timer(&mut app, a, "y", Timer::after(ms(10)));
+    set_timer(&mut app, b, "x", Timer::after(ms(10)));
     app.world_mut()
         .spawn((OwnedBy(a), Tag("none"), Timer::after(ms(10))));
     advance_ms(&mut app, 10);
@@ -48,10 +48,10 @@ fn other_keys_and_other_owners_are_left_alone() {
 }
 
 #[test]
-fn a_handler_may_set_the_key_that_is_firing() {
+fn a_handler_can_replace_the_key_that_is_firing() {
     let mut app = app();
-    let hero = owner(&mut app);
-    let timer = set(&mut app, hero, "x", Timer::every(ms(10)));
+    let hero = spawn_owner(&mut app);
+    let timer = set_timer(&mut app, hero, "x", Timer::every(ms(10)));
     app.world_mut()
         .entity_mut(timer)
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
@@ -59,23 +59,27 @@ fn a_handler_may_set_the_key_that_is_firing() {
             commands.entity(fired.owner()).set_timer("x", next);
         });
     advance_ms(&mut app, 40);
-    assert_eq!(fired_at(&mut app), [("x", 10)], "no more of the old one");
+    assert_eq!(
+        fired_at(&mut app),
+        [("x", 10)],
+        "the old timer should not fire again"
+    );
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::Replaced)]);
     advance_ms(&mut app, 30);
     assert_eq!(fired_at(&mut app), [("next", 70)]);
 }
 
 #[test]
-fn a_timer_that_comes_to_an_owner_or_a_key_replaces_there() {
+fn moving_a_timer_to_an_owner_or_a_key_replaces_the_timer_there() {
     let mut app = app();
-    let [a, b] = [owner(&mut app), owner(&mut app)];
-    let of_a = set(&mut app, a, "x", Timer::after(ms(10)));
-    let of_b = set(&mut app, b, "x", Timer::after(ms(10)));
+    let [a, b] = [spawn_owner(&mut app), spawn_owner(&mut app)];
+    let of_a = set_timer(&mut app, a, "x", Timer::after(ms(10)));
+    let of_b = set_timer(&mut app, b, "x", Timer::after(ms(10)));
     app.world_mut().entity_mut(of_a).insert(OwnedBy(b));
     app.world_mut().flush();
     assert_eq!(cancelled(&mut app), [(of_b, CancelReason::Replaced)]);
 
-    let other = set(&mut app, b, "y", Timer::after(ms(10)));
+    let other = set_timer(&mut app, b, "y", Timer::after(ms(10)));
     app.world_mut().entity_mut(other).insert(Keyed::new("x"));
     app.world_mut().flush();
     assert_eq!(cancelled(&mut app), [(of_a, CancelReason::Replaced)]);
@@ -83,33 +87,33 @@ fn a_timer_that_comes_to_an_owner_or_a_key_replaces_there() {
 }
 
 #[test]
-fn cancelling_a_key_says_whether_there_was_a_timer() {
+fn cancelling_a_key_returns_whether_a_timer_was_armed() {
     let mut app = app();
-    let hero = owner(&mut app);
-    let timer = set(&mut app, hero, "x", Timer::after(ms(10)));
+    let hero = spawn_owner(&mut app);
+    let timer = set_timer(&mut app, hero, "x", Timer::after(ms(10)));
     assert!(!app.world_mut().entity_mut(hero).cancel_timer("y"));
     assert!(app.world_mut().entity_mut(hero).cancel_timer("x"));
     assert!(
         !app.world_mut().entity_mut(hero).cancel_timer("x"),
-        "not twice"
+        "should be false the second time"
     );
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::Despawned)]);
 
-    set(&mut app, hero, "x", Timer::after(ms(10)));
+    set_timer(&mut app, hero, "x", Timer::after(ms(10)));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["x"]);
     assert!(
         !app.world_mut().entity_mut(hero).cancel_timer("x"),
-        "it is through"
+        "the timer has already finished"
     );
 }
 
 #[test]
-fn a_marker_can_spare_timers_when_the_others_are_cancelled() {
+fn a_user_marker_can_exempt_timers_from_a_bulk_cancel() {
     let mut app = app();
     let hero = spawn(&mut app, "own", Timer::after(ms(10)));
-    set(&mut app, hero, "keyed", Timer::after(ms(10)));
-    let curse = set(&mut app, hero, "curse", Timer::every(ms(10)));
+    set_timer(&mut app, hero, "keyed", Timer::after(ms(10)));
+    let curse = set_timer(&mut app, hero, "curse", Timer::every(ms(10)));
     app.world_mut().entity_mut(curse).insert(Survives);
     cancel_deletable(app.world_mut(), hero);
     assert!(app.world().get_entity(hero).is_ok());
@@ -119,15 +123,15 @@ fn a_marker_can_spare_timers_when_the_others_are_cancelled() {
     advance_ms(&mut app, 10);
     assert!(fired(&mut app).is_empty());
 
-    let curse = set(&mut app, hero, "curse", Timer::every(ms(10)));
+    let curse = set_timer(&mut app, hero, "curse", Timer::every(ms(10)));
     app.world_mut().entity_mut(curse).insert(Survives);
     app.world_mut().despawn(hero);
     advance_ms(&mut app, 10);
-    assert!(fired(&mut app).is_empty(), "it dies with its owner");
+    assert!(fired(&mut app).is_empty(), "should die with its owner");
 }
 
 #[test]
-fn systems_do_the_same() {
+fn commands_can_set_and_cancel_keys() {
     let mut app = app();
     let hero = spawn(&mut app, "own", Timer::after(ms(10)));
     let mut commands = app.world_mut().commands();
@@ -142,30 +146,30 @@ fn systems_do_the_same() {
 }
 
 #[test]
-fn a_timer_dies_with_an_owner_that_its_own_arrival_kills() {
+fn a_timer_dies_if_setting_it_despawns_its_owner() {
     let mut app = app();
     app.add_observer(|cancelled: On<TimerCancelled>, mut commands: Commands| {
         if cancelled.reason == CancelReason::Replaced {
             commands.entity(cancelled.owner).try_despawn();
         }
     });
-    let hero = owner(&mut app);
-    set(&mut app, hero, "life", Timer::after(ms(10)));
-    let second = set(&mut app, hero, "life", Timer::after(ms(20)));
+    let hero = spawn_owner(&mut app);
+    set_timer(&mut app, hero, "life", Timer::after(ms(10)));
+    let second = set_timer(&mut app, hero, "life", Timer::after(ms(20)));
     assert!(app.world().get_entity(hero).is_err());
     assert!(app.world().get_entity(second).is_err());
 }
 
 #[test]
-fn a_timer_of_an_owner_that_has_gone_never_fires() {
+fn a_timer_set_on_a_despawned_owner_never_fires() {
     let mut app = app();
-    let hero = owner(&mut app);
+    let hero = spawn_owner(&mut app);
     let mut commands = app.world_mut().commands();
     commands.entity(hero).despawn();
     let timer = commands
         .entity(hero)
         .set_timer("late", Timer::after(ms(10)))
-        .observe(|_: On<TimerFired>| panic!("its owner has gone"))
+        .observe(|_: On<TimerFired>| panic!("its owner was despawned"))
         .id();
     app.world_mut().flush();
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::OwnerGone)]);

@@ -1,12 +1,12 @@
-//! `MissedTicks`: what a periodic timer does about the deadlines that a long frame has passed.
+//! `MissedTicks`: how a periodic timer handles the deadlines that pass in a long frame.
 
 mod support;
 
 use bevy_due::{MissedTicks, Timer};
 use support::*;
 
-/// Lets a timer be due every 10, and returns the run, the deadline and the missed deadlines of
-/// each firing.
+/// Runs the app at these times in milliseconds. Returns the run, the deadline and the number of
+/// missed deadlines of each firing.
 fn firings_of(timer: Timer, runs: &[u64]) -> Vec<(u64, u128, u64)> {
     let mut app = app();
     spawn(&mut app, "x", timer);
@@ -58,7 +58,7 @@ fn burst_fires_for_every_deadline() {
 ///                                    └ missed: 2
 /// ```
 #[test]
-fn delay_keeps_an_interval_between_two_firings() {
+fn delay_keeps_a_full_interval_after_a_late_firing() {
     assert_eq!(
         firings_of(every_ten(MissedTicks::Delay), &[10, 20, 55, 60, 65, 75]),
         [
@@ -78,7 +78,7 @@ fn delay_keeps_an_interval_between_two_firings() {
 ///                                    └ missed: 2
 /// ```
 #[test]
-fn skip_goes_on_on_the_grid() {
+fn skip_continues_on_the_grid() {
     assert_eq!(
         firings_of(every_ten(MissedTicks::Skip), &[10, 20, 55, 60, 70]),
         [
@@ -92,7 +92,7 @@ fn skip_goes_on_on_the_grid() {
 }
 
 #[test]
-fn a_deadline_that_is_just_now_is_missed_too() {
+fn a_deadline_equal_to_now_counts_as_missed() {
     for (missed_ticks, next) in [(MissedTicks::Skip, 60), (MissedTicks::Delay, 60)] {
         assert_eq!(
             firings_of(every_ten(missed_ticks), &[50, 59, 60]),
@@ -102,7 +102,7 @@ fn a_deadline_that_is_just_now_is_missed_too() {
 }
 
 #[test]
-fn delay_counts_from_the_run_however_small_the_lateness() {
+fn delay_counts_from_the_run_even_if_it_is_barely_late() {
     assert_eq!(
         firings_of(every_ten(MissedTicks::Delay), &[11, 20, 21, 31]),
         [(11, 10, 0), (21, 21, 0), (31, 31, 0)]
@@ -110,18 +110,18 @@ fn delay_counts_from_the_run_however_small_the_lateness() {
 }
 
 #[test]
-fn firings_are_counted_not_deadlines() {
+fn times_counts_firings_not_deadlines() {
     for missed_ticks in [MissedTicks::Skip, MissedTicks::Delay] {
         assert_eq!(
             firings_of(every_ten(missed_ticks).times(2), &[50, 100, 150]),
             [(50, 10, 4), (100, 60, 0)],
-            "the last one misses nothing: it has no more deadlines"
+            "the last firing should miss nothing: no deadlines remain"
         );
     }
 }
 
 #[test]
-fn policies_keep_their_order_in_one_frame() {
+fn timers_with_different_policies_fire_in_deadline_order() {
     let mut app = app();
     spawn(&mut app, "skip", every_ten(MissedTicks::Skip));
     spawn(&mut app, "burst", Timer::every(ms(15)));

@@ -1,4 +1,4 @@
-//! `OwnedBy` and `Timers`: many timers on one owner.
+//! `OwnedBy` and `Owned`: many timers on one owner.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn a_firing_names_the_owner() {
 }
 
 #[test]
-fn the_owner_may_change_while_the_timer_is_armed() {
+fn the_owner_can_change_while_the_timer_is_armed() {
     let mut app = app();
     let (a, b) = (
         app.world_mut().spawn_empty().id(),
@@ -52,7 +52,7 @@ fn the_owner_may_change_while_the_timer_is_armed() {
 }
 
 #[test]
-fn an_owner_of_many_timers_keeps_them_apart() {
+fn the_timers_of_one_owner_fire_independently() {
     let mut app = app();
     let boss = app
         .world_mut()
@@ -66,11 +66,14 @@ fn an_owner_of_many_timers_keeps_them_apart() {
     advance_ms(&mut app, 0);
     assert_eq!(fired(&mut app), ["a", "c", "b", "a", "a", "b"]);
     let left = app.world().get::<Owned>(boss).unwrap().len();
-    assert_eq!(left, 2, "c is through and its entity gone");
+    assert_eq!(
+        left, 2,
+        "the entity of the finished `c` should be despawned"
+    );
 }
 
 #[test]
-fn cancelling_one_of_an_owners_timers_spares_the_others() {
+fn cancelling_one_owned_timer_spares_the_others() {
     let mut app = app();
     let boss = app
         .world_mut()
@@ -87,7 +90,7 @@ fn cancelling_one_of_an_owners_timers_spares_the_others() {
 }
 
 #[test]
-fn a_finished_timer_is_despawned_in_the_next_run() {
+fn a_finished_owned_timer_is_despawned_in_the_next_run() {
     #[derive(Resource, Default)]
     struct Read(Vec<&'static str>);
 
@@ -120,11 +123,14 @@ fn a_finished_timer_is_despawned_in_the_next_run() {
         "should be despawned"
     );
     assert!(app.world().get_entity(owner).is_ok());
-    assert!(cancelled(&mut app).is_empty(), "it was through");
+    assert!(
+        cancelled(&mut app).is_empty(),
+        "finishing is not a cancellation"
+    );
 }
 
 #[test]
-fn a_finished_timer_that_is_armed_again_stays() {
+fn a_finished_owned_timer_stays_if_it_is_rearmed() {
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
     let timer = app
@@ -141,7 +147,7 @@ fn a_finished_timer_that_is_armed_again_stays() {
 }
 
 #[test]
-fn a_finished_timer_is_despawned_even_if_a_handler_removed_it() {
+fn a_finished_owned_timer_is_despawned_even_if_a_handler_removed_it() {
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
     let timer = app
@@ -157,11 +163,11 @@ fn a_finished_timer_is_despawned_even_if_a_handler_removed_it() {
 }
 
 #[test]
-fn a_cancellation_names_the_owner_whatever_goes_first() {
+fn a_cancellation_names_the_owner_in_any_order_of_removal() {
     #[derive(Resource, Default)]
     struct Owners(Vec<Entity>);
 
-    let ways: [fn(EntityWorldMut); 4] = [
+    let removals: [fn(EntityWorldMut); 4] = [
         |mut timer| {
             timer.remove::<(Timer, OwnedBy)>();
         },
@@ -173,7 +179,7 @@ fn a_cancellation_names_the_owner_whatever_goes_first() {
         },
         |timer| timer.despawn(),
     ];
-    for way in ways {
+    for removal in removals {
         let mut app = app();
         app.init_resource::<Owners>().add_observer(
             |cancelled: On<TimerCancelled>, mut owners: ResMut<Owners>| {
@@ -185,13 +191,13 @@ fn a_cancellation_names_the_owner_whatever_goes_first() {
             .world_mut()
             .spawn((OwnedBy(owner), Timer::after(ms(10))))
             .id();
-        way(app.world_mut().entity_mut(timer));
+        removal(app.world_mut().entity_mut(timer));
         assert_eq!(app.world().resource::<Owners>().0, [owner]);
     }
 }
 
 #[test]
-fn a_clone_of_an_owner_can_take_clones_of_its_timers() {
+fn cloning_an_owner_can_clone_its_timers() {
     let mut app = app();
     let boss = app
         .world_mut()
@@ -206,7 +212,11 @@ fn a_clone_of_an_owner_can_take_clones_of_its_timers() {
     app.world_mut().despawn(boss);
     advance_ms(&mut app, 10);
     let firings = firings(&mut app);
-    assert_eq!(firings.len(), 1, "the clone has a timer of its own");
+    assert_eq!(
+        firings.len(),
+        1,
+        "only the timer of the clone should be left"
+    );
     assert_eq!(firings[0].owner(), clone);
 }
 

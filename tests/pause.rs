@@ -33,7 +33,7 @@ fn a_paused_timer_keeps_its_remaining_time_to_the_nanosecond() {
 }
 
 #[test]
-fn an_owner_pauses_with_all_that_it_owns() {
+fn pausing_an_owner_pauses_all_its_timers() {
     let mut app = app();
     let boss = spawn(&mut app, "boss", Timer::every(ms(10)));
     app.world_mut()
@@ -65,11 +65,15 @@ fn a_pause_takes_effect_between_two_firings_of_one_run() {
     assert!(fired(&mut app).is_empty());
     resume(&mut app, boss);
     advance_ms(&mut app, 0);
-    assert_eq!(fired_at(&mut app), [("b", 45)], "as late as it was");
+    assert_eq!(
+        fired_at(&mut app),
+        [("b", 45)],
+        "an overdue timer should stay overdue"
+    );
 }
 
 #[test]
-fn a_resumed_timer_has_its_old_place_among_equals() {
+fn a_resumed_timer_keeps_its_place_among_equal_deadlines() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
     advance_ms(&mut app, 5);
@@ -82,7 +86,7 @@ fn a_resumed_timer_has_its_old_place_among_equals() {
 }
 
 #[test]
-fn a_timer_armed_while_it_is_paused_waits_with_its_full_delay() {
+fn a_timer_armed_while_paused_waits_its_full_delay() {
     let mut app = app();
     let boss = app.world_mut().spawn(Paused).id();
     let own = app
@@ -102,33 +106,37 @@ fn a_timer_armed_while_it_is_paused_waits_with_its_full_delay() {
 }
 
 #[test]
-fn a_timer_goes_on_when_nothing_holds_it_any_more() {
+fn a_timer_resumes_only_when_nothing_pauses_it() {
     let mut app = app();
     let [boss, other] = [(); 2].map(|()| app.world_mut().spawn(Paused).id());
     let timer = (Tag("x"), OwnedBy(boss), Timer::after(ms(10)), Paused);
     let timer = app.world_mut().spawn((timer, Disabled)).id();
-    let let_go: [(&str, fn(&mut App, Entity, Entity)); 3] = [
+    let steps: [(&str, fn(&mut App, Entity, Entity)); 3] = [
         ("still paused itself", |app, boss, _| resume(app, boss)),
         ("still disabled", |app, _, timer| resume(app, timer)),
-        ("nothing left", |app, _, timer| {
+        ("resumed, but not due yet", |app, _, timer| {
             app.world_mut().entity_mut(timer).remove::<Disabled>();
         }),
     ];
-    for (left, let_go) in let_go {
-        let_go(&mut app, boss, timer);
+    for (reason, step) in steps {
+        step(&mut app, boss, timer);
         advance_ms(&mut app, 5);
-        assert!(fired(&mut app).is_empty(), "{left}");
+        assert!(fired(&mut app).is_empty(), "{reason}");
     }
     app.world_mut().entity_mut(timer).insert(OwnedBy(other));
     advance_ms(&mut app, 100);
     assert!(fired(&mut app).is_empty(), "the new owner is paused");
     app.world_mut().entity_mut(timer).remove::<OwnedBy>();
     advance_ms(&mut app, 5);
-    assert_eq!(fired(&mut app), ["x"], "without an owner");
+    assert_eq!(
+        fired(&mut app),
+        ["x"],
+        "nothing should pause it without an owner"
+    );
 }
 
 #[test]
-fn a_disabled_entity_pauses_its_timers() {
+fn disabling_an_entity_pauses_its_timers() {
     let mut app = app();
     let boss = spawn(&mut app, "boss", Timer::after(ms(10)));
     app.world_mut()
@@ -152,14 +160,17 @@ fn a_paused_timer_can_be_cancelled_and_replaced() {
     let reasons = [(a, CancelReason::Despawned), (b, CancelReason::Replaced)];
     assert_eq!(cancelled(&mut app), reasons);
     advance_ms(&mut app, 100);
-    assert!(fired(&mut app).is_empty(), "the new one is paused, too");
+    assert!(
+        fired(&mut app).is_empty(),
+        "the replacement should be paused, too"
+    );
     resume(&mut app, b);
     advance_ms(&mut app, 20);
     assert_eq!(fired_at(&mut app), [("b", 120)]);
 }
 
 #[test]
-fn a_burst_that_a_pause_has_cut_counts_anew_in_the_next_run() {
+fn a_burst_cut_short_by_a_pause_starts_over_in_the_next_run() {
     let mut app = app_with(burst_limit(3));
     let timer = spawn(&mut app, "x", Timer::every(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
@@ -175,5 +186,9 @@ fn a_burst_that_a_pause_has_cut_counts_anew_in_the_next_run() {
         .iter()
         .map(|fired| fired.missed())
         .collect();
-    assert_eq!(missed, [0, 0, 0], "30, 40 and 50: no more than the bound");
+    assert_eq!(
+        missed,
+        [0, 0, 0],
+        "30, 40 and 50 should fit the burst limit"
+    );
 }

@@ -1,4 +1,4 @@
-//! Setting up: what the plugin needs, and what it says when that is missing.
+//! Setting up the plugin: its requirements, its error messages and its system sets.
 
 mod support;
 
@@ -10,22 +10,22 @@ use support::*;
 
 #[test]
 #[should_panic(expected = "`DuePlugin` needs `Time<Virtual>`: add `bevy_time::TimePlugin`")]
-fn without_a_clock_the_app_says_what_to_add() {
+fn a_missing_time_plugin_panics_and_names_the_plugin_to_add() {
     App::new().add_plugins(DuePlugin::default()).update();
 }
 
 #[test]
 #[should_panic(expected = "`DuePlugin` needs `Time<Virtual>`: add `bevy_time::TimePlugin`")]
-fn without_a_clock_the_app_says_so_before_its_first_frame() {
+fn a_missing_time_plugin_panics_before_the_first_frame() {
     App::new()
         .add_plugins((DuePlugin::default(), ScheduleRunnerPlugin::run_once()))
-        .add_systems(First, || panic!("this is the first frame"))
+        .add_systems(First, || panic!("should panic before the first frame"))
         .run();
 }
 
 #[test]
 #[should_panic(expected = "plugin was already added")]
-fn adding_it_twice_is_an_error() {
+fn adding_the_plugin_twice_panics() {
     App::new().add_plugins((TimePlugin, DuePlugin::default(), DuePlugin::default()));
 }
 
@@ -53,7 +53,7 @@ fn the_order_of_plugins_does_not_matter() {
 struct Hidden;
 
 #[test]
-fn timers_spawned_before_the_plugin_are_armed_with_it() {
+fn timers_spawned_before_the_plugin_are_armed_when_it_is_added() {
     let mut app = App::new();
     app.world_mut().spawn(Timer::after(ms(10)));
     app.world_mut().register_disabling_component::<Hidden>();
@@ -66,7 +66,7 @@ fn timers_spawned_before_the_plugin_are_armed_with_it() {
 }
 
 #[test]
-fn a_plugin_added_late_arms_by_the_time_of_the_clock() {
+fn a_plugin_added_late_counts_delays_from_the_current_time() {
     let mut app = App::new();
     app.add_plugins(TimePlugin);
     app.world_mut()
@@ -82,7 +82,7 @@ fn a_plugin_added_late_arms_by_the_time_of_the_clock() {
 }
 
 #[test]
-fn a_world_without_the_plugin_holds_timers_as_data() {
+fn without_the_plugin_timers_are_plain_data() {
     let mut world = World::new();
     let entity = world.spawn(Timer::after(ms(10))).id();
     world.entity_mut(entity).insert(Timer::after(ms(20)));
@@ -92,7 +92,7 @@ fn a_world_without_the_plugin_holds_timers_as_data() {
 }
 
 #[test]
-fn systems_can_be_ordered_against_the_stages() {
+fn systems_can_be_ordered_before_and_after_the_timers() {
     #[derive(Resource, Default)]
     struct Seen(Vec<(&'static str, usize)>);
 
@@ -117,7 +117,7 @@ fn systems_can_be_ordered_against_the_stages() {
 }
 
 #[test]
-fn a_cloned_entity_has_a_timer_of_its_own() {
+fn a_cloned_entity_gets_its_own_timer() {
     let mut app = app();
     let original = spawn(&mut app, "x", Timer::after(ms(30)));
     advance_ms(&mut app, 10);

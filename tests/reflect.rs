@@ -1,4 +1,4 @@
-//! With `bevy_reflect`: what an editor or a scene does to timers.
+//! The feature `bevy_reflect`: timers inserted by an editor or a scene.
 
 #![cfg(feature = "bevy_reflect")]
 
@@ -41,7 +41,7 @@ fn a_timer_inserted_by_reflection_is_armed() {
 }
 
 #[test]
-fn the_types_are_registered() {
+fn timer_types_are_registered_for_reflection() {
     let app = app();
     let registry = app.world().resource::<AppTypeRegistry>().read();
     reflect_component::<OwnedBy>(&registry);

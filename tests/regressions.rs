@@ -1,4 +1,4 @@
-//! The bugs of other timers, as tests: each names the thread in which it was reported.
+//! Bugs in other timer libraries, as tests. Each test names the bug report.
 
 mod support;
 
@@ -8,34 +8,38 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::Sys
 use core::time::Duration;
 use support::*;
 
-fn ask<R>(world: &mut World, question: impl FnOnce(ArmedTimers) -> R) -> R {
+fn read<R>(world: &mut World, query: impl FnOnce(ArmedTimers) -> R) -> R {
     let mut state = SystemState::<ArmedTimers>::new(world);
-    question(state.get(world).unwrap())
+    query(state.get(world).unwrap())
 }
 
-fn assert_count_is_the_truth(app: &mut App, case: &str) {
+fn assert_count_is_exact(app: &mut App, case: &str) {
     let world = app.world_mut();
     let timers = world.query_filtered::<(), (With<Timer>, Allow<Disabled>)>();
     let timers = timers.iter_manual(world).count();
-    let counted = ask(world, |timers| (timers.count(), timers.iter().count()));
-    assert_eq!(counted, (timers, timers), "{case}: entities with a Timer");
+    let counted = read(world, |timers| (timers.count(), timers.iter().count()));
+    assert_eq!(
+        counted,
+        (timers, timers),
+        "{case}: should match the number of entities with a `Timer`"
+    );
 }
 
 // cocos2d-x issues 17611, 17898, pull request 17431
 #[test]
-fn a_timer_cancelled_while_it_catches_up_does_not_run_again() {
-    let ways: [fn(&mut World, Entity); 4] = [
+fn a_timer_cancelled_while_it_catches_up_does_not_fire_again() {
+    let stops: [fn(&mut World, Entity); 4] = [
         |world, timer| _ = world.despawn(timer),
         |world, timer| _ = world.entity_mut(timer).remove::<Timer>(),
         |world, timer| _ = world.entity_mut(timer).cancel_timers(),
         |world, timer| _ = world.entity_mut(timer).insert(Paused),
     ];
-    for way in ways {
+    for stop in stops {
         let mut app = app();
         spawn(&mut app, "x", Timer::every(ms(10)));
         app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
             let timer = fired.entity();
-            commands.queue(move |world: &mut World| way(world, timer));
+            commands.queue(move |world: &mut World| stop(world, timer));
         });
         advance_ms(&mut app, 100);
         assert_eq!(fired_at(&mut app), [("x", 10)]);
@@ -44,7 +48,7 @@ fn a_timer_cancelled_while_it_catches_up_does_not_run_again() {
 
 // cocos2d-x issue 11147
 #[test]
-fn a_key_that_is_set_while_it_fires_its_last_is_not_lost() {
+fn a_key_set_during_its_last_firing_is_not_lost() {
     fn again(fired: On<TimerFired>, mut commands: Commands) {
         let longer = Timer::after(ms(10) + fired.deadline());
         let mut owner = commands.entity(fired.owner());
@@ -61,17 +65,20 @@ fn a_key_that_is_set_while_it_fires_its_last_is_not_lost() {
     }
     let expected = [("x", 10), ("x", 30), ("x", 70), ("x", 150)];
     assert_eq!(fired_at(&mut app), expected);
-    assert!(cancelled(&mut app).is_empty(), "each has fired its last");
+    assert!(
+        cancelled(&mut app).is_empty(),
+        "each timer finished by itself"
+    );
     assert_eq!(app.world().get::<Owned>(owner).unwrap().len(), 1);
 }
 
 // cocos2d-x issue 16323
 #[test]
-fn a_new_entity_in_an_old_place_inherits_no_timer() {
+fn an_entity_with_a_reused_index_inherits_no_timer() {
     let mut app = app();
     let old = spawn(&mut app, "old", Timer::after(ms(10)));
-    let place = app.world_mut().despawn_no_free(old).unwrap();
-    let new = app.world_mut().spawn_at(place, Tag("new")).unwrap().id();
+    let freed = app.world_mut().despawn_no_free(old).unwrap();
+    let new = app.world_mut().spawn_at(freed, Tag("new")).unwrap().id();
     assert_eq!(old.index(), new.index());
     advance_ms(&mut app, 10);
     assert!(fired(&mut app).is_empty());
@@ -95,11 +102,11 @@ enum Effect {
     Ends,
     Pauses,
     Resumes,
-    Leaves,
+    Keeps,
 }
 use Effect::*;
 
-/// Is given a timer under the key "k", and its owner.
+/// Receives a timer under the key "k", and its owner.
 type Operation = fn(&mut World, Entity, Entity);
 
 fn edit(world: &mut World, entity: Entity, edit: impl FnOnce(&mut EntityWorldMut)) {
@@ -113,7 +120,7 @@ fn move_deadline(
     timer: Entity,
     to: fn(&mut EntityWorldMut) -> Result<(), NoSuchTimer>,
 ) {
-    let is_armed = ask(world, |timers| timers.get(timer).is_some());
+    let is_armed = read(world, |timers| timers.get(timer).is_some());
     let expected = if is_armed {
         Ok(())
     } else {
@@ -159,16 +166,16 @@ const OPERATIONS: [(&str, Effect, Operation); 16] = [
     ("resume", Resumes, |world, timer, _| {
         edit(world, timer, |timer| _ = timer.remove::<Paused>());
     }),
-    ("reschedule", Leaves, |world, timer, _| {
+    ("reschedule", Keeps, |world, timer, _| {
         move_deadline(world, timer, |timer| timer.reschedule(ms(300)));
     }),
-    ("reschedule to the past", Leaves, |world, timer, _| {
+    ("reschedule to the past", Keeps, |world, timer, _| {
         move_deadline(world, timer, |timer| timer.reschedule(ms(1)));
     }),
-    ("delay_by", Leaves, |world, timer, _| {
+    ("delay_by", Keeps, |world, timer, _| {
         move_deadline(world, timer, |timer| timer.delay_by(ms(30)));
     }),
-    ("set owner", Leaves, |world, timer, _| {
+    ("set owner", Keeps, |world, timer, _| {
         let other = world.spawn_empty().id();
         edit(world, timer, |timer| _ = timer.insert(OwnedBy(other)));
     }),
@@ -188,22 +195,22 @@ const STATES: [&str; 8] = [
     "just added",
     "paused",
     "firing",
-    "firing its last",
+    "firing for the last time",
     "finished",
     "cancelled",
-    "gone",
+    "despawned",
 ];
 
 // tokio issue 2473, pull requests 3270, 8274; netty issue 14959
 #[test]
-fn every_operation_may_come_in_every_state() {
+fn every_operation_works_in_every_state() {
     for (name, effect, operate) in OPERATIONS {
         for state in STATES {
             let case = format!("{name}, {state}");
             let mut app = app();
             let owner = app.world_mut().spawn_empty().id();
             let timer = match state {
-                "firing its last" | "finished" => Timer::after(ms(10)),
+                "firing for the last time" | "finished" => Timer::after(ms(10)),
                 _ => Timer::every(ms(10)),
             };
             let timer = app.world_mut().entity_mut(owner).set_timer("k", timer);
@@ -218,7 +225,7 @@ fn every_operation_may_come_in_every_state() {
             }
             let before = match state {
                 "just added" => 0,
-                "waiting" | "paused" | "cancelled" | "gone" => 5,
+                "waiting" | "paused" | "cancelled" | "despawned" => 5,
                 _ => 10,
             };
             if state == "paused" {
@@ -227,7 +234,7 @@ fn every_operation_may_come_in_every_state() {
             advance_ms(&mut app, before);
             match state {
                 "cancelled" => _ = app.world_mut().entity_mut(timer).remove::<Timer>(),
-                "gone" => _ = app.world_mut().despawn(timer),
+                "despawned" => _ = app.world_mut().despawn(timer),
                 _ => {}
             }
             if !state.starts_with("firing") {
@@ -235,14 +242,14 @@ fn every_operation_may_come_in_every_state() {
                 operate(app.world_mut(), timer, owner);
                 app.world_mut().flush();
             }
-            assert_count_is_the_truth(&mut app, &case);
+            assert_count_is_exact(&mut app, &case);
             for _ in 0..8 {
                 advance_ms(&mut app, 50);
-                assert_count_is_the_truth(&mut app, &case);
+                assert_count_is_exact(&mut app, &case);
             }
 
             let is_armed = match effect {
-                Arms => state != "gone",
+                Arms => state != "despawned",
                 Ends => false,
                 _ => ["waiting", "just added", "paused", "firing"].contains(&state),
             };
@@ -253,14 +260,18 @@ fn every_operation_may_come_in_every_state() {
                 .filter(|fired| fired.entity() == timer)
                 .count();
             let after = firings - usize::from(state.starts_with("firing"));
-            assert_eq!(after > 0, is_armed && !is_paused, "{case}: fired {after}");
+            assert_eq!(
+                after > 0,
+                is_armed && !is_paused,
+                "{case}: fired {after} times afterwards"
+            );
         }
     }
 }
 
 // tokio pull request 3270
 #[test]
-fn what_is_due_but_has_not_fired_yet_can_be_moved_and_removed() {
+fn a_due_timer_that_has_not_fired_yet_can_be_moved_and_removed() {
     let mut app = app();
     spawn(&mut app, "a", Timer::after(ms(64)));
     let [b, c] = ["b", "c"].map(|tag| spawn(&mut app, tag, Timer::after(ms(64))));
@@ -278,7 +289,7 @@ fn what_is_due_but_has_not_fired_yet_can_be_moved_and_removed() {
 
 // tokio-util 5536, skynet 1243
 #[test]
-fn a_long_uptime_wraps_nothing() {
+fn no_counter_wraps_after_a_long_uptime() {
     let centiseconds = |count: u64| ms(10 * count);
     let two_years = Duration::from_secs(2 * 365 * 24 * 3600);
     for uptime in [centiseconds(1 << 32), ms(1 << 32), two_years, ms(1 << 36)] {
@@ -296,7 +307,7 @@ fn a_long_uptime_wraps_nothing() {
 
 // netty issue 14959
 #[test]
-fn what_is_cancelled_on_its_deadline_is_counted_out_once() {
+fn a_timer_cancelled_on_its_deadline_leaves_the_count_once() {
     let mut app = app();
     spawn(&mut app, "killer", Timer::after(ms(10)));
     let others: Vec<Entity> = (0..10)
@@ -311,15 +322,15 @@ fn what_is_cancelled_on_its_deadline_is_counted_out_once() {
         }
     });
     advance_ms(&mut app, 10);
-    assert_count_is_the_truth(&mut app, "the bystander is left");
+    assert_count_is_exact(&mut app, "only the bystander is left");
     advance_ms(&mut app, 40);
     assert_eq!(fired(&mut app), ["killer", "bystander"]);
-    assert_count_is_the_truth(&mut app, "nobody is left");
+    assert_count_is_exact(&mut app, "no timer is left");
 }
 
 // libuv: `uv_timer_start` with a timeout of zero in its own callback
 #[test]
-fn a_handler_that_arms_without_a_delay_lets_the_frame_go_on() {
+fn a_handler_that_rearms_with_zero_delay_does_not_block_the_frame() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(0)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
@@ -327,13 +338,13 @@ fn a_handler_that_arms_without_a_delay_lets_the_frame_go_on() {
     });
     for _ in 0..3 {
         advance_ms(&mut app, 10);
-        assert_eq!(fired(&mut app), ["x"], "once in a run");
+        assert_eq!(fired(&mut app), ["x"], "should fire once per run");
     }
 }
 
 // Godot issue 7530, RobustToolbox: seconds lost in minutes
 #[test]
-fn five_minutes_of_frames_lose_nothing() {
+fn no_time_is_lost_over_five_minutes_of_frames() {
     let mut app = app();
     spawn(&mut app, "x", Timer::every(ms(50)));
     let frame = Duration::from_secs(1) / 7;
@@ -352,13 +363,15 @@ struct Minion;
 
 // Bevy `DelayedCommands`
 #[test]
-fn commands_that_are_due_in_one_frame_run_in_order() {
+fn delayed_commands_due_in_one_frame_run_in_order() {
     let mut app = app();
     let mut commands = app.world_mut().commands();
     commands.after(ms(20)).queue(|commands| {
         commands.queue(|world: &mut World| {
             let mut minions = world.query_filtered::<Entity, With<Minion>>();
-            let minion = minions.single(world).expect("spawned before");
+            let minion = minions
+                .single(world)
+                .expect("the minion should be spawned first");
             world.despawn(minion);
         });
     });
@@ -371,20 +384,24 @@ fn commands_that_are_due_in_one_frame_run_in_order() {
     assert_eq!(minions.iter(app.world()).count(), 0);
 }
 
-// Bevy `Timer` of no length, repeating: pull request 8467
+// Bevy repeating `Timer` with a zero duration: pull request 8467
 #[test]
-fn a_timer_of_no_length_can_not_repeat() {
+fn a_zero_interval_is_an_error() {
     assert_eq!(Timer::try_every(ms(0)), Err(InvalidTimer::ZeroInterval));
     let mut app = app();
     spawn(&mut app, "x", Timer::every(ms(10)).immediately());
     advance_ms(&mut app, 0);
     advance_ms(&mut app, 0);
-    assert_eq!(fired(&mut app).len(), 1, "not four billion times");
+    assert_eq!(
+        fired(&mut app).len(),
+        1,
+        "should not fire four billion times"
+    );
 }
 
 // Bevy `Timer::remaining` after `set_duration`
 #[test]
-fn a_wait_made_shorter_than_what_has_passed_is_over() {
+fn a_wait_shortened_below_the_elapsed_time_is_over() {
     let mut app = app();
     let timer = spawn(&mut app, "x", Timer::after(ms(100)));
     advance_ms(&mut app, 50);
@@ -392,7 +409,7 @@ fn a_wait_made_shorter_than_what_has_passed_is_over() {
         .entity_mut(timer)
         .reschedule(ms(20))
         .unwrap();
-    let status = ask(app.world_mut(), |timers| timers.get(timer)).unwrap();
+    let status = read(app.world_mut(), |timers| timers.get(timer)).unwrap();
     assert_eq!((status.remaining, status.fraction()), (ms(0), 1.0));
     advance_ms(&mut app, 0);
     assert_eq!(fired_at(&mut app), [("x", 20)]);
@@ -400,7 +417,7 @@ fn a_wait_made_shorter_than_what_has_passed_is_over() {
 
 // Flecs issue 2094
 #[test]
-fn a_long_frame_drops_nothing() {
+fn a_long_frame_drops_no_firing() {
     let mut app = app();
     spawn(&mut app, "x", Timer::every_secs(0.5));
     advance_ms(&mut app, 10_000);

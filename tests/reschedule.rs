@@ -19,7 +19,7 @@ fn status(app: &mut App, timer: Entity) -> TimerStatus {
 }
 
 #[test]
-fn a_deadline_can_be_moved_both_ways() {
+fn a_deadline_can_be_moved_in_both_directions() {
     let mut app = app();
     let [a, b] = ["a", "b"].map(|tag| spawn(&mut app, tag, Timer::after(ms(50))));
     advance_ms(&mut app, 10);
@@ -29,7 +29,10 @@ fn a_deadline_can_be_moved_both_ways() {
         advance_ms(&mut app, 10);
     }
     assert_eq!(fired_at(&mut app), [("b", 20), ("a", 80)]);
-    assert!(cancelled(&mut app).is_empty(), "it is the same timer");
+    assert!(
+        cancelled(&mut app).is_empty(),
+        "moving a deadline is not a cancellation"
+    );
 }
 
 #[test]
@@ -38,14 +41,17 @@ fn a_deadline_in_the_past_fires_in_the_next_run() {
     let x = spawn(&mut app, "x", Timer::after(ms(500)));
     advance_ms(&mut app, 100);
     app.world_mut().entity_mut(x).reschedule(ms(30)).unwrap();
-    assert!(fired(&mut app).is_empty(), "not inside the call");
+    assert!(
+        fired(&mut app).is_empty(),
+        "should not fire inside the call"
+    );
     advance_ms(&mut app, 0);
     let fired = firings(&mut app)[0];
     assert_eq!((fired.deadline(), fired.lateness()), (ms(30), ms(70)));
 }
 
 #[test]
-fn a_periodic_timer_goes_on_from_its_new_deadline_and_keeps_its_count() {
+fn a_periodic_timer_continues_from_its_new_deadline_and_keeps_its_count() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::every(ms(10)).times(4));
     advance_ms(&mut app, 20);
@@ -58,7 +64,7 @@ fn a_periodic_timer_goes_on_from_its_new_deadline_and_keeps_its_count() {
 }
 
 #[test]
-fn it_takes_its_place_behind_its_equals() {
+fn rescheduling_moves_a_timer_behind_equal_deadlines() {
     let mut app = app();
     let [a, _] = ["a", "b"].map(|tag| spawn(&mut app, tag, Timer::after(ms(10))));
     app.world_mut().entity_mut(a).reschedule(ms(10)).unwrap();
@@ -67,7 +73,7 @@ fn it_takes_its_place_behind_its_equals() {
 }
 
 #[test]
-fn a_handler_may_put_off_its_own_timer_and_those_that_are_due() {
+fn a_handler_may_postpone_its_own_timer_and_other_due_timers() {
     let mut app = app();
     spawn(&mut app, "a", Timer::every(ms(10)));
     let b = spawn(&mut app, "b", Timer::after(ms(10)));
@@ -84,7 +90,7 @@ fn a_handler_may_put_off_its_own_timer_and_those_that_are_due() {
 }
 
 #[test]
-fn a_paused_timer_stays_paused() {
+fn a_paused_timer_stays_paused_when_it_is_delayed() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(50)));
     app.world_mut().entity_mut(x).insert(Paused);
@@ -98,7 +104,7 @@ fn a_paused_timer_stays_paused() {
 }
 
 #[test]
-fn the_wait_grows_with_the_delay() {
+fn delaying_a_timer_extends_its_wait() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(30)));
     advance_ms(&mut app, 20);
@@ -108,7 +114,7 @@ fn the_wait_grows_with_the_delay() {
 }
 
 #[test]
-fn all_timers_of_an_owner_can_be_put_off() {
+fn all_timers_of_an_owner_can_be_delayed() {
     let mut app = app();
     let boss = spawn(&mut app, "boss", Timer::after(ms(10)));
     let timer = (Tag("owned"), OwnedBy(boss), Timer::after(ms(20)));
@@ -122,7 +128,7 @@ fn all_timers_of_an_owner_can_be_put_off() {
 }
 
 #[test]
-fn moving_what_is_not_armed_is_an_error_and_from_a_system_a_warning() {
+fn moving_an_unarmed_timer_is_an_error_and_through_commands_a_warning() {
     static WARNINGS: AtomicU32 = AtomicU32::new(0);
     fn warned(error: BevyError, _: ErrorContext) {
         assert_eq!(error.severity(), Severity::Warning);
@@ -150,7 +156,7 @@ fn moving_what_is_not_armed_is_an_error_and_from_a_system_a_warning() {
 }
 
 #[test]
-fn a_chain_that_counts_from_its_deadlines_does_not_drift() {
+fn a_chain_that_counts_from_its_own_deadlines_does_not_drift() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {

@@ -1,4 +1,4 @@
-//! `ArmedTimers`: asking after timers.
+//! `ArmedTimers`: reading the status of armed timers.
 
 mod support;
 
@@ -8,17 +8,17 @@ use bevy_ecs::{name::Name, prelude::*, system::SystemState};
 use bevy_time::TimeSystems;
 use support::*;
 
-fn ask<R>(app: &mut App, question: impl FnOnce(ArmedTimers) -> R) -> R {
+fn read<R>(app: &mut App, query: impl FnOnce(ArmedTimers) -> R) -> R {
     let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
-    question(state.get(app.world()).unwrap())
+    query(state.get(app.world()).unwrap())
 }
 
 fn status(app: &mut App, timer: Entity) -> TimerStatus {
-    ask(app, |timers| timers.get(timer)).expect("should be armed")
+    read(app, |timers| timers.get(timer)).expect("should be armed")
 }
 
 #[test]
-fn a_wait_is_what_is_over_and_what_remains() {
+fn a_wait_is_the_elapsed_plus_the_remaining_time() {
     let mut app = app();
     let timer = Timer::every(ms(40)).first_after(ms(100)).times(3);
     let timer = spawn(&mut app, "x", timer);
@@ -44,15 +44,15 @@ fn a_wait_is_what_is_over_and_what_remains() {
             second.wait
         ),
         (ms(140), ms(30), ms(10), ms(40)),
-        "since the last deadline, not since the run that served it"
+        "should count from the last deadline, not from the run that served it"
     );
     assert_eq!((second.count, second.left), (1, Some(2)));
     advance_ms(&mut app, 100);
-    assert!(ask(&mut app, |timers| timers.get(timer)).is_none());
+    assert!(read(&mut app, |timers| timers.get(timer)).is_none());
 }
 
 #[test]
-fn a_paused_timer_shows_when_it_would_be_due() {
+fn a_paused_timer_reports_when_it_would_fire_if_resumed() {
     let mut app = app();
     let timer = spawn(&mut app, "x", Timer::after(ms(100)));
     advance_ms(&mut app, 20);
@@ -65,7 +65,7 @@ fn a_paused_timer_shows_when_it_would_be_due() {
 }
 
 #[test]
-fn a_zero_delay_and_an_overdue_timer_are_at_their_end() {
+fn a_zero_delay_and_an_overdue_timer_have_completed_their_wait() {
     let mut app = app();
     let zero = spawn(&mut app, "zero", Timer::after(ms(0)));
     assert_eq!(status(&mut app, zero).fraction(), 1.0);
@@ -79,7 +79,7 @@ fn a_zero_delay_and_an_overdue_timer_are_at_their_end() {
 }
 
 #[test]
-fn the_timers_of_an_owner_can_be_found() {
+fn timers_can_be_found_by_owner_and_key() {
     let mut app = app();
     let boss = spawn(&mut app, "boss", Timer::after(ms(50)));
     let [slow, soon] = [("slow", 100), ("soon", 10)].map(|(key, delay)| {
@@ -87,35 +87,44 @@ fn the_timers_of_an_owner_can_be_found() {
         app.world_mut().entity_mut(boss).set_timer(key, timer)
     });
     let entity = |timer: TimerStatus| (timer.entity, timer.owner);
-    let of: Vec<_> = ask(&mut app, |timers| timers.of(boss).map(entity).collect());
+    let of: Vec<_> = read(&mut app, |timers| timers.of(boss).map(entity).collect());
     assert_eq!(of, [(boss, boss), (slow, boss), (soon, boss)]);
-    let found = ask(&mut app, |timers| timers.keyed(boss, "slow").map(entity));
+    let found = read(&mut app, |timers| timers.keyed(boss, "slow").map(entity));
     assert_eq!(found, Some((slow, boss)));
-    assert!(ask(&mut app, |timers| timers.keyed(boss, "none").is_none()));
+    assert!(read(&mut app, |timers| timers
+        .keyed(boss, "none")
+        .is_none()));
 
-    let next = |app: &mut App| ask(app, |timers| timers.next_of(boss).map(|next| next.entity));
+    let next = |app: &mut App| read(app, |timers| timers.next_of(boss).map(|next| next.entity));
     assert_eq!(next(&mut app), Some(soon));
     app.world_mut().entity_mut(soon).insert(Paused);
-    assert_eq!(next(&mut app), Some(boss), "of those that are not paused");
+    assert_eq!(next(&mut app), Some(boss), "should ignore paused timers");
     app.world_mut().entity_mut(boss).insert(Paused);
     assert_eq!(next(&mut app), None);
 }
 
 #[test]
-fn what_is_due_soon_comes_in_order() {
+fn timers_due_soon_are_listed_in_order() {
     let mut app = app();
     let delays = [30, 10, 500, 20, 10, 100];
     let timers = delays.map(|delay| spawn(&mut app, "x", Timer::after(ms(delay))));
     app.world_mut().entity_mut(timers[3]).insert(Paused);
     let due = |app: &mut App, span| {
-        ask(app, |timers| {
+        read(app, |timers| {
             let due = timers.due_within(ClockId::Virtual, ms(span)).unwrap();
             due.iter().map(|timer| timer.entity).collect::<Vec<_>>()
         })
     };
-    let next = |app: &mut App| ask(app, |timers| timers.next_deadline(ClockId::Virtual));
-    assert!(due(&mut app, 1000).is_empty(), "just added");
-    assert_eq!(next(&mut app), Ok(Some(ms(10))), "added ones count here");
+    let next = |app: &mut App| read(app, |timers| timers.next_deadline(ClockId::Virtual));
+    assert!(
+        due(&mut app, 1000).is_empty(),
+        "just-added timers are not in the queue yet"
+    );
+    assert_eq!(
+        next(&mut app),
+        Ok(Some(ms(10))),
+        "should include just-added timers"
+    );
     advance_ms(&mut app, 0);
     assert_eq!(due(&mut app, 9), []);
     assert_eq!(due(&mut app, 100), [1, 4, 0, 5].map(|nth| timers[nth]));
@@ -124,27 +133,27 @@ fn what_is_due_soon_comes_in_order() {
     assert_eq!(next(&mut app), Ok(Some(ms(30))));
 
     let unknown = Err(NoSuchClock(timers[1].into()));
-    let next = ask(&mut app, |all| all.next_deadline(timers[1]));
+    let next = read(&mut app, |all| all.next_deadline(timers[1]));
     assert_eq!(next, unknown, "an entity without a clock");
 }
 
 #[test]
-fn the_last_run_says_what_it_did() {
+fn run_stats_describe_the_last_run_only() {
     let mut app = app_with(burst_limit(2));
     spawn(&mut app, "x", Timer::every(ms(10)));
     let y = spawn(&mut app, "y", Timer::after(ms(10)));
     app.world_mut().despawn(y);
     advance_ms(&mut app, 50);
-    let run = ask(&mut app, |timers| timers.last_run());
+    let run = read(&mut app, |timers| timers.last_run());
     assert_eq!((run.armed, run.cancelled), (1, 1));
     assert_eq!((run.fired, run.missed), (2, 3));
     advance_ms(&mut app, 1);
-    let idle = ask(&mut app, |timers| timers.last_run());
+    let idle = read(&mut app, |timers| timers.last_run());
     assert_eq!(idle, Default::default());
 }
 
 #[test]
-fn the_listing_is_for_people_to_read() {
+fn the_listing_is_human_readable() {
     let mut app = app();
     let boss = app.world_mut().spawn(Name::new("Boss")).id();
     let enrage = (Name::new("Enrage"), OwnedBy(boss), Keyed::new("rage"));
@@ -156,7 +165,7 @@ fn the_listing_is_for_people_to_read() {
     let real = Timer::after_secs(0.25).on(ClockId::Real);
     let real = app.world_mut().spawn((real, Paused)).id();
     advance_ms(&mut app, 2000);
-    let text = ask(&mut app, |timers| timers.listing().to_string());
+    let text = read(&mut app, |timers| timers.listing().to_string());
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = text.lines().map(words).collect();
     assert_eq!(

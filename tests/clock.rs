@@ -1,4 +1,4 @@
-//! Timers live on `Time<Virtual>`: the pause and the speed of the game are obeyed.
+//! By default timers run on `Time<Virtual>`, so its pause and its speed apply.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn a_paused_game_pauses_its_timers() {
 }
 
 #[test]
-fn nothing_fires_while_the_clock_stands_still_not_even_a_zero_delay() {
+fn a_stopped_clock_fires_nothing_not_even_a_zero_delay() {
     let mut app = app();
     clock(&mut app).pause();
     advance_ms(&mut app, 10);
@@ -46,20 +46,24 @@ fn nothing_fires_while_the_clock_stands_still_not_even_a_zero_delay() {
 }
 
 #[test]
-fn a_handler_that_pauses_the_game_ends_no_run_halfway() {
+fn pausing_the_game_from_a_handler_lets_the_run_finish() {
     let mut app = app();
     app.add_observer(|_: On<TimerFired>, mut time: ResMut<Time<Virtual>>| time.pause());
     spawn(&mut app, "a", Timer::after(ms(10)));
     spawn(&mut app, "b", Timer::after(ms(15)));
     spawn(&mut app, "c", Timer::after(ms(25)));
     advance_ms(&mut app, 20);
-    assert_eq!(fired(&mut app), ["a", "b"], "this time has already passed");
+    assert_eq!(
+        fired(&mut app),
+        ["a", "b"],
+        "should fire what was due before the pause"
+    );
     advance_ms(&mut app, 20);
     assert!(fired(&mut app).is_empty());
 }
 
 #[test]
-fn the_speed_of_the_game_is_obeyed() {
+fn timers_follow_the_speed_of_the_game() {
     let mut app = app();
     spawn(&mut app, "x", Timer::every(ms(10)));
     clock(&mut app).set_relative_speed(0.5);
@@ -76,7 +80,7 @@ fn the_speed_of_the_game_is_obeyed() {
 }
 
 #[test]
-fn a_clamped_frame_is_obeyed() {
+fn timers_follow_the_clamped_frame_time() {
     let mut app = app();
     clock(&mut app).set_max_delta(ms(250));
     spawn(&mut app, "x", Timer::every(ms(100)));
@@ -84,9 +88,9 @@ fn a_clamped_frame_is_obeyed() {
     assert_eq!(fired_at(&mut app), [("x", 100), ("x", 200)]);
 }
 
-/// A saved game is loaded: the clock is set, and timers are spawned, between two frames.
+/// Loading a saved game sets the clock and spawns timers between two frames.
 #[test]
-fn a_delay_counts_from_the_clock_as_it_is_set() {
+fn a_delay_counts_from_the_time_set_between_frames() {
     let mut app = app();
     clock(&mut app).advance_by(ms(5000));
     spawn(&mut app, "x", Timer::after(ms(1000)));
@@ -98,5 +102,5 @@ fn a_delay_counts_from_the_clock_as_it_is_set() {
     *clock(&mut app) = Time::default();
     spawn(&mut app, "y", Timer::after(ms(20)));
     advance_ms(&mut app, 20);
-    assert_eq!(fired_at(&mut app), [("y", 20)], "nor late");
+    assert_eq!(fired_at(&mut app), [("y", 20)], "should not fire late");
 }

@@ -1,4 +1,4 @@
-//! `Clock`: time lines of their own, and those that are there from the start.
+//! `Clock`: custom clocks and the built-in ones.
 
 mod support;
 
@@ -21,7 +21,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 thread_local!(static ERRORS: RefCell<Vec<(Severity, NoSuchClock)>> = const { RefCell::new(Vec::new()) });
 
 fn record(error: BevyError, _: ErrorContext) {
-    let unknown = *error.downcast_ref().expect("no other errors");
+    let unknown = *error
+        .downcast_ref()
+        .expect("every error should be `NoSuchClock`");
     ERRORS.with_borrow_mut(|errors| errors.push((error.severity(), unknown)));
 }
 
@@ -33,15 +35,15 @@ fn clock(app: &mut App, clock: Entity) -> Mut<'_, Clock> {
     app.world_mut().get_mut::<Clock>(clock).unwrap()
 }
 
-/// Despawns an entity and returns what is left of it: the name of nobody.
-fn nobody(app: &mut App) -> Entity {
+/// Returns the id of a despawned entity.
+fn despawned_entity(app: &mut App) -> Entity {
     let entity = app.world_mut().spawn_empty().id();
     app.world_mut().despawn(entity);
     entity
 }
 
 #[test]
-fn a_speed_does_not_drift_over_an_hour_of_odd_frames() {
+fn a_scaled_clock_does_not_drift_over_an_hour_of_uneven_frames() {
     let mut app = app();
     let slow = spawn_clock(&mut app, Clock::new().with_speed(0.1));
     spawn(&mut app, "x", Timer::every_secs(1.0).on(slow));
@@ -63,7 +65,7 @@ fn a_speed_does_not_drift_over_an_hour_of_odd_frames() {
 }
 
 #[test]
-fn clocks_run_on_clocks() {
+fn a_clock_can_run_on_another_clock() {
     let mut app = app();
     let parent = spawn_clock(&mut app, Clock::new().with_speed(2.0));
     let child = spawn_clock(&mut app, Clock::of(parent).with_speed(0.25));
@@ -79,12 +81,15 @@ fn clocks_run_on_clocks() {
             ("child", 30),
             ("grandchild", 100)
         ],
-        "one clock after the other, parents first"
+        "clocks should fire one after another, parents first"
     );
     clock(&mut app, parent).pause();
     spawn(&mut app, "zero", Timer::after(ms(0)).on(grandchild));
     advance_ms(&mut app, 1000);
-    assert!(fired(&mut app).is_empty(), "all stand still");
+    assert!(
+        fired(&mut app).is_empty(),
+        "a paused parent should stop all clocks below it"
+    );
     clock(&mut app, parent).unpause();
     advance_ms(&mut app, 20);
     assert_eq!(fired(&mut app), ["child", "zero"]);
@@ -96,12 +101,12 @@ const STOPS: [fn(&mut World, Entity); 3] = [
     |world, clock| _ = world.entity_mut(clock).insert(Disabled),
 ];
 
-/// Stops a clock from a handler, and returns what fires in this run and the next.
-fn fired_after(stop: fn(&mut World, Entity), of_other_clock: bool) -> Vec<&'static str> {
+/// Stops a clock from a handler and returns the tags fired in this run and the next.
+fn fired_after_stop(stop: fn(&mut World, Entity), on_other_clock: bool) -> Vec<&'static str> {
     let mut app = app();
     let stopped = spawn_clock(&mut app, Clock::new());
     let mut stopper = Timer::after(ms(10));
-    if !of_other_clock {
+    if !on_other_clock {
         stopper = stopper.on(stopped);
     }
     let stopper = spawn(&mut app, "stopper", stopper);
@@ -117,21 +122,21 @@ fn fired_after(stop: fn(&mut World, Entity), of_other_clock: bool) -> Vec<&'stat
 }
 
 #[test]
-fn a_handler_that_stops_its_own_clock_ends_the_run_at_once() {
+fn stopping_the_current_clock_ends_its_firings_immediately() {
     for (nth, stop) in STOPS.into_iter().enumerate() {
-        assert_eq!(fired_after(stop, false), ["stopper"], "stop {nth}");
+        assert_eq!(fired_after_stop(stop, false), ["stopper"], "stop {nth}");
     }
 }
 
 #[test]
-fn a_handler_that_stops_a_clock_whose_turn_is_yet_to_come_takes_it_away() {
+fn stopping_a_later_clock_skips_it_in_the_same_run() {
     for (nth, stop) in STOPS.into_iter().enumerate() {
-        assert_eq!(fired_after(stop, true), ["stopper"], "stop {nth}");
+        assert_eq!(fired_after_stop(stop, true), ["stopper"], "stop {nth}");
     }
 }
 
 #[test]
-fn real_time_and_frames_go_on_while_the_game_is_paused() {
+fn real_and_frame_timers_fire_while_the_game_is_paused() {
     let mut app = app();
     app.world_mut().resource_mut::<Time<Virtual>>().pause();
     spawn(&mut app, "game", Timer::after(ms(0)));
@@ -149,7 +154,7 @@ fn real_time_and_frames_go_on_while_the_game_is_paused() {
 }
 
 #[test]
-fn the_fixed_clock_fires_in_step_with_its_schedule() {
+fn fixed_timers_fire_in_step_with_the_fixed_schedule() {
     #[derive(Resource, Default)]
     struct Seen(Vec<(&'static str, Duration)>);
 
@@ -209,13 +214,16 @@ fn a_despawned_clock_cancels_its_timers() {
     for timer in [waiting, paused] {
         assert!(!app.world().entity(timer).contains::<Timer>());
     }
-    assert!(app.world().get_entity(owned).is_err(), "as an owned timer");
+    assert!(
+        app.world().get_entity(owned).is_err(),
+        "an owned timer should be despawned with its clock"
+    );
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["other"]);
 }
 
 #[test]
-fn a_clock_that_its_own_timer_despawns_fires_no_more() {
+fn a_clock_despawned_by_its_own_timer_fires_nothing_more() {
     let mut app = app();
     let arena = spawn_clock(&mut app, Clock::new());
     let a = spawn(&mut app, "a", Timer::every(ms(10)).on(arena));
@@ -230,25 +238,32 @@ fn a_clock_that_its_own_timer_despawns_fires_no_more() {
 }
 
 #[test]
-fn an_unknown_clock_is_a_warning_and_the_timer_is_gone() {
+fn a_missing_clock_logs_a_warning_and_cancels_the_timer() {
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(record));
-    let nobody = nobody(&mut app);
-    let timer = spawn(&mut app, "x", Timer::after(ms(10)).on(nobody));
+    let missing = despawned_entity(&mut app);
+    let timer = spawn(&mut app, "x", Timer::after(ms(10)).on(missing));
     app.world_mut().flush();
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::ClockGone)]);
     assert!(!app.world().entity(timer).contains::<Timer>());
 
-    let orphan = spawn_clock(&mut app, Clock::of(nobody));
+    let orphan = spawn_clock(&mut app, Clock::of(missing));
     spawn(&mut app, "y", Timer::after(ms(0)).on(orphan));
     advance_ms(&mut app, 100);
-    assert!(fired(&mut app).is_empty(), "a clock of nobody stands still");
-    let warning = (Severity::Warning, NoSuchClock(nobody.into()));
-    assert_eq!(ERRORS.take(), [warning, warning], "one for each");
+    assert!(
+        fired(&mut app).is_empty(),
+        "a clock without a parent should stand still"
+    );
+    let warning = (Severity::Warning, NoSuchClock(missing.into()));
+    assert_eq!(
+        ERRORS.take(),
+        [warning, warning],
+        "one warning for the timer and one for the clock"
+    );
 }
 
 #[test]
-fn a_clock_whose_parent_has_gone_stands_still_whoever_comes_next() {
+fn an_orphaned_clock_stands_still_even_if_a_new_clock_is_spawned() {
     let mut app = app();
     let parent = spawn_clock(&mut app, Clock::new());
     let child = spawn_clock(&mut app, Clock::of(parent));
@@ -262,49 +277,72 @@ fn a_clock_whose_parent_has_gone_stands_still_whoever_comes_next() {
 }
 
 #[test]
-fn the_timer_knows_best_then_its_entity_then_its_owner() {
+fn a_timer_takes_its_clock_from_itself_then_its_entity_then_its_owner() {
     let mut app = app();
-    let [mine, its, theirs] = [(); 3].map(|()| spawn_clock(&mut app, Clock::new()));
-    let owner = app.world_mut().spawn(OnClock::new(theirs)).id();
+    let [on_timer, on_entity, on_owner] = [(); 3].map(|()| spawn_clock(&mut app, Clock::new()));
+    let owner = app.world_mut().spawn(OnClock::new(on_owner)).id();
     let world = app.world_mut();
     let plain = || Timer::after(ms(10));
-    let all = (OwnedBy(owner), OnClock::new(its), plain().on(mine));
+    let all = (
+        OwnedBy(owner),
+        OnClock::new(on_entity),
+        plain().on(on_timer),
+    );
     let timers = [
         world.spawn(all).id(),
         world
-            .spawn((OwnedBy(owner), OnClock::new(its), plain()))
+            .spawn((OwnedBy(owner), OnClock::new(on_entity), plain()))
             .id(),
         world.spawn((OwnedBy(owner), plain())).id(),
-        world.spawn((OwnedBy(its), plain())).id(),
-        world.spawn((Clock::new(), OnClock::new(its), plain())).id(),
+        world.spawn((OwnedBy(on_entity), plain())).id(),
+        world
+            .spawn((Clock::new(), OnClock::new(on_entity), plain()))
+            .id(),
         world.spawn(plain()).id(),
     ];
-    let own = world.spawn((Clock::new(), plain())).id();
+    let clock_entity = world.spawn((Clock::new(), plain())).id();
     let mut state = bevy_ecs::system::SystemState::<ArmedTimers>::new(world);
     let armed = state.get(world).unwrap();
     let clocks = timers.map(|timer| armed.get(timer).unwrap().clock);
-    let [mine, its, theirs] = [mine, its, theirs].map(ClockId::Own);
-    assert_eq!(clocks, [mine, its, theirs, its, its, ClockId::Virtual]);
-    let clock = armed.get(own).unwrap().clock;
-    assert_eq!(clock, own.into(), "the entity carries it");
+    let [on_timer, on_entity, on_owner] = [on_timer, on_entity, on_owner].map(ClockId::Own);
+    assert_eq!(
+        clocks,
+        [
+            on_timer,
+            on_entity,
+            on_owner,
+            on_entity,
+            on_entity,
+            ClockId::Virtual
+        ]
+    );
+    let clock = armed.get(clock_entity).unwrap().clock;
+    assert_eq!(
+        clock,
+        clock_entity.into(),
+        "a timer on the entity of a clock should run on that clock"
+    );
 }
 
 #[test]
-fn what_is_advanced_past_fires_in_the_next_run_in_order() {
+fn deadlines_passed_by_advance_by_fire_in_order_in_the_next_run() {
     let mut app = app();
     let jobs = spawn_clock(&mut app, Clock::new());
     let day = 24 * HOUR;
     spawn(&mut app, "weekly", Timer::every(7 * day).on(jobs));
     spawn(&mut app, "daily", Timer::every(2 * day).on(jobs));
     clock(&mut app, jobs).advance_by(8 * day);
-    assert!(fired(&mut app).is_empty(), "not inside the call");
+    assert!(
+        fired(&mut app).is_empty(),
+        "should not fire inside the call"
+    );
     advance_ms(&mut app, 0);
     let expected = ["daily", "daily", "daily", "weekly", "daily"];
     assert_eq!(fired(&mut app), expected);
 }
 
 #[test]
-fn setting_what_a_clock_shows_keeps_the_remaining_times() {
+fn set_now_keeps_the_remaining_times() {
     let mut app = app();
     let sun = spawn_clock(&mut app, Clock::new());
     spawn(&mut app, "before", Timer::after(ms(100)).on(sun));
@@ -321,7 +359,11 @@ fn setting_what_a_clock_shows_keeps_the_remaining_times() {
     advance_ms(&mut app, 1);
     assert_eq!(fired_at(&mut app), [("before", hour + 40)]);
     clock(&mut app, sun).set_now(ms(0));
-    assert_eq!(clock(&mut app, sun).now(), ms(0), "back is fine, too");
+    assert_eq!(
+        clock(&mut app, sun).now(),
+        ms(0),
+        "a clock can also be set back"
+    );
 }
 
 #[test]
@@ -343,7 +385,7 @@ fn a_disabled_clock_counts_as_paused() {
 }
 
 #[test]
-fn a_new_timer_on_another_clock_stays_when_the_last_has_fired() {
+fn a_timer_rearmed_on_another_clock_during_its_last_firing_stays_armed() {
     let mut app = app();
     let other = spawn_clock(&mut app, Clock::new());
     let timer = spawn(&mut app, "x", Timer::after(ms(10)));
@@ -362,7 +404,7 @@ fn a_new_timer_on_another_clock_stays_when_the_last_has_fired() {
 }
 
 #[test]
-fn a_young_clock_that_shows_a_late_time_knows_what_was_before_it() {
+fn deadlines_before_the_first_reading_of_a_clock_fire_late_and_in_order() {
     let mut app = app();
     let calendar = spawn_clock(&mut app, Clock::new().with_now(18 * HOUR));
     let daily = Timer::every(24 * HOUR).first_at(12 * HOUR).on(calendar);
@@ -381,17 +423,17 @@ fn a_young_clock_that_shows_a_late_time_knows_what_was_before_it() {
 }
 
 #[test]
-fn a_clock_that_is_there_from_the_start_can_be_replaced() {
+fn a_built_in_clock_can_be_replaced() {
     let mut app = app();
     let clocks = app.world_mut().run_system_cached(|clocks: Clocks| {
         ClockId::from(
             clocks
                 .entity(ClockId::Virtual)
-                .expect("there from the start"),
+                .expect("the virtual clock always exists"),
         )
     });
     let Ok(ClockId::Own(entity)) = clocks else {
-        panic!("should be an entity");
+        panic!("should be the id of an entity");
     };
     app.world_mut()
         .entity_mut(entity)
@@ -404,7 +446,7 @@ fn a_clock_that_is_there_from_the_start_can_be_replaced() {
 }
 
 #[test]
-fn the_first_timer_of_the_fixed_clock_is_in_step_even_if_a_step_arms_it() {
+fn the_first_fixed_timer_is_on_time_even_if_a_fixed_system_arms_it() {
     let mut app = app();
     app.insert_resource(Time::<Fixed>::from_duration(ms(10)))
         .add_systems(
@@ -423,7 +465,7 @@ fn the_first_timer_of_the_fixed_clock_is_in_step_even_if_a_step_arms_it() {
 }
 
 #[test]
-fn what_runs_on_a_clock_that_is_replaced_fires_no_more_in_this_run() {
+fn replacing_a_clock_stops_its_child_clocks() {
     let mut app = app();
     let arena = spawn_clock(&mut app, Clock::new());
     let spell = spawn_clock(&mut app, Clock::of(arena));
@@ -436,7 +478,11 @@ fn what_runs_on_a_clock_that_is_replaced_fires_no_more_in_this_run() {
     advance_ms(&mut app, 100);
     assert_eq!(fired(&mut app), ["spell"]);
     advance_ms(&mut app, 100);
-    assert_eq!(fired(&mut app), [""; 0], "nothing drives them");
+    assert_eq!(
+        fired(&mut app),
+        [""; 0],
+        "the child clocks have lost their parent"
+    );
 }
 
 #[test]

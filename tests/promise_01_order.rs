@@ -1,4 +1,4 @@
-//! All that is due on a clock in a frame fires by (deadline, sequence).
+//! Promise 1: all timers due on a clock in a frame fire by (deadline, sequence).
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::*;
 /// every 15  |         b              b              b              b
 /// ```
 #[test]
-fn promise_1_order() {
+fn repeats_of_different_timers_interleave_by_deadline() {
     let mut app = app();
     spawn(&mut app, "a", Timer::every(ms(10)));
     spawn(&mut app, "b", Timer::every(ms(15)));
@@ -37,12 +37,12 @@ fn promise_1_order() {
             ("b", 90),
             ("a", 100),
         ],
-        "repeats should interleave as in real time, the one armed first winning ties"
+        "repeats should interleave as in real time, and ties fire in arming order"
     );
 }
 
 #[test]
-fn a_long_frame_fires_in_the_order_of_short_ones() {
+fn a_long_frame_fires_in_the_same_order_as_short_frames() {
     let run = |step| {
         let mut app = app();
         spawn(&mut app, "7", Timer::every(ms(7)));
@@ -72,7 +72,7 @@ fn equal_deadlines_fire_in_arming_order() {
 }
 
 #[test]
-fn equal_deadlines_of_different_delays_fire_in_arming_order() {
+fn equal_deadlines_from_different_delays_fire_in_arming_order() {
     let mut app = app();
     spawn(&mut app, "armed at 0", Timer::after(ms(30)));
     advance_ms(&mut app, 10);
@@ -87,7 +87,7 @@ fn equal_deadlines_of_different_delays_fire_in_arming_order() {
 }
 
 #[test]
-fn rearming_takes_a_new_place_among_equals() {
+fn rearming_moves_a_timer_behind_equal_deadlines() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
     spawn(&mut app, "b", Timer::after(ms(10)));
@@ -97,7 +97,7 @@ fn rearming_takes_a_new_place_among_equals() {
 }
 
 #[test]
-fn a_periodic_timer_keeps_its_place_among_equals() {
+fn a_periodic_timer_keeps_its_place_among_equal_deadlines() {
     let mut app = app();
     spawn(&mut app, "10", Timer::every(ms(10)).times(3));
     spawn(&mut app, "30", Timer::after(ms(30)));
@@ -106,7 +106,7 @@ fn a_periodic_timer_keeps_its_place_among_equals() {
 }
 
 #[test]
-fn messages_are_in_the_same_order() {
+fn messages_are_written_in_firing_order() {
     let mut app = app();
     spawn(&mut app, "a", Timer::every(ms(10)));
     spawn(&mut app, "b", Timer::every(ms(15)));

@@ -1,4 +1,4 @@
-//! A timer never fires before its deadline; on it, it does.
+//! Promise 2: a timer never fires before its deadline, but does fire exactly on it.
 
 mod support;
 
@@ -10,7 +10,7 @@ use core::time::Duration;
 use support::*;
 
 #[test]
-fn promise_2_never_early() {
+fn a_timer_fires_on_its_deadline_and_not_a_nanosecond_earlier() {
     let mut app = app();
     spawn(
         &mut app,
@@ -27,7 +27,7 @@ fn promise_2_never_early() {
 }
 
 #[test]
-fn no_firing_is_early_whatever_the_frame_times() {
+fn no_firing_is_early_with_uneven_frames() {
     let mut app = app();
     app.add_observer(|fired: On<TimerFired>, time: Res<Time<Virtual>>| {
         assert!(fired.deadline() <= time.elapsed(), "should not fire early");
@@ -46,9 +46,9 @@ fn no_firing_is_early_whatever_the_frame_times() {
     assert_eq!(fired(&mut app).len(), 349 + 116 + 21 + 20 + 3);
 }
 
-/// The delay counts from the time that the arming code itself could read, in every schedule.
+/// In every schedule a delay counts from the time that the arming system reads.
 #[test]
-fn the_delay_counts_from_the_time_of_the_frame() {
+fn a_delay_counts_from_the_time_that_the_arming_system_reads() {
     #[derive(Component)]
     struct ArmedAt(Duration);
 

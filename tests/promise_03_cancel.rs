@@ -1,4 +1,4 @@
-//! From the moment a timer is removed, replaced or despawned it does not fire.
+//! Promise 3: a timer never fires once it has been removed, replaced or despawned.
 
 mod support;
 
@@ -10,8 +10,8 @@ use support::*;
 #[derive(Component)]
 struct Victim(Entity);
 
-/// The first timer to fire despawns the second, which is due in the same frame.
-fn killer_and_victim(app: &mut App, killer: Timer, victim: Timer) {
+/// Spawns two timers. The killer despawns the victim when it fires.
+fn spawn_killer_and_victim(app: &mut App, killer: Timer, victim: Timer) {
     let victim = spawn(app, "victim", victim);
     app.world_mut()
         .spawn((Tag("killer"), Victim(victim), killer))
@@ -24,7 +24,7 @@ fn killer_and_victim(app: &mut App, killer: Timer, victim: Timer) {
         );
 }
 
-/// The messages of this frame and the one before.
+/// Returns the cancellation messages of this frame and the previous one.
 fn written(app: &App) -> Vec<(Entity, Entity, CancelReason)> {
     let messages = app.world().resource::<Messages<TimerCancelled>>();
     messages
@@ -34,34 +34,34 @@ fn written(app: &App) -> Vec<(Entity, Entity, CancelReason)> {
         .collect()
 }
 
-/// Does what panics, and catches that.
-fn panic_while<R>(panicking: impl FnOnce() -> R) {
+/// Runs `panicking` and asserts that it panics.
+fn assert_panics<R>(panicking: impl FnOnce() -> R) {
     let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
     assert!(caught.is_err());
 }
 
 #[test]
-fn promise_3_cancel_is_immediate() {
+fn a_cancelled_timer_does_not_fire_later_in_the_same_run() {
     let mut app = app();
-    killer_and_victim(&mut app, Timer::after(ms(10)), Timer::after(ms(20)));
+    spawn_killer_and_victim(&mut app, Timer::after(ms(10)), Timer::after(ms(20)));
     advance_ms(&mut app, 100);
     assert_eq!(
         fired(&mut app),
         ["killer"],
-        "should not fire after cancel, even in the same frame"
+        "should not fire after it was cancelled, even in the same frame"
     );
 }
 
 #[test]
-fn cancel_takes_effect_between_two_repeats_in_one_frame() {
+fn cancelling_takes_effect_between_two_repeats_in_one_frame() {
     let mut app = app();
-    killer_and_victim(&mut app, Timer::after(ms(35)), Timer::every(ms(10)));
+    spawn_killer_and_victim(&mut app, Timer::after(ms(35)), Timer::every(ms(10)));
     advance_ms(&mut app, 100);
     assert_eq!(fired(&mut app), ["victim", "victim", "victim", "killer"]);
 }
 
 #[test]
-fn cancel_takes_effect_at_an_equal_deadline() {
+fn cancelling_takes_effect_between_equal_deadlines() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
     let b = spawn(&mut app, "b", Timer::after(ms(10)));
@@ -89,12 +89,15 @@ fn a_timer_that_cancels_itself_does_not_repeat_in_a_long_frame() {
 }
 
 #[test]
-fn what_was_added_in_this_frame_can_be_cancelled() {
+fn a_timer_can_be_cancelled_in_the_frame_that_armed_it() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::after(ms(0)));
     app.world_mut().despawn(entity);
     advance_ms(&mut app, 10);
-    assert!(fired(&mut app).is_empty(), "should not fire after cancel");
+    assert!(
+        fired(&mut app).is_empty(),
+        "should not fire after it was cancelled"
+    );
     assert_eq!(cancelled(&mut app), [(entity, CancelReason::Despawned)]);
 }
 
@@ -129,13 +132,13 @@ fn replacing_cancels_the_old_timer() {
     assert_eq!(fired_at(&mut app), [("x", 10), ("x", 25)]);
     assert!(
         cancelled(&mut app).is_empty(),
-        "a last firing is no cancellation"
+        "finishing is not a cancellation"
     );
 }
 
 #[test]
-fn every_way_to_lose_the_component_cancels() {
-    let ways: [fn(EntityWorldMut); 5] = [
+fn every_way_of_removing_the_component_cancels() {
+    let removals: [fn(EntityWorldMut); 5] = [
         |mut entity| {
             entity.remove::<Timer>();
         },
@@ -152,10 +155,10 @@ fn every_way_to_lose_the_component_cancels() {
             entity.remove_with_requires::<Timer>();
         },
     ];
-    for way in ways {
+    for removal in removals {
         let mut app = app();
         let entity = spawn(&mut app, "x", Timer::after(ms(10)));
-        way(app.world_mut().entity_mut(entity));
+        removal(app.world_mut().entity_mut(entity));
         assert_eq!(cancelled(&mut app), [(entity, CancelReason::Removed)]);
         advance_ms(&mut app, 10);
         assert!(fired(&mut app).is_empty());
@@ -200,12 +203,12 @@ fn modifying_the_component_replaces_the_timer() {
 }
 
 #[test]
-fn a_panic_in_the_middle_of_a_replacement_loses_no_report() {
+fn a_panic_during_a_replacement_loses_no_cancellation() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
     let b = spawn(&mut app, "b", Timer::after(ms(10)));
-    panic_while(|| {
-        let panic = |_: &mut Timer| panic!("in the middle");
+    assert_panics(|| {
+        let panic = |_: &mut Timer| panic!("during the replacement");
         app.world_mut().modify_component(a, panic)
     });
     app.world_mut().entity_mut(b).remove::<Timer>();
@@ -216,27 +219,30 @@ fn a_panic_in_the_middle_of_a_replacement_loses_no_report() {
 }
 
 #[test]
-fn what_a_panic_has_left_over_is_reported_in_the_next_run() {
+fn a_cancellation_interrupted_by_a_panic_is_reported_in_the_next_run() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
-    panic_while(|| {
-        let panic = |_: &mut Timer| panic!("in the middle");
+    assert_panics(|| {
+        let panic = |_: &mut Timer| panic!("during the replacement");
         app.world_mut().modify_component(a, panic)
     });
     advance_ms(&mut app, 20);
     assert_eq!(cancelled(&mut app), [(a, CancelReason::Replaced)]);
     assert_eq!(written(&app), [(a, a, CancelReason::Replaced)]);
-    assert!(fired(&mut app).is_empty(), "should not fire after cancel");
+    assert!(
+        fired(&mut app).is_empty(),
+        "should not fire after it was cancelled"
+    );
 }
 
 #[test]
-fn a_panic_of_another_command_loses_no_report() {
+fn a_panic_in_another_command_loses_no_cancellation() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
-    panic_while(|| {
+    assert_panics(|| {
         app.world_mut()
             .commands()
-            .queue(|_: &mut World| panic!("before the report"));
+            .queue(|_: &mut World| panic!("before the cancellation is reported"));
         app.world_mut().entity_mut(a).remove::<Timer>();
     });
     advance_ms(&mut app, 1);
@@ -244,7 +250,7 @@ fn a_panic_of_another_command_loses_no_report() {
 }
 
 #[test]
-fn a_removal_is_no_replacement_whatever_is_inserted_next() {
+fn a_removal_is_not_a_replacement_even_if_a_timer_is_inserted_next() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
     let world = app.world_mut();
@@ -269,7 +275,7 @@ fn a_removal_is_no_replacement_whatever_is_inserted_next() {
 }
 
 #[test]
-fn cancellations_are_written_in_the_order_in_which_they_happen() {
+fn cancellations_are_written_in_the_order_they_happen() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
     let b = spawn(&mut app, "b", Timer::after(ms(10)));
@@ -287,7 +293,7 @@ fn cancellations_are_written_in_the_order_in_which_they_happen() {
 }
 
 #[test]
-fn batches_of_insertions_replace_too() {
+fn batch_insertion_replaces_timers() {
     let mut app = app();
     let a = spawn(&mut app, "a", Timer::after(ms(10)));
     let b = app.world_mut().spawn(Tag("b")).id();
@@ -302,21 +308,26 @@ fn batches_of_insertions_replace_too() {
 }
 
 #[test]
-fn the_entity_hears_of_its_own_despawn() {
+fn an_entity_can_observe_the_cancellation_from_its_own_despawn() {
     #[derive(Resource, Default)]
-    struct Heard(Vec<CancelReason>);
+    struct Observed(Vec<CancelReason>);
 
     let mut app = app();
-    app.init_resource::<Heard>();
+    app.init_resource::<Observed>();
     let entity = app
         .world_mut()
         .spawn(Timer::after(ms(10)))
-        .observe(|cancelled: On<TimerCancelled>, mut heard: ResMut<Heard>| {
-            heard.0.push(cancelled.reason);
-        })
+        .observe(
+            |cancelled: On<TimerCancelled>, mut observed: ResMut<Observed>| {
+                observed.0.push(cancelled.reason);
+            },
+        )
         .id();
     app.world_mut().despawn(entity);
-    assert_eq!(app.world().resource::<Heard>().0, [CancelReason::Despawned]);
+    assert_eq!(
+        app.world().resource::<Observed>().0,
+        [CancelReason::Despawned]
+    );
 }
 
 #[test]

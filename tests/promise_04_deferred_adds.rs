@@ -1,4 +1,4 @@
-//! What is armed during a run fires in the next run at the earliest.
+//! Promise 4: a timer armed during a run fires in the next run at the earliest.
 
 mod support;
 
@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use support::*;
 
 #[test]
-fn promise_4_adds_are_deferred() {
+fn rearming_with_zero_delay_fires_once_per_run() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(
@@ -23,13 +23,13 @@ fn promise_4_adds_are_deferred() {
         assert_eq!(
             fired(&mut app),
             ["x"],
-            "a zero-delay re-arm should fire once a run, and let the loop go on"
+            "a zero-delay re-arm should fire once per run"
         );
     }
 }
 
 #[test]
-fn a_timer_armed_for_the_past_of_this_run_waits_for_the_next() {
+fn a_timer_armed_by_a_handler_waits_for_the_next_run() {
     let mut app = app();
     spawn(&mut app, "parent", Timer::after(ms(10)));
     app.add_observer(
@@ -52,10 +52,13 @@ fn a_timer_armed_for_the_past_of_this_run_waits_for_the_next() {
 }
 
 #[test]
-fn immediately_is_the_next_run_even_if_no_time_passes() {
+fn immediately_means_the_next_run_even_if_no_time_passes() {
     let mut app = app();
     spawn(&mut app, "x", Timer::every(ms(10)).immediately());
-    assert!(fired(&mut app).is_empty(), "not inside the arming call");
+    assert!(
+        fired(&mut app).is_empty(),
+        "should not fire inside the arming call"
+    );
     advance_ms(&mut app, 0);
     assert_eq!(fired(&mut app), ["x"]);
     advance_ms(&mut app, 0);

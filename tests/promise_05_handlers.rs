@@ -1,4 +1,4 @@
-//! Handlers may do anything: arm, re-arm, cancel, despawn themselves, their owner or others.
+//! Promise 5: handlers may arm, re-arm, cancel and despawn timers and owners, their own included.
 
 mod support;
 
@@ -11,8 +11,7 @@ use bevy_ecs::{
 use support::*;
 
 #[test]
-fn promise_5_handlers_may_do_anything() {
-    // A new timer on the entity that is firing its last stays.
+fn a_timer_inserted_during_the_last_firing_stays() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
@@ -30,7 +29,7 @@ fn promise_5_handlers_may_do_anything() {
 }
 
 #[test]
-fn a_handler_may_despawn_the_entity_that_fires() {
+fn a_handler_may_despawn_its_own_timer() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::every(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
@@ -61,7 +60,7 @@ fn a_handler_may_despawn_the_owner() {
 }
 
 #[test]
-fn a_handler_may_rearm_others() {
+fn a_handler_may_rearm_another_timer() {
     let mut app = app();
     spawn(&mut app, "a", Timer::after(ms(10)));
     let b = spawn(&mut app, "b", Timer::after(ms(20)));
@@ -73,13 +72,13 @@ fn a_handler_may_rearm_others() {
         },
     );
     advance_ms(&mut app, 30);
-    assert_eq!(fired_at(&mut app), [("a", 10)], "b has been put off");
+    assert_eq!(fired_at(&mut app), [("a", 10)], "`b` was postponed");
     advance_ms(&mut app, 20);
     assert_eq!(fired_at(&mut app), [("b", 50)]);
 }
 
 #[test]
-fn a_handler_may_change_the_period_of_its_own_timer() {
+fn a_handler_may_change_the_interval_of_its_own_timer() {
     let mut app = app();
     let entity = spawn(&mut app, "x", Timer::every(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
@@ -97,7 +96,7 @@ fn a_handler_may_change_the_period_of_its_own_timer() {
 }
 
 #[test]
-fn a_handler_that_removes_a_timer_firing_its_last_cancels_nothing() {
+fn removing_a_timer_during_its_last_firing_is_not_a_cancellation() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
@@ -109,7 +108,7 @@ fn a_handler_that_removes_a_timer_firing_its_last_cancels_nothing() {
 }
 
 #[test]
-fn a_new_timer_in_a_reused_slot_is_not_finished_in_its_stead() {
+fn a_new_timer_in_a_reused_slot_is_not_mistaken_for_the_finished_one() {
     let mut app = app();
     let entity = spawn(&mut app, "old", Timer::after(ms(10)));
     app.add_observer(move |fired: On<TimerFired>, mut commands: Commands| {
@@ -124,7 +123,7 @@ fn a_new_timer_in_a_reused_slot_is_not_finished_in_its_stead() {
 }
 
 #[test]
-fn an_error_in_a_handler_stops_neither_its_timer_nor_the_others() {
+fn an_error_in_a_handler_stops_no_timer() {
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(ignore));
     app.add_observer(|_: On<TimerFired>| -> Result { Err("no luck".into()) });
@@ -135,7 +134,7 @@ fn an_error_in_a_handler_stops_neither_its_timer_nor_the_others() {
 }
 
 #[test]
-fn whoever_hears_of_the_last_removal_may_despawn() {
+fn an_observer_of_the_final_removal_may_despawn_entities() {
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
     app.add_observer(move |removed: On<Remove<Timer>>, mut commands: Commands| {
@@ -149,7 +148,11 @@ fn whoever_hears_of_the_last_removal_may_despawn() {
         .spawn((Tag("c"), OwnedBy(owner), Timer::after(ms(30))));
     spawn(&mut app, "d", Timer::after(ms(40)));
     advance_ms(&mut app, 100);
-    assert_eq!(fired(&mut app), ["a", "d"], "b and c died with their owner");
+    assert_eq!(
+        fired(&mut app),
+        ["a", "d"],
+        "`b` and `c` died with their owner"
+    );
     advance_ms(&mut app, 0);
 }
 
@@ -162,11 +165,14 @@ fn the_last_firing_removes_the_timer() {
     advance_ms(&mut app, 10);
     assert!(!app.world().entity(entity).contains::<Timer>());
     advance_ms(&mut app, 10);
-    assert!(app.world().get_entity(entity).is_ok(), "should live on");
+    assert!(
+        app.world().get_entity(entity).is_ok(),
+        "the entity itself should stay"
+    );
 }
 
 #[test]
-fn where_nobody_observes_all_that_fire_their_last_end() {
+fn without_observers_finished_timers_are_removed_as_well() {
     let mut app = unobserved_app();
     let timers = [10, 10, 20].map(|at| app.world_mut().spawn(Timer::after(ms(at))).id());
     let owner = app.world_mut().spawn_empty().id();
@@ -189,15 +195,18 @@ fn where_nobody_observes_all_that_fire_their_last_end() {
     assert!(app.world().get_entity(owned).is_err());
 }
 
-/// Bevy hands the panic of a system to the handler of errors, which may let the app go on.
+/// Bevy passes a panic in a system to the error handler, which may let the app continue.
 #[test]
-fn a_panicking_handler_loses_nothing() {
+fn a_panicking_handler_loses_no_firing() {
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(ignore));
     let periodic = spawn(&mut app, "periodic", Timer::every(ms(10)));
     let once = spawn(&mut app, "once", Timer::after(ms(10)));
     app.add_observer(|fired: On<TimerFired>| {
-        assert!(fired.deadline() > ms(10), "the handlers of the first panic");
+        assert!(
+            fired.deadline() > ms(10),
+            "handlers of the first deadline panic on purpose"
+        );
     });
     let mut cursor = app.world().resource::<Messages<TimerFired>>().get_cursor();
     let mut written = Vec::new();
@@ -213,6 +222,6 @@ fn a_panicking_handler_loses_nothing() {
     assert_eq!(written, [10, 20, 30, 40].map(|at| (periodic, at)));
     assert!(
         !app.world().entity(once).contains::<Timer>(),
-        "it has fired its last"
+        "it has fired for the last time"
     );
 }

@@ -1,4 +1,4 @@
-//! A periodic timer's k-th deadline is first + k × interval, exactly.
+//! Promise 6: a periodic timer's k-th deadline is exactly first + k × interval.
 
 mod support;
 
@@ -8,12 +8,12 @@ use bevy_due::Timer;
 use support::*;
 
 #[test]
-fn promise_6_no_drift() {
+fn deadlines_stay_on_the_grid_with_uneven_frames() {
     let first = Duration::from_nanos(123_456_789);
     let interval = Duration::from_nanos(16_666_667);
     let mut app = app();
     spawn(&mut app, "x", Timer::every(interval).first_after(first));
-    // Frames that never hit a deadline.
+    // The frames do not line up with the deadlines.
     for frame in 0..5000_u64 {
         advance(&mut app, Duration::from_nanos(14_999_981 + frame % 7));
     }

@@ -1,4 +1,4 @@
-//! In a long frame every deadline fires, up to a bound, past which the rest is counted.
+//! Promise 7: in a long frame every deadline fires up to the burst limit. The rest are counted.
 
 mod support;
 
@@ -6,19 +6,23 @@ use bevy_due::Timer;
 use support::*;
 
 #[test]
-fn promise_7_long_frames() {
+fn a_long_frame_fires_up_to_the_burst_limit_and_counts_the_rest() {
     let mut app = app();
     spawn(&mut app, "x", Timer::every(ms(1)));
     advance_ms(&mut app, 1500);
     let firings = firings(&mut app);
-    assert_eq!(firings.len(), 1000, "a burst should be bounded");
+    assert_eq!(
+        firings.len(),
+        1000,
+        "should stop at the default burst limit"
+    );
     assert!(firings[..999].iter().all(|fired| fired.missed() == 0));
     let last = firings[999];
     assert_eq!(last.deadline(), ms(1000));
     assert_eq!(
         last.missed(),
         500,
-        "1,001 to 1,500 have no firing of their own"
+        "deadlines 1,001 to 1,500 should be counted as missed"
     );
     assert!(!last.is_last());
 
@@ -26,7 +30,7 @@ fn promise_7_long_frames() {
     assert_eq!(
         fired_at(&mut app),
         [("x", 1501)],
-        "should go on on its grid"
+        "should continue on its grid"
     );
 }
 
@@ -37,7 +41,7 @@ fn promise_7_long_frames() {
 ///                                              └ missed: 4
 /// ```
 #[test]
-fn a_bounded_burst_goes_on_on_the_grid() {
+fn a_timer_continues_on_its_grid_after_a_limited_burst() {
     let mut app = app_with(burst_limit(3));
     spawn(&mut app, "x", Timer::every(ms(10)));
     advance_ms(&mut app, 75);
@@ -51,7 +55,7 @@ fn a_bounded_burst_goes_on_on_the_grid() {
 }
 
 #[test]
-fn a_burst_of_exactly_the_bound_misses_nothing() {
+fn a_burst_of_exactly_the_limit_misses_nothing() {
     let mut app = app_with(burst_limit(3));
     spawn(&mut app, "x", Timer::every(ms(10)));
     for _ in 0..3 {
@@ -63,18 +67,18 @@ fn a_burst_of_exactly_the_bound_misses_nothing() {
 }
 
 #[test]
-fn a_timer_that_ends_within_the_bound_misses_nothing() {
+fn a_timer_that_finishes_within_the_limit_misses_nothing() {
     let mut app = app_with(burst_limit(3));
     spawn(&mut app, "x", Timer::every(ms(10)).times(3));
     advance_ms(&mut app, 75);
     let firings = firings(&mut app);
     assert_eq!(firings.len(), 3);
     assert!(firings[2].is_last());
-    assert_eq!(firings[2].missed(), 0, "nothing was left to miss");
+    assert_eq!(firings[2].missed(), 0, "no deadlines are left to miss");
 }
 
 #[test]
-fn firings_are_counted_not_deadlines() {
+fn times_counts_firings_not_deadlines() {
     let mut app = app_with(burst_limit(3));
     spawn(&mut app, "x", Timer::every(ms(10)).times(5));
     advance_ms(&mut app, 75);
@@ -87,7 +91,7 @@ fn firings_are_counted_not_deadlines() {
 }
 
 #[test]
-fn one_burst_does_not_keep_the_others_from_theirs() {
+fn each_timer_has_its_own_burst_limit() {
     let mut app = app_with(burst_limit(2));
     spawn(&mut app, "a", Timer::every(ms(10)));
     spawn(&mut app, "b", Timer::every(ms(25)));

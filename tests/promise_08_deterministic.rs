@@ -1,4 +1,4 @@
-//! The same inputs give the same firings in the same order, on any number of threads.
+//! Promise 8: the same inputs give the same firings in the same order, on any number of threads.
 
 mod support;
 
@@ -13,7 +13,7 @@ use bevy_ecs::{
 };
 use support::*;
 
-/// A small linear congruential generator: the same numbers everywhere.
+/// A linear congruential generator, which gives the same numbers on every platform.
 #[derive(Resource)]
 struct Dice(u64);
 
@@ -27,8 +27,8 @@ impl Dice {
     }
 }
 
-/// Arms, re-arms, cancels and despawns at every firing, by what the dice say.
-fn stir(
+/// Arms, re-arms, cancels or despawns at random at every firing.
+fn act_at_random(
     fired: On<TimerFired>,
     timers: Query<Entity, With<Timer>>,
     mut dice: ResMut<Dice>,
@@ -60,21 +60,21 @@ fn stir(
     }
 }
 
-/// Systems that nothing keeps from running side by side.
+/// Spawns a timer every `N` frames. The instances are unordered, so they may run in parallel.
 fn spawn_every<const N: u32>(mut frames: Local<u32>, mut commands: Commands) {
     *frames += 1;
     if frames.is_multiple_of(N) {
         let delay = ms(u64::from(10 * N));
-        commands.spawn((Tag("side by side"), Timer::every(delay).times(N)));
+        commands.spawn((Tag("parallel"), Timer::every(delay).times(N)));
     }
 }
 
-/// Arms from several schedules, and returns all that fired in two stirred seconds.
+/// Arms timers from several schedules and returns all firings of about two seconds.
 fn run(configure: fn(&mut App)) -> Vec<(u64, Duration, u64)> {
     let mut app = app();
     configure(&mut app);
     app.insert_resource(Dice(42))
-        .add_observer(stir)
+        .add_observer(act_at_random)
         .add_systems(Update, |mut dice: ResMut<Dice>, mut commands: Commands| {
             let timer = Timer::every(ms(5 + dice.roll(50)));
             commands.spawn((Tag("update"), timer));
@@ -87,7 +87,7 @@ fn run(configure: fn(&mut App)) -> Vec<(u64, Duration, u64)> {
     for frame in 0..120 {
         advance_ms(&mut app, if frame % 10 == 0 { 90 } else { 8 });
     }
-    // Entities by the order in which they first fire: their bits depend on Bevy's features.
+    // Entity bits depend on Bevy's features, so entities are numbered by their first firing.
     let mut known = HashMap::new();
     firings(&mut app)
         .iter()
@@ -124,16 +124,16 @@ fn on_one_thread(app: &mut App) {
 }
 
 #[test]
-fn promise_8_deterministic() {
+fn firings_are_the_same_across_runs_and_thread_counts() {
     let first = run(on_one_thread);
     assert!(first.len() > 2000, "only {} firings", first.len());
     assert_eq!(run(on_one_thread), first, "two runs should be the same");
     assert_eq!(run(on_threads), first, "threads should make no difference");
 }
 
-/// The same in debug and release builds, today and tomorrow.
+/// The checksum is the same in debug and release builds, and must not change between versions.
 #[test]
-fn the_firings_are_those_on_record() {
+fn the_firings_match_the_recorded_checksum() {
     let checksum = run(on_one_thread).iter().fold(0_u64, |sum, fired| {
         let (entity, deadline, count) = *fired;
         [entity, deadline.as_nanos() as u64, count]

@@ -1,4 +1,5 @@
-//! Zero delay, the longest `Duration`, clock jumps and years of uptime are quiet.
+//! Promise 9: zero delays, the longest `Duration`, clock jumps and years of uptime never panic,
+//! overflow or fire out of order.
 
 mod support;
 
@@ -11,7 +12,7 @@ use support::*;
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[test]
-fn promise_9_extremes_are_quiet() {
+fn extreme_delays_and_clock_jumps_fire_in_order() {
     let mut app = app();
     spawn(&mut app, "never", Timer::after(Duration::MAX));
     spawn(&mut app, "rarely", Timer::every(Duration::MAX));
@@ -28,12 +29,12 @@ fn promise_9_extremes_are_quiet() {
     assert_eq!(firings[1000].deadline(), Duration::from_secs(1000));
     assert!(
         firings[1000].missed() > 16_000_000_000,
-        "counted, not silent"
+        "the skipped deadlines should be counted"
     );
     assert_eq!(firings[1001].deadline(), YEAR);
     assert_eq!(firings[1002].deadline(), YEAR * 100);
 
-    // The end of time: what is armed now is never due, and nothing goes wrong.
+    // The clock has reached the end of representable time, so a new timer is never due.
     spawn(&mut app, "late", Timer::every_secs(1.0));
     advance(&mut app, YEAR * 1000);
     advance(&mut app, Duration::ZERO);
@@ -51,7 +52,7 @@ fn a_world_that_ran_for_a_century_is_as_exact_as_a_new_one() {
 }
 
 #[test]
-fn the_shortest_interval_is_bounded_too() {
+fn the_shortest_interval_respects_the_burst_limit() {
     let mut app = app();
     spawn(&mut app, "x", Timer::every(Duration::from_nanos(1)));
     advance_ms(&mut app, 1);
@@ -76,12 +77,12 @@ fn a_clock_that_is_set_back_fires_nothing_early() {
 }
 
 #[test]
-fn huge_and_tiny_seconds_saturate() {
+fn huge_and_tiny_numbers_of_seconds_saturate() {
     assert_eq!(Timer::after_secs(1e300), Timer::after(Duration::MAX));
     assert_eq!(
         Timer::every_secs(1e-300).interval(),
         Some(Duration::from_nanos(1)),
-        "more than zero should never round to zero"
+        "a positive interval should never round to zero"
     );
     assert_eq!(Timer::after_secs(-0.0).delay(), Duration::ZERO);
 }

@@ -1,4 +1,4 @@
-//! Bad input is a clear error that names the value.
+//! Promise 10: bad input is a clear error that names the value.
 
 use std::panic::catch_unwind;
 
@@ -7,11 +7,13 @@ use core::{panic::UnwindSafe, time::Duration};
 
 fn panic_message(make: impl FnOnce() -> Timer + UnwindSafe) -> String {
     let payload = catch_unwind(make).expect_err("should panic");
-    *payload.downcast::<String>().expect("should be a message")
+    *payload
+        .downcast::<String>()
+        .expect("the payload should be a string")
 }
 
 #[test]
-fn promise_10_bad_input_is_a_clear_error() {
+fn bad_input_is_rejected_with_the_value() {
     let cases: [(Result<Timer, InvalidTimer>, &str); 9] = [
         (Timer::try_after_secs(-1.5), "got -1.5 s"),
         (Timer::try_after_secs(f64::NAN), "got NaN s"),
@@ -27,13 +29,13 @@ fn promise_10_bad_input_is_a_clear_error() {
         (Timer::after_secs(1.0).try_times(7), "got 7 times"),
     ];
     for (result, value) in cases {
-        let message = result.expect_err("should be refused").to_string();
+        let message = result.expect_err("should be rejected").to_string();
         assert!(message.contains(value), "{message:?} should name {value:?}");
     }
 }
 
 #[test]
-fn the_panicking_constructors_say_the_same() {
+fn panicking_constructors_give_the_same_messages() {
     let cases: [(fn() -> Timer, Result<Timer, InvalidTimer>); 6] = [
         (|| Timer::after_secs(-1.5), Timer::try_after_secs(-1.5)),
         (|| Timer::every_secs(0.0), Timer::try_every_secs(0.0)),
@@ -64,7 +66,7 @@ mod serialized {
     use super::*;
 
     #[test]
-    fn a_timer_survives_serialisation() {
+    fn a_timer_survives_a_serde_round_trip() {
         for timer in [
             Timer::after_secs(1.5),
             Timer::every_secs(0.1).immediately(),
@@ -76,7 +78,7 @@ mod serialized {
     }
 
     #[test]
-    fn bad_data_is_refused_with_the_value() {
+    fn bad_data_is_rejected_with_the_value() {
         let second = "(secs:1,nanos:0)";
         for (data, value) in [
             (

@@ -1,4 +1,4 @@
-//! What `BigWorld`'s time queue, script timers and controllers can do, row by row of the design.
+//! The features of `BigWorld`'s time queue, script timers and controllers, one by one.
 
 mod support;
 
@@ -22,14 +22,14 @@ use support::*;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What the handler is given beside the firing: `BigWorld`'s user argument.
+/// `BigWorld`'s user argument, which the handler reads beside the firing.
 #[derive(Component, Clone, Copy)]
 struct UserData(u32);
 
-/// Asks after the timers.
-fn timers<R>(app: &mut App, ask: impl FnOnce(ArmedTimers) -> R) -> R {
+/// Reads the status of the armed timers.
+fn timers<R>(app: &mut App, read: impl FnOnce(ArmedTimers) -> R) -> R {
     let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
-    ask(state.get(app.world()).unwrap())
+    read(state.get(app.world()).unwrap())
 }
 
 fn set_game_clock(app: &mut App, set: impl Fn(&mut Clock) + Send + Sync + 'static) {
@@ -74,9 +74,9 @@ fn a_timer_has_a_start_an_interval_a_handler_user_data_and_a_name() {
     assert_eq!(app.world().resource::<Calls>().0, expected);
 }
 
-/// A handle that cancels, also inside its own callback.
+/// A handle that cancels, even inside its own callback.
 #[test]
-fn a_callback_can_cancel_its_own_handle() {
+fn a_handle_can_be_cancelled_inside_its_own_callback() {
     let ways: [fn(EntityCommands); 2] = [
         |mut handle| {
             handle.remove::<Timer>();
@@ -105,7 +105,7 @@ fn a_callback_can_cancel_its_own_handle() {
 
 /// Pending / executing / cancelled.
 #[test]
-fn a_timer_is_pending_then_executing_then_cancelled_or_over() {
+fn a_timer_is_pending_then_executing_then_cancelled_or_finished() {
     #[derive(Resource, Default)]
     struct Executing(Vec<Option<u64>>);
 
@@ -123,11 +123,11 @@ fn a_timer_is_pending_then_executing_then_cancelled_or_over() {
     advance_ms(&mut app, 10);
     assert_eq!(count(&mut app), Some(1), "pending again");
     advance_ms(&mut app, 10);
-    assert_eq!(count(&mut app), None, "over");
+    assert_eq!(count(&mut app), None, "finished");
     assert_eq!(
         app.world().resource::<Executing>().0,
         [Some(1), None],
-        "one that is firing its last is not armed any more"
+        "a timer that is firing for the last time is no longer armed"
     );
 
     app.world_mut()
@@ -139,7 +139,7 @@ fn a_timer_is_pending_then_executing_then_cancelled_or_over() {
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::Removed)]);
 }
 
-/// Cancelled twice is harmless.
+/// Cancelling twice is harmless.
 #[test]
 fn cancelling_twice_is_harmless() {
     fn cancel_twice(world: &mut World, timer: Entity) {
@@ -154,7 +154,7 @@ fn cancelling_twice_is_harmless() {
     let mut app = app();
     let pending = spawn(&mut app, "pending", Timer::after(ms(10)));
     let executing = spawn(&mut app, "executing", Timer::every(ms(10)));
-    let over = spawn(&mut app, "over", Timer::after(ms(10)));
+    let finished = spawn(&mut app, "finished", Timer::after(ms(10)));
     let owner = app.world_mut().spawn_empty().id();
     app.world_mut()
         .entity_mut(owner)
@@ -172,17 +172,20 @@ fn cancelling_twice_is_harmless() {
     cancelled(&mut app);
     let bystander = spawn(&mut app, "bystander", Timer::after(ms(30)));
     advance_ms(&mut app, 20);
-    cancel_twice(app.world_mut(), over);
+    cancel_twice(app.world_mut(), finished);
     cancel_twice(app.world_mut(), pending);
     assert_eq!(cancelled(&mut app), [(executing, CancelReason::Removed)]);
     advance_ms(&mut app, 10);
-    assert_eq!(fired(&mut app), ["executing", "over", "bystander"]);
-    assert!(is_alive(&app, bystander), "a stale handle is nobody else's");
+    assert_eq!(fired(&mut app), ["executing", "finished", "bystander"]);
+    assert!(
+        is_alive(&app, bystander),
+        "a stale handle should not affect another entity"
+    );
 }
 
-/// Purge when most are dead.
+/// Purge when most timers are dead.
 #[test]
-fn dead_timers_are_purged() {
+fn cancelled_timers_are_purged() {
     let mut app = app();
     let armed: Vec<Entity> = (0..5000)
         .map(|n| spawn(&mut app, "x", Timer::after(ms(60_000 + n))))
@@ -215,13 +218,13 @@ fn dead_timers_are_purged() {
     assert_eq!(queue.len(), 51 * 100);
     assert!(
         later.cast_unsigned() <= first,
-        "half a million dead should take no more memory than the first 10,000: {later}, {first}"
+        "half a million cancelled timers should take no more memory than 10,000: {later}, {first}"
     );
 }
 
 /// `process(now)` returns how many fired.
 #[test]
-fn a_run_says_how_many_fired() {
+fn a_run_reports_how_many_timers_fired() {
     let mut app = app();
     let last_run = |app: &mut App| timers(app, |timers| timers.last_run());
     spawn(&mut app, "a", Timer::every(ms(10)));
@@ -242,7 +245,11 @@ fn a_run_says_how_many_fired() {
         (5, 2),
         "a, b, a, c, a at 30 ms"
     );
-    assert_eq!(firings(&mut app).len(), 5, "it should be the truth");
+    assert_eq!(
+        firings(&mut app).len(),
+        5,
+        "should match the observed firings"
+    );
 
     let stats = app.world_mut().fast_forward(ClockId::Virtual, ms(100));
     assert_eq!(stats.unwrap().fired, 20);
@@ -252,7 +259,7 @@ fn a_run_says_how_many_fired() {
 
 /// `process(now)` returns how many fired: in fixed steps, where each step is a run.
 #[test]
-fn a_run_of_the_fixed_schedule_says_how_many_fired() {
+fn a_fixed_run_reports_how_many_timers_fired() {
     let mut app = app();
     app.insert_resource(Time::<Fixed>::from_hz(10.0));
     spawn(
@@ -270,7 +277,7 @@ fn a_run_of_the_fixed_schedule_says_how_many_fired() {
 
 /// Times rounded to at least one tick; tick rate: a clock in frames never rounds to zero.
 #[test]
-fn times_are_at_least_one_frame_on_the_clock_of_frames() {
+fn the_frame_clock_rounds_times_up_to_at_least_one_frame() {
     let mut app = app();
     for short in [
         Timer::after_secs(0.0),
@@ -285,24 +292,24 @@ fn times_are_at_least_one_frame_on_the_clock_of_frames() {
             });
     }
     let periodic = Timer::try_every_secs(1e-12).expect("should not be rounded to zero");
-    let each_frame = periodic
+    let every_frame = periodic
         .on(ClockId::Frames)
         .with_missed_ticks(MissedTicks::Skip);
-    spawn(&mut app, "each frame", each_frame);
-    spawn(&mut app, "each second frame", Timer::every_frames(2));
+    spawn(&mut app, "every frame", every_frame);
+    spawn(&mut app, "every second frame", Timer::every_frames(2));
     for frame in 1..=6 {
         advance_ms(&mut app, 0);
         let fired = fired(&mut app);
-        let of = |tag| fired.iter().filter(|&&fired| fired == tag).count();
-        assert_eq!(of("short"), 3, "frame {frame}");
-        assert_eq!(of("each frame"), 1, "frame {frame}");
-        assert_eq!(of("each second frame"), usize::from(frame % 2 == 0));
+        let count_of = |tag| fired.iter().filter(|&&fired| fired == tag).count();
+        assert_eq!(count_of("short"), 3, "frame {frame}");
+        assert_eq!(count_of("every frame"), 1, "frame {frame}");
+        assert_eq!(count_of("every second frame"), usize::from(frame % 2 == 0));
     }
 }
 
 /// Times rounded to at least one tick; tick rate: a clock in fixed steps never rounds to zero.
 #[test]
-fn times_are_at_least_one_tick_on_the_fixed_clock() {
+fn the_fixed_clock_rounds_times_up_to_at_least_one_tick() {
     let mut app = app();
     app.insert_resource(Time::<Fixed>::from_hz(10.0));
     spawn(&mut app, "once", Timer::after(ms(1)).on(ClockId::Fixed));
@@ -324,7 +331,7 @@ fn times_are_at_least_one_tick_on_the_fixed_clock() {
     assert_eq!(tick(200), ["each", "1.5", "each", "1.5"], "500 and 600 ms");
 }
 
-/// Tick rate: the time in each tick, also while no timer waits there.
+/// Tick rate: the time in each tick, even while no timer uses it.
 #[test]
 fn the_fixed_clock_shows_the_time_of_each_tick() {
     #[derive(Resource, Default)]
@@ -345,7 +352,7 @@ fn the_fixed_clock_shows_the_time_of_each_tick() {
 
 /// Per-entity timers with ids, delete one, cancel all when the entity dies.
 #[test]
-fn an_entity_has_timers_with_ids_and_takes_them_with_it() {
+fn an_entity_has_timers_with_ids_that_die_with_it() {
     let mut app = app();
     let spawn_avatar = |app: &mut App| {
         let timers = related!(Owned[
@@ -357,7 +364,7 @@ fn an_entity_has_timers_with_ids_and_takes_them_with_it() {
     };
     let (avatar, other) = (spawn_avatar(&mut app), spawn_avatar(&mut app));
     let [a, b, c] = **app.world().get::<Owned>(avatar).unwrap() else {
-        panic!("three timers, three ids");
+        panic!("should have three timers");
     };
     advance_ms(&mut app, 10);
     let ids: Vec<Entity> = firings(&mut app)
@@ -371,7 +378,7 @@ fn an_entity_has_timers_with_ids_and_takes_them_with_it() {
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["a", "c", "a", "b", "c"]);
 
-    // It dies of its own first timer, while the others are due.
+    // The first timer despawns the avatar while the other timers are due.
     app.world_mut()
         .entity_mut(a)
         .insert(TimerAction::despawn().on_owner());
@@ -429,7 +436,7 @@ fn every_timer_is_released_exactly_once() {
     let clock = app.world_mut().spawn(Clock::new()).id();
     let mortal = app.world_mut().spawn_empty().id();
     let keyed = app.world_mut().spawn_empty().id();
-    let over = spawn(&mut app, "over", Timer::every(ms(10)).times(2));
+    let finished = spawn(&mut app, "finished", Timer::every(ms(10)).times(2));
     let removed = spawn(&mut app, "removed", Timer::after(ms(100)));
     let despawned = spawn(&mut app, "despawned", Timer::after(ms(100)));
     let clockless = spawn(&mut app, "clockless", Timer::after(ms(100)).on(clock));
@@ -455,23 +462,41 @@ fn every_timer_is_released_exactly_once() {
         (orphan, CancelReason::OwnerGone),
         (replaced, CancelReason::Replaced),
     ];
-    assert_eq!(cancelled(&mut app), expected, "to observers at once");
+    assert_eq!(
+        cancelled(&mut app),
+        expected,
+        "observers should be notified immediately"
+    );
     advance_ms(&mut app, 50);
-    assert_eq!(app.world().resource::<Read>().0, expected, "as messages");
+    assert_eq!(
+        app.world().resource::<Read>().0,
+        expected,
+        "messages should be readable in the next run"
+    );
     advance_ms(&mut app, 50);
     let last = firings(&mut app)
         .into_iter()
         .filter(|fired| fired.is_last());
     let last: Vec<Entity> = last.map(|fired| fired.entity()).collect();
-    assert_eq!(last[0], over, "its own end is its last firing");
-    assert_eq!(last.len(), 2, "and so it is for the one that replaced");
-    assert!(cancelled(&mut app).is_empty(), "and nothing else is told");
+    assert_eq!(
+        last[0], finished,
+        "a timer that finishes is released by its last firing"
+    );
+    assert_eq!(
+        last.len(),
+        2,
+        "the replacement should finish with its last firing, too"
+    );
+    assert!(
+        cancelled(&mut app).is_empty(),
+        "a timer that finishes should not also be cancelled"
+    );
     assert_eq!(app.world().resource::<Read>().0, expected);
 }
 
-/// Shift the clock so daily and weekly jobs can be tested: forward, firing what is passed.
+/// Shift the clock so daily and weekly jobs can be tested: advancing it fires the deadlines passed.
 #[test]
-fn a_clock_moved_on_by_a_week_runs_daily_and_weekly_jobs() {
+fn advancing_a_clock_by_a_week_runs_daily_and_weekly_jobs() {
     let mut app = app();
     spawn(&mut app, "real", Timer::after(DAY).on(ClockId::Real));
     spawn(&mut app, "daily", Timer::every(DAY));
@@ -494,10 +519,10 @@ fn a_clock_moved_on_by_a_week_runs_daily_and_weekly_jobs() {
     assert_eq!(fired_at(&mut app), expected);
 }
 
-/// Shift the clock so daily and weekly jobs can be tested: all timers adjusted, which keep their
-/// remaining times.
+/// Shift the clock so daily and weekly jobs can be tested: setting it adjusts the deadlines of all
+/// timers, which keep their remaining times.
 #[test]
-fn a_clock_that_is_set_to_saturday_night_adjusts_all_timers() {
+fn setting_a_clock_to_saturday_night_adjusts_all_timers() {
     let saturday_night = WEEK - ms(1000);
     let mut app = app();
     spawn(&mut app, "fuse", Timer::after(ms(3000)));
@@ -530,7 +555,7 @@ fn a_clock_that_is_set_to_saturday_night_adjusts_all_timers() {
 
 /// Exclusive category: adding replaces the earlier of that category.
 #[test]
-fn a_new_timer_of_a_category_replaces_the_earlier_one() {
+fn a_new_timer_in_a_category_replaces_the_earlier_one() {
     let mut app = app();
     let [hero, other] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
     let world = app.world_mut();
@@ -546,7 +571,7 @@ fn a_new_timer_of_a_category_replaces_the_earlier_one() {
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["walk"]);
 
-    // By its component as well as by the command, and in the midst of a long frame.
+    // Inserting the component replaces the timer as well, even in the middle of a long frame.
     let run = (Tag("run"), Timer::every(ms(10)));
     let run = app
         .world_mut()

@@ -1,4 +1,4 @@
-//! What cocos2d-x's scheduler can do, row by row of the design.
+//! The features of cocos2d-x's scheduler, one by one.
 
 mod support;
 
@@ -15,20 +15,20 @@ use bevy_ecs::{
 };
 use support::{updates::*, *};
 
-/// What is known of the timer of a target under a key.
+/// Returns the status of the timer of `target` under `key`.
 fn keyed(app: &mut App, target: Entity, key: &str) -> Option<TimerStatus> {
     let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
     state.get(app.world()).unwrap().keyed(target, key)
 }
 
-/// Schedules a timer under a key by which it is logged, too.
+/// Schedules a timer under `key`, which is also its name in the log.
 fn schedule(app: &mut App, target: Entity, key: &'static str, timer: Timer) -> Entity {
     app.world_mut()
         .entity_mut(target)
         .set_timer(key, (Tag(key), timer))
 }
 
-/// Spawns a target with a timer of its own, which is logged under its name.
+/// Spawns a target that carries a timer, logged under `name`.
 fn spawn_target(app: &mut App, name: &'static str) -> Entity {
     spawn(app, name, Timer::every(ms(10)))
 }
@@ -39,9 +39,9 @@ fn set_speed(app: &mut App, clock: impl Into<ClockId>, speed: f64) {
     app.world_mut().run_system_once(set).unwrap();
 }
 
-/// Interval, repeat, delay, for ever; all four combinations.
+/// Interval, repeat, delay and forever, in all combinations.
 #[test]
-fn interval_repeat_delay_and_for_ever_combine() {
+fn interval_repeat_delay_and_forever_combine() {
     let every = || Timer::every(ms(10));
     let combinations: [(Timer, &[u64]); 7] = [
         (every(), &[10, 20, 30, 40, 50]),
@@ -63,15 +63,19 @@ fn interval_repeat_delay_and_for_ever_combine() {
             let fired: Vec<Duration> = firings(&mut app).iter().map(|it| it.deadline()).collect();
             let expected: Vec<Duration> = deadlines.iter().copied().map(ms).collect();
             assert_eq!(fired, expected, "{timer:?} in {frames} frames");
-            let goes_on = timer.max_firings().is_none();
-            assert_eq!(keyed(&mut app, target, "x").is_some(), goes_on, "{timer:?}");
+            let is_endless = timer.max_firings().is_none();
+            assert_eq!(
+                keyed(&mut app, target, "x").is_some(),
+                is_endless,
+                "{timer:?}"
+            );
         }
     }
 }
 
-/// Interval 0 = each frame.
+/// Interval 0: every frame.
 #[test]
-fn what_has_no_interval_is_called_in_each_frame() {
+fn a_callback_without_an_interval_runs_every_frame() {
     let mut app = update_app();
     let target = spawn_target(&mut app, "own");
     app.world_mut()
@@ -83,9 +87,9 @@ fn what_has_no_interval_is_called_in_each_frame() {
     assert_eq!(times(&mut app, target), [(3, 3), (0, 3), (90, 93)]);
 }
 
-/// Per-frame updates in priority: negative, zero, positive; equal in order of adding.
+/// Per-frame updates by priority: negative, zero, positive; equal priorities in insertion order.
 #[test]
-fn updates_are_called_by_priority_and_equal_ones_in_the_order_of_adding() {
+fn updates_run_by_priority_then_in_insertion_order() {
     let mut app = update_app();
     let priorities = [("e", 1), ("c", 0), ("a", -2), ("b", -1), ("d", 0), ("f", 1)];
     let targets = priorities.map(|(what, priority)| {
@@ -105,16 +109,16 @@ fn updates_are_called_by_priority_and_equal_ones_in_the_order_of_adding() {
     assert_eq!(called(&mut app), ["a", "b", "e", "d", "c", "f"]);
 }
 
-/// Unschedule all above a priority; also from inside a callback.
+/// Unschedule all updates from a priority up, even from inside a callback.
 #[test]
-fn all_updates_above_a_priority_can_be_unscheduled() {
+fn all_updates_from_a_priority_up_can_be_unscheduled() {
     fn unschedule_from(world: &mut World, priority: i32) {
         let mut updates = world.query::<(Entity, &UpdateComponent)>();
-        let above: Vec<_> = updates
+        let from_priority: Vec<_> = updates
             .iter(world)
             .filter_map(|(target, update)| (update.priority() >= priority).then_some(target))
             .collect();
-        for target in above {
+        for target in from_priority {
             world.entity_mut(target).remove::<UpdateComponent>();
         }
     }
@@ -129,14 +133,18 @@ fn all_updates_above_a_priority_can_be_unscheduled() {
     let inside = doing("inside", |world, _| unschedule_from(world, 0));
     app.world_mut().spawn(inside.with_priority(-1));
     advance_ms(&mut app, 10);
-    assert_eq!(called(&mut app), ["a", "inside"], "at once");
+    assert_eq!(
+        called(&mut app),
+        ["a", "inside"],
+        "should take effect immediately"
+    );
     app.world_mut().spawn(say("new"));
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["a", "inside"]);
 }
 
-/// Schedule again under the same key changes the interval. Also from its own last callback:
-/// cocos2d-x issue 11147.
+/// Scheduling again under the same key changes the interval, even from the timer's own last
+/// callback: cocos2d-x issue 11147.
 #[test]
 fn scheduling_again_under_the_same_key_changes_the_interval() {
     let mut app = app();
@@ -166,12 +174,16 @@ fn scheduling_again_under_the_same_key_changes_the_interval() {
     assert_eq!(interval, Some(ms(30)), "should be scheduled once");
     assert_eq!(app.world().get::<Owned>(target).unwrap().len(), 2);
     advance_ms(&mut app, 11);
-    assert_eq!(fired(&mut app), ["y", "x"], "others should be as they were");
+    assert_eq!(
+        fired(&mut app),
+        ["y", "x"],
+        "other timers should be unaffected"
+    );
 }
 
-/// Unschedule one, all of a target.
+/// Unschedule one timer or all timers of a target.
 #[test]
-fn one_timer_or_all_of_a_target_can_be_unscheduled() {
+fn one_or_all_timers_of_a_target_can_be_unscheduled() {
     let mut app = app();
     let (target, other) = (
         spawn_target(&mut app, "own"),
@@ -193,14 +205,18 @@ fn one_timer_or_all_of_a_target_can_be_unscheduled() {
 
     schedule(&mut app, target, "a", Timer::every(ms(10)));
     advance_ms(&mut app, 10);
-    assert_eq!(fired(&mut app), ["other", "a"], "can be scheduled again");
+    assert_eq!(
+        fired(&mut app),
+        ["other", "a"],
+        "should fire when scheduled again"
+    );
 }
 
-/// Unschedule from inside a callback. Also in a catch-up loop: cocos2d-x issues 17611, 17898 and
+/// Unschedule from inside a callback, even in a catch-up loop: cocos2d-x issues 17611, 17898 and
 /// 17431.
 #[test]
-fn a_callback_can_unschedule_itself_another_or_all_of_its_target() {
-    fn when_b_fires_at_20(what: fn(&mut World, Entity)) -> Vec<(&'static str, u128)> {
+fn a_callback_can_unschedule_its_own_another_or_all_timers_of_its_target() {
+    fn fired_if_b_runs_at_20(act: fn(&mut World, Entity)) -> Vec<(&'static str, u128)> {
         let mut app = app();
         let target = app.world_mut().spawn_empty().id();
         for key in ["a", "b", "c"] {
@@ -211,7 +227,7 @@ fn a_callback_can_unschedule_itself_another_or_all_of_its_target() {
                 let is_b = tags.get(fired.entity()).is_ok_and(|tag| tag.0 == "b");
                 if is_b && fired.deadline() == ms(20) {
                     let target = fired.owner();
-                    commands.queue(move |world: &mut World| what(world, target));
+                    commands.queue(move |world: &mut World| act(world, target));
                 }
             },
         );
@@ -219,18 +235,18 @@ fn a_callback_can_unschedule_itself_another_or_all_of_its_target() {
         fired_at(&mut app).split_off(3)
     }
 
-    let itself = when_b_fires_at_20(|world, target| {
+    let itself = fired_if_b_runs_at_20(|world, target| {
         assert!(world.entity_mut(target).cancel_timer("b"));
     });
     let expected = [("a", 20), ("b", 20), ("c", 20), ("a", 30), ("c", 30)];
     assert_eq!(itself, expected);
 
-    let another = when_b_fires_at_20(|world, target| {
+    let another = fired_if_b_runs_at_20(|world, target| {
         assert!(world.entity_mut(target).cancel_timer("c"));
     });
     assert_eq!(another, [("a", 20), ("b", 20), ("a", 30), ("b", 30)]);
 
-    let all = when_b_fires_at_20(|world, target| {
+    let all = fired_if_b_runs_at_20(|world, target| {
         world.entity_mut(target).cancel_timers();
     });
     assert_eq!(all, [("a", 20), ("b", 20)]);
@@ -238,7 +254,7 @@ fn a_callback_can_unschedule_itself_another_or_all_of_its_target() {
 
 /// Pause and resume a target with all its timers.
 #[test]
-fn a_target_is_paused_and_resumed_with_all_its_timers() {
+fn pausing_a_target_pauses_all_its_timers() {
     let mut app = app();
     let target = spawn_target(&mut app, "own");
     spawn_target(&mut app, "other");
@@ -256,7 +272,7 @@ fn a_target_is_paused_and_resumed_with_all_its_timers() {
         "should not fire while paused"
     );
     for (key, remaining) in [("a", 15), ("b", 5), ("c", 5)] {
-        let timer = keyed(&mut app, target, key).expect("paused is scheduled");
+        let timer = keyed(&mut app, target, key).expect("a paused timer should stay scheduled");
         assert!(timer.paused);
         assert_eq!(timer.remaining, ms(remaining), "{key}");
     }
@@ -291,13 +307,13 @@ fn a_target_is_paused_and_resumed_with_all_its_timers() {
     assert_eq!(
         fired_at(&mut app),
         expected,
-        "also from a callback, at once"
+        "a pause from a callback should take effect immediately"
     );
 }
 
 /// Is it scheduled?
 #[test]
-fn whether_a_timer_is_scheduled_can_be_asked_at_any_time() {
+fn a_scheduled_timer_can_be_found_by_its_key_at_any_time() {
     #[derive(Resource, Default)]
     struct InCallback(Vec<bool>);
 
@@ -314,26 +330,29 @@ fn whether_a_timer_is_scheduled_can_be_asked_at_any_time() {
         assert_eq!(found, usize::from(keyed), "an armed timer is a `Timer`");
         keyed
     };
-    assert!(!is_scheduled(&mut app), "not yet");
+    assert!(!is_scheduled(&mut app), "not scheduled yet");
     schedule(&mut app, target, "x", Timer::every(ms(10)).times(2));
-    assert!(is_scheduled(&mut app), "from the moment on");
-    assert!(keyed(&mut app, target, "y").is_none(), "another key");
+    assert!(is_scheduled(&mut app), "scheduled immediately");
+    assert!(
+        keyed(&mut app, target, "y").is_none(),
+        "another key is not scheduled"
+    );
     advance_ms(&mut app, 10);
-    assert!(is_scheduled(&mut app), "once more");
+    assert!(is_scheduled(&mut app), "one firing is left");
     app.world_mut().entity_mut(target).insert(Paused);
-    assert!(is_scheduled(&mut app), "though paused");
+    assert!(is_scheduled(&mut app), "a paused timer stays scheduled");
     app.world_mut().entity_mut(target).remove::<Paused>();
     advance_ms(&mut app, 10);
-    assert!(!is_scheduled(&mut app), "it has fired its last");
+    assert!(!is_scheduled(&mut app), "it has fired for the last time");
     assert_eq!(app.world().resource::<InCallback>().0, [true, false]);
 
     schedule(&mut app, target, "x", Timer::every(ms(10)));
-    assert!(is_scheduled(&mut app), "again");
+    assert!(is_scheduled(&mut app), "scheduled again");
     app.world_mut().entity_mut(target).cancel_timer("x");
     assert!(!is_scheduled(&mut app), "cancelled");
     schedule(&mut app, target, "x", Timer::every(ms(10)));
     app.world_mut().despawn(target);
-    assert!(!is_scheduled(&mut app), "gone with its target");
+    assert!(!is_scheduled(&mut app), "despawned with its target");
 }
 
 /// Time scale.
@@ -375,13 +394,13 @@ fn time_can_be_scaled() {
     assert_eq!(
         advance(game, 0.0, 100),
         [10, 0, 0, 0],
-        "all but what is real"
+        "everything except real time"
     );
 }
 
 /// Run a function on the game thread from another thread, safely.
 #[test]
-fn another_thread_can_have_a_function_run_on_the_thread_of_the_game() {
+fn another_thread_can_run_a_function_on_the_game_thread() {
     #[derive(Resource, Default)]
     struct Ran(Vec<(u32, ThreadId)>);
 
@@ -397,30 +416,38 @@ fn another_thread_can_have_a_function_run_on_the_thread_of_the_game() {
             };
             sender.run(function).unwrap();
         }
-        // It may do what the game may do.
+        // The function has full access to the world.
         let unschedule = move |world: &mut World| _ = world.despawn(target);
         sender.run(unschedule).unwrap();
         sender
     });
     let sender = other.join().unwrap();
-    assert_eq!(app.world().resource::<Ran>().0, [], "not there and then");
+    assert_eq!(
+        app.world().resource::<Ran>().0,
+        [],
+        "should not run on the other thread"
+    );
     advance_ms(&mut app, 0);
     let here = thread::current().id();
     let expected = [0, 1, 2].map(|nth| (nth, here));
     assert_eq!(app.world().resource::<Ran>().0, expected, "in order");
     advance_ms(&mut app, 100);
     assert!(fired(&mut app).is_empty());
-    assert_eq!(app.world().resource::<Ran>().0.len(), 3, "once");
+    assert_eq!(
+        app.world().resource::<Ran>().0.len(),
+        3,
+        "each should run once"
+    );
 
     drop(app);
     let refused = sender.run(|_: &mut World| unreachable!());
-    assert!(refused.is_err(), "there is no game any more");
+    assert!(refused.is_err(), "the app no longer exists");
 }
 
 /// Elapsed time passed to the callback.
 #[test]
-fn a_callback_is_told_the_elapsed_time() {
-    /// What the clock said at the last firing.
+fn a_callback_can_compute_the_elapsed_time() {
+    /// The reading of the clock at the last firing.
     #[derive(Component)]
     struct Last(Duration);
 
@@ -448,6 +475,6 @@ fn a_callback_is_told_the_elapsed_time() {
     let elapsed = &app.world().resource::<Elapsed>().0;
     let expected = [(10, 10), (35, 30), (5, 10), (60, 60)];
     assert_eq!(*elapsed, expected.map(|(real, grid)| (ms(real), ms(grid))));
-    let in_all: Duration = elapsed.iter().map(|(_, on_the_grid)| *on_the_grid).sum();
-    assert_eq!(in_all, ms(110), "no time should be lost");
+    let total: Duration = elapsed.iter().map(|(_, on_the_grid)| *on_the_grid).sum();
+    assert_eq!(total, ms(110), "no time should be lost");
 }

@@ -1,4 +1,4 @@
-//! What skynet's timing wheel can do, row by row of the design.
+//! The features of skynet's timing wheel, one by one.
 
 mod support;
 
@@ -14,11 +14,11 @@ use bevy_ecs::{prelude::*, system::RunSystemOnce};
 use bevy_time::{Real, Time};
 use support::*;
 
-/// The name of what expires.
+/// The message sent when a timer expires, with the name of the timer.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 struct Expired(&'static str);
 
-/// What a service has been told, and under which number.
+/// The messages that a service received, each with its session.
 #[derive(Component, Default)]
 struct Mailbox(Vec<(Option<Request>, &'static str)>);
 
@@ -37,7 +37,7 @@ fn spawn_service(app: &mut App) -> Entity {
     app.world_mut().spawn((Mailbox::default(), follows)).id()
 }
 
-/// Sends the owner of a timer a message.
+/// Returns an action that sends `expired` to the owner of the timer.
 fn send(expired: Expired) -> TimerAction {
     TimerAction::call(move |world, fired| world.send(fired.owner(), expired))
 }
@@ -51,13 +51,13 @@ fn now(app: &mut App, clock: ClockId) -> Duration {
     app.world_mut().run_system_once(now).unwrap()
 }
 
-/// O(1) add from any thread; timeout 0 is delivered at once.
+/// O(1) add from any thread; a timeout of 0 is delivered without a delay.
 #[test]
-fn any_thread_adds_timers_and_a_timeout_of_zero_is_delivered_at_once() {
+fn any_thread_can_add_timers_and_a_zero_timeout_is_delivered_in_the_next_run() {
     let mut app = app();
     let service = spawn_service(&mut app);
     let sender = app.world_mut().message_sender();
-    let threads = [("later", 20), ("at once", 0), ("never", 60_000)].map(|(name, millis)| {
+    let threads = [("later", 20), ("zero", 0), ("never", 60_000)].map(|(name, millis)| {
         let sender = sender.clone();
         thread::spawn(move || {
             let expired = send(Expired(name));
@@ -70,17 +70,21 @@ fn any_thread_adds_timers_and_a_timeout_of_zero_is_delivered_at_once() {
         thread.join().unwrap();
     }
     advance_ms(&mut app, 10);
-    assert_eq!(mailbox(&mut app, service), [], "they have been added");
+    assert_eq!(
+        mailbox(&mut app, service),
+        [],
+        "the timers have only been added"
+    );
     advance_ms(&mut app, 0);
     assert_eq!(
         mailbox(&mut app, service),
-        [(None, "at once")],
-        "the next run"
+        [(None, "zero")],
+        "should arrive in the next run"
     );
     advance_ms(&mut app, 20);
     assert_eq!(mailbox(&mut app, service), [(None, "later")]);
 
-    // What the timers cost that are there already.
+    // Adding a timer costs the same however many are waiting.
     let added_to = |waiting: u64| {
         let minute = 60_000_000_000;
         let mut queue = TimerQueue::new();
@@ -94,18 +98,18 @@ fn any_thread_adds_timers_and_a_timeout_of_zero_is_delivered_at_once() {
     assert_eq!(
         added_to(100_000),
         added_to(10_000),
-        "the same among any number"
+        "adding should touch the same number of entries"
     );
 }
 
 /// On expiry a message (service, session) is delivered.
 #[test]
-fn on_expiry_a_message_with_the_session_is_delivered_to_the_service() {
+fn an_expired_timer_delivers_a_message_with_its_session_to_the_service() {
     let mut app = app();
     let [service, other] = [(); 2].map(|()| spawn_service(&mut app));
     let timer = (Timer::after(ms(10)), send(Expired("plain")));
     app.world_mut().entity_mut(service).insert(timer);
-    // Nobody follows this, so it is nothing but a time-out with a number.
+    // No entity follows this message, so each request can only time out.
     #[derive(Message)]
     struct Nothing;
     let mut commands = app.world_mut().commands();
@@ -119,15 +123,23 @@ fn on_expiry_a_message_with_the_session_is_delivered_to_the_service() {
     assert_eq!(mailbox(&mut app, service), first);
     advance_ms(&mut app, 10);
     let rest = [sessions[1], sessions[2]].map(|session| (Some(session), "timeout"));
-    assert_eq!(mailbox(&mut app, service), rest, "in the order of adding");
-    assert_eq!(mailbox(&mut app, other), [], "to nobody else");
+    assert_eq!(
+        mailbox(&mut app, service),
+        rest,
+        "time-outs should arrive in the order of the requests"
+    );
+    assert_eq!(
+        mailbox(&mut app, other),
+        [],
+        "no other service should receive a message"
+    );
     sessions.sort_unstable();
     assert!(sessions.windows(2).all(|two| two[0] != two[1]));
 }
 
 /// Catches up every missed tick; survives counter wrap-around.
 #[test]
-fn every_missed_tick_is_caught_up_also_where_a_counter_of_32_bits_wraps() {
+fn missed_ticks_are_caught_up_even_where_a_32_bit_counter_wraps() {
     let mut app = app();
     let service = spawn_service(&mut app);
     let tick = (Timer::every(ms(10)), send(Expired("tick")));
@@ -151,7 +163,11 @@ fn every_missed_tick_is_caught_up_also_where_a_counter_of_32_bits_wraps() {
             .world()
             .get_entity(across)
             .is_ok_and(|it| it.contains::<Timer>());
-        assert_eq!(is_armed, frame < 7, "not early, not lost");
+        assert_eq!(
+            is_armed,
+            frame < 7,
+            "should fire in frame 7, neither early nor late"
+        );
     }
     assert_eq!(now(&mut app, ClockId::Virtual), wrap + ms(50));
     let fired = firings(&mut app);
@@ -160,7 +176,7 @@ fn every_missed_tick_is_caught_up_also_where_a_counter_of_32_bits_wraps() {
 
 /// Time since start, start time.
 #[test]
-fn the_time_since_the_start_and_the_start_can_be_asked() {
+fn the_start_time_and_the_time_since_then_can_be_read() {
     let mut app = app();
     let start = app.world().resource::<Time<Real>>().startup();
     let dungeon = app.world_mut().spawn(Clock::new()).id();

@@ -1,4 +1,4 @@
-//! What `TrinityCore`'s event processor can do, row by row of the design.
+//! The features of `TrinityCore`'s event processor, one by one.
 
 mod support;
 
@@ -10,24 +10,24 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 use support::*;
 
-/// What events have done, and when.
+/// The events that ran, each with the time at which it ran.
 #[derive(Resource, Default)]
 struct Executed(Vec<(&'static str, Duration)>);
 
-/// Logs the execution of an event that is no entity of its own.
+/// Logs the execution of an event.
 fn execute(world: &mut World, what: &'static str, fired: &TimerFired) {
     let now = fired.deadline() + fired.lateness();
     world.resource_mut::<Executed>().0.push((what, now));
 }
 
-/// Spawns an event of `owner`.
+/// Spawns an event owned by `owner`.
 fn add_event(app: &mut App, owner: Entity, tag: &'static str, timer: Timer) -> Entity {
     app.world_mut()
         .spawn((OwnedBy(owner), Tag(tag), timer))
         .id()
 }
 
-fn add_owner(app: &mut App) -> Entity {
+fn spawn_owner(app: &mut App) -> Entity {
     app.world_mut().spawn_empty().id()
 }
 
@@ -37,18 +37,20 @@ fn is_alive(app: &App, entity: Entity) -> bool {
 
 /// Event object or closure; execute.
 #[test]
-fn an_event_is_an_object_or_a_closure() {
+fn an_event_can_be_an_object_or_a_closure() {
     #[derive(Component)]
     struct Heal(&'static str);
 
     fn heal(In(fired): In<TimerFired>, world: &mut World) {
-        let &Heal(what) = world.get(fired.entity()).expect("the event is still whole");
+        let &Heal(what) = world
+            .get(fired.entity())
+            .expect("the event should still have its components");
         execute(world, what, &fired);
     }
 
     let mut app = app();
     app.init_resource::<Executed>();
-    let owner = add_owner(&mut app);
+    let owner = spawn_owner(&mut app);
     let heal = app.register_system(heal);
     let heal = TimerAction::call(move |world, fired| world.run_system_with(heal, fired));
     let closure = TimerAction::call(|world: &mut World, fired: TimerFired| {
@@ -76,7 +78,7 @@ fn an_event_is_an_object_or_a_closure() {
         app.world()
             .get::<Owned>(owner)
             .is_some_and(|left| left.len() == 1),
-        "the last one goes in the next run"
+        "the last event is despawned in the next run"
     );
     advance_ms(&mut app, 0);
     assert!(app.world().get::<Owned>(owner).is_none());
@@ -84,13 +86,13 @@ fn an_event_is_an_object_or_a_closure() {
 
 /// Abort.
 #[test]
-fn an_aborted_event_is_told_so_and_is_not_executed() {
+fn an_aborted_event_is_notified_and_not_executed() {
     #[derive(Resource, Default)]
     struct Aborted(Vec<&'static str>);
 
     let mut app = app();
     app.init_resource::<Aborted>();
-    let owner = add_owner(&mut app);
+    let owner = spawn_owner(&mut app);
     let [_, b] = ["a", "b"].map(|tag| {
         let event = add_event(&mut app, owner, tag, Timer::after(ms(10)));
         app.world_mut().entity_mut(event).observe(
@@ -99,16 +101,24 @@ fn an_aborted_event_is_told_so_and_is_not_executed() {
         event
     });
     app.world_mut().despawn(b);
-    assert_eq!(app.world().resource::<Aborted>().0, ["b"], "at once");
+    assert_eq!(
+        app.world().resource::<Aborted>().0,
+        ["b"],
+        "should be notified immediately"
+    );
     advance_ms(&mut app, 10);
     advance_ms(&mut app, 0);
     assert_eq!(fired(&mut app), ["a"]);
-    assert_eq!(app.world().resource::<Aborted>().0, ["b"], "a is over");
+    assert_eq!(
+        app.world().resource::<Aborted>().0,
+        ["b"],
+        "`a` finished, so it was not aborted"
+    );
 }
 
 /// Deletable or not: an event that survives "cancel all" unless forced.
 #[test]
-fn an_event_that_is_not_deletable_is_only_cancelled_by_force() {
+fn a_non_deletable_event_is_cancelled_only_by_force() {
     let mut app = app();
     let owner = spawn(&mut app, "own", Timer::every(ms(10)));
     let deletable = add_event(&mut app, owner, "deletable", Timer::every(ms(10)));
@@ -130,18 +140,14 @@ fn an_event_that_is_not_deletable_is_only_cancelled_by_force() {
     let tough = add_event(&mut app, owner, "tough", Timer::every(ms(10)));
     app.world_mut().entity_mut(tough).insert(Survives);
     app.world_mut().despawn(owner);
-    assert!(
-        !is_alive(&app, tough),
-        "should die with its owner all the same"
-    );
+    assert!(!is_alive(&app, tough), "should still die with its owner");
 }
 
-/// Deletable or not: an event whose execution says that it is not over, as `Execute` that returns
-/// `false`.
+/// Deletable or not: an event that re-adds itself, like an `Execute` that returns `false`.
 #[test]
-fn an_event_that_adds_itself_again_is_not_deleted() {
+fn an_event_that_re_adds_itself_is_not_deleted() {
     let mut app = app();
-    let owner = add_owner(&mut app);
+    let owner = spawn_owner(&mut app);
     let event = add_event(&mut app, owner, "x", Timer::after(ms(10)));
     app.world_mut()
         .entity_mut(event)
@@ -155,7 +161,10 @@ fn an_event_that_adds_itself_again_is_not_deleted() {
         advance_ms(&mut app, 10);
     }
     assert_eq!(fired_at(&mut app), [("x", 10), ("x", 25), ("x", 40)]);
-    assert!(!is_alive(&app, event), "it is over now");
+    assert!(
+        !is_alive(&app, event),
+        "should be despawned after its last firing"
+    );
 
     let kept = add_event(
         &mut app,
@@ -167,14 +176,14 @@ fn an_event_that_adds_itself_again_is_not_deleted() {
     advance_ms(&mut app, 10);
     assert!(is_alive(&app, kept));
     assert!(!app.world().entity(kept).contains::<Timer>());
-    assert!(cancelled(&mut app).is_empty(), "none was aborted");
+    assert!(cancelled(&mut app).is_empty(), "no event was aborted");
 }
 
 /// Add at time, at offset.
 #[test]
-fn an_event_is_added_at_a_time_or_at_an_offset() {
+fn an_event_can_be_added_at_a_time_or_at_an_offset() {
     let mut app = app();
-    let owner = add_owner(&mut app);
+    let owner = spawn_owner(&mut app);
     advance_ms(&mut app, 100);
     add_event(&mut app, owner, "at", Timer::at(ms(130)));
     add_event(&mut app, owner, "offset", Timer::after(ms(20)));
@@ -198,14 +207,14 @@ fn an_event_is_added_at_a_time_or_at_an_offset() {
 
 /// At a random offset in a range (seeded, deterministic).
 #[test]
-fn an_event_is_added_at_a_random_offset_in_a_range() {
+fn an_event_can_be_added_at_a_random_offset_in_a_range() {
     let offsets = |seed, longest: Duration| {
         let mut app = app_with(DuePlugin {
             delay_seed: seed,
             ..DuePlugin::default()
         });
         advance_ms(&mut app, 100);
-        let owner = add_owner(&mut app);
+        let owner = spawn_owner(&mut app);
         for _ in 0..200 {
             let timer = Timer::after(ms(5)).with_jitter(longest - ms(5));
             add_event(&mut app, owner, "x", timer);
@@ -220,16 +229,24 @@ fn an_event_is_added_at_a_random_offset_in_a_range() {
     let long = offsets(7, ms(15));
     assert_eq!(long.len(), 200);
     assert!(long.iter().all(|&offset| offset <= ms(10)));
-    assert_eq!(long, offsets(7, ms(15)), "the same seed, the same offsets");
-    assert_ne!(long, offsets(8, ms(15)), "another seed, other offsets");
+    assert_eq!(
+        long,
+        offsets(7, ms(15)),
+        "the same seed should give the same offsets"
+    );
+    assert_ne!(
+        long,
+        offsets(8, ms(15)),
+        "another seed should give other offsets"
+    );
 
     let nanos = |n| Duration::from_nanos(n);
     let short = offsets(7, ms(5) + nanos(3));
     for n in 0..=3 {
-        let of = short.iter().filter(|&&offset| offset == nanos(n)).count();
+        let count = short.iter().filter(|&&offset| offset == nanos(n)).count();
         assert!(
-            (30..=70).contains(&of),
-            "{of} of 200 are at {n}, both ends included"
+            (30..=70).contains(&count),
+            "{count} of 200 events are at offset {n}, but each of the four is equally likely"
         );
     }
     assert_eq!(offsets(7, ms(5)), [Duration::ZERO; 200]);
@@ -239,7 +256,7 @@ fn an_event_is_added_at_a_random_offset_in_a_range() {
 #[test]
 fn the_time_of_a_waiting_event_can_be_changed() {
     let mut app = app();
-    let owner = add_owner(&mut app);
+    let owner = spawn_owner(&mut app);
     let [sooner, later, past, again, off] = ["sooner", "later", "past", "again", "off"]
         .map(|tag| add_event(&mut app, owner, tag, Timer::after(ms(50))));
     advance_ms(&mut app, 10);
@@ -249,7 +266,10 @@ fn the_time_of_a_waiting_event_can_be_changed() {
     assert_eq!(world.entity_mut(past).reschedule(ms(5)), Ok(()));
     assert_eq!(world.entity_mut(off).delay_by(ms(5)), Ok(()));
     world.entity_mut(again).insert(Timer::after(ms(35)));
-    assert!(fired(&mut app).is_empty(), "never inside the call");
+    assert!(
+        fired(&mut app).is_empty(),
+        "should not fire inside the call"
+    );
     assert_eq!(cancelled(&mut app), [(again, CancelReason::Replaced)]);
     advance_ms(&mut app, 50);
     let expected = [
@@ -269,11 +289,11 @@ fn the_time_of_a_waiting_event_can_be_changed() {
     app.world_mut().flush();
 }
 
-/// Change the time of a waiting event, from inside another one that is due before it.
+/// Change the time of a waiting event, from inside an event that is due earlier.
 #[test]
 fn an_event_can_change_the_time_of_another() {
     let mut app = app();
-    let owner = add_owner(&mut app);
+    let owner = spawn_owner(&mut app);
     let waiting = add_event(&mut app, owner, "waiting", Timer::after(ms(20)));
     let changing = add_event(&mut app, owner, "changing", Timer::after(ms(10)));
     app.world_mut().entity_mut(changing).observe(
@@ -302,7 +322,7 @@ fn one_event_can_be_aborted_at_the_next_tick() {
             }
         },
     );
-    let owner = add_owner(&mut app);
+    let owner = spawn_owner(&mut app);
     let a = add_event(&mut app, owner, "a", Timer::after(ms(20)));
     add_event(&mut app, owner, "b", Timer::after(ms(20)));
     app.insert_resource(Unwanted(Some(a)));
@@ -314,11 +334,11 @@ fn one_event_can_be_aborted_at_the_next_tick() {
 
 /// Kill all, forced or not.
 #[test]
-fn an_event_can_kill_all_forced_or_not() {
+fn an_event_can_kill_all_events_of_its_owner_forced_or_not() {
     for (is_forced, expected) in [(false, &["first", "tough"][..]), (true, &["first"])] {
         let mut app = app();
         let owner = spawn(&mut app, "own", Timer::after(ms(15)));
-        let bystander = add_owner(&mut app);
+        let bystander = spawn_owner(&mut app);
         let first = add_event(&mut app, owner, "first", Timer::every(ms(10)));
         add_event(&mut app, owner, "tender", Timer::after(ms(10)));
         let tough = add_event(&mut app, owner, "tough", Timer::after(ms(10)));
@@ -336,21 +356,25 @@ fn an_event_can_kill_all_forced_or_not() {
         add_event(&mut app, bystander, "bystander", Timer::after(ms(20)));
         advance_ms(&mut app, 20);
         let mut fired = fired(&mut app);
-        assert_eq!(fired.pop(), Some("bystander"), "of another processor");
+        assert_eq!(
+            fired.pop(),
+            Some("bystander"),
+            "events of another owner should be unaffected"
+        );
         assert_eq!(fired, expected, "forced: {is_forced}");
-        assert!(is_alive(&app, owner), "only its events should go");
+        assert!(is_alive(&app, owner), "only its events should be killed");
     }
 }
 
 /// A processor per object: the event's end ends the spell it carries.
 #[test]
-fn each_object_has_its_events_and_the_end_of_one_ends_the_spell_it_carries() {
+fn each_object_has_its_own_events_and_a_spell_ends_with_its_event() {
     #[derive(Component)]
     struct Spell;
 
     let mut app = app();
     let mage = app.world_mut().spawn(Clock::new()).id();
-    let priest = add_owner(&mut app);
+    let priest = spawn_owner(&mut app);
     let [bolt, storm] = [("bolt", 10), ("storm", 90)]
         .map(|(tag, after)| add_event(&mut app, mage, tag, Timer::after(ms(after))));
     let [prayer, curse] = [("prayer", 20), ("curse", 30)]
@@ -370,22 +394,22 @@ fn each_object_has_its_events_and_the_end_of_one_ends_the_spell_it_carries() {
     assert_eq!(
         spells(&mut app).len(),
         4,
-        "whoever reads of it finds the spell"
+        "systems that read the firing should still find the spell"
     );
     advance_ms(&mut app, 0);
-    assert_eq!(spells(&mut app), ["curse", "prayer", "storm"], "executed");
+    assert_eq!(
+        spells(&mut app),
+        ["curse", "prayer", "storm"],
+        "`bolt` was executed"
+    );
 
     app.world_mut().despawn(curse);
-    assert_eq!(spells(&mut app), ["prayer", "storm"], "aborted");
+    assert_eq!(spells(&mut app), ["prayer", "storm"], "`curse` was aborted");
     assert_eq!(cancelled(&mut app), [(curse, CancelReason::Despawned)]);
 
     app.world_mut().get_mut::<Clock>(mage).unwrap().pause();
     advance_ms(&mut app, 100);
-    assert_eq!(
-        fired(&mut app),
-        ["prayer"],
-        "the mage's processor does not run"
-    );
+    assert_eq!(fired(&mut app), ["prayer"], "the mage's clock is paused");
     app.world_mut().get_mut::<Clock>(mage).unwrap().unpause();
     advance_ms(&mut app, 79);
     assert!(fired(&mut app).is_empty());
@@ -395,7 +419,10 @@ fn each_object_has_its_events_and_the_end_of_one_ends_the_spell_it_carries() {
     app.world_mut().despawn(priest);
     assert_eq!(cancelled(&mut app), [(vow, CancelReason::OwnerGone)]);
     app.world_mut().despawn(mage);
-    assert!(spells(&mut app).is_empty(), "gone with the mage");
+    assert!(
+        spells(&mut app).is_empty(),
+        "`storm` should die with the mage"
+    );
     assert_eq!(cancelled(&mut app).len(), 1);
     advance_ms(&mut app, 100);
     assert!(fired(&mut app).is_empty());

@@ -1,29 +1,29 @@
-//! The obviously right clocks. All times are nanoseconds. They are whole, since speeds are quarters
-//! and a tick can be quartered as often as there are clocks.
+//! Obviously correct clocks. All times are whole nanoseconds, because speeds are multiples of a
+//! quarter and a tick can be quartered once per clock.
 
 use crate::script::CLOCKS;
 
 pub(crate) struct Clocks {
-    /// What the clock of the game runs on.
+    /// The time that drives the clock of the game.
     elapsed: i64,
-    /// All that ever were, by age.
+    /// Every clock ever spawned, oldest first.
     pub(crate) all: Vec<Clock>,
-    /// Which of them is known by which number.
+    /// The index in `all` of the clock with each number, if it exists.
     pub(crate) current: [Option<usize>; CLOCKS],
 }
 
 pub(crate) struct Clock {
     driver: Driver,
-    is_there: bool,
+    exists: bool,
     pub(crate) quarters: i64,
     pub(crate) paused: bool,
-    /// How much has passed.
+    /// The time that has passed on this clock.
     pub(crate) now: i64,
-    /// What it runs on had come to when this was last read.
+    /// The time of the driver when this clock was last read.
     seen: i64,
-    /// What it shows beyond what has passed.
+    /// The difference between the time shown and the time passed.
     pub(crate) offset: i64,
-    /// What it said when it was read for this run.
+    /// The reading taken at the start of this run.
     pub(crate) reading: Reading,
 }
 
@@ -50,8 +50,9 @@ impl Clocks {
         }
     }
 
-    /// Lets time pass, and reads the clocks for a run. What a clock runs on is older than itself.
-    pub(crate) fn go(&mut self, by: i64) {
+    /// Advances time and reads all clocks for a run. A driver is older than the clocks that run on
+    /// it, so its own reading is up to date.
+    pub(crate) fn advance(&mut self, by: i64) {
         self.elapsed += by;
         for at in 0..self.all.len() {
             self.read(at);
@@ -61,7 +62,7 @@ impl Clocks {
     fn read(&mut self, at: usize) {
         let parent = match self.all[at].driver {
             Driver::Game => Some((self.elapsed, false)),
-            Driver::Clock(parent) if self.all[parent].is_there => {
+            Driver::Clock(parent) if self.all[parent].exists => {
                 let parent = self.all[parent].reading;
                 Some((parent.now, parent.stopped))
             }
@@ -81,35 +82,35 @@ impl Clocks {
         };
     }
 
-    /// Returns what a clock would say if it were read now.
+    /// Returns the time that a clock would have if it were read now.
     pub(crate) fn now(&self, at: usize) -> i64 {
         let clock = &self.all[at];
         match clock.driver {
             Driver::Game => clock.now_if_parent_shows(self.elapsed),
-            Driver::Clock(parent) if self.all[parent].is_there => {
+            Driver::Clock(parent) if self.all[parent].exists => {
                 clock.now_if_parent_shows(self.now(parent))
             }
             Driver::Clock(_) | Driver::Nothing => clock.now,
         }
     }
 
-    /// A clock that is stopped stops at once, with all that run on it; one that is let go on waits
-    /// until it is read.
+    /// Stopping a clock takes effect immediately, for it and all clocks that run on it. Resuming it
+    /// takes effect at the next reading.
     pub(crate) fn may_fire(&self, at: usize) -> bool {
-        !self.all[at].reading.stopped && !self.stands_still(at)
+        !self.all[at].reading.stopped && !self.is_stopped(at)
     }
 
-    fn stands_still(&self, at: usize) -> bool {
+    fn is_stopped(&self, at: usize) -> bool {
         let clock = &self.all[at];
         let is_driven = match clock.driver {
             Driver::Game => true,
-            Driver::Clock(parent) => !self.stands_still(parent),
+            Driver::Clock(parent) => !self.is_stopped(parent),
             Driver::Nothing => false,
         };
-        !clock.is_there || clock.paused || clock.quarters == 0 || !is_driven
+        !clock.exists || clock.paused || clock.quarters == 0 || !is_driven
     }
 
-    pub(crate) fn begin(&mut self, clock: usize, parent: usize, quarters: u32) {
+    pub(crate) fn spawn(&mut self, clock: usize, parent: usize, quarters: u32) {
         let (driver, seen) = match self.current[parent] {
             Some(parent) => (Driver::Clock(parent), self.now(parent)),
             None => (Driver::Nothing, 0),
@@ -118,10 +119,10 @@ impl Clocks {
         self.all.push(Clock::new(driver, seen, quarters));
     }
 
-    /// Says which one it was.
-    pub(crate) fn end(&mut self, clock: usize) -> Option<usize> {
+    /// Removes the clock with this number and returns its index in `all`.
+    pub(crate) fn despawn(&mut self, clock: usize) -> Option<usize> {
         let at = self.current[clock].take()?;
-        self.all[at].is_there = false;
+        self.all[at].exists = false;
         Some(at)
     }
 
@@ -136,7 +137,7 @@ impl Clock {
     fn new(driver: Driver, seen: i64, quarters: u32) -> Self {
         Self {
             driver,
-            is_there: true,
+            exists: true,
             quarters: i64::from(quarters),
             paused: false,
             now: 0,

@@ -1,4 +1,4 @@
-//! The same in an app.
+//! Runs the operations in a real app.
 
 use core::time::Duration;
 
@@ -11,27 +11,27 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*, system::SystemState};
 
 use crate::{
     BURST_LIMIT,
-    script::{Armed, CLOCKS, Happened, Op, PLACES, Script, Spec, Step, TICK, sort_by_place},
+    script::{Armed, CLOCKS, LogEntry, Op, PLACES, Script, Spec, Step, TICK, sort_by_place},
     support::{Survives, advance, burst_limit, cancel_deletable, unobserved_app_with},
 };
 
 pub(crate) struct Game {
     app: App,
     timers: SystemState<ArmedTimers<'static, 'static>>,
-    fired: Vec<Happened>,
+    fired: Vec<LogEntry>,
 }
 
 #[derive(Component)]
 struct Place(usize);
 
-/// Which entity is at a place, and at which place each one is or was.
+/// The last entity at each place, and the place of each entity, despawned ones included.
 #[derive(Resource, Default)]
 struct Places {
     entities: [Option<Entity>; PLACES.len()],
     of: EntityHashMap<usize>,
 }
 
-/// A clock that is gone keeps its entity here.
+/// The id of each clock. A despawned clock keeps its id here.
 #[derive(Resource)]
 struct OwnClocks([ClockId; CLOCKS]);
 
@@ -42,11 +42,11 @@ struct Scripted {
 }
 
 #[derive(Resource, Default)]
-struct Log(Vec<Happened>);
+struct Log(Vec<LogEntry>);
 
 impl Game {
-    /// Handlers are observers, or else actions, and then only the timers that have something to
-    /// do have one.
+    /// Handlers are observers by default. With `by_action` they are actions, and only timers with
+    /// scripted operations have one.
     pub(crate) fn new(script: Script, by_action: bool) -> Self {
         let mut app = unobserved_app_with(burst_limit(BURST_LIMIT));
         let nowhere = app.world_mut().spawn_empty().id();
@@ -60,7 +60,7 @@ impl Game {
             .add_observer(note_place)
             .add_observer(log_cancelled);
         if !by_action {
-            app.add_observer(follow_script);
+            app.add_observer(log_and_run_script);
         }
         let timers = SystemState::new(app.world_mut());
         Self {
@@ -70,34 +70,34 @@ impl Game {
         }
     }
 
-    pub(crate) fn take(&mut self, step: Step) {
+    pub(crate) fn run_step(&mut self, step: Step) {
         match step {
             Step::Do(op) => apply(self.app.world_mut(), op),
             Step::Frame(by) => advance(&mut self.app, span(by)),
         }
         let world = self.app.world_mut();
         world.resource_scope(|world, mut messages: Mut<Messages<TimerFired>>| {
-            let fired = messages.drain().map(|fired| happened(world, &fired));
+            let fired = messages.drain().map(|fired| fired_entry(world, &fired));
             self.fired.extend(fired);
         });
     }
 
-    pub(crate) fn log(&self) -> &[Happened] {
+    pub(crate) fn log(&self) -> &[LogEntry] {
         &self.app.world().resource::<Log>().0
     }
 
-    /// What has been read as messages.
-    pub(crate) fn fired(&self) -> &[Happened] {
+    /// Returns the firings that were read as messages.
+    pub(crate) fn fired(&self) -> &[LogEntry] {
         &self.fired
     }
 
     pub(crate) fn last_run(&mut self) -> RunStats {
-        self.ask(|_, timers| timers.last_run())
+        self.read(|_, timers| timers.last_run())
     }
 
     pub(crate) fn entities(&self) -> Vec<usize> {
-        let there = |&place: &usize| entity_at(self.app.world(), place).is_some();
-        (0..PLACES.len()).filter(there).collect()
+        let exists = |&place: &usize| entity_at(self.app.world(), place).is_some();
+        (0..PLACES.len()).filter(exists).collect()
     }
 
     pub(crate) fn timers(&mut self) -> Vec<Armed> {
@@ -105,10 +105,16 @@ impl Game {
         let entities = (0..PLACES.len()).filter_map(|place| entity_at(world, place));
         let with_timer = |&entity: &Entity| world.get::<Timer>(entity).is_some();
         let entities: Vec<Entity> = entities.filter(with_timer).collect();
-        self.ask(|world, timers| {
-            assert_eq!(timers.count(), entities.len(), "how many are armed");
+        self.read(|world, timers| {
+            assert_eq!(
+                timers.count(),
+                entities.len(),
+                "every `Timer` component should be counted"
+            );
             let armed = entities.iter().map(|&entity| {
-                let timer = timers.get(entity).expect("who has a timer is armed");
+                let timer = timers
+                    .get(entity)
+                    .expect("an entity with a `Timer` should be armed");
                 let clocks = &world.resource::<OwnClocks>().0;
                 let clock = clocks.iter().position(|&clock| clock == timer.clock);
                 Armed {
@@ -123,9 +129,9 @@ impl Game {
         })
     }
 
-    fn ask<T>(&mut self, question: impl FnOnce(&World, ArmedTimers) -> T) -> T {
+    fn read<T>(&mut self, query: impl FnOnce(&World, ArmedTimers) -> T) -> T {
         let world = self.app.world();
-        question(world, self.timers.get(world).unwrap())
+        query(world, self.timers.get(world).unwrap())
     }
 }
 
@@ -137,19 +143,19 @@ fn note_place(added: On<Add<Place>>, places: Query<&Place>, mut all: ResMut<Plac
 
 fn log_cancelled(cancelled: On<TimerCancelled>, places: Res<Places>, mut log: ResMut<Log>) {
     let place = places.of[&cancelled.entity];
-    log.0.push(Happened::Cancelled(place, cancelled.reason));
+    log.0.push(LogEntry::Cancelled(place, cancelled.reason));
 }
 
-fn follow_script(fired: On<TimerFired>, mut commands: Commands) {
+fn log_and_run_script(fired: On<TimerFired>, mut commands: Commands) {
     let fired = *fired;
     commands.queue(move |world: &mut World| {
-        let happened = happened(world, &fired);
-        world.resource_mut::<Log>().0.push(happened);
-        act(world, fired);
+        let entry = fired_entry(world, &fired);
+        world.resource_mut::<Log>().0.push(entry);
+        run_script(world, fired);
     });
 }
 
-fn act(world: &mut World, fired: TimerFired) {
+fn run_script(world: &mut World, fired: TimerFired) {
     let place = world.resource::<Places>().of[&fired.entity()];
     let script = &world.resource::<Scripted>().script;
     for op in script
@@ -161,8 +167,8 @@ fn act(world: &mut World, fired: TimerFired) {
     }
 }
 
-fn happened(world: &World, fired: &TimerFired) -> Happened {
-    Happened::Fired {
+fn fired_entry(world: &World, fired: &TimerFired) -> LogEntry {
+    LogEntry::Fired {
         place: world.resource::<Places>().of[&fired.entity()],
         deadline: fired.deadline().as_nanos() as i64,
         lateness: fired.lateness().as_nanos() as i64,
@@ -174,18 +180,18 @@ fn happened(world: &World, fired: &TimerFired) -> Happened {
 
 fn apply(world: &mut World, op: Op) {
     let before = world.resource::<Log>().0.len();
-    do_to(world, op);
+    perform(world, op);
     world.flush();
     sort_by_place(&mut world.resource_mut::<Log>().0[before..]);
 }
 
-fn do_to(world: &mut World, op: Op) {
+fn perform(world: &mut World, op: Op) {
     match op {
         Op::Arm(place, spec) => {
             let timer = timer(world, spec);
             let entity = ensure(world, place);
             let mut entity = world.entity_mut(entity);
-            if spec.held {
+            if spec.paused {
                 entity.insert((timer, Paused));
             } else {
                 entity.insert(timer);
@@ -200,17 +206,17 @@ fn do_to(world: &mut World, op: Op) {
                 world.despawn(entity);
             }
         }
-        Op::Hold(place) => on_entity(world, place, |entity| {
+        Op::PauseTimers(place) => on_entity(world, place, |entity| {
             entity.insert(Paused);
         }),
-        Op::Release(place) => on_entity(world, place, |entity| {
+        Op::ResumeTimers(place) => on_entity(world, place, |entity| {
             entity.remove::<Paused>();
         }),
         Op::CancelKey(place) => {
             let (owner, key) = (PLACES[place].owner.unwrap(), PLACES[place].key.unwrap());
             let owner = entity_at(world, owner);
             let was_there = owner.is_some_and(|owner| world.entity_mut(owner).cancel_timer(key));
-            refuse_unless(was_there, world, place);
+            log_refusal_unless(was_there, world, place);
         }
         Op::CancelDeletable(owner) => {
             if let Some(owner) = entity_at(world, owner) {
@@ -226,13 +232,13 @@ fn do_to(world: &mut World, op: Op) {
             let entity = entity_at(world, place);
             let moved = entity
                 .is_some_and(|entity| world.entity_mut(entity).reschedule(span(shown)).is_ok());
-            refuse_unless(moved, world, place);
+            log_refusal_unless(moved, world, place);
         }
         Op::DelayBy(place, by) => {
             let entity = entity_at(world, place);
             let moved =
                 entity.is_some_and(|entity| world.entity_mut(entity).delay_by(span(by)).is_ok());
-            refuse_unless(moved, world, place);
+            log_refusal_unless(moved, world, place);
         }
         Op::DelayAllBy(owner, by) => {
             if let Some(owner) = entity_at(world, owner) {
@@ -264,8 +270,8 @@ fn do_to(world: &mut World, op: Op) {
         Op::SetSpeed(clock, quarters) => {
             set_clock(world, clock, |clock| clock.set_speed(ratio(quarters)));
         }
-        Op::Pause(clock) => set_clock(world, clock, Clock::pause),
-        Op::Unpause(clock) => set_clock(world, clock, Clock::unpause),
+        Op::PauseClock(clock) => set_clock(world, clock, Clock::pause),
+        Op::ResumeClock(clock) => set_clock(world, clock, Clock::unpause),
         Op::AdvanceBy(clock, by) => set_clock(world, clock, |clock| clock.advance_by(span(by))),
         Op::SetNow(clock, shown) => set_clock(world, clock, |clock| clock.set_now(span(shown))),
     }
@@ -289,7 +295,7 @@ fn set_timer(world: &mut World, place: usize, spec: Spec) {
     let owner = PLACES[place].owner.map(|owner| ensure(world, owner));
     let (owner, key) = (owner.unwrap(), PLACES[place].key.unwrap());
     let bundle = (Place(place), timer(world, spec));
-    if spec.held {
+    if spec.paused {
         world.entity_mut(owner).set_timer(key, (bundle, Paused));
     } else {
         world.entity_mut(owner).set_timer(key, bundle);
@@ -302,7 +308,7 @@ fn entity_at(world: &World, place: usize) -> Option<Entity> {
     entity.filter(|&entity| world.get_entity(entity).is_ok())
 }
 
-/// Returns the entity at a place, a new one if need be, and its owner likewise.
+/// Returns the entity at a place. Spawns it and its owner if they do not exist.
 fn ensure(world: &mut World, place: usize) -> Entity {
     if let Some(entity) = entity_at(world, place) {
         return entity;
@@ -320,7 +326,7 @@ fn ensure(world: &mut World, place: usize) -> Entity {
     id
 }
 
-/// Gives the entity at a place what it is to have from the start.
+/// Inserts the components that the entity at a place has from the start.
 fn equip(world: &mut World, place: usize) {
     let Scripted { script, by_action } = world.resource();
     let acts = *by_action && script.keys().any(|&(at, _)| at == place);
@@ -329,7 +335,7 @@ fn equip(world: &mut World, place: usize) {
             entity.insert(Survives);
         }
         if acts {
-            entity.insert(TimerAction::call(act));
+            entity.insert(TimerAction::call(run_script));
         }
     });
 }
@@ -340,9 +346,9 @@ fn on_entity(world: &mut World, place: usize, change: impl FnOnce(&mut EntityWor
     }
 }
 
-fn refuse_unless(done: bool, world: &mut World, place: usize) {
+fn log_refusal_unless(done: bool, world: &mut World, place: usize) {
     if !done {
-        world.resource_mut::<Log>().0.push(Happened::Refused(place));
+        world.resource_mut::<Log>().0.push(LogEntry::Refused(place));
     }
 }
 

@@ -1,6 +1,8 @@
-//! The whole against a list that is searched: timers on several clocks, whose handlers arm, pause,
-//! move, cancel and despawn each other, their owners and their clocks in frames of any length, fire
-//! as the promises say, for any script.
+//! A property test of the whole crate against an obviously correct model.
+//!
+//! Timers run on several clocks, in frames of any length. Their handlers arm, pause, move, cancel
+//! and despawn each other, their owners and their clocks. For any script, the app must behave like
+//! the model.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -13,13 +15,13 @@ mod script;
 use game::Game;
 use model::Model;
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
-use script::{Happened, Op, Script, Step, any_script, any_steps};
+use script::{LogEntry, Op, Script, Step, any_script, any_steps};
 
-/// The most firings of one timer in one run.
+/// The maximum number of firings of one timer in one run.
 const BURST_LIMIT: u32 = 4;
 
-/// A slow clock and a fast one, and a slow one on the slow one.
-const BEGINNING: [Op; 3] = [
+/// Spawns a slow clock, a fast clock, and a second slow clock that runs on the first.
+const INITIAL_CLOCKS: [Op; 3] = [
     Op::SpawnClock {
         clock: 1,
         parent: 0,
@@ -40,13 +42,25 @@ const BEGINNING: [Op; 3] = [
 fn check(script: Script, steps: Vec<Step>, by_action: bool) {
     let mut game = Game::new(script.clone(), by_action);
     let mut model = Model::new(script);
-    let beginning = BEGINNING.map(Step::Do);
-    for step in beginning.into_iter().chain(steps) {
-        game.take(step);
-        model.take(step);
-        assert_eq!(game.timers(), model.timers(), "who has a timer, due when");
-        assert_eq!(game.entities(), model.entities(), "whose entity is there");
-        assert_eq!(game.fired(), fired(model.log()), "the messages");
+    let initial = INITIAL_CLOCKS.map(Step::Do);
+    for step in initial.into_iter().chain(steps) {
+        game.run_step(step);
+        model.run_step(step);
+        assert_eq!(
+            game.timers(),
+            model.timers(),
+            "the armed timers should match"
+        );
+        assert_eq!(
+            game.entities(),
+            model.entities(),
+            "the existing entities should match"
+        );
+        assert_eq!(
+            game.fired(),
+            fired(model.log()),
+            "the firing messages should match"
+        );
         if by_action {
             assert_eq!(game.log(), not_fired(model.log()));
         } else {
@@ -57,12 +71,12 @@ fn check(script: Script, steps: Vec<Step>, by_action: bool) {
     }
 }
 
-fn fired(log: &[Happened]) -> Vec<Happened> {
-    log.iter().copied().filter(Happened::is_fired).collect()
+fn fired(log: &[LogEntry]) -> Vec<LogEntry> {
+    log.iter().copied().filter(LogEntry::is_fired).collect()
 }
 
-fn not_fired(log: &[Happened]) -> Vec<Happened> {
-    let others = log.iter().copied().filter(|happened| !happened.is_fired());
+fn not_fired(log: &[LogEntry]) -> Vec<LogEntry> {
+    let others = log.iter().copied().filter(|entry| !entry.is_fired());
     others.collect()
 }
 
@@ -78,13 +92,13 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn timers_do_what_a_searched_list_does(script in any_script(), steps in any_steps()) {
+    fn timers_with_observers_match_the_model(script in any_script(), steps in any_steps()) {
         check(script, steps, false);
     }
 
-    /// Where nobody observes, timers fire many at a time.
+    /// Without observers, timers fire in batches.
     #[test]
-    fn timers_with_actions_do_what_a_searched_list_does(
+    fn timers_with_actions_match_the_model(
         script in any_script(),
         steps in any_steps(),
     ) {

@@ -1,11 +1,12 @@
-//! The obviously right scheduler: a list of timers that is searched. All times are nanoseconds.
+//! An obviously correct scheduler: a list of timers, searched from end to end. All times are
+//! nanoseconds.
 
 use bevy_due::{CancelReason, MissedTicks};
 
 use crate::{
     BURST_LIMIT,
     clocks::{Clock, Clocks, Reading},
-    script::{Armed, Happened, Op, PLACES, Script, Spec, Step, TICK, sort_by_place},
+    script::{Armed, LogEntry, Op, PLACES, Script, Spec, Step, TICK, sort_by_place},
 };
 
 pub(crate) struct Model {
@@ -16,18 +17,18 @@ pub(crate) struct Model {
     clocks: Clocks,
     entities: [Option<Entity>; PLACES.len()],
     timers: Vec<Listed>,
-    log: Vec<Happened>,
-    /// How many have been cancelled since the last run.
+    log: Vec<LogEntry>,
+    /// The number of cancellations since the last run.
     cancelled: u64,
     fired_and_cancelled_in_run: (u64, u64),
 }
 
 struct Entity {
     id: u64,
-    held: bool,
-    /// Whether its timer is firing its last, and is still there for its handlers to see.
+    paused: bool,
+    /// Whether its timer is firing for the last time and is still visible to handlers.
     is_finishing: bool,
-    /// Whether its timer has fired its last in the run before.
+    /// Whether its timer fired for the last time in the previous run.
     is_finished: bool,
 }
 
@@ -36,18 +37,18 @@ struct Listed {
     clock: usize,
     wait: Wait,
     sequence: u64,
-    /// The run before which it was armed, resumed or moved.
+    /// The last run that had begun when it was armed, resumed or moved. It fires in later runs.
     listed_in_run: u64,
     spec: Spec,
     count: u64,
-    /// The last run in which it fired, and how often.
+    /// The last run in which it fired, and the number of firings in that run.
     burst: (u64, u32),
 }
 
 #[derive(Clone, Copy)]
 enum Wait {
     Until(i64),
-    /// It is paused with so much left.
+    /// Paused with this much time remaining.
     Paused(i64),
 }
 
@@ -67,14 +68,14 @@ impl Model {
         }
     }
 
-    pub(crate) fn take(&mut self, step: Step) {
+    pub(crate) fn run_step(&mut self, step: Step) {
         match step {
             Step::Do(op) => self.apply(op),
             Step::Frame(by) => self.frame(nanos(by)),
         }
     }
 
-    pub(crate) fn log(&self) -> &[Happened] {
+    pub(crate) fn log(&self) -> &[LogEntry] {
         &self.log
     }
 
@@ -83,8 +84,8 @@ impl Model {
     }
 
     pub(crate) fn entities(&self) -> Vec<usize> {
-        let there = |&place: &usize| self.entities[place].is_some();
-        (0..PLACES.len()).filter(there).collect()
+        let exists = |&place: &usize| self.entities[place].is_some();
+        (0..PLACES.len()).filter(exists).collect()
     }
 
     pub(crate) fn timers(&self) -> Vec<Armed> {
@@ -103,7 +104,7 @@ impl Model {
                 .position(|&at| at == Some(timer.clock));
             Armed {
                 place: timer.place,
-                clock: number.expect("timers go with their clock"),
+                clock: number.expect("a timer is cancelled with its clock"),
                 deadline: (due + clock.offset).max(0),
                 count: timer.count,
                 paused,
@@ -114,7 +115,7 @@ impl Model {
 
     fn frame(&mut self, by: i64) {
         self.run += 1;
-        self.clocks.go(by);
+        self.clocks.advance(by);
         self.fired_and_cancelled_in_run = (0, core::mem::take(&mut self.cancelled));
         for place in 0..PLACES.len() {
             let is_armed = self.find(place).is_some();
@@ -150,7 +151,7 @@ impl Model {
     fn fire(&mut self, at: usize) {
         let timer = &mut self.timers[at];
         let Wait::Until(deadline) = timer.wait else {
-            unreachable!("it is due");
+            unreachable!("a due timer is not paused");
         };
         let Reading { now, offset, .. } = self.clocks.all[timer.clock].reading;
         let (place, interval) = (timer.place, nanos(timer.spec.interval));
@@ -164,8 +165,8 @@ impl Model {
         let policy = timer.spec.missed_ticks;
         let mut next = deadline + interval;
         let mut missed = 0;
-        let has_all_its_turns = policy == MissedTicks::Burst && timer.burst.1 < BURST_LIMIT;
-        if !last && !has_all_its_turns {
+        let continues_burst = policy == MissedTicks::Burst && timer.burst.1 < BURST_LIMIT;
+        if !last && !continues_burst {
             while next <= now {
                 missed += 1;
                 next += interval;
@@ -178,7 +179,7 @@ impl Model {
         if last {
             self.timers.remove(at);
         }
-        self.log.push(Happened::Fired {
+        self.log.push(LogEntry::Fired {
             place,
             deadline: (deadline + offset).max(0),
             lateness: now - deadline,
@@ -208,8 +209,8 @@ impl Model {
             Op::Arm(place, spec) => {
                 self.ensure_owner(place);
                 self.ensure(place);
-                if spec.held {
-                    self.hold(place, true);
+                if spec.paused {
+                    self.set_paused(place, true);
                 }
                 self.cancel(place, CancelReason::Replaced);
                 self.start(place, spec);
@@ -219,20 +220,20 @@ impl Model {
                 self.cancel(place, CancelReason::Replaced);
                 self.entities[place] = None;
                 self.ensure(place);
-                if spec.held {
-                    self.hold(place, true);
+                if spec.paused {
+                    self.set_paused(place, true);
                 }
                 let replaced = self.log.len();
                 self.start(place, spec);
-                // One whose clock has gone is refused before the earlier one makes room for it.
+                // A new timer without a clock is cancelled before it replaces the earlier one.
                 if before < replaced {
                     self.log[before..].rotate_left(replaced - before);
                 }
             }
             Op::Remove(place) => self.remove(place),
             Op::Despawn(place) => self.despawn(place),
-            Op::Hold(place) => self.hold(place, true),
-            Op::Release(place) => self.hold(place, false),
+            Op::PauseTimers(place) => self.set_paused(place, true),
+            Op::ResumeTimers(place) => self.set_paused(place, false),
             Op::CancelKey(place) => {
                 let entity = self.entities[place].as_ref();
                 let is_armed = self.find(place).is_some();
@@ -240,7 +241,7 @@ impl Model {
                     self.despawn(place);
                 }
                 if !is_armed {
-                    self.log.push(Happened::Refused(place));
+                    self.log.push(LogEntry::Refused(place));
                 }
             }
             Op::CancelDeletable(owner) => self.cancel_all(owner, |place| !PLACES[place].survives),
@@ -266,16 +267,16 @@ impl Model {
                 parent,
                 quarters,
             } => {
-                self.end_clock(clock);
-                self.clocks.begin(clock, parent, quarters);
+                self.despawn_clock(clock);
+                self.clocks.spawn(clock, parent, quarters);
             }
-            Op::DespawnClock(clock) => self.end_clock(clock),
+            Op::DespawnClock(clock) => self.despawn_clock(clock),
             Op::SetSpeed(clock, quarters) => {
                 self.clocks
                     .set(clock, |clock| clock.quarters = i64::from(quarters));
             }
-            Op::Pause(clock) => self.clocks.set(clock, |clock| clock.paused = true),
-            Op::Unpause(clock) => self.clocks.set(clock, |clock| clock.paused = false),
+            Op::PauseClock(clock) => self.clocks.set(clock, |clock| clock.paused = true),
+            Op::ResumeClock(clock) => self.clocks.set(clock, |clock| clock.paused = false),
             Op::AdvanceBy(clock, by) => self.clocks.set(clock, |clock| clock.now += nanos(by)),
             Op::SetNow(clock, shown) => {
                 self.clocks
@@ -308,7 +309,7 @@ impl Model {
     }
 
     fn note_cancelled(&mut self, place: usize, reason: CancelReason) {
-        self.log.push(Happened::Cancelled(place, reason));
+        self.log.push(LogEntry::Cancelled(place, reason));
         self.cancelled += 1;
     }
 
@@ -322,7 +323,7 @@ impl Model {
         self.timers.push(Listed {
             place,
             clock,
-            wait: if self.is_held(place) {
+            wait: if self.is_paused(place) {
                 Wait::Paused(delay)
             } else {
                 Wait::Until(self.clocks.now(clock) + delay)
@@ -336,7 +337,7 @@ impl Model {
         self.next_sequence += 1;
     }
 
-    /// The entity of an owned timer goes with its clock.
+    /// Despawns the entity of an owned timer whose clock no longer exists.
     fn retire(&mut self, place: usize) {
         if PLACES[place].owner.is_some() {
             self.entities[place] = None;
@@ -348,7 +349,7 @@ impl Model {
         self.next_entity += 1;
         self.entities[place].get_or_insert(Entity {
             id,
-            held: false,
+            paused: false,
             is_finishing: false,
             is_finished: false,
         });
@@ -371,7 +372,7 @@ impl Model {
         }
     }
 
-    /// The places whose entity carries a timer: one that is armed, or one that is firing its last.
+    /// Returns the places whose entity has a timer: armed, or firing for the last time.
     fn carried_timers(&self) -> Vec<usize> {
         let is_finishing = |place: usize| {
             let entity = self.entities[place].as_ref();
@@ -381,11 +382,11 @@ impl Model {
         (0..PLACES.len()).filter(carries).collect()
     }
 
-    fn cancel_all(&mut self, owner: usize, is_meant: impl Fn(usize) -> bool) {
+    fn cancel_all(&mut self, owner: usize, should_cancel: impl Fn(usize) -> bool) {
         for place in self
             .timers_of(owner)
             .into_iter()
-            .filter(|&place| is_meant(place))
+            .filter(|&place| should_cancel(place))
         {
             if place == owner {
                 self.remove(place);
@@ -395,40 +396,39 @@ impl Model {
         }
     }
 
-    /// The places whose timers are those of an owner: its own, and those that belong to it as they
-    /// were spawned.
+    /// Returns the place of an owner, then the places that it owns in the order of their spawning.
     fn timers_of(&self, owner: usize) -> Vec<usize> {
-        let is_of = |&place: &usize| place == owner || PLACES[place].owner == Some(owner);
-        let mut places: Vec<usize> = (0..PLACES.len()).filter(is_of).collect();
+        let belongs = |&place: &usize| place == owner || PLACES[place].owner == Some(owner);
+        let mut places: Vec<usize> = (0..PLACES.len()).filter(belongs).collect();
         let age = |place: usize| self.entities[place].as_ref().map(|entity| entity.id);
         places.sort_by_key(|&place| (place != owner, age(place)));
         places
     }
 
-    fn is_held(&self, place: usize) -> bool {
-        let holds = |place: usize| {
+    fn is_paused(&self, place: usize) -> bool {
+        let has_pause = |place: usize| {
             self.entities[place]
                 .as_ref()
-                .is_some_and(|entity| entity.held)
+                .is_some_and(|entity| entity.paused)
         };
-        holds(place) || PLACES[place].owner.is_some_and(holds)
+        has_pause(place) || PLACES[place].owner.is_some_and(has_pause)
     }
 
-    fn hold(&mut self, place: usize, held: bool) {
+    fn set_paused(&mut self, place: usize, paused: bool) {
         let Some(entity) = &mut self.entities[place] else {
             return;
         };
-        entity.held = held;
+        entity.paused = paused;
         for place in self.timers_of(place) {
             let Some(at) = self.find(place) else {
                 continue;
             };
             let now = self.clocks.now(self.timers[at].clock);
-            let held = self.is_held(place);
+            let paused = self.is_paused(place);
             let timer = &mut self.timers[at];
             match timer.wait {
-                Wait::Until(deadline) if held => timer.wait = Wait::Paused(deadline - now),
-                Wait::Paused(left) if !held => {
+                Wait::Until(deadline) if paused => timer.wait = Wait::Paused(deadline - now),
+                Wait::Paused(left) if !paused => {
                     timer.wait = Wait::Until(now + left);
                     timer.listed_in_run = self.run;
                 }
@@ -439,7 +439,7 @@ impl Model {
 
     fn move_deadline(&mut self, place: usize, to: impl Fn(&Clock, i64) -> i64) {
         let Some(at) = self.find(place) else {
-            return self.log.push(Happened::Refused(place));
+            return self.log.push(LogEntry::Refused(place));
         };
         let timer = &mut self.timers[at];
         let (clock, wait) = (timer.clock, timer.wait);
@@ -454,8 +454,8 @@ impl Model {
         };
     }
 
-    fn end_clock(&mut self, clock: usize) {
-        let Some(clock) = self.clocks.end(clock) else {
+    fn despawn_clock(&mut self, clock: usize) {
+        let Some(clock) = self.clocks.despawn(clock) else {
             return;
         };
         for place in 0..PLACES.len() {
@@ -470,5 +470,5 @@ impl Model {
 }
 
 pub(crate) fn nanos(ticks: u64) -> i64 {
-    i64::try_from(ticks * TICK).expect("a short time")
+    i64::try_from(ticks * TICK).expect("times in a script are short")
 }

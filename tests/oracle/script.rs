@@ -1,30 +1,30 @@
-//! What is done in a game, and what is seen of it.
+//! Random operations, and the log entries that they cause.
 
 use std::collections::HashMap;
 
 use bevy_due::{CancelReason, MissedTicks};
 use proptest::prelude::*;
 
-/// The clock of the game, and three of our own.
+/// The number of clocks: the clock of the game and three custom clocks.
 pub(crate) const CLOCKS: usize = 4;
 
-/// In nanoseconds. It can be quartered ten times.
+/// The length of a tick in nanoseconds. It can be quartered ten times.
 pub(crate) const TICK: u64 = 1 << 20;
 
-/// Where there can be a timer.
+/// The places that can hold a timer.
 pub(crate) const PLACES: [Place; 9] = [
     Place::FREE,
     Place::FREE,
     Place::FREE,
     Place::of(0),
-    Place::of(0).that_survives(),
+    Place::of(0).surviving(),
     Place::of(1),
     Place::of(0).under("a"),
-    Place::of(0).under("b").that_survives(),
+    Place::of(0).under("b").surviving(),
     Place::of(1).under("a"),
 ];
 
-/// The places that own others.
+/// The number of places, from the first, that own other places.
 pub(crate) const OWNERS: usize = 2;
 
 /// The places that have a key.
@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    const fn that_survives(self) -> Self {
+    const fn surviving(self) -> Self {
         Self {
             survives: true,
             ..self
@@ -66,38 +66,38 @@ impl Place {
     }
 }
 
-/// Times are in ticks.
+/// A timer to arm. Times are in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spec {
     pub(crate) delay: u64,
-    /// Zero for a timer that fires once.
+    /// Zero for a one-shot timer.
     pub(crate) interval: u64,
-    /// Zero for ever.
+    /// Zero for no limit.
     pub(crate) times: u32,
     pub(crate) missed_ticks: MissedTicks,
     pub(crate) clock: usize,
     /// Whether it is inserted together with `Paused`.
-    pub(crate) held: bool,
+    pub(crate) paused: bool,
 }
 
-/// Something done to the entity at a place, or to a clock. Times are in ticks, speeds in
-/// quarters. A place or an owner whose entity is gone gets a new one when something is armed there.
+/// An operation on the entity at a place, or on a clock. Times are in ticks, speeds in quarters.
+/// Arming a timer spawns the entity of its place and the owner if they do not exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Arm(usize, Spec),
-    /// Arms by `set_timer`, at a place that has a key.
+    /// Arms with `set_timer`, at a place that has a key.
     Set(usize, Spec),
     Remove(usize),
     Despawn(usize),
-    Hold(usize),
-    Release(usize),
+    PauseTimers(usize),
+    ResumeTimers(usize),
     CancelKey(usize),
     CancelDeletable(usize),
     CancelAll(usize),
     Reschedule(usize, u64),
     DelayBy(usize, u64),
     DelayAllBy(usize, u64),
-    /// Spawns a clock, or puts another one in its place.
+    /// Spawns a clock, or replaces the one with this number.
     SpawnClock {
         clock: usize,
         parent: usize,
@@ -105,8 +105,8 @@ pub(crate) enum Op {
     },
     DespawnClock(usize),
     SetSpeed(usize, u32),
-    Pause(usize),
-    Unpause(usize),
+    PauseClock(usize),
+    ResumeClock(usize),
     AdvanceBy(usize, u64),
     SetNow(usize, u64),
 }
@@ -114,16 +114,16 @@ pub(crate) enum Op {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Do(Op),
-    /// Runs a frame that takes so many ticks.
+    /// Runs a frame of this many ticks.
     Frame(u64),
 }
 
-/// What the handler does at the n-th firing of the timer at a place.
+/// The operations of the handler at the n-th firing of the timer at a place.
 pub(crate) type Script = HashMap<(usize, u64), Vec<Op>>;
 
-/// Times are in nanoseconds.
+/// An entry in the log. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Happened {
+pub(crate) enum LogEntry {
     Fired {
         place: usize,
         deadline: i64,
@@ -133,11 +133,11 @@ pub(crate) enum Happened {
         last: bool,
     },
     Cancelled(usize, CancelReason),
-    /// There was no timer to move or to cancel there.
+    /// The place had no timer to move or cancel.
     Refused(usize),
 }
 
-impl Happened {
+impl LogEntry {
     pub(crate) fn is_fired(&self) -> bool {
         matches!(self, Self::Fired { .. })
     }
@@ -149,12 +149,12 @@ impl Happened {
     }
 }
 
-/// Timers that go together go in any order. Orders what one operation has logged by places.
-pub(crate) fn sort_by_place(log: &mut [Happened]) {
-    log.sort_by_key(Happened::place);
+/// Sorts the log of one operation by place: timers cancelled together are logged in any order.
+pub(crate) fn sort_by_place(log: &mut [LogEntry]) {
+    log.sort_by_key(LogEntry::place);
 }
 
-/// What is known of an armed timer. Times are in nanoseconds.
+/// The status of an armed timer. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Armed {
     pub(crate) place: usize,
@@ -178,14 +178,16 @@ fn any_spec() -> impl Strategy<Value = Spec> {
         prop_oneof![2 => Just(0), 3 => 0..CLOCKS],
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(delay, interval, times, missed_ticks, clock, held)| Spec {
-            delay,
-            interval,
-            times,
-            missed_ticks,
-            clock,
-            held,
-        })
+        .prop_map(
+            |(delay, interval, times, missed_ticks, clock, paused)| Spec {
+                delay,
+                interval,
+                times,
+                missed_ticks,
+                clock,
+                paused,
+            },
+        )
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -203,8 +205,8 @@ fn any_timer_op() -> impl Strategy<Value = Op> {
         3 => (KEYED, any_spec()).prop_map(|(place, spec)| Op::Set(place, spec)),
         1 => place.clone().prop_map(Op::Remove),
         1 => place.clone().prop_map(Op::Despawn),
-        2 => place.clone().prop_map(Op::Hold),
-        2 => place.clone().prop_map(Op::Release),
+        2 => place.clone().prop_map(Op::PauseTimers),
+        2 => place.clone().prop_map(Op::ResumeTimers),
         1 => KEYED.prop_map(Op::CancelKey),
         1 => owner.clone().prop_map(Op::CancelDeletable),
         1 => owner.clone().prop_map(Op::CancelAll),
@@ -223,8 +225,8 @@ fn any_clock_op() -> impl Strategy<Value = Op> {
         2 => spawn.prop_map(|(clock, parent, quarters)| Op::SpawnClock { clock, parent, quarters }),
         1 => own.prop_map(Op::DespawnClock),
         2 => (clock.clone(), quarters).prop_map(|(clock, speed)| Op::SetSpeed(clock, speed)),
-        5 => clock.clone().prop_map(Op::Pause),
-        7 => clock.clone().prop_map(Op::Unpause),
+        5 => clock.clone().prop_map(Op::PauseClock),
+        7 => clock.clone().prop_map(Op::ResumeClock),
         1 => (clock.clone(), 0..20_u64).prop_map(|(clock, by)| Op::AdvanceBy(clock, by)),
         1 => (clock, 0..60_u64).prop_map(|(clock, to)| Op::SetNow(clock, to)),
     ]

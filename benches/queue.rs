@@ -1,4 +1,4 @@
-//! Measures the queue alone, with different numbers of timers in it.
+//! Measures the queue alone, at several sizes.
 //!
 //! ```text
 //! cargo bench --bench queue
@@ -15,7 +15,7 @@ const SIZES: [u64; 4] = [0, 100, 10_000, 1_000_000];
 const SECOND: u64 = 1_000_000_000;
 const FRAME: u64 = SECOND / 60;
 
-/// Returns a period of 1 to 60 seconds. The periods are spread evenly, in no order.
+/// Returns a period of 1 to 60 seconds. The periods are spread evenly, in no particular order.
 fn period(timer: u64) -> u64 {
     SECOND + timer.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (59 * SECOND)
 }
@@ -48,8 +48,8 @@ fn insert_and_cancel(c: &mut Criterion) {
     group.finish();
 }
 
-/// Runs periodic timers for one second of game time, at 60 frames per second. The time is for that
-/// second; the throughput counts expiries.
+/// Runs periodic timers for one second of game time, at 60 frames per second. The time covers the whole
+/// second, and the throughput counts expiries.
 fn periodic(c: &mut Criterion) {
     let mut group = c.benchmark_group("periodic");
     for len in SIZES.into_iter().skip(1) {
@@ -86,7 +86,7 @@ fn periodic(c: &mut Criterion) {
     group.finish();
 }
 
-/// Pops when no timer is due.
+/// Tries to pop when no timer is due.
 fn nothing_due(c: &mut Criterion) {
     let mut group = c.benchmark_group("nothing_due");
     for len in SIZES {

@@ -1,69 +1,69 @@
-//! Whole frames through `App::update`.
+//! Workloads of whole frames, through `App::update`.
 
 use bevy_app::App;
 
 use crate::{
     contenders::{
-        Fired, Work, bevy_timer, delayed_commands, due_alone, due_messages, due_observer, empty_app,
+        Fired, TimerSpec, bevy_timer, delayed_commands, due_messages, due_observer,
+        due_without_reaction, empty_app,
     },
     sides::{Done, Side, Table, timed},
-    work::{FRAME, SECOND, every_second_up_to, first_deadline},
+    work::{FRAME, SECOND, first_deadline, period_up_to},
 };
 
 pub const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 
 struct Workload {
     name: &'static str,
-    work: fn(u32) -> Work,
-    /// How many of the waiting timers cost about what one does that is due.
-    waiting: usize,
-    ours: fn(&[Work]) -> App,
+    spec: fn(u32) -> TimerSpec,
+    /// A frame costs about one firing per this many timers. Sets the number of frames in a turn.
+    timers_per_firing: usize,
+    ours: fn(&[TimerSpec]) -> App,
 }
 
 const WORKLOADS: [Workload; 5] = [
     Workload {
         name: "app_idle",
-        work: |id| Work {
+        spec: |id| TimerSpec {
             first: YEAR + u64::from(id),
             period: YEAR,
         },
-        waiting: 200,
-        ours: due_alone,
+        timers_per_firing: 200,
+        ours: due_without_reaction,
     },
     Workload {
         name: "app_periodic_messages",
-        work: |id| repeating(id, every_second_up_to(60, id.into())),
-        waiting: 200,
+        spec: |id| periodic(id, period_up_to(60, id.into())),
+        timers_per_firing: 200,
         ours: due_messages,
     },
     Workload {
         name: "app_periodic_observers",
-        work: |id| repeating(id, every_second_up_to(60, id.into())),
-        waiting: 200,
+        spec: |id| periodic(id, period_up_to(60, id.into())),
+        timers_per_firing: 200,
         ours: due_observer,
     },
     Workload {
         name: "app_due_15_percent",
-        work: |id| repeating(id, FRAME * 20 / 3),
-        waiting: 10,
+        spec: |id| periodic(id, FRAME * 20 / 3),
+        timers_per_firing: 10,
         ours: due_messages,
     },
     Workload {
         name: "app_burst",
-        // All armed together.
-        work: |_| Work {
+        spec: |_| TimerSpec {
             first: FRAME,
             period: FRAME,
         },
-        waiting: 1,
+        timers_per_firing: 1,
         ours: due_messages,
     },
 ];
 
 const YEAR: u64 = 365 * 24 * 3600 * SECOND;
 
-fn repeating(id: u32, period: u64) -> Work {
-    Work {
+fn periodic(id: u32, period: u64) -> TimerSpec {
+    TimerSpec {
         first: first_deadline(id, period),
         period,
     }
@@ -72,25 +72,29 @@ fn repeating(id: u32, period: u64) -> Work {
 pub fn compare(table: &mut Table) {
     for workload in &WORKLOADS {
         for n in SIZES {
-            let mut against = |peer, contender: fn(&[Work]) -> App, waiting| {
-                let side = |app: fn(&[Work]) -> App| {
-                    let work = move || (0..n as u32).map(workload.work).collect::<Vec<_>>();
-                    move |units| side(app(&work()), units * waiting / n + 1)
+            let mut against = |peer, contender: fn(&[TimerSpec]) -> App, timers_per_firing| {
+                let side = |app: fn(&[TimerSpec]) -> App| {
+                    let specs = move || (0..n as u32).map(workload.spec).collect::<Vec<_>>();
+                    move |units| side(app(&specs()), units * timers_per_firing / n + 1)
                 };
                 let (ours, theirs) = (side(workload.ours), side(contender));
                 table.line((workload.name, n, peer), None, ours, theirs);
             };
-            against("bevy_timer", bevy_timer, workload.waiting);
-            against("delayed_commands", delayed_commands, workload.waiting);
+            against("bevy_timer", bevy_timer, workload.timers_per_firing);
+            against(
+                "delayed_commands",
+                delayed_commands,
+                workload.timers_per_firing,
+            );
             if workload.name == "app_idle" {
-                // As many frames with many timers as with few.
+                // The number of frames does not depend on the number of timers.
                 against("empty_app", empty_app, n / 50);
             }
         }
     }
 }
 
-/// An app that runs so many frames in a turn. Its units are frames.
+/// Returns a side that runs `frames` frames per turn. A unit is a frame.
 fn side(mut app: App, frames: usize) -> Side {
     let mut units = 0;
     Box::new(move || {

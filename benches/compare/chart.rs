@@ -1,4 +1,4 @@
-//! The frame time by the number of timers, as a picture.
+//! A chart of the frame time by the number of timers.
 
 use core::error::Error;
 use std::path::Path;
@@ -8,22 +8,22 @@ use plotters::{prelude::*, style::text_anchor};
 use crate::sides::Line;
 
 const SIZE: (u32, u32) = (860, 440);
-/// For what is written after the ends of the curves.
-const MARGIN: u32 = 250;
-/// Between two of those.
+/// The right margin, which has the labels at the ends of the curves.
+const LABEL_MARGIN: u32 = 250;
+/// The least distance between two labels.
 const LINE_HEIGHT: i32 = 17;
-/// Readable on white and on black, like the colours of the curves.
+/// Readable on white and on black, like the colors of the curves.
 const GREY: RGBColor = RGBColor(128, 128, 128);
 
 struct Curve {
     name: String,
     color: RGBColor,
     dashed: bool,
-    /// Timers and nanoseconds.
+    /// Numbers of timers, and nanoseconds per frame.
     points: Vec<(f64, f64)>,
 }
 
-/// Draws frames in which nothing is due, and frames with timers of 1 to 60 s.
+/// Draws the times of frames in which no timer is due, and of frames with timers of 1 to 60 s.
 pub fn draw(path: &Path, lines: &[Line]) -> Result<(), Box<dyn Error>> {
     let curves = curves(lines);
     let all = || curves.iter().flat_map(|curve| &curve.points);
@@ -34,7 +34,9 @@ pub fn draw(path: &Path, lines: &[Line]) -> Result<(), Box<dyn Error>> {
         (point.1.min(least), point.1.max(most))
     });
     if from >= to {
-        return Err("too few frame times to draw".into());
+        return Err(
+            "a chart needs frame times of two sizes: let the filter select more `app` lines".into(),
+        );
     }
 
     let root = SVGBackend::new(path, SIZE).into_drawing_area();
@@ -42,7 +44,7 @@ pub fn draw(path: &Path, lines: &[Line]) -> Result<(), Box<dyn Error>> {
     let mut chart = ChartBuilder::on(&root)
         .margin(12)
         .margin_top(32)
-        .margin_right(MARGIN)
+        .margin_right(LABEL_MARGIN)
         .x_label_area_size(42)
         .y_label_area_size(64)
         .build_cartesian_2d(
@@ -57,7 +59,7 @@ pub fn draw(path: &Path, lines: &[Line]) -> Result<(), Box<dyn Error>> {
         .label_style(small.clone())
         .axis_desc_style(small)
         .x_desc("timers")
-        .y_desc("a frame")
+        .y_desc("time per frame")
         .x_labels(4)
         .y_labels(6)
         .x_label_formatter(&|timers| thousands(*timers))
@@ -90,10 +92,11 @@ pub fn draw(path: &Path, lines: &[Line]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Each with the latest times of a contender: those of this crate are in every line.
+/// Returns a curve per contender and workload. Our own times are in the line of every peer, and the last
+/// line counts.
 fn curves(lines: &[Line]) -> Vec<Curve> {
     let mut curves = Vec::new();
-    for (workload, what, dashed) in [
+    for (workload, scenario, dashed) in [
         ("app_periodic_messages", "1 to 60 s", false),
         ("app_idle", "none due", true),
     ] {
@@ -123,7 +126,7 @@ fn curves(lines: &[Line]) -> Vec<Curve> {
             }
             if !points.is_empty() {
                 curves.push(Curve {
-                    name: format!("{name}, {what}"),
+                    name: format!("{name}, {scenario}"),
                     color,
                     dashed,
                     points,
@@ -134,7 +137,7 @@ fn curves(lines: &[Line]) -> Vec<Curve> {
     curves
 }
 
-/// The power of ten below.
+/// Returns the greatest power of ten that is not above `n`.
 fn decade(n: f64) -> f64 {
     10_f64.powf(n.log10().floor())
 }

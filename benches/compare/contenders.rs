@@ -1,5 +1,5 @@
-//! Apps with timers: this crate's, and what Bevy has for it. All react in the same way: they note
-//! which entity it was.
+//! Apps with this crate's timers, and apps with Bevy's alternatives. All of them react in the same way:
+//! they record the entity of the firing.
 
 use core::time::Duration;
 
@@ -10,30 +10,30 @@ use bevy_time::{DelayedCommandsExt, Time, TimePlugin, TimeUpdateStrategy, TimerM
 
 use crate::work::{FRAME, random};
 
-/// What the timer of an entity does.
+/// The first delay and the period of a timer, in nanoseconds.
 #[derive(Clone, Copy)]
-pub struct Work {
+pub struct TimerSpec {
     pub first: u64,
     pub period: u64,
 }
 
-/// Of all that has fired, in whatever order: the timers of Bevy know none.
+/// The sum over all firings. It ignores their order, because Bevy's timers do not keep one.
 #[derive(Resource, Default)]
 pub struct Fired {
     pub checksum: u64,
-    /// The index of the first entity. The others have been spawned in order.
+    /// The index of the first entity. The others follow without a gap.
     start: u32,
 }
 
 impl Fired {
-    fn note(&mut self, entity: Entity, times: u32) {
+    fn record(&mut self, entity: Entity, times: u32) {
         let nth = entity.index_u32() - self.start;
         let sum = random(nth.into()).wrapping_mul(times.into());
         self.checksum = self.checksum.wrapping_add(sum);
     }
 }
 
-/// One thread for all, because waking another costs more than an empty frame.
+/// Runs all schedules on one thread, because waking another one takes longer than an empty frame.
 pub fn on_one_thread(mut app: App) -> App {
     for (_, schedule) in app.world_mut().resource_mut::<Schedules>().iter_mut() {
         schedule.set_executor(SingleThreadedExecutor::new());
@@ -41,22 +41,29 @@ pub fn on_one_thread(mut app: App) -> App {
     app
 }
 
-/// Spawns the entities, with indices one after the other.
-fn spawn<B: Component>(app: &mut App, work: &[Work], bundle: impl Fn(&Work) -> B) -> Vec<Entity> {
+/// Spawns an entity per spec, with consecutive indices.
+fn spawn<B: Component>(
+    app: &mut App,
+    specs: &[TimerSpec],
+    bundle: impl Fn(&TimerSpec) -> B,
+) -> Vec<Entity> {
     let entities: Vec<_> = app
         .world_mut()
-        .spawn_batch(work.iter().map(bundle))
+        .spawn_batch(specs.iter().map(bundle))
         .collect();
     if let Some(first) = entities.first() {
         let start = first.index_u32();
         let indices = entities.iter().map(|entity| entity.index_u32());
-        assert!(indices.eq((start..).take(entities.len())), "not in order");
+        assert!(
+            indices.eq((start..).take(entities.len())),
+            "indices should be consecutive"
+        );
         app.world_mut().resource_mut::<Fired>().start = start;
     }
     entities
 }
 
-/// An app without timers whose frames take a sixtieth of a second.
+/// Returns an app without timers. Its frames take a sixtieth of a second.
 pub fn app() -> App {
     let mut app = App::new();
     app.add_plugins(TimePlugin)
@@ -67,44 +74,44 @@ pub fn app() -> App {
     app
 }
 
-pub fn empty_app(_: &[Work]) -> App {
+pub fn empty_app(_: &[TimerSpec]) -> App {
     on_one_thread(app())
 }
 
-/// This crate's timers, and nobody who reads or observes what they fire.
-pub fn due_alone(work: &[Work]) -> App {
-    on_one_thread(due(work))
+/// This crate's timers, without a reader or an observer.
+pub fn due_without_reaction(specs: &[TimerSpec]) -> App {
+    on_one_thread(due(specs))
 }
 
-fn due(work: &[Work]) -> App {
+fn due(specs: &[TimerSpec]) -> App {
     let mut app = app();
     app.add_plugins(DuePlugin::default());
-    spawn(&mut app, work, |work| {
-        let timer = Timer::every(Duration::from_nanos(work.period));
-        timer.first_after(Duration::from_nanos(work.first))
+    spawn(&mut app, specs, |spec| {
+        let timer = Timer::every(Duration::from_nanos(spec.period));
+        timer.first_after(Duration::from_nanos(spec.first))
     });
     app
 }
 
-/// A system that reads the messages of this crate.
-pub fn due_messages(work: &[Work]) -> App {
-    let mut app = due(work);
+/// This crate's timers, and a system that reads their messages.
+pub fn due_messages(specs: &[TimerSpec]) -> App {
+    let mut app = due(specs);
     app.add_systems(
         Update,
         |mut messages: MessageReader<TimerFired>, mut fired: ResMut<Fired>| {
             for message in messages.read() {
-                fired.note(message.entity(), 1);
+                fired.record(message.entity(), 1);
             }
         },
     );
     on_one_thread(app)
 }
 
-/// An observer of all that this crate fires.
-pub fn due_observer(work: &[Work]) -> App {
-    let mut app = due(work);
+/// This crate's timers, and a global observer of their firings.
+pub fn due_observer(specs: &[TimerSpec]) -> App {
+    let mut app = due(specs);
     app.add_observer(|event: On<TimerFired>, mut fired: ResMut<Fired>| {
-        fired.note(event.entity(), 1);
+        fired.record(event.entity(), 1);
     });
     on_one_thread(app)
 }
@@ -112,13 +119,13 @@ pub fn due_observer(work: &[Work]) -> App {
 #[derive(Component)]
 struct Ticked(bevy_time::Timer);
 
-/// A system that ticks a timer on each entity, and reacts where it finds one finished.
-pub fn bevy_timer(work: &[Work]) -> App {
+/// Bevy's timers: a system ticks the one on each entity, and reacts when it has finished.
+pub fn bevy_timer(specs: &[TimerSpec]) -> App {
     let mut app = app();
-    spawn(&mut app, work, |work| {
-        let period = Duration::from_nanos(work.period);
+    spawn(&mut app, specs, |spec| {
+        let period = Duration::from_nanos(spec.period);
         let mut timer = bevy_time::Timer::new(period, TimerMode::Repeating);
-        timer.set_elapsed(period.saturating_sub(Duration::from_nanos(work.first)));
+        timer.set_elapsed(period.saturating_sub(Duration::from_nanos(spec.first)));
         Ticked(timer)
     });
     app.add_systems(
@@ -126,7 +133,7 @@ pub fn bevy_timer(work: &[Work]) -> App {
         |mut timers: Query<(Entity, &mut Ticked)>, time: Res<Time>, mut fired: ResMut<Fired>| {
             for (entity, mut timer) in &mut timers {
                 if timer.0.tick(time.delta()).just_finished() {
-                    fired.note(entity, timer.0.times_finished_this_tick());
+                    fired.record(entity, timer.0.times_finished_this_tick());
                 }
             }
         },
@@ -137,10 +144,10 @@ pub fn bevy_timer(work: &[Work]) -> App {
 #[derive(Component)]
 struct Delayed;
 
-/// Delayed commands, each of which queues the next of its entity.
-pub fn delayed_commands(work: &[Work]) -> App {
+/// Bevy's delayed commands: each one queues the next for its entity.
+pub fn delayed_commands(specs: &[TimerSpec]) -> App {
     fn fire(world: &mut World, entity: Entity, deadline: Duration, period: Duration) {
-        world.resource_mut::<Fired>().note(entity, 1);
+        world.resource_mut::<Fired>().record(entity, 1);
         delay(world, entity, deadline + period, period);
     }
 
@@ -154,11 +161,11 @@ pub fn delayed_commands(work: &[Work]) -> App {
     }
 
     let mut app = app();
-    let entities = spawn(&mut app, work, |_| Delayed);
+    let entities = spawn(&mut app, specs, |_| Delayed);
     let world = app.world_mut();
-    for (entity, work) in entities.into_iter().zip(work) {
-        let period = Duration::from_nanos(work.period);
-        delay(world, entity, Duration::from_nanos(work.first), period);
+    for (entity, spec) in entities.into_iter().zip(specs) {
+        let period = Duration::from_nanos(spec.period);
+        delay(world, entity, Duration::from_nanos(spec.first), period);
     }
     world.flush();
     on_one_thread(app)

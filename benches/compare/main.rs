@@ -1,53 +1,53 @@
-//! This crate's timers beside other shapes of a timer queue, on the same work.
+//! Compares this crate with other designs on the same work.
 //!
 //! ```text
-//! cargo bench --bench compare                          everything
-//! cargo bench --bench compare -- --quick               fewer frames and pairs
-//! cargo bench --bench compare -- --quick periodic,1000, the lines that have that in them
-//! cargo bench --bench compare -- --chart out.svg       everything, and a picture of the app's
+//! cargo bench --bench compare                             everything
+//! cargo bench --bench compare -- --quick                  fewer frames and fewer turns
+//! cargo bench --bench compare -- --quick periodic,1000,   the lines that contain `periodic,1000,`
+//! cargo bench --bench compare -- --chart out.svg          everything, and a chart of frame times
 //! ```
 //!
-//! Prints CSV: `workload,n,peer,ours_ns,peer_ns,ratio`. Both sides take turns in one process; the
-//! times are medians, and the ratio is theirs by ours.
+//! Prints CSV: `workload,n,peer,ours_ns,peer_ns,ratio`. Both sides take turns in one process. The
+//! times are medians per unit, and the ratio is the time of the peer divided by ours.
 //!
 //! | workload | what it does | unit |
 //! |---|---|---|
-//! | `queue_periodic` | timers that repeat every 1 to 60 s | an expiry |
-//! | `queue_cancel_90` | n/500 armed a frame for 1 to 30 s, nine in ten cancelled early | a lifetime: armed, then cancelled or expired |
-//! | `queue_burst` | everything due in every frame | an expiry |
-//! | `queue_clustered` | periods out of seven, from half a second to a minute | an expiry |
-//! | `app_idle` | nothing due within a year | a frame |
-//! | `app_periodic_messages` | every 1 to 60 s, handled as messages | a frame |
-//! | `app_periodic_observers` | every 1 to 60 s, handled by an observer | a frame |
-//! | `app_due_15_percent` | 15 % due in every frame, handled as messages | a frame |
-//! | `app_burst` | everything due in every frame, all armed together, handled as messages | a frame |
-//! | `app_spawn` | entities of an id and a timer spawned one by one, and a frame | a spawn |
-//! | `app_spawn_batch` | the same by `spawn_batch` | a spawn |
-//! | `app_despawn` | all of them despawned one by one, and a frame | a despawn |
-//! | `app_update` | a closure of each entity, called in every frame, adds the time to a component of it | a call |
-//! | `group_broadcast` | packets to each of two worlds on threads of their own, which sum them up | a packet that is sent |
-//! | `group_exclusive` | the same to one of the two in turn | a packet that is sent |
-//! | `group_latency` | a world asks another, and asks again when it has the answer | a question; the median |
-//! | `message_to_one` | one message to each of n entities in every frame | a message |
-//! | `message_broadcast` | ten messages in every frame to one in a hundred of n entities that follow something | a message that somebody is given |
-//! | `message_from_thread` | as many as n threads can send while frames are run | a message |
+//! | `queue_periodic` | expires periodic timers with periods of 1 to 60 s | one expiry |
+//! | `queue_cancel_90` | arms n/500 timers per frame for 1 to 30 s, and cancels nine in ten early | one lifetime: armed, then cancelled or expired |
+//! | `queue_burst` | expires every timer in every frame | one expiry |
+//! | `queue_clustered` | expires periodic timers with seven periods, from half a second to a minute | one expiry |
+//! | `app_idle` | runs frames in which no timer is due for a year | one frame |
+//! | `app_periodic_messages` | fires every 1 to 60 s, handled as messages | one frame |
+//! | `app_periodic_observers` | fires every 1 to 60 s, handled by an observer | one frame |
+//! | `app_due_15_percent` | fires 15 % of the timers in every frame, handled as messages | one frame |
+//! | `app_burst` | fires every timer in every frame, all armed together, handled as messages | one frame |
+//! | `app_spawn` | spawns entities with an id and a timer one by one, and runs a frame | one spawn |
+//! | `app_spawn_batch` | spawns the same entities with `spawn_batch`, and runs a frame | one spawn |
+//! | `app_despawn` | despawns the same entities one by one, and runs a frame | one despawn |
+//! | `app_update` | calls a closure per entity every frame, which adds the time to a component | one call |
+//! | `group_broadcast` | sends packets to both of two worlds on threads, which add them up | one packet sent |
+//! | `group_exclusive` | sends each packet to one of the two worlds, in turn | one packet sent |
+//! | `group_latency` | sends requests to another world, each after the reply to the last | one request; the median |
+//! | `message_to_one` | sends one message to each of n entities in every frame | one message |
+//! | `message_broadcast` | sends ten messages per frame to all followers, one in a hundred of n entities | one delivery |
+//! | `message_from_thread` | sends from n threads as fast as they can while frames run | one message |
 //!
-//! A frame is a sixtieth of a second. Delays are no longer than a minute, which the narrow buckets
-//! of `TimerQueue` cover: longer ones cost it a move or two more, ahead of their time. A reaction in
-//! an app notes which entity it was for, and touches none of its components. The short runs see
-//! mostly the first expiries of the slower timers, the long ones several.
+//! A frame is a sixtieth of a second. No delay is longer than a minute, so the narrow buckets of
+//! `TimerQueue` cover all of them. A longer delay costs it one or two more moves before the deadline.
+//! A reaction in an app records the entity of the firing and touches none of its components. Short
+//! runs see mostly the first expiries of the slower timers, long runs see several.
 //!
-//! What a workload of the queue fires is counted on both sides,
-//! and a checksum of it in order must be equal; of peers that keep no exact order, the count must,
-//! but for what is due in about three frames. What an app fires must be the same in each turn,
-//! in whatever order.
+//! In a queue workload, both sides count the expiries. An exact peer must also reach the same checksum
+//! of the expiries in order. A peer without exact order may differ by the expiries of about three
+//! frames. Apps must fire the same timers in each turn, in any order.
 //!
-//! A peer that is too slow for a size is left out there, so its last line is the most that it can.
+//! A peer that is too slow for a size is skipped there, so its last line is the largest size that it
+//! can handle.
 //!
-//! In the order of reading: `work` are the numbers, `sides` the turns and the table; `queue` are the
-//! workloads of the queue and `peers` what they run on; `app` and `spawn` are the workloads of the
-//! app and `contenders` what they run on; `update` are functions of entities, `message` messages,
-//! `group` worlds on threads, each with what stands beside them; `chart` is the picture.
+//! In reading order: `work` has the numbers, `sides` the turns and the table. `queue` has the queue
+//! workloads, and `peers` the queues. `app` and `spawn` have the app workloads, and `contenders` the
+//! apps. `update` has update callbacks, `message` messages, and `group` worlds on threads, each with
+//! its peers. `chart` draws the chart.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 
@@ -71,18 +71,18 @@ use sides::{Effort, Table};
 const QUICK: Effort = Effort {
     pairs: 3,
     units: 200_000,
-    most: usize::MAX,
+    max_n: usize::MAX,
 };
 const FULL: Effort = Effort {
     pairs: 5,
     units: 600_000,
-    most: usize::MAX,
+    max_n: usize::MAX,
 };
-/// For what is asserted, not for the times.
+/// Long enough for the assertions, too short for the times.
 const TEST: Effort = Effort {
     pairs: 1,
     units: 2_000,
-    most: 10_000,
+    max_n: 10_000,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -94,11 +94,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         match argument.as_str() {
             "--quick" => effort = QUICK,
             "--chart" => chart = Some(arguments.next().ok_or("--chart needs a path")?),
-            // What cargo says to every bench, and `cargo bench -- --test` to all of them.
+            // Cargo passes this to every bench.
             "--bench" => {}
+            // `cargo bench -- --test` passes this to every bench.
             "--test" => effort = TEST,
             unknown if unknown.starts_with("--") => {
-                return Err(format!("{unknown} is none of --quick, --chart and --test").into());
+                let error =
+                    format!("unknown option {unknown}: use --quick, --chart PATH or --test");
+                return Err(error.into());
             }
             name => name.clone_into(&mut filter),
         }

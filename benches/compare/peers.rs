@@ -1,5 +1,4 @@
-//! The queues: this crate's queue, and the shapes of others, each written as well as that
-//! shape allows.
+//! The queues: this crate's own, and other designs, each implemented as well as the design allows.
 
 mod bevy_due;
 mod bigworld;
@@ -20,64 +19,68 @@ pub use self::{
     trinity::Trinity,
 };
 
-/// What a timer carries. A queue keeps it where its shape keeps the record of a timer, so that
-/// nothing has to be looked up when it fires.
+/// The data of a timer. A queue stores it where its design stores a timer, so that an expiry needs no
+/// extra lookup.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     pub id: u32,
     pub period: u64,
 }
 
-/// A queue of timers. Times are nanoseconds, and begin at zero.
+/// A queue of timers. Times are nanoseconds and start at zero.
 pub trait Queue: 'static {
-    /// What the one who armed a timer keeps, to cancel it.
+    /// The handle that cancels a timer.
     type Key;
 
-    /// Whether what is due comes out in exact (deadline, order of arming).
+    /// Whether timers expire in exact order: by deadline, then in arming order.
     const EXACT: bool = true;
-    /// A queue that will hold about `n` timers at a time.
+
+    /// Creates a queue for about `n` timers.
     fn new(n: usize) -> Self;
 
+    /// Adds a timer.
     fn arm(&mut self, deadline: u64, payload: Payload) -> Self::Key;
 
-    /// Takes out a timer that has been armed and has not fired.
+    /// Removes a timer that has not fired yet.
     fn cancel(&mut self, key: Self::Key);
 
-    /// Fires all that is due at `now`. What `fire` returns is the next deadline of the timer, which
-    /// is later than the last; it is gone if there is none.
+    /// Fires all timers that are due at `now`.
+    ///
+    /// `fire` returns the next deadline of the timer, which is later than the last one, or `None` if the
+    /// timer ends.
     fn expire(&mut self, now: u64, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>);
 
-    /// The most frames of a turn with `n` timers that it gets through in a second or so, if it is
-    /// slow; none if it is too slow.
-    fn most_frames(_n: usize, _cancelling: bool) -> usize {
+    /// Returns the most frames with `n` timers that fit into a turn of about a second, or zero if the
+    /// queue is too slow to measure.
+    fn max_frames(_n: usize, _cancelling: bool) -> usize {
         usize::MAX
     }
 }
 
-/// A timer that waits on a heap.
-trait Waiting {
-    /// Its deadline, then its place in the order of arming.
+/// An entry of a heap.
+trait HeapEntry {
+    /// Returns the deadline, and the place in the arming order.
     fn key(&self) -> (u64, u64);
 }
 
-/// Compares greater the sooner it is due, for `std`'s heap has the greatest first.
+/// Orders timers by deadline, the soonest as the greatest: `BinaryHeap` pops the greatest first.
 struct Soonest<T>(T);
 
-impl<T: Waiting> PartialEq for Soonest<T> {
+impl<T: HeapEntry> PartialEq for Soonest<T> {
     fn eq(&self, other: &Self) -> bool {
         self.0.key() == other.0.key()
     }
 }
 
-impl<T: Waiting> Eq for Soonest<T> {}
+impl<T: HeapEntry> Eq for Soonest<T> {}
 
-impl<T: Waiting> PartialOrd for Soonest<T> {
+impl<T: HeapEntry> PartialOrd for Soonest<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T: Waiting> Ord for Soonest<T> {
+impl<T: HeapEntry> Ord for Soonest<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.0.key().cmp(&self.0.key())
     }

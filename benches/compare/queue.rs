@@ -1,4 +1,4 @@
-//! The queues alone.
+//! Workloads of the queues alone.
 
 use bevy_due::queue::TimerQueue;
 
@@ -8,7 +8,7 @@ use crate::{
         StdBinaryHeap, Trinity,
     },
     sides::{Done, Side, Table, timed},
-    work::{FRAME, SECOND, every_second_up_to, first_deadline, random},
+    work::{FRAME, SECOND, first_deadline, period_up_to, random},
 };
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -17,12 +17,12 @@ const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 enum Workload {
     /// Periods of 1 to 60 seconds.
     Periodic,
-    /// Periods out of seven.
+    /// Seven different periods.
     Clustered,
-    /// Everything in every frame.
+    /// Every timer is due in every frame.
     Burst,
-    /// A five-hundredth of n armed in each frame for 1 to 30 seconds, nine in ten cancelled before
-    /// their time: about n at a time.
+    /// Arms n/500 timers per frame for 1 to 30 seconds and cancels nine in ten early, so that about n
+    /// are armed at any time.
     Cancel90,
 }
 
@@ -40,15 +40,15 @@ impl Workload {
 
     fn period(self, id: u64) -> u64 {
         match self {
-            Self::Periodic => every_second_up_to(60, id),
-            Self::Cancel90 => every_second_up_to(30, id),
+            Self::Periodic => period_up_to(60, id),
+            Self::Cancel90 => period_up_to(30, id),
             Self::Burst => FRAME,
             Self::Clustered => [1, 2, 4, 10, 20, 60, 120][id as usize % 7] * SECOND / 2,
         }
     }
 
-    /// Units in a frame, about.
-    fn in_a_frame(self, n: usize) -> usize {
+    /// Returns the approximate number of units per frame.
+    fn units_per_frame(self, n: usize) -> usize {
         match self {
             Self::Periodic => n / 864,
             Self::Cancel90 => n / 500,
@@ -75,14 +75,14 @@ pub fn compare(table: &mut Table) {
 }
 
 fn against<Q: Queue>(table: &mut Table, peer: &'static str, workload: Workload, n: usize) {
-    let most_frames = Q::most_frames(n, workload == Workload::Cancel90);
-    if most_frames == 0 {
+    let max_frames = Q::max_frames(n, workload == Workload::Cancel90);
+    if max_frames == 0 {
         return;
     }
-    let in_a_frame = workload.in_a_frame(n).max(1);
-    // A peer with coarse ticks is behind by the units of a frame or two, which are not always as many.
-    let slack = (!Q::EXACT).then(|| 3 * in_a_frame as u64 + 30);
-    let frames = |units: usize| (units / in_a_frame).clamp(1, most_frames);
+    let per_frame = workload.units_per_frame(n).max(1);
+    // A peer with coarse ticks lags by the units of a frame or two, and their number varies.
+    let slack = (!Q::EXACT).then(|| 3 * per_frame as u64 + 30);
+    let frames = |units: usize| (units / per_frame).clamp(1, max_frames);
     table.line(
         (workload.name(), n, peer),
         slack,
@@ -91,25 +91,25 @@ fn against<Q: Queue>(table: &mut Table, peer: &'static str, workload: Workload, 
     );
 }
 
-/// A side, set up, which does so many frames in a turn.
+/// Returns a side that runs `frames` frames per turn.
 fn side<Q: Queue>(workload: Workload, n: usize, frames: usize) -> Side {
     if workload == Workload::Cancel90 {
         let mut side = Cancelling::<Q>::new(n);
         Box::new(move || (timed(|| side.frames(frames)), side.done()))
     } else {
-        let mut side = Repeating::<Q>::new(workload, n);
+        let mut side = Periodic::<Q>::new(workload, n);
         Box::new(move || (timed(|| side.frames(frames)), side.done))
     }
 }
 
-/// Timers that repeat for ever, each somewhere in its period when it starts.
-struct Repeating<Q> {
+/// Timers that repeat forever, each at a random point of its period at first.
+struct Periodic<Q> {
     queue: Q,
     now: u64,
     done: Done,
 }
 
-impl<Q: Queue> Repeating<Q> {
+impl<Q: Queue> Periodic<Q> {
     fn new(workload: Workload, n: usize) -> Self {
         let mut queue = Q::new(n);
         for id in 0..n as u32 {
@@ -127,42 +127,42 @@ impl<Q: Queue> Repeating<Q> {
         for _ in 0..frames {
             self.now += FRAME;
             self.queue.expire(self.now, &mut |deadline, timer| {
-                self.done.note(deadline, timer.id);
+                self.done.record(deadline, timer.id);
                 Some(deadline + timer.period)
             });
         }
     }
 }
 
-/// Timers that are armed in every frame, and mostly cancelled.
+/// Timers that are armed in every frame. Most of them are cancelled.
 struct Cancelling<Q: Queue> {
     queue: Q,
-    in_a_frame: u64,
+    per_frame: u64,
     armed: u64,
-    /// Whom to cancel, by frame: a ring of as many frames as the longest delay has.
+    /// The timers to cancel, by frame: a ring with as many frames as the longest delay.
     cancels: Vec<Vec<Q::Key>>,
     frame: u64,
     expired: Done,
     cancelled: u64,
 }
 
-/// The frames before time zero, in which the timers were armed that wait then.
-const BEFORE: u64 = 30 * 60 + 1;
+/// The number of frames before time zero. They arm the timers that are waiting at time zero.
+const WARM_UP_FRAMES: u64 = 30 * 60 + 1;
 
 impl<Q: Queue> Cancelling<Q> {
     fn new(n: usize) -> Self {
         let mut cancelling = Self {
             queue: Q::new(n),
-            in_a_frame: n.div_ceil(500) as u64,
+            per_frame: n.div_ceil(500) as u64,
             armed: 0,
-            cancels: (0..BEFORE).map(|_| Vec::new()).collect(),
+            cancels: (0..WARM_UP_FRAMES).map(|_| Vec::new()).collect(),
             frame: 0,
             expired: Done::default(),
             cancelled: 0,
         };
-        // As many as wait when as many come as go; and those that have been cancelled and would
-        // wait otherwise, for the queues that keep them.
-        for _ in 0..BEFORE {
+        // Reaches the steady state, in which as many timers come as go. Queues that keep cancelled
+        // timers until they are due also hold those.
+        for _ in 0..WARM_UP_FRAMES {
             cancelling.arm_and_cancel();
         }
         cancelling.cancelled = 0;
@@ -179,19 +179,20 @@ impl<Q: Queue> Cancelling<Q> {
     fn frames(&mut self, frames: usize) {
         for _ in 0..frames {
             self.arm_and_cancel();
-            let now = (self.frame - BEFORE) * FRAME;
+            let now = (self.frame - WARM_UP_FRAMES) * FRAME;
             self.queue.expire(now, &mut |deadline, timer| {
-                self.expired.note(deadline, timer.id);
+                self.expired.record(deadline, timer.id);
                 None
             });
         }
     }
 
     fn arm_and_cancel(&mut self) {
-        for _ in 0..self.in_a_frame {
+        for _ in 0..self.per_frame {
             self.armed += 1;
             let period = Workload::Cancel90.period(self.armed);
-            let Some(deadline @ 1..) = (self.frame * FRAME + period).checked_sub(BEFORE * FRAME)
+            let Some(deadline @ 1..) =
+                (self.frame * FRAME + period).checked_sub(WARM_UP_FRAMES * FRAME)
             else {
                 continue;
             };
@@ -200,10 +201,10 @@ impl<Q: Queue> Cancelling<Q> {
             let chance = random(self.armed + 3);
             if !chance.is_multiple_of(10) {
                 let after = (chance >> 8) % (period / FRAME);
-                self.cancels[((self.frame + after) % BEFORE) as usize].push(key);
+                self.cancels[((self.frame + after) % WARM_UP_FRAMES) as usize].push(key);
             }
         }
-        let due = &mut self.cancels[(self.frame % BEFORE) as usize];
+        let due = &mut self.cancels[(self.frame % WARM_UP_FRAMES) as usize];
         self.cancelled += due.len() as u64;
         for key in due.drain(..) {
             self.queue.cancel(key);

@@ -1,31 +1,31 @@
-//! Two sides that do the same work in turns, and the table of what it takes them.
+//! Runs two sides in turns on the same work, and prints a table of their times.
 
 use core::time::Duration;
 use std::time::Instant;
 
-/// How much to do.
+/// The amount of work per line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// How often both sides take their turn.
+    /// The number of turns per side that count.
     pub pairs: usize,
-    /// How many units make a turn long enough to measure.
+    /// The number of units that make a turn long enough to measure.
     pub units: usize,
-    /// Lines with more timers are left out.
-    pub most: usize,
+    /// The largest `n` to measure.
+    pub max_n: usize,
 }
 
-/// What a side has done since it was set up.
+/// The work that a side has done since it was set up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// By what its time is divided.
+    /// The number that the time is divided by.
     pub units: u64,
-    /// Of what has fired.
+    /// The checksum of all firings.
     pub checksum: u64,
 }
 
 impl Done {
-    /// Notes what fires in its order.
-    pub fn note(&mut self, deadline: u64, id: u32) {
+    /// Records an expiry. The order matters.
+    pub fn record(&mut self, deadline: u64, id: u32) {
         self.units += 1;
         self.checksum = (self.checksum ^ deadline ^ u64::from(id) << 40)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -33,8 +33,7 @@ impl Done {
     }
 }
 
-/// A side, set up: takes a turn, says how long the part took that counts, and what has been done
-/// in all.
+/// Takes a turn. Returns the time of the part that counts, and the total work so far.
 pub type Side = Box<dyn FnMut() -> (Duration, Done)>;
 
 pub fn timed(work: impl FnOnce()) -> Duration {
@@ -43,7 +42,7 @@ pub fn timed(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// A line of the table.
+/// A measured line of the table.
 #[derive(Debug)]
 pub struct Line {
     pub workload: &'static str,
@@ -53,7 +52,7 @@ pub struct Line {
     pub peer_ns: f64,
 }
 
-/// Measures line by line, and prints what it measures.
+/// Measures the lines of the table one by one, and prints each.
 pub struct Table {
     effort: Effort,
     filter: String,
@@ -61,7 +60,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of the lines whose beginning contains the filter.
+    /// Creates a table of the lines whose workload, n and peer contain `filter`, and prints the header.
     pub fn new(effort: Effort, filter: String) -> Self {
         println!("workload,n,peer,ours_ns,peer_ns,ratio");
         Self {
@@ -71,9 +70,10 @@ impl Table {
         }
     }
 
-    /// Lets both sides take turns, if the line is wanted, and adds it with the medians.
+    /// Measures a line and adds it to the table, unless the filter or `max_n` excludes it.
     ///
-    /// Both must have done the same, or with some slack as many units.
+    /// The sides take turns. Both must do exactly the same work, or with `slack` the same number of
+    /// units give or take the slack.
     pub fn line(
         &mut self,
         (workload, n, peer): (&'static str, usize, &'static str),
@@ -82,7 +82,7 @@ impl Table {
         theirs: impl FnOnce(usize) -> Side,
     ) {
         let name = format!("{workload},{n},{peer}");
-        if n > self.effort.most || !name.contains(&self.filter) {
+        if n > self.effort.max_n || !name.contains(&self.filter) {
             return;
         }
         let units = self.effort.units;
@@ -95,8 +95,8 @@ impl Table {
                 let (time, now) = sides[side]();
                 done[side] = now;
                 let units = now.units - before;
-                assert!(units > 0, "{name}: nothing was done");
-                // The first turn is for warming up.
+                assert!(units > 0, "{name}: a turn should do some work");
+                // The first turn warms up.
                 if pair > 0 {
                     times[side].push(time.as_nanos() as f64 / units as f64);
                 }
@@ -107,7 +107,7 @@ impl Table {
                     None => ours == theirs,
                     Some(slack) => ours.units.abs_diff(theirs.units) <= slack,
                 },
-                "{name}: {ours:?} is not {theirs:?}"
+                "{name}: we did {ours:?}, the peer did {theirs:?}"
             );
         }
         let [ours_ns, peer_ns] = times.map(|mut times| {
@@ -124,7 +124,7 @@ impl Table {
         });
     }
 
-    /// What has been measured so far.
+    /// Returns the lines measured so far.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }

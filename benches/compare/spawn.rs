@@ -1,4 +1,4 @@
-//! Spawning and despawning entities, with the frame that follows, in which timers are armed.
+//! Workloads that spawn and despawn entities. The time includes the next frame, which arms the timers.
 
 use core::{mem, time::Duration};
 
@@ -10,16 +10,16 @@ use crate::{
     app::SIZES,
     contenders::{due_messages, empty_app},
     sides::{Done, Side, Table, timed},
-    work::every_second_up_to,
+    work::period_up_to,
 };
 
 #[derive(Component)]
-#[expect(dead_code, reason = "it is there to be moved")]
+#[expect(dead_code, reason = "only its size matters")]
 struct Id(u32);
 
-/// As large as a timer.
+/// A component as large as a timer.
 #[derive(Component)]
-#[expect(dead_code, reason = "it is there to be moved")]
+#[expect(dead_code, reason = "only its size matters")]
 struct Plain([u64; mem::size_of::<Timer>() / 8]);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -47,17 +47,17 @@ pub fn compare(table: &mut Table) {
 }
 
 fn with_timer(id: u32) -> (Id, Timer) {
-    let delay = Duration::from_nanos(every_second_up_to(60, id.into()));
+    let delay = Duration::from_nanos(period_up_to(60, id.into()));
     (Id(id), Timer::after(delay))
 }
 
 fn plain(id: u32) -> (Id, Plain) {
-    let delay = every_second_up_to(60, id.into());
+    let delay = period_up_to(60, id.into());
     (Id(id), Plain([delay; _]))
 }
 
-/// An app in which n entities are spawned in a turn, and despawned again; one of both counts. Its
-/// units are entities.
+/// Returns a side that spawns n entities per turn and despawns them again. The workload decides which of
+/// the two counts. A unit is an entity.
 fn side<C: Component>(
     workload: Workload,
     n: usize,

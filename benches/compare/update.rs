@@ -1,4 +1,4 @@
-//! Functions of entities that are called in every frame.
+//! Per-entity callbacks that run every frame.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
 
 const SIZES: [usize; 2] = [10_000, 100_000];
 
-/// What the functions work on.
+/// The component that the callbacks change.
 #[derive(Component)]
 struct Age(Duration);
 
@@ -35,7 +35,7 @@ pub fn compare(table: &mut Table) {
     }
 }
 
-/// This crate's components, each with a closure of its own.
+/// This crate's components, with a closure per entity.
 fn update_components(n: usize) -> App {
     let mut app = app();
     app.add_plugins(DuePlugin::default());
@@ -55,8 +55,8 @@ type Closure = dyn Fn(EntityMutExcept<Callback>, Commands, Duration) + Send + Sy
 #[derive(Component)]
 struct Callback(Box<Closure>);
 
-/// A system that calls the closures in the order in which it finds them: no priorities, no clocks,
-/// no pauses, and commands are applied after the last one.
+/// A system that calls a boxed closure per entity, in query order. It has no priorities, clocks or
+/// pauses, and applies commands after the last call.
 fn boxed_closures(n: usize) -> App {
     let mut app = app();
     app.world_mut().spawn_batch((0..n).map(|_| {
@@ -80,7 +80,7 @@ fn boxed_closures(n: usize) -> App {
     on_one_thread(app)
 }
 
-/// What a game should do where all entities of a kind do the same.
+/// A plain system: the right choice if all entities of a kind do the same.
 fn plain_system(n: usize) -> App {
     let mut app = app();
     let ages = (0..n).map(|_| Age(Duration::ZERO));
@@ -93,9 +93,9 @@ fn plain_system(n: usize) -> App {
     on_one_thread(app)
 }
 
-/// An app that runs so many frames in a turn. Its units are calls.
+/// Returns a side that runs `frames` frames per turn. A unit is a call.
 fn side(mut app: App, n: usize, frames: usize) -> Side {
-    // Time stands still in the first frame, and what few apps need is added in it.
+    // Bevy's first frame takes no time. The components join in it.
     app.update();
     let mut done = Done::default();
     Box::new(move || {

@@ -1,4 +1,4 @@
-//! The queue of this crate.
+//! This crate's queue.
 
 use bevy_due::queue::{TimerKey, TimerQueue};
 

@@ -1,6 +1,8 @@
-//! `BigWorld`'s time queue: a heap of nodes that are allocated one by one; cancelled ones are
-//! marked, and purged when they are more than half. `BigWorld` takes a node off the heap while it
-//! fires and puts it back if it repeats; here it stays on top, and sinks.
+//! `BigWorld`'s time queue: a heap of nodes that are allocated one by one. Cancelling marks a node, and
+//! marked nodes are purged once they are more than half.
+//!
+//! `BigWorld` pops a node while it fires, and pushes a periodic one again. Here the node stays on top
+//! and then sinks, which is faster.
 
 use core::cell::Cell;
 use std::{
@@ -8,7 +10,7 @@ use std::{
     rc::Rc,
 };
 
-use super::{Payload, Queue, Soonest, Waiting};
+use super::{HeapEntry, Payload, Queue, Soonest};
 
 pub struct Node {
     deadline: Cell<u64>,
@@ -17,7 +19,7 @@ pub struct Node {
     cancelled: Cell<bool>,
 }
 
-impl Waiting for Rc<Node> {
+impl HeapEntry for Rc<Node> {
     fn key(&self) -> (u64, u64) {
         (self.deadline.get(), self.sequence)
     }
@@ -65,7 +67,7 @@ impl Queue for BigWorld {
         while let Some(mut first) = self.heap.peek_mut()
             && first.0.deadline.get() <= now
         {
-            // Changed in place, so the heap has to be told that its first has changed.
+            // The deadline changes inside a cell. The mutable borrow makes the heap sift the node anyway.
             let node = &mut first.0;
             if node.cancelled.get() {
                 self.cancelled -= 1;

@@ -1,9 +1,11 @@
-//! `std::collections::BinaryHeap`, with cancelled timers left in until they surface. Its entries are
-//! as small as they can be, and the rest of a timer is in a slot: quicker than to move it all.
+//! `std::collections::BinaryHeap`. Cancelled timers stay in the heap until they are due.
+//!
+//! The entries are as small as possible, with the rest of a timer in a slot. This is faster than moving
+//! whole timers.
 
 use std::collections::{BinaryHeap, binary_heap::PeekMut};
 
-use super::{Payload, Queue, Soonest, Waiting};
+use super::{HeapEntry, Payload, Queue, Soonest};
 
 struct Entry {
     deadline: u64,
@@ -11,13 +13,13 @@ struct Entry {
     slot: u32,
 }
 
-impl Waiting for Entry {
+impl HeapEntry for Entry {
     fn key(&self) -> (u64, u64) {
         (self.deadline, self.sequence)
     }
 }
 
-/// Of a timer, until its entry has surfaced.
+/// The rest of a timer, until its entry is popped.
 struct Slot {
     payload: Payload,
     cancelled: bool,

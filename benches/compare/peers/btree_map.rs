@@ -1,4 +1,4 @@
-//! `std::collections::BTreeMap`: the ordered map at its best, many timers to a node.
+//! `std::collections::BTreeMap`: an ordered map at its best, with many timers per node.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub struct StdBTreeMap {
 }
 
 impl Queue for StdBTreeMap {
-    /// Deadline and sequence.
+    /// The deadline and the sequence.
     type Key = (u64, u64);
 
     fn new(_: usize) -> Self {

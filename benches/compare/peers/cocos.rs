@@ -1,9 +1,9 @@
-//! cocos2d-x's scheduler: a list of timers for each target, all of them scanned in every frame,
-//! each adding up the time that has passed.
+//! cocos2d-x's scheduler: a list of timers per target. Every frame scans all lists and adds the frame
+//! time to each timer.
 
 use super::{Payload, Queue};
 
-const TIMERS_OF_A_TARGET: usize = 4;
+const TIMERS_PER_TARGET: usize = 4;
 
 struct Timer {
     payload: Payload,
@@ -20,19 +20,19 @@ pub struct Cocos {
 impl Cocos {
     fn target(&mut self, id: u32) -> &mut Vec<Timer> {
         let targets = self.targets.len();
-        &mut self.targets[id as usize / TIMERS_OF_A_TARGET % targets]
+        &mut self.targets[id as usize / TIMERS_PER_TARGET % targets]
     }
 }
 
 impl Queue for Cocos {
-    /// The id, of which follows the target.
+    /// The id, which determines the target.
     type Key = u32;
 
     const EXACT: bool = false;
 
     fn new(n: usize) -> Self {
         Self {
-            targets: (0..n / TIMERS_OF_A_TARGET).map(|_| Vec::new()).collect(),
+            targets: (0..n / TIMERS_PER_TARGET).map(|_| Vec::new()).collect(),
             now: 0,
         }
     }
@@ -70,7 +70,8 @@ impl Queue for Cocos {
             });
         }
     }
-    fn most_frames(n: usize, _: bool) -> usize {
+
+    fn max_frames(n: usize, _: bool) -> usize {
         60_000_000 / n
     }
 }

@@ -1,6 +1,8 @@
-//! tokio-util's `DelayQueue`: a hierarchical wheel over a slab, a tick of 1 ms, read from the clock
-//! of a tokio runtime, which stands still here and is moved on by hand. The turn that the runtime
-//! takes for that in each frame is in its time, and is most of it with a thousand timers.
+//! tokio-util's `DelayQueue`: a hierarchical wheel over a slab, with ticks of 1 ms on the clock of a
+//! tokio runtime.
+//!
+//! The clock is paused and advanced by hand. The measured time includes one pass of the runtime per
+//! frame, which is most of it with a thousand timers.
 
 use core::{future, task::Poll, time::Duration};
 
@@ -14,7 +16,7 @@ use tokio_util::time::{DelayQueue as Inner, delay_queue::Key};
 use super::{Payload, Queue};
 
 pub struct DelayQueue {
-    /// With the deadlines, of which it keeps the milliseconds.
+    /// The items carry exact deadlines, because the queue keeps only milliseconds.
     queue: Inner<(u64, Payload)>,
     start: Instant,
     now: u64,
@@ -31,7 +33,7 @@ impl Queue for DelayQueue {
             .enable_time()
             .start_paused(true)
             .build()
-            .expect("a runtime of one thread needs no more than memory");
+            .expect("a runtime with nothing but a timer should build");
         let entered = runtime.enter();
         let (queue, start) = (Inner::new(), Instant::now());
         drop(entered);
@@ -57,7 +59,7 @@ impl Queue for DelayQueue {
         let passed = Duration::from_nanos(now - self.now);
         self.now = now;
         let (queue, start) = (&mut self.queue, self.start);
-        // As long as something is due, and not only until it is the turn of another task.
+        // Unconstrained, because the cooperative budget would stop the loop before the queue is empty.
         self.runtime.block_on(task::unconstrained(async {
             time::advance(passed).await;
             future::poll_fn(|cx| {

@@ -1,20 +1,20 @@
-//! The timer heap of a component framework: a heap of whole records, with a function in each, and
-//! removal by search.
+//! The timer heap of a component framework: a heap of whole records, each with its callback. Cancelling
+//! searches the heap.
 
 use std::collections::{BinaryHeap, binary_heap::PeekMut};
 
-use super::{Payload, Queue, Soonest, Waiting};
+use super::{HeapEntry, Payload, Queue, Soonest};
 
-/// As large as what such a record holds.
+/// A record, as large as in the framework.
 struct Record {
     deadline: u64,
     sequence: u64,
     payload: Payload,
-    /// Counts, a function and what it has captured, an owner.
+    /// Stands for counts, a callback with its captures, and an owner.
     _rest: [u64; 6],
 }
 
-impl Waiting for Record {
+impl HeapEntry for Record {
     fn key(&self) -> (u64, u64) {
         (self.deadline, self.sequence)
     }
@@ -63,7 +63,8 @@ impl Queue for Framework {
             }
         }
     }
-    fn most_frames(n: usize, cancelling: bool) -> usize {
+
+    fn max_frames(n: usize, cancelling: bool) -> usize {
         match (cancelling, n) {
             (false, _) => usize::MAX,
             (true, ..=10_000) => 5_000_000 / n,

@@ -1,6 +1,7 @@
-//! The crate `hierarchical_hash_wheel_timer`: four wheels of 256 lists, a tick of 1 ms. Its
-//! cancellable wheel allocates each timer and looks it up in a hash map; the plain one, with a
-//! table of what is cancelled, is several times quicker.
+//! The crate `hierarchical_hash_wheel_timer`: four wheels of 256 lists, with ticks of 1 ms.
+//!
+//! Its cancellable wheel allocates each timer and looks it up in a hash map. The plain wheel with a table
+//! of cancelled timers, as here, is several times faster.
 
 use core::time::Duration;
 
@@ -19,7 +20,7 @@ struct Entry {
 
 pub struct HashWheel {
     wheel: QuadWheelWithOverflow<Entry>,
-    /// Whether the timer in a slot is cancelled, until it has expired all the same.
+    /// Whether the timer in a slot is cancelled. It keeps its slot until it expires.
     cancelled: Vec<bool>,
     free: Vec<u32>,
     tick: u64,
@@ -27,7 +28,7 @@ pub struct HashWheel {
 
 impl HashWheel {
     fn add(&mut self, entry: Entry) {
-        // What is due already waits for the next tick.
+        // An overdue timer waits for the next tick.
         let delay = entry
             .deadline
             .div_ceil(TICK)
@@ -36,10 +37,13 @@ impl HashWheel {
         let added = self
             .wheel
             .insert_with_delay(entry, Duration::from_millis(delay));
-        assert!(added.is_ok(), "a delay is a tick at least");
+        assert!(
+            added.is_ok(),
+            "a delay of at least one tick should be accepted"
+        );
     }
 
-    /// Moves on by a tick, or by as many in which nothing is due, and returns what is.
+    /// Advances by one tick and returns the timers that are due, or skips ticks in which none is due.
     fn advance(&mut self, until: u64) -> Vec<Entry> {
         let most = (until - self.tick) as u32;
         let skip = match self.wheel.can_skip() {

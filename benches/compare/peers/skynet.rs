@@ -1,11 +1,12 @@
-//! skynet's timing wheel: 256 near lists and four levels of 64, a tick of 10 ms; each level is
-//! cascaded into the one below as a whole. The lists are linked through their nodes; a node is
-//! allocated when a timer is armed, and freed when it is dispatched, so one that repeats gets
-//! another. skynet appends to its lists, which touches their last node; here they grow at the
-//! front.
+//! skynet's timing wheel: 256 near lists and four levels of 64 lists, with ticks of 10 ms. A whole list
+//! of a level cascades into the level below.
 //!
-//! skynet can't cancel: what expires is a session, and whoever is called must know whether it is
-//! still wanted. So the sessions that are not are kept in a set.
+//! The lists are linked through their nodes. Arming a timer allocates a node, and dispatching frees it,
+//! so a periodic timer gets a new node each time. skynet appends to a list, which touches the last node.
+//! Here a list grows at the front.
+//!
+//! skynet cannot cancel. A timer carries a session, and its receiver must know whether the session is
+//! still wanted. Here a set holds the cancelled sessions.
 
 use bevy_platform::collections::HashSet;
 
@@ -33,18 +34,19 @@ pub struct Skynet {
     cancelled: HashSet<u64>,
 }
 
-/// The lists of a level, all empty.
+/// Returns the empty lists of a level.
 fn lists(bits: u32) -> Vec<List> {
     (0..1 << bits).map(|_| None).collect()
 }
 
+/// Returns the low `bits` of a time, which are the index of a list.
 fn low(time: u64, bits: u32) -> usize {
     time as usize & ((1 << bits) - 1)
 }
 
 impl Skynet {
     fn add(&mut self, mut node: Box<Node>) {
-        // The tick in which its deadline is reached.
+        // The tick in which the timer is due.
         let time = node.deadline.div_ceil(TICK).max(self.tick);
         let (mut shift, mut level) = (NEAR_BITS, 0);
         let list = if time >> shift == self.tick >> shift {
@@ -62,7 +64,7 @@ impl Skynet {
         *list = Some(node);
     }
 
-    /// Moves on by a tick, and cascades where a level has come round.
+    /// Advances by one tick, and cascades each level whose lower neighbor has wrapped around.
     fn shift(&mut self) {
         self.tick += 1;
         let mut shift = NEAR_BITS;
@@ -81,7 +83,7 @@ impl Skynet {
 
     fn dispatch(&mut self, fire: &mut impl FnMut(u64, &Payload) -> Option<u64>) {
         let near = low(self.tick, NEAR_BITS);
-        // What is armed for this tick meanwhile is dispatched as well.
+        // The outer loop also dispatches timers that a callback arms for this tick.
         while let Some(mut node) = self.near[near].take() {
             loop {
                 let rest = node.next.take();
@@ -143,7 +145,7 @@ impl Queue for Skynet {
 }
 
 impl Drop for Skynet {
-    /// Node by node: a long list that drops itself would nest as deep.
+    /// Drops node by node, because the default drop of a long list recurses once per node.
     fn drop(&mut self) {
         for list in self.near.iter_mut().chain(self.levels.iter_mut().flatten()) {
             let mut list = list.take();

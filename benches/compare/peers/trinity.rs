@@ -1,6 +1,7 @@
-//! `TrinityCore`'s event processor: an ordered multimap by time, which is a red-black tree of nodes
-//! that are allocated one by one. `TrinityCore` leaves in what is aborted until it is due; here it
-//! is removed at once.
+//! `TrinityCore`'s event processor: a multimap ordered by time, which is a red-black tree of nodes that
+//! are allocated one by one.
+//!
+//! `TrinityCore` keeps an aborted event until it is due. Here it is removed immediately.
 
 use rbtree::RBTree;
 
@@ -12,7 +13,7 @@ pub struct Trinity {
 }
 
 impl Queue for Trinity {
-    /// Deadline and sequence.
+    /// The deadline and the sequence.
     type Key = (u64, u64);
 
     fn new(_: usize) -> Self {

@@ -1,5 +1,5 @@
-//! A dash with two charges, each of which takes two seconds to come back, and a player who presses
-//! the button all the time.
+//! A dash with two charges. Each takes two seconds to come back, and the player keeps pressing the
+//! button.
 //!
 //! ```text
 //! cargo run --example dash_cooldown
@@ -12,7 +12,7 @@ use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
-/// The time that each frame takes here. A game leaves this out, and lives in real time.
+/// The time per frame. A game leaves this out and runs in real time.
 const FRAME: Duration = Duration::from_millis(50);
 
 fn main() -> AppExit {
@@ -27,11 +27,11 @@ fn main() -> AppExit {
         .run()
 }
 
-/// Nothing ticks a cooldown: it remembers a time, and is asked.
+/// Nothing ticks a cooldown. It stores a time, and you ask it.
 #[derive(Component)]
 struct Dash(Cooldown);
 
-/// A throttle is a cooldown, too: the hero complains once a second at most.
+/// A throttle is a cooldown too: the hero complains at most once per second.
 #[derive(Component)]
 struct Complaint(Cooldown);
 
@@ -69,7 +69,7 @@ fn press(
         }
     } else if complaint.0.try_use(now) {
         let secs = dash.0.remaining(now).as_secs_f32();
-        screen.print(format_args!("\"I can't! It takes another {secs:.2} s\""));
+        screen.print(format_args!("\"Not yet! {secs:.2} s to go\""));
     }
 }
 
@@ -80,7 +80,7 @@ fn draw(_: On<TimerFired>, dash: Single<&Dash>, screen: Screen) {
     screen.print(format_args!("    [{bar:<20}] {charges}"));
 }
 
-/// The log of what happens, and when.
+/// Prints a line with the game time.
 #[derive(SystemParam)]
 struct Screen<'w> {
     time: Res<'w, Time<Virtual>>,
@@ -91,7 +91,7 @@ impl Screen<'_> {
         self.time.elapsed()
     }
 
-    fn print(&self, what: impl Display) {
-        println!("{:4.2}s  {what}", self.now().as_secs_f32());
+    fn print(&self, line: impl Display) {
+        println!("{:4.2}s  {line}", self.now().as_secs_f32());
     }
 }

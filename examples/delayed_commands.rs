@@ -1,5 +1,5 @@
-//! Fireworks, made of commands that run later: in order, again and again, on a clock, and cancelled
-//! by their entity or with their owner.
+//! A firework show of delayed commands: in exact order, repeated, on another clock, and cancelled
+//! through their entity or their owner.
 //!
 //! ```text
 //! cargo run --example delayed_commands
@@ -12,7 +12,7 @@ use bevy_due::prelude::*;
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
-/// The time that each frame takes here. A game leaves this out, and lives in real time.
+/// The time per frame. A game leaves this out and runs in real time.
 const FRAME: Duration = Duration::from_millis(100);
 
 fn main() -> AppExit {
@@ -25,7 +25,15 @@ fn main() -> AppExit {
         .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
         .add_systems(
             Startup,
-            (count_down, launch, play_music, burn, finish).chain(),
+            (
+                count_down,
+                launch,
+                play_music,
+                light_fountain,
+                sail_barge,
+                finish,
+            )
+                .chain(),
         )
         .add_observer(|show: On<Show>, time: Res<Time<Virtual>>| {
             println!("{:5.2}s  {}", time.elapsed_secs(), show.0);
@@ -33,16 +41,16 @@ fn main() -> AppExit {
         .run()
 }
 
-/// Something for the audience.
+/// A line for the audience.
 #[derive(Event)]
 struct Show(String);
 
-/// Shows it when its time has come.
-fn show(what: &'static str) -> impl Fn(&mut Commands) {
-    move |commands| commands.trigger(Show(what.into()))
+/// Returns commands that show a line.
+fn show(line: &'static str) -> impl Fn(&mut Commands) {
+    move |commands| commands.trigger(Show(line.into()))
 }
 
-/// Again and again, and the commands remember how often they have run.
+/// Repeats commands. The closure keeps its state between the runs.
 fn count_down(mut commands: Commands) {
     let mut number = 3;
     commands.every_secs(1.0).times(3).queue(move |commands| {
@@ -51,14 +59,14 @@ fn count_down(mut commands: Commands) {
     });
 }
 
-/// All three are due in the frame at four seconds, and go up in their order.
+/// All three rockets are due in the frame at four seconds. They go up in the order of their deadlines.
 fn launch(mut commands: Commands) {
     commands.after_secs(3.99).queue(show("a golden rocket"));
     commands.after_secs(3.93).queue(show("a red rocket"));
     commands.after_secs(3.96).queue(show("a blue rocket"));
 }
 
-/// The orchestra plays by a clock of its own, and that is too slow.
+/// The orchestra plays on its own clock, at half speed.
 fn play_music(mut commands: Commands) {
     let baton = commands.spawn(Clock::new().with_speed(0.5)).id();
     commands
@@ -68,27 +76,29 @@ fn play_music(mut commands: Commands) {
         .queue(show("    the orchestra plays a note"));
 }
 
-fn burn(mut commands: Commands) {
-    // Commands that stand for themselves are cancelled by their entity.
+/// Despawning the entity of delayed commands cancels them.
+fn light_fountain(mut commands: Commands) {
     let fountain = commands.after_secs(6.0).queue(show("a fountain")).id();
     commands.after_secs(5.5).queue(move |commands| {
-        commands.trigger(Show("the fuse of the fountain is wet".into()));
+        commands.trigger(Show("the fuse of the fountain gets wet".into()));
         commands.entity(fountain).despawn();
     });
+}
 
-    // Those that belong to an entity are cancelled with it.
+/// Despawning the owner of delayed commands cancels them too.
+fn sail_barge(mut commands: Commands) {
     let barge = commands.spawn_empty().id();
     commands
         .every_secs(0.5)
         .of(barge)
-        .queue(show("        a wheel turns on the barge"));
+        .queue(show("        a wheel spins on the barge"));
     commands.after_secs(2.2).queue(move |commands| {
         commands.trigger(Show("        the barge sinks".into()));
         commands.entity(barge).despawn();
     });
 }
 
-/// One command may be many, and these may be delayed in turn.
+/// Delayed commands can delay more commands.
 fn finish(mut commands: Commands) {
     commands.after_secs(9.0).queue(|commands| {
         commands.every_secs(0.25).times(5).queue(show("a star"));

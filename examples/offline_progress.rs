@@ -1,5 +1,5 @@
-//! The owner of a farm has been away for eight hours. What should have happened meanwhile happens
-//! now: at once, and in the order in which it would have.
+//! A farmer comes back after eight hours. Everything that should have happened in the meantime
+//! happens now, in a moment and in the same order.
 //!
 //! ```text
 //! cargo run --example offline_progress
@@ -15,7 +15,7 @@ use bevy_time::TimePlugin;
 
 const HOUR: Duration = Duration::from_hours(1);
 const WEEK: Duration = Duration::from_hours(7 * 24);
-/// The calendar begins on a Monday.
+/// The calendar starts on a Monday.
 const SATURDAY: Duration = Duration::from_hours(5 * 24);
 
 fn main() {
@@ -31,30 +31,30 @@ struct Farm {
     coins: u32,
 }
 
-/// What there is to harvest whenever the timer fires.
+/// The harvest whenever the timer fires: a name and a number of pieces.
 #[derive(Component)]
 struct Crop(&'static str, u32);
 
 #[derive(Component)]
 struct Fields;
 
-/// Builds the farm as the player left it. A game would read this from a file.
+/// Builds the farm as the player left it. A game would load it from a file.
 fn load_farm(mut commands: Commands) {
-    // The farm carries its calendar, and its timers are on that.
+    // The farm carries its calendar, a clock, and its timers use it.
     let calendar = Clock::new().with_now(SATURDAY + 2 * HOUR);
     let farm = commands.spawn((Farm::default(), calendar)).id();
-    // On the fields everything grows twice as fast as long as there is dung.
+    // Everything on the fields grows twice as fast until the manure is used up.
     let fields = Clock::of(farm).with_speed(2.0);
     let fields = commands.spawn((Fields, fields)).id();
 
     let carrots = (Crop("carrots", 10), Timer::every(2 * HOUR).on(fields));
     let pumpkins = (Crop("pumpkins", 3), Timer::after(7 * HOUR).on(fields));
-    let dung = Timer::after(3 * HOUR);
+    let manure = Timer::after(3 * HOUR);
     let market = Timer::every(WEEK).first_at(SATURDAY + 8 * HOUR);
     let mut farm = commands.entity(farm);
     farm.set_timer("carrots", carrots).observe(harvest);
     farm.set_timer("pumpkins", pumpkins).observe(harvest);
-    farm.set_timer("dung", dung).observe(use_up_dung);
+    farm.set_timer("manure", manure).observe(use_up_manure);
     farm.set_timer("market", market).observe(sell);
 }
 
@@ -66,7 +66,7 @@ fn harvest(
 ) -> Result {
     let &Crop(name, pieces) = crops.get(fired.entity())?;
     *farm.barn.entry(name).or_default() += pieces;
-    calendar.print(format_args!("{pieces} {name} are brought in"));
+    calendar.print(format_args!("{pieces} {name} are harvested"));
     Ok(())
 }
 
@@ -77,16 +77,16 @@ fn sell(_: On<TimerFired>, mut farm: Single<&mut Farm>, calendar: Calendar) {
     calendar.print(format_args!("The market pays for {sold} pieces"));
 }
 
-fn use_up_dung(
+fn use_up_manure(
     _: On<TimerFired>,
     mut fields: Single<&mut Clock, (With<Fields>, Without<Farm>)>,
     calendar: Calendar,
 ) {
-    calendar.print("The dung is used up");
+    calendar.print("The manure is used up");
     fields.set_speed(1.0);
 }
 
-/// Gives the farm the time that has passed since the player left.
+/// Fast-forwards the farm by the time since the player left.
 fn catch_up(world: &mut World, farms: &mut QueryState<Entity, With<Farm>>) -> Result {
     let hours = 8;
     let farm = farms.single(world)?;
@@ -94,22 +94,22 @@ fn catch_up(world: &mut World, farms: &mut QueryState<Entity, With<Farm>>) -> Re
 
     let Farm { barn, coins } = world.get::<Farm>(farm).ok_or("no farm")?;
     println!(
-        "You were away for {hours} hours. {} timers fired:",
+        "You were away for {hours} hours. {} timers fired.",
         stats.fired
     );
-    println!("you have {coins} coins now, and in the barn {barn:?}.");
+    println!("You have {coins} coins, and the barn holds {barn:?}.");
     Ok(())
 }
 
-/// The log of what happens on the farm, and when.
+/// Prints a line with the day and time on the farm.
 #[derive(SystemParam)]
 struct Calendar<'w, 's>(Single<'w, 's, &'static Clock, With<Farm>>);
 
 impl Calendar<'_, '_> {
-    fn print(&self, what: impl Display) {
+    fn print(&self, line: impl Display) {
         let minutes = self.0.now().as_secs() / 60;
         let (days, hour, minute) = (minutes / 60 / 24, minutes / 60 % 24, minutes % 60);
         let day = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"][days as usize % 7];
-        println!("{day} {hour:02}:{minute:02}  {what}");
+        println!("{day} {hour:02}:{minute:02}  {line}");
     }
 }

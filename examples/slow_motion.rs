@@ -1,5 +1,5 @@
-//! A spell slows all monsters of an arena, and not the hero: the monsters live on a clock of their
-//! own, which takes one write to slow down.
+//! A spell slows all monsters in an arena, but not the hero: the monsters use the clock of the arena,
+//! and one write slows it down.
 //!
 //! ```text
 //! cargo run --example slow_motion
@@ -12,7 +12,7 @@ use bevy_due::{OnClock, Timer, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
-/// The time that each frame takes here. A game leaves this out, and lives in real time.
+/// The time per frame. A game leaves this out and runs in real time.
 const FRAME: Duration = Duration::from_millis(50);
 
 fn main() -> AppExit {
@@ -31,29 +31,29 @@ fn main() -> AppExit {
 #[derive(Component)]
 struct Arena;
 
-/// What one does whenever its timer fires.
+/// The attack of a fighter whenever its timer fires.
 #[derive(Component)]
-struct Does(&'static str);
+struct Attack(&'static str);
 
 fn enter_arena(mut commands: Commands) {
     println!("  game   arena");
-    commands.spawn((Does("the hero strikes"), Timer::every_secs(1.0)));
+    commands.spawn((Attack("the hero strikes"), Timer::every_secs(1.0)));
 
     let arena = commands.spawn((Arena, Clock::new())).id();
     commands.spawn((
-        Does("    the ogre swings its club"),
+        Attack("    the ogre swings its club"),
         Timer::every_secs(1.0),
         OnClock::new(arena),
     ));
-    // The wolf is hasted. Its clock runs on that of the arena: twice as fast, whatever that does.
+    // The wolf is fast. Its own clock always runs at twice the speed of the arena.
     commands.spawn((
-        Does("        the wolf bites"),
+        Attack("        the wolf bites"),
         Timer::every_secs(1.0),
         Clock::of(arena).with_speed(2.0),
     ));
 }
 
-/// The hero's spells. These are on the clock of the game, as he is.
+/// Schedules the hero's spells. Like the hero, they are on the game clock.
 fn plan_the_fight(mut commands: Commands) {
     commands.after_secs(2.2).run(slow_down);
     commands.after_secs(6.2).run(stop_time);
@@ -64,7 +64,7 @@ fn plan_the_fight(mut commands: Commands) {
 }
 
 fn slow_down(mut arena: Single<&mut Clock, With<Arena>>) {
-    println!("-- The arena at a quarter of its speed");
+    println!("-- The arena slows down to a quarter of its speed");
     arena.set_speed(0.25);
 }
 
@@ -74,19 +74,19 @@ fn stop_time(mut arena: Single<&mut Clock, With<Arena>>) {
 }
 
 fn end_spells(mut arena: Single<&mut Clock, With<Arena>>) {
-    println!("-- The spells end, and everybody goes on with the time that remained");
+    println!("-- The spells end, and everyone continues with the remaining time");
     arena.unpause();
     arena.set_speed(1.0);
 }
 
 fn report(
     fired: On<TimerFired>,
-    fighters: Query<&Does>,
+    fighters: Query<&Attack>,
     game: Res<Time<Virtual>>,
     arena: Single<&Clock, With<Arena>>,
 ) {
-    if let Ok(Does(what)) = fighters.get(fired.entity()) {
+    if let Ok(Attack(attack)) = fighters.get(fired.entity()) {
         let (game, arena) = (game.elapsed_secs(), arena.now().as_secs_f32());
-        println!("{game:5.2}s  {arena:5.2}s  {what}");
+        println!("{game:5.2}s  {arena:5.2}s  {attack}");
     }
 }

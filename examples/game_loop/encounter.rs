@@ -36,7 +36,7 @@ pub struct Ability {
     pub first: Duration,
     #[serde(deserialize_with = "every")]
     pub every: Timer,
-    /// The number of uses, or forever.
+    /// The number of uses, or `None` for any number.
     pub times: Option<NonZeroU32>,
     pub effect: Effect,
 }
@@ -52,7 +52,8 @@ pub enum Effect {
     },
 }
 
-/// Reads seconds. The `try_` constructor checks the number, and serde adds the place in the file.
+/// Reads a number of seconds. The `try_` constructor checks it, and the error names the value and the
+/// place in the file.
 fn delay<'de, D: Deserializer<'de>>(data: D) -> Result<Duration, D::Error> {
     let timer = Timer::try_after_secs(f64::deserialize(data)?);
     Ok(timer.map_err(D::Error::custom)?.delay())
@@ -74,7 +75,7 @@ impl Ability {
 }
 
 impl Encounter {
-    /// Reads the command line, and returns whether the fight is fast, and the boss.
+    /// Reads the command line. Returns whether to run as fast as possible, and the encounter.
     pub fn from_command_line() -> Result<(bool, Self), Box<dyn core::error::Error>> {
         use lexopt::prelude::*;
 
@@ -105,6 +106,7 @@ impl Encounter {
     }
 }
 
+/// Returns the value at a place in the file.
 fn value_at(text: &str, line: usize, col: usize) -> String {
     let line = text.lines().nth(line - 1).unwrap_or_default();
     let rest = line.chars().skip(col - 1).skip_while(|c| c.is_whitespace());

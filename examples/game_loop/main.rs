@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! cargo run --example game_loop                       ten seconds at 60 Hz
-//! cargo run --example game_loop -- --fast             the same fight as fast as possible
-//! cargo run --example game_loop -- --encounter FILE   another boss: see examples/encounters
+//! cargo run --example game_loop -- --fast             the same fight, as fast as possible
+//! cargo run --example game_loop -- --encounter FILE   another boss from examples/encounters
 //! ```
 
 mod encounter;
@@ -89,7 +89,7 @@ fn learn(abilities: &[Ability], boss: Entity, commands: &mut Commands) {
     }
 }
 
-/// Starts the second phase: the boss forgets its abilities and learns others. Its minions fight on.
+/// Starts the second phase: the boss forgets its abilities and learns new ones. Its minions fight on.
 fn enrage(fired: On<TimerFired>, encounter: Res<Encounter>, mut fight: Fight) {
     fight.log(format_args!("{} is enraged", encounter.boss));
     fight.commands.entity(fired.owner()).cancel_timers();
@@ -104,7 +104,7 @@ fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fig
         Effect::Hit(damage) => fight.hurt(name, damage),
         Effect::Poison(damage) => {
             fight.log(format_args!("{name}: the hero is poisoned"));
-            // Another poison replaces the first.
+            // A new poison replaces the one before.
             let timer = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
             let mut hero = fight.commands.entity(fight.hero.0);
             hero.set_timer("poison", (Poison(damage), timer));
@@ -168,7 +168,7 @@ fn throw_bomb(_: On<TimerFired>, minions: Query<Entity, With<Minion>>, mut fight
     fight.commands.after_secs(1.0).run(summon_wave);
 }
 
-/// Slows down everything that the boss and the minions do, in one write, for two seconds.
+/// Slows down the boss and the minions for two seconds, with one write.
 fn warp_time(_: On<TimerFired>, mut fight: Fight) {
     fight.log("The hero slows down time for the boss and the minions");
     fight.boss.1.set_speed(0.25);
@@ -176,7 +176,7 @@ fn warp_time(_: On<TimerFired>, mut fight: Fight) {
 }
 
 fn end_warp(mut fight: Fight) {
-    fight.log("The boss and the minions are as fast as before");
+    fight.log("The boss and the minions are back to normal speed");
     fight.boss.1.set_speed(1.0);
 }
 
@@ -185,7 +185,7 @@ fn end_fight(mut fight: Fight) {
     fight.exit.write(AppExit::Success);
 }
 
-/// The fighters.
+/// The fighters, and what most systems of the fight need.
 #[derive(SystemParam)]
 struct Fight<'w, 's> {
     time: Res<'w, Time<Virtual>>,
@@ -196,18 +196,18 @@ struct Fight<'w, 's> {
 }
 
 impl Fight<'_, '_> {
-    fn log(&self, what: impl Display) {
-        println!("{:7.3}  {what}", self.time.elapsed_secs_f64());
+    fn log(&self, line: impl Display) {
+        println!("{:7.3}  {line}", self.time.elapsed_secs_f64());
     }
 
-    fn hurt(&mut self, what: impl Display, damage: u32) {
+    fn hurt(&mut self, attack: impl Display, damage: u32) {
         let health = self.hero.1.health;
         if health == 0 {
             return;
         }
         let left = health.saturating_sub(damage);
         self.hero.1.health = left;
-        self.log(format_args!("{what} hits for {damage}: {left} left"));
+        self.log(format_args!("{attack} hits for {damage}: {left} left"));
         if left == 0 {
             self.log("The hero falls");
             self.exit.write(AppExit::Success);

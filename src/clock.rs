@@ -1,4 +1,4 @@
-//! Clocks: how fast time passes, whether it is paused, and what is shown.
+//! Clocks: time lines with a speed, a pause and a reading.
 
 mod find;
 mod hooks;
@@ -234,7 +234,7 @@ impl Clock {
         self
     }
 
-    /// Sets the time that the clock shows first.
+    /// Sets the time that the clock shows at the start.
     #[must_use]
     pub fn with_now(mut self, now: Duration) -> Self {
         self.set_now(now);
@@ -253,7 +253,7 @@ impl Clock {
     ///
     /// # Panics
     ///
-    /// Panics if `ratio` is negative, infinite or not a number. See
+    /// Panics if `ratio` is negative, infinite or not a number. Use
     /// [`try_set_speed`](Self::try_set_speed) for a speed that comes from data.
     #[track_caller]
     pub fn set_speed(&mut self, ratio: f64) {
@@ -266,8 +266,7 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidSpeed`] if `ratio` is negative, infinite or not a number. The speed does not
-    /// change then.
+    /// Returns [`InvalidSpeed`], and keeps the speed, if `ratio` is negative, infinite or not a number.
     ///
     /// # Examples
     ///
@@ -282,24 +281,29 @@ impl Clock {
         Ok(())
     }
 
-    /// Returns the speed. A pause does not change it.
+    /// Returns the speed, which a pause does not change.
     #[must_use]
     pub fn speed(&self) -> f64 {
         self.speed.ratio()
     }
 
-    /// Stops the clock at once. Nothing on it fires from now on, not even later in this run.
+    /// Stops the clock immediately.
+    ///
+    /// Nothing on it fires from now on, not even later in this run.
     pub fn pause(&mut self) {
         self.paused = true;
     }
 
-    /// Starts the clock again. Every timer keeps its remaining time.
+    /// Starts the clock again.
+    ///
+    /// Every timer keeps its remaining time.
     pub fn unpause(&mut self) {
         self.paused = false;
     }
 
-    /// Returns `true` if this clock itself is paused. A pause of its parent or of Bevy's `Time` does
-    /// not count.
+    /// Returns `true` if this clock itself is paused.
+    ///
+    /// A pause of its parent or of Bevy's `Time` does not count.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.paused
@@ -312,8 +316,9 @@ impl Clock {
         Duration::from_nanos(shift(self.now, self.offset))
     }
 
-    /// Advances the clock, as a long frame would. Timers that become due fire in the next run, in
-    /// order.
+    /// Advances the clock, as a long frame would.
+    ///
+    /// Timers that become due fire in the next run, in order.
     ///
     /// Use this to test a weekly job in a second. [`set_now`](Self::set_now) moves the clock together
     /// with all deadlines; [`fast_forward`](crate::DueWorldExt::fast_forward) runs once for every
@@ -323,10 +328,10 @@ impl Clock {
         self.advance_by_nanos(saturating_nanos(by));
     }
 
-    /// Sets the time that the clock shows. Deadlines move with the clock, so every timer keeps its
-    /// remaining time.
+    /// Sets the time that the clock shows.
     ///
-    /// The cost does not depend on the number of timers.
+    /// Deadlines move with the clock, so every timer keeps its remaining time. The cost does not
+    /// depend on the number of timers.
     ///
     /// # Examples
     ///

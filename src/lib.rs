@@ -52,7 +52,7 @@
 //!
 //! [`Timer::after`] creates a one-shot timer, [`Timer::every`] a periodic one. [`first_after`] sets the
 //! first delay apart from the interval, [`immediately`] makes it zero, and [`times`] limits the number
-//! of firings. [`at`] names a time on the clock, [`with_jitter`] adds a random delay, and [`since`]
+//! of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a random delay, and [`since`]
 //! counts from another deadline. The `_secs` methods take seconds. The `try_` methods return an error
 //! for invalid numbers instead of a panic.
 //!
@@ -143,9 +143,10 @@
 //!
 //! # Update callbacks
 //!
-//! Use a plain system for what all entities of a kind do. An [`UpdateComponent`] is for what one entity
-//! does at the moment: a state of a character, a script, a socket to poll. It has a priority, runs on a
-//! clock like a timer, and stops while its entity is [`Paused`]. [`OwnedBy`] gives an entity several.
+//! Use a plain system for work that all entities of a kind share. Use an [`UpdateComponent`] for
+//! work of a single entity: the current state of a character, a script, a socket to poll. It has a
+//! priority, runs on a clock like a timer, and stops while its entity is [`Paused`]. [`OwnedBy`]
+//! gives an entity several.
 //!
 //! ```
 //! use bevy_due::prelude::*;
@@ -224,9 +225,9 @@ all worlds of a group, to one in turn, or to the world with the entity of a [`St
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `worlds`, `message`, `update`, `timer`, a floor that these share (`owner`, `call`, `roster`, `seat`,
-//! `deferred`), `clock` and [`queue`]. Each imports only from those below it. The queue knows no Bevy
-//! and can be used alone.
+//! `worlds`, `message`, `update`, `timer`, a shared floor (`owner`, `call`, `roster`, `seat`,
+//! `deferred`), `clock` and [`queue`]. Each imports only from the modules below it. The queue knows
+//! no Bevy and can be used alone.
 //!
 //! # Features
 //!

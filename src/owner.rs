@@ -20,11 +20,11 @@ use {
 /// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
 /// belong to another entity, its owner.
 ///
-/// An entity carries one timer and one update callback. To give an owner many, give each an entity
-/// of its own with `OwnedBy`. All of them despawn with the owner. An entity whose owner does not
+/// An entity carries one timer and one update callback. To give an owner many, spawn an entity with
+/// `OwnedBy` for each. All of them despawn with the owner. An entity whose owner does not
 /// exist despawns in the next run.
 ///
-/// After the last firing, an owned timer is removed from its entity at once. The entity despawns at
+/// After the last firing, an owned timer is removed from its entity immediately. The entity despawns at
 /// the start of the next run, so that systems that read the [`TimerFired`](crate::TimerFired)
 /// message in this frame still find its components. (A system that does not run every frame, such
 /// as one in the fixed schedule, may come too late. Use an observer there.) The entity stays if it
@@ -59,8 +59,8 @@ use {
 /// assert!(app.world().get_entity(timers[0]).is_err(), "they die with the boss");
 /// ```
 ///
-/// The components of the timer's entity tell what a firing means, and [`TimerFired::owner`] tells
-/// whom it concerns:
+/// The components on the timer's entity say which timer fired, and [`TimerFired::owner`] returns its
+/// owner:
 ///
 /// ```
 /// # use bevy_due::{TimerFired, prelude::*};
@@ -160,7 +160,7 @@ impl<'a> IntoIterator for &'a Owned {
     }
 }
 
-/// Pauses the timers, update callbacks and request time-outs of this entity: its own, and those that
+/// Pauses the timers, update callbacks and request time-outs on this entity and on the entities that
 /// [belong to it](OwnedBy).
 ///
 /// From the moment this is inserted, the timers do not fire and the callbacks are not called, not
@@ -169,11 +169,11 @@ impl<'a> IntoIterator for &'a Owned {
 /// deadlines; each callback keeps its place in the order. A timer that is armed during the pause
 /// waits with its full delay.
 ///
-/// Something is paused while its entity or its owner has this component or is [`Disabled`]. To pause
-/// everything on a clock, [pause the clock](crate::Clock::pause).
+/// A timer or a callback is paused while its entity or its owner has this component or is
+/// [`Disabled`]. To pause everything on a clock, [pause the clock](crate::Clock::pause).
 ///
-/// The timer that ends the pause must not belong to the paused entity, or it would be paused too.
-/// See the example.
+/// The timer that ends the pause must not belong to the paused entity, or it would be paused too (see
+/// the example).
 ///
 /// # Time complexity
 ///
@@ -215,12 +215,13 @@ impl<'a> IntoIterator for &'a Owned {
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub struct Paused;
 
-/// Returns the owner of what is on an entity: the entity itself, unless it belongs to another.
+/// Returns the owner of the timer and callback on an entity: the entity itself, unless it belongs to
+/// another one.
 pub(crate) fn owner_of(entity: EntityRef) -> Entity {
     entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
 }
 
-/// Returns `true` if what is on an entity is paused, by the entity itself or by its owner.
+/// Returns `true` if an entity or its owner pauses the timer and callback on the entity.
 pub(crate) fn is_paused(world: &DeferredWorld, entity: EntityRef, owner: Entity) -> bool {
     let pauses = |entity: EntityRef| entity.contains::<Paused>() || entity.contains::<Disabled>();
     pauses(entity) || owner != entity.id() && world.get_entity(owner).is_ok_and(pauses)

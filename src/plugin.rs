@@ -66,7 +66,7 @@ use crate::{
 /// component that is inserted during a run takes part in the next one, and one that is removed is not
 /// called again. Callbacks may do anything through commands. Equal inputs give equal calls, except for
 /// messages from other threads. Every [request](crate::DueEntityCommandsExt::ask) completes exactly once:
-/// with a reply or with `NoAnswer`. No sent message is lost when you
+/// with a reply or with [`NoAnswer`](crate::NoAnswer). No sent message is lost if you
 /// [close the inbox](crate::DueWorldExt::close_inbox) at the end.
 ///
 /// # Panics
@@ -145,8 +145,7 @@ impl Default for DuePlugin {
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clocks, takes in what was inserted since the last run, and fires the timers that are
-    /// due.
+    /// Reads the clocks, takes in the components inserted since the last run, and fires due timers.
     Timers,
     /// Calls the [`UpdateComponent`]s.
     Updates,

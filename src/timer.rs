@@ -1,4 +1,4 @@
-//! The [`Timer`] component: what it is, how it is saved, and where it is armed.
+//! The [`Timer`] component: its settings, its place in the queue, and its serialized form.
 
 mod action;
 mod arm;
@@ -79,7 +79,7 @@ pub use status::{ArmedTimers, TimerStatus};
 /// ([unless you keep it](Self::keep_when_done)). A timer that is cloned, or moved to another entity,
 /// starts again there.
 ///
-/// A delay counts from what the timer's clock shows when the timer is inserted. The default clock is
+/// A delay counts from the reading of the timer's clock at insertion. The default clock is
 /// Bevy's `Time<Virtual>`, with its pause and relative speed; [`on`](Self::on) chooses another.
 /// While the clock is paused or its speed is zero, nothing fires, not even a delay of zero. A
 /// handler that pauses `Time<Virtual>` does not stop the present run: timers that are due in it
@@ -89,7 +89,7 @@ pub use status::{ArmedTimers, TimerStatus};
 /// Re-arm them to count from the new time. A deadline more than 511 years after the start of the
 /// clock is never reached.
 ///
-/// Observers and systems decide what happens when the timer fires, or a [`TimerAction`] beside it.
+/// React to a firing with an observer, a system, or a [`TimerAction`] beside the timer.
 /// [`OwnedBy`](crate::OwnedBy) gives an entity many timers. For work that happens every frame, use a
 /// plain system instead of a timer.
 ///
@@ -163,7 +163,7 @@ pub struct Timer {
 #[derive(Debug, Default)]
 struct Extra {
     options: Options,
-    /// The wait for the first deadline, known when the timer is armed.
+    /// The wait for the first deadline, set when the timer is armed.
     wait: AtomicU64,
 }
 
@@ -173,7 +173,7 @@ struct Options {
     clock: Option<ClockId>,
     /// The time from which the first delay counts, as the clock shows it.
     since: Option<u64>,
-    /// The most that a random part adds to the first delay.
+    /// The greatest random part of the first delay.
     jitter: u64,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
@@ -209,20 +209,20 @@ impl Timer {
             .map(|interval| Duration::from_nanos(interval.get()))
     }
 
-    /// Returns the number of firings in all, or `None` if the timer fires forever.
+    /// Returns the total number of firings, or `None` if the timer fires forever.
     #[must_use]
     pub fn max_firings(&self) -> Option<u32> {
         self.times.map(NonZeroU32::get)
     }
 
-    /// Returns the clock chosen with [`on`](Self::on), or `None` if the timer is on the clock of its
-    /// entity, of its owner, or of the game.
+    /// Returns the clock chosen with [`on`](Self::on), or `None` if the timer uses the default: the
+    /// clock of its entity, of its owner, or of the game.
     #[must_use]
     pub fn clock(&self) -> Option<ClockId> {
         self.options().clock
     }
 
-    /// Returns the policy for deadlines that a long frame has passed.
+    /// Returns the policy for deadlines that pass during a long frame.
     #[must_use]
     pub fn missed_ticks(&self) -> MissedTicks {
         self.options().missed_ticks
@@ -274,7 +274,7 @@ impl Timer {
         extra.map(|extra| extra.options).unwrap_or_default()
     }
 
-    /// Returns where the timer is armed, or was until it fired its last.
+    /// Returns where the timer is armed, or was armed until its last firing.
     pub(crate) fn seat(&self) -> Option<(ClockKey, TimerKey)> {
         match self.place() {
             Place::Armed(clock, key) => Some((clock, key)),

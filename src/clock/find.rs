@@ -1,4 +1,4 @@
-//! Finding clocks: the clock of an entity's timers, and the clocks of a world by name.
+//! Finding clocks: the clock of a timer or a callback, and the clocks of a world by name.
 
 use core::fmt;
 
@@ -28,8 +28,8 @@ use super::{
 /// names [another clock](crate::Timer::on).
 ///
 /// The clock is looked up when a timer is armed or a callback is inserted. Changing or removing
-/// `OnClock` does not move what is already there. To slow down what an entity does, give it a clock
-/// of its own from the start and slow that down. An entity that carries a [`Clock`] needs no
+/// `OnClock` does not move the timers and callbacks that are already there. To slow down an entity
+/// later, give it its own clock from the start. An entity that carries a [`Clock`] needs no
 /// `OnClock`: it is on its own clock.
 ///
 /// # Examples
@@ -61,7 +61,7 @@ use super::{
 pub struct OnClock(#[entities] pub ClockId);
 
 impl OnClock {
-    /// Chooses a clock: a [`ClockId`], or an entity with a [`Clock`].
+    /// Creates the component for a [`ClockId`] or an entity with a [`Clock`].
     #[must_use]
     pub fn new(clock: impl Into<ClockId>) -> Self {
         Self(clock.into())
@@ -116,7 +116,7 @@ pub struct ClocksMut<'w, 's> {
 impl Clocks<'_, '_> {
     /// Returns a clock as it is at this moment.
     ///
-    /// The component itself is read once per run, so it may lag behind Bevy's `Time`.
+    /// The component itself advances once per run, so it may lag behind Bevy's `Time`.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl TimeSource for Clocks<'_, '_> {
 }
 
 impl ClocksMut<'_, '_> {
-    /// Returns a clock for changing.
+    /// Returns a mutable reference to a clock.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ pub(crate) struct FoundClock {
     pub(crate) cadence: Cadence,
 }
 
-/// Finds the clock of what is on an entity, or returns `None` in a world without clocks.
+/// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without clocks.
 pub(crate) fn find_clock(
     world: &mut DeferredWorld,
     entity: Entity,
@@ -195,7 +195,7 @@ pub(crate) fn find_clock(
     if let ClockId::Own(clock) = clock
         && world.get_resource::<ClockTable>()?.key_of(clock).is_none()
     {
-        // The same bundle may insert it.
+        // The same bundle may insert the clock.
         add_clock(world, clock);
     }
     let found = world.get_resource::<ClockTable>()?.find(clock);
@@ -206,8 +206,8 @@ pub(crate) fn find_clock(
     }))
 }
 
-/// Chooses the clock of what is on an entity: the one chosen by itself, the one of its entity, the
-/// one of its owner, or the game's.
+/// Chooses the clock of a timer or a callback: its own choice, the clock of its entity, the clock
+/// of its owner, or the game clock, in this order.
 pub(crate) fn clock_of(
     world: &DeferredWorld,
     entity: EntityRef,

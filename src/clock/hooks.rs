@@ -40,7 +40,7 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
     });
 }
 
-/// Adds the clock of `entity` and its ancestors to the table, unless they are there.
+/// Adds the clock of `entity` and its ancestors to the table, unless they are there already.
 ///
 /// Does nothing in a world without a table, such as one that holds a scene.
 pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {

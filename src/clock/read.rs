@@ -21,7 +21,7 @@ use super::{
 /// A frame on the clock of frames.
 pub(crate) const FRAME: u64 = 1_000_000_000;
 
-/// All clocks, also those of disabled entities.
+/// All clocks, including the clocks of disabled entities.
 pub(crate) type AnyClocks<'w, 's> = Query<'w, 's, (&'static mut Clock, Has<Disabled>)>;
 
 /// Bevy's clocks.
@@ -33,7 +33,7 @@ pub(crate) struct Times<'w> {
 }
 
 impl Times<'_> {
-    /// Returns what one of Bevy's clocks shows.
+    /// Returns the reading of one of Bevy's clocks.
     pub(super) fn elapsed(&self, source: Source) -> Duration {
         match source {
             Source::Real => self.real.elapsed(),
@@ -43,12 +43,12 @@ impl Times<'_> {
     }
 }
 
-/// Where the clocks and Bevy's times are looked up.
+/// A source of clocks and Bevy's times: a world, or system parameters.
 pub(super) trait TimeSource {
     /// Returns the clock on an entity, and whether the entity is disabled.
     fn clock(&self, entity: Entity) -> Option<(Clock, bool)>;
 
-    /// Returns what one of Bevy's clocks shows.
+    /// Returns the reading of one of Bevy's clocks.
     fn elapsed(&self, source: Source) -> Duration;
 }
 
@@ -71,13 +71,13 @@ impl TimeSource for World {
     }
 }
 
-/// The time on a clock in this run, as callbacks are told it.
+/// The time on a clock in this run, as callbacks see it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick {
     pub(crate) clock: ClockId,
     /// The time between this run and the one before.
     pub(crate) delta: Duration,
-    /// What the clock shows.
+    /// The reading of the clock.
     pub(crate) elapsed: Duration,
 }
 
@@ -126,7 +126,7 @@ impl ClockTable {
         Some(row)
     }
 
-    /// Returns what drives a clock in this run, and whether that is stopped.
+    /// Returns the time of the source of a clock in this run, and whether the source is stopped.
     fn driven(&self, row: &Row, times: &Times) -> (u64, bool) {
         match row.source {
             Source::Frames => (row.seen.saturating_add(FRAME), false),
@@ -162,8 +162,8 @@ impl ClockTable {
         })
     }
 
-    /// Returns a clock as it is at this moment. It, or what drives it, may have been set since it was
-    /// read for a run.
+    /// Returns a clock as it is at this moment. The clock or its source may have been set since the
+    /// last run.
     pub(super) fn clock_now(&self, key: ClockKey, source: &impl TimeSource) -> Option<Clock> {
         let row = self.get(key)?;
         let (mut clock, is_disabled) = source.clock(row.entity)?;
@@ -193,7 +193,7 @@ impl ClockTable {
         }
     }
 
-    /// Converts a span on a clock into the span that its ancestor of the age `root` needs for it, or
+    /// Converts a span on a clock into the span on its ancestor of the age `root`, or returns
     /// `None` if it takes forever.
     pub(crate) fn span_on(
         &self,
@@ -212,7 +212,7 @@ impl ClockTable {
 }
 
 impl Row {
-    /// Advances the clock to where it is driven.
+    /// Advances the clock to the time that drives it.
     fn follow(&mut self, (now, parent_stopped): (u64, bool), clocks: &mut AnyClocks) {
         let seen = mem::replace(&mut self.seen, now);
         if let Ok((mut clock, is_disabled)) = clocks.get_mut(self.entity) {

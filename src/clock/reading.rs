@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::queue::NEVER;
 
-/// What a clock shows at the start of a run.
+/// The reading of a clock at the start of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     /// The nanoseconds that have passed, always less than [`NEVER`].
@@ -16,7 +16,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Returns what the clock shows when `passed` nanoseconds have passed.
+    /// Returns the time that the clock shows when `passed` nanoseconds have passed.
     pub(crate) fn shown(&self, passed: u64) -> Duration {
         Duration::from_nanos(shift(passed, self.offset))
     }

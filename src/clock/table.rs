@@ -31,7 +31,7 @@ const BUILT_IN: [(ClockId, Source, Cadence); 4] = [
     (ClockId::Fixed, Source::Fixed, Cadence::FixedStep),
 ];
 
-/// What drives a clock.
+/// The source of time of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Real,
@@ -82,10 +82,11 @@ pub(crate) struct Row {
     pub(crate) cadence: Cadence,
     pub(crate) source: Source,
     pub(crate) reading: Reading,
-    /// What the source showed when the clock was last read.
+    /// The time of the source when the clock was last read.
     pub(crate) seen: u64,
-    /// What the clock showed in the last run, and the time between that run and the one before.
+    /// The time of the clock in the last run of its cadence.
     pub(crate) last_run: u64,
+    /// The time on the clock between the last two runs of its cadence.
     pub(crate) delta: u64,
 }
 
@@ -134,7 +135,7 @@ impl ClockTable {
     }
 
     /// Adds the clock of `entity` again if it is a built-in one that was removed, and returns
-    /// whether it is.
+    /// `true` if so.
     pub(super) fn restore(&mut self, entity: Entity, reading: Reading) -> bool {
         let mut built_in = self.built_in.iter();
         let Some(nth) = built_in.position(|&built_in| built_in == entity) else {
@@ -170,8 +171,8 @@ impl ClockTable {
         Some(key)
     }
 
-    /// Lets another clock have the key of a removed one. The keys of the built-in clocks stay
-    /// theirs.
+    /// Makes the key of a removed clock available to a new clock, unless it is the key of a
+    /// built-in clock.
     pub(super) fn vacate(&mut self, key: ClockKey) {
         if key > FIXED {
             self.vacant.push(key);
@@ -220,7 +221,7 @@ impl ClockTable {
 
     /// Returns the first clock in `scope` that is younger than `age`.
     ///
-    /// A loop that calls this sees clocks that come and go on the way.
+    /// A loop that calls this sees clocks that are added or removed on the way.
     pub(crate) fn next(&self, scope: Scope, age: Option<Age>) -> Option<(ClockKey, &Row)> {
         let mut younger = self.after(age);
         younger.find(|(_, row)| self.is_in(row, scope))

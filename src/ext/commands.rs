@@ -45,7 +45,7 @@ pub trait DueCommandsExt<'w, 's> {
     #[track_caller]
     fn after_secs(&mut self, secs: f64) -> TimedCommands<'_, 'w, 's, Once>;
 
-    /// Runs commands every `interval`, for the first time after one interval.
+    /// Runs commands every `interval`, starting after one interval.
     ///
     /// For another first delay, see [`on_timer`](Self::on_timer).
     ///
@@ -55,7 +55,7 @@ pub trait DueCommandsExt<'w, 's> {
     #[track_caller]
     fn every(&mut self, interval: Duration) -> TimedCommands<'_, 'w, 's, Repeatedly>;
 
-    /// Runs commands at an interval in seconds, for the first time after one interval.
+    /// Runs commands at an interval in seconds, starting after one interval.
     ///
     /// # Panics
     ///

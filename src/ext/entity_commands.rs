@@ -34,8 +34,8 @@ use crate::{
 /// # bevy_ecs::system::assert_is_system(silence);
 /// ```
 pub trait DueEntityCommandsExt {
-    /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the commands of the
-    /// timer's entity.
+    /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the commands
+    /// of the timer's entity.
     ///
     /// The earlier timer with this key, if any, is cancelled. If this entity has despawned by then, the
     /// timer never fires and despawns in the next run.
@@ -48,10 +48,11 @@ pub trait DueEntityCommandsExt {
     /// Cancels the timer of this entity with this key, if any.
     fn cancel_timer(&mut self, key: impl Into<Cow<'static, str>>) -> &mut Self;
 
-    /// Cancels all timers of this entity: its own, and those that belong to it.
+    /// Cancels the timer on this entity and all timers that belong to it.
     ///
-    /// A [`DespawnAfter`](crate::DespawnAfter) and open requests stay. To spare timers of your own,
-    /// mark them with a component, and despawn the others of [`Owned`](crate::Owned) yourself.
+    /// A [`DespawnAfter`](crate::DespawnAfter) and open requests stay. To keep some of your timers,
+    /// mark them with a component, and despawn the other entities of [`Owned`](crate::Owned)
+    /// yourself.
     fn cancel_timers(&mut self) -> &mut Self;
 
     /// Moves the deadline of the timer on this entity, as
@@ -60,12 +61,12 @@ pub trait DueEntityCommandsExt {
     /// If the entity has no armed timer, Bevy's error handler gets a warning.
     fn reschedule(&mut self, deadline: Duration) -> &mut Self;
 
-    /// Delays the timer on this entity.
+    /// Delays the timer on this entity by `by`.
     ///
     /// If the entity has no armed timer, Bevy's error handler gets a warning.
     fn delay_by(&mut self, by: Duration) -> &mut Self;
 
-    /// Delays all timers of this entity: its own, and those that belong to it.
+    /// Delays the timer on this entity and all timers that belong to it.
     fn delay_timers_by(&mut self, by: Duration) -> &mut Self;
 
     /// Makes a request: sends a message, and waits for a reply until the timer fires.
@@ -166,7 +167,7 @@ fn queue_move<'a, 'b>(
 ) -> &'a mut EntityCommands<'b> {
     let entity = commands.id();
     commands.commands().queue(move |world: &mut World| {
-        // A timer that has fired meanwhile is normal, and no reason to panic.
+        // The timer may have fired before the command runs. This is normal, so only warn.
         move_deadline(world, entity, to).map_err(BevyError::warning)
     });
     commands

@@ -14,7 +14,8 @@ use crate::{
 ///
 /// Systems use [`DueEntityCommandsExt`](crate::DueEntityCommandsExt).
 pub trait DueEntityWorldMutExt {
-    /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the timer's entity.
+    /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the timer's
+    /// entity.
     ///
     /// The earlier timer with this key, if any, is cancelled.
     fn set_timer(&mut self, key: impl Into<Cow<'static, str>>, timer: impl Bundle) -> Entity;
@@ -59,14 +60,14 @@ pub trait DueEntityWorldMutExt {
     /// ```
     fn reschedule(&mut self, deadline: Duration) -> Result<(), NoSuchTimer>;
 
-    /// Delays the timer on this entity, as [`reschedule`](Self::reschedule) does.
+    /// Delays the timer on this entity by `by`, under the rules of [`reschedule`](Self::reschedule).
     ///
     /// # Errors
     ///
     /// Returns [`NoSuchTimer`] if this entity has no armed timer.
     fn delay_by(&mut self, by: Duration) -> Result<(), NoSuchTimer>;
 
-    /// Delays all timers of this entity: its own, and those that belong to it.
+    /// Delays the timer on this entity and all timers that belong to it.
     fn delay_timers_by(&mut self, by: Duration) -> &mut Self;
 }
 

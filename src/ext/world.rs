@@ -52,20 +52,20 @@ pub trait DueWorldExt {
         handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
     );
 
-    /// Runs a clock for `span` at once, fires everything on the way in order, and returns the
+    /// Runs a clock for `span` in one call, fires everything on the way in order, and returns the
     /// statistics.
     ///
     /// Use it in tests and tools, and for the time that the player was away.
     ///
-    /// Each deadline has a run of its own: handlers find the clock at that deadline, nothing is late or
+    /// Each deadline has its own run: handlers find the clock at that deadline, nothing is late or
     /// missed, and timers that they arm fire on the way too. A timer that is already due fires first. A
     /// zero-delay timer that a handler arms fires 15.625 ms later, as in a game of 64 frames a second.
     ///
-    /// The descendants of the clock advance with it. Its parent, such as Bevy's `Time`, stands still and
-    /// may be paused; afterwards the clock is ahead of it. To advance only a part of the game, put that
-    /// part on a clock of its own. The fast-forward ends early if a handler pauses or despawns the clock.
-    /// No schedule runs on the way. Every firing is written as a message, so a span with a million
-    /// firings takes the memory for them.
+    /// The descendants of the clock advance with it. Its parent, such as Bevy's `Time`, stands
+    /// still and may be paused; afterwards the clock is ahead of it. To advance only a part of the
+    /// game, give that part its own clock. The fast-forward ends early if a handler pauses or
+    /// despawns the clock. No schedule runs on the way. Every firing is written as a message, so a
+    /// span with a million firings takes the memory for them.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ pub trait DueWorldExt {
     ///
     /// # Errors
     ///
-    /// As for [`fast_forward`](Self::fast_forward).
+    /// Returns the same errors as [`fast_forward`](Self::fast_forward).
     fn fast_forward_to_next(
         &mut self,
         clock: impl Into<ClockId>,

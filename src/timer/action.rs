@@ -1,4 +1,4 @@
-//! Actions: what a timer does by itself when it fires.
+//! Actions that a timer runs when it fires.
 
 use alloc::{borrow::Cow, boxed::Box};
 use core::{any::type_name, fmt};
@@ -27,9 +27,9 @@ use crate::call::{call_with_world, run_system, to_result};
 /// The action runs after the observers of [`TimerFired`]. It is skipped if an observer cancelled or
 /// re-armed the timer. An action that an observer has just inserted runs from the next firing on.
 ///
-/// Timers without an action pay nothing for the feature. An error goes to Bevy's error handler. Unless
-/// that handler panics, as the default one does for errors of the usual severity, the timer and all
-/// others continue.
+/// Timers without an action pay nothing for the feature. An error goes to Bevy's error handler. All
+/// timers continue unless that handler panics, as the default one does for errors of the usual
+/// severity.
 ///
 /// [`despawn`](Self::despawn) and [`named`](Self::named) are data and can be saved. A closure can't be
 /// saved.
@@ -104,7 +104,9 @@ impl TimerAction {
         Self::new(What::Named(name.into()))
     }
 
-    /// Calls a closure with the world and the firing. The closure may return a `Result`.
+    /// Calls a closure with the world and the firing.
+    ///
+    /// The closure may return a `Result`.
     ///
     /// # Examples
     ///
@@ -166,9 +168,9 @@ impl TimerAction {
         })
     }
 
-    /// Despawns the owner of the timer instead of its own entity.
+    /// Despawns the owner of the timer instead of the entity of the timer.
     ///
-    /// Closures and named handlers ask [`TimerFired::owner`] themselves.
+    /// Closures and named handlers find the owner in [`TimerFired::owner`].
     #[must_use]
     pub fn on_owner(mut self) -> Self {
         self.on_owner = true;
@@ -261,7 +263,7 @@ pub(crate) fn add_timer_handler<M>(
     handlers.0.insert(name, run);
 }
 
-/// `Arc::new` makes no `Arc<dyn ..>` on platforms without atomics.
+/// Converts through a `Box`, because `Arc::new` makes no `Arc<dyn ..>` on platforms without atomics.
 fn shared(
     closure: impl Fn(&mut World, TimerFired) -> Result<(), BevyError> + Send + Sync + 'static,
 ) -> Arc<Closure> {

@@ -27,7 +27,7 @@ pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookCo
     arm(world, entity);
 }
 
-/// Cancels a timer that is about to be replaced, unless `on_remove` follows.
+/// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(number) = cancel_for(&mut world, entity, |_, _| CancelReason::Replaced)
         && let Some(timer) = world.get::<Timer>(entity)
@@ -46,7 +46,7 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
     }
 }
 
-/// Cancels a timer before `on_discard` does.
+/// Cancels the timer of an entity that despawns, before `on_discard` does.
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     cancel_for(&mut world, entity, |world, owner| {
         match world.entities().contains_spawned(owner) {
@@ -63,7 +63,7 @@ pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: H
 pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
     let plan = match Plan::of(&world, entity) {
         Some(Err(NoSuchClock(ClockId::Own(clock)))) => {
-            // The same bundle may insert it.
+            // The same bundle may insert the clock.
             add_clock(&mut world, clock);
             Plan::of(&world, entity)
         }
@@ -101,7 +101,7 @@ struct Plan {
     clock: ClockKey,
     deadline: u64,
     timer: ArmedTimer,
-    /// What the clock shows, if the timer is paused.
+    /// The reading of the clock, if the timer is paused.
     paused_at: Option<u64>,
 }
 

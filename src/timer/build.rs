@@ -65,11 +65,10 @@ impl Timer {
         Ok(Self::new(nanos_from_secs(secs)?, None, NonZeroU32::new(1)))
     }
 
-    /// Creates a periodic timer that fires every `interval`, forever, for the first time after one
-    /// interval.
+    /// Creates a periodic timer that fires every `interval`, forever.
     ///
-    /// The k-th deadline is exactly first + k × interval, in integers. Late firings do not make it
-    /// drift.
+    /// The first firing comes after one interval. The k-th deadline is exactly first + k × interval, in
+    /// integers. Late firings do not make it drift.
     ///
     /// # Panics
     ///
@@ -102,10 +101,10 @@ impl Timer {
         Self::every_nanos(saturating_nanos(interval))
     }
 
-    /// Creates a periodic timer with an interval in seconds, forever, for the first time after one
-    /// interval.
+    /// Creates a periodic timer that fires at an interval in seconds, forever.
     ///
-    /// The interval is rounded as in [`after_secs`](Self::after_secs).
+    /// The first firing comes after one interval. The interval is rounded as in
+    /// [`after_secs`](Self::after_secs).
     ///
     /// # Panics
     ///
@@ -178,7 +177,7 @@ impl Timer {
         Ok(self)
     }
 
-    /// Sets the first delay to zero: the timer fires in the next run for the first time.
+    /// Sets the first delay to zero, so that the first firing comes in the next run.
     ///
     /// # Examples
     ///
@@ -193,7 +192,9 @@ impl Timer {
         self.first_after(Duration::ZERO)
     }
 
-    /// Limits a periodic timer to `times` firings. Skipped deadlines do not count.
+    /// Limits a periodic timer to `times` firings.
+    ///
+    /// Skipped deadlines do not count.
     ///
     /// # Panics
     ///
@@ -240,8 +241,9 @@ impl Timer {
         Ok(self)
     }
 
-    /// Creates a one-shot timer that fires when its clock shows `time`, or in the next run if that is
-    /// in the past.
+    /// Creates a one-shot timer that fires when its clock shows `time`.
+    ///
+    /// A time in the past fires in the next run.
     ///
     /// # Examples
     ///
@@ -277,7 +279,7 @@ impl Timer {
         Self::after(frames).on(ClockId::Frames)
     }
 
-    /// Creates a periodic timer with an interval in frames, forever, on [`ClockId::Frames`].
+    /// Creates a periodic timer that fires every `frames` frames, forever, on [`ClockId::Frames`].
     ///
     /// # Panics
     ///
@@ -289,14 +291,14 @@ impl Timer {
         Self::every(frames).on(ClockId::Frames)
     }
 
-    /// Sets the first deadline to when the clock shows `time`.
+    /// Sets the first deadline to `time` on the clock.
     ///
     /// # Examples
     ///
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
-    /// // At noon, and every day from then on.
+    /// // At noon, and then every day.
     /// let daily = Timer::every_secs(24.0 * 3600.0).first_at(Duration::from_secs(12 * 3600));
     /// ```
     #[must_use]
@@ -306,9 +308,9 @@ impl Timer {
 
     /// Adds a random part of at most `jitter` to the first delay.
     ///
-    /// The random part is drawn when the timer is armed. It is the same on every run of the same
-    /// game: it depends on [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the number of
-    /// timers armed before, and on nothing else.
+    /// The random part is drawn when the timer is armed. It is the same whenever the same game runs
+    /// again: it depends only on [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the
+    /// number of timers armed before.
     ///
     /// # Examples
     ///
@@ -331,8 +333,8 @@ impl Timer {
 
     /// Counts the first delay from `time`, as the clock shows it, instead of from arming.
     ///
-    /// Use this for chains without drift: the next timer counts from the deadline that has just fired,
-    /// not from the frame that served it.
+    /// Use this for chains without drift: the next timer counts from the deadline that just fired,
+    /// not from the frame in which it fired.
     ///
     /// # Examples
     ///
@@ -373,15 +375,17 @@ impl Timer {
         self
     }
 
-    /// Sets the policy for deadlines that a long frame has passed, [`MissedTicks::Burst`] by default.
+    /// Sets the policy for deadlines that pass during a long frame, [`MissedTicks::Burst`] by default.
     #[must_use]
     pub fn with_missed_ticks(mut self, missed_ticks: MissedTicks) -> Self {
         self.options_mut().missed_ticks = missed_ticks;
         self
     }
 
-    /// Despawns the entity in the run after the last firing, so that systems that read the message
-    /// still find it. The entity of an owned timer does so by default.
+    /// Despawns the entity in the run after the last firing.
+    ///
+    /// Systems that read the message of the last firing still find the entity. This is the default
+    /// for the entity of an owned timer.
     ///
     /// [`DespawnAfter`](crate::DespawnAfter) and
     /// [`TimerAction::despawn`](crate::TimerAction::despawn) despawn in the same run.
@@ -391,8 +395,9 @@ impl Timer {
         self
     }
 
-    /// Keeps the entity after the last firing, even the entity of an owned timer. It loses its `Timer`,
-    /// and can be armed again.
+    /// Keeps the entity after the last firing, even the entity of an owned timer.
+    ///
+    /// The entity loses its `Timer`. Insert another to arm it again.
     #[must_use]
     pub fn keep_when_done(mut self) -> Self {
         self.options_mut().when_done = WhenDone::Keep;
@@ -435,7 +440,7 @@ impl Timer {
     }
 }
 
-/// The error for numbers that make no timer. It names the number.
+/// The error for an invalid number in a timer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum InvalidTimer {
@@ -481,7 +486,7 @@ pub(super) fn nanos_from_secs(secs: f64) -> Result<u64, InvalidTimer> {
     if !secs.is_finite() || secs < 0.0 {
         return Err(InvalidTimer::Seconds(secs));
     }
-    // A finite number that is not negative can only be too long for a `Duration`.
+    // The only error left is a number that is too large for a `Duration`.
     let nanos = saturating_nanos(Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX));
     Ok(nanos.max(u64::from(secs > 0.0)))
 }

@@ -1,4 +1,4 @@
-//! Changing timers from outside: cancelling all of an owner, and moving deadlines.
+//! Changing armed timers: cancelling all timers of an owner, and moving deadlines.
 
 use alloc::vec::Vec;
 use core::{fmt, iter, time::Duration};
@@ -23,15 +23,15 @@ impl fmt::Display for NoSuchTimer {
 
 impl core::error::Error for NoSuchTimer {}
 
-/// Keeps a timer when all timers of its owner are cancelled. The crate's own timers have it: the end
-/// of a lifetime, and the time-out of a request.
+/// Keeps a timer when all timers of its owner are cancelled: the end of a lifetime, or the time-out
+/// of a request.
 #[derive(Component, Clone, Copy)]
 pub(crate) struct SurvivesCancelAll;
 
 /// A new deadline.
 #[derive(Clone, Copy)]
 pub(crate) enum Move {
-    /// When the clock shows this time.
+    /// This time on the clock.
     To(Duration),
     /// Later by this much.
     By(Duration),
@@ -69,7 +69,7 @@ fn try_move_deadline(world: &mut World, entity: Entity, to: Move) -> Option<()> 
     Some(())
 }
 
-/// Delays all timers of an owner: its own, and those that belong to it.
+/// Delays the timer on `owner` and all timers that belong to it.
 pub(crate) fn delay_all(world: &mut World, owner: Entity, by: Duration) {
     for timer in timers_of(world, owner) {
         // A timer that is not armed has no deadline to move.
@@ -77,7 +77,7 @@ pub(crate) fn delay_all(world: &mut World, owner: Entity, by: Duration) {
     }
 }
 
-/// Cancels all timers of an owner: its own, and those that belong to it.
+/// Cancels the timer on `owner` and all timers that belong to it.
 pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
     for timer in timers_of(world, owner) {
         let Ok(mut entity) = world.get_entity_mut(timer) else {

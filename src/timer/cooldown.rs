@@ -12,10 +12,10 @@ use crate::clock::saturating_nanos;
 /// A cooldown of a spell, a weapon, or a dash with two charges.
 ///
 /// It is a plain value that stores a time. Nothing ticks it, and it costs nothing until you ask it.
-/// Every method takes the time of a clock of your choice, always the same clock. Use [`Clock::now`] of
-/// a clock from [`Clocks`]; `Time::elapsed` also works as long as you never shift, pause or
-/// fast-forward the game's clock. A new cooldown is ready. With [charges](Self::with_charges), one
-/// charge comes back after each `duration`.
+/// Every method takes the time of a clock. You choose the clock, and it must always be the same one.
+/// Use [`Clock::now`] of a clock from [`Clocks`]; `Time::elapsed` also works as long as you never
+/// shift, pause or fast-forward the game's clock. A new cooldown is ready. With
+/// [charges](Self::with_charges), one charge comes back after each `duration`.
 ///
 /// To react when it becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at).
@@ -85,12 +85,12 @@ use crate::clock::saturating_nanos;
 pub struct Cooldown {
     duration: Duration,
     max_charges: NonZeroU32,
-    /// When all charges are back.
+    /// The time at which all charges are back.
     full_at: Duration,
 }
 
 impl Cooldown {
-    /// Creates a cooldown that is ready, and takes `duration` after each use.
+    /// Creates a ready cooldown that takes `duration` after each use.
     ///
     /// The duration is at most `u64::MAX` nanoseconds. A cooldown of zero is always ready.
     #[must_use]
@@ -102,7 +102,7 @@ impl Cooldown {
         }
     }
 
-    /// Creates a cooldown that is ready, with a duration in seconds.
+    /// Creates a ready cooldown with a duration in seconds.
     ///
     /// # Panics
     ///
@@ -113,7 +113,9 @@ impl Cooldown {
         Self::new(Timer::after_secs(secs).delay())
     }
 
-    /// Sets the number of charges: uses in a row. A new cooldown has all of them.
+    /// Sets the number of charges, one by default.
+    ///
+    /// Each use takes a charge. A new cooldown has all of them.
     ///
     /// # Panics
     ///
@@ -128,19 +130,19 @@ impl Cooldown {
         self
     }
 
-    /// Returns the time that a charge takes to come back.
+    /// Returns the time in which a charge comes back.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.duration
     }
 
-    /// Returns the number of charges when all are back.
+    /// Returns the number of charges of a full cooldown.
     #[must_use]
     pub fn max_charges(&self) -> u32 {
         self.max_charges.get()
     }
 
-    /// Uses a charge if there is one, and returns `true` if there was.
+    /// Uses a charge, or returns `false` if there is none.
     #[must_use]
     pub fn try_use(&mut self, now: Duration) -> bool {
         let is_ready = self.is_ready(now);
@@ -156,7 +158,7 @@ impl Cooldown {
         self.remaining(now) == Duration::ZERO
     }
 
-    /// Returns the number of charges.
+    /// Returns the number of charges that are available.
     #[must_use]
     pub fn charges(&self, now: Duration) -> u32 {
         let missing = self.full_at.saturating_sub(now).as_nanos();
@@ -174,8 +176,9 @@ impl Cooldown {
         self.ready_at().saturating_sub(now)
     }
 
-    /// Returns the progress of the next charge from 0 to 1, for a progress bar. It is 1 when all
-    /// charges are back.
+    /// Returns the progress of the next charge from 0 to 1, for a progress bar.
+    ///
+    /// The progress is 1 when all charges are back.
     #[must_use]
     pub fn fraction(&self, now: Duration) -> f32 {
         let missing = self.full_at.saturating_sub(now).as_nanos();
@@ -189,7 +192,8 @@ impl Cooldown {
         }
     }
 
-    /// Returns the time at which it became or becomes ready, on the clock whose time you pass.
+    /// Returns the time at which the cooldown became or becomes ready, on the clock whose time you
+    /// pass.
     #[must_use]
     pub fn ready_at(&self) -> Duration {
         let others = self.duration.saturating_mul(self.max_charges.get() - 1);
@@ -216,8 +220,9 @@ impl Cooldown {
         Some(self.full_at.saturating_sub(others))
     }
 
-    /// Returns a timer that fires when the cooldown is ready, or in the next run if it is. Put the timer
-    /// on the clock whose time you pass.
+    /// Returns a timer that fires when the cooldown is ready, or in the next run if it is ready now.
+    ///
+    /// Put the timer on the clock whose time you pass.
     ///
     /// # Examples
     ///

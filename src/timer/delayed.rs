@@ -1,4 +1,4 @@
-//! Delayed commands.
+//! The builder of delayed and repeated commands.
 
 use core::{fmt, marker::PhantomData};
 
@@ -12,12 +12,14 @@ use bevy_platform::sync::{Mutex, PoisonError};
 use super::{Timer, TimerAction, events::Unannounced};
 use crate::{clock::ClockId, owner::OwnedBy};
 
-/// Delayed or repeated commands, before you say which:
-/// [`commands.after_secs(2.0)`](crate::DueCommandsExt::after_secs) and its siblings return it.
+/// Builds delayed or repeated commands.
 ///
-/// The commands run in the exact order of their deadlines, among all other timers. Commands with equal
-/// deadlines run in the order in which they were given. They are a timer on an entity of its own:
-/// despawn the entity to cancel them.
+/// [`commands.after_secs(2.0)`](crate::DueCommandsExt::after_secs) and its siblings return it.
+/// Nothing runs until you call `queue` or [`run`](Self::run).
+///
+/// The commands run in the exact order of their deadlines, among all other timers. Commands with
+/// equal deadlines run in the order in which you queued them. Each call spawns an entity with a
+/// timer: despawn the entity to cancel the commands.
 ///
 /// # Examples
 ///
@@ -64,7 +66,7 @@ pub struct TimedCommands<'a, 'w, 's, Runs> {
 #[derive(Debug)]
 pub enum Once {}
 
-/// Commands that run again and again.
+/// Commands that run repeatedly.
 #[derive(Debug)]
 pub enum Repeatedly {}
 
@@ -91,7 +93,7 @@ impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
         self
     }
 
-    /// Runs a system, and returns the commands of the entity of the timer.
+    /// Runs a system, and returns the commands of the timer's entity.
     ///
     /// Like `Commands::run_system_cached`, it takes functions, and closures that capture nothing.
     ///
@@ -125,7 +127,7 @@ impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
     fn spawn(self, action: TimerAction) -> EntityCommands<'a> {
         let timer = (self.timer, action, Unannounced);
         match self.owner {
-            // In one bundle, so that the timer is on its owner's clock.
+            // One bundle, so that the timer uses its owner's clock.
             Some(owner) => self.commands.spawn((OwnedBy(owner), timer)),
             None => self.commands.spawn(timer),
         }
@@ -133,7 +135,7 @@ impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
 }
 
 impl<'a> TimedCommands<'a, '_, '_, Once> {
-    /// Runs any number of commands, and returns the commands of the entity of the timer.
+    /// Runs any number of commands, and returns the commands of the timer's entity.
     pub fn queue(
         self,
         later: impl FnOnce(&mut Commands) + Send + Sync + 'static,
@@ -159,7 +161,7 @@ impl<'a> TimedCommands<'a, '_, '_, Repeatedly> {
         self
     }
 
-    /// Runs any number of commands each time, and returns the commands of the entity of the timer.
+    /// Runs any number of commands each time, and returns the commands of the timer's entity.
     pub fn queue(
         self,
         each_time: impl FnMut(&mut Commands) + Send + Sync + 'static,
@@ -178,7 +180,7 @@ impl<Runs> fmt::Debug for TimedCommands<'_, '_, '_, Runs> {
 }
 
 fn run(commands: impl FnMut(&mut Commands) + Send + Sync + 'static) -> TimerAction {
-    // The closure is taken out while it runs, so that the lock is never held meanwhile.
+    // The closure is taken out while it runs, so that the lock is not held during the call.
     let idle = Mutex::new(Some(commands));
     TimerAction::call(move |world: &mut World, _| {
         let taken = idle.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -20,11 +20,10 @@ use crate::owner::OwnedBy;
 
 /// Despawns the entity after a delay.
 ///
-/// This sets a keyed timer of the entity, on the entity's clock, that despawns it. The entity can
-/// have a [`Timer`] of its own beside it, and cancelling all timers of the entity spares its
-/// lifetime. Insert it again to start anew; remove it to let the entity live. The timer is an entity
-/// of its own, so for thousands of bullets a [`Timer`] with [`TimerAction::despawn`] on the bullet
-/// itself is cheaper.
+/// This sets a keyed timer of the entity, on the entity's clock, that despawns it. The entity can also
+/// carry a [`Timer`], and cancelling all timers of the entity keeps its lifetime. Insert the component
+/// again to start over, and remove it to let the entity live. The timer is a separate entity. For
+/// thousands of bullets, a [`Timer`] with [`TimerAction::despawn`] on the bullet itself is cheaper.
 ///
 /// # Examples
 ///

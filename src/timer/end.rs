@@ -5,7 +5,7 @@ use bevy_ecs::{entity::Entity, resource::Resource, world::World};
 use super::{Timer, TimerAction, TimerFired, TimerLines};
 use crate::{clock::Cadence, deferred::Deferred, owner::OwnedBy};
 
-/// What one run did.
+/// The statistics of one run.
 ///
 /// [`ArmedTimers::last_run`](crate::ArmedTimers::last_run) and
 /// [`fast_forward`](crate::DueWorldExt::fast_forward) return it.
@@ -15,7 +15,7 @@ pub struct RunStats {
     pub armed: u64,
     /// The number of firings.
     pub fired: u64,
-    /// The number of deadlines that passed without a firing of their own.
+    /// The number of deadlines that passed without a firing.
     pub missed: u64,
     /// The number of timers cancelled since the run before.
     pub cancelled: u64,

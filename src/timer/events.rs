@@ -1,4 +1,4 @@
-//! The events of timers: a timer fired, or was cancelled.
+//! The events of timers: fired and cancelled.
 
 use core::time::Duration;
 
@@ -69,7 +69,8 @@ pub struct TimerFired {
 impl TimerFired {
     /// Creates the event of the only firing of a one-shot timer on `entity`, to test a handler.
     ///
-    /// The deadline, the lateness and the missed count are zero. The `with_*` methods change it.
+    /// The deadline, the lateness and the missed count are zero. The `with_*` methods change the
+    /// values.
     ///
     /// # Examples
     ///
@@ -301,7 +302,7 @@ pub struct TimerCancelled {
     pub reason: CancelReason,
 }
 
-/// Why a timer was cancelled.
+/// The reason why a timer was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "bevy_reflect",

@@ -1,4 +1,4 @@
-//! Fast-forward: running timers without waiting for them.
+//! Fast-forward: running timers at their deadlines without waiting.
 
 use core::{fmt, time::Duration};
 
@@ -105,7 +105,7 @@ type ReadParams = SystemState<(
 impl Forward {
     fn new(world: &mut World, clock: ClockId) -> Result<Self, FastForwardError> {
         let unknown = FastForwardError::NoSuchClock(NoSuchClock(clock));
-        // Commands that wait may change timers.
+        // Pending commands may change timers.
         world.flush();
         if Firing::is_active(world) {
             return Err(FastForwardError::Running);
@@ -141,7 +141,7 @@ impl Forward {
         }
     }
 
-    /// Arms what was added, and fires what is due.
+    /// Arms new timers, and fires due timers.
     fn fire(&mut self, world: &mut World) {
         match arm_and_fire(world, Scope::Under(self.age), &mut self.firing) {
             Ok(stats) => {

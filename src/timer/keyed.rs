@@ -19,7 +19,7 @@ use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 use super::{CancelReason, Timer, arm::cancel, end::is_armed};
 use crate::owner::{Owned, OwnedBy};
 
-/// The key of a timer. An owner has at most one timer per key.
+/// The key of a timer, unique among the timers of its owner.
 ///
 /// A new timer with the same key and owner cancels the earlier one with
 /// [`CancelReason::Replaced`] and despawns its entity, even inside its last firing.
@@ -50,7 +50,7 @@ use crate::owner::{Owned, OwnedBy};
 /// assert_eq!(app.world().get::<Owned>(hero).unwrap().len(), 1);
 /// ```
 ///
-/// An observer of the owner looks up which timer has fired:
+/// An observer on the owner can look up which timer fired:
 ///
 /// ```
 /// use bevy_due::{Keyed, Timer, prelude::*};
@@ -96,7 +96,7 @@ impl fmt::Display for Keyed {
     }
 }
 
-/// Cancels the other timers with the owner and the key of this one.
+/// Cancels the other timers with the same owner and the same key.
 ///
 /// This is an observer and not a hook. Its command runs after the owner has learned of the new timer,
 /// and observers of the earlier timer may despawn the owner.

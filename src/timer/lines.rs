@@ -19,7 +19,7 @@ use crate::{
 /// The timers of a world, one line per clock.
 #[derive(Resource, Debug)]
 pub(crate) struct TimerLines {
-    /// By the key of the clock. A line outlives its clock, so that no timer key is used twice.
+    /// Indexed by clock key. A line outlives its clock, so that no timer key is used twice.
     lines: Vec<TimerLine>,
     pub(super) cancelled: Cancellations,
     /// The number of timers armed so far.
@@ -33,7 +33,7 @@ pub(crate) struct TimerLines {
 pub(crate) struct TimerLine {
     pub(crate) queue: TimerQueue<ArmedTimer>,
     added: Deferred<TimerKey>,
-    /// The paused timers, and what the clock showed when they were paused.
+    /// The paused timers, and the reading of the clock when they were paused.
     ///
     /// A tree grows a little at a time. A hash map would move all of them in one frame.
     paused: BTreeMap<TimerKey, u64>,
@@ -46,7 +46,7 @@ pub(crate) struct TimerLine {
 /// The wait for a deadline that was moved.
 #[derive(Debug)]
 struct Rescheduled {
-    /// How often the timer had fired.
+    /// The number of firings at the time of the move.
     count: u64,
     wait: u64,
 }
@@ -79,7 +79,7 @@ impl TimerLines {
         self.lines.get_mut(clock as usize)
     }
 
-    /// Adds a timer, to be armed with the next swap, or when it is resumed.
+    /// Adds a timer. The next swap arms it, or the first one after it is resumed.
     pub(super) fn add(
         &mut self,
         clock: ClockKey,
@@ -124,7 +124,7 @@ impl TimerLines {
         armed
     }
 
-    /// Returns `true` if something may be due on a clock, and the clock is not stopped.
+    /// Returns `true` if a timer may be due on a clock, and the clock is not stopped.
     pub(crate) fn may_be_due(&self, table: &ClockTable, key: ClockKey) -> bool {
         let (Some(row), Some(line)) = (table.get(key), self.get(key)) else {
             return false;
@@ -222,7 +222,7 @@ impl TimerLine {
         })
     }
 
-    /// Returns the earliest deadline, also of the timers added since the last swap.
+    /// Returns the earliest deadline, including the timers added since the last swap.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let added = self.added.pending().filter(|&&key| !self.is_paused(key));
         let added = added.filter_map(|&key| self.queue.deadline(key));

@@ -1,4 +1,4 @@
-//! The policy of a periodic timer for deadlines that a long frame has passed.
+//! The policy of a periodic timer for missed deadlines.
 
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};

@@ -1,7 +1,7 @@
-//! A run of the timers: read the clocks, arm what was added, fire what is due.
+//! A run of the timers: read the clocks, arm new timers, fire due timers.
 //!
 //! Firing is one loop: pop, announce, react, end. Between two firings the queue is the truth, so a
-//! timer that a handler cancels is gone at once, and nothing is looked up again or undone.
+//! timer that a handler cancels is gone immediately, and nothing is looked up again or undone.
 
 use core::{iter, num::NonZeroU32};
 
@@ -28,7 +28,7 @@ use crate::{
     roster::Intake,
 };
 
-/// What the start of a run needs of the world.
+/// The parts of the world that the start of a run uses.
 pub(crate) type ReadParams = SystemState<(
     ResMut<'static, ClockTable>,
     AnyClocks<'static, 'static>,
@@ -36,7 +36,7 @@ pub(crate) type ReadParams = SystemState<(
     ResMut<'static, Intake>,
 )>;
 
-/// What firing needs of the world while no handler runs.
+/// The parts of the world that firing uses between two handlers.
 pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
     ResMut<'static, TimerLines>,
@@ -78,7 +78,7 @@ fn run(
     Ok(())
 }
 
-/// Arms what was added on the clocks of a scope, and fires what is due there.
+/// Arms the new timers on the clocks of a scope, and fires the due ones.
 pub(crate) fn arm_and_fire(
     world: &mut World,
     scope: Scope,
@@ -97,7 +97,7 @@ pub(crate) fn arm_and_fire(
     Ok(stats)
 }
 
-/// Fires what is due on the clocks of a scope, one clock after the other.
+/// Fires the due timers on the clocks of a scope, one clock after the other.
 fn fire(
     world: &mut World,
     scope: Scope,
@@ -105,7 +105,7 @@ fn fire(
     stats: &mut RunStats,
 ) -> Result<(), BevyError> {
     let token = Firing::begin(world);
-    // A handler may run a schedule, and with it a run inside this one.
+    // A handler may run a schedule, which nests a run inside this one.
     if let Scope::Of(cadence) = scope
         && token.is_outermost()
     {
@@ -122,7 +122,7 @@ fn fire(
     }
 }
 
-/// Returns the first clock in a scope that is younger than `age` and on which something may be due.
+/// Returns the first clock in a scope that is younger than `age` and may have due timers.
 fn next_due(
     table: &ClockTable,
     lines: &TimerLines,
@@ -138,7 +138,7 @@ fn next_due(
     }
 }
 
-/// Fires what is due on one clock, until a handler stops the clock.
+/// Fires the due timers on one clock, until a handler stops the clock.
 fn fire_clock(
     world: &mut World,
     clock: ClockKey,
@@ -177,8 +177,8 @@ fn fire_clock(
     Ok(())
 }
 
-/// Pops the timers that are due, and writes their messages, up to the first one that has an observer,
-/// an action or an end.
+/// Pops due timers and writes their messages, up to the first firing that has an observer or an
+/// action, or is the last of its timer.
 fn pop(
     table: &ClockTable,
     lines: &mut TimerLines,
@@ -212,7 +212,7 @@ fn announce(world: &mut World, fired: &Fired, cadence: Cadence, is_observed: boo
         let entity = fired.event.entity();
         let despawns = despawns(world, entity);
         let mut reports = world.resource_mut::<TimerReports>();
-        // Noted first: if a handler panics, the next run ends the timer.
+        // Recorded first: if a handler panics, the next run ends the timer.
         reports.end(cadence, Ended { entity, despawns });
     }
     if is_observed {
@@ -244,9 +244,9 @@ fn is_still(world: &World, fired: &Fired) -> bool {
     timer.and_then(Timer::seat) == Some((fired.clock, fired.key))
 }
 
-/// Counts the runs that are firing, one inside the other.
+/// Counts the nested runs that are firing.
 ///
-/// Each of them holds a clone, which is dropped at its end, also when a handler panics.
+/// Each run holds a clone, and drops it at its end, even if a handler panics.
 #[derive(Resource, Default)]
 pub(crate) struct Firing(Arc<()>);
 

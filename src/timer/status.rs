@@ -30,13 +30,13 @@ pub struct TimerStatus {
     pub entity: Entity,
     /// The owner of the timer, or its own entity if it has none.
     pub owner: Entity,
-    /// The clock.
+    /// The clock of the timer.
     pub clock: ClockId,
     /// The next deadline, as the clock shows it. For a paused timer, the deadline if it resumed now.
     pub deadline: Duration,
     /// The time until the deadline, on the clock, or zero if the timer is overdue.
     pub remaining: Duration,
-    /// The part of the wait that is over: since arming, or since the last deadline.
+    /// The part of the wait that is over, counted from arming or from the last deadline.
     pub elapsed: Duration,
     /// The length of the wait.
     pub wait: Duration,
@@ -44,7 +44,7 @@ pub struct TimerStatus {
     pub count: u64,
     /// The number of firings left, or `None` if the timer fires forever.
     pub left: Option<u32>,
-    /// Whether the timer is paused, by its entity or its owner. A stopped clock does not count.
+    /// Whether its entity or its owner pauses the timer. A stopped clock does not count.
     pub paused: bool,
 }
 
@@ -60,7 +60,7 @@ impl TimerStatus {
     }
 }
 
-/// Answers questions about the armed and paused timers of a world.
+/// Finds the armed and paused timers of a world, and their state.
 ///
 /// # Examples
 ///
@@ -92,7 +92,8 @@ pub struct ArmedTimers<'w, 's> {
 }
 
 impl ArmedTimers<'_, '_> {
-    /// Returns the state of the timer on `entity`, or `None` if the entity has no armed or paused timer.
+    /// Returns the state of the timer on `entity`, or `None` if the entity has no armed or paused
+    /// timer.
     ///
     /// A timer that is firing its last is not armed any more.
     #[must_use]
@@ -104,7 +105,7 @@ impl ArmedTimers<'_, '_> {
         let reading = self.read(self.table.get(clock)?);
         let deadline = line.deadline(key, reading.now)?;
         let wait = line.wait(key, timer.first_wait())?;
-        // Bevy's time may be ahead of the last run, from which a new timer counts.
+        // A new timer counts from Bevy's time, which may be ahead of the last run.
         let remaining = deadline.saturating_sub(reading.now).min(wait);
         Some(TimerStatus {
             entity,
@@ -134,7 +135,9 @@ impl ArmedTimers<'_, '_> {
         self.of(owner).find(|timer| is_of_key(timer.entity))
     }
 
-    /// Returns the timer of `owner` with the least remaining time, if any. Paused timers are left out.
+    /// Returns the timer of `owner` with the least remaining time, if any.
+    ///
+    /// Paused timers are left out.
     #[must_use]
     pub fn next_of(&self, owner: Entity) -> Option<TimerStatus> {
         let waiting = self.of(owner).filter(|timer| !timer.paused);
@@ -194,19 +197,21 @@ impl ArmedTimers<'_, '_> {
         self.lines().map(|line| line.queue.len()).sum()
     }
 
-    /// Returns what the last run of the frame did.
+    /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
         self.reports.stats(Cadence::Frame)
     }
 
-    /// Returns what the last run of the fixed schedule did.
+    /// Returns the statistics of the last run of the fixed schedule.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
         self.reports.stats(Cadence::FixedStep)
     }
 
-    /// Returns a readable table of all timers with names, keys and owners, by clock and remaining time.
+    /// Returns a readable table of all timers with names, keys and owners.
+    ///
+    /// The rows are sorted by clock, then by remaining time.
     ///
     /// # Examples
     ///

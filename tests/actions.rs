@@ -334,7 +334,7 @@ fn a_timer_without_an_owner_is_observed_once() {
 /// the run.
 fn spawn_nesting(app: &mut App, timer: Timer) -> Entity {
     app.world_mut()
-        .spawn((timer, say("act")))
+        .spawn((timer, log_call("act")))
         .observe(|_: On<TimerFired>, mut commands: Commands| {
             commands.run_schedule(PreUpdate);
         })
@@ -353,7 +353,7 @@ fn in_a_fast_forward_an_action_runs_after_an_observer_that_runs_pre_update() {
         let timer = spawn_nesting(&mut app, timer);
         let forward = app.world_mut().fast_forward(ClockId::Virtual, ms(15));
         forward.expect("the clock runs");
-        assert_eq!(done(&mut app), [("act", timer)], "{case}");
+        assert_eq!(calls(&mut app), [("act", timer)], "{case}");
     }
 }
 
@@ -365,5 +365,5 @@ fn in_the_fixed_schedule_an_action_runs_after_an_observer_that_runs_pre_update()
     for _ in 0..4 {
         advance_ms(&mut app, 10);
     }
-    assert_eq!(done(&mut app), [("act", timer)]);
+    assert_eq!(calls(&mut app), [("act", timer)]);
 }

@@ -1,4 +1,4 @@
-//! `OwnedBy` and `Owned`: many timers on one owner.
+//! `OwnedBy` and `Owned`: many timers per owner.
 
 mod support;
 

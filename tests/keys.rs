@@ -184,8 +184,8 @@ fn cancelling_a_key_in_its_last_firing_despawns_the_timer_and_cancels_nothing() 
 
     let mut app = app();
     app.init_resource::<Seen>();
-    let hero = owner(&mut app);
-    let timer = set(&mut app, hero, "x", Timer::every(ms(10)).times(2));
+    let hero = spawn_owner(&mut app);
+    let timer = set_timer(&mut app, hero, "x", Timer::every(ms(10)).times(2));
     app.world_mut().entity_mut(timer).observe(
         |fired: On<TimerFired>, timers: ArmedTimers, mut commands: Commands| {
             if !fired.is_last() {

@@ -15,9 +15,9 @@ use crate::{
     },
     roster::Intake,
     timer::{
-        Firing, Timer, TimerCancelled, TimerFired, TimerLines, TimerReports, TimerSettings, arm,
-        modifiers, on_clock_ended, on_disown, on_own, on_pause, on_resume, replace_earlier,
-        run_fixed_timers, run_timers,
+        EndedTimers, RunDepth, Timer, TimerCancelled, TimerFired, TimerLines, TimerSettings,
+        TimerStats, arm, modifiers, on_clock_ended, on_disown, on_own, on_pause, on_resume,
+        replace_earlier, run_fixed_timers, run_timers,
     },
     update::{UpdateComponent, UpdateRosters, enroll, run_fixed_updates, run_updates},
 };
@@ -202,8 +202,9 @@ impl DuePlugin {
             burst_limit: self.burst_limit,
             delay_seed: self.delay_seed,
         });
-        world.init_resource::<TimerReports>();
-        world.init_resource::<Firing>();
+        world.init_resource::<EndedTimers>();
+        world.init_resource::<TimerStats>();
+        world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();
         world.init_resource::<Mailbag>();
         world.init_resource::<Followers>();
@@ -250,26 +251,15 @@ fn require_time(time: Option<Res<Time<Virtual>>>) {
 /// Adds the components that were inserted before the plugin was added.
 fn add_existing(world: &mut World) {
     // A query would leave out disabled entities.
-    let with = |world: &World, is_of: fn(EntityRef) -> bool| -> Vec<Entity> {
-        let entities = world.iter_entities().filter(|&entity| is_of(entity));
-        entities.map(|entity| entity.id()).collect()
-    };
-    for clock in with(world, |entity| entity.contains::<Clock>()) {
-        add_clock(&mut world.into(), clock);
+    let entities: Vec<Entity> = world.iter_entities().map(|entity| entity.id()).collect();
+    for &entity in &entities {
+        add_clock(&mut world.into(), entity);
     }
-    for timer in with(world, |entity| entity.contains::<Timer>()) {
-        arm(world.into(), timer);
-    }
-    for update in with(world, |entity| entity.contains::<UpdateComponent>()) {
-        enroll(world.into(), update);
-    }
-    for component in with(world, |entity| entity.contains::<MessageComponent>()) {
-        follow(world.into(), component);
-    }
-    #[cfg(feature = "worlds")]
-    for key in with(world, |entity| {
-        entity.contains::<crate::worlds::StableKey>()
-    }) {
-        crate::worlds::bind(world.into(), key);
+    for entity in entities {
+        arm(world.into(), entity);
+        enroll(world.into(), entity);
+        follow(world.into(), entity);
+        #[cfg(feature = "worlds")]
+        crate::worlds::bind(world.into(), entity);
     }
 }

@@ -18,6 +18,7 @@ mod lines;
 mod missed_ticks;
 mod run;
 mod settings;
+mod stats;
 mod status;
 
 use alloc::boxed::Box;
@@ -54,8 +55,7 @@ pub use cooldown::Cooldown;
 pub use delayed::TimedCommands;
 pub(crate) use delayed::{Once, Repeatedly};
 pub use despawn_after::DespawnAfter;
-pub use end::RunStats;
-pub(crate) use end::TimerReports;
+pub(crate) use end::EndedTimers;
 pub(crate) use events::Unannounced;
 pub use events::{CancelReason, TimerCancelled, TimerFired};
 pub use forward::FastForwardError;
@@ -65,8 +65,10 @@ pub use keyed::Keyed;
 pub(crate) use keyed::{cancel_keyed, replace_earlier};
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
-pub(crate) use run::{Firing, run_fixed_timers, run_timers};
+pub(crate) use run::{RunDepth, run_fixed_timers, run_timers};
 pub(crate) use settings::TimerSettings;
+pub use stats::RunStats;
+pub(crate) use stats::TimerStats;
 pub use status::{ArmedTimers, TimerStatus};
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
@@ -243,7 +245,7 @@ impl Timer {
     }
 
     /// Computes the first deadline of a timer that is armed at this reading of its clock.
-    fn first_deadline(&self, reading: Reading, random: impl FnOnce() -> u64) -> u64 {
+    fn arm_at(&self, reading: Reading, random: impl FnOnce() -> u64) -> u64 {
         let Options { since, jitter, .. } = self.options();
         let mut delay = self.delay;
         if jitter > 0 {

@@ -75,7 +75,10 @@ fn an_action_targets_the_timer_or_its_owner() {
                 calls.0.push(("explode", explode.entity));
             });
         let actions = [
-            TimerAction::despawn(),
+            match on_owner {
+                true => TimerAction::despawn_owner(),
+                false => TimerAction::despawn(),
+            },
             TimerAction::call(|world, fired| {
                 world.entity_mut(fired.owner()).insert(Tag("new"));
             }),
@@ -95,7 +98,7 @@ fn an_action_targets_the_timer_or_its_owner() {
                 return spawn_with_action(&mut app, action);
             }
             let owner = app.world_mut().spawn(Mark).id();
-            let timer = (OwnedBy(owner), Timer::after(ms(10)), action.on_owner());
+            let timer = (OwnedBy(owner), Timer::after(ms(10)), action);
             app.world_mut().spawn(timer);
             owner
         });
@@ -240,7 +243,7 @@ fn an_error_in_an_action_reaches_the_error_handler_and_stops_no_timer() {
 fn a_despawned_target_is_not_an_error() {
     let mut app = action_app();
     for action in [
-        TimerAction::despawn(),
+        TimerAction::despawn_owner(),
         TimerAction::call(|world, fired| {
             let commands = &mut world.commands();
             commands.entity(fired.owner()).try_insert(Mark);
@@ -251,7 +254,7 @@ fn a_despawned_target_is_not_an_error() {
         }),
     ] {
         let owner = app.world_mut().spawn_empty().id();
-        let timer = (OwnedBy(owner), Timer::after(ms(10)), action.on_owner());
+        let timer = (OwnedBy(owner), Timer::after(ms(10)), action);
         let timer = app.world_mut().spawn(timer).id();
         // During its firing the timer loses its owner, and the owner despawns.
         app.world_mut().entity_mut(timer).observe(

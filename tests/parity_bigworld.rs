@@ -381,7 +381,7 @@ fn an_entity_has_timers_with_ids_that_die_with_it() {
     // The first timer despawns the avatar while the other timers are due.
     app.world_mut()
         .entity_mut(a)
-        .insert(TimerAction::despawn().on_owner());
+        .insert(TimerAction::despawn_owner());
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["a", "a", "b", "c"]);
     let gone = [a, c].map(|timer| (timer, CancelReason::OwnerGone));

@@ -7,6 +7,7 @@ use core::{any::type_name, fmt};
 use bevy_ecs::reflect::ReflectComponent;
 use bevy_ecs::{
     component::Component,
+    entity::Entity,
     error::{BevyError, CommandOutput},
     lifecycle::HookContext,
     resource::Resource,
@@ -70,14 +71,12 @@ use crate::call::{call_with_world, run_system, to_result};
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
-pub struct TimerAction {
-    what: What,
-    on_owner: bool,
-}
+pub struct TimerAction(Kind);
 
 #[derive(Clone)]
-enum What {
+enum Kind {
     Despawn,
+    DespawnOwner,
     Named(Cow<'static, str>),
     Call {
         type_name: &'static str,
@@ -91,7 +90,13 @@ impl TimerAction {
     /// Despawns the entity of the timer.
     #[must_use]
     pub fn despawn() -> Self {
-        Self::new(What::Despawn)
+        Self(Kind::Despawn)
+    }
+
+    /// Despawns the [owner](crate::OwnedBy) of the timer, and the timer with it.
+    #[must_use]
+    pub fn despawn_owner() -> Self {
+        Self(Kind::DespawnOwner)
     }
 
     /// Runs the handler that is registered under this name with
@@ -101,7 +106,7 @@ impl TimerAction {
     /// Bevy's error handler gets an error.
     #[must_use]
     pub fn named(name: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(What::Named(name.into()))
+        Self(Kind::Named(name.into()))
     }
 
     /// Calls a closure with the world and the firing.
@@ -162,44 +167,22 @@ impl TimerAction {
         F: Fn(&mut World, TimerFired) -> Out + Send + Sync + 'static,
         Out: CommandOutput,
     {
-        Self::new(What::Call {
+        Self(Kind::Call {
             type_name: type_name::<F>(),
             closure: shared(move |world, fired| to_result(closure(world, fired))),
         })
     }
 
-    /// Despawns the owner of the timer instead of the entity of the timer.
-    ///
-    /// Closures and named handlers find the owner in [`TimerFired::owner`].
-    #[must_use]
-    pub fn on_owner(mut self) -> Self {
-        self.on_owner = true;
-        self
-    }
-
-    fn new(what: What) -> Self {
-        Self {
-            what,
-            on_owner: false,
-        }
-    }
-
-    /// Runs the action beside the timer that has fired, and reports its error.
+    /// Runs the action of the timer that has fired, and reports its error.
     pub(crate) fn act(world: &mut World, fired: &TimerFired) {
         let Some(action) = world.get::<Self>(fired.entity()) else {
             return;
         };
-        let closure = match &action.what {
-            What::Despawn => {
-                let target = match action.on_owner {
-                    true => fired.owner(),
-                    false => fired.entity(),
-                };
-                world.try_despawn(target).ok();
-                return world.flush();
-            }
-            What::Call { closure, .. } => Ok(closure.clone()),
-            What::Named(name) => {
+        let closure = match &action.0 {
+            Kind::Despawn => return despawn(world, fired.entity()),
+            Kind::DespawnOwner => return despawn(world, fired.owner()),
+            Kind::Call { closure, .. } => Ok(closure.clone()),
+            Kind::Named(name) => {
                 let handlers = world.get_resource::<TimerHandlers>();
                 let handler = handlers.and_then(|handlers| handlers.0.get(name));
                 handler.cloned().ok_or_else(|| NoSuchHandler(name.clone()))
@@ -213,16 +196,20 @@ impl TimerAction {
 impl fmt::Debug for TimerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = f.debug_tuple("TimerAction");
-        match &self.what {
-            What::Despawn => tuple.field(&format_args!("despawn")),
-            What::Named(name) => tuple.field(&name),
-            What::Call { type_name, .. } => tuple.field(&format_args!("call {type_name}")),
+        match &self.0 {
+            Kind::Despawn => tuple.field(&format_args!("despawn")),
+            Kind::DespawnOwner => tuple.field(&format_args!("despawn owner")),
+            Kind::Named(name) => tuple.field(&name),
+            Kind::Call { type_name, .. } => tuple.field(&format_args!("call {type_name}")),
         };
-        if self.on_owner {
-            tuple.field(&format_args!("on owner"));
-        }
         tuple.finish()
     }
+}
+
+/// Despawns an entity, unless it has despawned already.
+fn despawn(world: &mut World, entity: Entity) {
+    world.try_despawn(entity).ok();
+    world.flush();
 }
 
 /// The error for a name under which no handler is registered.
@@ -292,11 +279,11 @@ enum ActionData {
 #[cfg(feature = "serialize")]
 impl serde::Serialize for TimerAction {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let data = match &self.what {
-            What::Despawn if self.on_owner => ActionData::DespawnOwner,
-            What::Despawn => ActionData::Despawn,
-            What::Named(name) => ActionData::Named(name.clone()),
-            What::Call { .. } => {
+        let data = match &self.0 {
+            Kind::Despawn => ActionData::Despawn,
+            Kind::DespawnOwner => ActionData::DespawnOwner,
+            Kind::Named(name) => ActionData::Named(name.clone()),
+            Kind::Call { .. } => {
                 return Err(serde::ser::Error::custom(alloc::format!(
                     "a closure can't be saved, use `TimerAction::named`: {self:?}"
                 )));
@@ -311,7 +298,7 @@ impl<'de> serde::Deserialize<'de> for TimerAction {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match ActionData::deserialize(deserializer)? {
             ActionData::Despawn => Self::despawn(),
-            ActionData::DespawnOwner => Self::despawn().on_owner(),
+            ActionData::DespawnOwner => Self::despawn_owner(),
             ActionData::Named(name) => Self::named(name),
         })
     }

@@ -127,7 +127,7 @@ impl Plan {
         let is_paused = is_modified && is_paused(world, entity, owner);
         Some(Ok(Self {
             clock,
-            deadline: timer.first_deadline(reading, || random(world, lines.armed())),
+            deadline: timer.arm_at(reading, || random(world, lines.armed())),
             timer: ArmedTimer::new(entity.id(), owner, timer, acts),
             paused_at: is_paused.then_some(reading.now),
         }))

@@ -27,7 +27,7 @@ pub(crate) struct ArmedTimer {
 
 /// The result of one firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Firing {
+pub(crate) struct Served {
     /// The number of deadlines that are skipped.
     pub(crate) missed: u64,
     /// The next deadline, or `None` if this was the last firing.
@@ -69,11 +69,11 @@ impl ArmedTimer {
     /// firings                          123            |
     ///                                    └ missed: 2  └ next
     /// ```
-    pub(crate) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> Firing {
+    pub(crate) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> Served {
         self.count_up();
         let ended = self.times != 0 && self.count() >= u64::from(self.times);
         let Some(interval) = self.interval.filter(|_| !ended) else {
-            return Firing {
+            return Served {
                 missed: 0,
                 next: None,
             };
@@ -85,7 +85,7 @@ impl ArmedTimer {
             if next > now {
                 self.burst = 0;
             } else if self.burst < burst_limit {
-                return Firing {
+                return Served {
                     missed,
                     next: Some(next),
                 };
@@ -99,7 +99,7 @@ impl ArmedTimer {
         if self.missed_ticks == MissedTicks::Delay {
             next = now.saturating_add(interval.get());
         }
-        Firing {
+        Served {
             missed,
             next: Some(next),
         }

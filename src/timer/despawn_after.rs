@@ -86,7 +86,7 @@ impl DespawnAfter {
 
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(&DespawnAfter(delay)) = world.get(entity) {
-        let despawn = TimerAction::despawn().on_owner();
+        let despawn = TimerAction::despawn_owner();
         world.commands().spawn((
             (OwnedBy(entity), Keyed::new(KEY)),
             (Timer::after(delay), despawn, SurvivesCancelAll, Unannounced),

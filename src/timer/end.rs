@@ -1,34 +1,13 @@
-//! The end of timers that fired their last, and the statistics of a run.
+//! The end of timers that fired their last, or that can never fire.
 
 use bevy_ecs::{entity::Entity, resource::Resource, world::World};
 
-use super::{Timer, TimerAction, TimerFired, TimerLines};
+use super::{Timer, TimerAction, TimerFired, lines::is_armed};
 use crate::{clock::Cadence, deferred::Deferred, owner::OwnedBy};
 
-/// The statistics of one run.
-///
-/// [`ArmedTimers::last_run`](crate::ArmedTimers::last_run) and
-/// [`fast_forward`](crate::DueWorldExt::fast_forward) return it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunStats {
-    /// The number of timers armed.
-    pub armed: u64,
-    /// The number of firings.
-    pub fired: u64,
-    /// The number of deadlines that passed without a firing.
-    pub missed: u64,
-    /// The number of timers cancelled since the run before.
-    pub cancelled: u64,
-}
-
-/// The ends of timers that the next run completes, and the statistics of the last run.
+/// The timers that fired their last in this run, by cadence. The next run ends them.
 #[derive(Resource, Debug, Default)]
-pub(crate) struct TimerReports {
-    /// By cadence.
-    ended: [Deferred<Ended>; 2],
-    /// By cadence.
-    stats: [RunStats; 2],
-}
+pub(crate) struct EndedTimers([Deferred<Ended>; 2]);
 
 /// An entity whose timer has fired its last.
 #[derive(Clone, Copy, Debug)]
@@ -38,25 +17,13 @@ pub(crate) struct Ended {
     pub(crate) despawns: bool,
 }
 
-impl TimerReports {
-    pub(crate) fn stats(&self, cadence: Cadence) -> RunStats {
-        self.stats[cadence as usize]
+impl EndedTimers {
+    pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
+        self.0[cadence as usize].pending().next().is_none()
     }
 
-    pub(super) fn set_stats(&mut self, cadence: Cadence, stats: RunStats) {
-        self.stats[cadence as usize] = stats;
-    }
-
-    pub(super) fn has_ended(&self, cadence: Cadence) -> bool {
-        self.ended[cadence as usize].pending().next().is_some()
-    }
-
-    pub(super) fn end(&mut self, cadence: Cadence, ended: Ended) {
-        self.ended[cadence as usize].push(ended);
-    }
-
-    fn ended(&mut self, cadence: Cadence) -> &mut Deferred<Ended> {
-        &mut self.ended[cadence as usize]
+    pub(super) fn push(&mut self, cadence: Cadence, ended: Ended) {
+        self.0[cadence as usize].push(ended);
     }
 }
 
@@ -65,8 +32,8 @@ impl TimerReports {
 /// The `Timer` itself was removed after its last firing, unless a handler panicked and the panic was
 /// caught.
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
-    let mut reports = world.resource_mut::<TimerReports>();
-    reports.ended(cadence).swap();
+    let mut ended = world.resource_mut::<EndedTimers>();
+    ended.0[cadence as usize].swap();
     while let Some(Ended { entity, despawns }) = next_ended(world, cadence) {
         let has_timer = world.get::<Timer>(entity).is_some();
         if has_timer && is_armed(world, entity) {
@@ -80,20 +47,9 @@ pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
     }
 }
 
-/// Returns `true` if the timer of an entity is armed or paused.
-pub(crate) fn is_armed(world: &World, entity: Entity) -> bool {
-    let seat = world.get::<Timer>(entity).and_then(Timer::seat);
-    let lines = world.get_resource::<TimerLines>();
-    let (Some((clock, key)), Some(lines)) = (seat, lines) else {
-        return false;
-    };
-    let line = lines.get(clock);
-    line.is_some_and(|line| line.queue.get(key).is_some())
-}
-
 fn next_ended(world: &mut World, cadence: Cadence) -> Option<Ended> {
-    let mut reports = world.resource_mut::<TimerReports>();
-    reports.ended(cadence).next()
+    let mut ended = world.resource_mut::<EndedTimers>();
+    ended.0[cadence as usize].next()
 }
 
 /// Removes the `Timer` of an entity that was cancelled because its clock does not exist, unless the
@@ -120,9 +76,9 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     if let Ok(mut entity) = world.get_entity_mut(entity) {
         entity.remove::<Timer>();
     }
-    if let Some(mut reports) = world.get_resource_mut::<TimerReports>() {
+    if let Some(mut ended) = world.get_resource_mut::<EndedTimers>() {
         let despawns = true;
-        reports.end(Cadence::Frame, Ended { entity, despawns });
+        ended.push(Cadence::Frame, Ended { entity, despawns });
     }
 }
 

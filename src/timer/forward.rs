@@ -10,7 +10,7 @@ use bevy_ecs::{
 use super::{
     RunStats,
     lines::{TimerLine, TimerLines},
-    run::{FireParams, Firing, arm_and_fire},
+    run::{FireParams, RunDepth, arm_and_fire},
 };
 use crate::{
     call::report,
@@ -90,12 +90,12 @@ pub(crate) fn fast_forward_to_next(
 struct Forward {
     root: ClockKey,
     age: Age,
-    reading: ReadParams,
+    reading: ForwardParams,
     firing: FireParams,
     stats: RunStats,
 }
 
-type ReadParams = SystemState<(
+type ForwardParams = SystemState<(
     ResMut<'static, ClockTable>,
     AnyClocks<'static, 'static>,
     Times<'static>,
@@ -107,7 +107,7 @@ impl Forward {
         let unknown = FastForwardError::NoSuchClock(NoSuchClock(clock));
         // Pending commands may change timers.
         world.flush();
-        if Firing::is_active(world) {
+        if RunDepth::is_active(world) {
             return Err(FastForwardError::Running);
         }
         let table = world.get_resource::<ClockTable>().ok_or(unknown)?;

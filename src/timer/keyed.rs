@@ -16,7 +16,7 @@ use bevy_ecs::{
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use super::{CancelReason, Timer, arm::cancel, end::is_armed};
+use super::{CancelReason, Timer, arm::cancel, lines::is_armed};
 use crate::owner::{Owned, OwnedBy};
 
 /// The key of a timer, unique among the timers of its owner.

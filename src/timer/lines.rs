@@ -3,11 +3,16 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::num::NonZeroU32;
 
-use bevy_ecs::{component::ComponentId, entity::Entity, resource::Resource, world::DeferredWorld};
+use bevy_ecs::{
+    component::ComponentId,
+    entity::Entity,
+    resource::Resource,
+    world::{DeferredWorld, World},
+};
 
 use super::{
     Timer, TimerFired,
-    armed::{ArmedTimer, Firing},
+    armed::{ArmedTimer, Served},
     cancelled::Cancellations,
 };
 use crate::{
@@ -248,7 +253,7 @@ impl TimerLine {
         let key = due.key();
         let deadline = due.deadline();
         let timer = &mut *due;
-        let Firing { missed, next } = timer.fire(deadline, now, burst_limit.get());
+        let Served { missed, next } = timer.fire(deadline, now, burst_limit.get());
         let fired = Fired {
             event: TimerFired::of(timer, reading, deadline, missed, next.is_none()),
             clock,
@@ -310,4 +315,15 @@ pub(super) fn change_armed(
     {
         change(timer);
     }
+}
+
+/// Returns `true` if the timer of an entity is armed or paused.
+pub(crate) fn is_armed(world: &World, entity: Entity) -> bool {
+    let seat = world.get::<Timer>(entity).and_then(Timer::seat);
+    let lines = world.get_resource::<TimerLines>();
+    let (Some((clock, key)), Some(lines)) = (seat, lines) else {
+        return false;
+    };
+    let line = lines.get(clock);
+    line.is_some_and(|line| line.queue.get(key).is_some())
 }

@@ -18,10 +18,11 @@ use smallvec::SmallVec;
 
 use super::{
     Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
-    end::{Ended, RunStats, TimerReports, despawns, end_finished},
+    end::{Ended, EndedTimers, despawns, end_finished},
     events::is_observed_at_all,
     lines::Fired,
     settings::TimerSettings,
+    stats::{RunStats, TimerStats},
 };
 use crate::{
     clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, Scope, Times, is_running},
@@ -40,7 +41,7 @@ pub(crate) type ReadParams = SystemState<(
 pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
     ResMut<'static, TimerLines>,
-    Res<'static, TimerReports>,
+    Res<'static, EndedTimers>,
     ResMut<'static, Messages<TimerFired>>,
     ResMut<'static, Messages<TimerCancelled>>,
 )>;
@@ -73,8 +74,7 @@ fn run(
     table.read(cadence, &mut clocks, &times);
     intake.swap();
     let stats = arm_and_fire(world, Scope::Of(cadence), firing)?;
-    let mut reports = world.resource_mut::<TimerReports>();
-    reports.set_stats(cadence, stats);
+    world.resource_mut::<TimerStats>().set(cadence, stats);
     Ok(())
 }
 
@@ -84,13 +84,13 @@ pub(crate) fn arm_and_fire(
     scope: Scope,
     params: &mut FireParams,
 ) -> Result<RunStats, BevyError> {
-    let (table, mut lines, reports, _, mut cancelled) = params.get_mut(world)?;
+    let (table, mut lines, ended, _, mut cancelled) = params.get_mut(world)?;
     let mut stats = RunStats {
         cancelled: lines.cancelled.write(&mut cancelled),
         armed: lines.swap(&table, scope),
         ..RunStats::default()
     };
-    let has_ended = matches!(scope, Scope::Of(cadence) if reports.has_ended(cadence));
+    let has_ended = matches!(scope, Scope::Of(cadence) if !ended.is_empty(cadence));
     if has_ended || next_due(&table, &lines, scope, None).is_some() {
         fire(world, scope, params, &mut stats)?;
     }
@@ -104,7 +104,7 @@ fn fire(
     params: &mut FireParams,
     stats: &mut RunStats,
 ) -> Result<(), BevyError> {
-    let token = Firing::begin(world);
+    let token = RunDepth::begin(world);
     // A handler may run a schedule, which nests a run inside this one.
     if let Scope::Of(cadence) = scope
         && token.is_outermost()
@@ -211,9 +211,9 @@ fn announce(world: &mut World, fired: &Fired, cadence: Cadence, is_observed: boo
     if fired.event.is_last() {
         let entity = fired.event.entity();
         let despawns = despawns(world, entity);
-        let mut reports = world.resource_mut::<TimerReports>();
+        let mut ended = world.resource_mut::<EndedTimers>();
         // Recorded first: if a handler panics, the next run ends the timer.
-        reports.end(cadence, Ended { entity, despawns });
+        ended.push(cadence, Ended { entity, despawns });
     }
     if is_observed {
         fired.event.trigger(world);
@@ -248,9 +248,9 @@ fn is_still(world: &World, fired: &Fired) -> bool {
 ///
 /// Each run holds a clone, and drops it at its end, even if a handler panics.
 #[derive(Resource, Default)]
-pub(crate) struct Firing(Arc<()>);
+pub(crate) struct RunDepth(Arc<()>);
 
-impl Firing {
+impl RunDepth {
     fn begin(world: &World) -> Self {
         Self(world.resource::<Self>().0.clone())
     }

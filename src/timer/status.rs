@@ -15,7 +15,7 @@ use bevy_ecs::{
     system::{Query, Res, SystemParam},
 };
 
-use super::{Keyed, RunStats, Timer, TimerLines, end::TimerReports, lines::TimerLine};
+use super::{Keyed, RunStats, Timer, TimerLines, lines::TimerLine, stats::TimerStats};
 use crate::{
     clock::{Cadence, Clock, ClockId, ClockTable, NoSuchClock, Reading, Row, saturating_nanos},
     owner::Owned,
@@ -83,7 +83,7 @@ impl TimerStatus {
 pub struct ArmedTimers<'w, 's> {
     table: Res<'w, ClockTable>,
     lines: Res<'w, TimerLines>,
-    reports: Res<'w, TimerReports>,
+    stats: Res<'w, TimerStats>,
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
@@ -200,13 +200,13 @@ impl ArmedTimers<'_, '_> {
     /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
-        self.reports.stats(Cadence::Frame)
+        self.stats.get(Cadence::Frame)
     }
 
     /// Returns the statistics of the last run of the fixed schedule.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
-        self.reports.stats(Cadence::FixedStep)
+        self.stats.get(Cadence::FixedStep)
     }
 
     /// Returns a readable table of all timers with names, keys and owners.

@@ -1,0 +1,35 @@
+//! The statistics of a run.
+
+use bevy_ecs::resource::Resource;
+
+use crate::clock::Cadence;
+
+/// The statistics of one run.
+///
+/// [`ArmedTimers::last_run`](crate::ArmedTimers::last_run) and
+/// [`fast_forward`](crate::DueWorldExt::fast_forward) return it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunStats {
+    /// The number of timers armed.
+    pub armed: u64,
+    /// The number of firings.
+    pub fired: u64,
+    /// The number of deadlines that passed without a firing.
+    pub missed: u64,
+    /// The number of timers cancelled since the run before.
+    pub cancelled: u64,
+}
+
+/// The statistics of the last run of each cadence.
+#[derive(Resource, Debug, Default)]
+pub(crate) struct TimerStats([RunStats; 2]);
+
+impl TimerStats {
+    pub(super) fn get(&self, cadence: Cadence) -> RunStats {
+        self.0[cadence as usize]
+    }
+
+    pub(super) fn set(&mut self, cadence: Cadence, stats: RunStats) {
+        self.0[cadence as usize] = stats;
+    }
+}

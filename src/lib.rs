@@ -265,6 +265,7 @@ mod timer;
 mod call;
 mod deferred;
 mod owner;
+mod pause;
 mod roster;
 mod seat;
 
@@ -280,7 +281,8 @@ pub use message::{
     Delivery, MessageComponent, MessageContext, MessageSender, MessageStats, NoAnswer, Outbox,
     Packet, Payload, ReplyError, ReplyTo, Request, SendError, Undelivered,
 };
-pub use owner::{Owned, OwnedBy, Paused};
+pub use owner::{Owned, OwnedBy};
+pub use pause::Paused;
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
     ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, InvalidTimer, Keyed,
@@ -298,9 +300,9 @@ pub use worlds::{
 /// so import ours by name.
 pub mod prelude {
     pub use crate::{
-        Clock, ClockId, Cooldown, DespawnAfter, DueCommandsExt, DueEntityCommandsExt,
-        DueEntityWorldMutExt, DuePlugin, DueWorldExt, MessageComponent, Owned, OwnedBy, Paused,
-        TimerAction, TimerFired, UpdateComponent,
+        Clock, ClockId, Cooldown, Delivery, DespawnAfter, DueCommandsExt, DueEntityCommandsExt,
+        DuePlugin, DueWorldExt, MessageComponent, Owned, OwnedBy, Paused, TimerAction, TimerFired,
+        UpdateComponent,
     };
 }
 

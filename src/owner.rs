@@ -1,13 +1,8 @@
-//! Owners: entities to which timers and update callbacks belong, and the pause of an owner.
+//! Owners: entities to which timers and update callbacks belong.
 
 use core::{ops::Deref, slice};
 
-use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    entity_disabling::Disabled,
-    world::{DeferredWorld, EntityRef},
-};
+use bevy_ecs::{component::Component, entity::Entity, world::EntityRef};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use smallvec::SmallVec;
@@ -160,69 +155,8 @@ impl<'a> IntoIterator for &'a Owned {
     }
 }
 
-/// Pauses the timers, update callbacks and request time-outs on this entity and on the entities that
-/// [belong to it](OwnedBy).
-///
-/// From the moment this is inserted, the timers do not fire and the callbacks are not called, not
-/// even later in the same run. Messages and replies still arrive. When it is removed, each timer
-/// continues with the remaining time it had, to the nanosecond, and keeps its place among equal
-/// deadlines; each callback keeps its place in the order. A timer that is armed during the pause
-/// waits with its full delay.
-///
-/// A timer or a callback is paused while its entity or its owner has this component or is
-/// [`Disabled`]. To pause everything on a clock, [pause the clock](crate::Clock::pause).
-///
-/// The timer that ends the pause must not belong to the paused entity, or it would be paused too (see
-/// the example).
-///
-/// # Time complexity
-///
-/// Inserting and removing are *O*(*n*) in the number of the entity's timers, amortised.
-///
-/// # Examples
-///
-/// ```
-/// use bevy_due::{Timer, prelude::*};
-/// use bevy_ecs::prelude::*;
-///
-/// #[derive(Component)]
-/// struct Boss;
-///
-/// fn stun(boss: Single<Entity, With<Boss>>, mut commands: Commands) {
-///     // Everything the boss does stops.
-///     commands.entity(*boss).insert(Paused);
-///     commands.after_secs(2.0).run(wake_up);
-/// }
-///
-/// fn wake_up(boss: Single<Entity, With<Boss>>, mut commands: Commands) {
-///     commands.entity(*boss).remove::<Paused>();
-/// }
-///
-/// fn prepare(mut commands: Commands) {
-///     // Spawned paused.
-///     commands.spawn((Timer::after_secs(3.0), Paused));
-/// }
-/// # bevy_ecs::system::assert_is_system(stun);
-/// # bevy_ecs::system::assert_is_system(prepare);
-/// ```
-#[doc(alias("TimersPaused", "UpdatesPaused", "stun", "freeze"))]
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    reflect(Component, Clone, Debug, Default, PartialEq)
-)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-pub struct Paused;
-
 /// Returns the owner of the timer and callback on an entity: the entity itself, unless it belongs to
 /// another one.
 pub(crate) fn owner_of(entity: EntityRef) -> Entity {
     entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
-}
-
-/// Returns `true` if an entity or its owner pauses the timer and callback on the entity.
-pub(crate) fn is_paused(world: &DeferredWorld, entity: EntityRef, owner: Entity) -> bool {
-    let pauses = |entity: EntityRef| entity.contains::<Paused>() || entity.contains::<Disabled>();
-    pauses(entity) || owner != entity.id() && world.get_entity(owner).is_ok_and(pauses)
 }

@@ -75,8 +75,8 @@ pub use status::{ArmedTimers, TimerStatus};
 ///
 /// Insert a timer to arm it, insert another to re-arm, remove it or despawn its entity to cancel,
 /// insert [`Paused`](crate::Paused) to pause. The component is immutable, so the queue behind it
-/// never drifts from the world. An entity has a `Timer` exactly while it is armed or paused: the
-/// `Timer` is removed after the handlers of its last firing. If the timer belongs to an
+/// never gets out of sync with the world. An entity has a `Timer` exactly while it is armed or paused:
+/// after the handlers of the last firing have run, the `Timer` is removed. If the timer belongs to an
 /// [owner](crate::OwnedBy), its entity then despawns in the next run
 /// ([unless you keep it](Self::keep_when_done)). A timer that is cloned, or moved to another entity,
 /// starts again there.
@@ -84,14 +84,15 @@ pub use status::{ArmedTimers, TimerStatus};
 /// A delay counts from the reading of the timer's clock at insertion. The default clock is
 /// Bevy's `Time<Virtual>`, with its pause and relative speed; [`on`](Self::on) chooses another.
 /// While the clock is paused or its speed is zero, nothing fires, not even a delay of zero. A
-/// handler that pauses `Time<Virtual>` does not stop the present run: timers that are due in it
+/// handler that pauses `Time<Virtual>` does not stop the current run: timers that are due in it
 /// still fire.
 ///
-/// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until it gets there again.
+/// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until it catches up.
 /// Re-arm them to count from the new time. A deadline more than 511 years after the start of the
 /// clock is never reached.
 ///
-/// React to a firing with an observer, a system, or a [`TimerAction`] beside the timer.
+/// React to a firing with an observer, a system, or a [`TimerAction`] on the
+/// timer's entity.
 /// [`OwnedBy`](crate::OwnedBy) gives an entity many timers. For work that happens every frame, use a
 /// plain system instead of a timer.
 ///

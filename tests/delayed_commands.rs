@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{OnClock, Timer, TimerFired, prelude::*};
+use bevy_due::{DueEntityWorldMutExt, OnClock, Timer, TimerFired, prelude::*};
 use bevy_ecs::{prelude::*, system::EntityCommands};
 use support::*;
 

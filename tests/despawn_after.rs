@@ -3,7 +3,9 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{DespawnAfter, OnClock, OwnedBy, Timer, TimerFired, prelude::*};
+use bevy_due::{
+    DespawnAfter, DueEntityWorldMutExt, OnClock, OwnedBy, Timer, TimerFired, prelude::*,
+};
 use bevy_ecs::prelude::*;
 use support::*;
 

@@ -3,7 +3,9 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, CancelReason, Keyed, Timer, TimerCancelled, prelude::*};
+use bevy_due::{
+    ArmedTimers, CancelReason, DueEntityWorldMutExt, Keyed, Timer, TimerCancelled, prelude::*,
+};
 use bevy_ecs::prelude::*;
 use support::*;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bevy_app::{App, PostUpdate, PreUpdate, Update};
 use bevy_due::{
-    Delivery, DueSystems, MessageContext, MessageStats, Outbox, Packet, Payload, Timer, prelude::*,
+    DueSystems, MessageContext, MessageStats, Outbox, Packet, Payload, Timer, prelude::*,
 };
 use bevy_ecs::{
     entity_disabling::Disabled,

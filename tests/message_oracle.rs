@@ -7,7 +7,7 @@ mod support;
 use std::collections::{BTreeSet, VecDeque};
 
 use bevy_app::App;
-use bevy_due::{Delivery, MessageContext, MessageStats, Packet, prelude::*};
+use bevy_due::{MessageContext, MessageStats, Packet, prelude::*};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use proptest::prelude::*;
 use support::*;

@@ -11,8 +11,7 @@ use std::{
 
 use bevy_app::{App, First, Last, PreUpdate, Update};
 use bevy_due::{
-    Delivery, MessageContext, MessageSender, MessageStats, Packet, SendError, Timer, TimerAction,
-    prelude::*,
+    MessageContext, MessageSender, MessageStats, Packet, SendError, Timer, TimerAction, prelude::*,
 };
 use bevy_ecs::{error::FallbackErrorHandler, prelude::*, schedule::ScheduleLabel};
 use bevy_time::TimePlugin;

@@ -7,8 +7,8 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_due::{
-    ArmedTimers, CancelReason, Clocks, ClocksMut, Keyed, MissedTicks, Timer, TimerCancelled,
-    TimerStatus,
+    ArmedTimers, CancelReason, Clocks, ClocksMut, DueEntityWorldMutExt, Keyed, MissedTicks, Timer,
+    TimerCancelled, TimerStatus,
     prelude::*,
     queue::{TimerKey, TimerQueue},
 };

@@ -7,7 +7,8 @@ use std::thread::{self, ThreadId};
 
 use bevy_app::App;
 use bevy_due::{
-    ArmedTimers, ClocksMut, MissedTicks, Timer, TimerStatus, UpdateComponent, prelude::*,
+    ArmedTimers, ClocksMut, DueEntityWorldMutExt, MissedTicks, Timer, TimerStatus, UpdateComponent,
+    prelude::*,
 };
 use bevy_ecs::{
     prelude::*,

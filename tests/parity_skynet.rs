@@ -7,8 +7,7 @@ use std::thread;
 
 use bevy_app::App;
 use bevy_due::{
-    Clocks, Delivery, MessageContext, NoAnswer, Request, Timer, TimerAction, prelude::*,
-    queue::TimerQueue,
+    Clocks, MessageContext, NoAnswer, Request, Timer, TimerAction, prelude::*, queue::TimerQueue,
 };
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 use bevy_time::{Real, Time};

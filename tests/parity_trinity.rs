@@ -5,7 +5,9 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::{App, Update};
-use bevy_due::{CancelReason, NoSuchTimer, Timer, TimerCancelled, prelude::*};
+use bevy_due::{
+    CancelReason, DueEntityWorldMutExt, NoSuchTimer, Timer, TimerCancelled, prelude::*,
+};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 use support::*;

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 use bevy_app::App;
 use bevy_due::{
-    Delivery, MessageContext, MessageStats, NoAnswer, ReplyError, ReplyTo, Request, Timer,
-    TimerAction, UpdateContext, prelude::*,
+    DueEntityWorldMutExt, MessageContext, MessageStats, NoAnswer, ReplyError, ReplyTo, Request,
+    Timer, TimerAction, UpdateContext, prelude::*,
 };
 use bevy_ecs::{
     entity_disabling::Disabled,

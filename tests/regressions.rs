@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, InvalidTimer, NoSuchTimer, Timer, prelude::*};
+use bevy_due::{ArmedTimers, DueEntityWorldMutExt, InvalidTimer, NoSuchTimer, Timer, prelude::*};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
 use core::time::Duration;
 use support::*;

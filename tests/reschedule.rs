@@ -3,7 +3,10 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, NoSuchTimer, OwnedBy, Timer, TimerFired, TimerStatus, prelude::*};
+use bevy_due::{
+    ArmedTimers, DueEntityWorldMutExt, NoSuchTimer, OwnedBy, Timer, TimerFired, TimerStatus,
+    prelude::*,
+};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,

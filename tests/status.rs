@@ -3,7 +3,9 @@
 mod support;
 
 use bevy_app::{App, First};
-use bevy_due::{ArmedTimers, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*};
+use bevy_due::{
+    ArmedTimers, DueEntityWorldMutExt, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*,
+};
 use bevy_ecs::{name::Name, prelude::*, system::SystemState};
 use bevy_time::TimeSystems;
 use support::*;

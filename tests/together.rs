@@ -4,7 +4,7 @@ mod support;
 
 use core::time::Duration;
 
-use bevy_due::{CancelReason, OnClock, Timer, prelude::*};
+use bevy_due::{CancelReason, DueEntityWorldMutExt, OnClock, Timer, prelude::*};
 use support::*;
 
 /// ```text

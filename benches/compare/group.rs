@@ -9,8 +9,8 @@ use std::{
 
 use bevy_app::App;
 use bevy_due::{
-    Delivery, LoopInterval, MessageContext, Packet, Parcel, ParcelEntityCommandsExt, StableKey,
-    Timer, WorldGroups, prelude::*,
+    LoopInterval, MessageContext, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    WorldGroups, prelude::*,
 };
 use bevy_ecs::prelude::*;
 

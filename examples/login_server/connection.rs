@@ -5,7 +5,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use bevy_app::App;
 use bevy_due::{
-    Delivery, MessageContext, NoAnswer, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    MessageContext, NoAnswer, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
     UpdateContext, prelude::*,
 };
 use bevy_ecs::{

@@ -13,7 +13,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use bevy_due::{Delivery, MessageSender, Packet, Parcel, WorldGroups, WorldReport, prelude::*};
+use bevy_due::{MessageSender, Packet, Parcel, WorldGroups, WorldReport, prelude::*};
 use bevy_ecs::prelude::*;
 
 use crate::{accounts, connection, socket};

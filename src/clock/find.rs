@@ -1,6 +1,6 @@
 //! Finding clocks: the clock of a timer or a callback, and the clocks of a world by name.
 
-use core::fmt;
+use core::{fmt, time::Duration};
 
 use bevy_ecs::{
     change_detection::Mut,
@@ -21,7 +21,7 @@ use super::{
     Clock, ClockId, NoSuchClock,
     hooks::add_clock,
     read::{TimeSource, Times},
-    table::{Age, Cadence, ClockKey, ClockTable, Source},
+    table::{Age, BevyTime, Cadence, ClockKey, ClockTable},
 };
 
 /// The clock for everything on this entity, and for everything it owns, unless a timer or a callback
@@ -144,8 +144,8 @@ impl TimeSource for Clocks<'_, '_> {
         Some((*clock, is_disabled))
     }
 
-    fn elapsed(&self, source: Source) -> core::time::Duration {
-        self.times.elapsed(source)
+    fn elapsed(&self, time: BevyTime) -> Duration {
+        self.times.elapsed(time)
     }
 }
 

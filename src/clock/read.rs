@@ -15,7 +15,7 @@ use bevy_time::{Fixed, Real, Time, Virtual};
 use super::{
     Clock, ClockId,
     reading::{Reading, saturating_nanos},
-    table::{Age, Cadence, ClockKey, ClockTable, Row, Scope, Source},
+    table::{Age, BevyTime, Cadence, ClockKey, ClockTable, Row, Scope, Source},
 };
 
 /// A frame on the clock of frames.
@@ -34,11 +34,11 @@ pub(crate) struct Times<'w> {
 
 impl Times<'_> {
     /// Returns the reading of one of Bevy's clocks.
-    pub(super) fn elapsed(&self, source: Source) -> Duration {
-        match source {
-            Source::Real => self.real.elapsed(),
-            Source::Fixed => self.fixed.elapsed(),
-            _ => self.virtual_time.elapsed(),
+    pub(super) fn elapsed(&self, time: BevyTime) -> Duration {
+        match time {
+            BevyTime::Real => self.real.elapsed(),
+            BevyTime::Virtual => self.virtual_time.elapsed(),
+            BevyTime::Fixed => self.fixed.elapsed(),
         }
     }
 }
@@ -49,7 +49,7 @@ pub(super) trait TimeSource {
     fn clock(&self, entity: Entity) -> Option<(Clock, bool)>;
 
     /// Returns the reading of one of Bevy's clocks.
-    fn elapsed(&self, source: Source) -> Duration;
+    fn elapsed(&self, time: BevyTime) -> Duration;
 }
 
 impl TimeSource for World {
@@ -58,15 +58,15 @@ impl TimeSource for World {
         Some((*entity.get()?, entity.contains::<Disabled>()))
     }
 
-    fn elapsed(&self, source: Source) -> Duration {
+    fn elapsed(&self, time: BevyTime) -> Duration {
         fn elapsed<T: Default + Send + Sync + 'static>(world: &World) -> Duration {
             let time = world.get_resource::<Time<T>>();
             time.map_or(Duration::ZERO, Time::elapsed)
         }
-        match source {
-            Source::Real => elapsed::<Real>(self),
-            Source::Fixed => elapsed::<Fixed>(self),
-            _ => elapsed::<Virtual>(self),
+        match time {
+            BevyTime::Real => elapsed::<Real>(self),
+            BevyTime::Virtual => elapsed::<Virtual>(self),
+            BevyTime::Fixed => elapsed::<Fixed>(self),
         }
     }
 }
@@ -135,9 +135,9 @@ impl ClockTable {
                 None => (row.seen, true),
             },
             Source::Missing => (row.seen, true),
-            bevys => {
-                let stopped = bevys == Source::Virtual && times.virtual_time.was_paused();
-                (saturating_nanos(times.elapsed(bevys)), stopped)
+            Source::Bevy(time) => {
+                let stopped = time == BevyTime::Virtual && times.virtual_time.was_paused();
+                (saturating_nanos(times.elapsed(time)), stopped)
             }
         }
     }
@@ -170,7 +170,7 @@ impl ClockTable {
         let driven = match row.source {
             Source::Clock(parent) => self.clock_now(parent, source)?.read().now,
             Source::Frames | Source::Missing => row.seen,
-            bevys => saturating_nanos(source.elapsed(bevys)),
+            Source::Bevy(time) => saturating_nanos(source.elapsed(time)),
         };
         if driven != row.seen && !is_disabled {
             clock.follow(row.seen, driven);

@@ -25,23 +25,38 @@ const FIXED: ClockKey = 3;
 
 /// The built-in clocks by key, which is also their age.
 const BUILT_IN: [(ClockId, Source, Cadence); 4] = [
-    (ClockId::Real, Source::Real, Cadence::Frame),
-    (ClockId::Virtual, Source::Virtual, Cadence::Frame),
+    (ClockId::Real, Source::Bevy(BevyTime::Real), Cadence::Frame),
+    (
+        ClockId::Virtual,
+        Source::Bevy(BevyTime::Virtual),
+        Cadence::Frame,
+    ),
     (ClockId::Frames, Source::Frames, Cadence::Frame),
-    (ClockId::Fixed, Source::Fixed, Cadence::FixedStep),
+    (
+        ClockId::Fixed,
+        Source::Bevy(BevyTime::Fixed),
+        Cadence::FixedStep,
+    ),
 ];
 
 /// The source of time of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    Real,
-    Virtual,
+    Bevy(BevyTime),
+    /// The number of frames.
     Frames,
-    Fixed,
     /// An older clock.
     Clock(ClockKey),
     /// Nothing, because the parent does not exist.
     Missing,
+}
+
+/// One of Bevy's times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BevyTime {
+    Real,
+    Virtual,
+    Fixed,
 }
 
 /// How often a clock is read.

@@ -47,7 +47,7 @@ pub trait DueEntityWorldMutExt {
     /// ```
     /// use core::time::Duration;
     /// use bevy_app::prelude::*;
-    /// use bevy_due::{NoSuchTimer, Timer, prelude::*};
+    /// use bevy_due::{DueEntityWorldMutExt, NoSuchTimer, Timer, prelude::*};
     /// use bevy_time::TimePlugin;
     ///
     /// let mut app = App::new();

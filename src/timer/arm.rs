@@ -20,7 +20,8 @@ use crate::{
         Clock, ClockEnded, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, add_clock,
         clock_of, warn,
     },
-    owner::{OwnedBy, Paused, is_paused, owner_of},
+    owner::{OwnedBy, owner_of},
+    pause::{Paused, is_paused},
 };
 
 pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {

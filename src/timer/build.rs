@@ -135,7 +135,7 @@ impl Timer {
         Self::every_nanos(nanos_from_secs(secs)?)
     }
 
-    /// Sets the delay from arming to the first deadline, and replaces any other setting of it.
+    /// Sets the delay from arming to the first deadline, overriding any earlier setting of it.
     ///
     /// The interval counts from that deadline.
     ///
@@ -263,8 +263,8 @@ impl Timer {
 
     /// Creates a one-shot timer that fires after a number of frames, on [`ClockId::Frames`].
     ///
-    /// Frames pass even while the game is paused. A timer that is armed before the run of a frame
-    /// counts that frame.
+    /// Frames pass even while the game is paused. A timer that is armed before this frame's run
+    /// counts this frame.
     ///
     /// # Examples
     ///
@@ -306,7 +306,7 @@ impl Timer {
         self.first_after(time).since(Duration::ZERO)
     }
 
-    /// Adds a random part of at most `jitter` to the first delay.
+    /// Adds a random delay of up to `jitter` to the first delay.
     ///
     /// The random part is drawn when the timer is armed. It is the same whenever the same game runs
     /// again: it depends only on [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the

@@ -14,8 +14,11 @@ use crate::clock::saturating_nanos;
 /// It is a plain value that stores a time. Nothing ticks it, and it costs nothing until you ask it.
 /// Every method takes the time of a clock. You choose the clock, and it must always be the same one.
 /// Use [`Clock::now`] of a clock from [`Clocks`]; `Time::elapsed` also works as long as you never
-/// shift, pause or fast-forward the game's clock. A new cooldown is ready. With
+/// shift, pause or fast-forward the `Clock` of [`ClockId::Virtual`](crate::ClockId::Virtual). A new cooldown is ready. With
 /// [charges](Self::with_charges), one charge comes back after each `duration`.
+///
+/// [`Paused`](crate::Paused) does not stop a cooldown. To stop one, use it with the entity's own
+/// [`Clock`](crate::Clock), and pause that.
 ///
 /// To react when it becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at).
@@ -125,7 +128,7 @@ impl Cooldown {
     pub fn with_charges(mut self, charges: u32) -> Self {
         match NonZeroU32::new(charges) {
             Some(charges) => self.max_charges = charges,
-            None => panic!("a cooldown needs a charge to use, got 0"),
+            None => panic!("a cooldown needs at least one charge, got 0"),
         }
         self
     }

@@ -25,7 +25,8 @@ use crate::clock::Reading;
 /// despawn anything, including the timer that is firing.
 ///
 /// The event propagates along [`OwnedBy`](crate::OwnedBy) to the owner, if the owner has an observer.
-/// The firings of [`DespawnAfter`](crate::DespawnAfter) and of delayed commands do not propagate.
+/// The timers that the crate arms itself do not propagate: lifetimes, delayed commands and the time-outs
+/// of requests. Global observers and the buffered message include them.
 /// Call `fired.propagate(false)` to stop it. As with every event that propagates, global observers
 /// run at each step; compare `fired.event_target()` with [`entity`](Self::entity) where that matters.
 ///
@@ -107,7 +108,7 @@ impl TimerFired {
         }
     }
 
-    /// Sets the owner.
+    /// Sets the owner. By default, the event does not reach the observers of any owner.
     #[must_use]
     pub fn with_owner(mut self, owner: Entity) -> Self {
         self.owner = owner;
@@ -259,6 +260,9 @@ impl Traversal<TimerFired> for Entity {
 /// It is triggered for observers of the timer's entity and for global observers once the operation
 /// that cancelled the timer is done. Observers of a despawned entity still see it. It is also written
 /// as a buffered message in the next run.
+///
+/// Unlike [`TimerFired`], it does not propagate to the owner. A timer that the crate arms itself also
+/// reports its cancellation: a request that is answered in time cancels its time-out.
 ///
 /// A despawned entity has no components left to look up. If its observer needs them, capture them
 /// when you add the observer.

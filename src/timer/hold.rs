@@ -11,7 +11,8 @@ use bevy_ecs::{
 use super::{CancelReason, Timer, TimerLines, arm::cancel, end::retire_later, lines::change_armed};
 use crate::{
     clock::ClockTable,
-    owner::{Owned, OwnedBy, Paused, is_paused, owner_of},
+    owner::{Owned, OwnedBy, owner_of},
+    pause::{Paused, is_paused},
 };
 
 /// Pauses the timers of an entity when it is paused or disabled.

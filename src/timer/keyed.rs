@@ -27,6 +27,23 @@ use crate::owner::{Owned, OwnedBy};
 /// [`set_timer`](crate::DueEntityCommandsExt::set_timer) spawns a keyed timer, and
 /// [`cancel_timer`](crate::DueEntityCommandsExt::cancel_timer) cancels it.
 ///
+/// Setting a periodic timer again also restarts its interval. To keep the phase of the earlier timer,
+/// take over its remaining time:
+///
+/// ```
+/// use bevy_due::{ArmedTimers, Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// fn poison(victim: Entity, timers: ArmedTimers, mut commands: Commands) {
+///     let mut poison = Timer::every_secs(1.0).times(5);
+///     if let Some(earlier) = timers.keyed(victim, "poison") {
+///         poison = poison.first_after(earlier.remaining);
+///     }
+///     commands.entity(victim).set_timer("poison", poison);
+/// }
+/// # let _ = poison;
+/// ```
+///
 /// # Time complexity
 ///
 /// Inserting is *O*(*n*) in the number of the owner's timers.

@@ -1,4 +1,5 @@
-//! The policy of a periodic timer for missed deadlines.
+//! The policy of a periodic timer for deadlines that passed during a long frame. `armed.rs` applies
+//! it.
 
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};

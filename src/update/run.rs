@@ -16,7 +16,8 @@ use super::{Callback, UpdateContext};
 use crate::{
     call::{EntityCaller, PumpState, pump},
     clock::{Age, Cadence, Clock, ClockKey, ClockTable, Tick, is_running_clock},
-    owner::{OwnedBy, Paused},
+    owner::OwnedBy,
+    pause::Paused,
     roster::{Intake, Roster},
 };
 

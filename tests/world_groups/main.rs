@@ -26,9 +26,9 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Delivery, LoopInterval, MessageContext, MessageStats, NoAnswer, Packet, Parcel,
-    ParcelCommandsExt, ParcelEntityCommandsExt, RefusalReason, Refused, ReplyError, ReplyTo,
-    StableKey, StartError, Timer, WorldGroups, WorldLink, WorldReport, prelude::*,
+    LoopInterval, MessageContext, MessageStats, NoAnswer, Packet, Parcel, ParcelCommandsExt,
+    ParcelEntityCommandsExt, RefusalReason, Refused, ReplyError, ReplyTo, StableKey, StartError,
+    Timer, WorldGroups, WorldLink, WorldReport, prelude::*,
 };
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},

@@ -1,9 +1,9 @@
-//! Timers, per-entity callbacks and messages for [Bevy](https://bevy.org), at the cost of what is due,
-//! not of what exists.
+//! Timers, per-entity callbacks and messages for [Bevy](https://bevy.org). You pay for what is due, not
+//! for what exists.
 //!
-//! A frame with a million waiting [`Timer`]s costs no more than an empty one. Due timers fire in exact
-//! order, on the clock you chose, and never after you cancelled them. There is nothing to tick: a timer
-//! is a component and dies with its entity.
+//! A frame costs the same with ten waiting [`Timer`]s as with a million. Due timers fire in exact order,
+//! on the clock you chose, and never after you cancelled them. There is nothing to tick: a timer is a
+//! component and dies with its entity.
 //!
 //! | component | what it does |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | [`UpdateComponent`] | calls a per-entity callback every frame, in priority order |
 //! | [`MessageComponent`] | calls a per-entity callback for every message that the entity follows |
 //!
-//! Insert any of them on any entity at any time, and remove them again. A feature you do not use costs
-//! nothing.
+//! You can insert them on any entity, and remove them again, at any time. A feature you do not use costs
+//! next to nothing.
 //!
 //! ```
 //! use core::time::Duration;
@@ -51,10 +51,10 @@
 //! # Timers
 //!
 //! [`Timer::after`] creates a one-shot timer, [`Timer::every`] a periodic one. [`first_after`] sets the
-//! first delay apart from the interval, [`immediately`] makes it zero, and [`times`] limits the number
-//! of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a random delay, and [`since`]
-//! counts from another deadline. The `_secs` methods take seconds. The `try_` methods return an error
-//! for invalid numbers instead of a panic.
+//! first delay separately from the interval, [`immediately`] makes it zero, and [`times`] limits the
+//! number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a random delay, and
+//! [`since`] counts from another deadline. The `_secs` methods take seconds. The `try_` methods return
+//! an error for invalid numbers instead of panicking.
 //!
 //! ```
 //! use core::time::Duration;
@@ -78,13 +78,13 @@
 //!
 //! You pay for the reaction you use:
 //!
-//! | to react | use |
+//! | where you react | use |
 //! |---|---|
 //! | on the timer's entity or on its owner | an observer of [`TimerFired`] on that entity |
 //! | anywhere | a global observer of [`TimerFired`] |
-//! | to everything that fired this frame, in one system | the buffered message [`TimerFired`] |
-//! | by despawning, by a closure, or by a handler with a name that can be saved | a [`TimerAction`] beside the timer |
-//! | with commands, once or repeatedly | [`commands.after_secs(2.0)`](DueCommandsExt) |
+//! | in one system, to everything that fired this frame | the buffered message [`TimerFired`] |
+//! | in the timer's own bundle: a despawn, a closure, or a named handler that can be saved | a [`TimerAction`] |
+//! | in commands that run once or repeatedly | [`commands.after_secs(2.0)`](DueCommandsExt) |
 //!
 //! ```
 //! use bevy_due::prelude::*;
@@ -105,7 +105,7 @@
 //! # bevy_ecs::system::assert_is_system(poison);
 //! ```
 //!
-//! [`TimerCancelled`] reports a timer that will not fire any more, and why.
+//! [`TimerCancelled`] reports a cancelled timer and the reason.
 //!
 //! # Clocks
 //!
@@ -134,9 +134,9 @@
 //!
 //! # Queries and changes
 //!
-//! [`ArmedTimers`] returns the remaining time of a timer, the progress of its wait, the next deadline of
-//! an owner or a clock, the statistics of the last run, and a readable list of all timers.
-//! [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
+//! [`ArmedTimers`] returns the remaining time of a timer, the progress of its wait, and the next
+//! deadline of an owner or a clock. It also has the statistics of the last run, and a readable list of
+//! all timers. [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
 //! [`fast_forward`](DueWorldExt::fast_forward) runs eight hours in a moment.
 //!
 //! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes.
@@ -213,12 +213,16 @@ all worlds of a group, to one in turn, or to the world with the entity of a [`St
 //! # The life of a timer
 //!
 //! ```text
-//! insert Timer ──hook──► added ─┐ swap                       ┌─► TimerFired messages
-//!                               ├──► TimerQueue ──► due ─────┼─► observers of TimerFired
-//! remove/despawn ─hook─► dead! ─┘  (per clock)  in order     └─► the timer's action
-//!                                    ▲                                    │
-//!                                    └──────────── re-arm ◄───────────────┴─► or end
+//!                                       ┌──── re-arm ────┐
+//!                                       ▼                │     ┌─► TimerFired messages
+//! insert Timer ──hook──► added ─swap─► TimerQueue ──due──┴─────┼─► observers of TimerFired
+//!                          │           (per clock)             └─► the timer's action
+//!                          │                │
+//! remove/despawn ─hook─────┴────────────────┴─► out of the queue at once ──► TimerCancelled
 //! ```
+//!
+//! A periodic timer is re-armed before its handlers run. After its last firing, the `Timer` is removed
+//! instead.
 //!
 //! A *run* is one pass through the sets of [`DueSystems`]: [`Timers`](DueSystems::Timers),
 //! [`Updates`](DueSystems::Updates), [`Messages`](DueSystems::Messages). There is one per frame in

@@ -24,17 +24,21 @@ use crate::{
 
 /// Runs the [`Timer`]s, [`UpdateComponent`]s and [`MessageComponent`]s of an [`App`].
 ///
-/// The plugin needs Bevy's clock: add it beside `DefaultPlugins`, `MinimalPlugins` or a bare
-/// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components that were inserted before the
-/// plugin was added take part from then on, in no particular order.
+/// The plugin needs Bevy's clock: add it alongside `DefaultPlugins`, `MinimalPlugins` or a bare
+/// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when the
+/// plugin is added, in no particular order.
+///
+/// The plugin's global observers and the built-in clocks are entities. Code that despawns every entity
+/// also removes them, and timers no longer work in that world. Despawn the entities of your game
+/// instead.
 ///
 /// # The run
 ///
 /// A *run* is one pass through the three sets of [`DueSystems`]: one per frame in [`PreUpdate`], and
 /// one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
-/// clock](crate::ClockId::Fixed) and its descendants. A run first reads its clocks, once, and takes in
-/// the components that were inserted since the run before. Then it fires the timers that are due, calls
-/// the update callbacks, and delivers the messages.
+/// clock](crate::ClockId::Fixed) and its descendants. A run first reads its clocks, once, and adds the
+/// components that were inserted since the last run. Then it fires the timers that are due, calls the
+/// update callbacks, and delivers the messages.
 ///
 /// # Promises
 ///
@@ -44,8 +48,8 @@ use crate::{
 ///    pause; re-arming and rescheduling take a new one. The clocks run one after the other: real,
 ///    virtual, frames, then your own by age. The fixed clock has its own schedule.
 /// 2. **Never early.** A timer never fires before its deadline. `deadline == now` fires.
-/// 3. **Cancel is immediate.** From the moment a timer is removed, replaced, despawned or paused, it
-///    does not fire, not even later in the same run, not even between two repeats of itself.
+/// 3. **Cancel is immediate.** A timer stops firing as soon as it is removed, replaced, despawned or
+///    paused. This holds later in the same run and between two of its own repeats.
 /// 4. **Adds are deferred.** A timer that is armed during a run fires in the next run at the earliest.
 /// 5. **Handlers may do anything**: arm, re-arm, cancel, pause, despawn themselves, their owner, their
 ///    clock or others. A new `Timer` on the entity that is firing its last stays.
@@ -87,12 +91,12 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DuePlugin {
-    /// The most firings of one timer in one run, 1,000 by default.
+    /// The maximum number of firings of one timer in one run, 1,000 by default.
     ///
-    /// In a long frame, a periodic timer fires once for every deadline that has passed. At this bound
-    /// the rest are skipped: [`TimerFired::missed`] of the last firing counts them, and the timer
+    /// In a long frame, a periodic timer fires once for every deadline that has passed. At this limit,
+    /// the run skips the rest, and [`TimerFired::missed`] of the last firing counts them. The timer
     /// continues with the first deadline on its grid that is still to come. A timer that ends at the
-    /// bound misses nothing.
+    /// limit misses nothing.
     ///
     /// # Examples
     ///
@@ -145,7 +149,7 @@ impl Default for DuePlugin {
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clocks, takes in the components inserted since the last run, and fires due timers.
+    /// Reads the clocks, adds the components inserted since the last run, and fires due timers.
     Timers,
     /// Calls the [`UpdateComponent`]s.
     Updates,

@@ -37,8 +37,8 @@ pub trait DueEntityCommandsExt {
     /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the commands
     /// of the timer's entity.
     ///
-    /// The earlier timer with this key, if any, is cancelled. If this entity has despawned by then, the
-    /// timer never fires and despawns in the next run.
+    /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when the
+    /// commands are applied, the timer never fires and despawns in the next run.
     fn set_timer(
         &mut self,
         key: impl Into<Cow<'static, str>>,
@@ -51,8 +51,8 @@ pub trait DueEntityCommandsExt {
     /// Cancels the timer on this entity and all timers that belong to it.
     ///
     /// A [`DespawnAfter`](crate::DespawnAfter) and open requests stay. To keep some of your timers,
-    /// mark them with a component, and despawn the other entities of [`Owned`](crate::Owned)
-    /// yourself.
+    /// cancel the others [by key](Self::cancel_timer), or despawn the [`Owned`](crate::Owned) entities
+    /// that carry a marker of your own.
     fn cancel_timers(&mut self) -> &mut Self;
 
     /// Moves the deadline of the timer on this entity, as
@@ -73,8 +73,8 @@ pub trait DueEntityCommandsExt {
     ///
     /// Every request completes exactly once: this entity gets either the first
     /// [`reply`](crate::MessageContext::reply) or [`NoAnswer`](crate::NoAnswer), both with the returned
-    /// [`Request`]. It gets neither if it is despawned before, or if the world ends. A request without
-    /// any recipient times out.
+    /// [`Request`]. It gets neither if it despawns first, or if the world ends. A request without a
+    /// recipient times out.
     ///
     /// # Examples
     ///

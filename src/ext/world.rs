@@ -61,8 +61,8 @@ pub trait DueWorldExt {
     /// missed, and timers that they arm fire on the way too. A timer that is already due fires first. A
     /// zero-delay timer that a handler arms fires 15.625 ms later, as in a game of 64 frames a second.
     ///
-    /// The descendants of the clock advance with it. Its parent, such as Bevy's `Time`, stands
-    /// still and may be paused; afterwards the clock is ahead of it. To advance only a part of the
+    /// The descendants of the clock advance with it. Its parent, such as Bevy's `Time`, does not
+    /// advance and may be paused, so the clock is ahead of it afterwards. To advance only a part of the
     /// game, give that part its own clock. The fast-forward ends early if a handler pauses or
     /// despawns the clock. No schedule runs on the way. Every firing is written as a message, so a
     /// span with a million firings takes the memory for them.
@@ -119,8 +119,9 @@ pub trait DueWorldExt {
     /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
     fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
 
-    /// Sends a message again that [`close_inbox`](Self::close_inbox) has handed back, to the same
-    /// recipient. A request stays a request, and a reply a reply.
+    /// Sends a message that [`close_inbox`](Self::close_inbox) handed back, to the same recipient.
+    ///
+    /// A request stays a request, and a reply stays a reply.
     fn resend(&mut self, undelivered: Undelivered);
 
     /// Returns a handle to send messages to this world from other threads.

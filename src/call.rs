@@ -18,8 +18,8 @@ use bevy_ecs::{
 
 /// Gives callbacks their entity and commands, and reports their errors.
 ///
-/// As long as no callback issues commands, nothing but the values of components can change, so the
-/// next callback can be called without looking anything up again.
+/// Until a callback issues commands, only the values of components can change. The caller therefore
+/// keeps its borrow of the world: it fetches its parameters once, and only the entity for each call.
 #[derive(SystemParam)]
 pub(crate) struct EntityCaller<'w, 's> {
     entities: Query<'w, 's, EntityMut<'static>, Without<IsResource>>,

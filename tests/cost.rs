@@ -7,7 +7,7 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, DuePlugin, MessageComponent, OwnedBy, Packet, Paused, Timer, TimerFired,
+    ClockId, DuePlugin, MessageComponent, Outbox, OwnedBy, Packet, Paused, Timer, TimerFired,
     UpdateComponent, UpdateContext,
     queue::{TimerKey, TimerQueue},
 };
@@ -274,6 +274,52 @@ fn packet_ids_without_followers_take_no_memory() {
     (0..100).for_each(|_| turn(&mut app));
     let turns = measure(|| (0..5_000).for_each(|_| turn(&mut app)));
     assert!(turns.bytes_current < 10_000, "{turns:?}");
+}
+
+/// Sends messages through an outbox every frame, in a system or an observer, and counts the
+/// allocations of one frame.
+fn allocations_of_an_outbox(messages: u64, in_observer: bool) -> u64 {
+    #[derive(Message)]
+    struct Hit;
+    #[derive(Event)]
+    struct Go;
+
+    let mut app = app_with(0, false);
+    let follows = MessageComponent::new().on(|mut me, _: &Hit| {
+        me.entity.get_mut::<Count>().unwrap().0 += 1;
+    });
+    let entity = app.world_mut().spawn((Count(0), follows)).id();
+    let send = move |outbox: &mut Outbox| {
+        for _ in 0..messages {
+            outbox.send(entity, Hit);
+        }
+    };
+    if in_observer {
+        app.add_observer(move |_: On<Go>, mut outbox: Outbox| send(&mut outbox));
+        app.add_systems(Update, |mut commands: Commands| commands.trigger(Go));
+    } else {
+        app.add_systems(Update, move |mut outbox: Outbox| send(&mut outbox));
+    }
+    for _ in 0..3 {
+        app.update();
+    }
+    let frame = measure(|| app.update());
+    let received = app.world().get::<Count>(entity).unwrap().0;
+    assert_eq!(
+        received,
+        3 * messages,
+        "the last ones wait for the next frame"
+    );
+    frame.count_total
+}
+
+#[test]
+fn an_outbox_allocates_nothing_for_each_message() {
+    for in_observer in [false, true] {
+        let [few, many] = [1 << 4, 1 << 10].map(|n| allocations_of_an_outbox(n, in_observer));
+        // A buffer that grows doubles its room each time.
+        assert!(many <= few + 6, "{few} and {many}, {in_observer}");
+    }
 }
 
 #[test]

@@ -641,6 +641,59 @@ fn observers_have_an_outbox() {
     assert_eq!(heard(&mut app), [("a", "fired")], "in the same frame");
 }
 
+const BY_COMMANDS: Word = Word("by commands");
+const BY_OUTBOX: Word = Word("by the outbox");
+
+#[test]
+fn in_a_system_commands_and_outbox_send_in_the_order_of_the_parameters() {
+    let mut app = message_app();
+    let [a] = spawn_listeners(&mut app, ["a"]);
+    let commands_first = move |mut commands: Commands, mut outbox: Outbox| {
+        outbox.send(a, BY_OUTBOX);
+        commands.send(a, BY_COMMANDS);
+    };
+    app.world_mut().run_system_once(commands_first).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("a", BY_COMMANDS.0), ("a", BY_OUTBOX.0)]);
+
+    let outbox_first = move |mut outbox: Outbox, mut commands: Commands| {
+        commands.send(a, BY_COMMANDS);
+        outbox.send(a, BY_OUTBOX);
+    };
+    app.world_mut().run_system_once(outbox_first).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("a", BY_OUTBOX.0), ("a", BY_COMMANDS.0)]);
+}
+
+#[test]
+fn in_an_observer_commands_and_outbox_send_in_the_order_of_the_parameters() {
+    #[derive(Event)]
+    struct CommandsFirst;
+    #[derive(Event)]
+    struct OutboxFirst;
+
+    let mut app = message_app();
+    let [a] = spawn_listeners(&mut app, ["a"]);
+    app.add_observer(
+        move |_: On<CommandsFirst>, mut commands: Commands, mut outbox: Outbox| {
+            outbox.send(a, BY_OUTBOX);
+            commands.send(a, BY_COMMANDS);
+        },
+    );
+    app.add_observer(
+        move |_: On<OutboxFirst>, mut outbox: Outbox, mut commands: Commands| {
+            commands.send(a, BY_COMMANDS);
+            outbox.send(a, BY_OUTBOX);
+        },
+    );
+    app.world_mut().trigger(CommandsFirst);
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("a", BY_COMMANDS.0), ("a", BY_OUTBOX.0)]);
+    app.world_mut().trigger(OutboxFirst);
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("a", BY_OUTBOX.0), ("a", BY_COMMANDS.0)]);
+}
+
 #[test]
 fn a_message_is_shared_and_dropped_once() {
     /// A message that can't be cloned.

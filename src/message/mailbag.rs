@@ -108,8 +108,13 @@ impl Mailbag {
 
 /// Sends a letter. Without the plugin nothing happens.
 pub(crate) fn send(world: &mut World, letter: Letter) {
+    send_item(world, Item::Letter(letter));
+}
+
+/// Sends an item. Without the plugin nothing happens.
+pub(super) fn send_item(world: &mut World, item: Item) {
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.items.push(Item::Letter(letter));
+        mailbag.items.push(item);
     }
 }
 

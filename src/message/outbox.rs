@@ -5,22 +5,21 @@ use core::{any::Any, fmt};
 
 use bevy_ecs::{
     system::{Deferred, SystemBuffer, SystemMeta, SystemParam},
-    world::DeferredWorld,
+    world::{DeferredWorld, World},
 };
 
 use super::{
     batch::Batch,
     letter::{Delivery, Letter},
-    mailbag::{Item, Mailbag, Many},
+    mailbag::{Item, Mailbag, Many, send_item},
     topic::Payload,
 };
 
 /// Sends many messages from a system, at a lower cost than commands.
 ///
-/// The messages are sent when the commands of the system are applied, in the order of the systems.
-/// Within one system, messages of the outbox keep their order among themselves. Relative to
-/// `commands.send`, the order of the system's parameters counts. In an observer, messages of the outbox
-/// come before messages sent by commands.
+/// The messages are sent when the commands of the system or observer are applied, in the order of the
+/// systems. The messages of one outbox keep their order. Relative to `commands.send`, the order of the
+/// parameters counts: with `(Commands, Outbox)`, the messages of the commands come first.
 ///
 /// # Examples
 ///
@@ -76,10 +75,19 @@ impl fmt::Debug for Outbox<'_> {
 struct Items(VecDeque<Item>);
 
 impl SystemBuffer for Items {
-    fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
+    /// Sends the items of a system, after the commands of earlier parameters.
+    fn apply(&mut self, _: &SystemMeta, world: &mut World) {
         match world.get_resource_mut::<Mailbag>() {
             Some(mut mailbag) => mailbag.append(&mut self.0),
             None => self.0.clear(),
+        }
+    }
+
+    /// Sends the items of an observer, behind the commands of earlier parameters, which wait.
+    fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
+        let mut commands = world.commands();
+        for item in self.0.drain(..) {
+            commands.queue(move |world: &mut World| send_item(world, item));
         }
     }
 }

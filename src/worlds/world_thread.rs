@@ -17,6 +17,8 @@ use bevy_app::{
     App, AppExit, FixedMainScheduleOrder, MainScheduleOrder, PluginsState, TaskPoolOptions,
 };
 use bevy_ecs::schedule::SingleThreadedExecutor;
+#[cfg(not(target_arch = "wasm32"))]
+use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
 
 use super::{
@@ -119,6 +121,9 @@ impl WorldLoop {
         }
         app.init_resource::<LoopInterval>();
         while app.plugins_state() == PluginsState::Adding {
+            // A plugin may wait for a task of this thread.
+            #[cfg(not(target_arch = "wasm32"))]
+            tick_global_task_pools_on_main_thread();
             thread::yield_now();
         }
         app.finish();

@@ -1,5 +1,9 @@
 //! The threads and the frames of worlds.
 
+use core::sync::atomic::AtomicBool;
+
+use bevy_tasks::IoTaskPool;
+
 use super::*;
 
 #[test]
@@ -67,6 +71,39 @@ fn a_system_can_iterate_in_parallel() {
     groups.start_worlds("worlds", 1, build).unwrap();
     end_well(&groups.stop());
     assert!(sorted(told).into_iter().eq(0..1_000));
+}
+
+#[test]
+fn a_plugin_can_wait_for_a_task_of_its_thread() {
+    /// A plugin that is ready after a local task has run.
+    #[derive(Default)]
+    struct WaitsForTask {
+        is_begun: AtomicBool,
+        is_done: Arc<AtomicBool>,
+        polls: AtomicUsize,
+    }
+
+    impl Plugin for WaitsForTask {
+        fn build(&self, _: &mut App) {}
+
+        fn ready(&self, _: &App) -> bool {
+            if !self.is_begun.swap(true, Ordering::Relaxed) {
+                let is_done = self.is_done.clone();
+                let task = async move { is_done.store(true, Ordering::Relaxed) };
+                IoTaskPool::get().spawn_local(task).detach();
+            }
+            let polls = self.polls.fetch_add(1, Ordering::Relaxed);
+            assert!(polls < 100_000, "the task should have run by now");
+            self.is_done.load(Ordering::Relaxed)
+        }
+    }
+
+    let mut groups = WorldGroups::new();
+    let build = |app: &mut App| {
+        app.add_plugins(WaitsForTask::default());
+    };
+    groups.start_worlds("worlds", 1, build).unwrap();
+    end_well(&groups.stop());
 }
 
 #[test]

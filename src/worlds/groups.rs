@@ -36,6 +36,9 @@ use super::{
 /// same way. A world that panics ends, too: the others go on, nothing is sent to it any more, and
 /// [`ended`](Self::ended) returns its report. Dropping the groups stops all worlds.
 ///
+/// A stop or a drop waits until the worlds have ended, without a time limit. A system or callback that
+/// blocks holds it up, and one that never returns holds it up forever.
+///
 /// # Time
 ///
 /// Each world has its own time. With `TimeUpdateStrategy::ManualDuration`, a world on a thread
@@ -196,6 +199,8 @@ impl WorldGroups {
     }
 
     /// Stops the worlds of a group, the last started first, and returns their reports.
+    ///
+    /// Like [`stop`](Self::stop), this waits for each of these worlds, without a time limit.
     pub fn stop_group(&mut self, group: &str) -> Vec<WorldReport> {
         let of_group = self.threads.extract_if(.., |world| world.group == group);
         let of_group: Vec<_> = of_group.collect();
@@ -207,7 +212,8 @@ impl WorldGroups {
     /// Each world delivers the messages sent to it first. Parcels that it then sends to a world that
     /// has stopped are refused.
     ///
-    /// This waits for every world, without a time limit, so a callback that never returns blocks it.
+    /// This waits for every world, without a time limit. A system or callback that blocks holds it up,
+    /// and one that never returns holds it up forever.
     pub fn stop(mut self) -> Vec<WorldReport> {
         self.stop_all()
     }

@@ -347,6 +347,34 @@ fn dropping_the_groups_stops_all_worlds() {
 }
 
 #[test]
+fn each_way_to_stop_waits_for_a_system_that_blocks() {
+    let ways: [fn(WorldGroups); 3] = [
+        |groups| _ = groups.stop(),
+        |mut groups| _ = groups.stop_group("ears"),
+        drop,
+    ];
+    for (nth, way) in ways.into_iter().enumerate() {
+        let gate = Gate::new();
+        let pass = gate.pass();
+        let mut groups = WorldGroups::new();
+        let build = move |app: &mut App| {
+            app.add_systems(Startup, pass.clone());
+        };
+        groups.start_worlds("ears", 1, build).unwrap();
+        gate.somebody_waits();
+        let (stop, stopped) = mpsc::channel();
+        thread::spawn(move || {
+            way(groups);
+            stop.send(()).ok();
+        });
+        let soon = stopped.recv_timeout(Duration::from_millis(50));
+        assert!(soon.is_err(), "way {nth} should still wait");
+        gate.open();
+        next(&stopped);
+    }
+}
+
+#[test]
 fn a_world_keeps_its_index_when_another_ends() {
     let mut groups = WorldGroups::new();
     let build = |app: &mut App| {

@@ -416,6 +416,33 @@ fn messages_to_one_entity_keep_their_order_after_a_panic() {
 }
 
 #[test]
+fn messages_of_an_outbox_to_one_entity_keep_their_order_after_a_panic() {
+    let mut app = message_app();
+    let [a] = spawn_listeners(&mut app, ["old"]);
+    let panics = MessageComponent::new().on(|_: MessageContext, _: &Word| panic!("on purpose"));
+    let panics = app.world_mut().spawn(panics).id();
+    let change = acting("change", move |mut me| {
+        me.commands().entity(a).insert(listener("a"));
+    });
+    let change = app.world_mut().spawn(change).id();
+    let send = move |mut outbox: Outbox| {
+        for (to, word) in [(change, ""), (a, "1"), (panics, "!"), (a, "2")] {
+            outbox.send(to, Word(word));
+        }
+    };
+    app.world_mut().run_system_once(send).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(
+        heard(&mut app),
+        [("change", "")],
+        "the first waits for the new callback"
+    );
+    assert_eq!(ERRORS.take().len(), 1);
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("a", "1"), ("a", "2")]);
+}
+
+#[test]
 fn one_shot_systems_run_in_order_with_callbacks() {
     fn system(In((entity, word)): In<(Entity, Word)>, tags: Query<&Tag>, mut commands: Commands) {
         let (tag, word) = (tags.get(entity).unwrap().0, word.0);

@@ -436,6 +436,25 @@ fn a_request_completes_after_its_asker_was_disabled_together_with_its_timers() {
 }
 
 #[test]
+fn a_time_out_of_a_fast_forward_waits_for_an_asker_that_is_disabled_with_its_timers() {
+    let (mut app, asking, asked) = question_app(thinking());
+    let request = ask(&mut app, asking, asked, 7, 20);
+    advance_ms(&mut app, 10);
+    app.world_mut()
+        .fast_forward(ClockId::Virtual, ms(20))
+        .unwrap();
+    let mut asking_mut = app.world_mut().entity_mut(asking);
+    asking_mut.insert_recursive::<Owned>(Disabled);
+    advance_ms(&mut app, 10);
+    assert_eq!(dropped(&app), (0, 0));
+    let mut asking_mut = app.world_mut().entity_mut(asking);
+    asking_mut.remove_recursive::<Owned, Disabled>();
+    advance_ms(&mut app, 10);
+    assert_eq!(told(&mut app, asking), [(request, None)]);
+    assert!(!is_open(&app, request), "nothing is left of it");
+}
+
+#[test]
 fn no_two_requests_are_equal() {
     let (mut app, me, other) = question_app(doubling());
     let mut numbers = HashSet::new();

@@ -37,6 +37,10 @@ pub trait DueEntityCommandsExt {
     /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the commands
     /// of the timer's entity.
     ///
+    /// `timer` is a [`Timer`](crate::Timer), plus any components to spawn with it. The returned commands
+    /// are those of the *timer*: a second `set_timer` in the same chain would belong to this timer, and die
+    /// with it.
+    ///
     /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when the
     /// commands are applied, the timer never fires and despawns in the next run.
     fn set_timer(

@@ -67,6 +67,9 @@ pub trait DueWorldExt {
     /// despawns the clock. No schedule runs on the way. Every firing is written as a message, so a
     /// span with a million firings takes the memory for them.
     ///
+    /// Messages wait for the next frame, so a request made on the way times out if its deadline is in
+    /// the span. Update callbacks are called once afterwards, with the whole span as their delta.
+    ///
     /// # Errors
     ///
     /// Returns [`FastForwardError`] if there is no such clock, if it is stopped, or if a handler of a

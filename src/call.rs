@@ -32,7 +32,7 @@ pub(crate) struct EntityCaller<'w, 's> {
 impl EntityCaller<'_, '_> {
     /// Returns an entity and commands for its callback, unless the entity is gone or disabled.
     #[inline]
-    pub(crate) fn entity(&mut self, entity: Entity) -> Option<(EntityMut<'_>, Commands<'_, '_>)> {
+    pub(crate) fn get_mut(&mut self, entity: Entity) -> Option<(EntityMut<'_>, Commands<'_, '_>)> {
         let entity = self.entities.get_mut(entity).ok()?;
         let commands = Commands::new_from_entities(&mut self.queue, self.allocator, self.all);
         Some((entity, commands))
@@ -45,7 +45,7 @@ impl EntityCaller<'_, '_> {
 
     /// Returns an entity to read, unless it is gone or disabled.
     #[inline]
-    pub(crate) fn look(&self, entity: Entity) -> Option<EntityRef<'_>> {
+    pub(crate) fn get(&self, entity: Entity) -> Option<EntityRef<'_>> {
         self.entities.get(entity).ok()
     }
 
@@ -61,7 +61,7 @@ impl EntityCaller<'_, '_> {
 
     /// Reports the error of a callback, if any, with the name of its component.
     #[inline]
-    pub(crate) fn check(
+    pub(crate) fn report(
         &self,
         component: &'static str,
         entity: Entity,

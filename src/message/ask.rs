@@ -84,7 +84,7 @@ pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_ans
 
 /// Returns the state of a request for a reply to `asker`.
 pub(super) fn state_of(request: Entity, asker: Entity, caller: &EntityCaller) -> RequestState {
-    let Some(request) = caller.look(request) else {
+    let Some(request) = caller.get(request) else {
         return match caller.exists(request) {
             true => RequestState::Disabled,
             false => RequestState::Closed,

@@ -272,7 +272,7 @@ impl Delivery<'_, '_, '_> {
 
     /// Returns `true` if an entity is disabled, or if its component takes part in the next run.
     fn is_early(&self, entity: Entity) -> bool {
-        self.caller.look(entity).is_none_or(|entity| {
+        self.caller.get(entity).is_none_or(|entity| {
             let component = entity.get::<MessageComponent>();
             component.is_some_and(|component| !component.has_joined(self.joined))
         })
@@ -281,7 +281,7 @@ impl Delivery<'_, '_, '_> {
     /// Calls the callback of an entity for a message, if the entity follows it.
     #[inline]
     fn call(&mut self, entity: Entity, incoming: Incoming) -> Outcome {
-        let Some((entity_mut, commands)) = self.caller.entity(entity) else {
+        let Some((entity_mut, commands)) = self.caller.get_mut(entity) else {
             return Outcome::Undeliverable;
         };
         let Some(component) = entity_mut.get::<MessageComponent>() else {
@@ -294,7 +294,7 @@ impl Delivery<'_, '_, '_> {
             return Outcome::Undeliverable;
         };
         let result = callback.call(entity_mut, commands, incoming);
-        self.caller.check("MessageComponent", entity, result);
+        self.caller.report("MessageComponent", entity, result);
         Outcome::Delivered
     }
 

@@ -38,11 +38,11 @@ impl Follower {
     /// Calls the callback, and returns `false` if the entity is gone or disabled.
     #[inline]
     pub(super) fn call(&self, caller: &mut EntityCaller, incoming: Incoming) -> bool {
-        let Some((entity, commands)) = caller.entity(self.entity) else {
+        let Some((entity, commands)) = caller.get_mut(self.entity) else {
             return false;
         };
         let result = self.callback.call(entity, commands, incoming);
-        caller.check("MessageComponent", self.entity, result);
+        caller.report("MessageComponent", self.entity, result);
         true
     }
 }

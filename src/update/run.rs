@@ -163,7 +163,7 @@ impl UpdateRosters {
         let Some(tick) = ticks.of(member, caller) else {
             return;
         };
-        let Some((entity, commands)) = caller.entity(target) else {
+        let Some((entity, commands)) = caller.get_mut(target) else {
             return;
         };
         if entity.archetype().contains(self.marks.clock) {
@@ -178,13 +178,13 @@ impl UpdateRosters {
             elapsed: tick.elapsed,
             clock: tick.clock,
         });
-        caller.check("UpdateComponent", target, result);
+        caller.report("UpdateComponent", target, result);
     }
 
     /// Returns the entity that the callback of a member belongs to, unless it is paused.
     fn target(&self, member: &Member, caller: &EntityCaller) -> Option<Entity> {
         let is_paused = |entity: EntityRef| entity.archetype().contains(self.marks.paused);
-        let entity = caller.look(member.entity)?;
+        let entity = caller.get(member.entity)?;
         if is_paused(entity) {
             return None;
         }
@@ -192,7 +192,7 @@ impl UpdateRosters {
             return Some(member.entity);
         }
         let &OwnedBy(owner) = entity.get()?;
-        (!is_paused(caller.look(owner)?)).then_some(owner)
+        (!is_paused(caller.get(owner)?)).then_some(owner)
     }
 }
 
@@ -215,7 +215,7 @@ impl<'a> Ticks<'a> {
         {
             return tick;
         }
-        let is_running = |clock| caller.look(clock).is_some_and(is_running_clock);
+        let is_running = |clock| caller.get(clock).is_some_and(is_running_clock);
         let tick = self.table.tick(member.clock, member.age, is_running);
         self.last = Some((clock, tick));
         tick

@@ -18,7 +18,7 @@ use super::{
     followers::Followers,
     packet::Packet,
     topic::Topic,
-    written::Reading,
+    written::TypeReader,
 };
 use crate::{roster::Intake, seat::Seat};
 
@@ -125,7 +125,7 @@ struct Follows {
     topic: Topic,
     callback: Callback,
     /// The name of a type, and how to read what Bevy's writers write of it.
-    written: Option<(&'static str, Reading)>,
+    written: Option<(&'static str, TypeReader)>,
 }
 
 impl MessageComponent {
@@ -148,7 +148,7 @@ impl MessageComponent {
         self.with(Follows {
             topic: Topic::of::<M>(),
             callback: Callback::new(callback),
-            written: Some((type_name::<M>(), Reading::of::<M>())),
+            written: Some((type_name::<M>(), TypeReader::of::<M>())),
         })
     }
 
@@ -240,8 +240,8 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     };
     let follows = component.follows.clone();
     for Follows { topic, written, .. } in &follows {
-        if let Some((_, reading)) = written {
-            reading.start(*topic, &mut world);
+        if let Some((_, reader)) = written {
+            reader.start(*topic, &mut world);
         }
     }
     let Some(mut intake) = world.get_resource_mut::<Intake>() else {

@@ -20,13 +20,14 @@ use super::{
     followers::Followers,
     inbox::Inbox,
     letter::{Letter, Recipient, Undelivered},
-    mailbag::{Broadcast, Item, Mailbag, Many},
+    mailbag::{Broadcast, InProgress, Item, Mailbag},
     request::Role,
     stats::MessageStats,
     written,
 };
 use crate::{
     call::{EntityCaller, PumpState, pump, report},
+    deferred::Deferred,
     roster::Intake,
 };
 
@@ -44,7 +45,7 @@ pub(crate) fn deliver_messages(
     world: &mut World,
     state: &mut DeliveryState,
 ) -> Result<(), BevyError> {
-    // The commands that a panic has left behind may send messages.
+    // Commands left behind by a caught panic may send messages.
     state.apply(world);
     let (_, (mut mailbag, mut followers, _, inbox, _)) = state.get_mut(world)?;
     followers.tidy();
@@ -57,13 +58,22 @@ pub(crate) fn deliver_messages(
         world,
         state,
         |caller, (mut mailbag, mut followers, directory, _, intake)| {
-            deliver(
-                &mut mailbag,
-                &mut followers,
-                &directory,
-                intake.joined(),
+            let Mailbag {
+                items,
+                in_progress,
+                held,
+                stats,
+                ..
+            } = &mut *mailbag;
+            let mut courier = Courier {
                 caller,
-            );
+                followers: &mut followers,
+                directory: &directory,
+                joined: intake.joined(),
+                held,
+                stats,
+            };
+            courier.deliver(items, in_progress);
         },
     )?;
     written::deliver_all(world)?;
@@ -108,54 +118,8 @@ fn publish_stats(world: &mut World) {
     }
 }
 
-/// Delivers one item after the other, until a callback issues commands or no item is left.
-fn deliver(
-    mailbag: &mut Mailbag,
-    followers: &mut Followers,
-    directory: &Directory,
-    joined: u64,
-    caller: &mut EntityCaller,
-) {
-    let Mailbag {
-        items,
-        current,
-        held,
-        stats,
-        ..
-    } = mailbag;
-    let mut delivery = Delivery {
-        caller,
-        followers,
-        directory,
-        joined,
-        held,
-        stats,
-    };
-    while !delivery.caller.has_commands() {
-        if let Some(many) = current {
-            match many {
-                Many::Batch(batch) => delivery.deliver_batch(&mut **batch),
-                Many::Broadcast(broadcast) => delivery.broadcast(broadcast),
-            }
-            if delivery.caller.has_commands() {
-                return;
-            }
-        }
-        *current = None;
-        match items.next() {
-            None => return,
-            Some(Item::Many(many)) => *current = Some(many),
-            Some(Item::Letter(letter)) => *current = delivery.deliver_letter(letter),
-            Some(Item::Command(command)) => {
-                let command = SyncCell::to_inner(command);
-                delivery.caller.commands().queue(command);
-            }
-        }
-    }
-}
-
-/// The parts that the delivery of one item works with.
-struct Delivery<'a, 'w, 's> {
+/// Delivers items, one after the other.
+struct Courier<'a, 'w, 's> {
     caller: &'a mut EntityCaller<'w, 's>,
     followers: &'a mut Followers,
     directory: &'a Directory,
@@ -176,7 +140,40 @@ enum Outcome {
     Undeliverable,
 }
 
-impl Delivery<'_, '_, '_> {
+impl Courier<'_, '_, '_> {
+    /// Delivers one item after the other, until a callback issues commands or no item is left.
+    fn deliver(&mut self, items: &mut Deferred<Item>, in_progress: &mut Option<InProgress>) {
+        while !self.caller.has_commands() {
+            match in_progress {
+                Some(InProgress::Batch(batch)) => self.deliver_batch(&mut **batch),
+                Some(InProgress::Broadcast(broadcast)) => self.broadcast(broadcast),
+                None => {}
+            }
+            if self.caller.has_commands() {
+                return;
+            }
+            *in_progress = None;
+            let Some(item) = items.next() else {
+                return;
+            };
+            *in_progress = self.begin(item);
+        }
+    }
+
+    /// Delivers an item, unless it takes several calls.
+    fn begin(&mut self, item: Item) -> Option<InProgress> {
+        match item {
+            Item::Letter(letter) => return self.deliver_letter(letter),
+            Item::Batch(batch) => return Some(InProgress::Batch(batch)),
+            Item::Broadcast(broadcast) => return Some(InProgress::Broadcast(broadcast)),
+            Item::Command(command) => {
+                let command = SyncCell::to_inner(command);
+                self.caller.commands().queue(command);
+            }
+        }
+        None
+    }
+
     /// Delivers one message of a batch after the other, until a callback issues commands.
     fn deliver_batch(&mut self, batch: &mut dyn AnyBatch) {
         while let Some((to, topic, message)) = batch.next() {
@@ -218,13 +215,13 @@ impl Delivery<'_, '_, '_> {
     }
 
     /// Delivers a letter to one entity, or returns it as a broadcast.
-    fn deliver_letter(&mut self, mut letter: Letter) -> Option<Many> {
+    fn deliver_letter(&mut self, mut letter: Letter) -> Option<InProgress> {
         let outcome = match letter.to {
             // A reply is for the asking entity. Another process may send anything.
             Recipient::All | Recipient::InTurn if matches!(letter.role, Role::Reply(_)) => {
                 Outcome::Late
             }
-            Recipient::All => return Some(Many::Broadcast(Broadcast::new(letter))),
+            Recipient::All => return Some(InProgress::Broadcast(Broadcast::new(letter))),
             Recipient::InTurn => self.deliver_in_turn(incoming(&letter)),
             Recipient::Entity(entity) => self.deliver_to(entity, &mut letter),
             Recipient::Key(key) => match self.directory.entity(key) {

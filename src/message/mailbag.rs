@@ -22,7 +22,7 @@ pub(crate) struct Mailbag {
     pub(super) items: Deferred<Item>,
     /// The item that is being delivered to one entity after the other. It stays here between two
     /// calls, so a panic in a callback does not take it away from the other entities.
-    pub(super) current: Option<Many>,
+    pub(super) in_progress: Option<InProgress>,
     /// Letters whose recipient takes part in the next frame. They come first then.
     pub(super) held: Vec<Letter>,
     /// Filled by the inbox with the items that have arrived.
@@ -34,7 +34,10 @@ pub(crate) struct Mailbag {
 /// One item to deliver.
 pub(super) enum Item {
     Letter(Letter),
-    Many(Many),
+    /// Messages of one type to entities.
+    Batch(Box<dyn AnyBatch>),
+    /// A broadcast that a panic has interrupted.
+    Broadcast(Broadcast),
     Command(SyncCell<Command>),
 }
 
@@ -42,19 +45,17 @@ pub(super) enum Item {
 pub(super) type Command = Box<dyn FnOnce(&mut World) + Send>;
 
 /// An item that takes several calls.
-pub(super) enum Many {
-    /// Messages of one type to entities.
+pub(super) enum InProgress {
     Batch(Box<dyn AnyBatch>),
-    /// A letter to all followers.
     Broadcast(Broadcast),
 }
 
 /// A letter that is being delivered to all followers.
 pub(super) struct Broadcast {
     pub(super) letter: Letter,
-    /// Followers with a lower number have got the letter.
+    /// Followers with a lower number have received the letter.
     pub(super) next: u64,
-    /// Whether any follower has got the letter.
+    /// Whether any follower has received the letter.
     pub(super) is_delivered: bool,
 }
 
@@ -72,9 +73,18 @@ impl Item {
     fn into_letters(self) -> Vec<Letter> {
         match self {
             Self::Letter(letter) => [letter].into(),
-            Self::Many(Many::Broadcast(broadcast)) => [broadcast.letter].into(),
-            Self::Many(Many::Batch(batch)) => batch.into_letters(),
+            Self::Batch(batch) => batch.into_letters(),
+            Self::Broadcast(broadcast) => [broadcast.letter].into(),
             Self::Command(_) => Vec::new(),
+        }
+    }
+}
+
+impl From<InProgress> for Item {
+    fn from(in_progress: InProgress) -> Self {
+        match in_progress {
+            InProgress::Batch(batch) => Self::Batch(batch),
+            InProgress::Broadcast(broadcast) => Self::Broadcast(broadcast),
         }
     }
 }
@@ -88,8 +98,8 @@ impl Mailbag {
     /// Releases all items for delivery. Held letters come first, then an item that a panic has
     /// interrupted.
     pub(super) fn swap(&mut self) {
-        if let Some(many) = self.current.take() {
-            self.items.put_first(Item::Many(many));
+        if let Some(in_progress) = self.in_progress.take() {
+            self.items.put_first(in_progress.into());
         }
         for letter in self.held.drain(..).rev() {
             self.items.put_first(Item::Letter(letter));

@@ -11,7 +11,7 @@ use bevy_ecs::{
 use super::{
     batch::Batch,
     letter::{Delivery, Letter},
-    mailbag::{Item, Mailbag, Many, send_item},
+    mailbag::{Item, Mailbag, send_item},
     topic::Payload,
 };
 
@@ -51,13 +51,13 @@ impl Outbox<'_> {
         let items = &mut self.items.0;
         let item = match to.into() {
             Delivery::To(entity) => {
-                if let Some(Item::Many(Many::Batch(last))) = items.back_mut() {
+                if let Some(Item::Batch(last)) = items.back_mut() {
                     let last: &mut dyn Any = &mut **last;
                     if let Some(last) = last.downcast_mut::<Batch<P>>() {
                         return last.push(entity, payload);
                     }
                 }
-                Item::Many(Many::Batch(Box::new(Batch::new(entity, payload))))
+                Item::Batch(Box::new(Batch::new(entity, payload)))
             }
             to => Item::Letter(Letter::plain(to, payload)),
         };

@@ -26,7 +26,7 @@ pub(crate) struct Written(Vec<Progress>);
 
 /// Functions that read the messages of one type.
 #[derive(Clone, Copy)]
-pub(super) struct Reading {
+pub(super) struct TypeReader {
     /// Returns the number of messages written before Bevy's last swap. Later messages are for the
     /// first follower.
     start: fn(&World) -> usize,
@@ -39,16 +39,16 @@ pub(super) struct Reading {
 /// The progress of the delivery of one type.
 struct Progress {
     topic: Topic,
-    reading: Reading,
+    reader: TypeReader,
     /// The message to deliver next.
     next: usize,
     /// Messages from here on are for the next run.
     until: usize,
-    /// Followers with a lower number have got the next message.
+    /// Followers with a lower number have received the next message.
     next_follower: u64,
 }
 
-impl Reading {
+impl TypeReader {
     pub(super) fn of<M: Message>() -> Self {
         Self {
             start: |world| {
@@ -70,7 +70,7 @@ impl Reading {
         {
             written.0.push(Progress {
                 topic,
-                reading: self,
+                reader: self,
                 next,
                 until: next,
                 next_follower: 0,
@@ -86,11 +86,11 @@ fn end<M: Message>(messages: &Messages<M>) -> usize {
 /// Releases the messages written by now, of all types.
 pub(super) fn swap(world: &mut World) {
     let mut nth = 0;
-    while let Some(&Progress { reading, next, .. }) = world.resource::<Written>().0.get(nth) {
-        let end = (reading.end)(world);
+    while let Some(&Progress { reader, next, .. }) = world.resource::<Written>().0.get(nth) {
+        let end = (reader.end)(world);
         // The count is lower than before if the collection was replaced by another.
         let next = if end < next {
-            (reading.start)(world)
+            (reader.start)(world)
         } else {
             next
         };
@@ -105,14 +105,14 @@ pub(super) fn deliver_all(world: &mut World) -> Result<(), BevyError> {
     let mut nth = 0;
     while let Some(progress) = world.resource::<Written>().0.get(nth) {
         if progress.next < progress.until {
-            (progress.reading.deliver)(world, nth)?;
+            (progress.reader.deliver)(world, nth)?;
         }
         nth += 1;
     }
     Ok(())
 }
 
-type ReadingState<M> = PumpState<(
+type ReaderState<M> = PumpState<(
     Res<'static, Intake>,
     Res<'static, Followers>,
     ResMut<'static, Written>,
@@ -123,13 +123,13 @@ type ReadingState<M> = PumpState<(
 /// The pump for a type of messages, except while it is in use. It is not a cached system, because
 /// Bevy can't run such a system again after a panic inside it.
 #[derive(Resource)]
-struct CachedState<M: Message>(SyncCell<Option<ReadingState<M>>>);
+struct CachedState<M: Message>(SyncCell<Option<ReaderState<M>>>);
 
 fn deliver<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
     let cached = world.get_resource_mut::<CachedState<M>>();
     let mut state = cached
         .and_then(|mut cached| cached.0.get().take())
-        .unwrap_or_else(|| ReadingState::new(world));
+        .unwrap_or_else(|| ReaderState::new(world));
     let delivered = pump(
         world,
         &mut state,

@@ -68,11 +68,11 @@ pub(crate) fn run_fixed_updates(
 }
 
 fn run(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result<(), BevyError> {
-    let mut next = Place::FIRST;
+    let mut next = Cursor::FIRST;
     pump(world, state, |caller, (rosters, intake, table)| {
         let mut ticks = Ticks::new(&table);
-        for (place, member) in rosters.from(cadence, next, intake.joined()) {
-            next = place.next();
+        for (cursor, member) in rosters.from(cadence, next, intake.joined()) {
+            next = cursor.next();
             rosters.call(member, caller, &mut ticks);
             if caller.has_commands() {
                 return;
@@ -81,14 +81,14 @@ fn run(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result<(
     })
 }
 
-/// A place in the order of calls: by priority, then by number.
+/// A position in the order of calls: by priority, then by number.
 #[derive(Clone, Copy)]
-struct Place {
+struct Cursor {
     priority: i32,
     number: u64,
 }
 
-impl Place {
+impl Cursor {
     const FIRST: Self = Self {
         priority: i32::MIN,
         number: 0,
@@ -135,13 +135,13 @@ impl UpdateRosters {
         }
     }
 
-    /// Returns the members that have joined, from a place on, up to the first paused priority.
+    /// Returns the members that have joined, from a cursor on, up to the first paused priority.
     fn from(
         &self,
         cadence: Cadence,
-        from: Place,
+        from: Cursor,
         joined: u64,
-    ) -> impl Iterator<Item = (Place, &Member)> {
+    ) -> impl Iterator<Item = (Cursor, &Member)> {
         let rosters = self.rosters[cadence as usize].range(from.priority..);
         let is_running =
             move |&(priority, _): &(&i32, _)| self.paused_from.is_none_or(|from| *priority < from);
@@ -151,7 +151,7 @@ impl UpdateRosters {
                 let is_begun = priority == from.priority;
                 let first = if is_begun { from.number } else { 0 };
                 let members = roster.members(first..joined);
-                members.map(move |(number, member)| (Place { priority, number }, member))
+                members.map(move |(number, member)| (Cursor { priority, number }, member))
             })
     }
 

@@ -10,6 +10,7 @@ mod request;
 mod letter;
 
 mod batch;
+mod broadcast;
 mod stats;
 
 mod mailbag;

@@ -3,9 +3,8 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use bevy_ecs::{
-    change_detection::DetectChangesMut,
     entity::Entity,
-    error::BevyError,
+    error::{BevyError, ErrorContext},
     system::{Res, ResMut},
     world::World,
 };
@@ -14,19 +13,20 @@ use bevy_platform::cell::SyncCell;
 use super::{
     ask::{RequestState, state_of},
     batch::AnyBatch,
+    broadcast::Broadcast,
     component::MessageComponent,
     context::Incoming,
     directory::Directory,
     followers::Followers,
     inbox::Inbox,
     letter::{Letter, Recipient, Undelivered},
-    mailbag::{Broadcast, InProgress, Item, Mailbag},
+    mailbag::{InProgress, Item, Mailbag},
     request::Role,
     stats::MessageStats,
     written,
 };
 use crate::{
-    call::{EntityCaller, PumpState, pump, report},
+    call::{EntityCaller, PumpState, pump},
     deferred::Deferred,
     roster::Intake,
 };
@@ -36,8 +36,9 @@ pub(crate) type DeliveryState = PumpState<(
     ResMut<'static, Mailbag>,
     ResMut<'static, Followers>,
     Res<'static, Directory>,
-    Option<Res<'static, Inbox>>,
+    Option<ResMut<'static, Inbox>>,
     Res<'static, Intake>,
+    ResMut<'static, MessageStats>,
 )>;
 
 /// Delivers the messages that have been sent since the last run.
@@ -47,23 +48,21 @@ pub(crate) fn deliver_messages(
 ) -> Result<(), BevyError> {
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
-    let (_, (mut mailbag, mut followers, _, inbox, _)) = state.get_mut(world)?;
+    let (_, (mut mailbag, mut followers, _, inbox, ..)) = state.get_mut(world)?;
     followers.tidy();
-    if let Some(inbox) = inbox {
-        inbox.take(&mut mailbag.arrived);
+    if let Some(mut inbox) = inbox {
+        mailbag.append(inbox.take());
     }
     mailbag.swap();
     written::swap(world);
     pump(
         world,
         state,
-        |caller, (mut mailbag, mut followers, directory, _, intake)| {
+        |caller, (mut mailbag, mut followers, directory, _, intake, stats)| {
             let Mailbag {
                 items,
                 in_progress,
                 held,
-                stats,
-                ..
             } = &mut *mailbag;
             let mut courier = Courier {
                 caller,
@@ -76,9 +75,7 @@ pub(crate) fn deliver_messages(
             courier.deliver(items, in_progress);
         },
     )?;
-    written::deliver_all(world)?;
-    publish_stats(world);
-    Ok(())
+    written::deliver_all(world)
 }
 
 /// Closes the inbox, delivers all messages that have been sent, and takes the letters that are not
@@ -91,7 +88,8 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
         intake.swap();
         let mut state = DeliveryState::new(world);
         if let Err(error) = deliver_messages(world, &mut state) {
-            report::<Mailbag>(world, error);
+            let name = "close_inbox".into();
+            world.fallback_error_handler()(error, ErrorContext::Command { name });
         }
     }
     hand_back(world)
@@ -100,22 +98,15 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
 /// Closes the inbox, and takes all letters that are not delivered.
 pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
     let mut arrived = VecDeque::new();
-    if let Some(inbox) = world.get_resource::<Inbox>() {
+    if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
         inbox.close();
-        inbox.take(&mut arrived);
+        arrived.append(inbox.take());
     }
     let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
         return Vec::new();
     };
-    mailbag.arrived.append(&mut arrived);
+    mailbag.append(&mut arrived);
     mailbag.hand_back()
-}
-
-fn publish_stats(world: &mut World) {
-    let stats = world.resource::<Mailbag>().stats;
-    if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
-        published.set_if_neq(stats);
-    }
 }
 
 /// Delivers items, one after the other.
@@ -126,7 +117,8 @@ struct Courier<'a, 'w, 's> {
     /// The first number of a follower that does not take part yet.
     joined: u64,
     held: &'a mut Vec<Letter>,
-    stats: &'a mut MessageStats,
+    /// Writing marks it as changed.
+    stats: ResMut<'a, MessageStats>,
 }
 
 /// The result of a message to one entity.
@@ -195,22 +187,16 @@ impl Courier<'_, '_, '_> {
 
     /// Delivers a letter to one follower after the other, until a callback issues commands.
     fn broadcast(&mut self, broadcast: &mut Broadcast) {
-        let incoming = incoming(&broadcast.letter);
-        for (number, follower) in self
-            .followers
-            .of(incoming.topic, broadcast.next..self.joined)
-        {
-            broadcast.next = number + 1;
-            if follower.call(self.caller, incoming) {
-                broadcast.is_delivered = true;
-                self.stats.delivered += 1;
-            }
-            if self.caller.has_commands() {
-                return;
-            }
+        let Broadcast { letter, round } = broadcast;
+        let incoming = incoming(letter);
+        let followers = &self.followers;
+        followers.call_from(round, self.joined, self.caller, incoming);
+        if self.caller.has_commands() {
+            return;
         }
-        if !broadcast.is_delivered {
-            self.stats.undeliverable += 1;
+        match round.calls {
+            0 => self.stats.undeliverable += 1,
+            calls => self.stats.delivered += calls,
         }
     }
 
@@ -237,15 +223,11 @@ impl Courier<'_, '_, '_> {
     }
 
     fn deliver_in_turn(&mut self, incoming: Incoming) -> Outcome {
-        let taker = self
-            .followers
-            .in_turn(incoming.topic, self.joined)
-            .find_map(|(number, follower)| follower.call(self.caller, incoming).then_some(number));
-        let Some(number) = taker else {
-            return Outcome::Undeliverable;
-        };
-        self.followers.end_turn(incoming.topic, number);
-        Outcome::Delivered
+        let followers = &mut self.followers;
+        match followers.call_in_turn(self.joined, self.caller, incoming) {
+            true => Outcome::Delivered,
+            false => Outcome::Undeliverable,
+        }
     }
 
     /// Delivers a letter to an entity. A reply completes its request.

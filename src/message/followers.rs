@@ -1,11 +1,10 @@
 //! The followers of each topic.
 
-use core::ops::Range;
-
 use bevy_ecs::{entity::Entity, resource::Resource};
 use bevy_platform::collections::HashMap;
 
 use super::{
+    broadcast::Round,
     context::{Callback, Incoming},
     topic::Topic,
 };
@@ -29,7 +28,7 @@ struct Following {
 
 /// An entity that follows a topic. The callback is here, too, so that a broadcast does not look at
 /// the component.
-pub(super) struct Follower {
+struct Follower {
     entity: Entity,
     callback: Callback,
 }
@@ -37,7 +36,7 @@ pub(super) struct Follower {
 impl Follower {
     /// Calls the callback, and returns `false` if the entity is gone or disabled.
     #[inline]
-    pub(super) fn call(&self, caller: &mut EntityCaller, incoming: Incoming) -> bool {
+    fn call(&self, caller: &mut EntityCaller, incoming: Incoming) -> bool {
         let Some((entity, commands)) = caller.get_mut(self.entity) else {
             return false;
         };
@@ -94,34 +93,46 @@ impl Followers {
         following.is_some_and(|following| !following.roster.is_empty())
     }
 
-    /// Iterates over the followers of a topic with these numbers.
-    pub(super) fn of(
+    /// Calls one follower after the other, until one issues commands or none is left. A round that
+    /// is not over goes on from where it is.
+    pub(super) fn call_from(
         &self,
-        topic: Topic,
-        numbers: Range<u64>,
-    ) -> impl Iterator<Item = (u64, &Follower)> {
-        let following = self.by_topic.get(&topic).into_iter();
-        following.flat_map(move |following| following.roster.members(numbers.clone()))
-    }
-
-    /// Iterates over the followers of a topic with numbers below `joined`, starting with the one
-    /// whose turn it is.
-    pub(super) fn in_turn(
-        &self,
-        topic: Topic,
+        round: &mut Round,
         joined: u64,
-    ) -> impl Iterator<Item = (u64, &Follower)> {
-        let following = self.by_topic.get(&topic).into_iter();
-        following.flat_map(move |Following { roster, turn }| {
-            let after = roster.members(*turn..joined);
-            after.chain(roster.members(0..*turn))
-        })
+        caller: &mut EntityCaller,
+        incoming: Incoming,
+    ) {
+        let Some(following) = self.by_topic.get(&incoming.topic) else {
+            return;
+        };
+        for (number, follower) in following.roster.members(round.next..joined) {
+            round.next = number + 1;
+            round.calls += u64::from(follower.call(caller, incoming));
+            if caller.has_commands() {
+                return;
+            }
+        }
     }
 
-    /// Passes the turn to the follower behind the one with this number.
-    pub(super) fn end_turn(&mut self, topic: Topic, number: u64) {
-        if let Some(following) = self.by_topic.get_mut(&topic) {
-            following.turn = number + 1;
-        }
+    /// Calls the follower whose turn it is, or the next one that is neither gone nor disabled.
+    /// Returns `false` if there is none.
+    pub(super) fn call_in_turn(
+        &mut self,
+        joined: u64,
+        caller: &mut EntityCaller,
+        incoming: Incoming,
+    ) -> bool {
+        let Some(Following { roster, turn }) = self.by_topic.get_mut(&incoming.topic) else {
+            return false;
+        };
+        let mut in_turn = roster
+            .members(*turn..joined)
+            .chain(roster.members(0..*turn));
+        let taker = in_turn.find(|(_, follower)| follower.call(caller, incoming));
+        let Some((number, _)) = taker else {
+            return false;
+        };
+        *turn = number + 1;
+        true
     }
 }

@@ -20,7 +20,11 @@ use super::{
 
 /// Holds the messages from other threads until the next frame.
 #[derive(Resource)]
-pub(crate) struct Inbox(Arc<Shared>);
+pub(crate) struct Inbox {
+    shared: Arc<Shared>,
+    /// The items taken last. Its memory takes the next items in.
+    taken: VecDeque<Item>,
+}
 
 /// A handle that sends messages to a world from any thread.
 ///
@@ -123,53 +127,58 @@ impl<T> core::error::Error for SendError<T> {}
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self(Arc::new(Shared(Mutex::new(Waiting {
+        let waiting = Waiting {
             items: VecDeque::new(),
             capacity: 1 << 16,
             is_closed: false,
             #[cfg(feature = "worlds")]
             wake: None,
-        }))))
+        };
+        Self {
+            shared: Arc::new(Shared(Mutex::new(waiting))),
+            taken: VecDeque::new(),
+        }
     }
 }
 
 impl Inbox {
     /// Sets the number of items that fit between two frames.
     pub(crate) fn set_capacity(&self, capacity: usize) {
-        self.0.lock().capacity = capacity;
+        self.shared.lock().capacity = capacity;
     }
 
     /// Returns `true` if no item has arrived since the last frame.
     #[cfg(feature = "worlds")]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().items.is_empty()
+        self.shared.lock().items.is_empty()
     }
 
     pub(super) fn sender(&self) -> MessageSender {
-        MessageSender(self.0.clone())
+        MessageSender(self.shared.clone())
     }
 
     /// Refuses all messages from now on.
     pub(super) fn close(&self) {
-        self.0.lock().is_closed = true;
+        self.shared.lock().is_closed = true;
     }
 
     /// Calls `wake` whenever an item arrives in the empty inbox.
     #[cfg(feature = "worlds")]
     pub(crate) fn wake_with(&self, wake: impl Fn() + Send + Sync + 'static) {
-        self.0.lock().wake = Some(Arc::new(wake));
+        self.shared.lock().wake = Some(Arc::new(wake));
     }
 
-    /// Takes all items that have arrived, and leaves an empty buffer to fill.
-    pub(super) fn take(&self, emptied: &mut VecDeque<Item>) {
-        mem::swap(&mut self.0.lock().items, emptied);
+    /// Takes all items that have arrived. The caller empties the buffer.
+    pub(super) fn take(&mut self) -> &mut VecDeque<Item> {
+        mem::swap(&mut self.shared.lock().items, &mut self.taken);
+        &mut self.taken
     }
 }
 
 /// Closes the senders, and drops the items, which may hold senders to this inbox themselves.
 impl Drop for Inbox {
     fn drop(&mut self) {
-        let mut waiting = self.0.lock();
+        let mut waiting = self.shared.lock();
         waiting.is_closed = true;
         let items = mem::take(&mut waiting.items);
         drop(waiting);

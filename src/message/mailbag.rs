@@ -8,10 +8,10 @@ use bevy_platform::cell::SyncCell;
 
 use super::{
     batch::AnyBatch,
+    broadcast::Broadcast,
     letter::{Letter, Undelivered},
     packet::Packet,
     request::{ReplyTo, Role, Route},
-    stats::MessageStats,
     topic::Payload,
 };
 use crate::deferred::Deferred;
@@ -25,10 +25,6 @@ pub(crate) struct Mailbag {
     pub(super) in_progress: Option<InProgress>,
     /// Letters whose recipient takes part in the next frame. They come first then.
     pub(super) held: Vec<Letter>,
-    /// Filled by the inbox with the items that have arrived.
-    pub(super) arrived: VecDeque<Item>,
-    /// The current counters. The resource `MessageStats` shows them after each delivery.
-    pub(super) stats: MessageStats,
 }
 
 /// One item to deliver.
@@ -48,25 +44,6 @@ pub(super) type Command = Box<dyn FnOnce(&mut World) + Send>;
 pub(super) enum InProgress {
     Batch(Box<dyn AnyBatch>),
     Broadcast(Broadcast),
-}
-
-/// A letter that is being delivered to all followers.
-pub(super) struct Broadcast {
-    pub(super) letter: Letter,
-    /// Followers with a lower number have received the letter.
-    pub(super) next: u64,
-    /// Whether any follower has received the letter.
-    pub(super) is_delivered: bool,
-}
-
-impl Broadcast {
-    pub(super) fn new(letter: Letter) -> Self {
-        Self {
-            letter,
-            next: 0,
-            is_delivered: false,
-        }
-    }
 }
 
 impl Item {
@@ -104,7 +81,6 @@ impl Mailbag {
         for letter in self.held.drain(..).rev() {
             self.items.put_first(Item::Letter(letter));
         }
-        self.items.append(&mut self.arrived);
         self.items.swap();
     }
 

@@ -7,7 +7,9 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-/// Counts the messages of this world since its start, as of the end of the last delivery.
+/// Counts the messages of this world since its start.
+///
+/// A message to all followers counts when it has reached the last of them.
 ///
 /// # Examples
 ///

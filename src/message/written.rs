@@ -1,6 +1,7 @@
 //! Messages of Bevy's writers.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use bevy_ecs::{
     error::BevyError,
@@ -12,7 +13,8 @@ use bevy_ecs::{
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    context::Incoming, followers::Followers, mailbag::Mailbag, request::Role, topic::Topic,
+    broadcast::Round, context::Incoming, followers::Followers, request::Role, stats::MessageStats,
+    topic::Topic,
 };
 use crate::{
     call::{EntityCaller, PumpState, pump},
@@ -44,8 +46,8 @@ struct Progress {
     next: usize,
     /// Messages from here on are for the next run.
     until: usize,
-    /// Followers with a lower number have received the next message.
-    next_follower: u64,
+    /// How far the next message has come.
+    round: Round,
 }
 
 impl TypeReader {
@@ -73,7 +75,7 @@ impl TypeReader {
                 reader: self,
                 next,
                 until: next,
-                next_follower: 0,
+                round: Round::default(),
             });
         }
     }
@@ -116,7 +118,7 @@ type ReaderState<M> = PumpState<(
     Res<'static, Intake>,
     Res<'static, Followers>,
     ResMut<'static, Written>,
-    ResMut<'static, Mailbag>,
+    ResMut<'static, MessageStats>,
     Option<Res<'static, Messages<M>>>,
 )>;
 
@@ -133,10 +135,9 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
     let delivered = pump(
         world,
         &mut state,
-        |caller, (intake, followers, mut written, mut mailbag, messages)| {
+        |caller, (intake, followers, mut written, stats, messages)| {
             if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
-                let delivered = &mut mailbag.stats.delivered;
-                progress.deliver(&messages, &followers, intake.joined(), caller, delivered);
+                progress.deliver(&messages, &followers, intake.joined(), caller, stats);
             }
         },
     );
@@ -157,7 +158,7 @@ impl Progress {
         followers: &Followers,
         joined: u64,
         caller: &mut EntityCaller,
-        delivered: &mut u64,
+        mut stats: ResMut<MessageStats>,
     ) {
         if !followers.is_followed(self.topic) {
             self.next = self.until;
@@ -169,16 +170,16 @@ impl Progress {
                     message,
                     role: &Role::Plain,
                 };
-                for (number, follower) in followers.of(self.topic, self.next_follower..joined) {
-                    self.next_follower = number + 1;
-                    *delivered += u64::from(follower.call(caller, incoming));
-                    if caller.has_commands() {
-                        return;
-                    }
+                followers.call_from(&mut self.round, joined, caller, incoming);
+                if caller.has_commands() {
+                    return;
                 }
             }
             self.next += 1;
-            self.next_follower = 0;
+            let Round { calls, .. } = mem::take(&mut self.round);
+            if calls > 0 {
+                stats.delivered += calls;
+            }
         }
     }
 }

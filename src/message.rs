@@ -1,35 +1,27 @@
 //! The [`MessageComponent`]: per-entity callbacks that run once per message.
 //!
-//! A message goes down this list of modules, from its topic to its delivery.
-
-mod packet;
-mod topic;
-
-mod request;
-
-mod letter;
-
-mod batch;
-mod broadcast;
-mod stats;
-
-mod mailbag;
-
-mod inbox;
-mod outbox;
-
-mod context;
-mod directory;
-
-mod followers;
-
-mod written;
-
-mod component;
+//! A message waits as a [`letter`] in the [`mailbag`], until the next run [delivers](deliver) it to the
+//! [`followers`] of its [`topic`].
 
 mod ask;
-
+mod batch;
+mod broadcast;
+mod component;
+mod context;
 mod deliver;
+mod directory;
+mod followers;
+mod inbox;
+mod letter;
+mod mailbag;
+mod outbox;
+mod packet;
+#[cfg(feature = "worlds")]
+mod refusal;
+mod request;
+mod stats;
+mod topic;
+mod written;
 
 pub(crate) use ask::ask;
 pub use component::MessageComponent;
@@ -46,7 +38,7 @@ pub(crate) use mailbag::{Mailbag, reply, send};
 pub use outbox::Outbox;
 pub use packet::Packet;
 #[cfg(feature = "worlds")]
-pub use request::RefusalReason;
+pub use refusal::RefusalReason;
 pub use request::{NoAnswer, ReplyError, ReplyTo, Request};
 pub use stats::MessageStats;
 pub use topic::Payload;
@@ -56,7 +48,7 @@ pub(crate) use {
     ask::{asker_of, give_up, open},
     deliver::hand_back,
     directory::KeyListener,
-    letter::Recipient,
-    request::{PostReply, Role},
+    letter::{Recipient, Role},
+    request::PostReply,
     topic::Topic,
 };

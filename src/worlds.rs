@@ -1,32 +1,27 @@
 //! Worlds that send each other parcels, on threads of this process or in other processes.
 //!
-//! A parcel goes down this list of modules in reverse: from a group or an entity, over a link, into
-//! the inbox of another world.
+//! An entity [posts](ext) a [`parcel`], the [`link`] of its world takes it to the [`hub`], and the hub
+//! puts it into the inbox of another world, which [receives](receive) it.
 
 mod address;
-
-mod parcel;
-
-mod link;
-
-mod receive;
-
 mod ext;
-
-mod group;
-
-mod hub;
-
-mod report;
-
-mod world_thread;
-
 mod groups;
+mod hub;
+mod interval;
+mod link;
+mod members;
+mod parcel;
+mod receive;
+mod report;
+mod start_error;
+mod world_thread;
 
 pub(crate) use address::bind;
 pub use address::{Address, StableKey};
 pub use ext::{ParcelCommandsExt, ParcelEntityCommandsExt};
 pub use groups::{ParcelReceiver, WorldGroups};
+pub use interval::LoopInterval;
 pub use link::{Link, WorldLink};
 pub use parcel::{Parcel, Refused};
-pub use report::{LoopInterval, StartError, WorldReport};
+pub use report::WorldReport;
+pub use start_error::StartError;

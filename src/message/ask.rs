@@ -5,9 +5,9 @@ use bevy_ecs::{
 };
 
 use super::{
-    letter::{Delivery, Letter},
+    letter::{Delivery, Letter, Role},
     mailbag::send,
-    request::{NoAnswer, ReplyTo, Request, Role},
+    request::{NoAnswer, ReplyTo, Request},
     topic::Payload,
 };
 use crate::{

@@ -11,8 +11,9 @@ use bevy_ecs::{
 use bevy_platform::sync::Arc;
 
 use super::{
+    letter::Role,
     mailbag::reply,
-    request::{ReplyError, ReplyTo, Request, Role},
+    request::{ReplyError, ReplyTo, Request},
     topic::{Payload, Topic},
 };
 use crate::call::to_result;

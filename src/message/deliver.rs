@@ -19,9 +19,8 @@ use super::{
     directory::Directory,
     followers::Followers,
     inbox::Inbox,
-    letter::{Letter, Recipient, Undelivered},
+    letter::{Letter, Recipient, Role, Undelivered},
     mailbag::{InProgress, Item, Mailbag},
-    request::Role,
     stats::MessageStats,
     written,
 };

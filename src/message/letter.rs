@@ -10,7 +10,7 @@ use bevy_ecs::entity::Entity;
 
 use super::{
     packet::Packet,
-    request::{ReplyTo, Request, Role},
+    request::{ReplyTo, Request},
     topic::{Payload, Topic, sealed::Sealed},
 };
 
@@ -118,6 +118,31 @@ pub(crate) enum Recipient {
     Key(u64),
     All,
     InTurn,
+}
+
+/// The part that a message plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Plain,
+    Request(Box<ReplyTo>),
+    Reply(Request),
+}
+
+impl Role {
+    pub(super) fn request(&self) -> Option<Request> {
+        match self {
+            Self::Plain => None,
+            Self::Request(reply_to) => Some(reply_to.request()),
+            Self::Reply(request) => Some(*request),
+        }
+    }
+
+    pub(super) fn reply_to(&self) -> Option<&ReplyTo> {
+        match self {
+            Self::Request(reply_to) => Some(reply_to),
+            Self::Plain | Self::Reply(_) => None,
+        }
+    }
 }
 
 impl Letter {

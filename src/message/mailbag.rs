@@ -9,9 +9,9 @@ use bevy_platform::cell::SyncCell;
 use super::{
     batch::AnyBatch,
     broadcast::Broadcast,
-    letter::{Letter, Undelivered},
+    letter::{Letter, Role, Undelivered},
     packet::Packet,
-    request::{ReplyTo, Role, Route},
+    request::{ReplyTo, Route},
     topic::Payload,
 };
 use crate::deferred::Deferred;

@@ -8,6 +8,8 @@ use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
+#[cfg(feature = "worlds")]
+use super::refusal::RefusalReason;
 use super::{
     packet::Packet,
     topic::{Payload, Topic, sealed::Sealed},
@@ -213,68 +215,4 @@ pub enum NoAnswer {
     /// The request could not be sent to the other world.
     #[cfg(feature = "worlds")]
     Refused(RefusalReason),
-}
-
-/// The reason why a parcel to other worlds was refused.
-#[cfg(feature = "worlds")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    reflect(Clone, Debug, PartialEq, Hash)
-)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-pub enum RefusalReason {
-    /// This world has no link to others.
-    NoLink,
-    /// The group does not exist, or none of its worlds runs.
-    UnknownGroup,
-    /// No entity of the group has this key.
-    UnknownKey,
-    /// The inbox of the receiving world is full.
-    Full,
-    /// Some worlds of the group have refused the parcel, others have accepted it. Sending it again
-    /// sends it to the others twice.
-    InPart,
-    /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
-    NoKey,
-}
-
-#[cfg(feature = "worlds")]
-impl fmt::Display for RefusalReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoLink => "this world has no link to others",
-            Self::UnknownGroup => "no world of this group runs",
-            Self::UnknownKey => "no entity of the group has this key",
-            Self::Full => "the inbox of the receiving world is full",
-            Self::InPart => "some worlds of the group have no room, the others have got it",
-            Self::NoKey => "the asking entity has no stable key",
-        })
-    }
-}
-
-/// The part that a message plays.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Plain,
-    Request(Box<ReplyTo>),
-    Reply(Request),
-}
-
-impl Role {
-    pub(super) fn request(&self) -> Option<Request> {
-        match self {
-            Self::Plain => None,
-            Self::Request(reply_to) => Some(reply_to.request()),
-            Self::Reply(request) => Some(*request),
-        }
-    }
-
-    pub(super) fn reply_to(&self) -> Option<&ReplyTo> {
-        match self {
-            Self::Request(reply_to) => Some(reply_to),
-            Self::Plain | Self::Reply(_) => None,
-        }
-    }
 }

@@ -13,7 +13,7 @@ use bevy_ecs::{
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    broadcast::Round, context::Incoming, followers::Followers, request::Role, stats::MessageStats,
+    broadcast::Round, context::Incoming, followers::Followers, letter::Role, stats::MessageStats,
     topic::Topic,
 };
 use crate::{

@@ -7,11 +7,12 @@ use bevy_app::App;
 use bevy_ecs::resource::Resource;
 
 use super::{
-    group::Among,
     hub::Hub,
     link::Link,
+    members::Among,
     parcel::{Parcel, Refused},
-    report::{StartError, WorldReport},
+    report::WorldReport,
+    start_error::StartError,
     world_thread::WorldThread,
 };
 

@@ -11,8 +11,8 @@ use bevy_ecs::world::FromWorld;
 
 use super::{
     address::{Address, StableKey},
-    group::{Among, Group, Member, MemberId, Members},
     link::{Link, WorldLink},
+    members::{Among, Group, Member, MemberId, Members},
     parcel::{Parcel, Refused},
 };
 use crate::message::{Delivery, MessageSender, RefusalReason};

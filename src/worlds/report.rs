@@ -1,27 +1,10 @@
-//! How a world of a group runs, starts and ends.
+//! How a world of a group has ended.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
-use core::{fmt, time::Duration};
-use std::io;
 
 use bevy_app::AppExit;
-use bevy_ecs::resource::Resource;
 
 use crate::message::Undelivered;
-
-/// The time between two frames of a world of [`WorldGroups`](crate::WorldGroups) when no message
-/// arrives from other threads; a sixtieth of a second by default.
-///
-/// Due timers, and messages sent within the world, wait for its next frame. With more than 250 ms,
-/// raise `Time::<Virtual>::max_delta`, too, or the game time falls behind.
-#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoopInterval(pub Duration);
-
-impl Default for LoopInterval {
-    fn default() -> Self {
-        Self(Duration::from_secs(1) / 60)
-    }
-}
 
 /// The end of a world of [`WorldGroups`](crate::WorldGroups).
 #[derive(Debug)]
@@ -40,38 +23,4 @@ pub struct WorldReport {
     /// It excludes messages without followers, and requests that the world has received but not
     /// replied to: those time out in the asking world.
     pub undelivered: Vec<Undelivered>,
-}
-
-/// The reason why a world could not be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The system could not create a thread.
-    NoThread(io::Error),
-    /// The function that builds the world panicked, with this message.
-    Panicked(String),
-    /// The function that builds the world did not add a [`DuePlugin`](crate::DuePlugin).
-    NoPlugin,
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoThread(error) => write!(f, "no thread for the world: {error}"),
-            Self::Panicked(message) => write!(f, "building the world panicked: {message}"),
-            Self::NoPlugin => f.write_str(
-                "the world has no message delivery: \
-                 add a DuePlugin to the App in the function that builds it",
-            ),
-        }
-    }
-}
-
-impl core::error::Error for StartError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::NoThread(error) => Some(error),
-            Self::Panicked(_) | Self::NoPlugin => None,
-        }
-    }
 }

@@ -21,10 +21,7 @@ use bevy_ecs::schedule::SingleThreadedExecutor;
 use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
 
-use super::{
-    hub::Hub,
-    report::{LoopInterval, StartError, WorldReport},
-};
+use super::{hub::Hub, interval::LoopInterval, report::WorldReport, start_error::StartError};
 use crate::message::{Inbox, Mailbag, close_inbox, hand_back};
 
 /// A world that has been started.

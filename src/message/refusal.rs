@@ -1,0 +1,43 @@
+//! Why a parcel to other worlds was refused.
+
+use core::fmt;
+
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+
+/// The reason why a parcel to other worlds was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq, Hash)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub enum RefusalReason {
+    /// This world has no link to others.
+    NoLink,
+    /// The group does not exist, or none of its worlds runs.
+    UnknownGroup,
+    /// No entity of the group has this key.
+    UnknownKey,
+    /// The inbox of the receiving world is full.
+    Full,
+    /// Some worlds of the group have refused the parcel, others have accepted it. Sending it again
+    /// sends it to the others twice.
+    InPart,
+    /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
+    NoKey,
+}
+
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoLink => "this world has no link to others",
+            Self::UnknownGroup => "no world of this group runs",
+            Self::UnknownKey => "no entity of the group has this key",
+            Self::Full => "the inbox of the receiving world is full",
+            Self::InPart => "some worlds of the group have no room, the others have got it",
+            Self::NoKey => "the asking entity has no stable key",
+        })
+    }
+}

@@ -1,0 +1,19 @@
+//! How often a world of a group runs.
+
+use core::time::Duration;
+
+use bevy_ecs::resource::Resource;
+
+/// The time between two frames of a world of [`WorldGroups`](crate::WorldGroups) when no message
+/// arrives from other threads; a sixtieth of a second by default.
+///
+/// Due timers, and messages sent within the world, wait for its next frame. With more than 250 ms,
+/// raise `Time::<Virtual>::max_delta`, too, or the game time falls behind.
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopInterval(pub Duration);
+
+impl Default for LoopInterval {
+    fn default() -> Self {
+        Self(Duration::from_secs(1) / 60)
+    }
+}

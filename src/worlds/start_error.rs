@@ -1,0 +1,39 @@
+//! Why a world of a group did not start.
+
+use alloc::string::String;
+use core::fmt;
+use std::io;
+
+/// The reason why a world could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The system could not create a thread.
+    NoThread(io::Error),
+    /// The function that builds the world panicked, with this message.
+    Panicked(String),
+    /// The function that builds the world did not add a [`DuePlugin`](crate::DuePlugin).
+    NoPlugin,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoThread(error) => write!(f, "no thread for the world: {error}"),
+            Self::Panicked(message) => write!(f, "building the world panicked: {message}"),
+            Self::NoPlugin => f.write_str(
+                "the world has no message delivery: \
+                 add a DuePlugin to the App in the function that builds it",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::NoThread(error) => Some(error),
+            Self::Panicked(_) | Self::NoPlugin => None,
+        }
+    }
+}

@@ -51,13 +51,7 @@ impl WorldThread {
         };
         let thread = thread::Builder::new()
             .name(format!("{group} {nth}"))
-            .spawn(move || {
-                let mut app = App::new();
-                let was_built = world.try_build(&mut app, &*build);
-                let runs = was_built.is_ok();
-                built.send(was_built).ok();
-                world.run(app, runs)
-            })
+            .spawn(move || world.run(&*build, &built))
             .map_err(StartError::NoThread)?;
         let was_built = when_built
             .recv()
@@ -103,6 +97,35 @@ struct WorldLoop {
 }
 
 impl WorldLoop {
+    /// Builds the world, tells `built` so, and runs the world until it is stopped or panics.
+    fn run(
+        self,
+        build: &impl Fn(&mut App),
+        built: &mpsc::Sender<Result<(), StartError>>,
+    ) -> WorldReport {
+        let mut report = WorldReport {
+            group: self.group.clone(),
+            nth: self.nth,
+            exit: None,
+            panic: None,
+            undelivered: Vec::new(),
+        };
+        let mut app = App::new();
+        match self.try_build(&mut app, build) {
+            Ok(()) => {
+                built.send(Ok(())).ok();
+                self.run_app(&mut app, &mut report);
+            }
+            Err(error) => _ = built.send(Err(error)),
+        }
+        // A panic while the app is dropped is reported, too.
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(app)));
+        if let Err(panic) = dropped {
+            report.panic.get_or_insert_with(|| panic_message(&*panic));
+        }
+        report
+    }
+
     fn try_build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartError> {
         catch_unwind(AssertUnwindSafe(|| self.build(app, build)))
             .unwrap_or_else(|panic| Err(StartError::Panicked(panic_message(&*panic))))
@@ -135,37 +158,22 @@ impl WorldLoop {
         Ok(())
     }
 
-    /// Runs the world until it is stopped or panics, and returns its undelivered messages.
-    fn run(self, mut app: App, runs: bool) -> WorldReport {
-        let mut report = WorldReport {
-            group: self.group,
-            nth: self.nth,
-            exit: None,
-            panic: None,
-            undelivered: Vec::new(),
-        };
-        if runs {
-            let ended = catch_unwind(AssertUnwindSafe(|| {
-                let exit = run_frames(&mut app, &self.is_stopped);
-                (exit, close_inbox(app.world_mut()))
-            }));
-            match ended {
-                Ok((exit, undelivered)) => {
-                    report.exit = exit;
-                    report.undelivered = undelivered;
-                }
-                Err(panic) => {
-                    report.panic = Some(panic_message(&*panic));
-                    report.undelivered = hand_back(app.world_mut());
-                }
+    /// Runs the frames of the world until it is stopped or panics.
+    fn run_app(&self, app: &mut App, report: &mut WorldReport) {
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let exit = run_frames(app, &self.is_stopped);
+            (exit, close_inbox(app.world_mut()))
+        }));
+        match ended {
+            Ok((exit, undelivered)) => {
+                report.exit = exit;
+                report.undelivered = undelivered;
+            }
+            Err(panic) => {
+                report.panic = Some(panic_message(&*panic));
+                report.undelivered = hand_back(app.world_mut());
             }
         }
-        // A panic while the app is dropped is reported, too.
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(app)));
-        if let Err(panic) = dropped {
-            report.panic.get_or_insert_with(|| panic_message(&*panic));
-        }
-        report
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod hooks;
 mod run;
+mod seat;
 
 use alloc::boxed::Box;
 use core::{fmt, time::Duration};
@@ -17,9 +18,10 @@ use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
-use crate::{call::to_result, clock::ClockId, seat::Seat};
+use crate::{call::to_result, clock::ClockId};
 pub(crate) use hooks::enroll;
 pub(crate) use run::{UpdateRosters, run_fixed_updates, run_updates};
+use seat::UpdateSeat;
 
 /// Calls a per-entity callback every frame, in [`DueSystems::Updates`](crate::DueSystems::Updates).
 ///
@@ -119,7 +121,7 @@ pub struct UpdateComponent {
     priority: i32,
     #[entities]
     clock: Option<ClockId>,
-    seat: Seat,
+    seat: UpdateSeat,
 }
 
 type Callback = dyn Fn(UpdateContext) -> Result<(), BevyError> + Send + Sync;
@@ -174,7 +176,7 @@ impl UpdateComponent {
             callback: callback.into(),
             priority: 0,
             clock: None,
-            seat: Seat::default(),
+            seat: UpdateSeat::default(),
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
     };
     rosters.add(clock.cadence, priority, number, member);
     if let Some(update) = world.get::<UpdateComponent>(entity) {
-        update.seat.set(clock.cadence as u32, number);
+        update.seat.set(clock.cadence, number);
     }
 }
 
@@ -57,7 +57,7 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: NoSuchClock) {
     let mut commands = world.commands();
     commands.queue(move |world: &mut World| {
         let update = world.get::<UpdateComponent>(entity);
-        if update.is_some_and(|update| update.seat.get().is_none()) {
+        if update.is_some_and(|update| update.seat.is_empty()) {
             world.entity_mut(entity).remove::<UpdateComponent>();
         }
     });
@@ -68,9 +68,9 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
         return;
     };
     let (seat, priority) = (update.seat.take(), update.priority);
-    if let Some((row, number)) = seat
+    if let Some((cadence, number)) = seat
         && let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>()
     {
-        rosters.leave(row, priority, number);
+        rosters.leave(cadence, priority, number);
     }
 }

@@ -128,8 +128,8 @@ impl UpdateRosters {
     }
 
     /// Removes a member.
-    pub(super) fn leave(&mut self, row: u32, priority: i32, number: u64) {
-        let rosters = &mut self.rosters[row as usize];
+    pub(super) fn leave(&mut self, cadence: Cadence, priority: i32, number: u64) {
+        let rosters = &mut self.rosters[cadence as usize];
         if let Some(roster) = rosters.get_mut(&priority) {
             roster.leave(number);
         }

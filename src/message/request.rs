@@ -1,6 +1,5 @@
 //! Requests and replies.
 
-use alloc::boxed::Box;
 use core::{any::type_name, fmt};
 
 use bevy_ecs::{entity::Entity, message::Message, world::World};
@@ -152,7 +151,7 @@ impl ReplyTo {
     }
 
     #[cfg(feature = "worlds")]
-    pub(crate) fn elsewhere(request: Request, post: Box<PostReply>) -> Self {
+    pub(crate) fn elsewhere(request: Request, post: impl Into<Arc<PostReply>>) -> Self {
         let route = Route::Elsewhere(post.into());
         Self { request, route }
     }

@@ -103,7 +103,10 @@ fn a_full_inbox_hands_messages_back_until_the_next_frame() {
         let unique = Box::new(7);
         let place: *const u32 = &raw const *unique;
         let error = sender.send(Delivery::All, Unique(unique)).unwrap_err();
-        assert_eq!(error.to_string(), "the inbox of the world is full");
+        assert_eq!(
+            error.to_string(),
+            "the inbox is full: raise `DuePlugin::inbox_capacity` or retry in the next frame"
+        );
         let SendError::Full(unique) = error else {
             panic!("{error:?}");
         };
@@ -149,7 +152,7 @@ fn a_sender_that_outlives_its_world_gets_an_error() {
     });
     drop(app);
     let error = thread.join().unwrap();
-    assert_eq!(error.to_string(), "the inbox of the world is closed");
+    assert_eq!(error.to_string(), "the world has ended or closed its inbox");
     assert_eq!(error.into_inner(), Nth(7, 7));
 }
 

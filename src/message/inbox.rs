@@ -117,8 +117,10 @@ impl<T> fmt::Debug for SendError<T> {
 impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full(_) => "the inbox of the world is full",
-            Self::Closed(_) => "the inbox of the world is closed",
+            Self::Full(_) => {
+                "the inbox is full: raise `DuePlugin::inbox_capacity` or retry in the next frame"
+            }
+            Self::Closed(_) => "the world has ended or closed its inbox",
         })
     }
 }

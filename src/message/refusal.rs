@@ -32,12 +32,15 @@ pub enum RefusalReason {
 impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoLink => "this world has no link to others",
+            Self::NoLink => "this world has no link to others: insert a `WorldLink`",
             Self::UnknownGroup => "no world of this group runs",
             Self::UnknownKey => "no entity of the group has this key",
-            Self::Full => "the inbox of the receiving world is full",
-            Self::InPart => "some worlds of the group have no room, the others have got it",
-            Self::NoKey => "the asking entity has no stable key",
+            Self::Full => {
+                "the inbox of the receiving world is full: raise its `DuePlugin::inbox_capacity` \
+                 or retry later"
+            }
+            Self::InPart => "only some worlds of the group took the parcel",
+            Self::NoKey => "the asking entity has no stable key: insert a `StableKey`",
         })
     }
 }

@@ -186,7 +186,7 @@ pub enum ReplyError {
 impl fmt::Display for ReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotARequest => f.write_str("the message is not a request"),
+            Self::NotARequest => f.write_str("the message is not a request: send it with `ask`"),
             Self::NotAPacket(name) => {
                 write!(f, "a reply to another world must be a packet, not a {name}")
             }

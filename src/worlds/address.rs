@@ -98,7 +98,8 @@ impl fmt::Display for DuplicateKey {
         let Self { key, entity, other } = self;
         write!(
             f,
-            "{entity} has the stable key {} of {other}, which can't be found any more",
+            "entity {entity} took the stable key {} from {other}: \
+             other worlds no longer reach {other}",
             key.0
         )
     }

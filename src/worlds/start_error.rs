@@ -19,11 +19,10 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoThread(error) => write!(f, "no thread for the world: {error}"),
+            Self::NoThread(error) => write!(f, "could not create a thread for the world: {error}"),
             Self::Panicked(message) => write!(f, "building the world panicked: {message}"),
             Self::NoPlugin => f.write_str(
-                "the world has no message delivery: \
-                 add a DuePlugin to the App in the function that builds it",
+                "the world has no `DuePlugin`: add it in the function that builds the app",
             ),
         }
     }

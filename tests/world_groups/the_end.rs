@@ -453,6 +453,6 @@ fn a_world_without_a_due_plugin_is_not_started() {
     let mut groups = WorldGroups::new();
     let error = groups.start("worlds", 1, |_: &mut App| {}).unwrap_err();
     assert!(matches!(error, StartError::NoPlugin));
-    assert!(error.to_string().contains("add a DuePlugin"), "{error}");
+    assert!(error.to_string().contains("no `DuePlugin`"), "{error}");
     assert_eq!(groups.running("worlds"), 0);
 }

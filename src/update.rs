@@ -34,8 +34,8 @@ use seat::UpdateSeat;
 ///
 /// | for | use |
 /// |---|---|
-/// | behaviour that all entities of a kind share | a plain Bevy system: it is several times faster, and parallel |
-/// | behaviour that one entity has for now, chosen at run time: a character state, a script, a modifier | `UpdateComponent` |
+/// | behavior that all entities of a kind share | a plain Bevy system: it is several times faster, and parallel |
+/// | behavior that one entity has for now, chosen at run time: a character state, a script, a modifier | `UpdateComponent` |
 /// | polling a socket, a file or a task | `UpdateComponent` |
 /// | something later, or periodically | a [`Timer`](crate::Timer): it costs nothing while it waits |
 /// | reacting to another entity | a [`MessageComponent`](crate::MessageComponent), or an observer |
@@ -74,7 +74,7 @@ use seat::UpdateSeat;
 /// # Time complexity
 ///
 /// With *n* update components of *p* different priorities: *O*(*n*) per frame, *O*(log *p*) to insert
-/// one, *O*(log *n*) to remove one, amortised. Nothing is sorted during a frame.
+/// one, *O*(log *n*) to remove one, amortized. Nothing is sorted during a frame.
 ///
 /// # Examples
 ///

@@ -26,8 +26,8 @@ use crate::{roster::Intake, seat::Seat};
 /// [`DueSystems::Messages`](crate::DueSystems::Messages).
 ///
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet). To
-/// change what it follows, insert another component. The old callbacks stop at once, and the new ones
-/// start with the next frame. Messages sent to the entity in between wait for the new callbacks.
+/// change what it follows, insert another component. The old callbacks stop immediately, and the new
+/// ones start with the next frame. Messages sent to the entity in between wait for the new callbacks.
 ///
 /// # Sending
 ///
@@ -46,10 +46,10 @@ use crate::{roster::Intake, seat::Seat};
 /// # Order
 ///
 /// A message is delivered in the next run of [`DueSystems::Messages`](crate::DueSystems::Messages), in
-/// the order of sending. Messages of this world come first, then messages of other threads, then
-/// messages of Bevy's writers, type by type. A message that is sent during the delivery waits for the next
-/// frame. The [commands](MessageContext::commands) of one callback are applied before the next callback
-/// runs. Messages are delivered even while the game is paused.
+/// the order of sending. Messages from this world come first, then messages from other threads, then
+/// messages from Bevy's writers, one type at a time. A message sent during the delivery waits for the
+/// next frame. The [commands](MessageContext::commands) of one callback are applied before the next
+/// callback runs. Messages are delivered even while the game is paused.
 ///
 /// A message to an entity that is gone, is disabled or does not follow it is dropped, and counted in
 /// [`MessageStats`](super::MessageStats).
@@ -137,9 +137,8 @@ impl MessageComponent {
 
     /// Follows the messages of the type `M`. Replaces the callback for that type, if any.
     ///
-    /// The callback may return a `Result`. Keep its state in components, where other code can
-    /// see it. `add_message::<M>()` is only required for messages of
-    /// Bevy's writers.
+    /// The callback may return a `Result`. Keep its state in components, where other code can see it.
+    /// `add_message::<M>()` is only required for messages of Bevy's writers.
     #[must_use]
     pub fn on<M: Message, Out: CommandOutput>(
         self,

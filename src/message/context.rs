@@ -18,7 +18,7 @@ use super::{
 };
 use crate::call::to_result;
 
-/// The argument of a [`MessageComponent`](super::MessageComponent)'s callback, beside the message.
+/// The context of a message callback: its entity, its commands and the request.
 pub struct MessageContext<'a> {
     /// The entity that the callback belongs to, with all its components.
     pub entity: EntityMut<'a>,

@@ -64,7 +64,7 @@ impl Directory {
         }
     }
 
-    /// Sets the listener, and tells it of all keys that are bound already.
+    /// Sets the listener, and passes it all keys that are bound already.
     pub(crate) fn listen(&mut self, listener: Option<Arc<KeyListener>>) {
         if let Some(listener) = &listener {
             for &key in self.entities.keys() {

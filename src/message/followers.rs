@@ -26,8 +26,8 @@ struct Following {
     turn: u64,
 }
 
-/// An entity that follows a topic. The callback is here, too, so that a broadcast does not look at
-/// the component.
+/// An entity that follows a topic. It holds a clone of the callback, so that a broadcast does not
+/// look at the component.
 struct Follower {
     entity: Entity,
     callback: Callback,
@@ -93,8 +93,8 @@ impl Followers {
         following.is_some_and(|following| !following.roster.is_empty())
     }
 
-    /// Calls one follower after the other, until one issues commands or none is left. A round that
-    /// is not over goes on from where it is.
+    /// Calls one follower after the other, until one issues commands or none is left. The next call
+    /// continues the round.
     pub(super) fn call_from(
         &self,
         round: &mut Round,

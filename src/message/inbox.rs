@@ -22,18 +22,17 @@ use super::{
 #[derive(Resource)]
 pub(crate) struct Inbox {
     shared: Arc<Shared>,
-    /// The items taken last. Its memory takes the next items in.
+    /// The items taken last, emptied. The next swap reuses the memory.
     taken: VecDeque<Item>,
 }
 
 /// A handle that sends messages to a world from any thread.
 ///
 /// Clones send to the same world. The messages of one sender arrive in the order of sending. Sending
-/// never waits for the game: it takes a lock that the game holds once per frame, only to swap two
-/// pointers.
+/// takes a lock for one push. The game takes it once per frame, to swap two buffers.
 ///
-/// Get a sender from [`DueWorldExt::message_sender`](crate::DueWorldExt::message_sender), or
-/// in a system from `Local<MessageSender>`.
+/// Get a sender from [`DueWorldExt::message_sender`](crate::DueWorldExt::message_sender), or in a
+/// system from `Local<MessageSender>`.
 ///
 /// # Examples
 ///
@@ -203,7 +202,7 @@ impl MessageSender {
         self.put(payload, |payload| Item::Letter(Letter::plain(to, payload)))
     }
 
-    /// Runs a function on the world in the next frame, in its turn among the messages.
+    /// Runs a function on the world in the next frame, in order with the messages.
     ///
     /// # Errors
     ///
@@ -218,7 +217,7 @@ impl MessageSender {
         })
     }
 
-    /// Sends the letter that `letter` makes of a value.
+    /// Turns a value into a letter and sends it. A refused value comes back as it was.
     #[cfg(feature = "worlds")]
     pub(crate) fn put_letter<T>(
         &self,
@@ -234,7 +233,7 @@ impl MessageSender {
         self.0.lock().is_closed
     }
 
-    /// Puts the item that `item` makes of a value into the inbox.
+    /// Turns a value into an item and puts it into the inbox. A refused value comes back as it was.
     fn put<T>(&self, value: T, item: impl FnOnce(T) -> Item) -> Result<(), SendError<T>> {
         let mut waiting = self.0.lock();
         if waiting.is_closed {
@@ -264,7 +263,7 @@ impl FromWorld for MessageSender {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // No code panics under this lock in the middle of a change.
+        // No code that holds this lock can panic halfway through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

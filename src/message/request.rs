@@ -16,9 +16,9 @@ use super::{
 
 /// Identifies a request that an entity has [made](crate::DueEntityCommandsExt::ask).
 ///
-/// No two requests are equal. A request that is still open is an entity of its own, one of the
-/// [`Owned`](crate::Owned) entities of the asking entity. Despawn that entity to withdraw the request: a reply
-/// that arrives later is dropped, and counted in [`MessageStats::late`](super::MessageStats::late).
+/// No two requests are equal. Each open request has an entity, one of the [`Owned`](crate::Owned)
+/// entities of the asking entity. Despawn that entity to withdraw the request: a reply that arrives
+/// later is dropped, and counted in [`MessageStats::late`](super::MessageStats::late).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Request(Origin);
 

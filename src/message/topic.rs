@@ -11,7 +11,7 @@ pub trait Payload: sealed::Sealed + Any + Send + Sync {}
 
 impl<P: sealed::Sealed + Any + Send + Sync> Payload for P {}
 
-/// A kind of messages that an entity can follow.
+/// A kind of message that an entity can follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// All messages of a type.

@@ -47,7 +47,7 @@ pub(super) struct Member {
     pub(super) age: Age,
 }
 
-/// What a run needs of the world.
+/// The parameters of a run.
 pub(crate) type UpdateState = PumpState<(
     Res<'static, UpdateRosters>,
     Res<'static, Intake>,

@@ -17,10 +17,9 @@ use crate::message::{Delivery, Directory, Recipient};
 
 /// The key by which other worlds know this entity.
 ///
-/// Unlike an `Entity`, a key means the same in the next run of the game, and in another world that the
-/// entity moves to. You choose the keys, and must give no two entities of a group of worlds the same.
-/// If two entities have the same key, the most recent one is found. If both are in the same world,
-/// Bevy's error handler gets a warning.
+/// Unlike an `Entity`, a key keeps its meaning in the next run and in other worlds. You choose the keys.
+/// Each must be unique within a group. If two entities have the same key, the most recent binding wins.
+/// If both are in the same world, Bevy's error handler gets a warning.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(

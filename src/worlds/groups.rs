@@ -16,13 +16,13 @@ use super::{
     world_thread::WorldThread,
 };
 
-/// Runs worlds on threads of their own, in named groups: `"logic"`, `"database"`, ..
+/// Runs worlds in named groups (`"logic"`, `"database"`, ..), each on its own thread.
 ///
 /// Each world is a headless [`App`] with its own entities, timers, clocks and loop. Worlds share
 /// nothing. They send each other [`Parcel`]s: to all worlds of a group, to exactly one world in turn,
 /// or to the world with the entity of a [`StableKey`](crate::StableKey). A sender knows a group and a
-/// key, but not the thread, so a world of another process can be a member, too, through a
-/// [`Link`](crate::Link) of yours.
+/// key, but not the thread. With your own [`Link`](crate::Link), a world in another process can be a
+/// member.
 ///
 /// A world runs a frame when a message arrives, and otherwise once per
 /// [`LoopInterval`](crate::LoopInterval). The systems of its main and fixed schedules run one after the
@@ -34,16 +34,16 @@ use super::{
 ///
 /// Worlds are [stopped](Self::stop) in the reverse order of their start. Each delivers the messages
 /// sent to it before it ends. A world that sends itself an [`AppExit`](bevy_app::AppExit) ends in the
-/// same way. A world that panics ends, too: the others go on, nothing is sent to it any more, and
-/// [`ended`](Self::ended) returns its report. Dropping the groups stops all worlds.
+/// same way. A world that panics also ends. The others continue, and [`ended`](Self::ended) returns its
+/// report. Dropping the groups stops all worlds.
 ///
 /// A stop or a drop waits until the worlds have ended, without a time limit. A system or callback that
 /// blocks holds it up, and one that never returns holds it up forever.
 ///
 /// # Time
 ///
-/// Each world has its own time. With `TimeUpdateStrategy::ManualDuration`, a world on a thread
-/// advances by a step for every arrival, too. To test several worlds in step, [join](Self::join) apps
+/// Each world has its own time. With `TimeUpdateStrategy::ManualDuration`, a world on a thread also
+/// advances by a step for every arrival. To test several worlds in step, [join](Self::join) apps
 /// and update them one after the other.
 ///
 /// # Examples
@@ -129,14 +129,14 @@ impl WorldGroups {
 
     /// Adds worlds to a group: starts them one after the other, and waits until each is built.
     ///
-    /// `build` must add a [`DuePlugin`](crate::DuePlugin). A [`TimePlugin`](bevy_time::TimePlugin) is
-    /// added after `build` if it is missing, so code that needs `Time` belongs into a `Startup`
-    /// system, or `build` adds that plugin first.
+    /// `build` must add a [`DuePlugin`](crate::DuePlugin). `start` adds a missing
+    /// [`TimePlugin`](bevy_time::TimePlugin) after `build`. Code that needs `Time` belongs in a
+    /// `Startup` system, or `build` must add the plugin first.
     ///
     /// # Errors
     ///
-    /// Returns [`StartError`] if there is no thread for a world, if `build` panics, or if it adds no
-    /// `DuePlugin`. Worlds that have been started before keep running.
+    /// Returns [`StartError`] if no thread can be created, if `build` panics, or if it adds no
+    /// `DuePlugin`. Worlds that were started before keep running.
     pub fn start(
         &mut self,
         group: impl Into<Cow<'static, str>>,

@@ -8,7 +8,7 @@ use bevy_ecs::resource::Resource;
 /// arrives from other threads; a sixtieth of a second by default.
 ///
 /// Due timers, and messages sent within the world, wait for its next frame. With more than 250 ms,
-/// raise `Time::<Virtual>::max_delta`, too, or the game time falls behind.
+/// also raise `Time::<Virtual>::max_delta`, or the game time falls behind.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopInterval(pub Duration);
 

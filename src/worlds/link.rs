@@ -40,16 +40,14 @@ pub trait Link: Send + Sync + 'static {
     /// parcel will arrive.
     fn send(&self, parcel: Parcel) -> Result<(), Refused>;
 
-    /// Notes that the entity with this address can be found on this side.
+    /// Learns that this side of the link has the entity with this address.
     fn bind(&self, address: &Address);
 
-    /// Notes that the entity with this address can't be found on this side any more.
+    /// Learns that this side of the link no longer has the entity with this address.
     fn unbind(&self, address: &Address);
 }
 
-/// The link of this world to others.
-///
-/// Inserting it makes the world a member of a group.
+/// The link of this world to others. Inserting it makes the world a member of a group.
 #[derive(Resource)]
 #[component(on_insert = on_insert, on_discard = on_discard)]
 pub struct WorldLink {
@@ -73,7 +71,7 @@ impl WorldLink {
         &self.group
     }
 
-    /// Sends a parcel at once.
+    /// Sends a parcel immediately.
     ///
     /// # Errors
     ///
@@ -98,7 +96,7 @@ impl fmt::Debug for WorldLink {
     }
 }
 
-/// Tells the link of all keys in this world, from now on and from before.
+/// Passes the link all keys of this world, bound before or later.
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     let Some(WorldLink { group, link }) = world.get(entity) else {
         return;
@@ -137,7 +135,7 @@ pub(super) fn post(world: &mut World, parcel: Parcel) {
     }
 }
 
-/// Tells the asking entity of a request, or else all followers of [`Refused`].
+/// Reports a refusal to the entity that made the request, or else to all followers of [`Refused`].
 fn report_refusal(world: &mut World, refused: Refused) {
     if let Part::Request { request, .. } = refused.parcel.part
         && let Some(directory) = world.get_resource::<Directory>()

@@ -1,4 +1,4 @@
-//! What worlds send each other.
+//! The packets that worlds exchange.
 
 use alloc::borrow::Cow;
 use core::fmt;
@@ -11,8 +11,8 @@ use crate::message::{Delivery, Packet, RefusalReason, Request};
 /// A packet for another group of worlds, with its recipients.
 ///
 /// The [`Delivery`] first selects worlds of the group: the world that has the entity, all worlds, or
-/// exactly one in turn. Then it selects entities in each of these worlds in the same way. A parcel
-/// serialises as a whole.
+/// exactly one in turn. Then it selects entities in each of these worlds in the same way. A parcel is
+/// serialized as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub struct Parcel {

@@ -1,4 +1,4 @@
-//! A world on a thread of its own.
+//! A world on its own thread.
 
 use alloc::{borrow::Cow, format, string::String, sync::Arc, vec::Vec};
 use core::{
@@ -97,7 +97,7 @@ struct WorldLoop {
 }
 
 impl WorldLoop {
-    /// Builds the world, tells `built` so, and runs the world until it is stopped or panics.
+    /// Builds the world, sends the result to `built`, and runs the world until it is stopped or panics.
     fn run(
         self,
         build: &impl Fn(&mut App),
@@ -118,7 +118,7 @@ impl WorldLoop {
             }
             Err(error) => _ = built.send(Err(error)),
         }
-        // A panic while the app is dropped is reported, too.
+        // The report includes a panic while the app is dropped.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(app)));
         if let Err(panic) = dropped {
             report.panic.get_or_insert_with(|| panic_message(&*panic));

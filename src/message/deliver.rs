@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The parameters of a delivery.
-pub(crate) type DeliveryState = PumpState<(
+type DeliveryState = PumpState<(
     ResMut<'static, Mailbag>,
     ResMut<'static, Followers>,
     Res<'static, Directory>,

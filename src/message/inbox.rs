@@ -154,7 +154,7 @@ impl Inbox {
         self.shared.lock().items.is_empty()
     }
 
-    pub(super) fn sender(&self) -> MessageSender {
+    fn sender(&self) -> MessageSender {
         MessageSender(self.shared.clone())
     }
 

@@ -38,7 +38,7 @@ pub(super) enum Item {
 }
 
 /// A function to run on the world.
-pub(super) type Command = Box<dyn FnOnce(&mut World) + Send>;
+type Command = Box<dyn FnOnce(&mut World) + Send>;
 
 /// An item that takes several calls.
 pub(super) enum InProgress {

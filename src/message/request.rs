@@ -51,7 +51,7 @@ impl Request {
     }
 
     /// Returns the request as `world` knows it: if it was made there, it has an entity.
-    pub(crate) fn seen_from(self, this_world: Option<u64>) -> Self {
+    pub(super) fn seen_from(self, this_world: Option<u64>) -> Self {
         match self.0 {
             Origin::Elsewhere { world, number } if Some(world) == this_world => {
                 Entity::try_from_bits(number).map_or(self, Self::here)

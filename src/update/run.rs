@@ -48,7 +48,7 @@ pub(super) struct Member {
 }
 
 /// The parameters of a run.
-pub(crate) type UpdateState = PumpState<(
+type UpdateState = PumpState<(
     Res<'static, UpdateRosters>,
     Res<'static, Intake>,
     Res<'static, ClockTable>,

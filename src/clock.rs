@@ -24,8 +24,8 @@ use {
 
 use crate::queue::NEVER;
 pub use find::{Clocks, ClocksMut, OnClock};
-pub(crate) use find::{clock_of, find_clock};
-pub(crate) use hooks::{ClockEnded, add_clock, warn};
+pub(crate) use find::{add_missing_clock, clock_of, find_clock};
+pub(crate) use hooks::{add_clock, warn};
 pub(crate) use read::{AnyClocks, FRAME, Tick, Times, is_running, is_running_clock};
 pub(crate) use reading::{Reading, saturating_nanos, shift};
 pub use speed::InvalidSpeed;

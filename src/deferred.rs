@@ -27,6 +27,13 @@ impl<T> Deferred<T> {
         }
     }
 
+    /// Takes the pushed item that was pushed last of those that match, if any.
+    pub(crate) fn take_last(&mut self, matches: impl Fn(&T) -> bool) {
+        if let Some(index) = self.pending.iter().rposition(matches) {
+            self.pending.remove(index);
+        }
+    }
+
     /// Iterates over all items, released or not.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &T> {
         self.swapped.iter().chain(&self.pending)

@@ -16,7 +16,7 @@ use crate::{
     roster::Intake,
     timer::{
         EndedTimers, RunDepth, Timer, TimerCancelled, TimerFired, TimerLines, TimerSettings,
-        TimerStats, arm, modifiers, on_clock_ended, on_disown, on_own, on_pause, on_resume,
+        TimerStats, arm, modifiers, on_discard_clock, on_disown, on_own, on_pause, on_resume,
         replace_earlier, run_fixed_timers, run_timers,
     },
     update::{UpdateComponent, UpdateRosters, enroll, run_fixed_updates, run_updates},
@@ -165,7 +165,7 @@ impl Plugin for DuePlugin {
 
         app.add_message::<TimerFired>()
             .add_message::<TimerCancelled>()
-            .add_observer(on_clock_ended)
+            .add_observer(on_discard_clock)
             .add_observer(on_own)
             .add_observer(on_disown)
             .add_observer(on_pause)

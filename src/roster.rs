@@ -5,6 +5,8 @@ use core::ops::Range;
 
 use bevy_ecs::resource::Resource;
 
+use crate::clock::Cadence;
+
 /// Members in the order in which they joined, each with a number that rises with that order.
 ///
 /// A member that leaves leaves a gap. The gaps are closed when they take up half of the places.
@@ -15,15 +17,33 @@ pub(crate) struct Roster<T> {
     gaps: usize,
 }
 
-/// Hands out the numbers of new members, and releases these members at the next swap.
+/// Hands out the numbers of new members, and lets these members join when a run begins.
 ///
-/// A member takes part if its number is below [`Self::joined`]. A swap therefore only moves that mark,
-/// however many rosters share the numbers. The timers swap at the start of each run, so a component
-/// that a handler inserts takes part in the next run.
+/// A member takes part in a stage if its number is below the mark of the stage. A run therefore only
+/// moves marks, however many rosters share the numbers. A component that a handler inserts during a run
+/// takes part in the next run.
 #[derive(Resource, Debug, Default)]
 pub(crate) struct Intake {
     next: u64,
-    joined: u64,
+    /// By stage.
+    joined: [u64; 3],
+}
+
+/// A stage in which members take part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stage {
+    Updates,
+    FixedUpdates,
+    Messages,
+}
+
+impl From<Cadence> for Stage {
+    fn from(cadence: Cadence) -> Self {
+        match cadence {
+            Cadence::Frame => Self::Updates,
+            Cadence::FixedStep => Self::FixedUpdates,
+        }
+    }
 }
 
 impl<T> Roster<T> {
@@ -76,16 +96,22 @@ impl Intake {
         number
     }
 
-    /// Lets all members take part that have a number by now. Returns `true` if any are new.
-    pub(crate) fn swap(&mut self) -> bool {
-        let has_new = self.joined < self.next;
-        self.joined = self.next;
-        has_new
+    /// Lets members join the stages of a run.
+    pub(crate) fn begin_run(&mut self, cadence: Cadence) {
+        self.join(cadence.into());
+        if cadence == Cadence::Frame {
+            self.join(Stage::Messages);
+        }
     }
 
-    /// Returns the first number that does not take part yet.
-    pub(crate) fn joined(&self) -> u64 {
-        self.joined
+    /// Lets all members that have a number by now join a stage.
+    pub(crate) fn join(&mut self, stage: Stage) {
+        self.joined[stage as usize] = self.next;
+    }
+
+    /// Returns the first number that has not joined a stage.
+    pub(crate) fn joined(&self, stage: Stage) -> u64 {
+        self.joined[stage as usize]
     }
 }
 
@@ -132,16 +158,24 @@ mod tests {
     }
 
     #[test]
-    fn new_members_take_part_after_the_swap() {
+    fn new_members_join_the_stages_of_the_next_run() {
         let (mut roster, mut intake) = (Roster::default(), Intake::default());
         for member in ['a', 'b'] {
             roster.add(intake.next_number(), member);
         }
-        assert_eq!(members(&roster, 0..intake.joined()), []);
-        intake.swap();
+        assert_eq!(members(&roster, 0..intake.joined(Stage::Updates)), []);
+        intake.begin_run(Cadence::Frame);
         roster.add(intake.next_number(), 'c');
-        assert_eq!(members(&roster, 0..intake.joined()), ['a', 'b']);
-        intake.swap();
-        assert_eq!(members(&roster, 0..intake.joined()), ['a', 'b', 'c']);
+        intake.begin_run(Cadence::FixedStep);
+        assert_eq!(
+            members(&roster, 0..intake.joined(Stage::Updates)),
+            ['a', 'b']
+        );
+        assert_eq!(
+            members(&roster, 0..intake.joined(Stage::Messages)),
+            ['a', 'b']
+        );
+        let fixed = intake.joined(Stage::FixedUpdates);
+        assert_eq!(members(&roster, 0..fixed), ['a', 'b', 'c']);
     }
 }

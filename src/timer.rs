@@ -46,7 +46,7 @@ use crate::{
 };
 pub use action::TimerAction;
 pub(crate) use action::add_timer_handler;
-pub(crate) use arm::{arm, modifiers, on_clock_ended};
+pub(crate) use arm::{arm, modifiers, on_discard_clock};
 pub(crate) use armed::ArmedTimer;
 pub use build::InvalidTimer;
 pub use change::NoSuchTimer;

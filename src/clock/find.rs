@@ -192,18 +192,23 @@ pub(crate) fn find_clock(
     chosen: Option<ClockId>,
 ) -> Option<Result<FoundClock, NoSuchClock>> {
     let clock = clock_of(world, world.get_entity(entity).ok()?, owner, chosen);
-    if let ClockId::Own(clock) = clock
-        && world.get_resource::<ClockTable>()?.key_of(clock).is_none()
-    {
-        // The same bundle may insert the clock.
-        add_clock(world, clock);
-    }
+    add_missing_clock(world, clock);
     let found = world.get_resource::<ClockTable>()?.find(clock);
     Some(found.map(|(key, row)| FoundClock {
         key,
         age: row.age,
         cadence: row.cadence,
     }))
+}
+
+/// Adds a clock that is on its entity, but not in the table: the same bundle may insert it.
+pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
+    if let Some(table) = world.get_resource::<ClockTable>()
+        && table.find(clock).is_err()
+        && let Some(entity) = table.entity_of(clock)
+    {
+        add_clock(world, entity);
+    }
 }
 
 /// Chooses the clock of a timer or a callback: its own choice, the clock of its entity, the clock

@@ -5,39 +5,25 @@ use alloc::vec::Vec;
 use bevy_ecs::{
     entity::Entity,
     error::BevyError,
-    event::Event,
     lifecycle::HookContext,
     world::{DeferredWorld, World},
 };
 
 use super::{
     Clock, ClockId, NoSuchClock,
-    table::{Cadence, ClockKey, ClockTable, Source},
+    read::source_now,
+    table::{Cadence, ClockTable, Source},
 };
-
-/// A clock has ended: its [`Clock`] was removed or replaced, or its entity despawned.
-#[derive(Event, Clone, Copy)]
-pub(crate) struct ClockEnded {
-    /// The key it had. No other clock has it yet.
-    pub(crate) key: ClockKey,
-}
 
 pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     add_clock(&mut world, entity);
 }
 
+/// Removes a clock. Observers of `Discard<Clock>` run before this hook, and still find the clock.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let table = world.get_resource_mut::<ClockTable>();
-    let Some(key) = table.and_then(|mut table| table.remove(entity)) else {
-        return;
-    };
-    world.commands().queue(move |world: &mut World| {
-        world.trigger(ClockEnded { key });
-        world.flush();
-        if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
-            table.vacate(key);
-        }
-    });
+    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
+        table.remove(entity);
+    }
 }
 
 /// Adds the clock of `entity` and its ancestors to the table, unless they are there already.
@@ -51,13 +37,17 @@ fn add_after_parent(world: &mut DeferredWorld, entity: Entity, children: &mut Ve
     let Some(&clock) = world.get::<Clock>(entity) else {
         return;
     };
-    let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
+    let Some(table) = world.get_resource::<ClockTable>() else {
         return;
     };
-    if children.contains(&entity)
-        || table.key_of(entity).is_some()
-        || table.restore(entity, clock.read())
-    {
+    if children.contains(&entity) || table.key_of(entity).is_some() {
+        return;
+    }
+    if let Some(source) = table.built_in_source(entity) {
+        let seen = source_now(world, source);
+        if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
+            table.restore(entity, clock.read(), seen);
+        }
         return;
     }
     if let ClockId::Own(parent) = clock.parent() {

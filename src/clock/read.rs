@@ -71,6 +71,14 @@ impl TimeSource for World {
     }
 }
 
+/// Returns the reading of a source of Bevy's, or zero for another source.
+pub(super) fn source_now(world: &World, source: Source) -> u64 {
+    match source {
+        Source::Bevy(time) => saturating_nanos(world.elapsed(time)),
+        Source::Frames | Source::Clock(_) | Source::Missing => 0,
+    }
+}
+
 /// The time on a clock in this run, as callbacks see it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick {

@@ -149,17 +149,24 @@ impl ClockTable {
         self.put(key, row);
     }
 
-    /// Adds the clock of `entity` again if it is a built-in one that was removed, and returns
-    /// `true` if so.
-    pub(super) fn restore(&mut self, entity: Entity, reading: Reading) -> bool {
+    /// Returns the source of a built-in clock.
+    pub(super) fn built_in_source(&self, entity: Entity) -> Option<Source> {
+        let (_, source, _) = BUILT_IN[self.built_in_index(entity)?];
+        Some(source)
+    }
+
+    /// Adds a built-in clock again after its `Clock` was removed. Its source shows `seen` now.
+    pub(super) fn restore(&mut self, entity: Entity, reading: Reading, seen: u64) {
+        if let Some(nth) = self.built_in_index(entity) {
+            let (_, source, cadence) = BUILT_IN[nth];
+            let row = Row::new(entity, nth as Age, (source, cadence), reading, seen);
+            self.put(nth as ClockKey, row);
+        }
+    }
+
+    fn built_in_index(&self, entity: Entity) -> Option<usize> {
         let mut built_in = self.built_in.iter();
-        let Some(nth) = built_in.position(|&built_in| built_in == entity) else {
-            return false;
-        };
-        let (_, source, cadence) = BUILT_IN[nth];
-        let row = Row::new(entity, nth as Age, (source, cadence), reading, 0);
-        self.put(nth as ClockKey, row);
-        true
+        built_in.position(|&built_in| built_in == entity)
     }
 
     fn put(&mut self, key: ClockKey, row: Row) {
@@ -169,9 +176,11 @@ impl ClockTable {
         self.rows[key as usize] = Some(row);
     }
 
-    /// Removes the clock of `entity` and returns its key. Its children stand still from now on.
-    pub(super) fn remove(&mut self, entity: Entity) -> Option<ClockKey> {
-        let key = self.by_entity.remove(&entity)?;
+    /// Removes the clock of `entity`. Its children stand still from now on.
+    pub(super) fn remove(&mut self, entity: Entity) {
+        let Some(key) = self.by_entity.remove(&entity) else {
+            return;
+        };
         self.rows[key as usize] = None;
         self.by_age.retain(|&(_, other)| {
             visit();
@@ -183,12 +192,7 @@ impl ClockTable {
                 row.source = Source::Missing;
             }
         }
-        Some(key)
-    }
-
-    /// Makes the key of a removed clock available to a new clock, unless it is the key of a
-    /// built-in clock.
-    pub(super) fn vacate(&mut self, key: ClockKey) {
+        // The keys of the built-in clocks stay theirs.
         if key > FIXED {
             self.vacant.push(key);
         }
@@ -203,19 +207,24 @@ impl ClockTable {
     }
 
     pub(crate) fn find(&self, clock: ClockId) -> Result<(ClockKey, &Row), NoSuchClock> {
-        let key = match clock {
-            ClockId::Real => Some(REAL),
-            ClockId::Virtual => Some(VIRTUAL),
-            ClockId::Frames => Some(FRAMES),
-            ClockId::Fixed => Some(FIXED),
-            ClockId::Own(entity) => self.key_of(entity),
+        let key = match built_in_key(clock) {
+            Ok(key) => Some(key),
+            Err(entity) => self.key_of(entity),
         };
         let found = key.and_then(|key| Some((key, self.get(key)?)));
         found.ok_or(NoSuchClock(clock))
     }
 
+    /// Returns the entity that carries a clock, or should carry it.
+    pub(super) fn entity_of(&self, clock: ClockId) -> Option<Entity> {
+        match built_in_key(clock) {
+            Ok(key) => self.built_in.get(key as usize).copied(),
+            Err(entity) => Some(entity),
+        }
+    }
+
     /// Returns the key of the clock on `entity`, which may be a built-in one.
-    pub(super) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
+    pub(crate) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
         self.by_entity.get(&entity).copied()
     }
 
@@ -290,5 +299,16 @@ impl Row {
             last_run: reading.now,
             delta: 0,
         }
+    }
+}
+
+/// Returns the key of a built-in clock, or the entity of another one.
+fn built_in_key(clock: ClockId) -> Result<ClockKey, Entity> {
+    match clock {
+        ClockId::Real => Ok(REAL),
+        ClockId::Virtual => Ok(VIRTUAL),
+        ClockId::Frames => Ok(FRAMES),
+        ClockId::Fixed => Ok(FIXED),
+        ClockId::Own(entity) => Err(entity),
     }
 }

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     call::{EntityCaller, PumpState, pump},
     deferred::Deferred,
-    roster::Intake,
+    roster::{Intake, Stage},
 };
 
 /// The parameters of a delivery.
@@ -67,7 +67,7 @@ pub(crate) fn deliver_messages(
                 caller,
                 followers: &mut followers,
                 directory: &directory,
-                joined: intake.joined(),
+                joined: intake.joined(Stage::Messages),
                 held,
                 stats,
             };
@@ -84,7 +84,7 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
         inbox.close();
     }
     if let Some(mut intake) = world.get_resource_mut::<Intake>() {
-        intake.swap();
+        intake.join(Stage::Messages);
         let mut state = DeliveryState::new(world);
         if let Err(error) = deliver_messages(world, &mut state) {
             let name = "close_inbox".into();

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     call::{EntityCaller, PumpState, pump},
-    roster::Intake,
+    roster::{Intake, Stage},
 };
 
 /// The delivery of the types that Bevy's writers write, in the order in which the types were first
@@ -137,7 +137,13 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
         &mut state,
         |caller, (intake, followers, mut written, stats, messages)| {
             if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
-                progress.deliver(&messages, &followers, intake.joined(), caller, stats);
+                progress.deliver(
+                    &messages,
+                    &followers,
+                    intake.joined(Stage::Messages),
+                    caller,
+                    stats,
+                );
             }
         },
     );

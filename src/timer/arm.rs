@@ -6,7 +6,7 @@ use bevy_ecs::{
     component::ComponentId,
     entity::Entity,
     entity_disabling::Disabled,
-    lifecycle::HookContext,
+    lifecycle::{Discard, HookContext},
     observer::On,
     world::{DeferredWorld, World},
 };
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     clock::{
-        Clock, ClockEnded, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, add_clock,
+        Clock, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, add_missing_clock,
         clock_of, warn,
     },
     owner::{OwnedBy, owner_of},
@@ -63,9 +63,8 @@ pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: H
 /// plain data.
 pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
     let plan = match Plan::of(&world, entity) {
-        Some(Err(NoSuchClock(ClockId::Own(clock)))) => {
-            // The same bundle may insert the clock.
-            add_clock(&mut world, clock);
+        Some(Err(NoSuchClock(clock))) => {
+            add_missing_clock(&mut world, clock);
             Plan::of(&world, entity)
         }
         plan => plan,
@@ -147,6 +146,9 @@ fn read(world: &World, clock: ClockId) -> Option<Result<(ClockKey, Reading), NoS
 /// Cancels a timer whose clock does not exist.
 fn refuse(world: &mut DeferredWorld, entity: Entity, error: NoSuchClock) {
     let owner = world.get_entity(entity).map_or(entity, owner_of);
+    if let Some(timer) = world.get::<Timer>(entity) {
+        timer.move_to(Place::Nowhere);
+    }
     let reason = CancelReason::ClockGone;
     let cancelled = TimerCancelled {
         entity,
@@ -211,19 +213,27 @@ fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u
     });
 }
 
-/// Cancels the timers of a clock that has ended.
-pub(crate) fn on_clock_ended(ended: On<ClockEnded>, mut world: DeferredWorld) {
+/// Cancels the timers of a clock that is removed, replaced or despawned.
+pub(crate) fn on_discard_clock(discarded: On<Discard<Clock>>, mut world: DeferredWorld) {
+    let clock = discarded.entity;
+    let is_despawned = discarded.trigger().new_archetype.is_none();
+    let key = world.get_resource::<ClockTable>();
+    let key = key.and_then(|table| table.key_of(clock));
     let lines = world.get_resource::<TimerLines>();
-    let Some(line) = lines.and_then(|lines| lines.get(ended.key)) else {
-        return;
-    };
-    let timers: Vec<Entity> = line.queue.iter().map(|(.., timer)| timer.entity).collect();
-    for &timer in &timers {
-        cancel(&mut world, timer, CancelReason::ClockGone);
+    let line = lines.and_then(|lines| lines.get(key?));
+    let timers = line.into_iter().flat_map(|line| line.queue.iter());
+    let timers: Vec<_> = timers
+        .map(|(.., timer)| (timer.entity, timer.owner))
+        .collect();
+    for (timer, owner) in timers {
+        // If the clock is also the owner, that is the better reason.
+        let reason = match is_despawned && owner == clock {
+            true => CancelReason::OwnerGone,
+            false => CancelReason::ClockGone,
+        };
+        cancel(&mut world, timer, reason);
+        // One command for each: if one panics, the others still run.
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| retire(world, timer));
     }
-    world.commands().queue(move |world: &mut World| {
-        for timer in timers {
-            retire(world, timer);
-        }
-    });
 }

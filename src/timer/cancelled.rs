@@ -1,6 +1,7 @@
 //! The cancellations since the last run.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use bevy_ecs::message::Messages;
 
@@ -10,30 +11,39 @@ use super::TimerCancelled;
 #[derive(Debug, Default)]
 pub(crate) struct Cancellations {
     pending: Vec<TimerCancelled>,
-    /// The number of cancellations written so far.
-    written: u64,
+    /// The cancellations written in the last run, which observers may still have to see.
+    written: Vec<TimerCancelled>,
+    /// The number of the first pending cancellation.
+    first_pending: u64,
 }
 
 impl Cancellations {
     /// Adds a cancellation, and returns its number.
     pub(super) fn push(&mut self, cancelled: TimerCancelled) -> u64 {
         self.pending.push(cancelled);
-        self.written + self.pending.len() as u64 - 1
+        self.first_pending + self.pending.len() as u64 - 1
     }
 
-    /// Returns the cancellation with this number, unless it is written.
+    /// Returns the cancellation with this number, unless it was written before the last run.
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut TimerCancelled> {
-        let index = number.checked_sub(self.written)?;
-        self.pending.get_mut(usize::try_from(index).ok()?)
+        let written = self.written.len() as u64;
+        let index = (number + written).checked_sub(self.first_pending)?;
+        match index.checked_sub(written) {
+            Some(index) => self.pending.get_mut(usize::try_from(index).ok()?),
+            None => self.written.get_mut(usize::try_from(index).ok()?),
+        }
     }
 
     /// Writes all cancellations, and returns their number.
     pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) -> u64 {
-        let cancelled = self.pending.len() as u64;
-        if cancelled > 0 {
-            messages.write_batch(self.pending.drain(..));
-            self.written += cancelled;
+        if self.pending.is_empty() {
+            return 0;
         }
+        self.written.clear();
+        mem::swap(&mut self.pending, &mut self.written);
+        let cancelled = self.written.len() as u64;
+        self.first_pending += cancelled;
+        messages.write_batch(self.written.iter().copied());
         cancelled
     }
 }

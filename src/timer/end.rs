@@ -25,6 +25,11 @@ impl EndedTimers {
     pub(super) fn push(&mut self, cadence: Cadence, ended: Ended) {
         self.0[cadence as usize].push(ended);
     }
+
+    /// Takes the last end of an entity back: a handler gave it another timer.
+    pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity) {
+        self.0[cadence as usize].take_last(|ended| ended.entity == entity);
+    }
 }
 
 /// Ends the timers that fired their last in the run before: systems have read the messages by now.
@@ -78,7 +83,9 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     }
     if let Some(mut ended) = world.get_resource_mut::<EndedTimers>() {
         let despawns = true;
+        // Whichever run comes first.
         ended.push(Cadence::Frame, Ended { entity, despawns });
+        ended.push(Cadence::FixedStep, Ended { entity, despawns });
     }
 }
 

@@ -35,10 +35,11 @@ pub(crate) fn on_own(owned: On<Insert<OwnedBy>>, mut world: DeferredWorld) {
         return;
     };
     if !world.entities().contains_spawned(owner) {
-        world.commands().queue(move |world: &mut World| {
-            cancel(&mut world.into(), entity, CancelReason::OwnerGone);
-            retire_later(world, entity);
-        });
+        // Bevy is about to remove the `OwnedBy`.
+        cancel(&mut world, entity, CancelReason::OwnerGone);
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| retire_later(world, entity));
+        return;
     }
     change_armed(&mut world, entity, |timer| timer.owner = owner);
     update(&mut world, entity);

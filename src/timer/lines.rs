@@ -275,7 +275,7 @@ impl TimerLine {
     }
 
     /// Ends the run of this line. The bursts that are left continue as new ones in the next run.
-    pub(crate) fn end_run(&mut self) {
+    pub(crate) fn end_bursts(&mut self) {
         for key in self.bursting.drain(..) {
             if let Some(timer) = self.queue.get_mut(key) {
                 timer.burst = 0;

@@ -3,7 +3,7 @@
 //! Firing is one loop: pop, announce, react, end. Between two firings the queue is the truth, so a
 //! timer that a handler cancels is gone immediately, and nothing is looked up again or undone.
 
-use core::{iter, num::NonZeroU32};
+use core::iter;
 
 use bevy_ecs::{
     entity::Entity,
@@ -44,6 +44,7 @@ pub(crate) type FireParams = SystemState<(
     Res<'static, EndedTimers>,
     ResMut<'static, Messages<TimerFired>>,
     ResMut<'static, Messages<TimerCancelled>>,
+    ResMut<'static, TimerStats>,
 )>;
 
 /// Runs the timers on the clocks that are read every frame.
@@ -72,9 +73,8 @@ fn run(
 ) -> Result<(), BevyError> {
     let (mut table, mut clocks, times, mut intake) = reading.get_mut(world)?;
     table.read(cadence, &mut clocks, &times);
-    intake.swap();
-    let stats = arm_and_fire(world, Scope::Of(cadence), firing)?;
-    world.resource_mut::<TimerStats>().set(cadence, stats);
+    intake.begin_run(cadence);
+    arm_and_fire(world, Scope::Of(cadence), firing)?;
     Ok(())
 }
 
@@ -84,42 +84,24 @@ pub(crate) fn arm_and_fire(
     scope: Scope,
     params: &mut FireParams,
 ) -> Result<RunStats, BevyError> {
-    let (table, mut lines, ended, _, mut cancelled) = params.get_mut(world)?;
-    let mut stats = RunStats {
+    let (table, mut lines, ended, _, mut cancelled, mut published) = params.get_mut(world)?;
+    let stats = RunStats {
         cancelled: lines.cancelled.write(&mut cancelled),
         armed: lines.swap(&table, scope),
         ..RunStats::default()
     };
+    published.set(scope, stats);
     let has_ended = matches!(scope, Scope::Of(cadence) if !ended.is_empty(cadence));
-    if has_ended || next_due(&table, &lines, scope, None).is_some() {
-        fire(world, scope, params, &mut stats)?;
+    let has_work = has_ended || next_due(&table, &lines, scope, None).is_some();
+    let mut run = Run {
+        scope,
+        params,
+        stats,
+    };
+    if has_work {
+        run.fire(world)?;
     }
-    Ok(stats)
-}
-
-/// Fires the due timers on the clocks of a scope, one clock after the other.
-fn fire(
-    world: &mut World,
-    scope: Scope,
-    params: &mut FireParams,
-    stats: &mut RunStats,
-) -> Result<(), BevyError> {
-    let token = RunDepth::begin(world);
-    // A handler may run a schedule, which nests a run inside this one.
-    if let Scope::Of(cadence) = scope
-        && token.is_outermost()
-    {
-        end_finished(world, cadence);
-    }
-    let mut age = None;
-    loop {
-        let (table, lines, ..) = params.get_mut(world)?;
-        let Some((clock, clock_age)) = next_due(&table, &lines, scope, age) else {
-            return Ok(());
-        };
-        age = Some(clock_age);
-        fire_clock(world, clock, params, stats)?;
-    }
+    Ok(run.stats)
 }
 
 /// Returns the first clock in a scope that is younger than `age` and may have due timers.
@@ -138,72 +120,93 @@ fn next_due(
     }
 }
 
-/// Fires the due timers on one clock, until a handler stops the clock.
-fn fire_clock(
-    world: &mut World,
-    clock: ClockKey,
-    params: &mut FireParams,
-    stats: &mut RunStats,
-) -> Result<(), BevyError> {
-    let burst_limit = world.resource::<TimerSettings>().burst_limit;
-    let table = world.resource::<ClockTable>();
-    let Some(row) = table.get(clock) else {
-        return Ok(());
-    };
-    let lineage: SmallVec<[Entity; 4]> = table.lineage(row).map(|row| row.entity).collect();
-    let cadence = row.cadence;
-    while lineage.iter().all(|&clock| is_running(world, clock)) {
-        let is_observed = is_observed_at_all::<TimerFired>(world);
-        let (table, mut lines, _, mut messages, _) = params.get_mut(world)?;
-        let popped = pop(
-            &table,
-            &mut lines,
-            clock,
-            burst_limit,
-            is_observed,
-            &mut messages,
-            stats,
-        );
-        let Some(fired) = popped else {
-            break;
-        };
-        announce(world, &fired, cadence, is_observed);
-        react(world, &fired);
-        end(world, &fired);
-    }
-    if let Some(line) = world.resource_mut::<TimerLines>().get_mut(clock) {
-        line.end_run();
-    }
-    Ok(())
+/// A run that fires timers.
+struct Run<'a> {
+    scope: Scope,
+    params: &'a mut FireParams,
+    stats: RunStats,
 }
 
-/// Pops due timers and writes their messages, up to the first firing that has an observer or an
-/// action, or is the last of its timer.
-fn pop(
-    table: &ClockTable,
-    lines: &mut TimerLines,
-    clock: ClockKey,
-    burst_limit: NonZeroU32,
-    is_observed: bool,
-    messages: &mut Messages<TimerFired>,
-    stats: &mut RunStats,
-) -> Option<Fired> {
-    let row = table.get(clock).filter(|row| !table.is_orphaned(row))?;
-    let line = lines.get_mut(clock)?;
-    let mut popped = None;
-    messages.write_batch(iter::from_fn(|| {
-        if popped.is_some() {
-            return None;
+impl Run<'_> {
+    /// Fires the due timers, one clock after the other.
+    fn fire(&mut self, world: &mut World) -> Result<(), BevyError> {
+        let token = RunDepth::begin(world);
+        // A handler may run a schedule, which nests a run inside this one.
+        if let Scope::Of(cadence) = self.scope
+            && token.is_outermost()
+        {
+            end_finished(world, cadence);
         }
-        let fired = line.fire(clock, row.reading, burst_limit)?;
-        stats.fired += 1;
-        stats.missed += fired.event.missed();
-        if is_observed || fired.acts || fired.event.is_last() {
-            popped = Some(fired);
+        let mut age = None;
+        loop {
+            let (table, lines, ..) = self.params.get_mut(world)?;
+            let Some((clock, clock_age)) = next_due(&table, &lines, self.scope, age) else {
+                return Ok(());
+            };
+            age = Some(clock_age);
+            self.fire_clock(world, clock)?;
         }
-        Some(fired.event)
-    }));
-    popped
+    }
+
+    /// Fires the due timers on one clock, until a handler stops the clock.
+    fn fire_clock(&mut self, world: &mut World, clock: ClockKey) -> Result<(), BevyError> {
+        let table = world.resource::<ClockTable>();
+        let Some(row) = table.get(clock) else {
+            return Ok(());
+        };
+        let lineage: SmallVec<[Entity; 4]> = table.lineage(row).map(|row| row.entity).collect();
+        let cadence = row.cadence;
+        // A panic may have kept the run before from ending its bursts.
+        end_bursts(world, clock);
+        while lineage.iter().all(|&clock| is_running(world, clock)) {
+            let is_observed = is_observed_at_all::<TimerFired>(world);
+            let Some(fired) = self.pop(world, clock, is_observed)? else {
+                break;
+            };
+            announce(world, &fired, cadence, is_observed);
+            react(world, &fired);
+            end(world, &fired, cadence);
+        }
+        end_bursts(world, clock);
+        Ok(())
+    }
+
+    /// Pops due timers and writes their messages, up to the first firing that has an observer or an
+    /// action, or is the last of its timer.
+    fn pop(
+        &mut self,
+        world: &mut World,
+        clock: ClockKey,
+        is_observed: bool,
+    ) -> Result<Option<Fired>, BevyError> {
+        let burst_limit = world.resource::<TimerSettings>().burst_limit;
+        let (table, mut lines, _, mut messages, _, mut published) = self.params.get_mut(world)?;
+        let row = table.get(clock).filter(|row| !table.is_orphaned(row));
+        let (Some(row), Some(line)) = (row, lines.get_mut(clock)) else {
+            return Ok(None);
+        };
+        let mut popped = None;
+        messages.write_batch(iter::from_fn(|| {
+            if popped.is_some() {
+                return None;
+            }
+            let fired = line.fire(clock, row.reading, burst_limit)?;
+            self.stats.fired += 1;
+            self.stats.missed += fired.event.missed();
+            if is_observed || fired.acts || fired.event.is_last() {
+                popped = Some(fired);
+            }
+            Some(fired.event)
+        }));
+        published.set(self.scope, self.stats);
+        Ok(popped)
+    }
+}
+
+fn end_bursts(world: &mut World, clock: ClockKey) {
+    if let Some(line) = world.resource_mut::<TimerLines>().get_mut(clock) {
+        line.end_bursts();
+    }
 }
 
 /// Runs the observers of a firing.
@@ -228,13 +231,22 @@ fn react(world: &mut World, fired: &Fired) {
     }
 }
 
-/// Removes a timer that has fired its last, unless a handler replaced it.
-fn end(world: &mut World, fired: &Fired) {
-    if fired.event.is_last()
-        && is_still(world, fired)
-        && let Ok(mut entity) = world.get_entity_mut(fired.event.entity())
-    {
-        entity.remove::<Timer>();
+/// Ends a timer that has fired its last: removes it, unless a handler did so or replaced it.
+fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
+    if !fired.event.is_last() {
+        return;
+    }
+    let Ok(mut entity) = world.get_entity_mut(fired.event.entity()) else {
+        return;
+    };
+    match entity.get::<Timer>().map(Timer::seat) {
+        Some(seat) if seat == Some((fired.clock, fired.key)) => _ = entity.remove::<Timer>(),
+        None => {}
+        Some(_) => {
+            let entity = entity.id();
+            let mut ended = world.resource_mut::<EndedTimers>();
+            ended.take_back(cadence, entity);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bevy_ecs::resource::Resource;
 
-use crate::clock::Cadence;
+use crate::clock::{Cadence, Scope};
 
 /// The statistics of one run.
 ///
@@ -29,7 +29,10 @@ impl TimerStats {
         self.0[cadence as usize]
     }
 
-    pub(super) fn set(&mut self, cadence: Cadence, stats: RunStats) {
-        self.0[cadence as usize] = stats;
+    /// Publishes the statistics of a run. A fast-forward returns its own.
+    pub(super) fn set(&mut self, scope: Scope, stats: RunStats) {
+        if let Scope::Of(cadence) = scope {
+            self.0[cadence as usize] = stats;
+        }
     }
 }

@@ -71,7 +71,7 @@ fn run(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result<(
     let mut next = Cursor::FIRST;
     pump(world, state, |caller, (rosters, intake, table)| {
         let mut ticks = Ticks::new(&table);
-        for (cursor, member) in rosters.from(cadence, next, intake.joined()) {
+        for (cursor, member) in rosters.from(cadence, next, intake.joined(cadence.into())) {
             next = cursor.next();
             rosters.call(member, caller, &mut ticks);
             if caller.has_commands() {

@@ -3,6 +3,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use bevy_ecs::{
+    change_detection::DetectChangesMut,
     entity::Entity,
     error::{BevyError, ErrorContext},
     system::{Res, ResMut},
@@ -37,7 +38,6 @@ type DeliveryState = PumpState<(
     Res<'static, Directory>,
     Option<ResMut<'static, Inbox>>,
     Res<'static, Intake>,
-    ResMut<'static, MessageStats>,
 )>;
 
 /// Delivers the messages that have been sent since the last run.
@@ -57,11 +57,12 @@ pub(crate) fn deliver_messages(
     pump(
         world,
         state,
-        |caller, (mut mailbag, mut followers, directory, _, intake, stats)| {
+        |caller, (mut mailbag, mut followers, directory, _, intake)| {
             let Mailbag {
                 items,
                 in_progress,
                 held,
+                stats,
             } = &mut *mailbag;
             let mut courier = Courier {
                 caller,
@@ -74,7 +75,9 @@ pub(crate) fn deliver_messages(
             courier.deliver(items, in_progress);
         },
     )?;
-    written::deliver_all(world)
+    written::deliver_all(world)?;
+    publish_stats(world);
+    Ok(())
 }
 
 /// Closes the inbox, delivers all messages that have been sent, and takes the letters that are not
@@ -108,6 +111,13 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
     mailbag.hand_back()
 }
 
+fn publish_stats(world: &mut World) {
+    let stats = world.resource::<Mailbag>().stats;
+    if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
+        published.set_if_neq(stats);
+    }
+}
+
 /// Delivers items, one after the other.
 struct Courier<'a, 'w, 's> {
     caller: &'a mut EntityCaller<'w, 's>,
@@ -116,8 +126,7 @@ struct Courier<'a, 'w, 's> {
     /// The first number of a follower that does not take part yet.
     joined: u64,
     held: &'a mut Vec<Letter>,
-    /// Writing marks it as changed.
-    stats: ResMut<'a, MessageStats>,
+    stats: &'a mut MessageStats,
 }
 
 /// The result of a message to one entity.

@@ -12,6 +12,7 @@ use super::{
     letter::{Letter, Role, Undelivered},
     packet::Packet,
     request::{ReplyTo, Route},
+    stats::MessageStats,
     topic::Payload,
 };
 use crate::deferred::Deferred;
@@ -25,6 +26,8 @@ pub(crate) struct Mailbag {
     pub(super) in_progress: Option<InProgress>,
     /// Letters whose recipient takes part in the next frame. They come first then.
     pub(super) held: Vec<Letter>,
+    /// The current counters. The resource `MessageStats` shows them after each delivery.
+    pub(super) stats: MessageStats,
 }
 
 /// One item to deliver.

@@ -7,9 +7,7 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-/// Counts the messages of this world since its start.
-///
-/// A message to all followers counts when it has reached the last of them.
+/// Counts the messages of this world since its start, as of the end of the last delivery.
 ///
 /// # Examples
 ///

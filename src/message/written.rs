@@ -13,7 +13,7 @@ use bevy_ecs::{
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    broadcast::Round, context::Incoming, followers::Followers, letter::Role, stats::MessageStats,
+    broadcast::Round, context::Incoming, followers::Followers, letter::Role, mailbag::Mailbag,
     topic::Topic,
 };
 use crate::{
@@ -118,7 +118,7 @@ type ReaderState<M> = PumpState<(
     Res<'static, Intake>,
     Res<'static, Followers>,
     ResMut<'static, Written>,
-    ResMut<'static, MessageStats>,
+    ResMut<'static, Mailbag>,
     Option<Res<'static, Messages<M>>>,
 )>;
 
@@ -135,14 +135,15 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
     let delivered = pump(
         world,
         &mut state,
-        |caller, (intake, followers, mut written, stats, messages)| {
+        |caller, (intake, followers, mut written, mut mailbag, messages)| {
             if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
+                let delivered = &mut mailbag.stats.delivered;
                 progress.deliver(
                     &messages,
                     &followers,
                     intake.joined(Stage::Messages),
                     caller,
-                    stats,
+                    delivered,
                 );
             }
         },
@@ -164,7 +165,7 @@ impl Progress {
         followers: &Followers,
         joined: u64,
         caller: &mut EntityCaller,
-        mut stats: ResMut<MessageStats>,
+        delivered: &mut u64,
     ) {
         if !followers.is_followed(self.topic) {
             self.next = self.until;
@@ -182,10 +183,7 @@ impl Progress {
                 }
             }
             self.next += 1;
-            let Round { calls, .. } = mem::take(&mut self.round);
-            if calls > 0 {
-                stats.delivered += calls;
-            }
+            *delivered += mem::take(&mut self.round).calls;
         }
     }
 }

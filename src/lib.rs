@@ -1,9 +1,9 @@
-//! Timers, per-entity callbacks and messages for [Bevy](https://bevy.org). You pay for what is due, not
-//! for what exists.
+//! Timers, per-entity callbacks and messages for [Bevy](https://bevy.org). You pay for what is due,
+//! not for what exists.
 //!
-//! A frame costs the same with ten waiting [`Timer`]s as with a million. Due timers fire in exact order,
-//! on the clock you chose, and never after you cancelled them. There is nothing to tick: a timer is a
-//! component and dies with its entity.
+//! A frame costs the same with ten waiting [`Timer`]s as with a million. Due timers fire in exact
+//! order, on the clock you chose, and never after you cancelled them. There is nothing to tick: a
+//! timer is a component and dies with its entity.
 //!
 //! | component | what it does |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | [`UpdateComponent`] | calls a per-entity callback every frame, in priority order |
 //! | [`MessageComponent`] | calls a per-entity callback for every message that the entity follows |
 //!
-//! You can insert them on any entity, and remove them again, at any time. A feature you do not use costs
-//! next to nothing.
+//! You can insert and remove them at any time, on any entity. A feature you do not use costs next
+//! to nothing.
 //!
 //! ```
 //! use core::time::Duration;
@@ -50,11 +50,11 @@
 //!
 //! # Timers
 //!
-//! [`Timer::after`] creates a one-shot timer, [`Timer::every`] a periodic one. [`first_after`] sets the
-//! first delay separately from the interval, [`immediately`] makes it zero, and [`times`] limits the
-//! number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a random delay, and
-//! [`since`] counts from another deadline. The `_secs` methods take seconds. The `try_` methods return
-//! an error for invalid numbers instead of panicking.
+//! [`Timer::after`] creates a one-shot timer, [`Timer::every`] a periodic one. [`first_after`] sets
+//! the first delay separately from the interval, [`immediately`] makes that delay zero, and
+//! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
+//! random delay, and [`since`] counts from another deadline. The `_secs` methods take seconds. The
+//! `try_` methods return an error for invalid numbers instead of panicking.
 //!
 //! ```
 //! use core::time::Duration;
@@ -67,11 +67,12 @@
 //! let autosave = Timer::every_secs(300.0).on(ClockId::Real).with_missed_ticks(MissedTicks::Skip);
 //! ```
 //!
-//! Insert a `Timer` to arm it. Insert another to re-arm, remove it or despawn its entity to cancel,
-//! insert [`Paused`] to pause. An entity has a `Timer` exactly while it is armed or paused.
+//! Insert a `Timer` to arm it. To re-arm, insert another. To cancel, remove it or despawn its
+//! entity. To pause, insert [`Paused`]. An entity has a `Timer` exactly as long as the timer is
+//! armed or paused.
 //!
-//! To give an entity many timers, spawn them as its [`Owned`] entities, or
-//! [set them](DueEntityCommandsExt::set_timer) under a [key](Keyed). They die with their owner.
+//! To give an entity many timers, spawn them as its [`Owned`] entities, or [set
+//! them](DueEntityCommandsExt::set_timer) under a [key](Keyed). They die with their owner.
 //! [`DespawnAfter`] limits the lifetime of an entity. A [`Cooldown`] needs no timer at all.
 //!
 //! # Reactions
@@ -109,9 +110,9 @@
 //!
 //! # Clocks
 //!
-//! By default a timer uses the game clock, [`ClockId::Virtual`]. It can also use real time, the fixed
-//! schedule, frames, or an entity with a [`Clock`] of your own. One write to that clock slows or pauses
-//! all timers on it. [`Clocks`] and [`ClocksMut`] find clocks.
+//! By default a timer uses the game clock, [`ClockId::Virtual`]. It can also use real time, the
+//! fixed schedule, frames, or an entity with a [`Clock`] of your own. One write to that clock slows
+//! or pauses all timers on it. [`Clocks`] and [`ClocksMut`] find clocks.
 //!
 //! ```
 //! use bevy_due::{Timer, prelude::*};
@@ -135,18 +136,18 @@
 //! # Queries and changes
 //!
 //! [`ArmedTimers`] returns the remaining time of a timer, the progress of its wait, and the next
-//! deadline of an owner or a clock. It also has the statistics of the last run, and a readable list of
-//! all timers. [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
-//! [`fast_forward`](DueWorldExt::fast_forward) runs eight hours in a moment.
+//! deadline of an owner or a clock. It also returns the statistics of the last run and a readable
+//! list of all timers. [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
+//! [`fast_forward`](DueWorldExt::fast_forward) runs the timers of eight hours in a moment.
 //!
 //! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes.
 //!
 //! # Update callbacks
 //!
 //! Use a plain system for work that all entities of a kind share. Use an [`UpdateComponent`] for
-//! work of a single entity: the current state of a character, a script, a socket to poll. It has a
-//! priority, runs on a clock like a timer, and stops while its entity is [`Paused`]. [`OwnedBy`]
-//! gives an entity several.
+//! work of a single entity: the current state of a character, a script, a socket to poll. The
+//! component has a priority, runs on a clock like a timer, and stops while its entity is
+//! [`Paused`]. [`OwnedBy`] gives an entity several of them.
 //!
 //! ```
 //! use bevy_due::prelude::*;
@@ -169,10 +170,10 @@
 //!
 //! # Messages
 //!
-//! A [`MessageComponent`] lists the messages and [`Packet`]s that an entity follows, with a callback for
-//! each. A message goes to one entity, to all followers, or to the followers in turn. Systems send with
-//! [`commands.send`](DueCommandsExt::send) or an [`Outbox`], and other threads with a [`MessageSender`].
-//! Messages from Bevy's `MessageWriter` reach all followers. A
+//! A [`MessageComponent`] lists the messages and [`Packet`]s that an entity follows, with a
+//! callback for each. A message goes to one entity, to all followers, or to one follower in turn.
+//! Systems send with [`commands.send`](DueCommandsExt::send) or an [`Outbox`], and other threads
+//! with a [`MessageSender`]. Messages from Bevy's `MessageWriter` reach all followers. A
 //! [request](DueEntityCommandsExt::ask) completes exactly once: with a reply or with [`NoAnswer`].
 //!
 //! ```
@@ -206,8 +207,8 @@
 # Worlds
 
 [`WorldGroups`] runs headless apps on threads, in named groups. They send each other [`Parcel`]s: to
-all worlds of a group, to one in turn, or to the world with the entity of a [`StableKey`]. With a
-[`Link`] of your own, a world in another process becomes a member.
+all worlds of a group, to one in turn, or to the world that has the entity with a [`StableKey`].
+With a [`Link`] of your own, a world in another process becomes a member.
 "
 )]
 //! # The life of a timer
@@ -221,21 +222,22 @@ all worlds of a group, to one in turn, or to the world with the entity of a [`St
 //! remove/despawn ─hook─────┴────────────────┴─► out of the queue at once ──► TimerCancelled
 //! ```
 //!
-//! A periodic timer is re-armed before its handlers run. After its last firing, the `Timer` is removed
-//! instead.
+//! A periodic timer is re-armed before its handlers run. After its last firing, the `Timer` is
+//! removed instead.
 //!
 //! A *run* is one pass through the sets of [`DueSystems`]: [`Timers`](DueSystems::Timers),
 //! [`Updates`](DueSystems::Updates), [`Messages`](DueSystems::Messages). There is one per frame in
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `worlds`, `message`, `update`, `timer`, a shared floor (`owner`, `call`, `roster`, `seat`,
-//! `deferred`), `clock` and [`queue`]. Each imports only from the modules below it. The queue knows
-//! no Bevy and can be used alone.
+//! `worlds`, `message`, `update`, `timer`, a shared floor (`owner`, `pause`, `call`, `roster`,
+//! `seat`, `deferred`), `clock` and [`queue`]. Imports only go down this list. The queue does not
+//! depend on Bevy and can be used alone.
 //!
 //! # Features
 //!
-//! - `std` (default): uses the standard library. Without it the crate is `no_std` and needs `alloc`.
+//! - `std` (default): uses the standard library. Without it the crate is `no_std` and needs
+//!   `alloc`.
 //! - `worlds`: worlds on threads and links to other processes. Implies `std`.
 //! - `bevy_reflect`: reflection for the components, events and resources.
 //! - `serialize`: serde for [`Timer`] and most other components. Invalid input is an error.
@@ -300,8 +302,8 @@ pub use worlds::{
     ParcelReceiver, Refused, StableKey, StartError, WorldGroups, WorldLink, WorldReport,
 };
 
-/// The names that a typical game uses, except for [`Timer`]: Bevy's prelude has one of the same name,
-/// so import ours by name.
+/// The names that a typical game uses, except for [`Timer`]: Bevy's prelude has one of the same
+/// name, so import ours by name.
 pub mod prelude {
     pub use crate::{
         Clock, ClockId, Cooldown, Delivery, DespawnAfter, DueCommandsExt, DueEntityCommandsExt,

@@ -1,7 +1,7 @@
 //! The [`MessageComponent`]: per-entity callbacks that run once per message.
 //!
-//! A message waits as a [`letter`] in the [`mailbag`], until the next run [delivers](deliver) it to the
-//! [`followers`] of its [`topic`].
+//! A message waits as a [`letter`] in the [`mailbag`] until the next run [delivers](deliver) it to
+//! the [`followers`] of its [`topic`].
 
 mod ask;
 mod batch;

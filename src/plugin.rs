@@ -25,58 +25,59 @@ use crate::{
 /// Runs the [`Timer`]s, [`UpdateComponent`]s and [`MessageComponent`]s of an [`App`].
 ///
 /// The plugin needs Bevy's clock: add it alongside `DefaultPlugins`, `MinimalPlugins` or a bare
-/// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when the
-/// plugin is added, in no particular order.
+/// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when
+/// the plugin is added, in no particular order.
 ///
-/// The plugin's global observers and the built-in clocks are entities. Code that despawns every entity
-/// also removes them, and timers no longer work in that world. Despawn the entities of your game
-/// instead.
+/// The plugin's global observers and the built-in clocks are entities. Code that despawns every
+/// entity also removes them, and timers no longer work in that world. Despawn the entities of your
+/// game instead.
 ///
 /// # The run
 ///
-/// A *run* is one pass through the three sets of [`DueSystems`]: one per frame in [`PreUpdate`], and
-/// one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
-/// clock](crate::ClockId::Fixed) and its descendants. A run first reads its clocks, once, and adds the
-/// components that were inserted since the last run. Then it fires the timers that are due, calls the
-/// update callbacks, and delivers the messages.
+/// A *run* is one pass through the three sets of [`DueSystems`]: one per frame in [`PreUpdate`],
+/// and one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
+/// clock](crate::ClockId::Fixed) and its descendants. A run first reads each of its clocks once,
+/// and adds the components that were inserted since the last run. Then it fires the timers that are
+/// due, calls the update callbacks, and delivers the messages.
 ///
 /// # Promises
 ///
-/// 1. **Order.** All timers due on a clock in a run fire by (deadline, sequence). Equal deadlines fire
-///    in the order in which the timers were armed, and the repeats of different timers interleave as
-///    they would have in real time. A timer keeps its sequence through all repeats and through a
-///    pause; re-arming and rescheduling take a new one. The clocks run one after the other: real,
-///    virtual, frames, then your own by age. The fixed clock has its own schedule.
+/// 1. **Order.** All timers due on a clock in a run fire by (deadline, sequence). Equal deadlines
+///    fire in the order in which the timers were armed. The repeats of different timers interleave
+///    as they would have in real time. A timer keeps its sequence through all repeats and through a
+///    pause; re-arming and rescheduling give it a new one. The clocks run one after the other:
+///    real, virtual, frames, then your own by age. The fixed clock has its own schedule.
 /// 2. **Never early.** A timer never fires before its deadline. `deadline == now` fires.
-/// 3. **Cancel is immediate.** A timer stops firing as soon as it is removed, replaced, despawned or
-///    paused. This holds later in the same run and between two of its own repeats.
-/// 4. **Adds are deferred.** A timer that is armed during a run fires in the next run at the earliest.
-/// 5. **Handlers may do anything**: arm, re-arm, cancel, pause, despawn themselves, their owner, their
-///    clock or others. A new `Timer` on the entity that is firing its last stays.
-/// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly. A clock of
-///    any speed carries over fractions of a nanosecond.
+/// 3. **Cancel is immediate.** A timer stops firing as soon as it is removed, replaced, despawned
+///    or paused. This holds later in the same run and between two of its own repeats.
+/// 4. **Adds are deferred.** A timer that is armed during a run fires in the next run at the
+///    earliest.
+/// 5. **Handlers may do anything**: arm, re-arm, cancel, pause, despawn themselves, their owner,
+///    their clock or others. If a handler of the last firing inserts a new `Timer` on the entity,
+///    the new one stays.
+/// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly. A clock
+///    of any speed carries over fractions of a nanosecond.
 /// 7. **Long frames** follow the timer's [`MissedTicks`](crate::MissedTicks). A burst ends at the
-///    [`burst_limit`](Self::burst_limit). The rest are skipped on the grid and counted in
-///    [`TimerFired::missed`]. (Bevy itself shortens frames to `Time::<Virtual>::max_delta`, 250 ms by
-///    default. Time cut off there is lost for every timer.)
+///    [`burst_limit`](Self::burst_limit). The remaining deadlines are skipped and counted in
+///    [`TimerFired::missed`], and the timer stays on its grid. (Bevy itself shortens frames to
+///    `Time::<Virtual>::max_delta`, 250 ms by default. Time cut off there is lost for every timer.)
 /// 8. **Deterministic.** Equal inputs give equal firings in the same order.
-/// 9. **Extremes are quiet.** Zero delays, the longest `Duration` and clock jumps of a thousand years
-///    cause no panic, no overflow and no wrong order. Deadlines saturate.
+/// 9. **Extreme values are safe.** Zero delays, the longest `Duration` and clock jumps of a
+///    thousand years cause no panic, no overflow and no wrong order. Deadlines saturate.
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
 ///     [`InvalidSpeed`](crate::InvalidSpeed), [`NoSuchClock`](crate::NoSuchClock).
 ///
-/// The promises also hold for callbacks, where they apply. [`UpdateComponent`]s are called by priority,
-/// then in the order in which they were inserted. Messages are delivered in the order of sending. A
-/// component that is inserted during a run takes part in the next one, and one that is removed is not
-/// called again. Callbacks may do anything through commands. Equal inputs give equal calls, except for
-/// messages from other threads. Every [request](crate::DueEntityCommandsExt::ask) completes exactly once:
-/// with a reply or with [`NoAnswer`](crate::NoAnswer). No sent message is lost if you
-/// [close the inbox](crate::DueWorldExt::close_inbox) at the end.
+/// The promises also hold for callbacks, where they apply. [`UpdateComponent`]s are called by
+/// priority, then in the order in which they were inserted. Messages are delivered in the order of
+/// sending. A component that is inserted during a run takes part in the next one, and one that is
+/// removed is not called again. Callbacks may do anything through commands. Equal inputs give equal
+/// calls, except for messages from other threads. Every [request](crate::DueEntityCommandsExt::ask)
+/// completes exactly once: with a reply or with [`NoAnswer`](crate::NoAnswer). No sent message is
+/// lost if you [close the inbox](crate::DueWorldExt::close_inbox) at the end.
 ///
 /// # Panics
 ///
-/// The app panics before its first frame if there is no `Time<Virtual>`, or if the plugin is added
-/// twice.
+/// The app panics at startup if there is no `Time<Virtual>`. Adding the plugin twice also panics.
 ///
 /// # Examples
 ///
@@ -93,10 +94,10 @@ use crate::{
 pub struct DuePlugin {
     /// The maximum number of firings of one timer in one run, 1,000 by default.
     ///
-    /// In a long frame, a periodic timer fires once for every deadline that has passed. At this limit,
-    /// the run skips the rest, and [`TimerFired::missed`] of the last firing counts them. The timer
-    /// continues with the first deadline on its grid that is still to come. A timer that ends at the
-    /// limit misses nothing.
+    /// In a long frame, a periodic timer fires once for every deadline that has passed. At this
+    /// limit, the run skips the rest, and [`TimerFired::missed`] of the last firing counts them.
+    /// The timer continues with the next deadline on its grid. A timer that ends at the limit
+    /// misses nothing.
     ///
     /// # Examples
     ///
@@ -144,8 +145,8 @@ impl Default for DuePlugin {
 
 /// The stages of a run, in order.
 ///
-/// They are in [`PreUpdate`], before the fixed schedule and before [`Update`] of the same frame. Timers
-/// and callbacks of the [fixed clock](crate::ClockId::Fixed) and its descendants run in
+/// They run in [`PreUpdate`], before the fixed schedule and before [`Update`] of the same frame.
+/// Timers and callbacks of the [fixed clock](crate::ClockId::Fixed) and its descendants run in
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
@@ -215,7 +216,7 @@ impl DuePlugin {
         world.init_resource::<Written>();
         world.init_resource::<Directory>();
         world.init_resource::<MessageStats>();
-        // There may be a sender already, which keeps its inbox.
+        // A sender may have created the inbox already.
         let inbox = world.get_resource_or_init::<Inbox>();
         inbox.set_capacity(self.inbox_capacity);
     }

@@ -25,10 +25,11 @@ use seat::UpdateSeat;
 
 /// Calls a per-entity callback every frame, in [`DueSystems::Updates`](crate::DueSystems::Updates).
 ///
-/// Insert it at any time, on any entity. The callback is first called in the next run: in this frame if
-/// [`DueSystems::Timers`](crate::DueSystems::Timers) has not started yet, otherwise in the next one. It is
-/// never called again once the component is removed or replaced or its entity despawned, not even later
-/// in the same frame. For several callbacks on one entity see [`OwnedBy`](crate::OwnedBy).
+/// Insert the component at any time, on any entity. The callback is first called in the next run:
+/// in this frame if [`DueSystems::Timers`](crate::DueSystems::Timers) has not started yet,
+/// otherwise in the next one. It is never called again once the component is removed or replaced or
+/// its entity despawns, not even later in the same frame. For several callbacks on one entity, see
+/// [`OwnedBy`](crate::OwnedBy).
 ///
 /// # When to use it
 ///
@@ -48,33 +49,35 @@ use seat::UpdateSeat;
 ///
 /// # Clocks
 ///
-/// Like a timer, the component lives on a clock: the one given to [`on`](Self::on), or else the one
-/// of its entity or owner ([`OnClock`](crate::OnClock)), or else the game clock. The callback gets
-/// the time that has passed there, and is not called while that clock stands still. The clock is
+/// Like a timer, the component is on a clock: the one given to [`on`](Self::on), or else the one of
+/// its entity or owner ([`OnClock`](crate::OnClock)), or else the game clock. The callback gets the
+/// time that has passed on that clock, and is not called while the clock stands still. The clock is
 /// resolved when the component is inserted. If the clock is despawned, the callback stops for good.
 /// On the fixed clock, or a clock that runs on it, the callback runs in every step of the fixed
 /// schedule.
 ///
 /// [`Paused`](crate::Paused) pauses the callbacks of an entity, and
-/// [`pause_updates_from`](crate::DueCommandsExt::pause_updates_from) pauses all callbacks from a priority
-/// on. The callbacks of a [disabled](bevy_ecs::entity_disabling::Disabled) entity are not called.
+/// [`pause_updates_from`](crate::DueCommandsExt::pause_updates_from) pauses all callbacks of a
+/// given priority or higher. The callbacks of a [disabled](bevy_ecs::entity_disabling::Disabled)
+/// entity are not called.
 ///
 /// # Errors
 ///
-/// An error that the callback returns is passed to Bevy's error handler, and the other callbacks run
-/// as usual. Bevy's own handler panics on an error of the usual
-/// [`Severity`](bevy_ecs::error::Severity). A panic propagates like that of any system: the callbacks
-/// behind it are not called in this frame. If the panic is caught, all of them run in the next frame.
+/// An error that the callback returns is passed to Bevy's error handler, and the other callbacks
+/// run as usual. Bevy's default handler panics on an error of the default
+/// [`Severity`](bevy_ecs::error::Severity). A panic propagates like that of any system: the
+/// callbacks after it are not called in this frame. If the panic is caught, all of them run in the
+/// next frame.
 ///
 /// # Whole-world access
 ///
-/// The callback sees its own entity only. To see more, queue a command, or run a one-shot system with
-/// `me.commands.run_system_with(id, me.entity.id())`. It runs before the next callback.
+/// The callback sees its own entity only. To see more, queue a command, or run a one-shot system
+/// with `me.commands.run_system_with(id, me.entity.id())`. It runs before the next callback.
 ///
 /// # Time complexity
 ///
-/// With *n* update components of *p* different priorities: *O*(*n*) per frame, *O*(log *p*) to insert
-/// one, *O*(log *n*) to remove one, amortized. Nothing is sorted during a frame.
+/// With *n* update components of *p* different priorities: *O*(*n*) per frame, *O*(log *p*) to
+/// insert one, *O*(log *n*) to remove one, amortized. Nothing is sorted during a frame.
 ///
 /// # Examples
 ///
@@ -135,7 +138,7 @@ pub struct UpdateContext<'a> {
     pub commands: Commands<'a, 'a>,
     /// The entity that carries the [`UpdateComponent`].
     pub update_entity: Entity,
-    /// The time that has passed on the clock since the frame before, including a
+    /// The time that has passed on the clock since the previous run, including a
     /// [fast-forward](crate::DueWorldExt::fast_forward).
     pub delta: Duration,
     /// The reading of the clock.
@@ -147,7 +150,8 @@ pub struct UpdateContext<'a> {
 impl UpdateComponent {
     /// Creates a component that calls `callback` every frame.
     ///
-    /// The callback may return a `Result`. Keep its state in components, where other code can see it.
+    /// The callback may return a `Result`. Keep its state in components, where other code can see
+    /// it.
     ///
     /// # Examples
     ///
@@ -231,7 +235,8 @@ impl fmt::Debug for UpdateContext<'_> {
     }
 }
 
-/// Sets the priority from which on callbacks are paused, if any. Without the plugin nothing happens.
+/// Pauses all callbacks of this priority or higher. `None` ends the pause. Does nothing without the
+/// plugin.
 pub(crate) fn pause_updates_from(world: &mut World, priority: Option<i32>) {
     if let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() {
         rosters.paused_from = priority;

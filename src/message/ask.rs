@@ -20,18 +20,18 @@ use crate::{
 #[derive(Component, Clone, Copy)]
 struct OpenRequest;
 
-/// The state of a request, as its reply arrives.
+/// The state of a request when its reply arrives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestState {
     /// The asking entity waits for the reply.
     Open,
     /// The entity of the request is disabled, together with the asking entity.
     Disabled,
-    /// The request is complete or withdrawn, or another entity has made it.
+    /// The request is complete or withdrawn, or another entity made it.
     Closed,
 }
 
-/// Makes a request of an entity, and sends it.
+/// Makes a request on behalf of an entity, and sends it.
 pub(crate) fn ask(
     asker: &mut EntityCommands,
     to: Delivery,
@@ -46,15 +46,15 @@ pub(crate) fn ask(
     request
 }
 
-/// Opens a request of an entity.
+/// Opens a request on behalf of an entity.
 pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
     let asked_by = asker.id();
     let mut commands = asker.commands();
     Request::here(commands.spawn(open_request(asked_by, until)).id())
 }
 
-/// Returns the components of an open request. Its entity exists until the reply, or
-/// [`NoAnswer`], is delivered.
+/// Returns the components of an open request. Its entity exists until the reply or [`NoAnswer`] is
+/// delivered.
 fn open_request(asker: Entity, until: Timer) -> impl Bundle {
     let time_out =
         TimerAction::call(|world: &mut World, fired: TimerFired| time_out(world, fired.entity()));
@@ -71,7 +71,7 @@ fn time_out(world: &mut World, request: Entity) {
         Some(&OwnedBy(asker)) => {
             give_up(world, asker, Request::here(request), NoAnswer::TimedOut);
         }
-        // The request has no asking entity any more.
+        // The request no longer has an asking entity.
         None => _ = world.despawn(request),
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn state_of(request: Entity, asker: Entity, caller: &EntityCaller) ->
     }
 }
 
-/// Returns the entity that has made a request, if the request is open.
+/// Returns the entity that made a request, if the request is open.
 #[cfg(feature = "worlds")]
 pub(crate) fn asker_of(world: &World, request: Request) -> Option<Entity> {
     let request = world.get_entity(request.entity()?).ok()?;

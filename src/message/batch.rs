@@ -1,4 +1,4 @@
-//! Many messages of one type to entities, without an allocation for each.
+//! Many messages of one type, each to an entity, without an allocation per message.
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::any::Any;
@@ -10,11 +10,11 @@ use super::{
     topic::{Payload, Topic, sealed::Sealed},
 };
 
-/// Messages of one type to entities, in the order of sending.
+/// Messages of one type, each to an entity, in the order of sending.
 pub(super) struct Batch<P> {
     waiting: VecDeque<(Entity, P)>,
-    /// The message that is being delivered. It is not waiting any more, so a callback that panics
-    /// does not get it again.
+    /// The message that is being delivered. It is no longer waiting, so a callback that panics does
+    /// not get it again.
     current: Option<(Entity, P)>,
 }
 
@@ -26,7 +26,7 @@ pub(super) trait AnyBatch: Any + Send + Sync {
     /// Takes the current message.
     fn take_current(&mut self) -> Option<Letter>;
 
-    /// Takes all messages that wait.
+    /// Takes all waiting messages.
     fn into_letters(self: Box<Self>) -> Vec<Letter>;
 }
 

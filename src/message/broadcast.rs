@@ -1,4 +1,4 @@
-//! A message to all followers, and how far it has come.
+//! A message to all followers, and its progress.
 
 use super::letter::Letter;
 
@@ -8,7 +8,7 @@ pub(super) struct Broadcast {
     pub(super) round: Round,
 }
 
-/// How far a message to all followers has come.
+/// The progress of a message to all followers.
 #[derive(Default)]
 pub(super) struct Round {
     /// Followers with a lower number have had their call.

@@ -25,9 +25,10 @@ use crate::{roster::Intake, seat::Seat};
 /// Calls a per-entity callback once per message that the entity follows, in
 /// [`DueSystems::Messages`](crate::DueSystems::Messages).
 ///
-/// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet). To
-/// change what it follows, insert another component. The old callbacks stop immediately, and the new
-/// ones start with the next frame. Messages sent to the entity in between wait for the new callbacks.
+/// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet).
+/// To change what it follows, insert another component. The old callbacks stop immediately, and the
+/// new ones start with the next frame. Messages sent to the entity in between wait for the new
+/// callbacks.
 ///
 /// # Sending
 ///
@@ -45,23 +46,23 @@ use crate::{roster::Intake, seat::Seat};
 ///
 /// # Order
 ///
-/// A message is delivered in the next run of [`DueSystems::Messages`](crate::DueSystems::Messages), in
-/// the order of sending. Messages from this world come first, then messages from other threads, then
-/// messages from Bevy's writers, one type at a time. A message sent during the delivery waits for the
-/// next frame. The [commands](MessageContext::commands) of one callback are applied before the next
-/// callback runs. Messages are delivered even while the game is paused.
+/// A message is delivered in the next run of [`DueSystems::Messages`](crate::DueSystems::Messages),
+/// in the order of sending. Messages from this world come first, then messages from other threads,
+/// then messages from Bevy's writers, one type at a time. A message sent during the delivery waits
+/// for the next frame. The [commands](MessageContext::commands) of one callback are applied before
+/// the next callback runs. Messages are delivered even while the game is paused.
 ///
-/// A message to an entity that is gone, is disabled or does not follow it is dropped, and counted in
-/// [`MessageStats`](super::MessageStats).
+/// A message is dropped if its entity is gone, is disabled or does not follow it. Dropped messages
+/// are counted in [`MessageStats`](super::MessageStats).
 ///
 /// # Errors
 ///
-/// An error that a callback returns is passed to Bevy's error handler, and the other callbacks run as
-/// usual. Bevy's own handler panics on an error of the usual
-/// [`Severity`](bevy_ecs::error::Severity). Bad input from outside should not end the app: give such
-/// errors a lower severity, or choose a handler that logs
-/// ([`FallbackErrorHandler`](bevy_ecs::error::FallbackErrorHandler)). After a panic that is caught,
-/// the remaining messages are delivered in the next frame.
+/// An error that a callback returns is passed to Bevy's error handler, and the other callbacks run
+/// as usual. Bevy's default handler panics on an error of the default
+/// [`Severity`](bevy_ecs::error::Severity). Bad input from outside should not end the app: give
+/// such errors a lower severity, or choose a handler that logs
+/// ([`FallbackErrorHandler`](bevy_ecs::error::FallbackErrorHandler)). If a callback panics and the
+/// panic is caught, the remaining messages are delivered in the next frame.
 ///
 /// # Whole-world access
 ///
@@ -124,7 +125,7 @@ pub struct MessageComponent {
 struct Follows {
     topic: Topic,
     callback: Callback,
-    /// The name of a type, and how to read what Bevy's writers write of it.
+    /// The name of a message type, and a reader of the messages that Bevy's writers write.
     written: Option<(&'static str, TypeReader)>,
 }
 
@@ -137,8 +138,8 @@ impl MessageComponent {
 
     /// Follows the messages of the type `M`. Replaces the callback for that type, if any.
     ///
-    /// The callback may return a `Result`. Keep its state in components, where other code can see it.
-    /// `add_message::<M>()` is only required for messages of Bevy's writers.
+    /// The callback may return a `Result`. Keep its state in components, where other code can see
+    /// it. `add_message::<M>()` is only required for messages from Bevy's writers.
     #[must_use]
     pub fn on<M: Message, Out: CommandOutput>(
         self,
@@ -151,7 +152,7 @@ impl MessageComponent {
         })
     }
 
-    /// Follows the packets with an id. Replaces the callback for that id, if any.
+    /// Follows the packets with this id. Replaces the callback for that id, if any.
     ///
     /// # Examples
     ///
@@ -164,7 +165,7 @@ impl MessageComponent {
     ///
     /// fn stranger() -> MessageComponent {
     ///     MessageComponent::new().on_packet(LOGIN, |mut me, packet: &Packet| {
-    ///         // From the next frame on it may speak, and can't log in again.
+    ///         // From the next frame on, this client may speak and can't log in again.
     ///         me.commands.entity(me.entity.id()).insert((Name::new("Ada"), player()));
     ///     })
     /// }
@@ -203,7 +204,7 @@ impl MessageComponent {
         Some(&follows.find(|follows| follows.topic == topic)?.callback)
     }
 
-    /// Returns `true` if the component takes part in this run, with followers up to `joined`.
+    /// Returns `true` if the component takes part in this run: its number is below `joined`.
     #[inline]
     pub(super) fn has_joined(&self, joined: u64) -> bool {
         self.seat.get().is_some_and(|(_, number)| number < joined)
@@ -232,7 +233,7 @@ fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     follow(world, entity);
 }
 
-/// Adds the `MessageComponent` of `entity` for the next run. Without the plugin nothing happens.
+/// Adds the `MessageComponent` of `entity` for the next run. Does nothing without the plugin.
 pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     let Some(component) = world.get::<MessageComponent>(entity) else {
         return;

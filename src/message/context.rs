@@ -18,7 +18,7 @@ use super::{
 };
 use crate::call::to_result;
 
-/// The context of a message callback: its entity, its commands and the request.
+/// The context of a message callback: its entity, its commands and the request, if any.
 pub struct MessageContext<'a> {
     /// The entity that the callback belongs to, with all its components.
     pub entity: EntityMut<'a>,
@@ -64,7 +64,7 @@ impl fmt::Debug for MessageContext<'_> {
     }
 }
 
-/// A message as a callback gets it.
+/// A message as a callback receives it.
 #[derive(Clone, Copy)]
 pub(super) struct Incoming<'a> {
     pub(super) topic: Topic,

@@ -1,4 +1,4 @@
-//! The delivery: one message after the other, in the order of sending.
+//! The delivery: one message at a time, in the order of sending.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -40,7 +40,7 @@ type DeliveryState = PumpState<(
     Res<'static, Intake>,
 )>;
 
-/// Delivers the messages that have been sent since the last run.
+/// Delivers the messages that were sent since the last run.
 pub(crate) fn deliver_messages(
     world: &mut World,
     state: &mut DeliveryState,
@@ -80,8 +80,7 @@ pub(crate) fn deliver_messages(
     Ok(())
 }
 
-/// Closes the inbox, delivers all messages that have been sent, and takes the letters that are not
-/// delivered then.
+/// Closes the inbox, delivers all sent messages, and takes the letters that remain undelivered.
 pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
     if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
@@ -97,7 +96,7 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
     hand_back(world)
 }
 
-/// Closes the inbox, and takes all letters that are not delivered.
+/// Closes the inbox, and takes all undelivered letters.
 pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
     let mut arrived = VecDeque::new();
     if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
@@ -118,12 +117,12 @@ fn publish_stats(world: &mut World) {
     }
 }
 
-/// Delivers items, one after the other.
+/// Delivers items one at a time.
 struct Courier<'a, 'w, 's> {
     caller: &'a mut EntityCaller<'w, 's>,
     followers: &'a mut Followers,
     directory: &'a Directory,
-    /// The first number of a follower that does not take part yet.
+    /// The lowest number of a follower that does not take part yet.
     joined: u64,
     held: &'a mut Vec<Letter>,
     stats: &'a mut MessageStats,
@@ -141,7 +140,7 @@ enum Outcome {
 }
 
 impl Courier<'_, '_, '_> {
-    /// Delivers one item after the other, until a callback issues commands or no item is left.
+    /// Delivers items until a callback issues commands or no item is left.
     fn deliver(&mut self, items: &mut Deferred<Item>, in_progress: &mut Option<InProgress>) {
         while !self.caller.has_commands() {
             match in_progress {
@@ -160,7 +159,7 @@ impl Courier<'_, '_, '_> {
         }
     }
 
-    /// Delivers an item, unless it takes several calls.
+    /// Delivers an item, or returns it if it takes several calls.
     fn begin(&mut self, item: Item) -> Option<InProgress> {
         match item {
             Item::Letter(letter) => return self.deliver_letter(letter),
@@ -174,7 +173,7 @@ impl Courier<'_, '_, '_> {
         None
     }
 
-    /// Delivers one message of a batch after the other, until a callback issues commands.
+    /// Delivers the messages of a batch until a callback issues commands.
     fn deliver_batch(&mut self, batch: &mut dyn AnyBatch) {
         while let Some((to, topic, message)) = batch.next() {
             let incoming = Incoming {
@@ -193,7 +192,7 @@ impl Courier<'_, '_, '_> {
         }
     }
 
-    /// Delivers a letter to one follower after the other, until a callback issues commands.
+    /// Delivers a letter to its followers until a callback issues commands.
     fn broadcast(&mut self, broadcast: &mut Broadcast) {
         let Broadcast { letter, round } = broadcast;
         let incoming = incoming(letter);
@@ -211,7 +210,7 @@ impl Courier<'_, '_, '_> {
     /// Delivers a letter to one entity, or returns it as a broadcast.
     fn deliver_letter(&mut self, mut letter: Letter) -> Option<InProgress> {
         let outcome = match letter.to {
-            // A reply is for the asking entity. Another process may send anything.
+            // A reply must go to the asking entity, but another process may send anything.
             Recipient::All | Recipient::InTurn if matches!(letter.role, Role::Reply(_)) => {
                 Outcome::Late
             }
@@ -257,7 +256,8 @@ impl Courier<'_, '_, '_> {
         self.call(entity, incoming(letter))
     }
 
-    /// Returns `true` if an entity is disabled, or if its component takes part in the next run.
+    /// Returns `true` if an entity is disabled, or if its component takes part only from the next
+    /// run on.
     fn is_early(&self, entity: Entity) -> bool {
         self.caller.get(entity).is_none_or(|entity| {
             let component = entity.get::<MessageComponent>();

@@ -24,19 +24,19 @@ impl Directory {
         self.entities.get(&key).copied()
     }
 
-    /// Returns a request as this world knows it: if it was made here, it has an entity.
+    /// Returns a request as seen from this world: a request that was made here has an entity.
     pub(crate) fn resolve(&self, request: Request) -> Request {
         request.seen_from(self.world)
     }
 }
 
-/// Gets each key that is bound (`true`) or unbound (`false`).
+/// Called with each key that is bound (`true`) or unbound (`false`).
 #[cfg(feature = "worlds")]
 pub(crate) type KeyListener = dyn Fn(u64, bool) + Send + Sync;
 
 #[cfg(feature = "worlds")]
 impl Directory {
-    /// Returns the id of this world. No other world has the same, here or elsewhere, now or later.
+    /// Returns the id of this world. No other world has the same id, in this process or any other.
     pub(crate) fn world(&mut self) -> u64 {
         use core::hash::BuildHasher;
         use std::hash::RandomState;
@@ -64,7 +64,7 @@ impl Directory {
         }
     }
 
-    /// Sets the listener, and passes it all keys that are bound already.
+    /// Sets the listener, and passes it all keys that are already bound.
     pub(crate) fn listen(&mut self, listener: Option<Arc<KeyListener>>) {
         if let Some(listener) = &listener {
             for &key in self.entities.keys() {

@@ -93,7 +93,7 @@ impl Followers {
         following.is_some_and(|following| !following.roster.is_empty())
     }
 
-    /// Calls one follower after the other, until one issues commands or none is left. The next call
+    /// Calls the followers in order until one issues commands or none is left. The next call
     /// continues the round.
     pub(super) fn call_from(
         &self,

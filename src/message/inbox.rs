@@ -22,14 +22,14 @@ use super::{
 #[derive(Resource)]
 pub(crate) struct Inbox {
     shared: Arc<Shared>,
-    /// The items taken last, emptied. The next swap reuses the memory.
+    /// The buffer taken last, now empty. The next swap reuses its memory.
     taken: VecDeque<Item>,
 }
 
 /// A handle that sends messages to a world from any thread.
 ///
-/// Clones send to the same world. The messages of one sender arrive in the order of sending. Sending
-/// takes a lock for one push. The game takes it once per frame, to swap two buffers.
+/// Clones send to the same world. The messages of one sender arrive in the order of sending. Each
+/// send takes a lock for one push. The game takes the lock once per frame to swap two buffers.
 ///
 /// Get a sender from [`DueWorldExt::message_sender`](crate::DueWorldExt::message_sender), or in a
 /// system from `Local<MessageSender>`.
@@ -85,10 +85,10 @@ struct Waiting {
     wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
-/// A message that a world did not take, with the reason.
+/// A message or function that could not be sent, with the reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// The inbox of the world has no room before the next frame: see
+    /// The inbox of the world is full until the next frame: see
     /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity).
     Full(T),
     /// The world is gone, or its inbox is closed.
@@ -143,7 +143,7 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// Sets the number of items that fit between two frames.
+    /// Sets the number of items that can arrive between two frames.
     pub(crate) fn set_capacity(&self, capacity: usize) {
         self.shared.lock().capacity = capacity;
     }
@@ -169,7 +169,7 @@ impl Inbox {
         self.shared.lock().wake = Some(Arc::new(wake));
     }
 
-    /// Takes all items that have arrived. The caller empties the buffer.
+    /// Takes all items that have arrived. The caller must empty the buffer.
     pub(super) fn take(&mut self) -> &mut VecDeque<Item> {
         mem::swap(&mut self.shared.lock().items, &mut self.taken);
         &mut self.taken
@@ -188,7 +188,7 @@ impl Drop for Inbox {
 }
 
 impl MessageSender {
-    /// Sends a message, which is delivered in the next frame.
+    /// Sends a message for delivery in the next frame.
     ///
     /// # Errors
     ///

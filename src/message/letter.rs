@@ -18,15 +18,15 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub enum Delivery<To = Entity> {
-    /// One given entity.
+    /// This entity.
     To(To),
     /// All entities that follow the message.
     #[doc(alias("broadcast", "publish"))]
     All,
     /// Exactly one of the entities that follow the message, round-robin.
     ///
-    /// The turns go in the order in which the entities started to follow. They stay fair when
-    /// entities join and leave.
+    /// Turns go by the order in which the entities started to follow the message. They stay fair
+    /// when entities join and leave.
     #[doc(alias("exclusive", "round_robin", "queue group"))]
     InTurn,
 }
@@ -37,8 +37,7 @@ impl From<Entity> for Delivery {
     }
 }
 
-/// A message that has not been delivered, as
-/// [`close_inbox`](crate::DueWorldExt::close_inbox) hands it back.
+/// A message that was not delivered, returned by [`close_inbox`](crate::DueWorldExt::close_inbox).
 ///
 /// [`resend`](crate::DueWorldExt::resend) sends it again.
 pub struct Undelivered(pub(crate) Letter);
@@ -56,13 +55,13 @@ impl Undelivered {
         self.message()
     }
 
-    /// Returns the name of the type of the message.
+    /// Returns the type name of the message.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         self.0.name
     }
 
-    /// Returns the entities it was sent to, or `None` if it was sent to a key from another world.
+    /// Returns the recipients, or `None` if another world sent the message to a key.
     #[must_use]
     pub fn delivery(&self) -> Option<Delivery> {
         match self.0.to {
@@ -73,13 +72,13 @@ impl Undelivered {
         }
     }
 
-    /// Returns the request that it makes or replies to, if any.
+    /// Returns the request that the message makes or replies to, if any.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
         self.0.role.request()
     }
 
-    /// Returns where to send a reply, if it is a request.
+    /// Returns where to send a reply, if the message is a request.
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
         self.0.role.reply_to()
@@ -100,7 +99,7 @@ impl fmt::Debug for Undelivered {
 pub(crate) struct Letter {
     pub(super) to: Recipient,
     pub(super) topic: Topic,
-    /// The name of the type of the payload.
+    /// The type name of the payload.
     name: &'static str,
     pub(super) payload: Box<dyn Any + Send + Sync>,
     pub(super) role: Role,
@@ -110,7 +109,7 @@ pub(crate) struct Letter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recipient {
     Entity(Entity),
-    /// The entity that other worlds know by this key. It is looked up at the delivery.
+    /// The entity that other worlds know by this key. It is looked up on delivery.
     #[cfg_attr(
         not(feature = "worlds"),
         expect(dead_code, reason = "there is no other world")
@@ -120,7 +119,7 @@ pub(crate) enum Recipient {
     InTurn,
 }
 
-/// The part that a message plays.
+/// The role of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Plain,

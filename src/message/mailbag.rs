@@ -22,9 +22,9 @@ use crate::deferred::Deferred;
 pub(crate) struct Mailbag {
     pub(super) items: Deferred<Item>,
     /// The item that is being delivered to one entity after the other. It stays here between two
-    /// calls, so a panic in a callback does not take it away from the other entities.
+    /// calls, so after a panic in a callback the other entities still get it.
     pub(super) in_progress: Option<InProgress>,
-    /// Letters whose recipient takes part in the next frame. They come first then.
+    /// Letters whose recipient takes part from the next frame on. They are delivered first then.
     pub(super) held: Vec<Letter>,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
@@ -33,7 +33,7 @@ pub(crate) struct Mailbag {
 /// One item to deliver.
 pub(super) enum Item {
     Letter(Letter),
-    /// Messages of one type to entities.
+    /// Messages of one type, each to an entity.
     Batch(Box<dyn AnyBatch>),
     /// A broadcast that a panic has interrupted.
     Broadcast(Broadcast),
@@ -87,7 +87,7 @@ impl Mailbag {
         self.items.swap();
     }
 
-    /// Takes all letters that are not delivered, and drops the commands.
+    /// Takes all undelivered letters, and drops the commands.
     pub(super) fn hand_back(&mut self) -> Vec<Undelivered> {
         self.swap();
         let letters = self.items.drain().flat_map(Item::into_letters);
@@ -95,19 +95,19 @@ impl Mailbag {
     }
 }
 
-/// Sends a letter. Without the plugin nothing happens.
+/// Sends a letter. Does nothing without the plugin.
 pub(crate) fn send(world: &mut World, letter: Letter) {
     send_item(world, Item::Letter(letter));
 }
 
-/// Sends an item. Without the plugin nothing happens.
+/// Sends an item. Does nothing without the plugin.
 pub(super) fn send_item(world: &mut World, item: Item) {
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
         mailbag.items.push(item);
     }
 }
 
-/// Sends a reply to the entity that has made a request.
+/// Sends a reply to the entity that made the request.
 pub(crate) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
     match reply_to.route {
         Route::Here(asker) => {

@@ -17,9 +17,9 @@ use super::{
 
 /// Sends many messages from a system, at a lower cost than commands.
 ///
-/// The messages are sent when the commands of the system or observer are applied, in the order of the
-/// systems. The messages of one outbox keep their order. Relative to `commands.send`, the order of the
-/// parameters counts: with `(Commands, Outbox)`, the messages of the commands come first.
+/// The messages are sent when the commands of the system or observer are applied, in the order of
+/// the systems. The messages of one outbox keep their order. Relative to `commands.send`, the order
+/// of the parameters decides: with `(Commands, Outbox)`, the messages of the commands come first.
 ///
 /// # Examples
 ///
@@ -83,7 +83,7 @@ impl SystemBuffer for Items {
         }
     }
 
-    /// Sends the items of an observer, behind the commands of earlier parameters, which wait.
+    /// Sends the items of an observer, after the queued commands of earlier parameters.
     fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
         let mut commands = world.commands();
         for item in self.0.drain(..) {

@@ -16,14 +16,14 @@ use bevy_reflect::Reflect;
 pub enum RefusalReason {
     /// This world has no link to others.
     NoLink,
-    /// The group does not exist, or none of its worlds runs.
+    /// The group does not exist, or none of its worlds is running.
     UnknownGroup,
     /// No entity of the group has this key.
     UnknownKey,
     /// The inbox of the receiving world is full.
     Full,
-    /// Some worlds of the group have refused the parcel, others have accepted it. Sending it again
-    /// sends it to the others twice.
+    /// Some worlds of the group refused the parcel, and others accepted it. If you send the parcel
+    /// again, the others get it twice.
     InPart,
     /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
     NoKey,

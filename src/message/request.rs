@@ -14,7 +14,7 @@ use super::{
     topic::{Payload, Topic, sealed::Sealed},
 };
 
-/// Identifies a request that an entity has [made](crate::DueEntityCommandsExt::ask).
+/// Identifies a request that an entity [made](crate::DueEntityCommandsExt::ask).
 ///
 /// No two requests are equal. Each open request has an entity, one of the [`Owned`](crate::Owned)
 /// entities of the asking entity. Despawn that entity to withdraw the request: a reply that arrives
@@ -50,7 +50,7 @@ impl Request {
         }
     }
 
-    /// Returns the request as `world` knows it: if it was made there, it has an entity.
+    /// Returns the request as seen from `this_world`: a request that was made there has an entity.
     pub(super) fn seen_from(self, this_world: Option<u64>) -> Self {
         match self.0 {
             Origin::Elsewhere { world, number } if Some(world) == this_world => {
@@ -69,7 +69,7 @@ impl Request {
     }
 }
 
-/// Where to send the reply to a request. It can be stored, to reply later.
+/// Where to send the reply to a request. Store it to reply later.
 ///
 /// # Examples
 ///
@@ -116,7 +116,7 @@ pub struct ReplyTo {
     pub(super) route: Route,
 }
 
-/// The way of a reply to the asking entity.
+/// The route of a reply to the asking entity.
 #[derive(Clone)]
 pub(super) enum Route {
     Here(Entity),
@@ -127,7 +127,7 @@ pub(super) enum Route {
     Elsewhere(Arc<PostReply>),
 }
 
-/// Posts the reply to a request of another world.
+/// Posts the reply to a request from another world.
 pub(crate) type PostReply = dyn Fn(&mut World, Packet) + Send + Sync;
 
 impl ReplyTo {
@@ -199,7 +199,8 @@ impl core::error::Error for ReplyError {}
 /// The message that completes a request without a reply.
 ///
 /// It goes to the asking entity, which follows it like any other message.
-/// [`MessageContext::request`](super::MessageContext::request) tells which request it completes.
+/// [`MessageContext::request`](super::MessageContext::request) returns the request that it
+/// completes.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -209,7 +210,8 @@ impl core::error::Error for ReplyError {}
 #[doc(alias = "timeout")]
 #[non_exhaustive]
 pub enum NoAnswer {
-    /// The timer of the request fired, or the clock of that timer is gone. A later reply is dropped.
+    /// The timer of the request fired, or the clock of that timer is gone. A later reply is
+    /// dropped.
     TimedOut,
     /// The request could not be sent to the other world.
     #[cfg(feature = "worlds")]

@@ -7,7 +7,7 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-/// Counts the messages of this world since its start, as of the end of the last delivery.
+/// Counts the messages of this world, from its start to the end of the last delivery.
 ///
 /// # Examples
 ///
@@ -29,12 +29,12 @@ use {
     reflect(Resource, Clone, Debug, Default, PartialEq)
 )]
 pub struct MessageStats {
-    /// The number of calls of a callback for a message.
+    /// The number of times that a callback was called with a message.
     pub delivered: u64,
     /// The number of messages without a recipient: the entity is gone, is disabled or does not
     /// follow the message, or no entity follows it.
     pub undeliverable: u64,
-    /// The number of replies, and of [`NoAnswer`](super::NoAnswer)s, to a request that was complete
-    /// or withdrawn.
+    /// The number of replies and [`NoAnswer`](super::NoAnswer)s to requests that were already
+    /// complete or withdrawn.
     pub late: u64,
 }

@@ -1,4 +1,4 @@
-//! Messages of Bevy's writers.
+//! Messages from Bevy's writers.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -21,8 +21,8 @@ use crate::{
     roster::{Intake, Stage},
 };
 
-/// The delivery of the types that Bevy's writers write, in the order in which the types were first
-/// followed. The messages stay where other readers find them.
+/// The progress of each type that Bevy's writers write, in the order in which the types were first
+/// followed. The messages stay in Bevy's buffers for other readers.
 #[derive(Resource, Default)]
 pub(crate) struct Written(Vec<Progress>);
 
@@ -32,7 +32,7 @@ pub(super) struct TypeReader {
     /// Returns the number of messages written before Bevy's last swap. Later messages are for the
     /// first follower.
     start: fn(&World) -> usize,
-    /// Returns the number of messages written in all.
+    /// Returns the total number of messages written.
     end: fn(&World) -> usize,
     /// Delivers the messages of the type at this index.
     deliver: fn(&mut World, usize) -> Result<(), BevyError>,
@@ -46,7 +46,7 @@ struct Progress {
     next: usize,
     /// Messages from here on are for the next run.
     until: usize,
-    /// How far the next message has come.
+    /// The progress of the next message.
     round: Round,
 }
 
@@ -64,7 +64,7 @@ impl TypeReader {
         }
     }
 
-    /// Starts the delivery of a type with the messages of the current frame, if it has not started.
+    /// Starts the delivery of a type with the messages of the current frame, unless it has started.
     pub(super) fn start(self, topic: Topic, world: &mut DeferredWorld) {
         let next = (self.start)(world);
         if let Some(mut written) = world.get_resource_mut::<Written>()
@@ -85,7 +85,7 @@ fn end<M: Message>(messages: &Messages<M>) -> usize {
     messages.oldest_message_count() + messages.len()
 }
 
-/// Releases the messages written by now, of all types.
+/// Releases all messages written so far, of all types.
 pub(super) fn swap(world: &mut World) {
     let mut nth = 0;
     while let Some(&Progress { reader, next, .. }) = world.resource::<Written>().0.get(nth) {
@@ -122,8 +122,8 @@ type ReaderState<M> = PumpState<(
     Option<Res<'static, Messages<M>>>,
 )>;
 
-/// The pump for a type of messages, except while it is in use. It is not a cached system, because
-/// Bevy can't run such a system again after a panic inside it.
+/// The pump for one message type, or `None` while it is in use. It is not a cached system, because
+/// Bevy can't run a cached system again after a panic inside it.
 #[derive(Resource)]
 struct CachedState<M: Message>(SyncCell<Option<ReaderState<M>>>);
 
@@ -158,7 +158,7 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
 }
 
 impl Progress {
-    /// Calls one callback after the other, until one issues commands or no message is left.
+    /// Calls callbacks in order until one issues commands or no message is left.
     fn deliver<M: Message>(
         &mut self,
         messages: &Messages<M>,

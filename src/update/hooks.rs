@@ -20,7 +20,7 @@ pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookCo
     enroll(world, entity);
 }
 
-/// Adds the `UpdateComponent` of `entity` for the next run. Without the plugin nothing happens.
+/// Adds the `UpdateComponent` of `entity` for the next run. Does nothing without the plugin.
 pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
     let Some(update) = world.get::<UpdateComponent>(entity) else {
         return;
@@ -51,7 +51,7 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
     }
 }
 
-/// Removes an `UpdateComponent` whose clock does not exist, unless it is replaced before.
+/// Removes an `UpdateComponent` whose clock does not exist, unless it has been replaced by then.
 fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: NoSuchClock) {
     warn(world, unknown);
     let mut commands = world.commands();

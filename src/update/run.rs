@@ -1,4 +1,4 @@
-//! The run: one callback after the other, in order.
+//! The run: one callback at a time, in order.
 
 use alloc::collections::BTreeMap;
 
@@ -196,7 +196,7 @@ impl UpdateRosters {
     }
 }
 
-/// The time on the clocks. Most callbacks are on the same clock as the one before.
+/// The time on the clocks. Most callbacks are on the same clock as the previous one.
 struct Ticks<'a> {
     table: &'a ClockTable,
     last: Option<((ClockKey, Age), Option<Tick>)>,

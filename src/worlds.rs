@@ -1,7 +1,7 @@
 //! Worlds that send each other parcels, on threads of this process or in other processes.
 //!
-//! An entity [posts](ext) a [`parcel`], the [`link`] of its world takes it to the [`hub`], and the hub
-//! puts it into the inbox of another world, which [receives](receive) it.
+//! An entity [posts](ext) a [`parcel`], and the [`link`] of its world takes it to the [`hub`]. The
+//! hub puts it into the inbox of another world, which [receives](receive) it.
 
 mod address;
 mod ext;

@@ -17,9 +17,9 @@ use crate::message::{Delivery, Directory, Recipient};
 
 /// The key by which other worlds know this entity.
 ///
-/// Unlike an `Entity`, a key keeps its meaning in the next run and in other worlds. You choose the keys.
-/// Each must be unique within a group. If two entities have the same key, the most recent binding wins.
-/// If both are in the same world, Bevy's error handler gets a warning.
+/// Unlike an `Entity`, a key keeps its meaning in other worlds and in the next run of the program.
+/// You choose the keys. Each must be unique within a group. If two entities have the same key, the
+/// most recent binding wins. If both are in the same world, Bevy's error handler gets a warning.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(
@@ -60,7 +60,7 @@ fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     bind(world, entity);
 }
 
-/// Binds the key of an entity. Without the plugin nothing happens.
+/// Binds the key of an entity. Does nothing without the plugin.
 pub(crate) fn bind(mut world: DeferredWorld, entity: Entity) {
     let Some(&key) = world.get::<StableKey>(entity) else {
         return;
@@ -68,7 +68,7 @@ pub(crate) fn bind(mut world: DeferredWorld, entity: Entity) {
     let Some(mut directory) = world.get_resource_mut::<Directory>() else {
         return;
     };
-    // The other entity may be about to despawn.
+    // Only a warning, because the other entity may be about to despawn.
     if let Some(other) = directory.bind(key.0, entity) {
         let error = BevyError::warning(DuplicateKey { key, entity, other });
         let mut commands = world.commands();

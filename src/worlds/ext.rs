@@ -19,19 +19,19 @@ use crate::{
 pub trait ParcelCommandsExt {
     /// Sends a parcel to other worlds.
     ///
-    /// If the [link](WorldLink) does not take it, the message [`Refused`](crate::Refused) is sent to
-    /// all followers in this world.
+    /// If the [link](WorldLink) does not take it, the message [`Refused`](crate::Refused) is sent
+    /// to all followers in this world.
     fn post(&mut self, parcel: Parcel);
 }
 
 /// Makes requests to other worlds on behalf of an entity.
 pub trait ParcelEntityCommandsExt {
-    /// Makes a request to other worlds: sends a parcel, and waits for a reply until the timer fires,
-    /// like [`ask`](crate::DueEntityCommandsExt::ask).
+    /// Makes a request to other worlds: sends a parcel, and waits for a reply until the timer
+    /// fires, like [`ask`](crate::DueEntityCommandsExt::ask).
     ///
     /// If the link does not take the parcel, the request completes with
-    /// [`NoAnswer::Refused`](crate::NoAnswer::Refused). The entity needs a [`StableKey`], by which the
-    /// reply finds it.
+    /// [`NoAnswer::Refused`](crate::NoAnswer::Refused). The entity needs a [`StableKey`], so that
+    /// the reply can find it.
     fn ask_world(&mut self, parcel: Parcel, until: Timer) -> Request;
 }
 

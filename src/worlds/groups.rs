@@ -19,32 +19,32 @@ use super::{
 /// Runs worlds in named groups (`"logic"`, `"database"`, ..), each on its own thread.
 ///
 /// Each world is a headless [`App`] with its own entities, timers, clocks and loop. Worlds share
-/// nothing. They send each other [`Parcel`]s: to all worlds of a group, to exactly one world in turn,
-/// or to the world with the entity of a [`StableKey`](crate::StableKey). A sender knows a group and a
-/// key, but not the thread. With your own [`Link`](crate::Link), a world in another process can be a
-/// member.
+/// nothing. They send each other [`Parcel`]s: to all worlds of a group, to exactly one world in
+/// turn, or to the world that has the entity with a [`StableKey`](crate::StableKey). A sender knows
+/// a group and a key, but not the thread. With your own [`Link`](crate::Link), a world in another
+/// process can be a member.
 ///
 /// A world runs a frame when a message arrives, and otherwise once per
-/// [`LoopInterval`](crate::LoopInterval). The systems of its main and fixed schedules run one after the
-/// other on its own thread. They may block without holding up other worlds. To run a schedule on
-/// the threads of the process instead, give it Bevy's
+/// [`LoopInterval`](crate::LoopInterval). The systems of its main and fixed schedules run one after
+/// the other on its own thread. They may block without holding up other worlds. To run a schedule
+/// on the threads of the process instead, give it Bevy's
 /// [`MultiThreadedExecutor`](bevy_ecs::schedule::MultiThreadedExecutor).
 ///
 /// # The end
 ///
 /// Worlds are [stopped](Self::stop) in the reverse order of their start. Each delivers the messages
-/// sent to it before it ends. A world that sends itself an [`AppExit`](bevy_app::AppExit) ends in the
-/// same way. A world that panics also ends. The others continue, and [`ended`](Self::ended) returns its
-/// report. Dropping the groups stops all worlds.
+/// sent to it before it ends. A world that writes an [`AppExit`](bevy_app::AppExit) ends in the
+/// same way. A world that panics also ends, and the others continue. [`ended`](Self::ended) returns
+/// the reports of worlds that ended in either way. Dropping the groups stops all worlds.
 ///
-/// A stop or a drop waits until the worlds have ended, without a time limit. A system or callback that
-/// blocks holds it up, and one that never returns holds it up forever.
+/// Both stopping and dropping wait until the worlds have ended, without a time limit. A system or
+/// callback that blocks delays them, and one that never returns delays them forever.
 ///
 /// # Time
 ///
 /// Each world has its own time. With `TimeUpdateStrategy::ManualDuration`, a world on a thread also
-/// advances by a step for every arrival. To test several worlds in step, [join](Self::join) apps
-/// and update them one after the other.
+/// advances by a step for every arrival. To test several worlds in lockstep, [join](Self::join)
+/// apps and update them one after the other.
 ///
 /// # Examples
 ///
@@ -114,14 +114,14 @@ impl ParcelReceiver {
     ///
     /// # Errors
     ///
-    /// Returns [`Refused`] with the parcel if they do not take it.
+    /// Returns [`Refused`] with the parcel if the worlds do not take it.
     pub fn receive(&self, parcel: Parcel) -> Result<(), Refused> {
         self.0.send(parcel, Among::Here)
     }
 }
 
 impl WorldGroups {
-    /// Creates groups without worlds.
+    /// Creates a value without groups or worlds.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -131,7 +131,7 @@ impl WorldGroups {
     ///
     /// `build` must add a [`DuePlugin`](crate::DuePlugin). `start` adds a missing
     /// [`TimePlugin`](bevy_time::TimePlugin) after `build`. Code that needs `Time` belongs in a
-    /// `Startup` system, or `build` must add the plugin first.
+    /// `Startup` system, unless `build` adds that plugin first.
     ///
     /// # Errors
     ///
@@ -156,17 +156,18 @@ impl WorldGroups {
 
     /// Makes the world of an app a member of a group, for example the world with the window.
     ///
-    /// The app runs by itself, and needs a [`DuePlugin`](crate::DuePlugin). It leaves the group when it
-    /// is dropped, and leaves the group of its previous [`WorldLink`](crate::WorldLink) now.
+    /// You still run the app, which needs a [`DuePlugin`](crate::DuePlugin). It leaves the group
+    /// when it is dropped. If it already has a [`WorldLink`](crate::WorldLink), it leaves the group
+    /// of that link now.
     pub fn join(&self, group: impl Into<Cow<'static, str>>, app: &mut App) {
         self.hub.join(group.into(), app);
     }
 
-    /// Makes a world of another process a member of a group.
+    /// Makes a world in another process a member of a group.
     ///
     /// Parcels for that world go into `link`. The link also learns all [keys](crate::StableKey) of
-    /// this process, so that replies find their way back. Pass the parcels that come from that process
-    /// to a [receiver](Self::receiver).
+    /// this process, so that replies find their way back. Pass the parcels that come from that
+    /// process to a [receiver](Self::receiver).
     pub fn join_remote(&self, group: impl Into<Cow<'static, str>>, link: impl Link) {
         self.hub.join_remote(group.into(), link);
     }
@@ -177,7 +178,7 @@ impl WorldGroups {
         ParcelReceiver(self.hub.clone())
     }
 
-    /// Sends a parcel from outside of all worlds.
+    /// Sends a parcel from outside all worlds.
     ///
     /// # Errors
     ///
@@ -186,8 +187,8 @@ impl WorldGroups {
         self.hub.send(parcel, Among::All)
     }
 
-    /// Returns the number of members of a group: worlds that run here, and
-    /// [remote links](Self::join_remote).
+    /// Returns the number of members of a group: worlds that run here, and [remote
+    /// links](Self::join_remote).
     #[must_use]
     pub fn running(&self, group: &str) -> usize {
         self.hub.members(group)
@@ -210,11 +211,11 @@ impl WorldGroups {
 
     /// Stops all worlds, the last started first, and returns their reports in that order.
     ///
-    /// Each world delivers the messages sent to it first. Parcels that it then sends to a world that
-    /// has stopped are refused.
+    /// Each world first delivers the messages sent to it. Parcels that it sends meanwhile to a
+    /// stopped world are refused.
     ///
-    /// This waits for every world, without a time limit. A system or callback that blocks holds it up,
-    /// and one that never returns holds it up forever.
+    /// This waits for every world, without a time limit. A system or callback that blocks delays
+    /// the stop, and one that never returns delays it forever.
     pub fn stop(mut self) -> Vec<WorldReport> {
         self.stop_all()
     }

@@ -83,7 +83,7 @@ impl Hub {
         }
     }
 
-    /// Sends a parcel to the member with a key. If no world here has it, a remote member may.
+    /// Sends a parcel to the member with a key. If no world here has that key, a remote member may.
     fn send_to(&self, key: StableKey, parcel: Parcel, among: Among) -> Result<(), Refused> {
         let members = self.select(&parcel, |group| group.with_key(key, among));
         let mut refused = match members {
@@ -208,7 +208,7 @@ impl Drop for HubLink {
         };
         let is_ours = |&(id, _): &(MemberId, Member)| id == self.member;
         let place = group.members.iter().position(is_ours);
-        // The sender may drop the inbox, with parcels that hold another link.
+        // Dropped without the lock: it may drop the inbox, with parcels that hold another link.
         let gone = place.map(|place| group.members.remove(place));
         let keys = group.keys.extract_if(|_, member| *member == self.member);
         let keys: Vec<_> = keys.map(|(key, _)| key).collect();

@@ -25,25 +25,25 @@ use crate::{
 /// Carries parcels between worlds: on threads of one process ([`WorldGroups`](crate::WorldGroups)),
 /// or between processes with a messaging engine of your choice.
 ///
-/// A link is the sending end. At the receiving end, pass each parcel that arrives to
-/// [`MessageSender::receive`](crate::MessageSender::receive) of the other world. A world that ends
-/// drops its link.
+/// A link is the sending end. At the receiving end, pass each parcel that arrives to the
+/// [`MessageSender::receive`](crate::MessageSender::receive) of the receiving world. A world that
+/// ends drops its link.
 ///
 /// No lock of this crate is held while a method is called, so a link may call back into
 /// [`WorldGroups`](crate::WorldGroups).
 pub trait Link: Send + Sync + 'static {
-    /// Takes a parcel, to carry it to a group of worlds, without waiting.
+    /// Takes a parcel for a group of worlds, without waiting.
     ///
     /// # Errors
     ///
-    /// Returns [`Refused`] with the parcel if the link can't carry it. Success does not mean that the
-    /// parcel will arrive.
+    /// Returns [`Refused`] with the parcel if the link can't carry it. Success does not mean that
+    /// the parcel will arrive.
     fn send(&self, parcel: Parcel) -> Result<(), Refused>;
 
-    /// Learns that this side of the link has the entity with this address.
+    /// Tells the link that this side has the entity with this address.
     fn bind(&self, address: &Address);
 
-    /// Learns that this side of the link no longer has the entity with this address.
+    /// Tells the link that this side no longer has the entity with this address.
     fn unbind(&self, address: &Address);
 }
 
@@ -96,7 +96,7 @@ impl fmt::Debug for WorldLink {
     }
 }
 
-/// Passes the link all keys of this world, bound before or later.
+/// Passes all keys of this world to the link, those already bound and those bound later.
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     let Some(WorldLink { group, link }) = world.get(entity) else {
         return;

@@ -109,7 +109,7 @@ impl Member {
         matches!(self, Self::Here(_))
     }
 
-    /// Takes a parcel. A member that has ended refuses it like an unknown group.
+    /// Takes a parcel. A member that has ended refuses it with `UnknownGroup`.
     pub(super) fn take(&self, parcel: Parcel) -> Result<(), Refused> {
         match self {
             Self::Here(sender) => sender.receive(parcel).map_err(|error| match error {

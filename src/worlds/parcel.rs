@@ -10,9 +10,9 @@ use crate::message::{Delivery, Packet, RefusalReason, Request};
 
 /// A packet for another group of worlds, with its recipients.
 ///
-/// The [`Delivery`] first selects worlds of the group: the world that has the entity, all worlds, or
-/// exactly one in turn. Then it selects entities in each of these worlds in the same way. A parcel is
-/// serialized as a whole.
+/// The [`Delivery`] first selects worlds of the group: the world that has the entity, all worlds,
+/// or exactly one in turn. Then it selects entities in each of these worlds in the same way. A
+/// parcel is serialized as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub struct Parcel {
@@ -25,7 +25,7 @@ pub struct Parcel {
     pub(super) part: Part,
 }
 
-/// The part that a parcel plays.
+/// The role of a parcel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Part {
@@ -41,7 +41,8 @@ pub(super) enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct RequestId {
-    /// The id of the asking world. Worlds that are built alike give their requests the same numbers.
+    /// The id of the asking world. Worlds that are built alike give their requests the same
+    /// numbers.
     pub(super) world: u64,
     pub(super) number: u64,
 }
@@ -93,8 +94,8 @@ impl Parcel {
 
 /// A parcel that a [`Link`](crate::Link) did not take, with the reason.
 ///
-/// If [`post`](crate::ParcelCommandsExt::post) is refused, this message is sent to all followers in
-/// the sending world. Without a follower, Bevy's error handler gets a warning.
+/// If a parcel from [`post`](crate::ParcelCommandsExt::post) is refused, this message is sent to
+/// all followers in the sending world. Without a follower, Bevy's error handler gets a warning.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The parcel.

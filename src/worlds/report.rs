@@ -1,4 +1,4 @@
-//! How a world of a group has ended.
+//! How a world of a group ended.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -20,7 +20,7 @@ pub struct WorldReport {
     pub panic: Option<String>,
     /// The messages that were sent to or in the world, but not delivered.
     ///
-    /// It excludes messages without followers, and requests that the world has received but not
-    /// replied to: those time out in the asking world.
+    /// Messages without followers are not included. Neither are requests that the world received
+    /// but did not reply to: they time out in the asking world.
     pub undelivered: Vec<Undelivered>,
 }

@@ -8,7 +8,7 @@ use std::io;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The system could not create a thread.
+    /// The operating system could not create a thread.
     NoThread(io::Error),
     /// The function that builds the world panicked, with this message.
     Panicked(String),

@@ -97,7 +97,8 @@ struct WorldLoop {
 }
 
 impl WorldLoop {
-    /// Builds the world, sends the result to `built`, and runs the world until it is stopped or panics.
+    /// Builds the world, sends the result to `built`, and runs the world until it is stopped or
+    /// panics.
     fn run(
         self,
         build: &impl Fn(&mut App),
@@ -118,7 +119,7 @@ impl WorldLoop {
             }
             Err(error) => _ = built.send(Err(error)),
         }
-        // The report includes a panic while the app is dropped.
+        // The report includes a panic that happens while the app is dropped.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(app)));
         if let Err(panic) = dropped {
             report.panic.get_or_insert_with(|| panic_message(&*panic));
@@ -134,14 +135,14 @@ impl WorldLoop {
     fn build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartError> {
         run_on_this_thread(app);
         build(app);
-        // Systems that run in parallel by themselves need a pool.
+        // Systems with parallel work of their own need a pool.
         TaskPoolOptions::default().create_default_pools();
         if !app.is_plugin_added::<TimePlugin>() {
             app.add_plugins(TimePlugin);
         }
         app.init_resource::<LoopInterval>();
         while app.plugins_state() == PluginsState::Adding {
-            // A plugin may wait for a task of this thread.
+            // A plugin may wait for a task on this thread.
             #[cfg(not(target_arch = "wasm32"))]
             tick_global_task_pools_on_main_thread();
             thread::yield_now();

@@ -1,11 +1,11 @@
 //! Compares this crate with other designs on the same work.
 //!
 //! ```text
-//! cargo bench --bench compare                             everything
-//! cargo bench --bench compare -- --quick                  fewer frames and fewer turns
-//! cargo bench --bench compare -- --quick periodic,1000,   the lines that contain `periodic,1000,`
-//! cargo bench --bench compare -- --chart out.svg          everything, and a chart of frame times
+//! cargo bench --features worlds --bench compare -- [--quick] [--chart FILE] [TEXT]
 //! ```
+//!
+//! `--quick` runs fewer frames and fewer turns. `--chart FILE` also draws a chart of frame times. With
+//! a text such as `periodic,1000,` only the lines that contain it run.
 //!
 //! Prints CSV: `workload,n,peer,ours_ns,peer_ns,ratio`. Both sides take turns in one process. The
 //! times are medians per unit, and the ratio is the time of the peer divided by ours.

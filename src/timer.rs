@@ -73,33 +73,32 @@ pub use status::{ArmedTimers, TimerStatus};
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
-/// Insert a timer to arm it, insert another to re-arm, remove it or despawn its entity to cancel,
-/// insert [`Paused`](crate::Paused) to pause. The component is immutable, so the queue behind it
-/// never gets out of sync with the world. An entity has a `Timer` exactly while it is armed or paused:
-/// after the handlers of the last firing have run, the `Timer` is removed. If the timer belongs to an
-/// [owner](crate::OwnedBy), its entity then despawns in the next run
-/// ([unless you keep it](Self::keep_when_done)). A timer that is cloned, or moved to another entity,
-/// starts again there.
+/// Insert a `Timer` to arm it. Insert another to re-arm it. Remove it or despawn its entity to
+/// cancel it. Insert [`Paused`](crate::Paused) to pause it. The component is immutable, so the
+/// queue behind it never gets out of sync with the world. An entity has a `Timer` exactly while the
+/// timer is armed or paused. Once the handlers of the last firing have run, the `Timer` is removed.
+/// If the timer belongs to an [owner](crate::OwnedBy), its entity then despawns in the next run
+/// ([unless you keep it](Self::keep_when_done)). A timer that is cloned or moved to another entity
+/// starts over there.
 ///
-/// A delay counts from the reading of the timer's clock at insertion. The default clock is
-/// Bevy's `Time<Virtual>`, with its pause and relative speed; [`on`](Self::on) chooses another.
-/// While the clock is paused or its speed is zero, nothing fires, not even a delay of zero. A
-/// handler that pauses `Time<Virtual>` does not stop the current run: timers that are due in it
-/// still fire.
+/// A delay counts from the time on the timer's clock at insertion. The default clock is Bevy's
+/// `Time<Virtual>`, including its pause and relative speed. Use [`on`](Self::on) to choose another.
+/// While the clock is paused or its speed is zero, nothing fires, not even a timer with zero delay.
+/// A handler that pauses `Time<Virtual>` does not stop the current run: timers that are due in that
+/// run still fire.
 ///
-/// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until it catches up.
-/// Re-arm them to count from the new time. A deadline more than 511 years after the start of the
-/// clock is never reached.
+/// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until the clock catches
+/// up. Re-arm them to count from the new time. A deadline more than 511 years after the start of
+/// the clock is never reached.
 ///
-/// React to a firing with an observer, a system, or a [`TimerAction`] on the
-/// timer's entity.
-/// [`OwnedBy`](crate::OwnedBy) gives an entity many timers. For work that happens every frame, use a
-/// plain system instead of a timer.
+/// React to a firing with an observer, a system, or a [`TimerAction`] on the timer's entity. Use
+/// [`OwnedBy`](crate::OwnedBy) to give an entity several timers. For work that happens every frame,
+/// use a plain system instead of a timer.
 ///
 /// # Time complexity
 ///
-/// With *n* armed timers, inserting is *O*(1), plus *O*(log *n*) in the next run. Removing is *O*(1),
-/// amortised. A frame in which nothing is due is *O*(1).
+/// With *n* armed timers, inserting is *O*(1), plus *O*(log *n*) in the next run. Removing is
+/// *O*(1), amortized. A frame in which nothing is due is *O*(1).
 ///
 /// # Examples
 ///
@@ -117,7 +116,7 @@ pub use status::{ArmedTimers, TimerStatus};
 /// app.add_plugins((TimePlugin, DuePlugin::default()))
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(100)));
 ///
-/// // Poison: five times one damage, the first after half a second.
+/// // Poison: one damage, five times, starting after half a second.
 /// let poison = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
 /// let victim = app
 ///     .world_mut()
@@ -133,7 +132,7 @@ pub use status::{ArmedTimers, TimerStatus};
 ///     app.update();
 /// }
 /// assert_eq!(app.world().get::<Health>(victim).unwrap().0, 5);
-/// assert!(!app.world().entity(victim).contains::<Timer>(), "it has fired its last");
+/// assert!(!app.world().entity(victim).contains::<Timer>(), "it has finished");
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
@@ -156,9 +155,9 @@ pub use status::{ArmedTimers, TimerStatus};
 pub struct Timer {
     delay: u64,
     interval: Option<NonZeroU64>,
-    /// Boxed, because most timers have none.
+    /// Boxed, because most timers have no extra settings.
     extra: Option<Box<Extra>>,
-    /// The clock it is armed on, and its key in the queue of that clock.
+    /// The clock on which the timer is armed, and the timer's key in that clock's queue.
     seat: Seat,
     times: Option<NonZeroU32>,
 }
@@ -176,7 +175,7 @@ struct Options {
     clock: Option<ClockId>,
     /// The time from which the first delay counts, as the clock shows it.
     since: Option<u64>,
-    /// The greatest random part of the first delay.
+    /// The maximum random delay added to the first delay.
     jitter: u64,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
@@ -197,8 +196,8 @@ enum WhenDone {
 impl Timer {
     /// Returns the delay to the first firing, at most `u64::MAX` nanoseconds.
     ///
-    /// It counts from arming, or from [`since`](Self::since). A [jitter](Self::with_jitter) comes on
-    /// top of it.
+    /// The delay counts from arming, or from [`since`](Self::since). Any
+    /// [jitter](Self::with_jitter) is added to it.
     #[must_use]
     pub fn delay(&self) -> Duration {
         Duration::from_nanos(self.delay)
@@ -218,8 +217,10 @@ impl Timer {
         self.times.map(NonZeroU32::get)
     }
 
-    /// Returns the clock chosen with [`on`](Self::on), or `None` if the timer uses the default: the
-    /// clock of its entity, of its owner, or of the game.
+    /// Returns the clock chosen with [`on`](Self::on), or `None` if the timer uses the default.
+    ///
+    /// The default is the clock of the timer's entity, the clock of its owner, or
+    /// [`ClockId::Virtual`], in this order.
     #[must_use]
     pub fn clock(&self) -> Option<ClockId> {
         self.options().clock
@@ -302,17 +303,17 @@ impl Timer {
     }
 }
 
-/// Where a `Timer` component stands.
+/// The state of a `Timer` component.
 enum Place {
-    /// It was never armed, or was cancelled for good.
+    /// Never armed, or cancelled for good.
     Nowhere,
-    /// It is armed on a clock, under a key of the clock's queue.
+    /// Armed on a clock, under a key in that clock's queue.
     Armed(ClockKey, TimerKey),
-    /// It was cancelled, and is about to be removed or replaced: the number of the report.
+    /// Cancelled, and about to be removed or replaced. Holds the number of the report.
     Reported(u64),
 }
 
-/// The row of a seat that stands for [`Place::Reported`]. No clock has this key.
+/// The seat row that marks [`Place::Reported`]. No clock has this key.
 const REPORTED: ClockKey = ClockKey::MAX;
 
 impl MapEntities for Timer {
@@ -360,7 +361,7 @@ impl fmt::Debug for Timer {
     }
 }
 
-/// The serialized form of a [`Timer`]. Defaults may be left out.
+/// The serialized form of a [`Timer`]. Fields with a default may be omitted.
 #[cfg(feature = "serialize")]
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Timer", deny_unknown_fields)]

@@ -23,17 +23,17 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use super::{TimerFired, lines::change_armed};
 use crate::call::{call_with_world, run_system, to_result};
 
-/// The action of the [`Timer`](crate::Timer) on this entity at every firing.
+/// The action that the [`Timer`](crate::Timer) on this entity runs at every firing.
 ///
 /// The action runs after the observers of [`TimerFired`]. It is skipped if an observer cancelled or
 /// re-armed the timer. An action that an observer has just inserted runs from the next firing on.
 ///
-/// Timers without an action pay nothing for the feature. An error goes to Bevy's error handler. All
-/// timers continue unless that handler panics, as the default one does for errors of the usual
+/// Timers without an action pay nothing for the feature. Errors go to Bevy's error handler. All
+/// timers continue unless that handler panics, as the default handler does for errors of the usual
 /// severity.
 ///
-/// [`despawn`](Self::despawn) and [`named`](Self::named) are data and can be saved. A closure can't be
-/// saved.
+/// [`despawn`](Self::despawn) and [`named`](Self::named) are data and can be saved. A closure can't
+/// be saved.
 ///
 /// # Examples
 ///
@@ -87,7 +87,7 @@ enum Kind {
 type Closure = dyn Fn(&mut World, TimerFired) -> Result<(), BevyError> + Send + Sync;
 
 impl TimerAction {
-    /// Despawns the entity of the timer.
+    /// Despawns the timer's entity.
     #[must_use]
     pub fn despawn() -> Self {
         Self(Kind::Despawn)
@@ -102,14 +102,14 @@ impl TimerAction {
     /// Runs the handler that is registered under this name with
     /// [`add_timer_handler`](crate::DueWorldExt::add_timer_handler).
     ///
-    /// The name is data, so the action can be saved. If no such handler exists when the timer fires,
-    /// Bevy's error handler gets an error.
+    /// The name is data, so the action can be saved. If no such handler exists when the timer
+    /// fires, Bevy's error handler gets an error.
     #[must_use]
     pub fn named(name: impl Into<Cow<'static, str>>) -> Self {
         Self(Kind::Named(name.into()))
     }
 
-    /// Calls a closure with the world and the firing.
+    /// Calls a closure with the world and the [`TimerFired`].
     ///
     /// The closure may return a `Result`.
     ///
@@ -133,7 +133,7 @@ impl TimerAction {
     /// # World::new().spawn(bleeding);
     /// ```
     ///
-    /// A few actions in one line each:
+    /// Some common actions:
     ///
     /// ```
     /// use bevy_due::prelude::*;
@@ -173,7 +173,7 @@ impl TimerAction {
         })
     }
 
-    /// Runs the action of the timer that has fired, and reports its error.
+    /// Runs the action of the timer that fired, and reports its error, if any.
     pub(crate) fn act(world: &mut World, fired: &TimerFired) {
         let Some(action) = world.get::<Self>(fired.entity()) else {
             return;
@@ -250,7 +250,8 @@ pub(crate) fn add_timer_handler<M>(
     handlers.0.insert(name, run);
 }
 
-/// Converts through a `Box`, because `Arc::new` makes no `Arc<dyn ..>` on platforms without atomics.
+/// Converts through a `Box`, because `Arc::new` can't produce an `Arc<dyn ..>` on platforms without
+/// atomics.
 fn shared(
     closure: impl Fn(&mut World, TimerFired) -> Result<(), BevyError> + Send + Sync + 'static,
 ) -> Arc<Closure> {

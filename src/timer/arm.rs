@@ -1,4 +1,4 @@
-//! The hooks of [`Timer`]: inserting arms, and removing cancels.
+//! The hooks of [`Timer`]: inserting the component arms it, and removing the component cancels it.
 
 use alloc::vec::Vec;
 
@@ -59,8 +59,8 @@ pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: H
 
 /// Arms the `Timer` of `entity`.
 ///
-/// Does nothing in a world without the plugin, such as one that holds a scene: there a `Timer` is
-/// plain data.
+/// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
+/// data there.
 pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
     let plan = match Plan::of(&world, entity) {
         Some(Err(NoSuchClock(clock))) => {
@@ -84,7 +84,8 @@ pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
     }
 }
 
-/// Returns the components that change how the timer beside them is armed. Most timers have none.
+/// Returns the components that change how a timer on the same entity is armed. Most timers have
+/// none.
 pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 6] {
     [
         world.register_component::<OwnedBy>(),
@@ -165,13 +166,15 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, error: NoSuchClock) {
         .queue(move |world: &mut World| retire(world, entity));
 }
 
-/// Cancels the timer of `entity`, and leaves its component behind.
+/// Cancels the timer of `entity`, but leaves its component in place.
 pub(super) fn cancel(world: &mut DeferredWorld, entity: Entity, reason: CancelReason) {
     cancel_for(world, entity, |_, _| reason);
 }
 
-/// Takes the timer of `entity` out of its queue, and reports it: now to observers, and in the next run
-/// as a message. Returns the number of the report, or `None` if the timer was not armed.
+/// Removes the timer of `entity` from its queue and reports the cancellation.
+///
+/// Observers see the report once the operation is done. The message is written in the next run.
+/// Returns the number of the report, or `None` if the timer was not armed.
 fn cancel_for(
     world: &mut DeferredWorld,
     entity: Entity,
@@ -197,8 +200,8 @@ fn cancel_for(
     Some(number)
 }
 
-/// Triggers a cancellation, if it has an observer, once the operation is done. Until then its reason may
-/// change.
+/// Triggers a cancellation once the operation is done, if it has an observer. Until then, its
+/// reason may change.
 fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
     if !is_observed::<TimerCancelled>(world, cancelled.entity) {
         return;
@@ -226,13 +229,13 @@ pub(crate) fn on_discard_clock(discarded: On<Discard<Clock>>, mut world: Deferre
         .map(|(.., timer)| (timer.entity, timer.owner))
         .collect();
     for (timer, owner) in timers {
-        // If the clock is also the owner, that is the better reason.
+        // If the clock is also the owner, `OwnerGone` is the more precise reason.
         let reason = match is_despawned && owner == clock {
             true => CancelReason::OwnerGone,
             false => CancelReason::ClockGone,
         };
         cancel(&mut world, timer, reason);
-        // One command for each: if one panics, the others still run.
+        // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
         commands.queue(move |world: &mut World| retire(world, timer));
     }

@@ -6,7 +6,7 @@ use bevy_ecs::entity::Entity;
 
 use super::{MissedTicks, Timer};
 
-/// A timer in the queue. Together with the queue's own fields it fills a cache line.
+/// A timer in the queue. Together with the queue's own fields, it fills a cache line.
 #[derive(Debug)]
 pub(crate) struct ArmedTimer {
     pub(crate) entity: Entity,
@@ -16,12 +16,12 @@ pub(crate) struct ArmedTimer {
     count: u32,
     /// The number of firings after which the timer ends, or zero if it never ends.
     times: u32,
-    /// The number of firings in this run so far, while more deadlines have passed.
+    /// The number of firings so far in the current burst.
     pub(super) burst: u32,
     /// The number of firings: the high part.
     count_high: u16,
     missed_ticks: MissedTicks,
-    /// Whether there is an action beside the timer.
+    /// Whether the timer has an action.
     pub(crate) acts: bool,
 }
 
@@ -59,9 +59,9 @@ impl ArmedTimer {
         (self.times != 0).then(|| self.times.saturating_sub(self.count))
     }
 
-    /// Serves `deadline`, and the deadlines after it up to `now` as [`MissedTicks`] requires.
+    /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires.
     ///
-    /// A burst ends after `burst_limit` firings in one run. The rest is skipped.
+    /// A burst ends after `burst_limit` firings in one run. The remaining deadlines are skipped.
     ///
     /// ```text
     /// deadlines    |    |    |    |    |    |    |    |

@@ -35,8 +35,9 @@ impl Timer {
 
     /// Creates a one-shot timer that fires after a delay in seconds.
     ///
-    /// The delay is rounded to the nearest nanosecond, but a positive delay never to zero. Seconds are
-    /// `f64` because an `f32` can't represent a tenth of a second to the nanosecond.
+    /// The delay is rounded to the nearest nanosecond, but a positive delay is never rounded to
+    /// zero. The parameter is an `f64`, because an `f32` can't represent a tenth of a second to the
+    /// nanosecond.
     ///
     /// # Panics
     ///
@@ -67,13 +68,14 @@ impl Timer {
 
     /// Creates a periodic timer that fires every `interval`, forever.
     ///
-    /// The first firing comes after one interval. The k-th deadline is exactly first + k × interval, in
-    /// integers. Late firings do not make it drift.
+    /// The first firing comes after one interval. The k-th deadline after the first is exactly
+    /// first + k × interval, in integers. Late firings cause no drift, except with
+    /// [`MissedTicks::Delay`].
     ///
     /// # Panics
     ///
-    /// Panics if `interval` is zero. Use [`try_every`](Self::try_every) for an interval that comes from
-    /// data.
+    /// Panics if `interval` is zero. Use [`try_every`](Self::try_every) for an interval that comes
+    /// from data.
     ///
     /// # Examples
     ///
@@ -135,7 +137,7 @@ impl Timer {
         Self::every_nanos(nanos_from_secs(secs)?)
     }
 
-    /// Sets the delay from arming to the first deadline, overriding any earlier setting of it.
+    /// Sets the delay from arming to the first deadline, overriding any earlier setting.
     ///
     /// The interval counts from that deadline.
     ///
@@ -177,7 +179,7 @@ impl Timer {
         Ok(self)
     }
 
-    /// Sets the first delay to zero, so that the first firing comes in the next run.
+    /// Sets the first delay to zero, so that the timer first fires in the next run.
     ///
     /// # Examples
     ///
@@ -219,8 +221,8 @@ impl Timer {
     /// # Errors
     ///
     /// - Returns [`InvalidTimer::ZeroTimes`] if `times` is zero.
-    /// - Returns [`InvalidTimer::TimesWithoutInterval`] if `times` is more than one and the timer has
-    ///   no interval.
+    /// - Returns [`InvalidTimer::TimesWithoutInterval`] if `times` is more than one and the timer
+    ///   has no interval.
     ///
     /// # Examples
     ///
@@ -308,9 +310,9 @@ impl Timer {
 
     /// Adds a random delay of up to `jitter` to the first delay.
     ///
-    /// The random part is drawn when the timer is armed. It is the same whenever the same game runs
-    /// again: it depends only on [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the
-    /// number of timers armed before.
+    /// The random delay is drawn when the timer is armed. It is reproducible, because it depends
+    /// only on [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the number of timers
+    /// armed before.
     ///
     /// # Examples
     ///
@@ -331,10 +333,10 @@ impl Timer {
         self
     }
 
-    /// Counts the first delay from `time`, as the clock shows it, instead of from arming.
+    /// Counts the first delay from `time` on the clock, instead of from arming.
     ///
-    /// Use this for chains without drift: the next timer counts from the deadline that just fired,
-    /// not from the frame in which it fired.
+    /// Use this for chains without drift. The next timer counts from the deadline that was just
+    /// reached, not from the frame in which it was handled.
     ///
     /// # Examples
     ///
@@ -356,9 +358,9 @@ impl Timer {
 
     /// Puts the timer on a clock: a [`ClockId`], or an entity with a [`Clock`](crate::Clock).
     ///
-    /// By default, a timer uses the clock of its entity, then the clock of its owner (see
-    /// [`OnClock`](crate::OnClock)), then [`ClockId::Virtual`]. If the clock does not exist when the
-    /// timer is armed, the timer is cancelled with
+    /// By default, a timer uses the clock of its entity. If the entity has none, the timer uses the
+    /// clock of its owner (see [`OnClock`](crate::OnClock)), and otherwise [`ClockId::Virtual`]. If
+    /// the clock does not exist when the timer is armed, the timer is cancelled with
     /// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone), and Bevy's error handler gets a
     /// warning.
     ///
@@ -375,7 +377,9 @@ impl Timer {
         self
     }
 
-    /// Sets the policy for deadlines that pass during a long frame, [`MissedTicks::Burst`] by default.
+    /// Sets the policy for deadlines that pass during a long frame.
+    ///
+    /// The default is [`MissedTicks::Burst`].
     #[must_use]
     pub fn with_missed_ticks(mut self, missed_ticks: MissedTicks) -> Self {
         self.options_mut().missed_ticks = missed_ticks;
@@ -388,7 +392,8 @@ impl Timer {
     /// for the entity of an owned timer.
     ///
     /// [`DespawnAfter`](crate::DespawnAfter) and
-    /// [`TimerAction::despawn`](crate::TimerAction::despawn) despawn in the same run.
+    /// [`TimerAction::despawn`](crate::TimerAction::despawn) despawn the entity in the same run
+    /// instead.
     #[must_use]
     pub fn despawn_when_done(mut self) -> Self {
         self.options_mut().when_done = WhenDone::Despawn;
@@ -397,7 +402,7 @@ impl Timer {
 
     /// Keeps the entity after the last firing, even the entity of an owned timer.
     ///
-    /// The entity loses its `Timer`. Insert another to arm it again.
+    /// The entity loses its `Timer`. Insert another one to start over.
     #[must_use]
     pub fn keep_when_done(mut self) -> Self {
         self.options_mut().when_done = WhenDone::Keep;

@@ -11,7 +11,7 @@ use super::TimerCancelled;
 #[derive(Debug, Default)]
 pub(crate) struct Cancellations {
     pending: Vec<TimerCancelled>,
-    /// The cancellations written in the last run, which observers may still have to see.
+    /// The cancellations written in the last run, which observers may not have seen yet.
     written: Vec<TimerCancelled>,
     /// The number of the first pending cancellation.
     first_pending: u64,

@@ -23,8 +23,8 @@ impl fmt::Display for NoSuchTimer {
 
 impl core::error::Error for NoSuchTimer {}
 
-/// Keeps a timer when all timers of its owner are cancelled: the end of a lifetime, or the time-out
-/// of a request.
+/// Exempts a timer when all timers of its owner are cancelled: the end of a lifetime, or the
+/// time-out of a request.
 #[derive(Component, Clone, Copy)]
 pub(crate) struct SurvivesCancelAll;
 
@@ -33,7 +33,7 @@ pub(crate) struct SurvivesCancelAll;
 pub(crate) enum Move {
     /// This time on the clock.
     To(Duration),
-    /// Later by this much.
+    /// Later than the current deadline by this much.
     By(Duration),
 }
 

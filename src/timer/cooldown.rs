@@ -11,16 +11,19 @@ use crate::clock::saturating_nanos;
 
 /// A cooldown of a spell, a weapon, or a dash with two charges.
 ///
-/// It is a plain value that stores a time. Nothing ticks it, and it costs nothing until you ask it.
-/// Every method takes the time of a clock. You choose the clock, and it must always be the same one.
-/// Use [`Clock::now`] of a clock from [`Clocks`]; `Time::elapsed` also works as long as you never
-/// shift, pause or fast-forward the `Clock` of [`ClockId::Virtual`](crate::ClockId::Virtual). A new cooldown is ready. With
-/// [charges](Self::with_charges), one charge comes back after each `duration`.
+/// A cooldown is a plain value that stores a time. Nothing ticks it, and it costs nothing until you
+/// query it. Methods that depend on the current time take it as an argument. You choose the clock,
+/// but always use the same one. Use [`Clock::now`] of a clock from [`Clocks`]. `Time::elapsed` also
+/// works as long as you never change or fast-forward the `Clock` of
+/// [`ClockId::Virtual`](crate::ClockId::Virtual).
 ///
-/// [`Paused`](crate::Paused) does not stop a cooldown. To stop one, use it with the entity's own
-/// [`Clock`](crate::Clock), and pause that.
+/// A new cooldown is ready. With [charges](Self::with_charges), one charge comes back after each
+/// `duration`.
 ///
-/// To react when it becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
+/// [`Paused`](crate::Paused) does not stop a cooldown. To be able to stop one, use it with a
+/// [`Clock`](crate::Clock) on the entity, and pause that clock.
+///
+/// To react when the cooldown becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at).
 ///
 /// [`Clock::now`]: crate::Clock::now
@@ -133,7 +136,7 @@ impl Cooldown {
         self
     }
 
-    /// Returns the time in which a charge comes back.
+    /// Returns the time that a charge takes to come back.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.duration
@@ -195,8 +198,8 @@ impl Cooldown {
         }
     }
 
-    /// Returns the time at which the cooldown became or becomes ready, on the clock whose time you
-    /// pass.
+    /// Returns the time at which the cooldown became or will become ready, on the clock you use it
+    /// with.
     #[must_use]
     pub fn ready_at(&self) -> Duration {
         let others = self.duration.saturating_mul(self.max_charges.get() - 1);
@@ -223,9 +226,10 @@ impl Cooldown {
         Some(self.full_at.saturating_sub(others))
     }
 
-    /// Returns a timer that fires when the cooldown is ready, or in the next run if it is ready now.
+    /// Returns a timer that fires when the cooldown is ready, or in the next run if it is ready
+    /// now.
     ///
-    /// Put the timer on the clock whose time you pass.
+    /// Put the timer on the clock you use the cooldown with.
     ///
     /// # Examples
     ///

@@ -14,8 +14,8 @@ use crate::{clock::ClockId, owner::OwnedBy};
 
 /// Builds delayed or repeated commands.
 ///
-/// [`commands.after_secs(2.0)`](crate::DueCommandsExt::after_secs) and its siblings return it.
-/// Nothing runs until you call `queue` or [`run`](Self::run).
+/// [`commands.after_secs(2.0)`](crate::DueCommandsExt::after_secs) and its siblings return this
+/// builder. Nothing runs until you call `queue` or [`run`](Self::run).
 ///
 /// The commands run in the exact order of their deadlines, among all other timers. Commands with
 /// equal deadlines run in the order in which you queued them. Each call spawns an entity with a
@@ -87,7 +87,7 @@ impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
     }
 
     /// Makes the commands belong to an entity: they are paused and cancelled with its timers, and
-    /// never run once it has despawned.
+    /// never run once the entity has despawned.
     pub fn of(mut self, owner: Entity) -> Self {
         self.owner = Some(owner);
         self
@@ -95,7 +95,8 @@ impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
 
     /// Runs a system, and returns the commands of the timer's entity.
     ///
-    /// Like `Commands::run_system_cached`, it takes functions, and closures that capture nothing.
+    /// Like `Commands::run_system_cached`, this method takes functions, and closures that capture
+    /// nothing.
     ///
     /// # Examples
     ///

@@ -20,10 +20,12 @@ use crate::owner::OwnedBy;
 
 /// Despawns the entity after a delay.
 ///
-/// This sets a keyed timer of the entity, on the entity's clock, that despawns it. The entity can also
-/// carry a [`Timer`], and cancelling all timers of the entity keeps its lifetime. Insert the component
-/// again to start over, and remove it to let the entity live. The timer is a separate entity. For
-/// thousands of bullets, a [`Timer`] with [`TimerAction::despawn`] on the bullet itself is cheaper.
+/// This sets a keyed timer, on the entity's clock, that despawns the entity. The entity can also
+/// carry a [`Timer`]. Its lifetime continues when all its timers are cancelled. Insert the
+/// component again to start over, or remove it to let the entity live.
+///
+/// The keyed timer is a separate entity. For thousands of bullets, a [`Timer`] with
+/// [`TimerAction::despawn`] on the bullet itself is cheaper.
 ///
 /// # Examples
 ///

@@ -1,15 +1,15 @@
-//! The end of timers that fired their last, or that can never fire.
+//! Ending timers that have finished, or that can never fire.
 
 use bevy_ecs::{entity::Entity, resource::Resource, world::World};
 
 use super::{Timer, TimerAction, TimerFired, lines::is_armed};
 use crate::{clock::Cadence, deferred::Deferred, owner::OwnedBy};
 
-/// The timers that fired their last in this run, by cadence. The next run ends them.
+/// The timers that finished in this run, by cadence. The next run ends them.
 #[derive(Resource, Debug, Default)]
 pub(crate) struct EndedTimers([Deferred<Ended>; 2]);
 
-/// An entity whose timer has fired its last.
+/// An entity whose timer has finished.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) entity: Entity,
@@ -26,16 +26,16 @@ impl EndedTimers {
         self.0[cadence as usize].push(ended);
     }
 
-    /// Takes the last end of an entity back: a handler gave it another timer.
+    /// Withdraws the last end of an entity, because a handler gave the entity another timer.
     pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity) {
         self.0[cadence as usize].take_last(|ended| ended.entity == entity);
     }
 }
 
-/// Ends the timers that fired their last in the run before: systems have read the messages by now.
+/// Ends the timers that finished in the previous run. Systems have read their messages by now.
 ///
-/// The `Timer` itself was removed after its last firing, unless a handler panicked and the panic was
-/// caught.
+/// The `Timer` itself was removed after its last firing, unless a handler panicked and the panic
+/// was caught.
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
     let mut ended = world.resource_mut::<EndedTimers>();
     ended.0[cadence as usize].swap();
@@ -76,14 +76,16 @@ pub(super) fn retire(world: &mut World, entity: Entity) {
 }
 
 /// Removes the `Timer` of an entity whose owner does not exist, and despawns the entity in the next
-/// run: the caller may still have commands for it.
+/// run.
+///
+/// The despawn is delayed because the caller may still have commands for the entity.
 pub(super) fn retire_later(world: &mut World, entity: Entity) {
     if let Ok(mut entity) = world.get_entity_mut(entity) {
         entity.remove::<Timer>();
     }
     if let Some(mut ended) = world.get_resource_mut::<EndedTimers>() {
         let despawns = true;
-        // Whichever run comes first.
+        // Pushed for both cadences, so that whichever run comes first despawns the entity.
         ended.push(Cadence::Frame, Ended { entity, despawns });
         ended.push(Cadence::FixedStep, Ended { entity, despawns });
     }

@@ -17,18 +17,20 @@ use bevy_reflect::Reflect;
 use super::ArmedTimer;
 use crate::clock::Reading;
 
-/// A timer has fired.
+/// Triggered when a timer fires.
 ///
-/// It is triggered for observers of the timer's entity, for observers of its owner, and for global
-/// observers, one timer at a time, in exact order. It is also written as a buffered message, for
-/// systems that read everything that fired in a frame. An observer may arm, re-arm, cancel and
+/// The event reaches observers of the timer's entity, observers of its owner, and global observers.
+/// Timers fire one at a time, in exact order. Each firing is also written as a buffered message,
+/// for systems that read everything that fired in a frame. An observer may arm, re-arm, cancel or
 /// despawn anything, including the timer that is firing.
 ///
-/// The event propagates along [`OwnedBy`](crate::OwnedBy) to the owner, if the owner has an observer.
-/// The timers that the crate arms itself do not propagate: lifetimes, delayed commands and the time-outs
-/// of requests. Global observers and the buffered message include them.
-/// Call `fired.propagate(false)` to stop it. As with every event that propagates, global observers
-/// run at each step; compare `fired.event_target()` with [`entity`](Self::entity) where that matters.
+/// The event propagates along [`OwnedBy`](crate::OwnedBy) to the owner, if the owner has an
+/// observer. Call `fired.propagate(false)` to stop the propagation. As with every event that
+/// propagates, global observers run at each step. Compare `fired.event_target()` with
+/// [`entity`](Self::entity) where that matters.
+///
+/// The timers that the crate itself arms do not propagate: lifetimes, delayed commands and request
+/// time-outs. Global observers and readers of the buffered message still see them.
 ///
 /// # Examples
 ///
@@ -68,7 +70,7 @@ pub struct TimerFired {
 }
 
 impl TimerFired {
-    /// Creates the event of the only firing of a one-shot timer on `entity`, to test a handler.
+    /// Creates the event of a one-shot timer on `entity`, to test a handler.
     ///
     /// The deadline, the lateness and the missed count are zero. The `with_*` methods change the
     /// values.
@@ -174,10 +176,10 @@ impl TimerFired {
         self.lateness
     }
 
-    /// Returns the number of further deadlines, up to and including now, that will not fire.
+    /// Returns the number of later deadlines, up to and including now, that will not fire.
     ///
-    /// In a burst it is zero, except for the last firing past the
-    /// [bound](crate::DuePlugin::burst_limit).
+    /// In a burst, this is zero unless the firing reaches the
+    /// [limit](crate::DuePlugin::burst_limit).
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
@@ -255,14 +257,15 @@ impl Traversal<TimerFired> for Entity {
     }
 }
 
-/// A timer was cancelled before its last firing.
+/// Triggered when a timer is cancelled before its last firing.
 ///
-/// It is triggered for observers of the timer's entity and for global observers once the operation
-/// that cancelled the timer is done. Observers of a despawned entity still see it. It is also written
-/// as a buffered message in the next run.
+/// The event reaches observers of the timer's entity and global observers, once the operation that
+/// cancelled the timer is done. Observers of a despawned entity still see the event. Each
+/// cancellation is also written as a buffered message in the next run.
 ///
-/// Unlike [`TimerFired`], it does not propagate to the owner. A timer that the crate arms itself also
-/// reports its cancellation: a request that is answered in time cancels its time-out.
+/// Unlike [`TimerFired`], it does not propagate to the owner. Timers that the crate itself arms
+/// also report their cancellation. For example, a request that is answered in time cancels its
+/// time-out.
 ///
 /// A despawned entity has no components left to look up. If its observer needs them, capture them
 /// when you add the observer.
@@ -317,8 +320,8 @@ pub struct TimerCancelled {
 pub enum CancelReason {
     /// The [`Timer`](crate::Timer) was removed from its entity.
     Removed,
-    /// Another [`Timer`](crate::Timer) was inserted in its place, or its owner got another timer with
-    /// the same [key](crate::Keyed).
+    /// Another [`Timer`](crate::Timer) was inserted in its place, or its owner got another timer
+    /// with the same [key](crate::Keyed).
     Replaced,
     /// Its entity despawned.
     Despawned,

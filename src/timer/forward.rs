@@ -20,8 +20,7 @@ use crate::{
     },
 };
 
-/// The span after which a zero-delay timer that a handler arms fires: a step of Bevy's fixed
-/// schedule.
+/// The wait of a zero-delay timer that a handler arms: one step of Bevy's fixed schedule.
 const SOON: u64 = 15_625_000;
 
 /// The error for a clock that can't be fast-forwarded.
@@ -32,7 +31,7 @@ pub enum FastForwardError {
     NoSuchClock(NoSuchClock),
     /// The clock is paused, or its speed is zero.
     Stopped(ClockId),
-    /// A handler of a timer made the call.
+    /// The call was made from a timer handler.
     Running,
 }
 
@@ -72,7 +71,7 @@ pub(crate) fn fast_forward(
     Ok(forward.stats)
 }
 
-/// Runs a clock up to the next deadline, and returns how far that was.
+/// Runs a clock up to the next deadline, and returns the distance.
 pub(crate) fn fast_forward_to_next(
     world: &mut World,
     clock: ClockId,
@@ -86,7 +85,7 @@ pub(crate) fn fast_forward_to_next(
     Ok(next.map(Duration::from_nanos))
 }
 
-/// A clock in a fast-forward.
+/// A clock that is being fast-forwarded.
 struct Forward {
     root: ClockKey,
     age: Age,
@@ -154,7 +153,7 @@ impl Forward {
         }
     }
 
-    /// Returns how far the clock has to advance until something is due. An overdue timer counts as
+    /// Returns how far the clock must advance until something is due. An overdue timer counts as
     /// due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
         let (table, clocks, _, lines) = self.reading.get_mut(world).ok()?;

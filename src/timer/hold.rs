@@ -23,7 +23,7 @@ pub(crate) fn on_pause(paused: On<Add<(Paused, Disabled)>>, mut world: DeferredW
 /// Resumes the timers of an entity when it is no longer paused or disabled.
 pub(crate) fn on_resume(resumed: On<Remove<(Paused, Disabled)>>, mut world: DeferredWorld) {
     let entity = resumed.entity;
-    // While a component is being removed, it is still there.
+    // A component that is being removed is still there.
     let mut commands = world.commands();
     commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
 }
@@ -45,7 +45,7 @@ pub(crate) fn on_own(owned: On<Insert<OwnedBy>>, mut world: DeferredWorld) {
     update(&mut world, entity);
 }
 
-/// Makes a timer its own owner again.
+/// Makes the timer's entity its own owner again.
 pub(crate) fn on_disown(disowned: On<Discard<OwnedBy>>, mut world: DeferredWorld) {
     let entity = disowned.entity;
     change_armed(&mut world, entity, |timer| timer.owner = entity);
@@ -62,7 +62,7 @@ fn update_all(world: &mut DeferredWorld, entity: Entity) {
     }
 }
 
-/// Pauses or resumes the timer of an entity, as its entity and its owner require.
+/// Pauses or resumes the timer of an entity, depending on its entity and its owner.
 fn update(world: &mut DeferredWorld, entity: Entity) {
     let Ok(entity) = world.get_entity(entity) else {
         return;

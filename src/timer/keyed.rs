@@ -21,14 +21,14 @@ use crate::owner::{Owned, OwnedBy};
 
 /// The key of a timer, unique among the timers of its owner.
 ///
-/// A new timer with the same key and owner cancels the earlier one with
-/// [`CancelReason::Replaced`] and despawns its entity, even inside its last firing.
+/// A new timer with the same key and owner cancels the earlier one with [`CancelReason::Replaced`]
+/// and despawns its entity, even during its last firing.
 ///
 /// [`set_timer`](crate::DueEntityCommandsExt::set_timer) spawns a keyed timer, and
 /// [`cancel_timer`](crate::DueEntityCommandsExt::cancel_timer) cancels it.
 ///
-/// Setting a periodic timer again also restarts its interval. To keep the phase of the earlier timer,
-/// take over its remaining time:
+/// Setting a periodic timer again also restarts its interval. To keep the phase of the earlier
+/// timer, use its remaining time:
 ///
 /// ```
 /// use bevy_due::{ArmedTimers, Timer, prelude::*};
@@ -115,8 +115,8 @@ impl fmt::Display for Keyed {
 
 /// Cancels the other timers with the same owner and the same key.
 ///
-/// This is an observer and not a hook. Its command runs after the owner has learned of the new timer,
-/// and observers of the earlier timer may despawn the owner.
+/// This is an observer, not a hook. Its command runs after the owner has learned of the new timer.
+/// Observers of the earlier timer may then even despawn the owner.
 pub(crate) fn replace_earlier(
     inserted: On<Insert<(Keyed, OwnedBy)>>,
     timers: Query<(&Keyed, &OwnedBy), Allow<Disabled>>,
@@ -148,7 +148,7 @@ pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &str) -> bool 
     let Some(timer) = found else {
         return false;
     };
-    // A timer that is firing its last is not armed any more.
+    // A timer in its last firing is no longer armed.
     let was_armed = is_armed(world, timer);
     world.despawn(timer);
     was_armed

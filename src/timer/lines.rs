@@ -24,7 +24,7 @@ use crate::{
 /// The timers of a world, one line per clock.
 #[derive(Resource, Debug)]
 pub(crate) struct TimerLines {
-    /// Indexed by clock key. A line outlives its clock, so that no timer key is used twice.
+    /// Indexed by clock key. A line outlives its clock, so that no timer key is ever reused.
     lines: Vec<TimerLine>,
     pub(super) cancelled: Cancellations,
     /// The number of timers armed so far.
@@ -40,9 +40,9 @@ pub(crate) struct TimerLine {
     added: Deferred<TimerKey>,
     /// The paused timers, and the reading of the clock when they were paused.
     ///
-    /// A tree grows a little at a time. A hash map would move all of them in one frame.
+    /// A tree grows a little at a time. A hash map would move all its entries in one frame.
     paused: BTreeMap<TimerKey, u64>,
-    /// The waits that differ from the timer's own.
+    /// The waits of timers whose deadlines were moved.
     rescheduled: BTreeMap<TimerKey, Rescheduled>,
     /// The timers in the middle of a burst.
     bursting: Vec<TimerKey>,
@@ -56,13 +56,13 @@ struct Rescheduled {
     wait: u64,
 }
 
-/// A timer that has fired. It is re-armed, or out of the queue if this was its last firing.
+/// A timer that has fired. It is re-armed, or no longer in the queue if this was its last firing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fired {
     pub(crate) event: TimerFired,
     pub(crate) clock: ClockKey,
     pub(crate) key: TimerKey,
-    /// Whether there is an action beside the timer.
+    /// Whether the timer has an action.
     pub(crate) acts: bool,
 }
 
@@ -84,7 +84,7 @@ impl TimerLines {
         self.lines.get_mut(clock as usize)
     }
 
-    /// Adds a timer. The next swap arms it, or the first one after it is resumed.
+    /// Adds a timer. The next swap arms it. If it is paused, the first swap after it resumes does.
     pub(super) fn add(
         &mut self,
         clock: ClockKey,
@@ -154,7 +154,7 @@ impl TimerLine {
         self.added.swap();
         let mut armed = 0;
         for key in self.added.drain() {
-            // A timer that was cancelled since is not in the queue any more.
+            // A timer that was cancelled in the meantime is no longer in the queue.
             if !self.paused.contains_key(&key) && self.queue.release(key) {
                 armed += 1;
             }
@@ -218,7 +218,8 @@ impl TimerLine {
         })
     }
 
-    /// Returns the deadline of a timer. For a paused timer, it is the deadline if it resumed now.
+    /// Returns the deadline of a timer. For a paused timer, this is the deadline it would have if
+    /// it resumed now.
     pub(crate) fn deadline(&self, key: TimerKey, now: u64) -> Option<u64> {
         let deadline = self.queue.deadline(key)?;
         Some(match self.paused.get(&key) {
@@ -235,9 +236,9 @@ impl TimerLine {
         self.queue.next_deadline().into_iter().chain(added).min()
     }
 
-    /// Fires the first timer that is due, if any is and the clock is not stopped.
+    /// Fires the first due timer, if any, unless the clock is stopped.
     ///
-    /// The queue is complete when this returns, so handlers may do anything.
+    /// The queue is consistent when this returns, so handlers may do anything.
     #[inline]
     pub(super) fn fire(
         &mut self,
@@ -274,7 +275,7 @@ impl TimerLine {
         Some(fired)
     }
 
-    /// Ends the run of this line. The bursts that are left continue as new ones in the next run.
+    /// Ends the run of this line. Unfinished bursts continue as new bursts in the next run.
     pub(crate) fn end_bursts(&mut self) {
         for key in self.bursting.drain(..) {
             if let Some(timer) = self.queue.get_mut(key) {

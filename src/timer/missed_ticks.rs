@@ -27,8 +27,9 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 pub enum MissedTicks {
     /// Fires once for every deadline, in order with the firings of other timers.
     ///
-    /// After [`burst_limit`](crate::DuePlugin::burst_limit) firings in one run, the rest are skipped as
-    /// in [`Skip`](Self::Skip), and the last firing counts them.
+    /// After [`burst_limit`](crate::DuePlugin::burst_limit) firings in one run, the rest are
+    /// skipped as in [`Skip`](Self::Skip), and the last firing [reports](crate::TimerFired::missed)
+    /// them.
     ///
     /// ```text
     /// deadlines   10   20   30   40   50   60   70
@@ -39,8 +40,8 @@ pub enum MissedTicks {
     /// ```
     #[default]
     Burst,
-    /// Fires once, for the earliest deadline that has passed. The next deadline is one interval from
-    /// now.
+    /// Fires once, for the earliest deadline that has passed. The next deadline is one interval
+    /// from now.
     ///
     /// ```text
     /// deadlines   10   20   30 (40)(50)      65   75
@@ -49,11 +50,11 @@ pub enum MissedTicks {
     ///                                    └ missed: 2
     /// ```
     ///
-    /// This keeps a minimum distance between firings, at the price of drift: the next deadline counts
-    /// from the run in which the timer fired, however small the lateness.
+    /// This keeps a minimum distance between firings, at the price of drift. Even if the lateness
+    /// is small, the next deadline counts from the run in which the timer fired.
     Delay,
-    /// Fires once, for the earliest deadline that has passed. The next deadline is the first one on
-    /// the grid that is still to come.
+    /// Fires once, for the earliest deadline that has passed. The next deadline is the first future
+    /// deadline on the original grid.
     ///
     /// ```text
     /// deadlines   10   20   30 (40)(50)    60   70

@@ -1,7 +1,8 @@
 //! A run of the timers: read the clocks, arm new timers, fire due timers.
 //!
-//! Firing is one loop: pop, announce, react, end. Between two firings the queue is the truth, so a
-//! timer that a handler cancels is gone immediately, and nothing is looked up again or undone.
+//! Firing is one loop: pop, announce, react, end. Between two firings, the queue is the single
+//! source of truth. A timer that a handler cancels is gone immediately. Nothing is looked up again
+//! or undone.
 
 use core::iter;
 
@@ -29,7 +30,7 @@ use crate::{
     roster::Intake,
 };
 
-/// The parts of the world that the start of a run uses.
+/// The parts of the world that are used at the start of a run.
 pub(crate) type ReadParams = SystemState<(
     ResMut<'static, ClockTable>,
     AnyClocks<'static, 'static>,
@@ -37,7 +38,7 @@ pub(crate) type ReadParams = SystemState<(
     ResMut<'static, Intake>,
 )>;
 
-/// The parts of the world that firing uses between two handlers.
+/// The parts of the world that are used between two handlers.
 pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
     ResMut<'static, TimerLines>,
@@ -156,7 +157,7 @@ impl Run<'_> {
         };
         let lineage: SmallVec<[Entity; 4]> = table.lineage(row).map(|row| row.entity).collect();
         let cadence = row.cadence;
-        // A panic may have kept the run before from ending its bursts.
+        // A panic may have kept the previous run from ending its bursts.
         end_bursts(world, clock);
         while lineage.iter().all(|&clock| is_running(world, clock)) {
             let is_observed = is_observed_at_all::<TimerFired>(world);
@@ -171,8 +172,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Pops due timers and writes their messages, up to the first firing that has an observer or an
-    /// action, or is the last of its timer.
+    /// Pops due timers and writes their messages.
+    ///
+    /// Stops after the first firing that has an observer or an action, or that is its timer's last.
     fn pop(
         &mut self,
         world: &mut World,
@@ -224,14 +226,15 @@ fn announce(world: &mut World, fired: &Fired, cadence: Cadence, is_observed: boo
     }
 }
 
-/// Runs the action beside the timer, unless an observer cancelled or re-armed the timer.
+/// Runs the timer's action, unless an observer cancelled or re-armed the timer.
 fn react(world: &mut World, fired: &Fired) {
     if fired.acts && is_still(world, fired) {
         TimerAction::act(world, &fired.event);
     }
 }
 
-/// Ends a timer that has fired its last: removes it, unless a handler did so or replaced it.
+/// Ends a timer that has finished: removes the component, unless a handler has removed or replaced
+/// it.
 fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
     if !fired.event.is_last() {
         return;

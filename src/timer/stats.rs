@@ -7,7 +7,7 @@ use crate::clock::{Cadence, Scope};
 /// The statistics of one run.
 ///
 /// [`ArmedTimers::last_run`](crate::ArmedTimers::last_run) and
-/// [`fast_forward`](crate::DueWorldExt::fast_forward) return it.
+/// [`fast_forward`](crate::DueWorldExt::fast_forward) return these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunStats {
     /// The number of timers armed.
@@ -16,7 +16,7 @@ pub struct RunStats {
     pub fired: u64,
     /// The number of deadlines that passed without a firing.
     pub missed: u64,
-    /// The number of timers cancelled since the run before.
+    /// The number of timers cancelled since the previous run.
     pub cancelled: u64,
 }
 
@@ -29,7 +29,7 @@ impl TimerStats {
         self.0[cadence as usize]
     }
 
-    /// Publishes the statistics of a run. A fast-forward returns its own.
+    /// Publishes the statistics of a run. A fast-forward returns its own statistics instead.
     pub(super) fn set(&mut self, scope: Scope, stats: RunStats) {
         if let Scope::Of(cadence) = scope {
             self.0[cadence as usize] = stats;

@@ -32,11 +32,12 @@ pub struct TimerStatus {
     pub owner: Entity,
     /// The clock of the timer.
     pub clock: ClockId,
-    /// The next deadline, as the clock shows it. For a paused timer, the deadline if it resumed now.
+    /// The next deadline, as the clock shows it. For a paused timer, this is the deadline it would
+    /// have if it resumed now.
     pub deadline: Duration,
     /// The time until the deadline, on the clock, or zero if the timer is overdue.
     pub remaining: Duration,
-    /// The part of the wait that is over, counted from arming or from the last deadline.
+    /// The time waited so far, counted from arming or from the last deadline.
     pub elapsed: Duration,
     /// The length of the wait.
     pub wait: Duration,
@@ -49,7 +50,7 @@ pub struct TimerStatus {
 }
 
 impl TimerStatus {
-    /// Returns the part of the wait that is over, from 0 to 1, for a progress bar.
+    /// Returns the fraction of the wait that has passed, from 0 to 1, for a progress bar.
     #[must_use]
     pub fn fraction(&self) -> f32 {
         if self.wait.is_zero() {
@@ -95,7 +96,7 @@ impl ArmedTimers<'_, '_> {
     /// Returns the state of the timer on `entity`, or `None` if the entity has no armed or paused
     /// timer.
     ///
-    /// A timer that is firing its last is not armed any more.
+    /// A timer in its last firing is no longer armed.
     #[must_use]
     pub fn get(&self, entity: Entity) -> Option<TimerStatus> {
         let timer = self.timers.get(entity).ok()?;
@@ -121,7 +122,7 @@ impl ArmedTimers<'_, '_> {
         })
     }
 
-    /// Returns the timers of `owner`: its own first, then the owned ones.
+    /// Returns the timers of `owner`: first the timer on `owner` itself, then the owned ones.
     pub fn of(&self, owner: Entity) -> impl Iterator<Item = TimerStatus> {
         let owned = self.owners.get(owner).into_iter().flatten().copied();
         let entities = core::iter::once(owner).chain(owned);
@@ -137,14 +138,15 @@ impl ArmedTimers<'_, '_> {
 
     /// Returns the timer of `owner` with the least remaining time, if any.
     ///
-    /// Paused timers are left out.
+    /// Paused timers are skipped.
     #[must_use]
     pub fn next_of(&self, owner: Entity) -> Option<TimerStatus> {
         let waiting = self.of(owner).filter(|timer| !timer.paused);
         waiting.min_by_key(|timer| timer.remaining)
     }
 
-    /// Returns the next deadline on a clock, as the clock shows it, or `None` if no timer waits there.
+    /// Returns the next deadline on a clock, as the clock shows it, or `None` if no timer waits on
+    /// that clock.
     ///
     /// # Errors
     ///
@@ -160,7 +162,7 @@ impl ArmedTimers<'_, '_> {
 
     /// Returns the timers that are due on a clock within `span` from now, in order.
     ///
-    /// Paused timers, and timers armed since the last run, are left out.
+    /// Paused timers, and timers armed since the last run, are skipped.
     ///
     /// # Errors
     ///
@@ -185,13 +187,13 @@ impl ArmedTimers<'_, '_> {
         Ok(due.filter_map(|key| self.get(entity(key)?)).collect())
     }
 
-    /// Returns all timers, clock by clock, in no particular order on each clock.
+    /// Returns all timers, grouped by clock, in no particular order within each clock.
     pub fn iter(&self) -> impl Iterator<Item = TimerStatus> {
         let timers = self.lines().flat_map(|line| line.queue.iter());
         timers.filter_map(|(.., timer)| self.get(timer.entity))
     }
 
-    /// Returns the number of timers.
+    /// Returns the number of armed and paused timers.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lines().map(|line| line.queue.len()).sum()
@@ -209,7 +211,7 @@ impl ArmedTimers<'_, '_> {
         self.stats.get(Cadence::FixedStep)
     }
 
-    /// Returns a readable table of all timers with names, keys and owners.
+    /// Returns a readable table of all timers, with their names, keys and owners.
     ///
     /// The rows are sorted by clock, then by remaining time.
     ///

@@ -66,8 +66,9 @@ const SHAPE: Shape = Shape {
 /// popped and not re-armed. Until then it either waits for its deadline or is idle. A timer is idle
 /// if it is parked or armed for [`NEVER`].
 ///
-/// A timer gets its sequence when it is inserted and keeps it whenever it is re-armed. Timers with
-/// equal deadlines therefore always pop in the order in which they were inserted.
+/// A timer gets its sequence number when it is inserted, and keeps this number whenever it is
+/// re-armed. Timers with equal deadlines therefore always pop in the order in which they were
+/// inserted.
 ///
 /// # Implementation
 ///
@@ -79,11 +80,11 @@ const SHAPE: Shape = Shape {
 /// Cancelling a timer removes it from the heap immediately, and from its bucket in a small batch.
 /// If the timer's bucket has already been sorted, its entry is skipped when it is reached.
 ///
-/// No frame does more than its share as long as time advances frame by frame: the queue never
-/// cascades, never sweeps all waiting timers, and never copies them to grow. Two cases cost more. A
-/// jump forward moves every bucket that it reaches, including a whole wide one if the jump ends
-/// inside it. After `now` goes back, timers armed before the start of the buckets wait in the heap,
-/// until time catches up or the buckets are empty.
+/// No frame does more than its share of the work as long as time advances frame by frame. The queue
+/// never cascades, never sweeps all waiting timers, and never copies them to grow. Two cases cost
+/// more. A jump forward moves every bucket that it reaches, including a whole wide bucket if the
+/// jump ends inside it. After `now` goes back, timers armed before the start of the buckets wait in
+/// the heap until time catches up or the buckets are empty.
 ///
 /// A timer takes 64 bytes if an [`Option`] of its value takes at most 40, plus about nine bytes in
 /// its bucket.
@@ -132,7 +133,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised.
+    /// *O*(log *n*), amortized.
     ///
     /// # Examples
     ///
@@ -149,12 +150,13 @@ impl<T> TimerQueue<T> {
         key
     }
 
-    /// Inserts `value`, due at `deadline`, but parked: it does not pop until it is
-    /// [released](Self::release).
+    /// Inserts `value` as a parked timer, due at `deadline`, and returns its key.
+    ///
+    /// A parked timer does not pop until it is [released](Self::release).
     ///
     /// Use this to collect new timers and arm all of them later, as this crate does between two
-    /// frames. A parked timer has its key and its sequence, so it can be looked up and cancelled,
-    /// and it keeps its place among equal deadlines.
+    /// frames. A parked timer already has its key and its sequence number. It can be looked up and
+    /// cancelled, and it keeps its place among equal deadlines.
     ///
     /// # Panics
     ///
@@ -162,7 +164,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(1), amortised.
+    /// *O*(1), amortized.
     ///
     /// # Examples
     ///
@@ -180,7 +182,7 @@ impl<T> TimerQueue<T> {
         self.slots.insert(sequence, deadline, value)
     }
 
-    /// Parks the timer with this `key`, due at `deadline`, and returns `true` if there is such a
+    /// Parks the timer with this `key` and sets its deadline. Returns `true` if there is such a
     /// timer.
     ///
     /// A parked timer does not pop until it is [released](Self::release). The timer may be waiting,
@@ -188,7 +190,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised.
+    /// *O*(log *n*), amortized.
     ///
     /// # Examples
     ///
@@ -211,12 +213,12 @@ impl<T> TimerQueue<T> {
         known
     }
 
-    /// Parks the timer as [`park`](Self::park) does, but also gives it a new sequence, as if it had
-    /// just been inserted.
+    /// Parks the timer as [`park`](Self::park) does, but also gives it a new sequence number, as if
+    /// it had just been inserted.
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised.
+    /// *O*(log *n*), amortized.
     pub(crate) fn park_anew(&mut self, key: TimerKey, deadline: u64) -> bool {
         let known = self.park(key, deadline);
         if known {
@@ -231,7 +233,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised.
+    /// *O*(log *n*), amortized.
     pub fn release(&mut self, key: TimerKey) -> bool {
         let slot = self.slots.get(key);
         let Some(slot) = slot.filter(|slot| slot.place() == Place::Idle) else {
@@ -243,11 +245,11 @@ impl<T> TimerQueue<T> {
 
     /// Arms the timer with this `key` for `deadline`, and returns `true` if there is such a timer.
     ///
-    /// The timer may be waiting, idle or parked. It keeps its sequence.
+    /// The timer may be waiting, idle or parked. It keeps its sequence number.
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised.
+    /// *O*(log *n*), amortized.
     pub fn arm(&mut self, key: TimerKey, deadline: u64) -> bool {
         let known = self.slots.get(key).is_some();
         if known {
@@ -265,7 +267,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(1) for a far timer, *O*(log *n*) for a near one, amortised.
+    /// *O*(1) for a far timer, *O*(log *n*) for a near one, amortized.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
         let value = self.slots.take(key)?;
         let index = key.index();
@@ -289,7 +291,7 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised; *O*(1), amortised, if no timer is due.
+    /// *O*(log *n*), amortized; *O*(1), amortized, if no timer is due.
     ///
     /// # Examples
     ///
@@ -337,9 +339,9 @@ impl<T> TimerQueue<T> {
         Some(Due::new(self, first))
     }
 
-    /// Returns `false` if [`pop_due`](Self::pop_due) would return `None`.
+    /// Returns `false` only if [`pop_due`](Self::pop_due) would return `None`.
     ///
-    /// This is cheaper than `pop_due`, but may return `true` although no timer is due.
+    /// This is cheaper than `pop_due`, but may return `true` even if no timer is due.
     pub(crate) fn may_be_due(&self, now: u64) -> bool {
         let is_near = |first: First| first.deadline <= now;
         self.wheel_start <= now || self.near.first(&self.slots).is_some_and(is_near)
@@ -349,8 +351,8 @@ impl<T> TimerQueue<T> {
     ///
     /// # Time complexity
     ///
-    /// *O*(1) if the heap holds a timer or the queue at most two thousand. Otherwise *O*(*k*) in the number
-    /// of timers in the first bucket of each width.
+    /// *O*(1) if the heap holds the earliest timer, or if the queue holds at most two thousand
+    /// timers. Otherwise *O*(*k*) in the number of timers in the first bucket of each width.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let near = self.near.first(&self.slots).map(|first| first.deadline);
@@ -453,7 +455,7 @@ impl<T> TimerQueue<T> {
         if deadline == NEVER {
             return slot.set_place(Place::Idle);
         }
-        // Entries of the run are recognised by a deadline before `wheel_start`, so the wheel may
+        // Entries of the run are recognized by a deadline before `wheel_start`, so the wheel may
         // only be rebased once the run is exhausted.
         if let Some(wheel) = &mut self.wheel
             && wheel.is_ahead_of(self.now)

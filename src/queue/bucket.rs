@@ -5,10 +5,12 @@ use core::{hint::black_box, mem, ops::Range};
 
 use super::pages::Pages;
 
-/// A timer in a bucket: its time since the start of the bucket in the upper half, the index of its
-/// slot in the lower half.
+/// A timer in a bucket.
 ///
-/// The time does not fit if the bucket is wide. Such an item holds only its lowest bits.
+/// The upper half holds its time since the start of the bucket, and the lower half holds the index
+/// of its slot.
+///
+/// In a wide bucket, the time does not fit. Such an item holds only the lowest bits of its time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Item(u64);
 

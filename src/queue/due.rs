@@ -11,8 +11,8 @@ use super::{NEVER, TimerKey, TimerQueue, near::First};
 /// A timer that has just been popped. Re-arm it or drop it.
 ///
 /// A `Due` dereferences to the timer's value. Dropping it removes the timer from the queue, as does
-/// [`into_value`](Self::into_value). [`rearm`](Self::rearm) keeps the timer with its key and its
-/// sequence.
+/// [`into_value`](Self::into_value). [`rearm`](Self::rearm) keeps the timer, with its key and its
+/// sequence number.
 #[must_use = "dropping it takes the timer out of the queue"]
 pub struct Due<'a, T> {
     queue: &'a mut TimerQueue<T>,
@@ -38,11 +38,11 @@ impl<'a, T> Due<'a, T> {
 
     /// Re-arms the timer for `deadline`.
     ///
-    /// If `deadline` has passed too, the timer pops again before all later timers.
+    /// If `deadline` has also passed, the timer pops again before all later timers.
     ///
     /// # Time complexity
     ///
-    /// *O*(log *n*), amortised.
+    /// *O*(log *n*), amortized.
     #[inline]
     pub fn rearm(self, deadline: u64) {
         let mut due = ManuallyDrop::new(self);

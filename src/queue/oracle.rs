@@ -145,7 +145,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
     let mut queue = TimerQueue::with_shape(shape);
-    // Sequences must work up to their end, too.
+    // Sequence numbers must work up to their maximum, too.
     queue.next_sequence = u64::MAX - 1000;
     let mut oracle = Oracle::default();
     let mut keys: Vec<TimerKey> = Vec::new();

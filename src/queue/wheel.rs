@@ -7,10 +7,11 @@
 //! level 2                          base│▒▒▒▒▒▒▒▒▒ …   a bucket is half a level 1 wide
 //! ```
 //!
-//! Each level takes the deadlines beyond the end of the level below. When the first bucket of a
-//! level fits completely into the level below, its entries start to move down, a few with each step
-//! of the ring. They must all have moved before the time of the bucket begins. A bucket is only
-//! half as wide as the level below, so the move may take half a level of time.
+//! Each level takes the deadlines beyond the end of the level below. The entries of the first
+//! bucket of a level start to move down once that bucket fits completely into the level below. A
+//! few move with each step of the ring. They must all have moved before the time of the bucket
+//! begins. A bucket is only half as wide as the level below, so the move may take half a level of
+//! time.
 
 use alloc::vec::Vec;
 
@@ -254,7 +255,7 @@ impl Wheel {
         let start = self.levels[0].base;
         let found = self.find_occupied(slots, until);
         if let Some(found) = found {
-            // Load before advancing: afterwards the same bucket stands for a time one ring later.
+            // Load before advancing: afterwards, the same bucket stands for a time one ring later.
             self.load_bucket(slots, found, near);
         }
         let passed = found.unwrap_or(until);
@@ -302,8 +303,9 @@ impl Wheel {
         None
     }
 
-    /// Returns the number of the first occupied bucket of the ring up to number `until`, after
-    /// moving down any wide bucket that may hold an earlier timer.
+    /// Returns the number of the first occupied bucket of the ring up to number `until`.
+    ///
+    /// First moves down any wide bucket that may hold an earlier timer.
     fn find_occupied<T>(&mut self, slots: &mut Slots<T>, until: u64) -> Option<u64> {
         loop {
             let ring = &self.levels[0];
@@ -342,7 +344,7 @@ impl Wheel {
         }
     }
 
-    /// Returns by how many bits to shift a bucket number of the ring to get one of `level`.
+    /// Returns the number of bits by which to shift a ring bucket number to get one of `level`.
     fn shift_from_ring(&self, level: usize) -> u32 {
         self.levels[level].shift - self.levels[0].shift
     }
@@ -381,7 +383,7 @@ impl Wheel {
         }
     }
 
-    /// Moves up to `most` entries of the first bucket of `level` down, and moves past the bucket
+    /// Moves down up to `most` entries of the first bucket of `level`, and moves past the bucket
     /// once it is empty.
     fn move_down<T>(&mut self, slots: &mut Slots<T>, level: usize, most: u64) {
         let first = self.levels[level].base;

@@ -19,7 +19,8 @@ use bevy_ecs::{
 /// Gives callbacks their entity and commands, and reports their errors.
 ///
 /// Until a callback issues commands, only the values of components can change. The caller therefore
-/// keeps its borrow of the world: it fetches its parameters once, and only the entity for each call.
+/// keeps its borrow of the world. It fetches its parameters once, and then only the entity for each
+/// call.
 #[derive(SystemParam)]
 pub(crate) struct EntityCaller<'w, 's> {
     entities: Query<'w, 's, EntityMut<'static>, Without<IsResource>>,
@@ -77,10 +78,10 @@ impl EntityCaller<'_, '_> {
 /// The state of a [`pump`]: an [`EntityCaller`], and the parameters `P`.
 pub(crate) type PumpState<P> = SystemState<(EntityCaller<'static, 'static>, P)>;
 
-/// Calls callbacks one after the other, and applies their commands before the next call.
+/// Calls callbacks one after another, and applies the commands of each before the next call.
 ///
-/// `call` must return as soon as the caller has commands, or when no callback is left. It is called
-/// again after the commands are applied.
+/// `call` must return as soon as the caller has commands, or when no callback is left. After the
+/// commands are applied, `call` runs again.
 ///
 /// # Errors
 ///
@@ -90,7 +91,7 @@ pub(crate) fn pump<P: SystemParam + 'static>(
     state: &mut PumpState<P>,
     mut call: impl FnMut(&mut EntityCaller, SystemParamItem<P>),
 ) -> Result<(), BevyError> {
-    // The commands that a panic has left behind, if it was caught.
+    // Applies any commands that a caught panic has left behind.
     state.apply(world);
     loop {
         let (mut caller, params) = state.get_mut(world)?;
@@ -115,7 +116,7 @@ pub(crate) fn call_with_world<Of>(
     world.flush();
 }
 
-/// Passes an error that belongs to no entity to Bevy's error handler.
+/// Reports an error without an entity to Bevy's error handler.
 pub(crate) fn report<Of>(world: &World, error: BevyError) {
     let name = DebugName::type_name::<Of>();
     world.fallback_error_handler()(error, ErrorContext::Command { name });

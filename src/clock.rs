@@ -116,26 +116,28 @@ impl core::error::Error for NoSuchClock {}
 
 /// A time line with its own speed and pause, driven by a parent clock.
 ///
-/// Spawn one, then put timers on it: a single timer with [`Timer::on`](crate::Timer::on), or
-/// everything an entity does with [`OnClock`]. Timers on the clock's own entity use it by default.
-/// Setting the speed or pausing is one write, however many timers are on the clock. A clock starts
-/// at zero. It is read once per run and shows the same time throughout that run.
+/// Spawn one, then put timers on it. Use [`Timer::on`](crate::Timer::on) for a single timer, or
+/// [`OnClock`] for everything on an entity. Timers on the clock's own entity use that clock by
+/// default. Setting the speed or pausing is a single write, no matter how many timers are on the
+/// clock.
 ///
-/// The four built-in clocks have a `Clock` too. [`Clocks`] and [`ClocksMut`] find them. Their speed,
-/// pause and shift affect only their timers, not Bevy's `Time`. To pause the game, pause
+/// A clock starts at zero. It is read once per run, and shows the same time throughout that run.
+///
+/// The four built-in clocks have a `Clock` too. [`Clocks`] and [`ClocksMut`] find them. Their
+/// speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the game, pause
 /// `Time<Virtual>`: its clock stops with it, and timers on [`ClockId::Real`] still fire.
 ///
 /// While a clock is paused or its speed is zero, nothing on it fires, not even an overdue timer.
 /// When a clock is despawned or replaced, its timers are cancelled with
 /// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone). A clock stops for good when its
 /// parent despawns. The clock of a disabled entity counts as paused. The parent is fixed when the
-/// clock is inserted; to change it, insert another clock. The built-in clocks are ordinary entities:
-/// code that despawns every entity despawns them too.
+/// clock is inserted; to change it, insert another clock. The built-in clocks are ordinary
+/// entities: code that despawns every entity despawns them too.
 ///
 /// # Time complexity
 ///
-/// A run is *O*(*c*) in the number of clocks, about a tenth of a microsecond for each. Hundreds of
-/// clocks are free in practice. Let thousands of entities share a clock.
+/// A run is *O*(*c*) in the number of clocks, about a tenth of a microsecond each. Hundreds of
+/// clocks cost next to nothing in practice. Let thousands of entities share a clock.
 ///
 /// # Examples
 ///
@@ -199,8 +201,8 @@ pub struct Clock {
     offset: i128,
 }
 
-/// Where a clock starts: 73 years into the `u64`, so that a clock that is set to a later time can
-/// represent deadlines before that time.
+/// The reading at which a clock starts, 73 years into the `u64`. A clock that is set to a later
+/// time can therefore represent deadlines before that time.
 const START: u64 = 1 << 61;
 
 impl Clock {
@@ -212,9 +214,9 @@ impl Clock {
 
     /// Creates a clock driven by another one.
     ///
-    /// The timers of a clock that is driven by the fixed clock fire in the fixed schedule. If the
-    /// parent does not exist when the clock is inserted, the clock stands still, and Bevy's error
-    /// handler gets a warning.
+    /// Timers on a clock driven by the fixed clock fire in the fixed schedule. If the parent does
+    /// not exist when the clock is inserted, the clock stands still, and Bevy's error handler gets
+    /// a warning.
     #[must_use]
     pub fn of(parent: impl Into<ClockId>) -> Self {
         Self {
@@ -239,7 +241,7 @@ impl Clock {
         self
     }
 
-    /// Sets the time that the clock shows at the start.
+    /// Sets the time that the clock shows initially.
     #[must_use]
     pub fn with_now(mut self, now: Duration) -> Self {
         self.set_now(now);
@@ -271,7 +273,8 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidSpeed`], and keeps the speed, if `ratio` is negative, infinite or not a number.
+    /// Returns [`InvalidSpeed`], and keeps the speed, if `ratio` is negative, infinite or not a
+    /// number.
     ///
     /// # Examples
     ///
@@ -286,7 +289,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Returns the speed, which a pause does not change.
+    /// Returns the speed. A pause does not change it.
     #[must_use]
     pub fn speed(&self) -> f64 {
         self.speed.ratio()
@@ -294,7 +297,7 @@ impl Clock {
 
     /// Stops the clock immediately.
     ///
-    /// Nothing on it fires from now on, not even later in this run.
+    /// From now on, nothing on this clock fires, not even later in this run.
     pub fn pause(&mut self) {
         self.paused = true;
     }
@@ -314,7 +317,7 @@ impl Clock {
         self.paused
     }
 
-    /// Returns the time that the clock shows, the same time line as
+    /// Returns the time that the clock shows, on the same time line as
     /// [`TimerFired::deadline`](crate::TimerFired::deadline).
     #[must_use]
     pub fn now(&self) -> Duration {
@@ -325,9 +328,9 @@ impl Clock {
     ///
     /// Timers that become due fire in the next run, in order.
     ///
-    /// Use this to test a weekly job in a second. [`set_now`](Self::set_now) moves the clock together
-    /// with all deadlines; [`fast_forward`](crate::DueWorldExt::fast_forward) runs once for every
-    /// deadline on the way.
+    /// Use this to test a weekly job in a second. In contrast, [`set_now`](Self::set_now) moves the
+    /// clock together with all deadlines. [`fast_forward`](crate::DueWorldExt::fast_forward) has a
+    /// separate run for each deadline on the way.
     #[doc(alias = "adjust")]
     pub fn advance_by(&mut self, by: Duration) {
         self.advance_by_nanos(saturating_nanos(by));
@@ -372,7 +375,7 @@ impl Clock {
         self.paused || self.speed.is_zero()
     }
 
-    /// Advances the clock while its parent moves `from` one time `to` another.
+    /// Advances the clock as its parent moves from the time `from` to the time `to`.
     pub(crate) fn follow(&mut self, from: u64, to: u64) -> Reading {
         if !self.paused && from <= to {
             let (by, carry) = self.speed.scale(to - from, self.carry);

@@ -6,7 +6,7 @@ use core::mem;
 /// Collects items during a frame, and releases them, in order, at the next swap.
 ///
 /// An item that is pushed after the swap waits for the next swap. Handlers can therefore push while
-/// the swapped items are processed, and never loop in place. Both buffers keep their memory.
+/// the swapped items are processed, and never loop forever. Both buffers keep their memory.
 #[derive(Debug)]
 pub(crate) struct Deferred<T> {
     pending: VecDeque<T>,
@@ -27,7 +27,7 @@ impl<T> Deferred<T> {
         }
     }
 
-    /// Takes the pushed item that was pushed last of those that match, if any.
+    /// Removes the most recently pushed item that matches, if any.
     pub(crate) fn take_last(&mut self, matches: impl Fn(&T) -> bool) {
         if let Some(index) = self.pending.iter().rposition(matches) {
             self.pending.remove(index);
@@ -39,7 +39,7 @@ impl<T> Deferred<T> {
         self.swapped.iter().chain(&self.pending)
     }
 
-    /// Releases the pushed items, behind the leftover items of the swap before.
+    /// Releases the pushed items, after any items left over from the previous swap.
     pub(crate) fn swap(&mut self) {
         if self.swapped.is_empty() {
             mem::swap(&mut self.pending, &mut self.swapped);
@@ -58,7 +58,7 @@ impl<T> Deferred<T> {
         self.swapped.push_front(item);
     }
 
-    /// Takes all released items that are left.
+    /// Takes all remaining released items.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.swapped.drain(..)
     }

@@ -15,15 +15,15 @@ use {
 /// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
 /// belong to another entity, its owner.
 ///
-/// An entity carries one timer and one update callback. To give an owner many, spawn an entity with
-/// `OwnedBy` for each. All of them despawn with the owner. An entity whose owner does not
-/// exist despawns in the next run.
+/// An entity carries one timer and one update callback. To give an owner several, spawn a separate
+/// entity with `OwnedBy` for each one. All of them despawn with the owner. An entity whose owner
+/// does not exist despawns in the next run.
 ///
-/// After the last firing, an owned timer is removed from its entity immediately. The entity despawns at
-/// the start of the next run, so that systems that read the [`TimerFired`](crate::TimerFired)
-/// message in this frame still find its components. (A system that does not run every frame, such
-/// as one in the fixed schedule, may come too late. Use an observer there.) The entity stays if it
-/// has a new `Timer` by then. To cancel an owned timer, despawn its entity.
+/// After the last firing, an owned timer is removed from its entity immediately. The entity
+/// despawns at the start of the next run. Systems that read the [`TimerFired`](crate::TimerFired)
+/// message in this frame therefore still find its components. (A system that does not run every
+/// frame, such as one in the fixed schedule, may be too late. Use an observer instead.) If the
+/// entity has a new `Timer` by then, it stays. To cancel an owned timer, despawn its entity.
 ///
 /// # Examples
 ///
@@ -54,8 +54,8 @@ use {
 /// assert!(app.world().get_entity(timers[0]).is_err(), "they die with the boss");
 /// ```
 ///
-/// The components on the timer's entity say which timer fired, and [`TimerFired::owner`] returns its
-/// owner:
+/// The components on the timer's entity say which timer fired, and [`TimerFired::owner`] returns
+/// its owner:
 ///
 /// ```
 /// # use bevy_due::{TimerFired, prelude::*};
@@ -78,7 +78,7 @@ use {
 /// # bevy_ecs::system::assert_is_system(enrage);
 /// ```
 ///
-/// Update callbacks of one owner run by priority, and are called on the owner:
+/// The update callbacks of one owner run in order of priority, and are called on the owner:
 ///
 /// ```
 /// use bevy_app::prelude::*;
@@ -155,8 +155,8 @@ impl<'a> IntoIterator for &'a Owned {
     }
 }
 
-/// Returns the owner of the timer and callback on an entity: the entity itself, unless it belongs to
-/// another one.
+/// Returns the owner of the timer and callback on an entity: the entity itself, unless it belongs
+/// to another one.
 pub(crate) fn owner_of(entity: EntityRef) -> Entity {
     entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
 }

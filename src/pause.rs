@@ -1,4 +1,4 @@
-//! The pause of an entity. Timers obey it in `timer/hold.rs`, and update callbacks in `update/run.rs`.
+//! Pausing an entity. `timer/hold.rs` pauses its timers, and `update/run.rs` its update callbacks.
 
 use bevy_ecs::{
     component::Component,
@@ -12,26 +12,26 @@ use {
     bevy_reflect::{Reflect, std_traits::ReflectDefault},
 };
 
-/// Pauses the timers, update callbacks and request time-outs on this entity and on the entities that
-/// [belong to it](OwnedBy).
+/// Pauses the timers, update callbacks and request time-outs on this entity and on the entities
+/// that [belong to it](OwnedBy).
 ///
-/// From the moment this is inserted, the timers do not fire and the callbacks are not called, not
-/// even later in the same run. Messages and replies still arrive. When it is removed, each timer
-/// continues with the remaining time it had, to the nanosecond, and keeps its place among equal
-/// deadlines; each callback keeps its place in the order. A timer that is armed during the pause
-/// waits with its full delay.
+/// As soon as this component is inserted, the timers do not fire and the callbacks are not called,
+/// not even later in the same run. Messages and replies still arrive. When the component is
+/// removed, each timer continues with its remaining time, exact to the nanosecond. Timers keep
+/// their place among equal deadlines, and callbacks keep their place in the order. A timer that is
+/// armed during the pause keeps its full delay until the pause ends.
 ///
 /// A timer or a callback is paused while its entity or its owner has this component or is
 /// [`Disabled`]. To pause everything on a clock, [pause the clock](crate::Clock::pause).
 ///
-/// A [`Cooldown`](crate::Cooldown), and a [`Clock`](crate::Clock) on the same entity, do not stop. To
-/// stop a cooldown, use it with the entity's own clock, and pause that.
+/// A [`Cooldown`](crate::Cooldown) or a [`Clock`](crate::Clock) on the same entity does not stop.
+/// To be able to stop a cooldown, use it with a clock on the entity, and pause that clock.
 ///
 /// Do not let the paused entity own the timer that ends the pause: it would be paused too.
 ///
 /// # Time complexity
 ///
-/// Inserting and removing are *O*(*n*) in the number of the entity's timers, amortised.
+/// Inserting and removing are *O*(*n*) in the number of the entity's timers, amortized.
 ///
 /// # Examples
 ///

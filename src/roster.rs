@@ -9,8 +9,9 @@ use crate::clock::Cadence;
 
 /// Members in the order in which they joined, each with a number that rises with that order.
 ///
-/// A member that leaves leaves a gap. The gaps are closed when they take up half of the places.
-/// Numbers name the members, not indices, so members can join and leave during an iteration by number.
+/// A departing member leaves a gap. Gaps are closed once they take up half of the places. Members
+/// are identified by number, not by index, so they can join and leave during an iteration by
+/// number.
 #[derive(Debug)]
 pub(crate) struct Roster<T> {
     places: Vec<(u64, Option<T>)>,
@@ -19,9 +20,9 @@ pub(crate) struct Roster<T> {
 
 /// Hands out the numbers of new members, and lets these members join when a run begins.
 ///
-/// A member takes part in a stage if its number is below the mark of the stage. A run therefore only
-/// moves marks, however many rosters share the numbers. A component that a handler inserts during a run
-/// takes part in the next run.
+/// A member takes part in a stage if its number is below the mark of the stage. A run therefore
+/// only moves marks, no matter how many rosters share the numbers. A component that a handler
+/// inserts during a run takes part in the next run.
 #[derive(Resource, Debug, Default)]
 pub(crate) struct Intake {
     next: u64,
@@ -104,7 +105,7 @@ impl Intake {
         }
     }
 
-    /// Lets all members that have a number by now join a stage.
+    /// Lets all members that already have a number join a stage.
     pub(crate) fn join(&mut self, stage: Stage) {
         self.joined[stage as usize] = self.next;
     }

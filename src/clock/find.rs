@@ -24,8 +24,8 @@ use super::{
     table::{Age, BevyTime, Cadence, ClockKey, ClockTable},
 };
 
-/// The clock for everything on this entity, and for everything it owns, unless a timer or a callback
-/// names [another clock](crate::Timer::on).
+/// The clock for everything on this entity, and for everything it owns, unless a timer or a
+/// callback names [another clock](crate::Timer::on).
 ///
 /// The clock is looked up when a timer is armed or a callback is inserted. Changing or removing
 /// `OnClock` does not move the timers and callbacks that are already there. To slow down an entity
@@ -91,8 +91,8 @@ pub struct Clocks<'w, 's> {
 
 /// Changes the clocks of a world: the built-in ones and your own.
 ///
-/// A system with this parameter can't also have [`Clocks`], [`ArmedTimers`](crate::ArmedTimers) or a
-/// query of [`Clock`].
+/// A system with this parameter can't also have [`Clocks`], [`ArmedTimers`](crate::ArmedTimers) or
+/// a query for [`Clock`].
 ///
 /// # Examples
 ///
@@ -114,7 +114,7 @@ pub struct ClocksMut<'w, 's> {
 }
 
 impl Clocks<'_, '_> {
-    /// Returns a clock as it is at this moment.
+    /// Returns the current state of a clock.
     ///
     /// The component itself advances once per run, so it may lag behind Bevy's `Time`.
     ///
@@ -184,7 +184,8 @@ pub(crate) struct FoundClock {
     pub(crate) cadence: Cadence,
 }
 
-/// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without clocks.
+/// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without
+/// clocks.
 pub(crate) fn find_clock(
     world: &mut DeferredWorld,
     entity: Entity,
@@ -201,7 +202,8 @@ pub(crate) fn find_clock(
     }))
 }
 
-/// Adds a clock that is on its entity, but not in the table: the same bundle may insert it.
+/// Adds a clock that is on its entity but not yet in the table. The same bundle may have inserted
+/// it.
 pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
     if let Some(table) = world.get_resource::<ClockTable>()
         && table.find(clock).is_err()
@@ -211,8 +213,10 @@ pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
     }
 }
 
-/// Chooses the clock of a timer or a callback: its own choice, the clock of its entity, the clock
-/// of its owner, or the game clock, in this order.
+/// Chooses the clock of a timer or a callback.
+///
+/// The order is: the clock that it chose itself, the clock of its entity, the clock of its owner,
+/// the game clock.
 pub(crate) fn clock_of(
     world: &DeferredWorld,
     entity: EntityRef,

@@ -1,4 +1,4 @@
-//! The hooks of [`Clock`], which keep the table in step with the world.
+//! The hooks of [`Clock`], which keep the table in sync with the world.
 
 use alloc::vec::Vec;
 

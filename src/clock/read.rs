@@ -18,7 +18,7 @@ use super::{
     table::{Age, BevyTime, Cadence, ClockKey, ClockTable, Row, Scope, Source},
 };
 
-/// A frame on the clock of frames.
+/// The length of one frame on the frame clock.
 pub(crate) const FRAME: u64 = 1_000_000_000;
 
 /// All clocks, including the clocks of disabled entities.
@@ -71,7 +71,7 @@ impl TimeSource for World {
     }
 }
 
-/// Returns the reading of a source of Bevy's, or zero for another source.
+/// Returns the reading of one of Bevy's clocks, or zero for any other source.
 pub(super) fn source_now(world: &World, source: Source) -> u64 {
     match source {
         Source::Bevy(time) => saturating_nanos(world.elapsed(time)),
@@ -83,7 +83,7 @@ pub(super) fn source_now(world: &World, source: Source) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick {
     pub(crate) clock: ClockId,
-    /// The time between this run and the one before.
+    /// The time between this run and the previous one.
     pub(crate) delta: Duration,
     /// The reading of the clock.
     pub(crate) elapsed: Duration,
@@ -170,7 +170,7 @@ impl ClockTable {
         })
     }
 
-    /// Returns a clock as it is at this moment. The clock or its source may have been set since the
+    /// Returns the current state of a clock. The clock or its source may have been set since the
     /// last run.
     pub(super) fn clock_now(&self, key: ClockKey, source: &impl TimeSource) -> Option<Clock> {
         let row = self.get(key)?;
@@ -186,12 +186,12 @@ impl ClockTable {
         Some(clock)
     }
 
-    /// Reads a clock as it is at this moment.
+    /// Reads the current state of a clock.
     pub(crate) fn read_now(&self, world: &World, key: ClockKey) -> Option<Reading> {
         Some(self.clock_now(key, world)?.read())
     }
 
-    /// Advances a clock by itself, without its parent.
+    /// Advances a clock on its own, without its parent.
     pub(crate) fn advance(&mut self, key: ClockKey, nanos: u64, clocks: &mut AnyClocks) {
         if let Some(row) = self.get_mut(key)
             && let Ok((mut clock, _)) = clocks.get_mut(row.entity)
@@ -201,8 +201,8 @@ impl ClockTable {
         }
     }
 
-    /// Converts a span on a clock into the span on its ancestor of the age `root`, or returns
-    /// `None` if it takes forever.
+    /// Converts a span on a clock into the span on its ancestor of age `root`, or returns `None` if
+    /// it takes forever.
     pub(crate) fn span_on(
         &self,
         root: Age,
@@ -220,7 +220,7 @@ impl ClockTable {
 }
 
 impl Row {
-    /// Advances the clock to the time that drives it.
+    /// Advances the clock to follow the time that drives it.
     fn follow(&mut self, (now, parent_stopped): (u64, bool), clocks: &mut AnyClocks) {
         let seen = mem::replace(&mut self.seen, now);
         if let Ok((mut clock, is_disabled)) = clocks.get_mut(self.entity) {

@@ -4,8 +4,8 @@ use core::fmt;
 
 /// The nanoseconds of a clock per nanosecond of its parent, in units of 2^-64.
 ///
-/// Every `f64` from 2^-11 upwards is exact. A smaller one is rounded so finely that it takes more
-/// than 584 years to be off by a nanosecond, and never to zero unless it is zero.
+/// Every `f64` of at least 2^-11 is exact. A smaller one is rounded so finely that a clock takes
+/// more than 584 years to be off by a nanosecond. Only zero is rounded to zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Speed(u128);
 

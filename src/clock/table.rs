@@ -12,10 +12,10 @@ use bevy_ecs::{
 
 use super::{Clock, ClockId, NoSuchClock, reading::Reading, visits::visit};
 
-/// The index of a clock in the table. A key is reused once its clock has ended.
+/// The index of a clock in the table. A key is reused once its clock is gone.
 pub(crate) type ClockKey = u32;
 
-/// The number of clocks added before this one. Clocks run in the order of their age.
+/// The number of clocks added before this one. Clocks run in this order.
 pub(crate) type Age = u64;
 
 const REAL: ClockKey = 0;
@@ -51,7 +51,7 @@ pub(crate) enum Source {
     Missing,
 }
 
-/// One of Bevy's times.
+/// One of Bevy's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BevyTime {
     Real,
@@ -68,7 +68,7 @@ pub(crate) enum Cadence {
     FixedStep,
 }
 
-/// The clocks that a run serves.
+/// The clocks that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The clocks of a cadence.
@@ -176,7 +176,7 @@ impl ClockTable {
         self.rows[key as usize] = Some(row);
     }
 
-    /// Removes the clock of `entity`. Its children stand still from now on.
+    /// Removes the clock of `entity`. Its children stop for good.
     pub(super) fn remove(&mut self, entity: Entity) {
         let Some(key) = self.by_entity.remove(&entity) else {
             return;
@@ -192,7 +192,7 @@ impl ClockTable {
                 row.source = Source::Missing;
             }
         }
-        // The keys of the built-in clocks stay theirs.
+        // The keys of the built-in clocks are reserved for them.
         if key > FIXED {
             self.vacant.push(key);
         }
@@ -245,7 +245,7 @@ impl ClockTable {
 
     /// Returns the first clock in `scope` that is younger than `age`.
     ///
-    /// A loop that calls this sees clocks that are added or removed on the way.
+    /// A loop that calls this sees clocks that are added or removed in the meantime.
     pub(crate) fn next(&self, scope: Scope, age: Option<Age>) -> Option<(ClockKey, &Row)> {
         let mut younger = self.after(age);
         younger.find(|(_, row)| self.is_in(row, scope))
@@ -258,9 +258,9 @@ impl ClockTable {
         }
     }
 
-    /// Returns a clock, its parent, and so on.
+    /// Iterates over a clock and its ancestors.
     pub(crate) fn lineage<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Row> {
-        // Each is older than the one before, so this ends.
+        // Each clock is older than the one before, so the iteration ends.
         iter::successors(Some(row), |row| match row.source {
             Source::Clock(parent) => self.get(parent),
             _ => None,
@@ -302,7 +302,7 @@ impl Row {
     }
 }
 
-/// Returns the key of a built-in clock, or the entity of another one.
+/// Returns the key of a built-in clock, or the entity of any other clock.
 fn built_in_key(clock: ClockId) -> Result<ClockKey, Entity> {
     match clock {
         ClockId::Real => Ok(REAL),

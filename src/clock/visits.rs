@@ -6,7 +6,7 @@ use core::cell::Cell;
 #[cfg(test)]
 std::thread_local!(static VISITED: Cell<u64> = const { Cell::new(0) });
 
-/// Counts a clock.
+/// Counts a visit to a clock.
 pub(super) fn visit() {
     #[cfg(test)]
     VISITED.set(VISITED.get() + 1);
@@ -24,7 +24,7 @@ mod tests {
     use crate::{Clock, DuePlugin};
 
     const CLOCKS: usize = 1000;
-    /// The built-in clocks, each of them ten times, and some more.
+    /// Ten visits to each built-in clock, and some to spare.
     const FEW: u64 = 50;
 
     fn app() -> (App, Vec<Entity>) {

@@ -47,7 +47,7 @@ pub trait DueCommandsExt<'w, 's> {
 
     /// Runs commands every `interval`, starting after one interval.
     ///
-    /// For another first delay, see [`on_timer`](Self::on_timer).
+    /// For a different first delay, see [`on_timer`](Self::on_timer).
     ///
     /// # Panics
     ///
@@ -80,11 +80,11 @@ pub trait DueCommandsExt<'w, 's> {
     /// ```
     fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, Repeatedly>;
 
-    /// Pauses every [`UpdateComponent`](crate::UpdateComponent) of this priority or a higher one.
+    /// Pauses every [`UpdateComponent`](crate::UpdateComponent) with this priority or a higher one.
     ///
     /// The pause includes callbacks that would run later in this frame, and components that are
-    /// inserted during the pause. It ends with [`resume_updates`](Self::resume_updates). A second
-    /// call replaces the priority of the first.
+    /// inserted during the pause. The pause ends with [`resume_updates`](Self::resume_updates). A
+    /// second call replaces the priority of the first.
     ///
     /// # Examples
     ///
@@ -92,7 +92,7 @@ pub trait DueCommandsExt<'w, 's> {
     /// use bevy_due::prelude::*;
     /// use bevy_ecs::prelude::*;
     ///
-    /// /// Callbacks from this priority on stop while a menu is open.
+    /// /// Callbacks with this priority or a higher one stop while a menu is open.
     /// const GAME: i32 = 100;
     ///
     /// fn open_menu(mut commands: Commands) {
@@ -111,17 +111,19 @@ pub trait DueCommandsExt<'w, 's> {
     /// Ends a pause by [`pause_updates_from`](Self::pause_updates_from).
     fn resume_updates(&mut self);
 
-    /// Sends a message to one entity, to all followers, or to one follower in turn.
+    /// Sends a message to one entity, to all followers, or to one follower, round-robin.
     ///
-    /// It is delivered in the next run of [`DueSystems::Messages`](crate::DueSystems::Messages). To send
-    /// many messages, use an [`Outbox`](crate::Outbox).
+    /// The message is delivered in the next run of
+    /// [`DueSystems::Messages`](crate::DueSystems::Messages). To send many messages, use an
+    /// [`Outbox`](crate::Outbox).
     fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
 
     /// Replies to a request.
     ///
     /// If the request is complete or withdrawn, the reply is dropped, and counted in
     /// [`MessageStats::late`](crate::MessageStats::late). A reply to another world must be a
-    /// [`Packet`](crate::Packet): otherwise Bevy's error handler gets a [`ReplyError`](crate::ReplyError).
+    /// [`Packet`](crate::Packet): otherwise Bevy's error handler gets a
+    /// [`ReplyError`](crate::ReplyError).
     #[doc(alias = "answer")]
     fn reply(&mut self, to: ReplyTo, payload: impl Payload);
 }

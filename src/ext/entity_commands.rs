@@ -37,12 +37,12 @@ pub trait DueEntityCommandsExt {
     /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the commands
     /// of the timer's entity.
     ///
-    /// `timer` is a [`Timer`](crate::Timer), plus any components to spawn with it. The returned commands
-    /// are those of the *timer*: a second `set_timer` in the same chain would belong to this timer, and die
-    /// with it.
+    /// `timer` is a [`Timer`](crate::Timer), plus any components to spawn with it. The returned
+    /// commands are those of the *timer*. A second `set_timer` in the same chain would create a
+    /// timer that belongs to this timer and dies with it.
     ///
-    /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when the
-    /// commands are applied, the timer never fires and despawns in the next run.
+    /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when
+    /// the commands are applied, the timer never fires and despawns in the next run.
     fn set_timer(
         &mut self,
         key: impl Into<Cow<'static, str>>,
@@ -54,9 +54,9 @@ pub trait DueEntityCommandsExt {
 
     /// Cancels the timer on this entity and all timers that belong to it.
     ///
-    /// A [`DespawnAfter`](crate::DespawnAfter) and open requests stay. To keep some of your timers,
-    /// cancel the others [by key](Self::cancel_timer), or despawn the [`Owned`](crate::Owned) entities
-    /// that carry a marker of your own.
+    /// A [`DespawnAfter`](crate::DespawnAfter) and open requests are not affected. To cancel only
+    /// some timers, cancel them [by key](Self::cancel_timer). Alternatively, give them a marker
+    /// component, and despawn the [`Owned`](crate::Owned) entities that carry it.
     fn cancel_timers(&mut self) -> &mut Self;
 
     /// Moves the deadline of the timer on this entity, as
@@ -76,9 +76,9 @@ pub trait DueEntityCommandsExt {
     /// Makes a request: sends a message, and waits for a reply until the timer fires.
     ///
     /// Every request completes exactly once: this entity gets either the first
-    /// [`reply`](crate::MessageContext::reply) or [`NoAnswer`](crate::NoAnswer), both with the returned
-    /// [`Request`]. It gets neither if it despawns first, or if the world ends. A request without a
-    /// recipient times out.
+    /// [`reply`](crate::MessageContext::reply) or [`NoAnswer`](crate::NoAnswer), both with the
+    /// returned [`Request`]. The entity gets neither if it despawns first, or if the world is
+    /// dropped. A request without a recipient times out.
     ///
     /// # Examples
     ///
@@ -110,8 +110,8 @@ pub trait DueEntityCommandsExt {
     ///
     /// let mut commands = app.world_mut().commands();
     /// commands.entity(customer).ask(shop, Price("sword"), Timer::after_secs(2.0));
-    /// app.update(); // The request is delivered, ..
-    /// app.update(); // .. and then the reply.
+    /// app.update(); // Delivers the request.
+    /// app.update(); // Delivers the reply.
     /// assert_eq!(app.world().get::<Purse>(customer).unwrap().0, Some(5));
     /// ```
     #[doc(alias("request", "call", "session"))]

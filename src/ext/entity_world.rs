@@ -29,10 +29,10 @@ pub trait DueEntityWorldMutExt {
 
     /// Moves the deadline of the timer on this entity to `deadline`, as the timer's clock shows it.
     ///
-    /// The timer gets a new place in the order of equal deadlines, as if it had just been armed. It
-    /// keeps its count, and stays paused if it is paused. A deadline in the past fires in the next run,
-    /// never inside this call. [`ArmedTimers::keyed`](crate::ArmedTimers::keyed) finds the entity of
-    /// a keyed timer.
+    /// The timer gets a new place in the order of equal deadlines, as if it had just been armed.
+    /// The timer keeps its count, and stays paused if it is paused. A deadline in the past fires in
+    /// the next run, never inside this call. [`ArmedTimers::keyed`](crate::ArmedTimers::keyed)
+    /// finds the entity of a keyed timer.
     ///
     /// # Errors
     ///
@@ -60,7 +60,8 @@ pub trait DueEntityWorldMutExt {
     /// ```
     fn reschedule(&mut self, deadline: Duration) -> Result<(), NoSuchTimer>;
 
-    /// Delays the timer on this entity by `by`, under the rules of [`reschedule`](Self::reschedule).
+    /// Delays the timer on this entity by `by`, under the rules of
+    /// [`reschedule`](Self::reschedule).
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub trait DueWorldExt {
     /// Registers a system under a name that timers can refer to with
     /// [`TimerAction::named`](crate::TimerAction::named).
     ///
-    /// The system gets the [`TimerFired`], and may return a `Result`.
+    /// The system receives the [`TimerFired`], and may return a `Result`.
     ///
     /// # Panics
     ///
@@ -55,25 +55,27 @@ pub trait DueWorldExt {
     /// Runs a clock for `span` in one call, fires everything on the way in order, and returns the
     /// statistics.
     ///
-    /// Use it in tests and tools, and for the time that the player was away.
+    /// Use this in tests and tools, or to catch up on the time while the player was away.
     ///
-    /// Each deadline has its own run: handlers find the clock at that deadline, nothing is late or
-    /// missed, and timers that they arm fire on the way too. A timer that is already due fires first. A
-    /// zero-delay timer that a handler arms fires 15.625 ms later, as in a game of 64 frames a second.
+    /// Each deadline gets its own run. Handlers see the clock at that deadline, and nothing is late
+    /// or missed. Timers that handlers arm also fire on the way. A timer that is already due fires
+    /// first. A zero-delay timer that a handler arms fires 15.625 ms later, as in a game of 64
+    /// frames a second.
     ///
     /// The descendants of the clock advance with it. Its parent, such as Bevy's `Time`, does not
-    /// advance and may be paused, so the clock is ahead of it afterwards. To advance only a part of the
-    /// game, give that part its own clock. The fast-forward ends early if a handler pauses or
+    /// advance and may be paused, so the clock is ahead of it afterwards. To advance only part of
+    /// the game, give that part its own clock. The fast-forward ends early if a handler pauses or
     /// despawns the clock. No schedule runs on the way. Every firing is written as a message, so a
-    /// span with a million firings takes the memory for them.
+    /// span with a million firings takes the memory of a million messages.
     ///
-    /// Messages wait for the next frame, so a request made on the way times out if its deadline is in
-    /// the span. Update callbacks are called once afterwards, with the whole span as their delta.
+    /// Messages wait for the next frame, so a request made on the way times out if its deadline is
+    /// within the span. Update callbacks are called once afterwards, with the whole span as their
+    /// delta.
     ///
     /// # Errors
     ///
-    /// Returns [`FastForwardError`] if there is no such clock, if it is stopped, or if a handler of a
-    /// timer makes the call.
+    /// Returns [`FastForwardError`] if there is no such clock, if it is stopped, or if the call is
+    /// made from a timer handler.
     ///
     /// # Examples
     ///
@@ -109,7 +111,8 @@ pub trait DueWorldExt {
 
     /// Runs a clock up to the next deadline on it or its descendants.
     ///
-    /// Returns the distance, which is zero if a timer is already due, or `None` if no timer waits.
+    /// Returns the distance, or `None` if no timer waits. The distance is zero if a timer is
+    /// already due.
     ///
     /// # Errors
     ///
@@ -133,13 +136,13 @@ pub trait DueWorldExt {
     /// Refuses further messages from other threads, delivers all messages that have been sent, and
     /// returns the messages that are sent during that delivery.
     ///
-    /// Call it when an app shuts down, so that no message is lost. `App::run` owns the world, so call
-    /// it from a system in [`Last`](bevy_app::Last) when there is an [`AppExit`](bevy_app::AppExit)
-    /// message, or call `App::update` yourself.
+    /// Call this when an app shuts down, so that no message is lost. `App::run` owns the world, so
+    /// call this from a system in [`Last`](bevy_app::Last) when there is an
+    /// [`AppExit`](bevy_app::AppExit) message, or call `App::update` yourself.
     ///
     /// Messages without a recipient are not returned, but counted in
-    /// [`MessageStats::undeliverable`](crate::MessageStats::undeliverable). Open requests stay open.
-    /// Further frames can run, and the returned messages can be [sent again](Self::resend).
+    /// [`MessageStats::undeliverable`](crate::MessageStats::undeliverable). Open requests stay
+    /// open. Further frames can run, and the returned messages can be [sent again](Self::resend).
     ///
     /// # Examples
     ///

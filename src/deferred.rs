@@ -48,6 +48,11 @@ impl<T> Deferred<T> {
         }
     }
 
+    /// Returns `true` if a released item is left.
+    pub(crate) fn has_released(&self) -> bool {
+        !self.swapped.is_empty()
+    }
+
     /// Takes the next released item.
     pub(crate) fn next(&mut self) -> Option<T> {
         self.swapped.pop_front()

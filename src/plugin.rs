@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use bevy_app::prelude::*;
-use bevy_ecs::prelude::*;
+use bevy_ecs::{error::BevyError, prelude::*};
 use bevy_time::{Time, Virtual};
 
 use crate::{
@@ -15,11 +15,11 @@ use crate::{
     },
     roster::Intake,
     timer::{
-        EndedTimers, RunDepth, Timer, TimerCancelled, TimerFired, TimerLines, TimerSettings,
-        TimerStats, arm, modifiers, on_discard_clock, on_disown, on_own, on_pause, on_resume,
-        replace_earlier, run_fixed_timers, run_timers,
+        EndedTimers, FireParams, RunDepth, StartParams, Timer, TimerCancelled, TimerFired,
+        TimerLines, TimerSettings, arm, modifiers, on_discard_clock, on_disown, on_own, on_pause,
+        on_resume, replace_earlier, run_fixed_timers, run_timers,
     },
-    update::{UpdateComponent, UpdateRosters, enroll, run_fixed_updates, run_updates},
+    update::{UpdateComponent, UpdateRosters, UpdateState, enroll, run_fixed_updates, run_updates},
 };
 
 /// Runs the [`Timer`]s, [`UpdateComponent`]s and [`MessageComponent`]s of an [`App`].
@@ -184,11 +184,9 @@ impl Plugin for DuePlugin {
             )
             .add_systems(
                 FixedPreUpdate,
-                (
-                    run_fixed_timers.in_set(DueSystems::Timers),
-                    run_fixed_updates.in_set(DueSystems::Updates),
-                )
-                    .chain(),
+                run_fixed
+                    .in_set(DueSystems::Timers)
+                    .in_set(DueSystems::Updates),
             );
 
         add_existing(app.world_mut());
@@ -208,7 +206,6 @@ impl DuePlugin {
             delay_seed: self.delay_seed,
         });
         world.init_resource::<EndedTimers>();
-        world.init_resource::<TimerStats>();
         world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();
         world.init_resource::<Mailbag>();
@@ -243,6 +240,17 @@ fn register_types(app: &mut App) {
         .register_type::<MessageStats>();
     #[cfg(feature = "worlds")]
     app.register_type::<crate::worlds::StableKey>();
+}
+
+/// Runs a fixed step: the timers, then the update callbacks.
+fn run_fixed(
+    world: &mut World,
+    starting: &mut StartParams,
+    firing: &mut FireParams,
+    updates: &mut UpdateState,
+) -> Result<(), BevyError> {
+    run_fixed_timers(world, starting, firing)?;
+    run_fixed_updates(world, updates)
 }
 
 fn require_time(time: Option<Res<Time<Virtual>>>) {

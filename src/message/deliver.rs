@@ -47,13 +47,35 @@ pub(crate) fn deliver_messages(
 ) -> Result<(), BevyError> {
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
-    let (_, (mut mailbag, mut followers, _, inbox, ..)) = state.get_mut(world)?;
-    followers.tidy();
-    if let Some(mut inbox) = inbox {
+    let has_mail = release(world, state)?;
+    let has_written = written::swap(world);
+    if has_mail {
+        deliver_mail(world, state)?;
+    }
+    if has_written {
+        written::deliver_all(world)?;
+    }
+    if has_mail || has_written {
+        publish_stats(world);
+    }
+    Ok(())
+}
+
+/// Releases the messages that were sent since the last run, and returns `true` if there are any.
+fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool, BevyError> {
+    let inbox = world.get_resource::<Inbox>();
+    if inbox.is_some_and(|inbox| !inbox.is_empty())
+        && let (_, (mut mailbag, _, _, Some(mut inbox), ..)) = state.get_mut(world)?
+    {
         mailbag.append(inbox.take());
     }
+    world.resource_mut::<Followers>().tidy();
+    let mut mailbag = world.resource_mut::<Mailbag>();
     mailbag.swap();
-    written::swap(world);
+    Ok(mailbag.items.has_released())
+}
+
+fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result<(), BevyError> {
     pump(
         world,
         state,
@@ -74,10 +96,7 @@ pub(crate) fn deliver_messages(
             };
             courier.deliver(items, in_progress);
         },
-    )?;
-    written::deliver_all(world)?;
-    publish_stats(world);
-    Ok(())
+    )
 }
 
 /// Closes the inbox, delivers all sent messages, and takes the letters that remain undelivered.

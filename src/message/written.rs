@@ -85,9 +85,10 @@ fn end<M: Message>(messages: &Messages<M>) -> usize {
     messages.oldest_message_count() + messages.len()
 }
 
-/// Releases all messages written so far, of all types.
-pub(super) fn swap(world: &mut World) {
+/// Releases all messages written so far, of all types. Returns `true` if there are any.
+pub(super) fn swap(world: &mut World) -> bool {
     let mut nth = 0;
+    let mut has_new = false;
     while let Some(&Progress { reader, next, .. }) = world.resource::<Written>().0.get(nth) {
         let end = (reader.end)(world);
         // The count is lower than before if the collection was replaced by another.
@@ -98,8 +99,10 @@ pub(super) fn swap(world: &mut World) {
         };
         let progress = &mut world.resource_mut::<Written>().0[nth];
         (progress.next, progress.until) = (next, end);
+        has_new |= next < end;
         nth += 1;
     }
+    has_new
 }
 
 /// Delivers all released messages, type by type.

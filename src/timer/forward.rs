@@ -3,14 +3,16 @@
 use core::{fmt, time::Duration};
 
 use bevy_ecs::{
-    system::{Res, ResMut, SystemState},
+    error::BevyError,
+    message::Messages,
+    system::{ResMut, SystemState},
     world::World,
 };
 
 use super::{
-    RunStats,
+    RunStats, TimerCancelled,
     lines::{TimerLine, TimerLines},
-    run::{FireParams, RunDepth, arm_and_fire},
+    run::{FireParams, RunDepth, fire},
 };
 use crate::{
     call::report,
@@ -98,7 +100,8 @@ type ForwardParams = SystemState<(
     ResMut<'static, ClockTable>,
     AnyClocks<'static, 'static>,
     Times<'static>,
-    Res<'static, TimerLines>,
+    ResMut<'static, TimerLines>,
+    ResMut<'static, Messages<TimerCancelled>>,
 )>;
 
 impl Forward {
@@ -134,7 +137,7 @@ impl Forward {
 
     /// Advances the clock, and reads its descendants.
     fn advance(&mut self, world: &mut World, nanos: u64) {
-        if let Ok((mut table, mut clocks, times, _)) = self.reading.get_mut(world) {
+        if let Ok((mut table, mut clocks, times, ..)) = self.reading.get_mut(world) {
             table.advance(self.root, nanos, &mut clocks);
             table.read_under(self.age, &mut clocks, &times);
         }
@@ -142,7 +145,7 @@ impl Forward {
 
     /// Arms new timers, and fires due timers.
     fn fire(&mut self, world: &mut World) {
-        match arm_and_fire(world, Scope::Under(self.age), &mut self.firing) {
+        match self.try_fire(world) {
             Ok(stats) => {
                 self.stats.armed += stats.armed;
                 self.stats.fired += stats.fired;
@@ -153,10 +156,17 @@ impl Forward {
         }
     }
 
+    fn try_fire(&mut self, world: &mut World) -> Result<RunStats, BevyError> {
+        let scope = Scope::Under(self.age);
+        let (table, _, _, mut lines, mut cancelled) = self.reading.get_mut(world)?;
+        let stats = lines.arm(&table, scope, &mut cancelled);
+        fire(world, scope, &mut self.firing, stats)
+    }
+
     /// Returns how far the clock must advance until something is due. An overdue timer counts as
     /// due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
-        let (table, clocks, _, lines) = self.reading.get_mut(world).ok()?;
+        let (table, clocks, _, lines, _) = self.reading.get_mut(world).ok()?;
         let rows = table.iter();
         let rows = rows.filter(|(_, row)| table.is_in(row, Scope::Under(self.age)));
         let spans = rows.filter_map(|(clock, row)| {

@@ -6,14 +6,16 @@ use core::num::NonZeroU32;
 use bevy_ecs::{
     component::ComponentId,
     entity::Entity,
+    message::Messages,
     resource::Resource,
     world::{DeferredWorld, World},
 };
 
 use super::{
-    Timer, TimerFired,
+    Timer, TimerCancelled, TimerFired,
     armed::{ArmedTimer, Served},
     cancelled::Cancellations,
+    stats::{RunStats, TimerStats},
 };
 use crate::{
     clock::{ClockKey, ClockTable, Reading, Scope, shift},
@@ -27,6 +29,7 @@ pub(crate) struct TimerLines {
     /// Indexed by clock key. A line outlives its clock, so that no timer key is ever reused.
     lines: Vec<TimerLine>,
     pub(super) cancelled: Cancellations,
+    pub(super) stats: TimerStats,
     /// The number of timers armed so far.
     armed: u64,
     /// The components that change how a timer is armed.
@@ -71,6 +74,7 @@ impl TimerLines {
         Self {
             lines: Vec::new(),
             cancelled: Cancellations::default(),
+            stats: TimerStats::default(),
             armed: 0,
             modifiers,
         }
@@ -119,14 +123,42 @@ impl TimerLines {
         &self.modifiers
     }
 
+    /// Starts a run on the clocks of a scope: writes the cancellations since the run before, and arms the
+    /// new timers.
+    pub(super) fn arm(
+        &mut self,
+        table: &ClockTable,
+        scope: Scope,
+        cancelled: &mut Messages<TimerCancelled>,
+    ) -> RunStats {
+        let stats = RunStats {
+            cancelled: self.cancelled.write(cancelled),
+            armed: self.swap(table, scope),
+            ..RunStats::default()
+        };
+        self.stats.set(scope, stats);
+        stats
+    }
+
     /// Arms the timers added on the clocks of a scope, and returns their number.
-    pub(crate) fn swap(&mut self, table: &ClockTable, scope: Scope) -> u64 {
+    fn swap(&mut self, table: &ClockTable, scope: Scope) -> u64 {
         let clocks = table.iter().filter(|(_, row)| table.is_in(row, scope));
         let mut armed = 0;
         for (key, _) in clocks {
             armed += self.get_mut(key).map_or(0, TimerLine::swap);
         }
         armed
+    }
+
+    /// Fires the first due timer on a clock, if any.
+    #[inline]
+    pub(super) fn fire(
+        &mut self,
+        clock: ClockKey,
+        reading: Reading,
+        burst_limit: NonZeroU32,
+    ) -> Option<Fired> {
+        self.get_mut(clock)?.fire(clock, reading, burst_limit)
     }
 
     /// Returns `true` if a timer may be due on a clock, and the clock is not stopped.

@@ -4,7 +4,7 @@
 //! source of truth. A timer that a handler cancels is gone immediately. Nothing is looked up again
 //! or undone.
 
-use core::iter;
+use core::{iter, num::NonZeroU32};
 
 use bevy_ecs::{
     entity::Entity,
@@ -23,85 +23,83 @@ use super::{
     events::is_observed_at_all,
     lines::Fired,
     settings::TimerSettings,
-    stats::{RunStats, TimerStats},
+    stats::RunStats,
 };
 use crate::{
-    clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, Scope, Times, is_running},
+    clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, Reading, Scope, Times, is_running},
     roster::Intake,
 };
 
 /// The parts of the world that are used at the start of a run.
-pub(crate) type ReadParams = SystemState<(
+pub(crate) type StartParams = SystemState<(
     ResMut<'static, ClockTable>,
     AnyClocks<'static, 'static>,
     Times<'static>,
     ResMut<'static, Intake>,
+    ResMut<'static, TimerLines>,
+    Res<'static, EndedTimers>,
+    ResMut<'static, Messages<TimerCancelled>>,
 )>;
 
 /// The parts of the world that are used between two handlers.
 pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
     ResMut<'static, TimerLines>,
-    Res<'static, EndedTimers>,
     ResMut<'static, Messages<TimerFired>>,
-    ResMut<'static, Messages<TimerCancelled>>,
-    ResMut<'static, TimerStats>,
 )>;
 
 /// Runs the timers on the clocks that are read every frame.
 pub(crate) fn run_timers(
     world: &mut World,
-    reading: &mut ReadParams,
+    starting: &mut StartParams,
     firing: &mut FireParams,
 ) -> Result<(), BevyError> {
-    run(world, Cadence::Frame, reading, firing)
+    run(world, Cadence::Frame, starting, firing)
 }
 
 /// Runs the timers on the clocks that are read in every fixed step.
 pub(crate) fn run_fixed_timers(
     world: &mut World,
-    reading: &mut ReadParams,
+    starting: &mut StartParams,
     firing: &mut FireParams,
 ) -> Result<(), BevyError> {
-    run(world, Cadence::FixedStep, reading, firing)
+    run(world, Cadence::FixedStep, starting, firing)
 }
 
+/// Reads the clocks, lets new members join, arms the new timers, and fires the due ones.
 fn run(
     world: &mut World,
     cadence: Cadence,
-    reading: &mut ReadParams,
+    starting: &mut StartParams,
     firing: &mut FireParams,
 ) -> Result<(), BevyError> {
-    let (mut table, mut clocks, times, mut intake) = reading.get_mut(world)?;
+    let (mut table, mut clocks, times, mut intake, mut lines, ended, mut cancelled) =
+        starting.get_mut(world)?;
     table.read(cadence, &mut clocks, &times);
     intake.begin_run(cadence);
-    arm_and_fire(world, Scope::Of(cadence), firing)?;
+    let scope = Scope::Of(cadence);
+    let stats = lines.arm(&table, scope, &mut cancelled);
+    if !ended.is_empty(cadence) || next_due(&table, &lines, scope, None).is_some() {
+        fire(world, scope, firing, stats)?;
+    }
     Ok(())
 }
 
-/// Arms the new timers on the clocks of a scope, and fires the due ones.
-pub(crate) fn arm_and_fire(
+/// Fires the due timers on the clocks of a scope, and returns the statistics of the run.
+pub(crate) fn fire(
     world: &mut World,
     scope: Scope,
     params: &mut FireParams,
+    stats: RunStats,
 ) -> Result<RunStats, BevyError> {
-    let (table, mut lines, ended, _, mut cancelled, mut published) = params.get_mut(world)?;
-    let stats = RunStats {
-        cancelled: lines.cancelled.write(&mut cancelled),
-        armed: lines.swap(&table, scope),
-        ..RunStats::default()
-    };
-    published.set(scope, stats);
-    let has_ended = matches!(scope, Scope::Of(cadence) if !ended.is_empty(cadence));
-    let has_work = has_ended || next_due(&table, &lines, scope, None).is_some();
+    let burst_limit = world.resource::<TimerSettings>().burst_limit;
     let mut run = Run {
         scope,
         params,
+        burst_limit,
         stats,
     };
-    if has_work {
-        run.fire(world)?;
-    }
+    run.fire(world)?;
     Ok(run.stats)
 }
 
@@ -125,6 +123,7 @@ fn next_due(
 struct Run<'a> {
     scope: Scope,
     params: &'a mut FireParams,
+    burst_limit: NonZeroU32,
     stats: RunStats,
 }
 
@@ -159,8 +158,9 @@ impl Run<'_> {
         let cadence = row.cadence;
         // A panic may have kept the previous run from ending its bursts.
         end_bursts(world, clock);
+        let mut is_observed = false;
         while lineage.iter().all(|&clock| is_running(world, clock)) {
-            let is_observed = is_observed_at_all::<TimerFired>(world);
+            is_observed = is_observed || is_observed_at_all::<TimerFired>(world);
             let Some(fired) = self.pop(world, clock, is_observed)? else {
                 break;
             };
@@ -181,10 +181,11 @@ impl Run<'_> {
         clock: ClockKey,
         is_observed: bool,
     ) -> Result<Option<Fired>, BevyError> {
-        let burst_limit = world.resource::<TimerSettings>().burst_limit;
-        let (table, mut lines, _, mut messages, _, mut published) = self.params.get_mut(world)?;
-        let row = table.get(clock).filter(|row| !table.is_orphaned(row));
-        let (Some(row), Some(line)) = (row, lines.get_mut(clock)) else {
+        if is_observed {
+            return Ok(self.pop_one(world, clock));
+        }
+        let (table, mut lines, mut messages) = self.params.get_mut(world)?;
+        let Some(reading) = reading_of(&table, clock) else {
             return Ok(None);
         };
         let mut popped = None;
@@ -192,17 +193,33 @@ impl Run<'_> {
             if popped.is_some() {
                 return None;
             }
-            let fired = line.fire(clock, row.reading, burst_limit)?;
-            self.stats.fired += 1;
-            self.stats.missed += fired.event.missed();
-            if is_observed || fired.acts || fired.event.is_last() {
+            let fired = lines.fire(clock, reading, self.burst_limit)?;
+            self.stats.count(&fired.event);
+            if fired.acts || fired.event.is_last() {
                 popped = Some(fired);
             }
             Some(fired.event)
         }));
-        published.set(self.scope, self.stats);
+        lines.stats.set(self.scope, self.stats);
         Ok(popped)
     }
+
+    /// Pops one due timer and writes its message.
+    fn pop_one(&mut self, world: &mut World, clock: ClockKey) -> Option<Fired> {
+        let reading = reading_of(world.resource::<ClockTable>(), clock)?;
+        let mut lines = world.resource_mut::<TimerLines>();
+        let fired = lines.fire(clock, reading, self.burst_limit)?;
+        self.stats.count(&fired.event);
+        lines.stats.set(self.scope, self.stats);
+        world.write_message(fired.event);
+        Some(fired)
+    }
+}
+
+/// Returns the reading of a clock in this run, unless the clock has ended or lost its parent.
+fn reading_of(table: &ClockTable, clock: ClockKey) -> Option<Reading> {
+    let row = table.get(clock).filter(|row| !table.is_orphaned(row));
+    row.map(|row| row.reading)
 }
 
 fn end_bursts(world: &mut World, clock: ClockKey) {

@@ -1,7 +1,6 @@
 //! The statistics of a run.
 
-use bevy_ecs::resource::Resource;
-
+use super::TimerFired;
 use crate::clock::{Cadence, Scope};
 
 /// The statistics of one run.
@@ -20,8 +19,15 @@ pub struct RunStats {
     pub cancelled: u64,
 }
 
+impl RunStats {
+    pub(super) fn count(&mut self, fired: &TimerFired) {
+        self.fired += 1;
+        self.missed += fired.missed();
+    }
+}
+
 /// The statistics of the last run of each cadence.
-#[derive(Resource, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct TimerStats([RunStats; 2]);
 
 impl TimerStats {

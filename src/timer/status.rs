@@ -15,7 +15,7 @@ use bevy_ecs::{
     system::{Query, Res, SystemParam},
 };
 
-use super::{Keyed, RunStats, Timer, TimerLines, lines::TimerLine, stats::TimerStats};
+use super::{Keyed, RunStats, Timer, TimerLines, lines::TimerLine};
 use crate::{
     clock::{Cadence, Clock, ClockId, ClockTable, NoSuchClock, Reading, Row, saturating_nanos},
     owner::Owned,
@@ -84,7 +84,6 @@ impl TimerStatus {
 pub struct ArmedTimers<'w, 's> {
     table: Res<'w, ClockTable>,
     lines: Res<'w, TimerLines>,
-    stats: Res<'w, TimerStats>,
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
@@ -202,13 +201,13 @@ impl ArmedTimers<'_, '_> {
     /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
-        self.stats.get(Cadence::Frame)
+        self.lines.stats.get(Cadence::Frame)
     }
 
     /// Returns the statistics of the last run of the fixed schedule.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
-        self.stats.get(Cadence::FixedStep)
+        self.lines.stats.get(Cadence::FixedStep)
     }
 
     /// Returns a readable table of all timers, with their names, keys and owners.

@@ -48,7 +48,7 @@ pub(super) struct Member {
 }
 
 /// The parameters of a run.
-type UpdateState = PumpState<(
+pub(crate) type UpdateState = PumpState<(
     Res<'static, UpdateRosters>,
     Res<'static, Intake>,
     Res<'static, ClockTable>,
@@ -68,6 +68,11 @@ pub(crate) fn run_fixed_updates(
 }
 
 fn run(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result<(), BevyError> {
+    // Commands left behind by a caught panic.
+    state.apply(world);
+    if world.resource::<UpdateRosters>().is_empty(cadence) {
+        return Ok(());
+    }
     let mut next = Cursor::FIRST;
     pump(world, state, |caller, (rosters, intake, table)| {
         let mut ticks = Ticks::new(&table);
@@ -113,6 +118,11 @@ impl UpdateRosters {
                 clock: world.register_component::<Clock>(),
             },
         }
+    }
+
+    fn is_empty(&self, cadence: Cadence) -> bool {
+        let mut rosters = self.rosters[cadence as usize].values();
+        rosters.all(Roster::is_empty)
     }
 
     /// Adds a member with a number above all others.

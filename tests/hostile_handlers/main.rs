@@ -17,6 +17,7 @@ mod message_game;
 mod message_script;
 mod timer_game;
 mod timer_ledger;
+mod timer_ops;
 mod timer_script;
 
 use bevy_app::App;
@@ -32,7 +33,7 @@ use core::time::Duration;
 use proptest::{prelude::ProptestConfig, test_runner::FileFailurePersistence};
 use support::ms;
 
-/// Lets the app go on after a panic in a handler, and keeps the output of the tests clean.
+/// Ignores errors and caught panics, so that the app continues after a panic in a handler.
 fn ignore_errors(app: &mut App) {
     app.insert_resource(FallbackErrorHandler(ignore));
 }

@@ -49,7 +49,7 @@ struct Cast {
     clocks: Vec<Entity>,
 }
 
-/// What was sent, asked and received. Callbacks cannot reach resources, so they share it.
+/// The messages and requests of the game. Callbacks cannot reach resources, so they share it.
 #[derive(Default)]
 struct Record {
     reactions: VecDeque<Reaction>,
@@ -231,10 +231,10 @@ fn play_frame(app: &mut App, frame: Frame, with_panics: bool) {
     advance_ms(app, frame.millis);
 }
 
-/// Enables everybody, and runs frames until every request has timed out.
+/// Enables every person, and runs frames until every request has timed out.
 fn play_quiet_frames(app: &mut App) {
     app.world().resource::<Shared>().record().reactions.clear();
-    // Runs the commands that a panic in the last frame left behind. They may disable somebody.
+    // Runs the commands that a panic in the last frame left behind. They may disable a person.
     advance_ms(app, 0);
     for person in app.world().resource::<Cast>().people.clone() {
         app.world_mut().entity_mut(person).remove::<Disabled>();

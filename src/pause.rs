@@ -13,7 +13,7 @@ use {
 };
 
 /// Pauses the timers, update callbacks and request time-outs on this entity and on the entities
-/// that [belong to it](OwnedBy).
+/// that [belong to it](crate::OwnedBy).
 ///
 /// As soon as this component is inserted, the timers do not fire and the callbacks are not called,
 /// not even later in the same run. Messages and replies still arrive. When the component is

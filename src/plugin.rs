@@ -8,21 +8,21 @@ use bevy_ecs::{error::BevyError, prelude::*};
 use bevy_time::{Time, Virtual};
 
 use crate::{
-    clock::{Clock, ClockTable, add_clock},
+    clock::{ClockTable, add_clock},
     message::{
-        Directory, Followers, Inbox, Mailbag, MessageComponent, MessageStats, Written,
-        deliver_messages, follow,
+        Directory, Followers, Inbox, Mailbag, MessageStats, Written, deliver_messages, follow,
     },
     roster::Intake,
     timer::{
-        EndedTimers, FireParams, RunDepth, StartParams, Timer, TimerCancelled, TimerFired,
-        TimerLines, TimerSettings, arm, modifiers, on_discard_clock, on_disown, on_own, on_pause,
-        on_resume, replace_earlier, run_fixed_timers, run_timers,
+        EndedTimers, FireParams, RunDepth, StartParams, TimerCancelled, TimerFired, TimerLines,
+        TimerSettings, arm, modifiers, on_discard_clock, on_disown, on_own, on_pause, on_resume,
+        replace_earlier, run_fixed_timers, run_timers,
     },
-    update::{UpdateComponent, UpdateRosters, UpdateState, enroll, run_fixed_updates, run_updates},
+    update::{UpdateRosters, UpdateState, enroll, run_fixed_updates, run_updates},
 };
 
-/// Runs the [`Timer`]s, [`UpdateComponent`]s and [`MessageComponent`]s of an [`App`].
+/// Runs the [`Timer`](crate::Timer)s, [`UpdateComponent`](crate::UpdateComponent)s and
+/// [`MessageComponent`](crate::MessageComponent)s of an [`App`].
 ///
 /// The plugin needs Bevy's clock: add it alongside `DefaultPlugins`, `MinimalPlugins` or a bare
 /// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when
@@ -67,7 +67,7 @@ use crate::{
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
 ///     [`InvalidSpeed`](crate::InvalidSpeed), [`NoSuchClock`](crate::NoSuchClock).
 ///
-/// The promises also hold for callbacks, where they apply. [`UpdateComponent`]s are called by
+/// The promises also hold for callbacks, where they apply. `UpdateComponent`s are called by
 /// priority, then in the order in which they were inserted. Messages are delivered in the order of
 /// sending. A component that is inserted during a run takes part in the next one, and one that is
 /// removed is not called again. Callbacks may do anything through commands. Equal inputs give equal
@@ -126,7 +126,7 @@ pub struct DuePlugin {
     /// assert_eq!(app.world().resource::<Missed>().0, [0, 0, 2], "five deadlines, three firings");
     /// ```
     pub burst_limit: NonZeroU32,
-    /// The seed of [random delays](Timer::with_jitter), zero by default.
+    /// The seed of [random delays](crate::Timer::with_jitter), zero by default.
     pub delay_seed: u64,
     /// The number of messages that other threads can send to this world between two runs, 65,536 by
     /// default.
@@ -152,9 +152,9 @@ impl Default for DuePlugin {
 pub enum DueSystems {
     /// Reads the clocks, adds the components inserted since the last run, and fires due timers.
     Timers,
-    /// Calls the [`UpdateComponent`]s.
+    /// Calls the [`UpdateComponent`](crate::UpdateComponent)s.
     Updates,
-    /// Delivers messages to the [`MessageComponent`]s.
+    /// Delivers messages to the [`MessageComponent`](crate::MessageComponent)s.
     Messages,
 }
 
@@ -221,7 +221,7 @@ impl DuePlugin {
 
 #[cfg(feature = "bevy_reflect")]
 fn register_types(app: &mut App) {
-    app.register_type::<Timer>()
+    app.register_type::<crate::Timer>()
         .register_type::<crate::OwnedBy>()
         .register_type::<crate::Owned>()
         .register_type::<crate::Paused>()
@@ -229,14 +229,14 @@ fn register_types(app: &mut App) {
         .register_type::<crate::TimerAction>()
         .register_type::<crate::DespawnAfter>()
         .register_type::<crate::Cooldown>()
-        .register_type::<Clock>()
+        .register_type::<crate::Clock>()
         .register_type::<crate::OnClock>()
         .register_type::<crate::ClockId>()
         .register_type::<crate::MissedTicks>()
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()
-        .register_type::<UpdateComponent>()
-        .register_type::<MessageComponent>()
+        .register_type::<crate::UpdateComponent>()
+        .register_type::<crate::MessageComponent>()
         .register_type::<MessageStats>();
     #[cfg(feature = "worlds")]
     app.register_type::<crate::worlds::StableKey>();

@@ -149,7 +149,6 @@ impl Inbox {
     }
 
     /// Returns `true` if no item has arrived since the last frame.
-    #[cfg(feature = "worlds")]
     pub(crate) fn is_empty(&self) -> bool {
         self.shared.lock().items.is_empty()
     }

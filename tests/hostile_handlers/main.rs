@@ -90,15 +90,14 @@ fn cancel_messages(app: &App) -> Vec<(Entity, CancelReason)> {
         .collect()
 }
 
-/// The settings of the games. A game is long, so there are fewer of them than of other properties;
-/// `PROPTEST_CASES` still scales their number.
+/// The settings of the games. A game is long, so there are fewer cases than by default, unless
+/// `PROPTEST_CASES` sets their number.
 fn game_config() -> ProptestConfig {
     let failures = FileFailurePersistence::Direct("proptest-regressions/hostile_handlers.txt");
-    let default = ProptestConfig::default();
     ProptestConfig {
-        cases: default.cases.div_ceil(8),
+        cases: 32,
         max_shrink_iters: 4096,
         failure_persistence: Some(Box::new(failures)),
-        ..default
+        ..ProptestConfig::default()
     }
 }

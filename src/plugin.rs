@@ -14,9 +14,9 @@ use crate::{
     },
     roster::Intake,
     timer::{
-        EndedTimers, FireParams, RunDepth, StartParams, TimerCancelled, TimerFired, TimerLines,
-        TimerSettings, arm, modifiers, on_discard_clock, on_disown, on_own, on_pause, on_resume,
-        replace_earlier, run_fixed_timers, run_timers,
+        FireParams, RunDepth, StartParams, TimerCancelled, TimerFired, TimerLines, TimerSettings,
+        arm, modifiers, on_discard_clock, on_disown, on_own, on_pause, on_resume, replace_earlier,
+        run_fixed_timers, run_timers,
     },
     update::{UpdateRosters, UpdateState, enroll, run_fixed_updates, run_updates},
 };
@@ -205,7 +205,6 @@ impl DuePlugin {
             burst_limit: self.burst_limit,
             delay_seed: self.delay_seed,
         });
-        world.init_resource::<EndedTimers>();
         world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();
         world.init_resource::<Mailbag>();

@@ -322,14 +322,7 @@ impl<T> TimerQueue<T> {
     /// ```
     #[inline]
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
-        self.now = now;
-        let first = loop {
-            let first = self.near.first(&self.slots);
-            let until = first.map_or(now, |first| first.deadline.min(now));
-            if !self.load_next_bucket(until) {
-                break first.filter(|first| first.deadline <= now)?;
-            }
-        };
+        let first = self.first_due(now)?;
         if self.near.prefetch(&self.slots)
             && let Some(wheel) = &mut self.wheel
         {
@@ -339,12 +332,22 @@ impl<T> TimerQueue<T> {
         Some(Due::new(self, first))
     }
 
-    /// Returns `false` only if [`pop_due`](Self::pop_due) would return `None`.
-    ///
-    /// This is cheaper than `pop_due`, but may return `true` even if no timer is due.
-    pub(crate) fn may_be_due(&self, now: u64) -> bool {
-        let is_near = |first: First| first.deadline <= now;
-        self.wheel_start <= now || self.near.first(&self.slots).is_some_and(is_near)
+    /// Returns `true` if a timer is due at `now`.
+    pub(crate) fn has_due(&mut self, now: u64) -> bool {
+        self.first_due(now).is_some()
+    }
+
+    /// Returns the earliest timer that is due at `now`, if any.
+    #[inline]
+    fn first_due(&mut self, now: u64) -> Option<First> {
+        self.now = now;
+        loop {
+            let first = self.near.first(&self.slots);
+            let until = first.map_or(now, |first| first.deadline.min(now));
+            if !self.load_next_bucket(until) {
+                return first.filter(|first| first.deadline <= now);
+            }
+        }
     }
 
     /// Returns the earliest deadline of all waiting timers.

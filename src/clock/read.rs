@@ -103,10 +103,8 @@ pub(crate) fn is_running_clock(entity: EntityRef) -> bool {
 impl ClockTable {
     /// Reads the clocks of a cadence for a run, parents before children.
     pub(crate) fn read(&mut self, cadence: Cadence, clocks: &mut AnyClocks, times: &Times) {
-        let mut age = None;
-        while let Some((key, row)) = self.next(Scope::Of(cadence), age) {
-            age = Some(row.age);
-            if let Some(row) = self.read_row(key, clocks, times) {
+        for place in self.places_after(None) {
+            if let Some(row) = self.read_at(place, Scope::Of(cadence), clocks, times) {
                 row.delta = row.reading.now.saturating_sub(row.last_run);
                 row.last_run = row.reading.now;
             }
@@ -115,20 +113,24 @@ impl ClockTable {
 
     /// Reads the descendants of the clock of this age, parents before children.
     pub(crate) fn read_under(&mut self, root: Age, clocks: &mut AnyClocks, times: &Times) {
-        let mut age = root;
-        while let Some((key, row)) = self.next(Scope::Under(root), Some(age)) {
-            age = row.age;
-            self.read_row(key, clocks, times);
+        for place in self.places_after(Some(root)) {
+            self.read_at(place, Scope::Under(root), clocks, times);
         }
     }
 
-    fn read_row(
+    /// Reads the clock at a place in the order of age, and returns it, if it is in a scope.
+    fn read_at(
         &mut self,
-        key: ClockKey,
+        place: usize,
+        scope: Scope,
         clocks: &mut AnyClocks,
         times: &Times,
     ) -> Option<&mut Row> {
-        let driven = self.driven(self.get(key)?, times);
+        let (key, row) = self.at(place)?;
+        if !self.is_in(row, scope) {
+            return None;
+        }
+        let driven = self.driven(row, times);
         let row = self.get_mut(key)?;
         row.follow(driven, clocks);
         Some(row)

@@ -1,7 +1,7 @@
 //! The clocks of a world: one row each, by key, entity and age.
 
 use alloc::{format, vec::Vec};
-use core::iter;
+use core::{iter, ops::Range};
 
 use bevy_ecs::{
     entity::{Entity, EntityHashMap},
@@ -273,11 +273,20 @@ impl ClockTable {
     }
 
     fn after(&self, age: Option<Age>) -> impl Iterator<Item = (ClockKey, &Row)> {
-        let start = self
-            .by_age
-            .partition_point(|&(other, _)| Some(other) <= age);
-        let younger = self.by_age[start..].iter().inspect(|_| visit());
-        younger.filter_map(|&(_, key)| Some((key, self.get(key)?)))
+        self.places_after(age).filter_map(|place| self.at(place))
+    }
+
+    /// Returns the places of the clocks that are younger than `age`, in the order of age.
+    pub(super) fn places_after(&self, age: Option<Age>) -> Range<usize> {
+        let is_older = |&(other, _): &(Age, ClockKey)| Some(other) <= age;
+        self.by_age.partition_point(is_older)..self.by_age.len()
+    }
+
+    /// Returns the clock at a place in the order of age.
+    pub(super) fn at(&self, place: usize) -> Option<(ClockKey, &Row)> {
+        visit();
+        let &(_, key) = self.by_age.get(place)?;
+        Some((key, self.get(key)?))
     }
 }
 

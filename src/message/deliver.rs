@@ -69,7 +69,6 @@ fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool, BevyErr
     {
         mailbag.append(inbox.take());
     }
-    world.resource_mut::<Followers>().tidy();
     let mut mailbag = world.resource_mut::<Mailbag>();
     mailbag.swap();
     Ok(mailbag.items.has_released())

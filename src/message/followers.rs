@@ -55,13 +55,12 @@ impl Followers {
         topics: impl Iterator<Item = (Topic, Callback)>,
     ) {
         for (topic, callback) in topics {
-            let following = self.by_topic.entry(topic).or_insert_with(|| {
-                self.vacant += 1;
-                Following::default()
-            });
-            if following.roster.is_empty() {
-                self.vacant -= 1;
+            if let Some(following) = self.by_topic.get(&topic) {
+                self.vacant -= usize::from(following.roster.is_empty());
+            } else {
+                self.drop_vacant();
             }
+            let following = self.by_topic.entry(topic).or_default();
             following.roster.add(number, Follower { entity, callback });
         }
     }
@@ -79,7 +78,7 @@ impl Followers {
     }
 
     /// Drops the topics without followers, if there are many.
-    pub(super) fn tidy(&mut self) {
+    fn drop_vacant(&mut self) {
         if 2 * self.vacant > self.by_topic.len() {
             self.by_topic
                 .retain(|_, following| !following.roster.is_empty());

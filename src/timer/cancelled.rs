@@ -34,16 +34,19 @@ impl Cancellations {
         }
     }
 
-    /// Writes all cancellations, and returns their number.
-    pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) -> u64 {
+    /// Returns the number of cancellations that have not been written.
+    pub(super) fn len(&self) -> u64 {
+        self.pending.len() as u64
+    }
+
+    /// Writes all cancellations.
+    pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
         if self.pending.is_empty() {
-            return 0;
+            return;
         }
+        self.first_pending += self.len();
         self.written.clear();
         mem::swap(&mut self.pending, &mut self.written);
-        let cancelled = self.written.len() as u64;
-        self.first_pending += cancelled;
         messages.write_batch(self.written.iter().copied());
-        cancelled
     }
 }

@@ -1,44 +1,17 @@
 //! Ending timers that have finished, or that can never fire.
 
-use bevy_ecs::{entity::Entity, resource::Resource, world::World};
+use bevy_ecs::{entity::Entity, world::World};
 
-use super::{Timer, TimerAction, TimerFired, lines::is_armed};
-use crate::{clock::Cadence, deferred::Deferred, owner::OwnedBy};
-
-/// The timers that finished in this run, by cadence. The next run ends them.
-#[derive(Resource, Debug, Default)]
-pub(crate) struct EndedTimers([Deferred<Ended>; 2]);
-
-/// An entity whose timer has finished.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    pub(crate) entity: Entity,
-    /// Whether the entity despawns in the next run.
-    pub(crate) despawns: bool,
-}
-
-impl EndedTimers {
-    pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
-        self.0[cadence as usize].pending().next().is_none()
-    }
-
-    pub(super) fn push(&mut self, cadence: Cadence, ended: Ended) {
-        self.0[cadence as usize].push(ended);
-    }
-
-    /// Withdraws the last end of an entity, because a handler gave the entity another timer.
-    pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity) {
-        self.0[cadence as usize].take_last(|ended| ended.entity == entity);
-    }
-}
+use super::{Timer, TimerAction, TimerFired, TimerLines, ended::Ended, lines::is_armed};
+use crate::{clock::Cadence, owner::OwnedBy};
 
 /// Ends the timers that finished in the previous run. Systems have read their messages by now.
 ///
 /// The `Timer` itself was removed after its last firing, unless a handler panicked and the panic
 /// was caught.
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
-    let mut ended = world.resource_mut::<EndedTimers>();
-    ended.0[cadence as usize].swap();
+    let mut lines = world.resource_mut::<TimerLines>();
+    lines.ended.swap(cadence);
     while let Some(Ended { entity, despawns }) = next_ended(world, cadence) {
         let has_timer = world.get::<Timer>(entity).is_some();
         if has_timer && is_armed(world, entity) {
@@ -53,8 +26,8 @@ pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
 }
 
 fn next_ended(world: &mut World, cadence: Cadence) -> Option<Ended> {
-    let mut ended = world.resource_mut::<EndedTimers>();
-    ended.0[cadence as usize].next()
+    let mut lines = world.resource_mut::<TimerLines>();
+    lines.ended.next(cadence)
 }
 
 /// Removes the `Timer` of an entity that was cancelled because its clock does not exist, unless the
@@ -83,7 +56,8 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     if let Ok(mut entity) = world.get_entity_mut(entity) {
         entity.remove::<Timer>();
     }
-    if let Some(mut ended) = world.get_resource_mut::<EndedTimers>() {
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        let ended = &mut lines.ended;
         let despawns = true;
         // Pushed for both cadences, so that whichever run comes first despawns the entity.
         ended.push(Cadence::Frame, Ended { entity, despawns });

@@ -4,14 +4,13 @@ use core::{fmt, time::Duration};
 
 use bevy_ecs::{
     error::BevyError,
-    message::Messages,
     system::{ResMut, SystemState},
     world::World,
 };
 
 use super::{
-    RunStats, TimerCancelled,
-    lines::{TimerLine, TimerLines},
+    RunStats,
+    lines::{Begun, TimerLine, TimerLines},
     run::{FireParams, RunDepth, fire},
 };
 use crate::{
@@ -101,7 +100,6 @@ type ForwardParams = SystemState<(
     AnyClocks<'static, 'static>,
     Times<'static>,
     ResMut<'static, TimerLines>,
-    ResMut<'static, Messages<TimerCancelled>>,
 )>;
 
 impl Forward {
@@ -146,27 +144,22 @@ impl Forward {
     /// Arms new timers, and fires due timers.
     fn fire(&mut self, world: &mut World) {
         match self.try_fire(world) {
-            Ok(stats) => {
-                self.stats.armed += stats.armed;
-                self.stats.fired += stats.fired;
-                self.stats.missed += stats.missed;
-                self.stats.cancelled += stats.cancelled;
-            }
+            Ok(stats) => self.stats.add(stats),
             Err(error) => report::<Self>(world, error),
         }
     }
 
     fn try_fire(&mut self, world: &mut World) -> Result<RunStats, BevyError> {
         let scope = Scope::Under(self.age);
-        let (table, _, _, mut lines, mut cancelled) = self.reading.get_mut(world)?;
-        let stats = lines.arm(&table, scope, &mut cancelled);
+        let (table, _, _, mut lines) = self.reading.get_mut(world)?;
+        let Begun { stats, .. } = lines.begin_run(&table, scope);
         fire(world, scope, &mut self.firing, stats)
     }
 
     /// Returns how far the clock must advance until something is due. An overdue timer counts as
     /// due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
-        let (table, clocks, _, lines, _) = self.reading.get_mut(world).ok()?;
+        let (table, clocks, _, lines) = self.reading.get_mut(world).ok()?;
         let rows = table.iter();
         let rows = rows.filter(|(_, row)| table.is_in(row, Scope::Under(self.age)));
         let spans = rows.filter_map(|(clock, row)| {

@@ -6,15 +6,15 @@ use core::num::NonZeroU32;
 use bevy_ecs::{
     component::ComponentId,
     entity::Entity,
-    message::Messages,
     resource::Resource,
     world::{DeferredWorld, World},
 };
 
 use super::{
-    Timer, TimerCancelled, TimerFired,
+    Timer, TimerFired,
     armed::{ArmedTimer, Served},
     cancelled::Cancellations,
+    ended::EndedTimers,
     stats::{RunStats, TimerStats},
 };
 use crate::{
@@ -29,6 +29,7 @@ pub(crate) struct TimerLines {
     /// Indexed by clock key. A line outlives its clock, so that no timer key is ever reused.
     lines: Vec<TimerLine>,
     pub(super) cancelled: Cancellations,
+    pub(super) ended: EndedTimers,
     pub(super) stats: TimerStats,
     /// The number of timers armed so far.
     armed: u64,
@@ -69,11 +70,20 @@ pub(crate) struct Fired {
     pub(crate) acts: bool,
 }
 
+/// The start of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) stats: RunStats,
+    /// Whether there are timers to fire or to end, or cancellations to write.
+    pub(super) has_work: bool,
+}
+
 impl TimerLines {
     pub(crate) fn new(modifiers: [ComponentId; 6]) -> Self {
         Self {
             lines: Vec::new(),
             cancelled: Cancellations::default(),
+            ended: EndedTimers::default(),
             stats: TimerStats::default(),
             armed: 0,
             modifiers,
@@ -123,31 +133,30 @@ impl TimerLines {
         &self.modifiers
     }
 
-    /// Starts a run on the clocks of a scope: writes the cancellations since the run before, and arms the
-    /// new timers.
-    pub(super) fn arm(
-        &mut self,
-        table: &ClockTable,
-        scope: Scope,
-        cancelled: &mut Messages<TimerCancelled>,
-    ) -> RunStats {
+    /// Arms the timers that were added on the clocks of a scope since the previous run.
+    pub(super) fn begin_run(&mut self, table: &ClockTable, scope: Scope) -> Begun {
+        let (mut armed, mut is_due) = (0, false);
+        let clocks = table.iter().filter(|(_, row)| table.is_in(row, scope));
+        for (key, row) in clocks {
+            if let Some(line) = self.get_mut(key) {
+                armed += line.swap();
+                is_due |= line.has_due(row.reading);
+            }
+        }
         let stats = RunStats {
-            cancelled: self.cancelled.write(cancelled),
-            armed: self.swap(table, scope),
+            armed,
+            cancelled: self.cancelled.len(),
             ..RunStats::default()
         };
         self.stats.set(scope, stats);
-        stats
-    }
-
-    /// Arms the timers added on the clocks of a scope, and returns their number.
-    fn swap(&mut self, table: &ClockTable, scope: Scope) -> u64 {
-        let clocks = table.iter().filter(|(_, row)| table.is_in(row, scope));
-        let mut armed = 0;
-        for (key, _) in clocks {
-            armed += self.get_mut(key).map_or(0, TimerLine::swap);
+        let has_ended = match scope {
+            Scope::Of(cadence) => !self.ended.is_empty(cadence),
+            Scope::Under(_) => false,
+        };
+        Begun {
+            stats,
+            has_work: is_due || has_ended || stats.cancelled > 0,
         }
-        armed
     }
 
     /// Fires the first due timer on a clock, if any.
@@ -159,14 +168,6 @@ impl TimerLines {
         burst_limit: NonZeroU32,
     ) -> Option<Fired> {
         self.get_mut(clock)?.fire(clock, reading, burst_limit)
-    }
-
-    /// Returns `true` if a timer may be due on a clock, and the clock is not stopped.
-    pub(crate) fn may_be_due(&self, table: &ClockTable, key: ClockKey) -> bool {
-        let (Some(row), Some(line)) = (table.get(key), self.get(key)) else {
-            return false;
-        };
-        !row.reading.stopped && line.queue.may_be_due(row.reading.now) && !table.is_orphaned(row)
     }
 }
 
@@ -258,6 +259,11 @@ impl TimerLine {
             Some(&paused_at) => resumed(deadline, paused_at, now),
             None => deadline,
         })
+    }
+
+    /// Returns `true` if a timer is due and the clock is not stopped.
+    pub(super) fn has_due(&mut self, reading: Reading) -> bool {
+        !reading.stopped && self.queue.has_due(reading.now)
     }
 
     /// Returns the earliest deadline, including the timers added since the last swap.

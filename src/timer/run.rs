@@ -19,9 +19,10 @@ use smallvec::SmallVec;
 
 use super::{
     Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
-    end::{Ended, EndedTimers, despawns, end_finished},
+    end::{despawns, end_finished},
+    ended::Ended,
     events::is_observed_at_all,
-    lines::Fired,
+    lines::{Begun, Fired},
     settings::TimerSettings,
     stats::RunStats,
 };
@@ -37,8 +38,6 @@ pub(crate) type StartParams = SystemState<(
     Times<'static>,
     ResMut<'static, Intake>,
     ResMut<'static, TimerLines>,
-    Res<'static, EndedTimers>,
-    ResMut<'static, Messages<TimerCancelled>>,
 )>;
 
 /// The parts of the world that are used between two handlers.
@@ -46,6 +45,7 @@ pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
     ResMut<'static, TimerLines>,
     ResMut<'static, Messages<TimerFired>>,
+    ResMut<'static, Messages<TimerCancelled>>,
 )>;
 
 /// Runs the timers on the clocks that are read every frame.
@@ -73,19 +73,19 @@ fn run(
     starting: &mut StartParams,
     firing: &mut FireParams,
 ) -> Result<(), BevyError> {
-    let (mut table, mut clocks, times, mut intake, mut lines, ended, mut cancelled) =
-        starting.get_mut(world)?;
+    let (mut table, mut clocks, times, mut intake, mut lines) = starting.get_mut(world)?;
     table.read(cadence, &mut clocks, &times);
     intake.begin_run(cadence);
     let scope = Scope::Of(cadence);
-    let stats = lines.arm(&table, scope, &mut cancelled);
-    if !ended.is_empty(cadence) || next_due(&table, &lines, scope, None).is_some() {
+    let Begun { stats, has_work } = lines.begin_run(&table, scope);
+    if has_work {
         fire(world, scope, firing, stats)?;
     }
     Ok(())
 }
 
-/// Fires the due timers on the clocks of a scope, and returns the statistics of the run.
+/// Writes the cancellations since the previous run, ends the timers that finished in it, and fires
+/// the timers that are due on the clocks of a scope. Returns the statistics of the run.
 pub(crate) fn fire(
     world: &mut World,
     scope: Scope,
@@ -103,16 +103,17 @@ pub(crate) fn fire(
     Ok(run.stats)
 }
 
-/// Returns the first clock in a scope that is younger than `age` and may have due timers.
+/// Returns the first clock in a scope that is younger than `age` and has due timers.
 fn next_due(
     table: &ClockTable,
-    lines: &TimerLines,
+    lines: &mut TimerLines,
     scope: Scope,
     mut age: Option<Age>,
 ) -> Option<(ClockKey, Age)> {
     loop {
         let (clock, row) = table.next(scope, age)?;
-        if lines.may_be_due(table, clock) {
+        let line = lines.get_mut(clock);
+        if line.is_some_and(|line| line.has_due(row.reading)) {
             return Some((clock, row.age));
         }
         age = Some(row.age);
@@ -131,6 +132,8 @@ impl Run<'_> {
     /// Fires the due timers, one clock after the other.
     fn fire(&mut self, world: &mut World) -> Result<(), BevyError> {
         let token = RunDepth::begin(world);
+        let (_, mut lines, _, mut messages) = self.params.get_mut(world)?;
+        lines.cancelled.write(&mut messages);
         // A handler may run a schedule, which nests a run inside this one.
         if let Scope::Of(cadence) = self.scope
             && token.is_outermost()
@@ -139,8 +142,8 @@ impl Run<'_> {
         }
         let mut age = None;
         loop {
-            let (table, lines, ..) = self.params.get_mut(world)?;
-            let Some((clock, clock_age)) = next_due(&table, &lines, self.scope, age) else {
+            let (table, mut lines, ..) = self.params.get_mut(world)?;
+            let Some((clock, clock_age)) = next_due(&table, &mut lines, self.scope, age) else {
                 return Ok(());
             };
             age = Some(clock_age);
@@ -184,7 +187,7 @@ impl Run<'_> {
         if is_observed {
             return Ok(self.pop_one(world, clock));
         }
-        let (table, mut lines, mut messages) = self.params.get_mut(world)?;
+        let (table, mut lines, mut messages, _) = self.params.get_mut(world)?;
         let Some(reading) = reading_of(&table, clock) else {
             return Ok(None);
         };
@@ -233,9 +236,9 @@ fn announce(world: &mut World, fired: &Fired, cadence: Cadence, is_observed: boo
     if fired.event.is_last() {
         let entity = fired.event.entity();
         let despawns = despawns(world, entity);
-        let mut ended = world.resource_mut::<EndedTimers>();
+        let mut lines = world.resource_mut::<TimerLines>();
         // Recorded first: if a handler panics, the next run ends the timer.
-        ended.push(cadence, Ended { entity, despawns });
+        lines.ended.push(cadence, Ended { entity, despawns });
     }
     if is_observed {
         fired.event.trigger(world);
@@ -264,8 +267,8 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
         None => {}
         Some(_) => {
             let entity = entity.id();
-            let mut ended = world.resource_mut::<EndedTimers>();
-            ended.take_back(cadence, entity);
+            let mut lines = world.resource_mut::<TimerLines>();
+            lines.ended.take_back(cadence, entity);
         }
     }
 }

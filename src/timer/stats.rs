@@ -24,6 +24,14 @@ impl RunStats {
         self.fired += 1;
         self.missed += fired.missed();
     }
+
+    /// Adds the statistics of another run.
+    pub(super) fn add(&mut self, run: Self) {
+        self.armed += run.armed;
+        self.fired += run.fired;
+        self.missed += run.missed;
+        self.cancelled += run.cancelled;
+    }
 }
 
 /// The statistics of the last run of each cadence.

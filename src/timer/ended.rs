@@ -1,0 +1,42 @@
+//! The timers that have finished since the last run.
+
+use bevy_ecs::entity::Entity;
+
+use crate::{clock::Cadence, deferred::Deferred};
+
+/// The timers that finished in this run, by cadence. The next run ends them.
+#[derive(Debug, Default)]
+pub(super) struct EndedTimers([Deferred<Ended>; 2]);
+
+/// An entity whose timer has finished.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) entity: Entity,
+    /// Whether the entity despawns in the next run.
+    pub(super) despawns: bool,
+}
+
+impl EndedTimers {
+    pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
+        self.0[cadence as usize].pending().next().is_none()
+    }
+
+    /// Releases the ends of the previous run.
+    pub(super) fn swap(&mut self, cadence: Cadence) {
+        self.0[cadence as usize].swap();
+    }
+
+    /// Takes the next released end.
+    pub(super) fn next(&mut self, cadence: Cadence) -> Option<Ended> {
+        self.0[cadence as usize].next()
+    }
+
+    pub(super) fn push(&mut self, cadence: Cadence, ended: Ended) {
+        self.0[cadence as usize].push(ended);
+    }
+
+    /// Withdraws the last end of an entity, because a handler gave the entity another timer.
+    pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity) {
+        self.0[cadence as usize].take_last(|ended| ended.entity == entity);
+    }
+}

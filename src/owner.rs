@@ -2,7 +2,11 @@
 
 use core::{ops::Deref, slice};
 
-use bevy_ecs::{component::Component, entity::Entity, world::EntityRef};
+use bevy_ecs::{
+    component::Component,
+    entity::Entity,
+    world::{EntityRef, World},
+};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use smallvec::SmallVec;
@@ -159,4 +163,9 @@ impl<'a> IntoIterator for &'a Owned {
 /// to another one.
 pub(crate) fn owner_of(entity: EntityRef) -> Entity {
     entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
+}
+
+/// Iterates over the entities that belong to `owner`.
+pub(crate) fn owned_by(world: &World, owner: Entity) -> impl DoubleEndedIterator<Item = Entity> {
+    world.get::<Owned>(owner).into_iter().flatten().copied()
 }

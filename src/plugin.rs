@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use bevy_app::prelude::*;
-use bevy_ecs::{error::BevyError, prelude::*};
+use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 
 use crate::{
-    clock::{ClockTable, add_clock},
+    clock::{Cadence, ClockTable, add_clock},
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, deliver_messages, follow,
     },
@@ -16,9 +16,9 @@ use crate::{
     timer::{
         FireParams, RunDepth, StartParams, TimerCancelled, TimerFired, TimerLines, TimerSettings,
         arm, modifiers, on_discard_clock, on_disown, on_own, on_pause, on_resume, replace_earlier,
-        run_fixed_timers, run_timers,
+        run_timers,
     },
-    update::{UpdateRosters, UpdateState, enroll, run_fixed_updates, run_updates},
+    update::{UpdateRosters, UpdateState, enroll, run_updates},
 };
 
 /// Runs the [`Timer`](crate::Timer)s, [`UpdateComponent`](crate::UpdateComponent)s and
@@ -176,15 +176,15 @@ impl Plugin for DuePlugin {
             .add_systems(
                 PreUpdate,
                 (
-                    run_timers.in_set(DueSystems::Timers),
-                    run_updates.in_set(DueSystems::Updates),
+                    timers.in_set(DueSystems::Timers),
+                    updates.in_set(DueSystems::Updates),
                     deliver_messages.in_set(DueSystems::Messages),
                 )
                     .chain(),
             )
             .add_systems(
                 FixedPreUpdate,
-                run_fixed
+                fixed_step
                     .in_set(DueSystems::Timers)
                     .in_set(DueSystems::Updates),
             );
@@ -241,15 +241,23 @@ fn register_types(app: &mut App) {
     app.register_type::<crate::worlds::StableKey>();
 }
 
-/// Runs a fixed step: the timers, then the update callbacks.
-fn run_fixed(
+fn timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+    run_timers(world, Cadence::Frame, start, fire)
+}
+
+fn updates(world: &mut World, updates: &mut UpdateState) -> Result {
+    run_updates(world, Cadence::Frame, updates)
+}
+
+/// Runs the timers and the update callbacks of a fixed step.
+fn fixed_step(
     world: &mut World,
-    starting: &mut StartParams,
-    firing: &mut FireParams,
+    start: &mut StartParams,
+    fire: &mut FireParams,
     updates: &mut UpdateState,
-) -> Result<(), BevyError> {
-    run_fixed_timers(world, starting, firing)?;
-    run_fixed_updates(world, updates)
+) -> Result {
+    run_timers(world, Cadence::FixedStep, start, fire)?;
+    run_updates(world, Cadence::FixedStep, updates)
 }
 
 fn require_time(time: Option<Res<Time<Virtual>>>) {

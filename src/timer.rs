@@ -65,7 +65,7 @@ pub use keyed::Keyed;
 pub(crate) use keyed::{cancel_keyed, replace_earlier};
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
-pub(crate) use run::{FireParams, RunDepth, StartParams, run_fixed_timers, run_timers};
+pub(crate) use run::{FireParams, RunDepth, StartParams, run_timers};
 pub(crate) use settings::TimerSettings;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};

@@ -20,7 +20,7 @@ use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use crate::{call::to_result, clock::ClockId};
 pub(crate) use hooks::enroll;
-pub(crate) use run::{UpdateRosters, UpdateState, run_fixed_updates, run_updates};
+pub(crate) use run::{UpdateRosters, UpdateState, run_updates};
 use seat::UpdateSeat;
 
 /// Calls a per-entity callback every frame, in [`DueSystems::Updates`](crate::DueSystems::Updates).

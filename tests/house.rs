@@ -29,7 +29,7 @@ const LAYERS: [&[&str]; 9] = [
     &["message"],
     &["update"],
     &["timer"],
-    &["owner", "pause", "call", "roster", "seat", "deferred"],
+    &["owner", "pause", "call", "roster", "seat", "double_buffer"],
     &["clock"],
     &["queue"],
 ];

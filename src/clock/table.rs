@@ -120,9 +120,8 @@ impl ClockTable {
             let name = Name::new(format!("{id} clock"));
             let entity = world.spawn((name, Clock::of(id))).id();
             table.built_in.push(entity);
-            table.add(entity, (source, cadence), Reading::default(), 0);
-            if let Some(key) = table.key_of(entity)
-                && let Some(reading) = table.read_now(world, key)
+            let key = table.add(entity, (source, cadence), Reading::default(), 0);
+            if let Some(reading) = table.read_now(world, key)
                 && let Some(row) = table.get_mut(key)
             {
                 row.last_run = reading.now;
@@ -131,14 +130,14 @@ impl ClockTable {
         table
     }
 
-    /// Adds the clock of `entity`, whose source shows `seen` now.
+    /// Adds the clock of `entity`, whose source shows `seen` now, and returns its key.
     pub(super) fn add(
         &mut self,
         entity: Entity,
         (source, cadence): (Source, Cadence),
         reading: Reading,
         seen: u64,
-    ) {
+    ) -> ClockKey {
         let key = self.vacant.pop().unwrap_or_else(|| {
             self.rows.push(None);
             self.rows.len() as ClockKey - 1
@@ -147,6 +146,7 @@ impl ClockTable {
         self.next_age += 1;
         let row = Row::new(entity, age, (source, cadence), reading, seen);
         self.put(key, row);
+        key
     }
 
     /// Returns the source of a built-in clock.

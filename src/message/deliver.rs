@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     call::{EntityCaller, PumpState, pump},
-    deferred::Deferred,
+    double_buffer::DoubleBuffer,
     roster::{Intake, Stage},
 };
 
@@ -63,8 +63,7 @@ pub(crate) fn deliver_messages(
 
 /// Releases the messages that were sent since the last run, and returns `true` if there are any.
 fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool, BevyError> {
-    let inbox = world.get_resource::<Inbox>();
-    if inbox.is_some_and(|inbox| !inbox.is_empty())
+    if Inbox::has_arrivals(world)
         && let (_, (mut mailbag, _, _, Some(mut inbox), ..)) = state.get_mut(world)?
     {
         mailbag.append(inbox.take());
@@ -159,7 +158,7 @@ enum Outcome {
 
 impl Courier<'_, '_, '_> {
     /// Delivers items until a callback issues commands or no item is left.
-    fn deliver(&mut self, items: &mut Deferred<Item>, in_progress: &mut Option<InProgress>) {
+    fn deliver(&mut self, items: &mut DoubleBuffer<Item>, in_progress: &mut Option<InProgress>) {
         while !self.caller.has_commands() {
             match in_progress {
                 Some(InProgress::Batch(batch)) => self.deliver_batch(&mut **batch),

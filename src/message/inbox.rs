@@ -148,9 +148,10 @@ impl Inbox {
         self.shared.lock().capacity = capacity;
     }
 
-    /// Returns `true` if no item has arrived since the last frame.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.shared.lock().items.is_empty()
+    /// Returns `true` if an item has arrived in a world since the last frame.
+    pub(crate) fn has_arrivals(world: &World) -> bool {
+        let inbox = world.get_resource::<Self>();
+        inbox.is_some_and(|inbox| !inbox.shared.lock().items.is_empty())
     }
 
     fn sender(&self) -> MessageSender {

@@ -15,12 +15,12 @@ use super::{
     stats::MessageStats,
     topic::Payload,
 };
-use crate::deferred::Deferred;
+use crate::double_buffer::DoubleBuffer;
 
 /// The messages of a world that are on their way.
 #[derive(Resource, Default)]
 pub(crate) struct Mailbag {
-    pub(super) items: Deferred<Item>,
+    pub(super) items: DoubleBuffer<Item>,
     /// The item that is being delivered to one entity after the other. It stays here between two
     /// calls, so after a panic in a callback the other entities still get it.
     pub(super) in_progress: Option<InProgress>,

@@ -150,16 +150,14 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, error: NoSuchClock) {
     if let Some(timer) = world.get::<Timer>(entity) {
         timer.move_to(Place::Nowhere);
     }
-    let reason = CancelReason::ClockGone;
-    let cancelled = TimerCancelled {
-        entity,
-        owner,
-        reason,
-    };
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        let number = lines.cancelled.push(cancelled);
-        trigger_later(world, cancelled, number);
-    }
+    report(
+        world,
+        TimerCancelled {
+            entity,
+            owner,
+            reason: CancelReason::ClockGone,
+        },
+    );
     warn(world, error);
     world
         .commands()
@@ -171,10 +169,8 @@ pub(super) fn cancel(world: &mut DeferredWorld, entity: Entity, reason: CancelRe
     cancel_for(world, entity, |_, _| reason);
 }
 
-/// Removes the timer of `entity` from its queue and reports the cancellation.
-///
-/// Observers see the report once the operation is done. The message is written in the next run.
-/// Returns the number of the report, or `None` if the timer was not armed.
+/// Removes the timer of `entity` from its queue and reports the cancellation. Returns the number of
+/// the report, or `None` if the timer was not armed.
 fn cancel_for(
     world: &mut DeferredWorld,
     entity: Entity,
@@ -186,26 +182,34 @@ fn cancel_for(
     timer.move_to(Place::Nowhere);
     let owner = owner_of(entity_ref);
     let reason = reason(world, owner);
-    let cancelled = TimerCancelled {
-        entity,
-        owner,
-        reason,
-    };
     let mut lines = world.get_resource_mut::<TimerLines>()?;
     if !lines.cancel(clock, key) {
         return None;
     }
+    report(
+        world,
+        TimerCancelled {
+            entity,
+            owner,
+            reason,
+        },
+    )
+}
+
+/// Reports a cancellation, and returns the number of the report.
+///
+/// The message is written in the next run. Observers see the report once the operation is done,
+/// because its reason may change until then.
+fn report(world: &mut DeferredWorld, cancelled: TimerCancelled) -> Option<u64> {
+    let mut lines = world.get_resource_mut::<TimerLines>()?;
     let number = lines.cancelled.push(cancelled);
-    trigger_later(world, cancelled, number);
+    if is_observed::<TimerCancelled>(world, cancelled.entity) {
+        trigger_later(world, cancelled, number);
+    }
     Some(number)
 }
 
-/// Triggers a cancellation once the operation is done, if it has an observer. Until then, its
-/// reason may change.
 fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
-    if !is_observed::<TimerCancelled>(world, cancelled.entity) {
-        return;
-    }
     world.commands().queue(move |world: &mut World| {
         let mut lines = world.get_resource_mut::<TimerLines>();
         let report = lines

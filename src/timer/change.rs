@@ -8,7 +8,7 @@ use bevy_ecs::{component::Component, entity::Entity, world::World};
 use super::{Timer, TimerLines};
 use crate::{
     clock::{ClockTable, saturating_nanos},
-    owner::Owned,
+    owner::owned_by,
 };
 
 /// The error for an entity that has no armed timer.
@@ -96,8 +96,7 @@ pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
 
 /// Returns the entities that carry a timer of `owner`.
 fn timers_of(world: &World, owner: Entity) -> Vec<Entity> {
-    let owned = world.get::<Owned>(owner).into_iter().flatten().copied();
-    let entities = iter::once(owner).chain(owned);
+    let entities = iter::once(owner).chain(owned_by(world, owner));
     entities
         .filter(|&entity| world.get::<Timer>(entity).is_some())
         .collect()

@@ -2,11 +2,11 @@
 
 use bevy_ecs::entity::Entity;
 
-use crate::{clock::Cadence, deferred::Deferred};
+use crate::{clock::Cadence, double_buffer::DoubleBuffer};
 
 /// The timers that finished in this run, by cadence. The next run ends them.
 #[derive(Debug, Default)]
-pub(super) struct EndedTimers([Deferred<Ended>; 2]);
+pub(super) struct EndedTimers([DoubleBuffer<Ended>; 2]);
 
 /// An entity whose timer has finished.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,7 @@ use bevy_ecs::{
 use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use super::{CancelReason, Timer, arm::cancel, lines::is_armed};
-use crate::owner::{Owned, OwnedBy};
+use crate::owner::{OwnedBy, owned_by};
 
 /// The key of a timer, unique among the timers of its owner.
 ///
@@ -128,9 +128,8 @@ pub(crate) fn replace_earlier(
     };
     let key = key.clone();
     commands.queue(move |world: &mut World| {
-        let owned = world.get::<Owned>(owner).into_iter().flatten().copied();
         let is_earlier = |&other: &Entity| other != entity && world.get(other) == Some(&key);
-        let earlier: Vec<Entity> = owned.filter(is_earlier).collect();
+        let earlier: Vec<Entity> = owned_by(world, owner).filter(is_earlier).collect();
         for earlier in earlier {
             cancel(&mut world.into(), earlier, CancelReason::Replaced);
             world.despawn(earlier);
@@ -140,8 +139,7 @@ pub(crate) fn replace_earlier(
 
 /// Cancels the timer of `owner` with this key, and returns `true` if there was one.
 pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &str) -> bool {
-    let mut owned = world.get::<Owned>(owner).into_iter().flatten().copied();
-    let found = owned.rfind(|&entity| {
+    let found = owned_by(world, owner).rfind(|&entity| {
         let keyed = world.get::<Keyed>(entity);
         keyed.is_some_and(|keyed| keyed.0 == key) && world.get::<Timer>(entity).is_some()
     });

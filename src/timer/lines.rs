@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     clock::{ClockKey, ClockTable, Reading, Scope, shift},
-    deferred::Deferred,
+    double_buffer::DoubleBuffer,
     queue::{NEVER, TimerKey, TimerQueue},
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct TimerLines {
 #[derive(Debug, Default)]
 pub(crate) struct TimerLine {
     pub(crate) queue: TimerQueue<ArmedTimer>,
-    added: Deferred<TimerKey>,
+    added: DoubleBuffer<TimerKey>,
     /// The paused timers, and the reading of the clock when they were paused.
     ///
     /// A tree grows a little at a time. A hash map would move all its entries in one frame.
@@ -157,17 +157,6 @@ impl TimerLines {
             stats,
             has_work: is_due || has_ended || stats.cancelled > 0,
         }
-    }
-
-    /// Fires the first due timer on a clock, if any.
-    #[inline]
-    pub(super) fn fire(
-        &mut self,
-        clock: ClockKey,
-        reading: Reading,
-        burst_limit: NonZeroU32,
-    ) -> Option<Fired> {
-        self.get_mut(clock)?.fire(clock, reading, burst_limit)
     }
 }
 
@@ -315,10 +304,8 @@ impl TimerLine {
 
     /// Ends the run of this line. Unfinished bursts continue as new bursts in the next run.
     pub(crate) fn end_bursts(&mut self) {
-        for key in self.bursting.drain(..) {
-            if let Some(timer) = self.queue.get_mut(key) {
-                timer.burst = 0;
-            }
+        while let Some(key) = self.bursting.pop() {
+            self.end_burst(key);
         }
     }
 

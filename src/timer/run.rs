@@ -48,26 +48,8 @@ pub(crate) type FireParams = SystemState<(
     ResMut<'static, Messages<TimerCancelled>>,
 )>;
 
-/// Runs the timers on the clocks that are read every frame.
-pub(crate) fn run_timers(
-    world: &mut World,
-    starting: &mut StartParams,
-    firing: &mut FireParams,
-) -> Result<(), BevyError> {
-    run(world, Cadence::Frame, starting, firing)
-}
-
-/// Runs the timers on the clocks that are read in every fixed step.
-pub(crate) fn run_fixed_timers(
-    world: &mut World,
-    starting: &mut StartParams,
-    firing: &mut FireParams,
-) -> Result<(), BevyError> {
-    run(world, Cadence::FixedStep, starting, firing)
-}
-
 /// Reads the clocks, lets new members join, arms the new timers, and fires the due ones.
-fn run(
+pub(crate) fn run_timers(
     world: &mut World,
     cadence: Cadence,
     starting: &mut StartParams,
@@ -196,7 +178,8 @@ impl Run<'_> {
             if popped.is_some() {
                 return None;
             }
-            let fired = lines.fire(clock, reading, self.burst_limit)?;
+            let line = lines.get_mut(clock)?;
+            let fired = line.fire(clock, reading, self.burst_limit)?;
             self.stats.count(&fired.event);
             if fired.acts || fired.event.is_last() {
                 popped = Some(fired);
@@ -211,7 +194,8 @@ impl Run<'_> {
     fn pop_one(&mut self, world: &mut World, clock: ClockKey) -> Option<Fired> {
         let reading = reading_of(world.resource::<ClockTable>(), clock)?;
         let mut lines = world.resource_mut::<TimerLines>();
-        let fired = lines.fire(clock, reading, self.burst_limit)?;
+        let line = lines.get_mut(clock)?;
+        let fired = line.fire(clock, reading, self.burst_limit)?;
         self.stats.count(&fired.event);
         lines.stats.set(self.scope, self.stats);
         world.write_message(fired.event);
@@ -259,17 +243,12 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
     if !fired.event.is_last() {
         return;
     }
-    let Ok(mut entity) = world.get_entity_mut(fired.event.entity()) else {
-        return;
-    };
-    match entity.get::<Timer>().map(Timer::seat) {
-        Some(seat) if seat == Some((fired.clock, fired.key)) => _ = entity.remove::<Timer>(),
-        None => {}
-        Some(_) => {
-            let entity = entity.id();
-            let mut lines = world.resource_mut::<TimerLines>();
-            lines.ended.take_back(cadence, entity);
-        }
+    let entity = fired.event.entity();
+    if is_still(world, fired) {
+        world.entity_mut(entity).remove::<Timer>();
+    } else if world.get::<Timer>(entity).is_some() {
+        let mut lines = world.resource_mut::<TimerLines>();
+        lines.ended.take_back(cadence, entity);
     }
 }
 

@@ -54,20 +54,12 @@ pub(crate) type UpdateState = PumpState<(
     Res<'static, ClockTable>,
 )>;
 
-/// Calls the callbacks on the clocks that are read every frame.
-pub(crate) fn run_updates(world: &mut World, state: &mut UpdateState) -> Result<(), BevyError> {
-    run(world, Cadence::Frame, state)
-}
-
-/// Calls the callbacks on the clocks that are read in every fixed step.
-pub(crate) fn run_fixed_updates(
+/// Calls the callbacks on the clocks of a cadence.
+pub(crate) fn run_updates(
     world: &mut World,
+    cadence: Cadence,
     state: &mut UpdateState,
 ) -> Result<(), BevyError> {
-    run(world, Cadence::FixedStep, state)
-}
-
-fn run(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result<(), BevyError> {
     // Commands left behind by a caught panic.
     state.apply(world);
     if world.resource::<UpdateRosters>().is_empty(cadence) {

@@ -203,7 +203,7 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
             return Some(exit);
         }
         let interval = app.world().resource::<LoopInterval>().0;
-        while !is_stopped.load(Ordering::Acquire) && !has_arrivals(app) {
+        while !is_stopped.load(Ordering::Acquire) && !Inbox::has_arrivals(app.world()) {
             match interval.checked_sub(start.elapsed()) {
                 Some(left) if !left.is_zero() => thread::park_timeout(left),
                 _ => break,
@@ -213,11 +213,6 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
             return None;
         }
     }
-}
-
-fn has_arrivals(app: &App) -> bool {
-    let inbox = app.world().get_resource::<Inbox>();
-    inbox.is_some_and(|inbox| !inbox.is_empty())
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

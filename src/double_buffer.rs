@@ -8,12 +8,12 @@ use core::mem;
 /// An item that is pushed after the swap waits for the next swap. Handlers can therefore push while
 /// the swapped items are processed, and never loop forever. Both buffers keep their memory.
 #[derive(Debug)]
-pub(crate) struct Deferred<T> {
+pub(crate) struct DoubleBuffer<T> {
     pending: VecDeque<T>,
     swapped: VecDeque<T>,
 }
 
-impl<T> Deferred<T> {
+impl<T> DoubleBuffer<T> {
     pub(crate) fn push(&mut self, item: T) {
         self.pending.push_back(item);
     }
@@ -69,7 +69,7 @@ impl<T> Deferred<T> {
     }
 }
 
-impl<T> Default for Deferred<T> {
+impl<T> Default for DoubleBuffer<T> {
     fn default() -> Self {
         Self {
             pending: VecDeque::new(),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn items_pushed_after_a_swap_wait_for_the_next() {
-        let mut buffer = Deferred::default();
+        let mut buffer = DoubleBuffer::default();
         buffer.push(1);
         buffer.push(2);
         assert_eq!(buffer.next(), None, "not swapped yet");
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn leftover_items_come_first() {
-        let mut buffer = Deferred::default();
+        let mut buffer = DoubleBuffer::default();
         buffer.push(1);
         buffer.swap();
         buffer.push(2);

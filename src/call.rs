@@ -4,16 +4,15 @@ use alloc::format;
 use core::any::type_name;
 
 use bevy_ecs::{
-    entity::{Entities, Entity, EntityAllocator},
-    error::{BevyError, CommandOutput, ErrorContext, FallbackErrorHandler},
-    query::Without,
+    entity::{Entities, EntityAllocator},
+    error::{CommandOutput, ErrorContext, FallbackErrorHandler},
+    prelude::*,
     resource::IsResource,
     system::{
-        Commands, Deferred, Query, RegisteredSystemError, Res, SystemId, SystemInput, SystemParam,
-        SystemParamItem, SystemState,
+        RegisteredSystemError, SystemId, SystemInput, SystemParam, SystemParamItem, SystemState,
     },
     utils::prelude::DebugName,
-    world::{CommandQueue, EntityMut, EntityRef, World},
+    world::CommandQueue,
 };
 
 /// Gives callbacks their entity and commands, and reports their errors.
@@ -62,12 +61,7 @@ impl EntityCaller<'_, '_> {
 
     /// Reports the error of a callback, if any, with the name of its component.
     #[inline]
-    pub(crate) fn report(
-        &self,
-        component: &'static str,
-        entity: Entity,
-        result: Result<(), BevyError>,
-    ) {
+    pub(crate) fn report(&self, component: &'static str, entity: Entity, result: Result) {
         if let Err(error) = result {
             let on_error = self.on_error.as_deref().copied().unwrap_or_default();
             on_error.0(error, context(component, entity));
@@ -90,7 +84,7 @@ pub(crate) fn pump<P: SystemParam + 'static>(
     world: &mut World,
     state: &mut PumpState<P>,
     mut call: impl FnMut(&mut EntityCaller, SystemParamItem<P>),
-) -> Result<(), BevyError> {
+) -> Result {
     // Applies any commands that a caught panic has left behind.
     state.apply(world);
     loop {
@@ -108,7 +102,7 @@ pub(crate) fn pump<P: SystemParam + 'static>(
 pub(crate) fn call_with_world<Of>(
     world: &mut World,
     entity: Entity,
-    callback: impl FnOnce(&mut World) -> Result<(), BevyError>,
+    callback: impl FnOnce(&mut World) -> Result,
 ) {
     if let Err(error) = callback(world) {
         world.fallback_error_handler()(error, context(type_name::<Of>(), entity));
@@ -122,16 +116,12 @@ pub(crate) fn report<Of>(world: &World, error: BevyError) {
     world.fallback_error_handler()(error, ErrorContext::Command { name });
 }
 
-pub(crate) fn to_result(output: impl CommandOutput) -> Result<(), BevyError> {
+pub(crate) fn to_result(output: impl CommandOutput) -> Result {
     output.to_err().map_or(Ok(()), Err)
 }
 
 /// Runs a one-shot system. A system that is skipped because of its parameters is not an error.
-pub(crate) fn run_system<I>(
-    world: &mut World,
-    system: SystemId<I>,
-    input: I::Inner<'_>,
-) -> Result<(), BevyError>
+pub(crate) fn run_system<I>(world: &mut World, system: SystemId<I>, input: I::Inner<'_>) -> Result
 where
     I: SystemInput<Inner<'static>: Send + Sync> + 'static,
 {

@@ -10,17 +10,11 @@ mod visits;
 
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{
-    component::Component,
-    entity::{Entity, EntityMapper, MapEntities},
-};
+use bevy_ecs::{entity::MapEntities, prelude::*};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
-#[cfg(feature = "bevy_reflect")]
-use {
-    bevy_ecs::reflect::ReflectComponent,
-    bevy_reflect::{Reflect, std_traits::ReflectDefault},
-};
 
 use crate::queue::NEVER;
 pub use find::{Clocks, ClocksMut, OnClock};

@@ -2,19 +2,12 @@
 
 use core::{ops::Deref, slice};
 
-use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    world::{EntityRef, World},
-};
+use bevy_ecs::prelude::*;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use smallvec::SmallVec;
-#[cfg(feature = "bevy_reflect")]
-use {
-    bevy_ecs::reflect::ReflectComponent,
-    bevy_reflect::{Reflect, std_traits::ReflectDefault},
-};
 
 /// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
 /// belong to another entity, its owner.

@@ -1,16 +1,8 @@
 //! Pausing an entity. `timer/hold.rs` pauses its timers, and `update/run.rs` its update callbacks.
 
-use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    entity_disabling::Disabled,
-    world::{DeferredWorld, EntityRef},
-};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
-use {
-    bevy_ecs::reflect::ReflectComponent,
-    bevy_reflect::{Reflect, std_traits::ReflectDefault},
-};
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
 /// Pauses the timers, update callbacks and request time-outs on this entity and on the entities
 /// that [belong to it](crate::OwnedBy).

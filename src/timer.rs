@@ -30,15 +30,12 @@ use core::{
     time::Duration,
 };
 
-use bevy_ecs::{
-    component::Component,
-    entity::{EntityMapper, MapEntities},
-};
+use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::sync::atomic::{AtomicU64, Ordering};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
-#[cfg(feature = "bevy_reflect")]
-use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
 
 use crate::{
     clock::{ClockId, ClockKey, Reading},

@@ -7,16 +7,10 @@ mod seat;
 use alloc::boxed::Box;
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    error::{BevyError, CommandOutput},
-    system::Commands,
-    world::{EntityMut, World},
-};
+use bevy_ecs::{error::CommandOutput, prelude::*};
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
-use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
+use bevy_reflect::Reflect;
 
 use crate::{call::to_result, clock::ClockId};
 pub(crate) use hooks::enroll;
@@ -127,7 +121,7 @@ pub struct UpdateComponent {
     seat: UpdateSeat,
 }
 
-type Callback = dyn Fn(UpdateContext) -> Result<(), BevyError> + Send + Sync;
+type Callback = dyn Fn(UpdateContext) -> Result + Send + Sync;
 
 /// The argument of an [`UpdateComponent`]'s callback.
 pub struct UpdateContext<'a> {

@@ -2,20 +2,9 @@
 
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{
-    change_detection::Mut,
-    component::Component,
-    entity::Entity,
-    entity_disabling::Disabled,
-    query::{Allow, Has},
-    system::{Query, Res, SystemParam},
-    world::{DeferredWorld, EntityRef},
-};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
-use {
-    bevy_ecs::reflect::ReflectComponent,
-    bevy_reflect::{Reflect, std_traits::ReflectDefault},
-};
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
 use super::{
     Clock, ClockId, NoSuchClock,

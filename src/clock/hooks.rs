@@ -2,12 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{
-    entity::Entity,
-    error::BevyError,
-    lifecycle::HookContext,
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
     Clock, ClockId, NoSuchClock,

@@ -2,14 +2,7 @@
 
 use core::{mem, time::Duration};
 
-use bevy_ecs::{
-    change_detection::DetectChangesMut,
-    entity::Entity,
-    entity_disabling::Disabled,
-    query::Has,
-    system::{Query, Res, SystemParam},
-    world::{EntityRef, World},
-};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
 use bevy_time::{Fixed, Real, Time, Virtual};
 
 use super::{

@@ -3,12 +3,7 @@
 use alloc::{format, vec::Vec};
 use core::{iter, ops::Range};
 
-use bevy_ecs::{
-    entity::{Entity, EntityHashMap},
-    name::Name,
-    resource::Resource,
-    world::World,
-};
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{Clock, ClockId, NoSuchClock, reading::Reading, visits::visit};
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use bevy_ecs::{system::Commands, world::World};
+use bevy_ecs::prelude::*;
 
 use crate::{
     message::{Delivery, Letter, Payload, ReplyTo, reply, send},

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use core::time::Duration;
 
-use bevy_ecs::{bundle::Bundle, error::BevyError, system::EntityCommands, world::World};
+use bevy_ecs::prelude::*;
 
 use crate::{
     message::{Delivery, Payload, Request, ask},

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use core::time::Duration;
 
-use bevy_ecs::{bundle::Bundle, entity::Entity, world::EntityWorldMut};
+use bevy_ecs::prelude::*;
 
 use crate::{
     owner::OwnedBy,

@@ -3,10 +3,7 @@
 use alloc::{borrow::Cow, vec::Vec};
 use core::time::Duration;
 
-use bevy_ecs::{
-    system::{In, IntoSystem},
-    world::{FromWorld, World},
-};
+use bevy_ecs::prelude::*;
 
 use crate::{
     clock::ClockId,

@@ -1,8 +1,6 @@
 //! Making a request, and completing it without a reply.
 
-use bevy_ecs::{
-    bundle::Bundle, component::Component, entity::Entity, system::EntityCommands, world::World,
-};
+use bevy_ecs::prelude::*;
 
 use super::{
     letter::{Delivery, Letter, Role},

@@ -2,16 +2,10 @@
 
 use core::{any::type_name, fmt};
 
-use bevy_ecs::{
-    component::Component, entity::Entity, error::CommandOutput, lifecycle::HookContext,
-    message::Message, world::DeferredWorld,
-};
-use smallvec::SmallVec;
+use bevy_ecs::{error::CommandOutput, lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
-use {
-    bevy_ecs::reflect::ReflectComponent,
-    bevy_reflect::{Reflect, std_traits::ReflectDefault},
-};
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+use smallvec::SmallVec;
 
 use super::{
     context::{Callback, MessageContext},

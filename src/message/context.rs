@@ -3,11 +3,7 @@
 use alloc::boxed::Box;
 use core::{any::Any, fmt};
 
-use bevy_ecs::{
-    error::{BevyError, CommandOutput},
-    system::Commands,
-    world::EntityMut,
-};
+use bevy_ecs::{error::CommandOutput, prelude::*};
 use bevy_platform::sync::Arc;
 
 use super::{
@@ -76,7 +72,7 @@ pub(super) struct Incoming<'a> {
 #[derive(Clone)]
 pub(super) struct Callback(Arc<Erased>);
 
-type Erased = dyn Fn(MessageContext, &dyn Any) -> Result<(), BevyError> + Send + Sync;
+type Erased = dyn Fn(MessageContext, &dyn Any) -> Result + Send + Sync;
 
 impl Callback {
     /// Wraps a callback for messages of the type `M`.
@@ -93,12 +89,7 @@ impl Callback {
     }
 
     #[inline]
-    pub(super) fn call(
-        &self,
-        entity: EntityMut,
-        commands: Commands,
-        incoming: Incoming,
-    ) -> Result<(), BevyError> {
+    pub(super) fn call(&self, entity: EntityMut, commands: Commands, incoming: Incoming) -> Result {
         let context = MessageContext {
             entity,
             commands,

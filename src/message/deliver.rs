@@ -2,13 +2,7 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 
-use bevy_ecs::{
-    change_detection::DetectChangesMut,
-    entity::Entity,
-    error::{BevyError, ErrorContext},
-    system::{Res, ResMut},
-    world::World,
-};
+use bevy_ecs::{error::ErrorContext, prelude::*};
 use bevy_platform::cell::SyncCell;
 
 use super::{
@@ -41,10 +35,7 @@ type DeliveryState = PumpState<(
 )>;
 
 /// Delivers the messages that were sent since the last run.
-pub(crate) fn deliver_messages(
-    world: &mut World,
-    state: &mut DeliveryState,
-) -> Result<(), BevyError> {
+pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> Result {
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
     let has_mail = release(world, state)?;
@@ -62,7 +53,7 @@ pub(crate) fn deliver_messages(
 }
 
 /// Releases the messages that were sent since the last run, and returns `true` if there are any.
-fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool, BevyError> {
+fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
     if Inbox::has_arrivals(world)
         && let (_, (mut mailbag, _, _, Some(mut inbox), ..)) = state.get_mut(world)?
     {
@@ -73,7 +64,7 @@ fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool, BevyErr
     Ok(mailbag.items.has_released())
 }
 
-fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result<(), BevyError> {
+fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
     pump(
         world,
         state,

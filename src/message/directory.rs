@@ -1,6 +1,6 @@
 //! The names by which other worlds know this world and its entities.
 
-use bevy_ecs::{entity::Entity, resource::Resource};
+use bevy_ecs::prelude::*;
 use bevy_platform::collections::HashMap;
 #[cfg(feature = "worlds")]
 use bevy_platform::sync::Arc;

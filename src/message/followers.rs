@@ -1,6 +1,6 @@
 //! The followers of each topic.
 
-use bevy_ecs::{entity::Entity, resource::Resource};
+use bevy_ecs::prelude::*;
 use bevy_platform::collections::HashMap;
 
 use super::{

@@ -3,10 +3,7 @@
 use alloc::{boxed::Box, collections::VecDeque};
 use core::{fmt, mem};
 
-use bevy_ecs::{
-    resource::Resource,
-    world::{FromWorld, World},
-};
+use bevy_ecs::prelude::*;
 use bevy_platform::{
     cell::SyncCell,
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::any::Any;
 
-use bevy_ecs::{error::Result, resource::Resource, system::Commands, world::World};
+use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 
 use super::{

@@ -4,8 +4,9 @@ use alloc::{boxed::Box, collections::VecDeque};
 use core::{any::Any, fmt};
 
 use bevy_ecs::{
-    system::{Deferred, SystemBuffer, SystemMeta, SystemParam},
-    world::{DeferredWorld, World},
+    prelude::*,
+    system::{SystemBuffer, SystemMeta, SystemParam},
+    world::DeferredWorld,
 };
 
 use super::{

@@ -2,7 +2,7 @@
 
 use core::{any::type_name, fmt};
 
-use bevy_ecs::{entity::Entity, message::Message, world::World};
+use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;

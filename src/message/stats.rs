@@ -1,11 +1,8 @@
 //! Counters of messages.
 
-use bevy_ecs::resource::Resource;
+use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
-use {
-    bevy_ecs::reflect::ReflectResource,
-    bevy_reflect::{Reflect, std_traits::ReflectDefault},
-};
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
 /// Counts the messages of this world, from its start to the end of the last delivery.
 ///

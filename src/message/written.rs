@@ -3,13 +3,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use bevy_ecs::{
-    error::BevyError,
-    message::{Message, Messages},
-    resource::Resource,
-    system::{Res, ResMut},
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{prelude::*, world::DeferredWorld};
 use bevy_platform::cell::SyncCell;
 
 use super::{
@@ -35,7 +29,7 @@ pub(super) struct TypeReader {
     /// Returns the total number of messages written.
     end: fn(&World) -> usize,
     /// Delivers the messages of the type at this index.
-    deliver: fn(&mut World, usize) -> Result<(), BevyError>,
+    deliver: fn(&mut World, usize) -> Result,
 }
 
 /// The progress of the delivery of one type.
@@ -106,7 +100,7 @@ pub(super) fn swap(world: &mut World) -> bool {
 }
 
 /// Delivers all released messages, type by type.
-pub(super) fn deliver_all(world: &mut World) -> Result<(), BevyError> {
+pub(super) fn deliver_all(world: &mut World) -> Result {
     let mut nth = 0;
     while let Some(progress) = world.resource::<Written>().0.get(nth) {
         if progress.next < progress.until {
@@ -130,7 +124,7 @@ type ReaderState<M> = PumpState<(
 #[derive(Resource)]
 struct CachedState<M: Message>(SyncCell<Option<ReaderState<M>>>);
 
-fn deliver<M: Message>(world: &mut World, nth: usize) -> Result<(), BevyError> {
+fn deliver<M: Message>(world: &mut World, nth: usize) -> Result {
     let cached = world.get_resource_mut::<CachedState<M>>();
     let mut state = cached
         .and_then(|mut cached| cached.0.get().take())

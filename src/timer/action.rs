@@ -3,17 +3,7 @@
 use alloc::{borrow::Cow, boxed::Box};
 use core::{any::type_name, fmt};
 
-#[cfg(feature = "bevy_reflect")]
-use bevy_ecs::reflect::ReflectComponent;
-use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    error::{BevyError, CommandOutput},
-    lifecycle::HookContext,
-    resource::Resource,
-    system::{In, IntoSystem},
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{error::CommandOutput, lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_platform::{collections::HashMap, sync::Arc};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
@@ -84,7 +74,7 @@ enum Kind {
     },
 }
 
-type Closure = dyn Fn(&mut World, TimerFired) -> Result<(), BevyError> + Send + Sync;
+type Closure = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
 
 impl TimerAction {
     /// Despawns the timer's entity.
@@ -253,7 +243,7 @@ pub(crate) fn add_timer_handler<M>(
 /// Converts through a `Box`, because `Arc::new` can't produce an `Arc<dyn ..>` on platforms without
 /// atomics.
 fn shared(
-    closure: impl Fn(&mut World, TimerFired) -> Result<(), BevyError> + Send + Sync + 'static,
+    closure: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
 ) -> Arc<Closure> {
     let closure: Box<Closure> = Box::new(closure);
     closure.into()

@@ -3,12 +3,8 @@
 use alloc::vec::Vec;
 
 use bevy_ecs::{
-    component::ComponentId,
-    entity::Entity,
-    entity_disabling::Disabled,
-    lifecycle::{Discard, HookContext},
-    observer::On,
-    world::{DeferredWorld, World},
+    component::ComponentId, entity_disabling::Disabled, lifecycle::HookContext, prelude::*,
+    world::DeferredWorld,
 };
 
 use super::{

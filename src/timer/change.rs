@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{fmt, iter, time::Duration};
 
-use bevy_ecs::{component::Component, entity::Entity, world::World};
+use bevy_ecs::prelude::*;
 
 use super::{Timer, TimerLines};
 use crate::{

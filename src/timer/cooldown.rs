@@ -2,9 +2,9 @@
 
 use core::{num::NonZeroU32, time::Duration};
 
-use bevy_ecs::component::Component;
+use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
-use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
+use bevy_reflect::Reflect;
 
 use super::Timer;
 use crate::clock::saturating_nanos;

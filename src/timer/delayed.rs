@@ -2,11 +2,7 @@
 
 use core::{fmt, marker::PhantomData};
 
-use bevy_ecs::{
-    entity::Entity,
-    system::{Commands, EntityCommands, IntoSystem},
-    world::World,
-};
+use bevy_ecs::prelude::*;
 use bevy_platform::sync::{Mutex, PoisonError};
 
 use super::{Timer, TimerAction, events::Unannounced};

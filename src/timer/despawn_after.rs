@@ -2,13 +2,9 @@
 
 use core::time::Duration;
 
-use bevy_ecs::{
-    component::Component,
-    lifecycle::HookContext,
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
-use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
+use bevy_reflect::Reflect;
 
 use super::{
     InvalidTimer, Keyed, SurvivesCancelAll, Timer, TimerAction,

@@ -1,6 +1,6 @@
 //! Ending timers that have finished, or that can never fire.
 
-use bevy_ecs::{entity::Entity, world::World};
+use bevy_ecs::prelude::*;
 
 use super::{Timer, TimerAction, TimerFired, TimerLines, ended::Ended, lines::is_armed};
 use crate::{clock::Cadence, owner::OwnedBy};

@@ -3,13 +3,10 @@
 use core::time::Duration;
 
 use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    event::{EntityEvent, Event, PropagateEntityTrigger, SetEntityEventTarget},
-    message::Message,
+    event::{PropagateEntityTrigger, SetEntityEventTarget},
     observer::CachedObservers,
+    prelude::*,
     traversal::Traversal,
-    world::World,
 };
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;

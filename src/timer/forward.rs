@@ -2,11 +2,7 @@
 
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{
-    error::BevyError,
-    system::{ResMut, SystemState},
-    world::World,
-};
+use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{
     RunStats,
@@ -149,7 +145,7 @@ impl Forward {
         }
     }
 
-    fn try_fire(&mut self, world: &mut World) -> Result<RunStats, BevyError> {
+    fn try_fire(&mut self, world: &mut World) -> Result<RunStats> {
         let scope = Scope::Under(self.age);
         let (table, _, _, mut lines) = self.reading.get_mut(world)?;
         let Begun { stats, .. } = lines.begin_run(&table, scope);

@@ -1,12 +1,6 @@
 //! Pausing armed timers, and keeping track of their owners.
 
-use bevy_ecs::{
-    entity::Entity,
-    entity_disabling::Disabled,
-    lifecycle::{Add, Discard, Insert, Remove},
-    observer::On,
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, world::DeferredWorld};
 
 use super::{CancelReason, Timer, TimerLines, arm::cancel, end::retire_later, lines::change_armed};
 use crate::{

@@ -3,18 +3,9 @@
 use alloc::{borrow::Cow, vec::Vec};
 use core::fmt;
 
-use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    entity_disabling::Disabled,
-    lifecycle::Insert,
-    observer::On,
-    query::Allow,
-    system::{Commands, Query},
-    world::World,
-};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 #[cfg(feature = "bevy_reflect")]
-use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
+use bevy_reflect::Reflect;
 
 use super::{CancelReason, Timer, arm::cancel, lines::is_armed};
 use crate::owner::{OwnedBy, owned_by};

@@ -3,12 +3,7 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::num::NonZeroU32;
 
-use bevy_ecs::{
-    component::ComponentId,
-    entity::Entity,
-    resource::Resource,
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{component::ComponentId, prelude::*, world::DeferredWorld};
 
 use super::{
     Timer, TimerFired,

@@ -6,14 +6,7 @@
 
 use core::{iter, num::NonZeroU32};
 
-use bevy_ecs::{
-    entity::Entity,
-    error::BevyError,
-    message::Messages,
-    resource::Resource,
-    system::{Res, ResMut, SystemState},
-    world::World,
-};
+use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_platform::sync::Arc;
 use smallvec::SmallVec;
 
@@ -54,7 +47,7 @@ pub(crate) fn run_timers(
     cadence: Cadence,
     starting: &mut StartParams,
     firing: &mut FireParams,
-) -> Result<(), BevyError> {
+) -> Result {
     let (mut table, mut clocks, times, mut intake, mut lines) = starting.get_mut(world)?;
     table.read(cadence, &mut clocks, &times);
     intake.begin_run(cadence);
@@ -73,7 +66,7 @@ pub(crate) fn fire(
     scope: Scope,
     params: &mut FireParams,
     stats: RunStats,
-) -> Result<RunStats, BevyError> {
+) -> Result<RunStats> {
     let burst_limit = world.resource::<TimerSettings>().burst_limit;
     let mut run = Run {
         scope,
@@ -112,7 +105,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Fires the due timers, one clock after the other.
-    fn fire(&mut self, world: &mut World) -> Result<(), BevyError> {
+    fn fire(&mut self, world: &mut World) -> Result {
         let token = RunDepth::begin(world);
         let (_, mut lines, _, mut messages) = self.params.get_mut(world)?;
         lines.cancelled.write(&mut messages);
@@ -134,7 +127,7 @@ impl Run<'_> {
     }
 
     /// Fires the due timers on one clock, until a handler stops the clock.
-    fn fire_clock(&mut self, world: &mut World, clock: ClockKey) -> Result<(), BevyError> {
+    fn fire_clock(&mut self, world: &mut World, clock: ClockKey) -> Result {
         let table = world.resource::<ClockTable>();
         let Some(row) = table.get(clock) else {
             return Ok(());
@@ -165,7 +158,7 @@ impl Run<'_> {
         world: &mut World,
         clock: ClockKey,
         is_observed: bool,
-    ) -> Result<Option<Fired>, BevyError> {
+    ) -> Result<Option<Fired>> {
         if is_observed {
             return Ok(self.pop_one(world, clock));
         }

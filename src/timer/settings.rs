@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU32;
 
-use bevy_ecs::{resource::Resource, world::World};
+use bevy_ecs::prelude::*;
 
 #[derive(Resource, Clone, Copy, Debug)]
 pub(crate) struct TimerSettings {

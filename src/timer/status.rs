@@ -7,13 +7,7 @@ use alloc::{
 };
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{
-    entity::Entity,
-    entity_disabling::Disabled,
-    name::Name,
-    query::Allow,
-    system::{Query, Res, SystemParam},
-};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
 
 use super::{Keyed, RunStats, Timer, TimerLines, lines::TimerLine};
 use crate::{

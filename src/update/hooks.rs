@@ -1,10 +1,6 @@
 //! Hooks that keep the rosters in step with the world.
 
-use bevy_ecs::{
-    entity::Entity,
-    lifecycle::HookContext,
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
     UpdateComponent,

@@ -2,14 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use bevy_ecs::{
-    component::ComponentId,
-    entity::Entity,
-    error::BevyError,
-    resource::Resource,
-    system::Res,
-    world::{EntityRef, World},
-};
+use bevy_ecs::{component::ComponentId, prelude::*};
 use bevy_platform::sync::Arc;
 
 use super::{Callback, UpdateContext};
@@ -55,11 +48,7 @@ pub(crate) type UpdateState = PumpState<(
 )>;
 
 /// Calls the callbacks on the clocks of a cadence.
-pub(crate) fn run_updates(
-    world: &mut World,
-    cadence: Cadence,
-    state: &mut UpdateState,
-) -> Result<(), BevyError> {
+pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut UpdateState) -> Result {
     // Commands left behind by a caught panic.
     state.apply(world);
     if world.resource::<UpdateRosters>().is_empty(cadence) {

@@ -3,15 +3,9 @@
 use alloc::borrow::Cow;
 use core::fmt;
 
-use bevy_ecs::{
-    component::Component,
-    entity::Entity,
-    error::BevyError,
-    lifecycle::HookContext,
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
-use {bevy_ecs::reflect::ReflectComponent, bevy_reflect::Reflect};
+use bevy_reflect::Reflect;
 
 use crate::message::{Delivery, Directory, Recipient};
 

@@ -1,9 +1,6 @@
 //! Posting and asking, as methods of Bevy's types.
 
-use bevy_ecs::{
-    system::{Commands, EntityCommands},
-    world::World,
-};
+use bevy_ecs::prelude::*;
 
 use super::{
     address::StableKey,

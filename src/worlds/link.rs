@@ -3,12 +3,7 @@
 use alloc::{borrow::Cow, boxed::Box, sync::Arc};
 use core::fmt;
 
-use bevy_ecs::{
-    error::BevyError,
-    lifecycle::HookContext,
-    resource::Resource,
-    world::{DeferredWorld, World},
-};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
     address::{Address, StableKey},

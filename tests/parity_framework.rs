@@ -1,5 +1,4 @@
-//! What a component framework for servers can do (entity, component, system), row by row of the
-//! design.
+//! The features of an entity-component-system framework for servers, one by one.
 
 mod support;
 
@@ -21,10 +20,10 @@ use bevy_ecs::{
 use bevy_time::{Fixed, Time};
 use support::{updates::*, *};
 
-/// Collections of like components; added and removed are cached and swapped next frame. Here what is
-/// added waits for the next frame, and what is removed is not called from that moment on.
+/// Collections of components: additions and removals wait for a swap in the next frame. Here,
+/// additions wait, but removals take effect immediately.
 #[test]
-fn what_is_added_in_a_frame_takes_part_in_the_next_one() {
+fn additions_wait_for_the_next_frame_and_removals_do_not() {
     let mut app = update_app();
     let b = app.world_mut().spawn_empty().id();
     app.world_mut().spawn(doing("a", move |world, a| {
@@ -43,9 +42,9 @@ fn what_is_added_in_a_frame_takes_part_in_the_next_one() {
     assert_eq!(fired(&mut app), ["new timer"]);
 }
 
-/// Update component holds a function; added or removed at run time, on any entity.
+/// Update components: each holds a function. Any entity can gain or lose one at run time.
 #[test]
-fn any_entity_gets_and_loses_a_function_at_run_time() {
+fn any_entity_can_gain_and_lose_a_callback_at_run_time() {
     let mut app = update_app();
     let timer = spawn(&mut app, "a timer", Timer::every(ms(10)));
     let clock = app.world_mut().spawn(Clock::new()).id();
@@ -67,15 +66,15 @@ fn any_entity_gets_and_loses_a_function_at_run_time() {
     assert_eq!(fired(&mut app), ["a timer"], "it has lost only that");
 }
 
-/// Pools: objects reused, no lock. Here that is: nothing is allocated in steady state, though timers
-/// and functions come and go in every frame.
+/// Pools of reused objects, without locks. Here, adding and removing timers and callbacks in every
+/// frame allocates nothing in the steady state.
 #[test]
-fn what_comes_and_goes_in_every_frame_allocates_nothing() {
+fn adding_and_removing_in_every_frame_allocates_nothing() {
     #[derive(Component)]
     struct Churn(UpdateComponent);
 
     let mut app = unobserved_app();
-    // Bevy forgets messages after a step of the fixed schedule.
+    // Bevy drops old messages only after a fixed step, so let every frame have one.
     app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
     let calls = Arc::new(AtomicU64::new(0));
     let counter = calls.clone();
@@ -111,7 +110,7 @@ fn what_comes_and_goes_in_every_frame_allocates_nothing() {
     assert_eq!(frames.count_total, 0, "{frames:?}");
 }
 
-/// What the framework's heap of timers has for one call.
+/// Spawns a timer from the arguments of the framework's `add`.
 fn add(
     app: &mut App,
     owner: Entity,
@@ -135,9 +134,9 @@ fn add(
     app.world_mut().spawn((OwnedBy(owner), timer, call)).id()
 }
 
-/// Timer heap: add(total, interval, at once?, first delay, function).
+/// Timer heap: `add(total, interval, at_once, first_delay, function)`.
 #[test]
-fn a_timer_has_a_total_an_interval_a_first_delay_or_none_and_a_function() {
+fn a_timer_can_have_a_total_an_interval_a_first_delay_and_a_function() {
     let mut app = update_app();
     let owner = app.world_mut().spawn_empty().id();
     let mut add = |total, at_once, first_delay, function| {
@@ -169,7 +168,7 @@ fn a_timer_has_a_total_an_interval_a_first_delay_or_none_and_a_function() {
     }
 }
 
-/// Remove a list.
+/// Timer heap: remove a list of timers.
 #[test]
 fn a_list_of_timers_can_be_removed() {
     let mut app = update_app();
@@ -189,10 +188,10 @@ fn a_list_of_timers_can_be_removed() {
     assert_eq!(called(&mut app), ["d"]);
 }
 
-/// Timers die with their component: with their entity by themselves, and with a component of it by
-/// an observer.
+/// Timers die with their component. Here, they die with their entity, and an observer can cancel
+/// them when a component is removed.
 #[test]
-fn timers_and_functions_die_with_their_component() {
+fn timers_and_callbacks_die_with_their_component() {
     #[derive(Component)]
     struct Connection;
 
@@ -223,9 +222,9 @@ fn timers_and_functions_die_with_their_component() {
     assert!(called(&mut app).is_empty());
 }
 
-/// See all live objects of a thread.
+/// List all live objects of a thread.
 #[test]
-fn all_timers_and_functions_that_live_can_be_seen() {
+fn all_live_timers_and_callbacks_can_be_listed() {
     let mut app = update_app();
     let owner = app.world_mut().spawn_empty().id();
     let ping = add(&mut app, owner, None, ms(10), false, None, "ping");
@@ -255,10 +254,10 @@ fn all_timers_and_functions_that_live_can_be_seen() {
     assert_eq!(updates.iter(app.world()).count(), 0);
 }
 
-/// Poll in update instead of a timer where that is simpler.
+/// Poll in an update callback where that is simpler than a timer.
 #[test]
-fn what_nobody_tells_of_can_be_polled() {
-    /// What arrives on another thread.
+fn a_callback_can_poll_until_data_arrives() {
+    /// The value that another thread has stored, or zero.
     #[derive(Component, Clone, Default)]
     struct Socket(Arc<AtomicU64>);
 
@@ -301,7 +300,7 @@ mod messages {
     use bevy_due::{Delivery, MessageContext, MessageStats, Packet, prelude::*};
     use bevy_ecs::prelude::*;
 
-    /// What has been received, in order: by whom, and which packet.
+    /// The receiver's name and the packet id of each delivery, in order.
     #[derive(Resource, Default)]
     struct Received(Vec<(&'static str, u32)>);
 
@@ -311,7 +310,7 @@ mod messages {
         app
     }
 
-    /// Follows packets of these numbers, and says so.
+    /// Returns a component that follows packets with these ids, and logs them under `name`.
     fn following(name: &'static str, ids: &[u32]) -> MessageComponent {
         ids.iter().fold(MessageComponent::new(), |component, &id| {
             component.on_packet(id, move |mut me: MessageContext, packet: &Packet| {
@@ -327,7 +326,7 @@ mod messages {
         core::mem::take(&mut app.world_mut().resource_mut::<Received>().0)
     }
 
-    /// Sends an entity the packets 1 to 4, and says which of them it has received.
+    /// Sends an entity the packets 1 to 4, and returns the ids that it received.
     fn received_of_four(app: &mut App, entity: Entity) -> Vec<u32> {
         for id in 1..=4 {
             app.world_mut().send(entity, Packet::new(id, []));
@@ -336,8 +335,8 @@ mod messages {
         received(app).into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Message component: which message ids it follows, a function for each; replaced at run time
-    /// (follows 1 and 2, later 3 and 4).
+    /// Message components: each follows message ids, with a function per id. It can be replaced at
+    /// run time (it follows 1 and 2, later 3 and 4).
     #[test]
     fn an_entity_follows_1_and_2_and_later_3_and_4() {
         let mut app = framework_app();
@@ -348,7 +347,7 @@ mod messages {
             .insert(following("x", &[3, 4]));
         assert_eq!(received_of_four(&mut app, entity), [3, 4]);
 
-        // By itself, in the middle of a frame: the rest of it waits for the new functions.
+        // The entity replaces its own component during a frame. Later packets wait for the new one.
         let changing = following("x", &[1]).on_packet(2, |mut me: MessageContext, _: &Packet| {
             let mut me = me.commands.entity(me.entity.id());
             me.insert(following("x", &[3, 4]));
@@ -364,11 +363,11 @@ mod messages {
         assert_eq!(received_of_four(&mut app, entity), [0; 0]);
     }
 
-    /// Message system: packets queued from any thread under a lock, double-buffered, dispatched each
-    /// frame, freed when all readers are done.
+    /// Message system: packets from any thread are queued under a lock, double-buffered, dispatched
+    /// each frame, and freed after the last reader.
     #[test]
     fn packets_from_any_thread_are_dispatched_each_frame_and_freed_after_the_last_reader() {
-        /// What a reader keeps.
+        /// The last packet, which its reader keeps.
         #[derive(Component, Default)]
         struct Kept(Option<Packet>);
 
@@ -381,13 +380,13 @@ mod messages {
         let keeper = app.world_mut().spawn((Kept::default(), keeps)).id();
         let sender = app.world_mut().message_sender();
         let bytes: Arc<[u8]> = Arc::from(*b"hello");
-        let of_thread = sender.clone();
+        let thread_sender = sender.clone();
         let to_send = Packet::new(1, bytes.clone());
-        let thread = thread::spawn(move || of_thread.send(Delivery::All, to_send));
+        let thread = thread::spawn(move || thread_sender.send(Delivery::All, to_send));
         thread.join().unwrap().unwrap();
         assert_eq!(Arc::strong_count(&bytes), 2, "queued");
 
-        // While this one is dispatched, the next one is queued.
+        // This reader queues the next packet while the first one is dispatched.
         let next =
             MessageComponent::new().on_packet(1, move |_: MessageContext, packet: &Packet| {
                 if packet.payload() == b"hello" {
@@ -414,7 +413,7 @@ mod messages {
         assert_eq!(app.world().resource::<MessageStats>().delivered, 6);
     }
 
-    /// Broadcast to all of a kind, or to exactly one in turn (round robin), among entities.
+    /// Broadcast to all entities of a kind, or send to exactly one in turn (round robin).
     #[test]
     fn a_packet_goes_to_all_entities_of_a_kind_or_to_exactly_one_in_turn() {
         const LOGIN: u32 = 1;
@@ -445,7 +444,7 @@ mod messages {
     }
 }
 
-/// Threads of kinds, and what passes between them.
+/// Kinds of threads, and the packets that they exchange.
 #[cfg(feature = "worlds")]
 mod worlds {
     use core::{
@@ -475,16 +474,16 @@ mod worlds {
         next.expect("it should have come long ago")
     }
 
-    /// Builds worlds that tell which of them has been given which packet.
-    fn worlds(given: Sender<(u32, u32)>) -> impl Fn(&mut App) + Send + Sync + 'static {
+    /// Builds worlds that report the id of each packet they receive, and the number of the world.
+    fn worlds(report: Sender<(u32, u32)>) -> impl Fn(&mut App) + Send + Sync + 'static {
         let worlds = AtomicU32::new(0);
         move |app| {
             let nth = worlds.fetch_add(1, Ordering::Relaxed);
             let mut component = MessageComponent::new();
             for id in [LOGIN, SHUT_DOWN] {
-                let given = given.clone();
+                let report = report.clone();
                 component = component.on_packet(id, move |_: MessageContext, packet: &Packet| {
-                    given.send((packet.id(), nth)).ok();
+                    report.send((packet.id(), nth)).ok();
                 });
             }
             app.add_plugins(DuePlugin::default())
@@ -493,13 +492,13 @@ mod worlds {
         }
     }
 
-    /// Broadcast to all threads of a kind, or to exactly one in turn (round robin).
+    /// Broadcast to all threads of a kind, or send to exactly one in turn (round robin).
     #[test]
     fn a_packet_goes_to_all_threads_of_a_kind_or_to_exactly_one_in_turn() {
-        let (give, given) = mpsc::channel();
+        let (report, reports) = mpsc::channel();
         let mut groups = WorldGroups::new();
-        groups.start("logic", 3, worlds(give)).unwrap();
-        // From a thread of another kind, as it does with what it has read from a connection.
+        groups.start("logic", 3, worlds(report)).unwrap();
+        // A thread of another kind sends the packets, as if it had read them from a connection.
         let listen = |app: &mut App| {
             app.add_plugins(DuePlugin::default());
             app.add_systems(Startup, |mut commands: Commands| {
@@ -518,9 +517,9 @@ mod worlds {
             });
         };
         groups.start("listen", 1, listen).unwrap();
-        let mut all: Vec<_> = (0..9).map(|_| next(&given)).collect();
+        let mut all: Vec<_> = (0..9).map(|_| next(&reports)).collect();
         groups.stop();
-        assert_eq!(given.iter().count(), 0);
+        assert_eq!(reports.iter().count(), 0);
         all.sort();
         let one = |packet, world| (packet, world);
         let expected = [
@@ -530,9 +529,10 @@ mod worlds {
         assert_eq!(all, expected.concat());
     }
 
-    /// Threads of kinds (main, listen, connect, logic, database), each with its own world and loop.
+    /// Threads of several kinds (main, listen, connect, logic, database), each with its own world
+    /// and loop.
     #[test]
-    fn there_are_threads_of_kinds_each_with_its_own_world_and_loop() {
+    fn every_thread_of_every_kind_has_its_own_world_and_loop() {
         #[derive(Resource, Default)]
         struct Frames(u32);
 
@@ -543,7 +543,7 @@ mod worlds {
             let tell = tell.clone();
             let build = move |app: &mut App| {
                 let tell = tell.clone();
-                let tenth = move |frames: Res<Frames>, link: Res<WorldLink>| {
+                let report_tenth = move |frames: Res<Frames>, link: Res<WorldLink>| {
                     if frames.0 == 10 {
                         tell.send((link.group().into(), thread::current().id()))
                             .ok();
@@ -551,16 +551,16 @@ mod worlds {
                 };
                 app.add_plugins(DuePlugin::default())
                     .init_resource::<Frames>()
-                    // Each kind at a pace of its own.
+                    // Each kind runs at its own pace.
                     .insert_resource(LoopInterval(Duration::from_micros(100 << nth)))
                     .add_systems(
                         Update,
-                        (|mut frames: ResMut<Frames>| frames.0 += 1, tenth).chain(),
+                        (|mut frames: ResMut<Frames>| frames.0 += 1, report_tenth).chain(),
                     );
             };
             groups.start(kind, threads, build).unwrap();
         }
-        // And the main thread with its own.
+        // The main thread also has its own world.
         let mut main = App::new();
         main.add_plugins((bevy_time::TimePlugin, DuePlugin::default()));
         groups.join("main", &mut main);
@@ -580,13 +580,14 @@ mod worlds {
         assert!(reports.iter().all(|report| report.panic.is_none()));
     }
 
-    /// See all live objects of a thread.
+    /// List all live objects of a thread.
     #[test]
-    fn a_thread_is_asked_for_a_list_of_its_objects() {
+    fn a_thread_lists_its_objects_on_request() {
         #[derive(Component)]
         struct Asker;
 
-        /// Lists what has a name, with its timers, and what has become of the messages.
+        /// Replies with the named entities, their numbers of timers, and the number of messages
+        /// delivered.
         fn list(
             In(asker): In<ReplyTo>,
             named: Query<(&Name, Option<&Owned>), Without<Clock>>,
@@ -639,7 +640,7 @@ mod worlds {
         let mut groups = WorldGroups::new();
         groups.start("logic", 1, logic).unwrap();
         groups.start("console", 1, console).unwrap();
-        // The question itself is being delivered.
+        // The request itself does not count yet, because its delivery is not over.
         assert_eq!(next(&told), "boss: 2, guard: 0, delivered: 0");
     }
 }

@@ -1,4 +1,4 @@
-//! Worlds on threads of their own, beside plain threads with a channel each.
+//! Worlds on threads, compared with plain threads that have a channel each.
 
 use core::time::Duration;
 use std::{
@@ -18,13 +18,13 @@ use crate::sides::{Done, Side, Table, timed};
 
 const WORLDS: usize = 2;
 
-/// Only what arrives lets a world run.
+/// An interval so long that a world runs only when a message arrives.
 const NEVER: LoopInterval = LoopInterval(Duration::from_secs(3600));
 
 const NUMBER: u32 = 1;
 const ASK: u32 = 2;
 
-/// What takes a packet to where it is to be summed up.
+/// Sends a packet to the worlds or threads of a contender.
 type Post = Box<dyn FnMut(Packet)>;
 
 pub fn compare(table: &mut Table) {
@@ -57,7 +57,7 @@ fn read(packet: &Packet) -> u64 {
     u64::from_le_bytes(bytes.expect("a packet of eight bytes"))
 }
 
-/// What a world has been given.
+/// The number and the sum of the packets received so far.
 #[derive(Component, Default)]
 struct Sum {
     packets: u64,
@@ -65,7 +65,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Returns the sum with every so many packets.
+    /// Adds a packet. Returns the sum if the number of packets is a multiple of `every`.
     fn add(&mut self, packet: &Packet, every: u64) -> Option<u64> {
         self.packets += 1;
         self.sum += read(packet);
@@ -73,19 +73,19 @@ impl Sum {
     }
 }
 
-/// So many packets in a turn, which are summed up on the other side. Its units are packets that
-/// are sent.
+/// Returns a side that sends `packets` packets per turn, and waits until the contender has summed
+/// them up. A unit is a packet sent.
 fn sums(
     delivery: Delivery<StableKey>,
     packets: usize,
     contender: fn(Delivery<StableKey>, u64, Sender<u64>) -> Post,
 ) -> Side {
-    let for_each = match delivery {
+    let packets_per_world = match delivery {
         Delivery::InTurn => packets / WORLDS,
         _ => packets,
     };
-    let (tell, told) = mpsc::channel();
-    let mut post = contender(delivery, for_each as u64, tell);
+    let (report, reports) = mpsc::channel();
+    let mut post = contender(delivery, packets_per_world as u64, report);
     let mut done = Done::default();
     Box::new(move || {
         let time = timed(|| {
@@ -93,7 +93,7 @@ fn sums(
                 post(number(n));
             }
             for _ in 0..WORLDS {
-                done.checksum += told.recv().expect("all that was sent");
+                done.checksum += reports.recv().expect("all that was sent");
             }
         });
         done.units += packets as u64;
@@ -101,14 +101,14 @@ fn sums(
     })
 }
 
-fn worlds(delivery: Delivery<StableKey>, every: u64, told: Sender<u64>) -> Post {
+fn worlds(delivery: Delivery<StableKey>, every: u64, report: Sender<u64>) -> Post {
     let mut groups = WorldGroups::new();
     let build = move |app: &mut App| {
-        let told = told.clone();
+        let report = report.clone();
         let add = move |mut me: MessageContext, packet: &Packet| {
             let sum = me.entity.get_mut::<Sum>();
             if let Some(sum) = sum.and_then(|mut sum| sum.add(packet, every)) {
-                told.send(sum).ok();
+                report.send(sum).ok();
             }
         };
         let due = DuePlugin {
@@ -131,15 +131,15 @@ fn worlds(delivery: Delivery<StableKey>, every: u64, told: Sender<u64>) -> Post 
     })
 }
 
-fn channels(delivery: Delivery<StableKey>, every: u64, told: Sender<u64>) -> Post {
+fn channels(delivery: Delivery<StableKey>, every: u64, report: Sender<u64>) -> Post {
     let threads = [(); WORLDS].map(|()| {
         let (send, sent) = crossbeam_channel::unbounded();
-        let told = told.clone();
+        let report = report.clone();
         thread::spawn(move || {
             let mut sum = Sum::default();
             for packet in sent {
                 if let Some(sum) = sum.add(&packet, every) {
-                    told.send(sum).ok();
+                    report.send(sum).ok();
                 }
             }
         });
@@ -158,16 +158,16 @@ fn channels(delivery: Delivery<StableKey>, every: u64, told: Sender<u64>) -> Pos
     })
 }
 
-/// So many questions in a turn, each asked when the one before it is answered. Its units are
-/// questions, and its time is the median of each. The answer is the number after that of the
-/// question.
+/// Returns a side that makes `rounds` requests per turn, each after the reply to the last. A unit
+/// is a request. The time of a turn is the median times `rounds`. A reply is the number in its
+/// request plus one.
 fn latency(rounds: u64, contender: fn(u64, Sender<Vec<Duration>>) -> Post) -> Side {
-    let (tell, told) = mpsc::channel();
-    let mut start = contender(rounds, tell);
+    let (report, reports) = mpsc::channel();
+    let mut start = contender(rounds, report);
     let mut done = Done::default();
     Box::new(move || {
         start(number(0));
-        let mut times: Vec<_> = told.recv().expect("all answers");
+        let mut times: Vec<_> = reports.recv().expect("all answers");
         times.sort();
         done.units += times.len() as u64;
         let median = times[times.len() / 2];
@@ -175,7 +175,7 @@ fn latency(rounds: u64, contender: fn(u64, Sender<Vec<Duration>>) -> Post) -> Si
     })
 }
 
-fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
+fn asking_world(rounds: u64, report: Sender<Vec<Duration>>) -> Post {
     #[derive(Component)]
     struct Asked {
         at: Instant,
@@ -204,8 +204,8 @@ fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
     };
     groups.start("answering", 1, build).expect("a thread");
     let build = move |app: &mut App| {
-        let told = told.clone();
-        let go_on = move |mut me: MessageContext, answer: &Packet| {
+        let report = report.clone();
+        let ask_next = move |mut me: MessageContext, answer: &Packet| {
             let is_answer = me.request().is_some();
             if let Some(mut asked) = me.entity.get_mut::<Asked>()
                 && is_answer
@@ -213,7 +213,7 @@ fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
                 let time = asked.at.elapsed();
                 asked.times.push(time);
                 if asked.times.len() as u64 == rounds {
-                    told.send(core::mem::take(&mut asked.times)).ok();
+                    report.send(core::mem::take(&mut asked.times)).ok();
                     return;
                 }
             }
@@ -223,7 +223,7 @@ fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
             at: Instant::now(),
             times: Vec::new(),
         };
-        let asker = MessageComponent::new().on_packet(NUMBER, go_on);
+        let asker = MessageComponent::new().on_packet(NUMBER, ask_next);
         app.add_plugins(DuePlugin::default())
             .insert_resource(NEVER)
             .world_mut()
@@ -236,7 +236,7 @@ fn asking_world(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
     })
 }
 
-fn asking_thread(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
+fn asking_thread(rounds: u64, report: Sender<Vec<Duration>>) -> Post {
     let (ask, asked) = crossbeam_channel::unbounded::<Packet>();
     let (answer, answered) = crossbeam_channel::unbounded();
     thread::spawn(move || {
@@ -254,7 +254,7 @@ fn asking_thread(rounds: u64, told: Sender<Vec<Duration>>) -> Post {
                 packet = answered.recv().expect("an answer");
                 times.push(at.elapsed());
             }
-            told.send(times).ok();
+            report.send(times).ok();
         }
     });
     Box::new(move |packet| start.send(packet).expect("a thread that runs"))

@@ -1,4 +1,4 @@
-//! Messages to entities, each of which adds what it is given to what it has.
+//! Messages to entities. Each entity sums up the values that it receives.
 
 use std::{
     sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
@@ -19,43 +19,43 @@ use crate::{
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 
-/// How many of the entities follow what is broadcast: one of so many.
-const FOLLOWERS: usize = 100;
+/// One in this many entities follows the broadcast messages.
+const ENTITIES_PER_FOLLOWER: usize = 100;
 
-/// How many messages are broadcast in a frame.
+/// The number of messages broadcast per frame.
 const BROADCASTS: u64 = 10;
 
 const THREADS: [usize; 2] = [1, 4];
 
-/// How many messages from other threads can wait.
-const ROOM: usize = 1 << 14;
+/// The capacity of the inbox and of the channels.
+const CAPACITY: usize = 1 << 14;
 
-/// To how many entities they go.
+/// The number of entities that receive messages from other threads.
 const RECEIVERS: usize = 1_000;
 
-/// What an entity has been given.
+/// The sum of the values that an entity has received so far.
 #[derive(Component, Default)]
 struct Sum(u64);
 
 #[derive(Message, Clone, Copy)]
 struct Hit(u64);
 
-/// What the others follow.
+/// The message that all other entities follow.
 #[derive(Message)]
 struct Miss;
 
-/// Marks those that a peer gives what is broadcast.
+/// Marks the followers in a peer's app.
 #[derive(Component)]
 struct Follows;
 
-/// The same as an event.
+/// A [`Hit`] as an entity event.
 #[derive(EntityEvent)]
 struct HitOn {
     entity: Entity,
     by: u64,
 }
 
-/// The same as one that nobody is the target of.
+/// A [`Hit`] as a global event.
 #[derive(Event)]
 struct HitAt {
     entity: Entity,
@@ -81,8 +81,8 @@ pub fn compare(table: &mut Table) {
             ("message_reader", message_reader),
         ] {
             let side = |app: fn(usize) -> App| {
-                let each = BROADCASTS as usize * n / FOLLOWERS;
-                move |units| frames(on_one_thread(app(n)), units / each + 1, each)
+                let deliveries = BROADCASTS as usize * n / ENTITIES_PER_FOLLOWER;
+                move |units| frames(on_one_thread(app(n)), units / deliveries + 1, deliveries)
             };
             let name = ("message_broadcast", n, peer);
             table.line(name, None, side(message_to_all), side(theirs));
@@ -113,12 +113,12 @@ fn due_app() -> App {
     app
 }
 
-/// How many frames have been run.
+/// The number of frames run so far.
 #[derive(Resource, Default)]
 struct Frame(u64);
 
 impl Frame {
-    /// What is sent in this frame.
+    /// Returns the value sent in this frame.
     fn by(&self) -> u64 {
         random(self.0) % 100
     }
@@ -137,8 +137,8 @@ fn checksum(app: &mut App) -> u64 {
     sums.iter(app.world()).map(|sum| sum.0).sum()
 }
 
-/// An app that runs so many frames in a turn, with so many units in each.
-fn frames(mut app: App, frames: usize, each: usize) -> Side {
+/// Returns a side that runs `frames` frames per turn.
+fn frames(mut app: App, frames: usize, units_per_frame: usize) -> Side {
     let mut units = 0;
     Box::new(move || {
         let time = timed(|| {
@@ -146,13 +146,13 @@ fn frames(mut app: App, frames: usize, each: usize) -> Side {
                 app.update();
             }
         });
-        units += (frames * each) as u64;
+        units += (frames * units_per_frame) as u64;
         let checksum = checksum(&mut app);
         (time, Done { units, checksum })
     })
 }
 
-/// An outbox, to each of them.
+/// This crate's outbox, which sends a message to each entity.
 fn message_to_one(n: usize) -> App {
     let mut app = due_app();
     app.world_mut()
@@ -182,7 +182,7 @@ fn trigger_each(entities: Query<Entity, With<Sum>>, frame: Res<Frame>, mut comma
     }
 }
 
-/// An observer of each of them.
+/// An observer per entity.
 fn entity_observers(n: usize) -> App {
     let mut app = app();
     for _ in 0..n {
@@ -192,7 +192,7 @@ fn entity_observers(n: usize) -> App {
     app
 }
 
-/// One observer that observes each of them.
+/// One observer that watches all entities.
 fn shared_observer(n: usize) -> App {
     let mut app = app();
     let entities = app.world_mut().spawn_batch((0..n).map(|_| Sum(0)));
@@ -202,12 +202,12 @@ fn shared_observer(n: usize) -> App {
     app
 }
 
-/// An outbox, to all that follow it.
+/// This crate's outbox, which broadcasts to all followers.
 fn message_to_all(n: usize) -> App {
     let mut app = due_app();
     let missing = MessageComponent::new().on(|_: MessageContext, _: &Miss| ());
     for nth in 0..n {
-        let component = if nth % FOLLOWERS == 0 {
+        let component = if nth % ENTITIES_PER_FOLLOWER == 0 {
             adding()
         } else {
             missing.clone()
@@ -229,13 +229,13 @@ fn message_to_all(n: usize) -> App {
 fn spawn_followers(app: &mut App, n: usize) {
     for nth in 0..n {
         let mut entity = app.world_mut().spawn(Sum(0));
-        if nth % FOLLOWERS == 0 {
+        if nth % ENTITIES_PER_FOLLOWER == 0 {
             entity.insert(Follows);
         }
     }
 }
 
-/// An observer of something that happens to each of them.
+/// A global observer, triggered once per follower.
 fn global_observer(n: usize) -> App {
     let mut app = app();
     spawn_followers(&mut app, n);
@@ -258,7 +258,7 @@ fn global_observer(n: usize) -> App {
     app
 }
 
-/// A system that knows what to do with each of them.
+/// A system that reads each message and adds its value to every follower.
 fn message_reader(n: usize) -> App {
     let mut app = app();
     spawn_followers(&mut app, n);
@@ -279,10 +279,11 @@ fn message_reader(n: usize) -> App {
     app
 }
 
-/// Sends a message without waiting, or gives it back if there is no room.
+/// Sends a message without waiting. Returns `false` if there is no room.
 type Send = Box<dyn FnMut(Entity, Hit) -> bool + core::marker::Send>;
 
-/// Threads that send as fast as they can, and an app that runs frames until all has arrived.
+/// Returns a side in which threads send as fast as they can, while the app runs frames until all
+/// messages have arrived.
 fn from_threads(
     mut app: App,
     receivers: Vec<Entity>,
@@ -290,7 +291,7 @@ fn from_threads(
     units: usize,
     send: impl Fn() -> Send + 'static,
 ) -> Side {
-    let each = units / threads;
+    let messages_per_thread = units / threads;
     let mut app = {
         app.update();
         on_one_thread(app)
@@ -298,16 +299,16 @@ fn from_threads(
     let mut done = Done::default();
     Box::new(move || {
         let sending: Vec<_> = (0..threads)
-            .map(|who| (who, send(), receivers.clone()))
+            .map(|index| (index, send(), receivers.clone()))
             .collect();
-        done.units += (threads * each) as u64;
+        done.units += (threads * messages_per_thread) as u64;
         let time = timed(|| {
             let threads: Vec<_> = sending
                 .into_iter()
-                .map(|(who, mut send, receivers)| {
+                .map(|(index, mut send, receivers)| {
                     thread::spawn(move || {
-                        for nth in 0..each {
-                            let to = receivers[(who + nth) % receivers.len()];
+                        for nth in 0..messages_per_thread {
+                            let to = receivers[(index + nth) % receivers.len()];
                             while !send(to, Hit(1)) {
                                 thread::yield_now();
                             }
@@ -317,7 +318,7 @@ fn from_threads(
                 .collect();
             let mut is_over = false;
             while !is_over {
-                // What has been sent until now is received in this frame.
+                // Checked before the frame, so that the last frame receives all remaining messages.
                 is_over = threads.iter().all(|thread| thread.is_finished());
                 app.update();
             }
@@ -336,12 +337,12 @@ fn spawn_receivers<B: Bundle>(app: &mut App, bundle: impl Fn() -> B) -> Vec<Enti
     receivers.collect()
 }
 
-/// A sender of this crate.
+/// This crate's [`MessageSender`].
 fn sender(threads: usize) -> impl FnOnce(usize) -> Side {
     move |units| {
         let mut app = app();
         app.add_plugins(DuePlugin {
-            inbox_capacity: ROOM,
+            inbox_capacity: CAPACITY,
             ..DuePlugin::default()
         });
         let receivers = spawn_receivers(&mut app, || (Sum(0), adding()));
@@ -358,15 +359,15 @@ fn sender(threads: usize) -> impl FnOnce(usize) -> Side {
     }
 }
 
-/// An app with a system that gives everybody what `receive` gives.
-fn draining(
+/// Returns an app with receivers, and with a system that delivers the messages from `receive`.
+fn app_with_receivers(
     mut receive: impl FnMut() -> Option<(Entity, Hit)> + core::marker::Send + Sync + 'static,
 ) -> (App, Vec<Entity>) {
     let mut app = app();
     let receivers = spawn_receivers(&mut app, || Sum(0));
     app.add_systems(PreUpdate, move |mut sums: Query<&mut Sum>| {
-        // No more than has been there at the start, as far as can be told.
-        for _ in 0..ROOM {
+        // At most one full channel per frame, even if the threads keep sending.
+        for _ in 0..CAPACITY {
             let Some((to, hit)) = receive() else { break };
             if let Ok(mut sum) = sums.get_mut(to) {
                 sum.0 += hit.0;
@@ -376,12 +377,12 @@ fn draining(
     (app, receivers)
 }
 
-/// A channel of the standard library.
+/// The channel of the standard library.
 fn channel(threads: usize) -> impl FnOnce(usize) -> Side {
     move |units| {
-        let (sender, receiver): (SyncSender<_>, Receiver<_>) = sync_channel(ROOM);
+        let (sender, receiver): (SyncSender<_>, Receiver<_>) = sync_channel(CAPACITY);
         let mut receiver = SyncCell::new(receiver);
-        let (app, receivers) = draining(move || receiver.get().try_recv().ok());
+        let (app, receivers) = app_with_receivers(move || receiver.get().try_recv().ok());
         let send = move || -> Send {
             let sender = sender.clone();
             Box::new(move |to, hit| match sender.try_send((to, hit)) {
@@ -397,8 +398,8 @@ fn channel(threads: usize) -> impl FnOnce(usize) -> Side {
 /// The channel of crossbeam.
 fn crossbeam(threads: usize) -> impl FnOnce(usize) -> Side {
     move |units| {
-        let (sender, receiver) = crossbeam_channel::bounded(ROOM);
-        let (app, receivers) = draining(move || receiver.try_recv().ok());
+        let (sender, receiver) = crossbeam_channel::bounded(CAPACITY);
+        let (app, receivers) = app_with_receivers(move || receiver.try_recv().ok());
         let send = move || -> Send {
             let sender = sender.clone();
             Box::new(move |to, hit| sender.try_send((to, hit)).is_ok())

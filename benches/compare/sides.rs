@@ -1,4 +1,4 @@
-//! Runs two sides in turns on the same work, and prints a table of their times.
+//! Runs two sides alternately on the same work, and prints a table of their times.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 /// The amount of work per line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// The number of turns per side that count.
+    /// The number of measured turns per side.
     pub pairs: usize,
     /// The number of units that make a turn long enough to measure.
     pub units: usize,
@@ -17,14 +17,14 @@ pub struct Effort {
 /// The work that a side has done since it was set up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// The number that the time is divided by.
+    /// The number of units. The time is divided by it.
     pub units: u64,
     /// The checksum of all firings.
     pub checksum: u64,
 }
 
 impl Done {
-    /// Records an expiry. The order matters.
+    /// Records an expiry. The checksum depends on the order.
     pub fn record(&mut self, deadline: u64, id: u32) {
         self.units += 1;
         self.checksum = (self.checksum ^ deadline ^ u64::from(id) << 40)
@@ -33,7 +33,7 @@ impl Done {
     }
 }
 
-/// Takes a turn. Returns the time of the part that counts, and the total work so far.
+/// Takes a turn. Returns its measured time and the total work so far.
 pub type Side = Box<dyn FnMut() -> (Duration, Done)>;
 
 pub fn timed(work: impl FnOnce()) -> Duration {
@@ -60,7 +60,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Creates a table of the lines whose workload, n and peer contain `filter`, and prints the header.
+    /// Creates a table of the lines whose name `workload,n,peer` contains `filter`, and prints the
+    /// header.
     pub fn new(effort: Effort, filter: String) -> Self {
         println!("workload,n,peer,ours_ns,peer_ns,ratio");
         Self {
@@ -72,8 +73,8 @@ impl Table {
 
     /// Measures a line and adds it to the table, unless the filter or `max_n` excludes it.
     ///
-    /// The sides take turns. Both must do exactly the same work, or with `slack` the same number of
-    /// units give or take the slack.
+    /// The sides take turns. Both must do exactly the same work. With `slack`, only the numbers of
+    /// units are compared, and they may differ by that much.
     pub fn line(
         &mut self,
         (workload, n, peer): (&'static str, usize, &'static str),
@@ -96,7 +97,7 @@ impl Table {
                 done[side] = now;
                 let units = now.units - before;
                 assert!(units > 0, "{name}: a turn should do some work");
-                // The first turn warms up.
+                // The first turn only warms up.
                 if pair > 0 {
                     times[side].push(time.as_nanos() as f64 / units as f64);
                 }

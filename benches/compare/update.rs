@@ -80,7 +80,7 @@ fn boxed_closures(n: usize) -> App {
     on_one_thread(app)
 }
 
-/// A plain system: the right choice if all entities of a kind do the same.
+/// A plain system, which is the right choice if all entities do the same.
 fn plain_system(n: usize) -> App {
     let mut app = app();
     let ages = (0..n).map(|_| Age(Duration::ZERO));
@@ -95,7 +95,7 @@ fn plain_system(n: usize) -> App {
 
 /// Returns a side that runs `frames` frames per turn. A unit is a call.
 fn side(mut app: App, n: usize, frames: usize) -> Side {
-    // Bevy's first frame takes no time. The components join in it.
+    // No time passes in Bevy's first frame, in which the components join.
     app.update();
     let mut done = Done::default();
     Box::new(move || {

@@ -1,6 +1,9 @@
 //! Update callbacks that handlers spawn, pause or let join while a run is under way.
 
-use crate::{support::updates::*, support::*, *};
+use crate::{
+    support::{updates::*, *},
+    *,
+};
 use bevy_app::{FixedPreUpdate, FixedUpdate};
 use bevy_due::TimerAction;
 

@@ -1,6 +1,9 @@
 //! Clocks that are inserted again, paused or despawned while timers and callbacks run on them.
 
-use crate::{support::updates::*, support::*, *};
+use crate::{
+    support::{updates::*, *},
+    *,
+};
 use bevy_due::{MissedTicks, TimerFired};
 
 #[test]

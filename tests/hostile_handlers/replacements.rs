@@ -1,6 +1,9 @@
 //! Timers that a handler replaces while they fire, and entities that outlive or follow their timer.
 
-use crate::{support::updates::*, support::*, *};
+use crate::{
+    support::{updates::*, *},
+    *,
+};
 use bevy_due::TimerFired;
 
 #[test]

@@ -1,7 +1,7 @@
-//! Random games with timers, in which handlers replace, pause, move and despawn timers, owners and
-//! clocks, run the schedule again, and panic.
+//! Random games in which handlers replace, pause, move and despawn timers, owners and clocks, run
+//! the schedule again, and panic.
 //!
-//! Every timer is armed while it is there, ends once, and is reported once.
+//! Every timer is armed as long as it exists, ends exactly once, and is reported exactly once.
 
 use crate::{
     support::*,
@@ -31,13 +31,13 @@ proptest! {
     }
 }
 
-/// The reactions of this frame that are left.
+/// The remaining reactions of this frame.
 #[derive(Resource, Default)]
 struct Reactions {
     on_firings: VecDeque<Reaction>,
     on_cancellations: VecDeque<Reaction>,
     on_changes: VecDeque<Option<Op>>,
-    /// Panics are caught in a frame only, and must not happen before it.
+    /// Whether reactions may panic. Panics are only caught during a frame.
     may_panic: bool,
 }
 
@@ -72,14 +72,14 @@ impl Reaction {
             commands.queue(|world: &mut World| op.play(world));
         }
         commands.queue(move |world: &mut World| {
-            // A panic can leave the command behind until nobody would catch the next one.
+            // An earlier panic can delay this command until panics are no longer caught.
             let may_panic = world.resource::<Reactions>().may_panic;
             panic_if(may_panic && panic == Some(PanicIn::Command));
         });
         panic_if(panic == Some(PanicIn::Handler));
     }
 
-    /// Plays the reaction in an action, which has the whole world.
+    /// Plays the reaction in a timer action, which can access the whole world.
     fn act(self, world: &mut World) {
         panic_if(self.panic == Some(PanicIn::Handler));
         for op in self.ops {
@@ -119,7 +119,7 @@ fn new_game() -> App {
     app
 }
 
-// Each observer writes the event down and reacts to it, because a panic can skip other observers.
+// Each observer both records the event and reacts to it, because a panic can skip other observers.
 
 fn react_to_firing(
     fired: On<TimerFired>,
@@ -127,7 +127,7 @@ fn react_to_firing(
     mut reactions: ResMut<Reactions>,
     mut commands: Commands,
 ) {
-    // An observed owner receives the same event again.
+    // If the owner is observed, the same event is triggered again on the owner.
     if fired.event_target() == fired.entity() {
         recorder.record(&fired);
         reactions.next_firing().observe(&mut commands);
@@ -193,7 +193,7 @@ fn play_frame(app: &mut App, frame: Frame, with_panics: bool) {
     advance_and_read(app, frame.millis);
 }
 
-/// Runs frames without reactions, in which the timers of the last frame can end.
+/// Runs frames without reactions, so that the timers of the last frame can end.
 fn play_quiet_frames(app: &mut App) {
     app.insert_resource(Reactions::default());
     app.world_mut().flush();

@@ -1,11 +1,11 @@
-//! The operations and repairs of a script, played on the world of a game with timers.
+//! Applies the operations and repairs of a script to the world of a timer game.
 
 use crate::{timer_game::action, timer_script::*, *};
 use bevy_app::FixedPreUpdate;
 use bevy_due::{DueEntityWorldMutExt, OnClock};
 use bevy_ecs::entity_disabling::Disabled;
 
-/// The entities that the indices of a script refer to. Some of them may be gone.
+/// The entities that the indices of a script refer to. Some may have been despawned.
 #[derive(Resource)]
 pub(crate) struct Cast {
     timers: Vec<Entity>,
@@ -50,7 +50,7 @@ impl Spec {
 }
 
 impl Op {
-    /// Plays the operation as a command of its own, so that it is flushed like any other.
+    /// Plays the operation as a separate command, so that it is flushed like any other command.
     pub(crate) fn play(self, world: &mut World) {
         world.commands().queue(|world: &mut World| {
             self.apply(world);

@@ -1,4 +1,4 @@
-//! What the tests of `UpdateComponent` share: functions that say when they are called.
+//! Callbacks for the tests of `UpdateComponent`, which log their calls.
 
 use core::mem;
 
@@ -8,11 +8,11 @@ use bevy_ecs::prelude::*;
 
 use super::*;
 
-/// What has been called, in order.
+/// The names of the callbacks called so far, in order.
 #[derive(Resource, Default)]
 struct Called(Vec<&'static str>);
 
-/// The same app with a log of what is called.
+/// Creates an app with a log of the calls.
 pub fn update_app() -> App {
     let mut app = app();
     log_calls(&mut app);
@@ -24,13 +24,13 @@ pub fn log_calls(app: &mut App) {
     app.init_resource::<Called>();
 }
 
-/// One that says that it has been called.
+/// Returns a callback that logs `what`.
 pub fn say(what: &'static str) -> UpdateComponent {
     doing(what, |_, _| ())
 }
 
-/// One that says that it has been called, and then does something to the world by a command. It is
-/// told the entity with the component.
+/// Returns a callback that queues a command. The command logs `what`, and runs `act` with the
+/// entity of the component.
 pub fn doing(
     what: &'static str,
     act: impl Fn(&mut World, Entity) + Copy + Send + Sync + 'static,
@@ -44,7 +44,7 @@ pub fn doing(
     })
 }
 
-/// Pauses all callbacks from a priority on, or none.
+/// Pauses all callbacks from a priority up, or resumes all of them.
 pub fn pause_updates(world: &mut World, from: Option<i32>) {
     match from {
         Some(priority) => world.commands().pause_updates_from(priority),
@@ -57,12 +57,12 @@ pub fn note(world: &mut World, what: &'static str) {
     world.resource_mut::<Called>().0.push(what);
 }
 
-/// Takes the log: what has been called, in order.
+/// Takes the log of the calls.
 pub fn called(app: &mut App) -> Vec<&'static str> {
     mem::take(&mut app.world_mut().resource_mut::<Called>().0)
 }
 
-/// What the function of an entity was told in each of its calls.
+/// The times passed to the callback of an entity, one [`Tick`] per call.
 #[derive(Component, Default)]
 pub struct Ticks(Vec<Tick>);
 
@@ -73,7 +73,7 @@ pub struct Tick {
     pub clock: ClockId,
 }
 
-/// One that notes what it is told of the time, in the [`Ticks`] of its entity.
+/// Returns a callback that records its times in the [`Ticks`] of its entity.
 pub fn note_time() -> UpdateComponent {
     UpdateComponent::new(|mut me: UpdateContext| {
         let tick = Tick {
@@ -85,13 +85,12 @@ pub fn note_time() -> UpdateComponent {
     })
 }
 
-/// Takes what the function of an entity was told.
+/// Takes the ticks of an entity.
 pub fn ticks(app: &mut App, entity: Entity) -> Vec<Tick> {
     mem::take(&mut app.world_mut().get_mut::<Ticks>(entity).unwrap().0)
 }
 
-/// Takes what the function of an entity was told of the time, in milliseconds: how much has passed,
-/// and what its clock shows.
+/// Takes the ticks of an entity, as pairs of delta and elapsed time in milliseconds.
 pub fn times(app: &mut App, entity: Entity) -> Vec<(u128, u128)> {
     let ticks = ticks(app, entity).into_iter();
     ticks

@@ -1,5 +1,5 @@
-//! A stand-in for a messaging engine between processes. Its members are worlds that know nothing about
-//! each other, and exchange nothing but text.
+//! A stand-in for a messaging engine between processes. Its members are worlds that know nothing
+//! about each other, and exchange only text.
 
 use std::{collections::HashMap, thread::JoinHandle};
 
@@ -18,10 +18,10 @@ enum Frame {
     Leave,
 }
 
-/// The wire from the members: the number of a member, and a frame.
+/// The wire to the broker, which carries the number of a member and a frame as text.
 type Wire = Sender<(usize, String)>;
 
-/// A world's end of the wire.
+/// A world's link to the broker.
 struct ByteLink {
     member: usize,
     wire: Mutex<Wire>,
@@ -62,7 +62,7 @@ impl Drop for ByteLink {
     }
 }
 
-/// Passes parcels from wire to wire, on its own thread.
+/// Passes parcels between the members, on its own thread.
 #[derive(Default)]
 struct Broker {
     members: HashMap<usize, Member>,
@@ -77,7 +77,7 @@ struct Member {
 }
 
 impl Broker {
-    fn carry(
+    fn run(
         mut self,
         wires: &Mutex<HashMap<usize, Sender<String>>>,
         from: &Receiver<(usize, String)>,
@@ -148,7 +148,7 @@ impl Processes {
         let wires = Arc::default();
         let all_wires = Arc::clone(&wires);
         let broker = thread::spawn(move || {
-            Broker::default().carry(&all_wires, &from_members);
+            Broker::default().run(&all_wires, &from_members);
         });
         Self {
             to_broker,
@@ -198,7 +198,7 @@ impl Processes {
     }
 }
 
-/// The receiving end.
+/// Passes the parcels from a wire to a world, until the wire is closed.
 fn listen(wire: &Receiver<String>, sender: &MessageSender) {
     for text in wire {
         let parcel = ron::from_str(&text).unwrap();
@@ -212,7 +212,8 @@ fn listen(wire: &Receiver<String>, sender: &MessageSender) {
 const COUNTED: StableKey = StableKey(1);
 const CUSTOMER: StableKey = StableKey(2);
 
-/// A world that doubles numbers: it replies to requests, and tells all customers.
+/// Builds a world that doubles numbers. It sends each result to the customers twice, and then as
+/// the reply to the request.
 fn calculator(app: &mut App) {
     let answer = |mut me: MessageContext, question: &Packet| -> Result {
         let twice = 2 * read(question);
@@ -224,8 +225,9 @@ fn calculator(app: &mut App) {
         .spawn(MessageComponent::new().on_packet(QUESTION, answer));
 }
 
-/// A world that makes ten requests, one after the other, and then reports the sums of all it has got.
-fn customer(told: &Sender<[u32; 2]>) -> impl Fn(&mut App) + Send + Sync + 'static + use<> {
+/// Builds worlds that make ten requests, one after the other. They then report the sum of the
+/// messages received and the sum of the replies.
+fn customer(report: &Sender<[u32; 2]>) -> impl Fn(&mut App) + Send + Sync + 'static + use<> {
     #[derive(Component, Default)]
     struct Heard([u32; 2]);
 
@@ -234,63 +236,64 @@ fn customer(told: &Sender<[u32; 2]>) -> impl Fn(&mut App) + Send + Sync + 'stati
         customer.ask_world(question, Timer::after_secs(3600.0));
     }
 
-    let told = told.clone();
+    let report = report.clone();
     move |app| {
-        let told = told.clone();
+        let report = report.clone();
         let count = |mut me: MessageContext, said: &Packet| {
             me.entity.get_mut::<Heard>().unwrap().0[0] += read(said);
         };
         let counter = MessageComponent::new().on_packet(SAY, count);
         app.world_mut().spawn((COUNTED, Heard::default(), counter));
-        let go_on = move |mut me: MessageContext, answer: &Packet| {
+        let ask_next = move |mut me: MessageContext, answer: &Packet| {
             let mut heard = me.entity.get_mut::<Heard>().unwrap();
             heard.0[1] += read(answer);
             if read(answer) == 20 {
                 let answers = heard.0[1];
-                let told = told.clone();
+                let report = report.clone();
                 me.commands.queue(move |world: &mut World| {
                     let mut all = world.query::<(&StableKey, &Heard)>();
                     let mut all = all.iter(world);
                     let (_, said) = all.find(|(key, _)| **key == COUNTED).unwrap();
-                    told.send([said.0[0], answers]).ok();
+                    report.send([said.0[0], answers]).ok();
                 });
             } else {
                 let mut customer = me.commands.entity(me.entity.id());
                 ask(&mut customer, read(answer) / 2 + 1);
             }
         };
-        let customer = MessageComponent::new().on_packet(ANSWER, go_on);
+        let customer = MessageComponent::new().on_packet(ANSWER, ask_next);
         app.world_mut()
             .spawn((CUSTOMER, Heard::default(), customer));
-        let first = |world: &mut World| {
+        let ask_first = |world: &mut World| {
             let mut all = world.query::<(Entity, &StableKey)>();
             let mut all = all.iter(world);
             let (customer, _) = all.find(|(_, key)| **key == CUSTOMER).unwrap();
             ask(&mut world.commands().entity(customer), 1);
         };
-        app.add_systems(Startup, first);
+        app.add_systems(Startup, ask_first);
     }
 }
 
-/// The replies come after the other messages of the same sender, each of which is sent twice.
+/// The sums that a customer reports. Each result arrives twice before its reply, because the
+/// messages of a sender stay in order.
 const ALL_HEARD: [u32; 2] = [2 * 110, 110];
 
 #[test]
 fn worlds_joined_by_text_behave_like_threads() {
-    let (tell, told) = mpsc::channel();
+    let (report, reports) = mpsc::channel();
     let mut groups = WorldGroups::new();
     groups.start_worlds("calculators", 2, calculator).unwrap();
     groups
-        .start_worlds("customers", 1, customer(&tell))
+        .start_worlds("customers", 1, customer(&report))
         .unwrap();
-    assert_eq!(next(&told), ALL_HEARD);
+    assert_eq!(next(&reports), ALL_HEARD);
     end_well(&groups.stop());
 
-    let (tell, told) = mpsc::channel();
+    let (report, reports) = mpsc::channel();
     let mut processes = Processes::new();
     processes.start("calculators", calculator);
     processes.start("calculators", calculator);
-    processes.start("customers", customer(&tell));
-    assert_eq!(next(&told), ALL_HEARD);
+    processes.start("customers", customer(&report));
+    assert_eq!(next(&reports), ALL_HEARD);
     processes.stop();
 }

@@ -1,4 +1,4 @@
-//! `WorldGroups`: worlds on threads of their own.
+//! `WorldGroups`, which runs worlds on their own threads.
 
 #[cfg(feature = "serialize")]
 mod across_a_border;
@@ -36,10 +36,10 @@ use bevy_ecs::{
 };
 use bevy_time::TimePlugin;
 
-/// Longer than anything takes here.
-const AT_LAST: Duration = Duration::from_secs(10);
+/// The time limit of each wait.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So long that a world only runs when a message arrives.
+/// An interval so long that a world runs only when a message arrives.
 const NEVER: LoopInterval = LoopInterval(Duration::from_secs(3600));
 
 const SAY: u32 = 1;
@@ -50,7 +50,7 @@ const ANSWER: u32 = 5;
 const ANSWER_NOW: u32 = 6;
 const GO: u32 = 7;
 
-/// Starts worlds that have a `DuePlugin`.
+/// Starts worlds, and adds a `DuePlugin` to each.
 trait StartWorlds {
     fn start_worlds(
         &mut self,
@@ -87,19 +87,19 @@ fn say(group: &'static str, to: impl Into<Delivery<StableKey>>, what: u32) -> Pa
 }
 
 fn next<T>(receiver: &Receiver<T>) -> T {
-    let next = receiver.recv_timeout(AT_LAST);
+    let next = receiver.recv_timeout(TIMEOUT);
     next.expect("it should have come long ago")
 }
 
 fn wait_until(mut is_so: impl FnMut() -> bool, what: &str) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < AT_LAST, "{what}");
+        assert!(start.elapsed() < TIMEOUT, "{what}");
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Waits for a number of worlds that end by themselves.
+/// Waits until this many worlds have ended by themselves, and returns their reports.
 fn ended(groups: &mut WorldGroups, worlds: usize) -> Vec<WorldReport> {
     let mut reports = Vec::new();
     let all = || {
@@ -110,7 +110,7 @@ fn ended(groups: &mut WorldGroups, worlds: usize) -> Vec<WorldReport> {
     reports
 }
 
-/// Asserts that worlds have ended without a panic or a lost message.
+/// Asserts that worlds ended without a panic or a lost message.
 fn end_well(reports: &[WorldReport]) {
     for report in reports {
         assert!(report.panic.is_none(), "{report:?}");
@@ -124,8 +124,8 @@ fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// Builds worlds with an entity that reports the packets it gets, with the number of its world. That
-/// number is also the key of the entity.
+/// Builds worlds with an entity that reports each packet it receives, with the number of its world.
+/// That number is also the key of the entity.
 fn listener(heard: Sender<(usize, u32)>) -> impl Fn(&mut App) + Send + Sync + 'static {
     let spawn = spawn_listener(heard);
     move |app| spawn(app.world_mut())
@@ -144,7 +144,7 @@ fn spawn_listener(heard: Sender<(usize, u32)>) -> impl Fn(&mut World) + Send + S
     }
 }
 
-/// A gate at which worlds wait in a callback until it is opened.
+/// A gate that blocks callbacks until it is opened.
 struct Gate {
     waits: Receiver<()>,
     open: Sender<()>,
@@ -162,23 +162,23 @@ impl Gate {
         }
     }
 
-    /// Returns a function that waits.
+    /// Returns a function that waits at the gate.
     fn pass(&self) -> impl Fn() + Clone + Send + Sync + 'static {
         let inside = self.inside.clone();
         move || {
             let (arrive, opened) = &*inside;
             arrive.send(()).ok();
-            opened.lock().unwrap().recv_timeout(AT_LAST).ok();
+            opened.lock().unwrap().recv_timeout(TIMEOUT).ok();
         }
     }
 
-    /// Returns a component that waits on the packet `WAIT`.
+    /// Returns a component that waits at the gate when it receives the packet `WAIT`.
     fn keeper(&self) -> MessageComponent {
         let pass = self.pass();
         MessageComponent::new().on_packet(WAIT, move |_: MessageContext, _: &Packet| pass())
     }
 
-    /// Waits until a world waits at the gate.
+    /// Waits until a callback has reached the gate.
     fn somebody_waits(&self) {
         next(&self.waits);
     }

@@ -1,5 +1,5 @@
-//! Two processes that exchange nothing but frames on a wire. Each has its own groups, and those of the
-//! other as members.
+//! Two processes that exchange only frames on a wire. Each has its own groups, with the other
+//! process as a member.
 
 use core::sync::atomic::AtomicBool;
 use std::{collections::BTreeSet, sync::OnceLock};
@@ -40,14 +40,14 @@ impl Link for Wire {
     }
 }
 
-/// The receiving end of a wire. Returns the keys that are known there.
+/// Runs the receiving end of a wire. Returns the keys that are bound at the sending end.
 fn listen(wire: Receiver<Frame>, worlds: ParcelReceiver) -> Arc<Mutex<HashSet<u64>>> {
     let keys = Arc::new(Mutex::new(HashSet::new()));
     let known = keys.clone();
     thread::spawn(move || {
         for frame in wire {
             match frame {
-                // A real wire would write and read text.
+                // A real wire carries text, so the parcel is serialized.
                 #[cfg(feature = "serialize")]
                 Frame::Parcel(parcel) => {
                     let text = ron::to_string(&parcel).unwrap();
@@ -63,9 +63,14 @@ fn listen(wire: Receiver<Frame>, worlds: ParcelReceiver) -> Arc<Mutex<HashSet<u6
     keys
 }
 
-/// Joins two processes with wires both ways. Each knows a group of the other.
-fn joined(here: &WorldGroups, at: &'static str, there: &WorldGroups, of: &'static str) {
-    for (from, to, group) in [(here, there, of), (there, here, at)] {
+/// Connects two processes with a wire each way. Each can send to one group of the other.
+fn connect(
+    here: &WorldGroups,
+    group_here: &'static str,
+    there: &WorldGroups,
+    group_there: &'static str,
+) {
+    for (from, to, group) in [(here, there, group_there), (there, here, group_here)] {
         let (send, receive) = mpsc::channel();
         listen(receive, to.receiver());
         from.join_remote(group, Wire(send));
@@ -80,7 +85,7 @@ fn a_world_of_another_process_is_a_member_like_a_thread() {
         .start_worlds("ears", 1, listener(hear.clone()))
         .unwrap();
     here.start_worlds("ears", 1, listener(hear)).unwrap();
-    joined(&here, "nobody", &there, "ears");
+    connect(&here, "nobody", &there, "ears");
     here.post(say("ears", Delivery::All, 1)).unwrap();
     assert_eq!([next(&heard).1, next(&heard).1], [1, 1], "each of the two");
     for nth in 2..6 {
@@ -88,9 +93,8 @@ fn a_world_of_another_process_is_a_member_like_a_thread() {
     }
     let in_turn = sorted((2..6).map(|_| next(&heard).1));
     assert_eq!(in_turn, [2, 3, 4, 5], "exactly one each");
-    // The key is not here.
-    let other = there.running("ears") + here.running("ears");
-    assert_eq!(other, 3, "one there, one here and the way there");
+    let members = there.running("ears") + here.running("ears");
+    assert_eq!(members, 3, "one there, one here and the way there");
     end_well(&here.stop());
     end_well(&there.stop());
     assert_eq!(heard.iter().count(), 0, "nothing comes back");
@@ -99,7 +103,7 @@ fn a_world_of_another_process_is_a_member_like_a_thread() {
 #[test]
 fn a_request_to_another_process_gets_its_reply() {
     let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
-    joined(&here, "askers", &there, "answerers");
+    connect(&here, "askers", &there, "answerers");
     let answer = |app: &mut App| {
         app.world_mut().spawn(MessageComponent::new().on_packet(
             QUESTION,
@@ -142,21 +146,21 @@ fn another_process_learns_the_keys_here() {
     here.join_remote("elsewhere", Wire(send));
     let late = |app: &mut App| _ = app.world_mut().spawn(StableKey(2));
     here.start_worlds("others", 1, late).unwrap();
-    let known = |all: &[u64]| {
+    let wait_for_keys = |all: &[u64]| {
         let keys = keys.clone();
         let all: HashSet<_> = all.iter().copied().collect();
         wait_until(move || *keys.lock().unwrap() == all, "the keys are known");
     };
-    known(&[1, 2]);
+    wait_for_keys(&[1, 2]);
     here.stop_group("askers");
-    known(&[2]);
+    wait_for_keys(&[2]);
     here.stop();
-    known(&[]);
+    wait_for_keys(&[]);
 }
 
 #[test]
 fn a_link_may_call_back_into_the_groups() {
-    /// Hands every parcel back to the worlds here.
+    /// A link that hands every parcel back to the groups it comes from.
     struct Loop(ParcelReceiver);
 
     impl Link for Loop {
@@ -184,14 +188,14 @@ fn a_link_may_call_back_into_the_groups() {
     end_well(&groups.stop());
 }
 
-/// A link that hands its parcels to worlds in this process.
-struct HandsTo {
+/// A link that hands its parcels to groups in this process.
+struct DirectLink {
     worlds: ParcelReceiver,
-    /// Whether it passes refusals on. A link over a wire gets none.
+    /// Whether the link returns refusals to the sender. A link over a wire never learns of them.
     passes_refusals: bool,
 }
 
-impl Link for HandsTo {
+impl Link for DirectLink {
     fn send(&self, parcel: Parcel) -> Result<(), Refused> {
         let received = self.worlds.receive(parcel);
         received.or_else(|refused| match self.passes_refusals {
@@ -211,7 +215,7 @@ fn a_parcel_that_a_link_hands_back_to_a_group_without_worlds_is_refused() {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             let groups = WorldGroups::new();
-            let link = HandsTo {
+            let link = DirectLink {
                 worlds: groups.receiver(),
                 passes_refusals: true,
             };
@@ -225,12 +229,12 @@ fn a_parcel_that_a_link_hands_back_to_a_group_without_worlds_is_refused() {
 
 #[test]
 fn a_link_may_add_a_link_while_it_takes_a_parcel() {
-    struct Adds(OnceLock<Arc<WorldGroups>>);
+    struct LinkAdder(OnceLock<Arc<WorldGroups>>);
 
-    impl Link for Adds {
+    impl Link for LinkAdder {
         fn send(&self, _: Parcel) -> Result<(), Refused> {
             let groups = self.0.get().expect("should be set before the first parcel");
-            groups.join_remote("elsewhere", Knows::new(|_, _| ()).0);
+            groups.join_remote("elsewhere", KeyRecorder::new(|_, _| ()).0);
             Ok(())
         }
 
@@ -243,7 +247,7 @@ fn a_link_may_add_a_link_while_it_takes_a_parcel() {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             let groups = Arc::new(WorldGroups::new());
-            groups.join_remote("ears", Adds(groups.clone().into()));
+            groups.join_remote("ears", LinkAdder(groups.clone().into()));
             let posted = groups.post(say("ears", to, 1));
             tell.send((posted, groups.running("elsewhere"))).ok();
         });
@@ -251,7 +255,7 @@ fn a_link_may_add_a_link_while_it_takes_a_parcel() {
     }
 }
 
-/// Sends a parcel to a key in the second of two other processes, and returns what arrives there.
+/// Sends a parcel to a key of the second of two other processes, and returns all arrivals.
 fn send_to_the_second(passes_refusals: bool) -> Vec<(usize, u32)> {
     let here = WorldGroups::new();
     let (hear, heard) = mpsc::channel();
@@ -262,7 +266,7 @@ fn send_to_the_second(passes_refusals: bool) -> Vec<(usize, u32)> {
         let there = WorldGroups::new();
         there.join("ears", &mut app);
         spawn_ears(app.world_mut());
-        let link = HandsTo {
+        let link = DirectLink {
             worlds: there.receiver(),
             passes_refusals,
         };
@@ -289,15 +293,15 @@ fn a_parcel_for_a_key_goes_to_the_right_process_without_refusals() {
     assert_eq!(send_to_the_second(false), [(1, 7)]);
 }
 
-/// A link that records the keys bound here.
-struct Knows<F> {
+/// A link that records the keys that are bound.
+struct KeyRecorder<F> {
     keys: Arc<Mutex<BTreeSet<u64>>>,
-    /// Runs before each change: `true` for a bind, and the key.
+    /// Runs before each change, with `true` for a bind and with the key.
     before: F,
 }
 
-impl<F: Fn(bool, u64)> Knows<F> {
-    /// Creates a link, and returns it with the keys that it knows.
+impl<F: Fn(bool, u64)> KeyRecorder<F> {
+    /// Creates a link, and returns it with the keys that it records.
     fn new(before: F) -> (Self, Arc<Mutex<BTreeSet<u64>>>) {
         let keys = Arc::<Mutex<BTreeSet<u64>>>::default();
         let known = keys.clone();
@@ -305,7 +309,7 @@ impl<F: Fn(bool, u64)> Knows<F> {
     }
 }
 
-impl<F: Fn(bool, u64) + Send + Sync + 'static> Link for Knows<F> {
+impl<F: Fn(bool, u64) + Send + Sync + 'static> Link for KeyRecorder<F> {
     fn send(&self, _: Parcel) -> Result<(), Refused> {
         Ok(())
     }
@@ -321,16 +325,16 @@ impl<F: Fn(bool, u64) + Send + Sync + 'static> Link for Knows<F> {
     }
 }
 
-/// Lets this thread act in the middle of a call to a link.
-struct Meanwhile {
+/// Lets the test act in the middle of a call to a link.
+struct Interrupt {
     key: Receiver<u64>,
     done: Sender<()>,
 }
 
-impl Meanwhile {
-    /// Creates a callback that blocks the first bind (or unbind) until [`run`](Self::run) has run,
-    /// but at most a second, since the action itself may have to wait for the link.
-    fn during(bind: bool) -> (Self, impl Fn(bool, u64) + Send + Sync + 'static) {
+impl Interrupt {
+    /// Creates a callback that blocks the first bind (or unbind) until [`run`](Self::run) is done.
+    /// It blocks for at most a second, because the action may itself have to wait for the link.
+    fn first_call(bind: bool) -> (Self, impl Fn(bool, u64) + Send + Sync + 'static) {
         let (tell, key) = mpsc::channel();
         let (done, is_done) = mpsc::channel();
         let (is_first, is_done) = (AtomicBool::new(true), Mutex::new(is_done));
@@ -344,7 +348,7 @@ impl Meanwhile {
         (Self { key, done }, wait)
     }
 
-    /// Waits for the call, and runs an action on its key.
+    /// Waits for the call, and runs an action with its key.
     fn run(&self, action: impl FnOnce(u64)) {
         action(next(&self.key));
         self.done.send(()).ok();
@@ -365,14 +369,14 @@ fn a_link_knows_a_key_that_moves_to_another_world() {
     let mut other = App::new();
     other.add_plugins((TimePlugin, DuePlugin::default()));
     groups.join("ears", &mut other);
-    let (meanwhile, wait) = Meanwhile::during(false);
-    groups.join_remote("elsewhere", Knows::new(wait).0);
-    let (link, known) = Knows::new(|_, _| ());
+    let (interrupt, wait) = Interrupt::first_call(false);
+    groups.join_remote("elsewhere", KeyRecorder::new(wait).0);
+    let (link, known) = KeyRecorder::new(|_, _| ());
     groups.join_remote("elsewhere", link);
 
     let go = Parcel::new("ears", StableKey(1), number(GO, 0));
     groups.post(go).unwrap();
-    meanwhile.run(|key| _ = other.world_mut().spawn(StableKey(key)));
+    interrupt.run(|key| _ = other.world_mut().spawn(StableKey(key)));
     groups.stop_group("ears");
     let known = known.lock().unwrap().clone();
     assert_eq!(known, [1].into(), "the other world has the key");
@@ -386,12 +390,12 @@ fn a_new_link_forgets_a_key_that_is_unbound_while_it_joins() {
     app.add_plugins((TimePlugin, DuePlugin::default()));
     groups.join("ears", &mut app);
     let keys = [1, 2].map(|key| app.world_mut().spawn(StableKey(key)).id());
-    let (meanwhile, wait) = Meanwhile::during(true);
-    let (link, known) = Knows::new(wait);
+    let (interrupt, wait) = Interrupt::first_call(true);
+    let (link, known) = KeyRecorder::new(wait);
     let mut stays = 0;
     thread::scope(|scope| {
         scope.spawn(|| groups.join_remote("elsewhere", link));
-        meanwhile.run(|key| {
+        interrupt.run(|key| {
             stays = key;
             let other = 3 - key;
             app.world_mut().despawn(keys[other as usize - 1]);

@@ -1,13 +1,14 @@
 //! The delivery: one message at a time, in the order of sending.
 
 use alloc::{collections::VecDeque, vec::Vec};
+use core::{any::Any, ops::ControlFlow};
 
 use bevy_ecs::{error::ErrorContext, prelude::*};
 use bevy_platform::cell::SyncCell;
 
 use super::{
     ask::{RequestState, state_of},
-    batch::AnyBatch,
+    batch::{Deliver, Outcome},
     broadcast::Broadcast,
     component::MessageComponent,
     context::Incoming,
@@ -17,6 +18,7 @@ use super::{
     letter::{Letter, Recipient, Role, Undelivered},
     mailbag::{InProgress, Item, Mailbag},
     stats::MessageStats,
+    topic::Topic,
     written,
 };
 use crate::{
@@ -136,23 +138,12 @@ struct Courier<'a, 'w, 's> {
     stats: &'a mut MessageStats,
 }
 
-/// The result of a message to one entity.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Delivered,
-    /// The recipient takes part later.
-    Early,
-    /// A reply to a request that is not open.
-    Late,
-    Undeliverable,
-}
-
 impl Courier<'_, '_, '_> {
     /// Delivers items until a callback issues commands or no item is left.
     fn deliver(&mut self, items: &mut DoubleBuffer<Item>, in_progress: &mut Option<InProgress>) {
         while !self.caller.has_commands() {
             match in_progress {
-                Some(InProgress::Batch(batch)) => self.deliver_batch(&mut **batch),
+                Some(InProgress::Batch(batch)) => batch.deliver(self),
                 Some(InProgress::Broadcast(broadcast)) => self.broadcast(broadcast),
                 None => {}
             }
@@ -179,25 +170,6 @@ impl Courier<'_, '_, '_> {
             }
         }
         None
-    }
-
-    /// Delivers the messages of a batch until a callback issues commands.
-    fn deliver_batch(&mut self, batch: &mut dyn AnyBatch) {
-        while let Some((to, topic, message)) = batch.next() {
-            let incoming = Incoming {
-                topic,
-                message,
-                role: &Role::Plain,
-            };
-            let outcome = self.call(to, incoming);
-            self.count(outcome);
-            if outcome == Outcome::Early {
-                self.held.extend(batch.take_current());
-            }
-            if self.caller.has_commands() {
-                return;
-            }
-        }
     }
 
     /// Delivers a letter to its followers until a callback issues commands.
@@ -301,6 +273,31 @@ impl Courier<'_, '_, '_> {
             Outcome::Late => self.stats.late += 1,
             Outcome::Undeliverable => self.stats.undeliverable += 1,
         }
+    }
+}
+
+impl Deliver for Courier<'_, '_, '_> {
+    fn deliver_message(
+        &mut self,
+        to: Entity,
+        topic: Topic,
+        message: &dyn Any,
+    ) -> ControlFlow<Outcome, Outcome> {
+        let incoming = Incoming {
+            topic,
+            message,
+            role: &Role::Plain,
+        };
+        let outcome = self.call(to, incoming);
+        self.count(outcome);
+        match self.caller.has_commands() {
+            true => ControlFlow::Break(outcome),
+            false => ControlFlow::Continue(outcome),
+        }
+    }
+
+    fn hold(&mut self, letter: Letter) {
+        self.held.push(letter);
     }
 }
 

@@ -18,7 +18,7 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use crate::queue::NEVER;
 pub use find::{Clocks, ClocksMut, OnClock};
-pub(crate) use find::{add_missing_clock, clock_of, find_clock};
+pub(crate) use find::{FoundClock, add_missing_clock, clock_of, find_clock};
 pub(crate) use hooks::{add_clock, warn};
 pub(crate) use read::{AnyClocks, FRAME, Tick, Times, is_running, is_running_clock};
 pub(crate) use reading::{Reading, saturating_nanos, shift};

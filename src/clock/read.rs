@@ -83,8 +83,9 @@ pub(crate) struct Tick {
 }
 
 /// Returns `true` if there is a clock on `entity` that is not stopped itself.
-pub(crate) fn is_running(world: &World, entity: Entity) -> bool {
-    world.get_entity(entity).is_ok_and(is_running_clock)
+pub(crate) fn is_running(clocks: &AnyClocks, entity: Entity) -> bool {
+    let clock = clocks.get(entity);
+    clock.is_ok_and(|(clock, is_disabled)| !clock.is_stopped() && !is_disabled)
 }
 
 /// Returns `true` if the entity carries a clock that is not stopped itself.
@@ -152,17 +153,26 @@ impl ClockTable {
         age: Age,
         is_running: impl Fn(Entity) -> bool,
     ) -> Option<Tick> {
-        let row = self.get(key).filter(|row| row.age == age)?;
-        let Reading { now, stopped, .. } = row.reading;
-        if stopped || self.is_orphaned(row) || !self.lineage(row).all(|row| is_running(row.entity))
-        {
-            return None;
-        }
+        let reading = self.reading(key, age, is_running)?;
         Some(Tick {
             clock: self.id(key)?,
-            delta: Duration::from_nanos(row.delta),
-            elapsed: row.reading.shown(now),
+            delta: Duration::from_nanos(self.get(key)?.delta),
+            elapsed: reading.shown(reading.now),
         })
+    }
+
+    /// Returns the reading of the clock of this key and age in this run, or `None` if the clock or
+    /// an ancestor of it is stopped or gone by now.
+    pub(crate) fn reading(
+        &self,
+        key: ClockKey,
+        age: Age,
+        is_running: impl Fn(Entity) -> bool,
+    ) -> Option<&Reading> {
+        let row = self.get(key).filter(|row| row.age == age)?;
+        let runs = |row: &Row| row.source != Source::Missing && is_running(row.entity);
+        let is_running = !row.reading.stopped && self.lineage(row).all(runs);
+        is_running.then_some(&row.reading)
     }
 
     /// Returns the current state of a clock. The clock or its source may have been set since the

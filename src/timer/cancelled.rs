@@ -41,9 +41,6 @@ impl Cancellations {
 
     /// Writes all cancellations.
     pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
-        if self.pending.is_empty() {
-            return;
-        }
         self.first_pending += self.len();
         self.written.clear();
         mem::swap(&mut self.pending, &mut self.written);

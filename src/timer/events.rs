@@ -196,7 +196,7 @@ impl TimerFired {
 
     pub(super) fn of(
         timer: &ArmedTimer,
-        clock: Reading,
+        clock: &Reading,
         deadline: u64,
         missed: u64,
         is_last: bool,
@@ -214,12 +214,13 @@ impl TimerFired {
     }
 
     /// Triggers the event, and lets it propagate only if the owner has an observer.
-    pub(crate) fn trigger(self, world: &mut World) {
+    pub(crate) fn trigger(&mut self, world: &mut World) {
         let mut trigger = PropagateEntityTrigger::default();
         trigger.propagate = self.owner != self.entity
             && is_observed_on::<Self>(world, self.owner)
             && world.get::<Unannounced>(self.entity).is_none();
-        world.trigger_with(self, trigger);
+        world.trigger_ref_with(self, &mut trigger);
+        self.at_owner = false;
     }
 }
 

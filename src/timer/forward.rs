@@ -6,7 +6,7 @@ use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{
     RunStats,
-    lines::{Begun, TimerLine, TimerLines},
+    lines::{TimerLine, TimerLines},
     run::{FireParams, RunDepth, fire},
 };
 use crate::{
@@ -123,10 +123,12 @@ impl Forward {
     }
 
     /// Returns `true` if the clock exists and is not stopped itself. Its parent may be stopped.
-    fn is_running(&self, world: &World) -> bool {
-        let table = world.resource::<ClockTable>();
+    fn is_running(&mut self, world: &mut World) -> bool {
+        let Ok((table, clocks, ..)) = self.reading.get_mut(world) else {
+            return false;
+        };
         let row = table.get(self.root).filter(|row| row.age == self.age);
-        row.is_some_and(|row| !table.is_orphaned(row) && is_running(world, row.entity))
+        row.is_some_and(|row| !table.is_orphaned(row) && is_running(&clocks, row.entity))
     }
 
     /// Advances the clock, and reads its descendants.
@@ -148,8 +150,9 @@ impl Forward {
     fn try_fire(&mut self, world: &mut World) -> Result<RunStats> {
         let scope = Scope::Under(self.age);
         let (table, _, _, mut lines) = self.reading.get_mut(world)?;
-        let Begun { stats, .. } = lines.begin_run(&table, scope);
-        fire(world, scope, &mut self.firing, stats)
+        lines.begin_run(&table, scope);
+        fire(world, scope, &mut self.firing)?;
+        Ok(world.resource::<TimerLines>().stats.get(scope))
     }
 
     /// Returns how far the clock must advance until something is due. An overdue timer counts as

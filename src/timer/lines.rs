@@ -65,14 +65,6 @@ pub(crate) struct Fired {
     pub(crate) acts: bool,
 }
 
-/// The start of a run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
-    pub(super) stats: RunStats,
-    /// Whether there are timers to fire or to end, or cancellations to write.
-    pub(super) has_work: bool,
-}
-
 impl TimerLines {
     pub(crate) fn new(modifiers: [ComponentId; 6]) -> Self {
         Self {
@@ -128,8 +120,9 @@ impl TimerLines {
         &self.modifiers
     }
 
-    /// Arms the timers that were added on the clocks of a scope since the previous run.
-    pub(super) fn begin_run(&mut self, table: &ClockTable, scope: Scope) -> Begun {
+    /// Starts a run on the clocks of a scope: arms the timers that were added since the previous
+    /// run. Returns `true` if there are timers to fire or to end, or cancellations to write.
+    pub(super) fn begin_run(&mut self, table: &ClockTable, scope: Scope) -> bool {
         let (mut armed, mut is_due) = (0, false);
         let clocks = table.iter().filter(|(_, row)| table.is_in(row, scope));
         for (key, row) in clocks {
@@ -138,20 +131,27 @@ impl TimerLines {
                 is_due |= line.has_due(row.reading);
             }
         }
-        let stats = RunStats {
+        let cancelled = self.cancelled.len();
+        *self.stats.get_mut(scope) = RunStats {
             armed,
-            cancelled: self.cancelled.len(),
+            cancelled,
             ..RunStats::default()
         };
-        self.stats.set(scope, stats);
         let has_ended = match scope {
             Scope::Of(cadence) => !self.ended.is_empty(cadence),
             Scope::Under(_) => false,
         };
-        Begun {
-            stats,
-            has_work: is_due || has_ended || stats.cancelled > 0,
-        }
+        is_due || has_ended || cancelled > 0
+    }
+
+    /// Returns the timers of a clock, and the statistics of the run that fires them.
+    pub(super) fn firing(
+        &mut self,
+        clock: ClockKey,
+        scope: Scope,
+    ) -> Option<(&mut TimerLine, &mut RunStats)> {
+        let line = self.lines.get_mut(clock as usize)?;
+        Some((line, self.stats.get_mut(scope)))
     }
 }
 
@@ -258,20 +258,17 @@ impl TimerLine {
         self.queue.next_deadline().into_iter().chain(added).min()
     }
 
-    /// Fires the first due timer, if any, unless the clock is stopped.
+    /// Fires the first due timer, if any.
     ///
     /// The queue is consistent when this returns, so handlers may do anything.
     #[inline]
     pub(super) fn fire(
         &mut self,
         clock: ClockKey,
-        reading: Reading,
+        reading: &Reading,
         burst_limit: NonZeroU32,
     ) -> Option<Fired> {
-        let Reading { now, stopped, .. } = reading;
-        if stopped {
-            return None;
-        }
+        let now = reading.now;
         let mut due = self.queue.pop_due(now)?;
         let key = due.key();
         let deadline = due.deadline();

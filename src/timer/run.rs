@@ -8,19 +8,17 @@ use core::{iter, num::NonZeroU32};
 
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_platform::sync::Arc;
-use smallvec::SmallVec;
 
 use super::{
     Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
     end::{despawns, end_finished},
     ended::Ended,
     events::is_observed_at_all,
-    lines::{Begun, Fired},
+    lines::Fired,
     settings::TimerSettings,
-    stats::RunStats,
 };
 use crate::{
-    clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, Reading, Scope, Times, is_running},
+    clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, FoundClock, Scope, Times, is_running},
     roster::Intake,
 };
 
@@ -36,9 +34,9 @@ pub(crate) type StartParams = SystemState<(
 /// The parts of the world that are used between two handlers.
 pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
+    AnyClocks<'static, 'static>,
     ResMut<'static, TimerLines>,
     ResMut<'static, Messages<TimerFired>>,
-    ResMut<'static, Messages<TimerCancelled>>,
 )>;
 
 /// Reads the clocks, lets new members join, arms the new timers, and fires the due ones.
@@ -52,30 +50,22 @@ pub(crate) fn run_timers(
     table.read(cadence, &mut clocks, &times);
     intake.begin_run(cadence);
     let scope = Scope::Of(cadence);
-    let Begun { stats, has_work } = lines.begin_run(&table, scope);
-    if has_work {
-        fire(world, scope, firing, stats)?;
+    if lines.begin_run(&table, scope) {
+        fire(world, scope, firing)?;
     }
     Ok(())
 }
 
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires
-/// the timers that are due on the clocks of a scope. Returns the statistics of the run.
-pub(crate) fn fire(
-    world: &mut World,
-    scope: Scope,
-    params: &mut FireParams,
-    stats: RunStats,
-) -> Result<RunStats> {
+/// the timers that are due on the clocks of a scope.
+pub(crate) fn fire(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
     let burst_limit = world.resource::<TimerSettings>().burst_limit;
     let mut run = Run {
         scope,
         params,
         burst_limit,
-        stats,
     };
-    run.fire(world)?;
-    Ok(run.stats)
+    run.fire(world)
 }
 
 /// Returns the first clock in a scope that is younger than `age` and has due timers.
@@ -84,12 +74,16 @@ fn next_due(
     lines: &mut TimerLines,
     scope: Scope,
     mut age: Option<Age>,
-) -> Option<(ClockKey, Age)> {
+) -> Option<FoundClock> {
     loop {
-        let (clock, row) = table.next(scope, age)?;
-        let line = lines.get_mut(clock);
+        let (key, row) = table.next(scope, age)?;
+        let line = lines.get_mut(key);
         if line.is_some_and(|line| line.has_due(row.reading)) {
-            return Some((clock, row.age));
+            return Some(FoundClock {
+                key,
+                age: row.age,
+                cadence: row.cadence,
+            });
         }
         age = Some(row.age);
     }
@@ -100,15 +94,13 @@ struct Run<'a> {
     scope: Scope,
     params: &'a mut FireParams,
     burst_limit: NonZeroU32,
-    stats: RunStats,
 }
 
 impl Run<'_> {
     /// Fires the due timers, one clock after the other.
     fn fire(&mut self, world: &mut World) -> Result {
         let token = RunDepth::begin(world);
-        let (_, mut lines, _, mut messages) = self.params.get_mut(world)?;
-        lines.cancelled.write(&mut messages);
+        write_cancelled(world);
         // A handler may run a schedule, which nests a run inside this one.
         if let Scope::Of(cadence) = self.scope
             && token.is_outermost()
@@ -117,89 +109,78 @@ impl Run<'_> {
         }
         let mut age = None;
         loop {
-            let (table, mut lines, ..) = self.params.get_mut(world)?;
-            let Some((clock, clock_age)) = next_due(&table, &mut lines, self.scope, age) else {
+            let (table, _, mut lines, _) = self.params.get_mut(world)?;
+            let Some(clock) = next_due(&table, &mut lines, self.scope, age) else {
                 return Ok(());
             };
-            age = Some(clock_age);
+            age = Some(clock.age);
             self.fire_clock(world, clock)?;
         }
     }
 
     /// Fires the due timers on one clock, until a handler stops the clock.
-    fn fire_clock(&mut self, world: &mut World, clock: ClockKey) -> Result {
-        let table = world.resource::<ClockTable>();
-        let Some(row) = table.get(clock) else {
-            return Ok(());
-        };
-        let lineage: SmallVec<[Entity; 4]> = table.lineage(row).map(|row| row.entity).collect();
-        let cadence = row.cadence;
+    fn fire_clock(&mut self, world: &mut World, clock: FoundClock) -> Result {
+        let FoundClock { key, cadence, .. } = clock;
         // A panic may have kept the previous run from ending its bursts.
-        end_bursts(world, clock);
+        end_bursts(world, key);
         let mut is_observed = false;
-        while lineage.iter().all(|&clock| is_running(world, clock)) {
+        loop {
             is_observed = is_observed || is_observed_at_all::<TimerFired>(world);
-            let Some(fired) = self.pop(world, clock, is_observed)? else {
+            let mut fired = None;
+            self.pop(world, clock, is_observed, &mut fired)?;
+            let Some(fired) = &mut fired else {
                 break;
             };
-            announce(world, &fired, cadence, is_observed);
-            react(world, &fired);
-            end(world, &fired, cadence);
+            announce(world, fired, cadence, is_observed);
+            react(world, fired);
+            end(world, fired, cadence);
         }
-        end_bursts(world, clock);
+        end_bursts(world, key);
         Ok(())
     }
 
     /// Pops due timers and writes their messages.
     ///
-    /// Stops after the first firing that has an observer or an action, or that is its timer's last.
+    /// Stops after the first firing that has an observer or an action, or that is its timer's last,
+    /// and leaves this firing in `popped`. To return it would copy it once more.
     fn pop(
         &mut self,
         world: &mut World,
-        clock: ClockKey,
+        FoundClock { key, age, .. }: FoundClock,
         is_observed: bool,
-    ) -> Result<Option<Fired>> {
-        if is_observed {
-            return Ok(self.pop_one(world, clock));
-        }
-        let (table, mut lines, mut messages, _) = self.params.get_mut(world)?;
-        let Some(reading) = reading_of(&table, clock) else {
-            return Ok(None);
+        popped: &mut Option<Fired>,
+    ) -> Result {
+        let (table, clocks, mut lines, mut messages) = self.params.get_mut(world)?;
+        let is_running = |clock| is_running(&clocks, clock);
+        let Some(reading) = table.reading(key, age, is_running) else {
+            return Ok(());
         };
-        let mut popped = None;
+        let Some((line, stats)) = lines.firing(key, self.scope) else {
+            return Ok(());
+        };
         messages.write_batch(iter::from_fn(|| {
             if popped.is_some() {
                 return None;
             }
-            let line = lines.get_mut(clock)?;
-            let fired = line.fire(clock, reading, self.burst_limit)?;
-            self.stats.count(&fired.event);
-            if fired.acts || fired.event.is_last() {
-                popped = Some(fired);
+            let fired = line.fire(key, reading, self.burst_limit)?;
+            stats.count(&fired.event);
+            if is_observed || fired.acts || fired.event.is_last() {
+                *popped = Some(fired);
             }
             Some(fired.event)
         }));
-        lines.stats.set(self.scope, self.stats);
-        Ok(popped)
-    }
-
-    /// Pops one due timer and writes its message.
-    fn pop_one(&mut self, world: &mut World, clock: ClockKey) -> Option<Fired> {
-        let reading = reading_of(world.resource::<ClockTable>(), clock)?;
-        let mut lines = world.resource_mut::<TimerLines>();
-        let line = lines.get_mut(clock)?;
-        let fired = line.fire(clock, reading, self.burst_limit)?;
-        self.stats.count(&fired.event);
-        lines.stats.set(self.scope, self.stats);
-        world.write_message(fired.event);
-        Some(fired)
+        Ok(())
     }
 }
 
-/// Returns the reading of a clock in this run, unless the clock has ended or lost its parent.
-fn reading_of(table: &ClockTable, clock: ClockKey) -> Option<Reading> {
-    let row = table.get(clock).filter(|row| !table.is_orphaned(row));
-    row.map(|row| row.reading)
+/// Writes a message for each cancellation since the previous run.
+fn write_cancelled(world: &mut World) {
+    if world.resource::<TimerLines>().cancelled.len() > 0 {
+        world.resource_scope(|world, mut messages: Mut<Messages<TimerCancelled>>| {
+            let mut lines = world.resource_mut::<TimerLines>();
+            lines.cancelled.write(&mut messages);
+        });
+    }
 }
 
 fn end_bursts(world: &mut World, clock: ClockKey) {
@@ -209,7 +190,7 @@ fn end_bursts(world: &mut World, clock: ClockKey) {
 }
 
 /// Runs the observers of a firing.
-fn announce(world: &mut World, fired: &Fired, cadence: Cadence, is_observed: bool) {
+fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: bool) {
     if fired.event.is_last() {
         let entity = fired.event.entity();
         let despawns = despawns(world, entity);

@@ -20,6 +20,7 @@ pub struct RunStats {
 }
 
 impl RunStats {
+    #[inline]
     pub(super) fn count(&mut self, fired: &TimerFired) {
         self.fired += 1;
         self.missed += fired.missed();
@@ -34,19 +35,24 @@ impl RunStats {
     }
 }
 
-/// The statistics of the last run of each cadence.
+/// The statistics of the last run of each cadence, and of the last step of a fast-forward.
 #[derive(Debug, Default)]
-pub(crate) struct TimerStats([RunStats; 2]);
+pub(crate) struct TimerStats([RunStats; 3]);
 
 impl TimerStats {
-    pub(super) fn get(&self, cadence: Cadence) -> RunStats {
-        self.0[cadence as usize]
+    pub(super) fn get(&self, scope: Scope) -> RunStats {
+        self.0[index(scope)]
     }
 
-    /// Publishes the statistics of a run. A fast-forward returns its own statistics instead.
-    pub(super) fn set(&mut self, scope: Scope, stats: RunStats) {
-        if let Scope::Of(cadence) = scope {
-            self.0[cadence as usize] = stats;
-        }
+    pub(super) fn get_mut(&mut self, scope: Scope) -> &mut RunStats {
+        &mut self.0[index(scope)]
+    }
+}
+
+fn index(scope: Scope) -> usize {
+    match scope {
+        Scope::Of(Cadence::Frame) => 0,
+        Scope::Of(Cadence::FixedStep) => 1,
+        Scope::Under(_) => 2,
     }
 }

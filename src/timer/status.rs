@@ -11,7 +11,9 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
 
 use super::{Keyed, RunStats, Timer, TimerLines, lines::TimerLine};
 use crate::{
-    clock::{Cadence, Clock, ClockId, ClockTable, NoSuchClock, Reading, Row, saturating_nanos},
+    clock::{
+        Cadence, Clock, ClockId, ClockTable, NoSuchClock, Reading, Row, Scope, saturating_nanos,
+    },
     owner::Owned,
     queue::TimerKey,
 };
@@ -195,13 +197,13 @@ impl ArmedTimers<'_, '_> {
     /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
-        self.lines.stats.get(Cadence::Frame)
+        self.lines.stats.get(Scope::Of(Cadence::Frame))
     }
 
     /// Returns the statistics of the last run of the fixed schedule.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
-        self.lines.stats.get(Cadence::FixedStep)
+        self.lines.stats.get(Scope::Of(Cadence::FixedStep))
     }
 
     /// Returns a readable table of all timers, with their names, keys and owners.

@@ -128,9 +128,14 @@ impl Clocks<'_, '_> {
 }
 
 impl TimeSource for Clocks<'_, '_> {
-    fn clock(&self, entity: Entity) -> Option<(Clock, bool)> {
-        let (clock, is_disabled) = self.clocks.get(entity).ok()?;
-        Some((*clock, is_disabled))
+    fn clock(&self, entity: Entity) -> Option<Clock> {
+        let (clock, _) = self.clocks.get(entity).ok()?;
+        Some(*clock)
+    }
+
+    fn is_disabled(&self, entity: Entity) -> bool {
+        let clock = self.clocks.get(entity);
+        clock.is_ok_and(|(_, is_disabled)| is_disabled)
     }
 
     fn elapsed(&self, time: BevyTime) -> Duration {

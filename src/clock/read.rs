@@ -38,17 +38,23 @@ impl Times<'_> {
 
 /// A source of clocks and Bevy's times: a world, or system parameters.
 pub(super) trait TimeSource {
-    /// Returns the clock on an entity, and whether the entity is disabled.
-    fn clock(&self, entity: Entity) -> Option<(Clock, bool)>;
+    /// Returns the clock on an entity.
+    fn clock(&self, entity: Entity) -> Option<Clock>;
+
+    /// Returns `true` if an entity is disabled.
+    fn is_disabled(&self, entity: Entity) -> bool;
 
     /// Returns the reading of one of Bevy's clocks.
     fn elapsed(&self, time: BevyTime) -> Duration;
 }
 
 impl TimeSource for World {
-    fn clock(&self, entity: Entity) -> Option<(Clock, bool)> {
-        let entity = self.get_entity(entity).ok()?;
-        Some((*entity.get()?, entity.contains::<Disabled>()))
+    fn clock(&self, entity: Entity) -> Option<Clock> {
+        self.get(entity).copied()
+    }
+
+    fn is_disabled(&self, entity: Entity) -> bool {
+        self.get::<Disabled>(entity).is_some()
     }
 
     fn elapsed(&self, time: BevyTime) -> Duration {
@@ -179,13 +185,13 @@ impl ClockTable {
     /// last run.
     pub(super) fn clock_now(&self, key: ClockKey, source: &impl TimeSource) -> Option<Clock> {
         let row = self.get(key)?;
-        let (mut clock, is_disabled) = source.clock(row.entity)?;
+        let mut clock = source.clock(row.entity)?;
         let driven = match row.source {
             Source::Clock(parent) => self.clock_now(parent, source)?.read().now,
             Source::Frames | Source::Missing => row.seen,
             Source::Bevy(time) => saturating_nanos(source.elapsed(time)),
         };
-        if driven != row.seen && !is_disabled {
+        if driven != row.seen && !source.is_disabled(row.entity) {
             clock.follow(row.seen, driven);
         }
         Some(clock)

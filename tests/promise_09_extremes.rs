@@ -5,8 +5,9 @@ mod support;
 
 use core::time::Duration;
 
-use bevy_due::Timer;
-use bevy_time::{Time, Virtual};
+use bevy_app::App;
+use bevy_due::{Clock, DuePlugin, Timer};
+use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -85,4 +86,29 @@ fn huge_and_tiny_numbers_of_seconds_saturate() {
         "a positive interval should never round to zero"
     );
     assert_eq!(Timer::after_secs(-0.0).delay(), Duration::ZERO);
+}
+
+#[test]
+fn a_chain_of_thousands_of_clocks_does_not_overflow_the_stack() {
+    const LEN: usize = 6000;
+
+    // Children first, as a scene may load them.
+    let mut app = App::new();
+    let clocks: Vec<_> = app.world_mut().spawn_batch((0..LEN).map(|_| ())).collect();
+    for pair in clocks.windows(2).rev() {
+        app.world_mut()
+            .entity_mut(pair[1])
+            .insert(Clock::of(pair[0]));
+    }
+    app.world_mut().entity_mut(clocks[0]).insert(Clock::new());
+    app.add_plugins((TimePlugin, DuePlugin::default()))
+        .insert_resource(TimeUpdateStrategy::ManualDuration(ms(10)));
+    app.update();
+
+    let last = clocks[LEN - 1];
+    let timer = app.world_mut().spawn(Timer::after(ms(20)).on(last)).id();
+    app.update();
+    assert!(app.world().entity(timer).contains::<Timer>());
+    app.update();
+    assert!(!app.world().entity(timer).contains::<Timer>());
 }

@@ -1,8 +1,9 @@
 //! The hooks of [`Clock`], which keep the table in sync with the world.
 
 use alloc::vec::Vec;
+use core::iter;
 
-use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_ecs::{entity::EntityHashSet, lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
     Clock, ClockId, NoSuchClock,
@@ -25,46 +26,55 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
 ///
 /// Does nothing in a world without a table, such as one that holds a scene.
 pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
-    add_after_parent(world, entity, &mut Vec::new());
+    if !world.contains_resource::<ClockTable>() {
+        return;
+    }
+    for clock in missing_lineage(world, entity).into_iter().rev() {
+        add(world, clock);
+    }
 }
 
-fn add_after_parent(world: &mut DeferredWorld, entity: Entity, children: &mut Vec<Entity>) {
+/// Returns the clock of `entity` and its ancestors, up to the first that is in the table. A cycle
+/// of clocks ends where it began.
+fn missing_lineage(world: &DeferredWorld, entity: Entity) -> Vec<Entity> {
+    let table = world.resource::<ClockTable>();
+    let mut seen = EntityHashSet::default();
+    let parent = |&child: &Entity| match world.get::<Clock>(child)?.parent() {
+        _ if table.built_in_source(child).is_some() => None,
+        ClockId::Own(parent) => Some(parent),
+        _ => None,
+    };
+    iter::successors(Some(entity), parent)
+        .take_while(|&clock| {
+            let is_missing = world.get::<Clock>(clock).is_some() && table.key_of(clock).is_none();
+            is_missing && seen.insert(clock)
+        })
+        .collect()
+}
+
+/// Adds a clock whose parent has been added, if it exists.
+fn add(world: &mut DeferredWorld, entity: Entity) {
+    let table = world.resource::<ClockTable>();
     let Some(&clock) = world.get::<Clock>(entity) else {
         return;
     };
-    let Some(table) = world.get_resource::<ClockTable>() else {
-        return;
-    };
-    if children.contains(&entity) || table.key_of(entity).is_some() {
-        return;
-    }
     if let Some(source) = table.built_in_source(entity) {
         let seen = source_now(world, source);
-        if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
-            table.restore(entity, clock.read(), seen);
-        }
-        return;
+        let mut table = world.resource_mut::<ClockTable>();
+        return table.restore(entity, clock.read(), seen);
     }
-    if let ClockId::Own(parent) = clock.parent() {
-        children.push(entity);
-        add_after_parent(world, parent, children);
-    }
-    let Some(table) = world.get_resource::<ClockTable>() else {
-        return;
-    };
     let (source, cadence, seen) = match table.find(clock.parent()) {
         Ok((key, parent)) => {
             let now = table.read_now(world, key).map_or(0, |parent| parent.now);
-            (Source::Clock(key), parent.cadence, now)
+            (Source::Clock(key, parent.age), parent.cadence, now)
         }
         Err(error) => {
             warn(world, error);
             (Source::Missing, Cadence::Frame, 0)
         }
     };
-    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
-        table.add(entity, (source, cadence), clock.read(), seen);
-    }
+    let mut table = world.resource_mut::<ClockTable>();
+    table.add(entity, (source, cadence), clock.read(), seen);
 }
 
 /// Reports a missing clock to Bevy's error handler once commands can run.

@@ -1,5 +1,6 @@
 //! Reading the clocks: once for a whole run, or at any moment.
 
+use alloc::vec::Vec;
 use core::{mem, time::Duration};
 
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
@@ -74,7 +75,7 @@ impl TimeSource for World {
 pub(super) fn source_now(world: &World, source: Source) -> u64 {
     match source {
         Source::Bevy(time) => saturating_nanos(world.elapsed(time)),
-        Source::Frames | Source::Clock(_) | Source::Missing => 0,
+        Source::Frames | Source::Clock(..) | Source::Missing => 0,
     }
 }
 
@@ -140,11 +141,10 @@ impl ClockTable {
     fn driven(&self, row: &Row, times: &Times) -> (u64, bool) {
         match row.source {
             Source::Frames => (row.seen.saturating_add(FRAME), false),
-            Source::Clock(parent) => match self.get(parent) {
+            Source::Clock(..) | Source::Missing => match self.parent(row) {
                 Some(parent) => (parent.reading.now, parent.reading.stopped),
                 None => (row.seen, true),
             },
-            Source::Missing => (row.seen, true),
             Source::Bevy(time) => {
                 let stopped = time == BevyTime::Virtual && times.virtual_time.was_paused();
                 (saturating_nanos(times.elapsed(time)), stopped)
@@ -176,8 +176,9 @@ impl ClockTable {
         is_running: impl Fn(Entity) -> bool,
     ) -> Option<&Reading> {
         let row = self.get(key).filter(|row| row.age == age)?;
-        let runs = |row: &Row| row.source != Source::Missing && is_running(row.entity);
-        let is_running = !row.reading.stopped && self.lineage(row).all(runs);
+        let runs = |row: &Row| is_running(row.entity);
+        let is_running =
+            !row.reading.stopped && self.lineage(row).all(runs) && !self.is_orphaned(row);
         is_running.then_some(&row.reading)
     }
 
@@ -185,16 +186,16 @@ impl ClockTable {
     /// last run.
     pub(super) fn clock_now(&self, key: ClockKey, source: &impl TimeSource) -> Option<Clock> {
         let row = self.get(key)?;
-        let mut clock = source.clock(row.entity)?;
-        let driven = match row.source {
-            Source::Clock(parent) => self.clock_now(parent, source)?.read().now,
-            Source::Frames | Source::Missing => row.seen,
-            Source::Bevy(time) => saturating_nanos(source.elapsed(time)),
-        };
-        if driven != row.seen && !source.is_disabled(row.entity) {
-            clock.follow(row.seen, driven);
+        let mut parent_now = None;
+        if self.parent(row).is_some() {
+            // A loop over the ancestors, because a chain of clocks may be longer than the stack.
+            let ancestors: Vec<&Row> = self.lineage(row).skip(1).collect();
+            for ancestor in ancestors.into_iter().rev() {
+                let clock = row_now(ancestor, parent_now, source)?;
+                parent_now = Some(clock.read().now);
+            }
         }
-        Some(clock)
+        row_now(row, parent_now, source)
     }
 
     /// Reads the current state of a clock.
@@ -242,4 +243,17 @@ impl Row {
             self.reading.stopped |= parent_stopped || is_disabled;
         }
     }
+}
+
+/// Returns the current state of a clock whose parent, if any, shows `parent_now`.
+fn row_now(row: &Row, parent_now: Option<u64>, source: &impl TimeSource) -> Option<Clock> {
+    let mut clock = source.clock(row.entity)?;
+    let driven = match row.source {
+        Source::Bevy(time) => saturating_nanos(source.elapsed(time)),
+        Source::Frames | Source::Clock(..) | Source::Missing => parent_now.unwrap_or(row.seen),
+    };
+    if driven != row.seen && !source.is_disabled(row.entity) {
+        clock.follow(row.seen, driven);
+    }
+    Some(clock)
 }

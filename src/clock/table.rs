@@ -40,8 +40,8 @@ pub(crate) enum Source {
     Bevy(BevyTime),
     /// The number of frames.
     Frames,
-    /// An older clock.
-    Clock(ClockKey),
+    /// The clock of this key and age, which is older than the clock that it drives.
+    Clock(ClockKey, Age),
     /// Nothing, because the parent does not exist.
     Missing,
 }
@@ -77,6 +77,7 @@ pub(crate) enum Scope {
 pub(crate) struct ClockTable {
     rows: Vec<Option<Row>>,
     vacant: Vec<ClockKey>,
+    /// By age. The entries of removed clocks stay for a while: see [`Self::at`].
     by_age: Vec<(Age, ClockKey)>,
     by_entity: EntityHashMap<ClockKey>,
     next_age: Age,
@@ -165,8 +166,10 @@ impl ClockTable {
     }
 
     fn put(&mut self, key: ClockKey, row: Row) {
-        let place = self.by_age.partition_point(|&(age, _)| age < row.age);
-        self.by_age.insert(place, (row.age, key));
+        // A built-in clock that is restored still has its entry.
+        if self.by_age.last().is_none_or(|&(last, _)| last < row.age) {
+            self.by_age.push((row.age, key));
+        }
         self.by_entity.insert(row.entity, key);
         self.rows[key as usize] = Some(row);
     }
@@ -177,20 +180,23 @@ impl ClockTable {
             return;
         };
         self.rows[key as usize] = None;
-        self.by_age.retain(|&(_, other)| {
-            visit();
-            other != key
-        });
-        for row in self.rows.iter_mut().flatten() {
-            visit();
-            if row.source == Source::Clock(key) {
-                row.source = Source::Missing;
-            }
-        }
         // The keys of the built-in clocks are reserved for them.
         if key > FIXED {
             self.vacant.push(key);
         }
+        if self.by_age.len() > 2 * self.by_entity.len() + BUILT_IN.len() {
+            self.drop_old_entries();
+        }
+    }
+
+    /// Drops the entries of removed clocks, except for built-in ones, which may be restored.
+    fn drop_old_entries(&mut self) {
+        let rows = &self.rows;
+        let age_of = |key: ClockKey| rows[key as usize].as_ref().map(|row| row.age);
+        self.by_age.retain(|&(age, key)| {
+            visit();
+            key <= FIXED || age_of(key) == Some(age)
+        });
     }
 
     pub(crate) fn get(&self, key: ClockKey) -> Option<&Row> {
@@ -256,15 +262,21 @@ impl ClockTable {
     /// Iterates over a clock and its ancestors.
     pub(crate) fn lineage<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Row> {
         // Each clock is older than the one before, so the iteration ends.
-        iter::successors(Some(row), |row| match row.source {
-            Source::Clock(parent) => self.get(parent),
-            _ => None,
-        })
+        iter::successors(Some(row), |row| self.parent(row))
+    }
+
+    /// Returns the clock that drives another one, unless it is gone.
+    pub(super) fn parent(&self, row: &Row) -> Option<&Row> {
+        match row.source {
+            Source::Clock(key, age) => self.get(key).filter(|parent| parent.age == age),
+            Source::Bevy(_) | Source::Frames | Source::Missing => None,
+        }
     }
 
     /// Returns `true` if the clock or an ancestor of it has lost its parent.
     pub(crate) fn is_orphaned(&self, row: &Row) -> bool {
-        self.lineage(row).any(|row| row.source == Source::Missing)
+        let oldest = self.lineage(row).last();
+        oldest.is_none_or(|oldest| matches!(oldest.source, Source::Clock(..) | Source::Missing))
     }
 
     fn after(&self, age: Option<Age>) -> impl Iterator<Item = (ClockKey, &Row)> {
@@ -277,11 +289,13 @@ impl ClockTable {
         self.by_age.partition_point(is_older)..self.by_age.len()
     }
 
-    /// Returns the clock at a place in the order of age.
+    /// Returns the clock at a place in the order of age, unless the clock was removed.
     pub(super) fn at(&self, place: usize) -> Option<(ClockKey, &Row)> {
         visit();
-        let &(_, key) = self.by_age.get(place)?;
-        Some((key, self.get(key)?))
+        let &(age, key) = self.by_age.get(place)?;
+        // Another clock may have the key by now.
+        let row = self.get(key).filter(|row| row.age == age)?;
+        Some((key, row))
     }
 }
 

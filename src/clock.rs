@@ -166,7 +166,7 @@ impl core::error::Error for NoSuchClock {}
 /// assert_eq!(app.world().resource::<Bites>().0, 12);
 /// ```
 #[doc(alias("time_scale", "slow_motion"))]
-#[derive(Component, Clone, Copy, Debug, PartialEq)]
+#[derive(Component, Clone, Copy, Debug)]
 #[component(map_entities, on_insert = hooks::on_insert, on_discard = hooks::on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -398,6 +398,14 @@ impl MapEntities for Clock {
     }
 }
 
+/// Two clocks are equal if they show the same time and go on in the same way.
+impl PartialEq for Clock {
+    fn eq(&self, other: &Self) -> bool {
+        let state = |clock: &Self| (clock.parent, clock.speed, clock.paused, clock.carry);
+        state(self) == state(other) && self.now() == other.now()
+    }
+}
+
 impl Default for Clock {
     fn default() -> Self {
         Self::new()
@@ -413,6 +421,9 @@ struct ClockData {
     speed: f64,
     paused: bool,
     now: Duration,
+    /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
+    #[serde(default)]
+    fraction: u64,
 }
 
 #[cfg(feature = "serialize")]
@@ -423,6 +434,7 @@ impl From<Clock> for ClockData {
             speed: clock.speed(),
             paused: clock.paused,
             now: clock.now(),
+            fraction: clock.carry,
         }
     }
 }
@@ -434,6 +446,7 @@ impl TryFrom<ClockData> for Clock {
     fn try_from(data: ClockData) -> Result<Self, InvalidSpeed> {
         let mut clock = Self::of(data.parent).with_now(data.now);
         clock.paused = data.paused;
+        clock.carry = data.fraction;
         clock.try_set_speed(data.speed)?;
         Ok(clock)
     }

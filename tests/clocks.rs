@@ -496,3 +496,22 @@ fn a_first_delay_counts_from_arming_even_if_it_replaces_a_first_deadline() {
     advance_ms(&mut app, 50);
     assert_eq!(fired_at(&mut app), [("x", 1050)]);
 }
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_clock_keeps_its_fractions_through_a_serde_round_trip() {
+    let mut app = app();
+    let saved = spawn_clock(&mut app, Clock::new().with_speed(1.0 / 3.0));
+    for _ in 0..10 {
+        advance(&mut app, Duration::from_nanos(1));
+    }
+    let text = ron::to_string(&*clock(&mut app, saved)).unwrap();
+    let loaded: Clock = ron::from_str(&text).unwrap();
+    assert_eq!(loaded, *clock(&mut app, saved), "{text}");
+    let loaded = spawn_clock(&mut app, loaded);
+    for _ in 0..10 {
+        advance(&mut app, Duration::from_nanos(1));
+        let expected = clock(&mut app, saved).now();
+        assert_eq!(clock(&mut app, loaded).now(), expected);
+    }
+}

@@ -869,3 +869,44 @@ fn an_outbox_keeps_the_order_of_its_messages() {
     let left: Vec<_> = left.iter().map(|letter| letter.message()).collect();
     assert_eq!(left, [Some(&Word("last")), Some(&Word("echo"))]);
 }
+
+#[test]
+fn messages_in_turn_wait_for_a_follower_that_replaces_its_callbacks() {
+    fn worker() -> MessageComponent {
+        acting("worker", |mut entity| _ = entity.insert(worker()))
+    }
+
+    let mut app = message_app();
+    app.world_mut().spawn(worker());
+    frame(&mut app);
+    for _ in 0..5 {
+        app.world_mut().send(Delivery::InTurn, Word("job"));
+    }
+    assert_eq!([(); 5].map(|()| frame(&mut app).len()), [1; 5]);
+    assert_eq!(counts(&app), (5, 0));
+}
+
+#[test]
+fn a_request_in_turn_waits_for_a_follower_that_is_spawned_before_it_is_delivered() {
+    let mut app = message_app();
+    let spawner = acting("spawner", |mut entity| {
+        let replies = MessageComponent::new().on(|mut me, _: &Number| {
+            say(&mut me, "newcomer", "asked");
+            me.reply(Word("reply")).unwrap();
+        });
+        _ = entity.commands().spawn(replies);
+    });
+    let spawner = app.world_mut().spawn(spawner).id();
+    let asker = app.world_mut().spawn(listener("asker")).id();
+    frame(&mut app);
+    app.world_mut().send(spawner, Word("go"));
+    let mut commands = app.world_mut().commands();
+    let patience = Timer::after_secs(1.0);
+    commands
+        .entity(asker)
+        .ask(Delivery::InTurn, Number(1), patience);
+    app.world_mut().flush();
+    assert_eq!(frame(&mut app), ["spawner"]);
+    let rest: Vec<_> = [(); 3].into_iter().flat_map(|()| frame(&mut app)).collect();
+    assert_eq!(rest, ["newcomer", "asker"]);
+}

@@ -195,7 +195,10 @@ impl Courier<'_, '_, '_> {
                 Outcome::Late
             }
             Recipient::All => return Some(InProgress::Broadcast(Broadcast::new(letter))),
-            Recipient::InTurn => self.deliver_in_turn(incoming(&letter)),
+            Recipient::InTurn => {
+                let followers = &mut self.followers;
+                followers.call_in_turn(self.joined, self.caller, incoming(&letter))
+            }
             Recipient::Entity(entity) => self.deliver_to(entity, &mut letter),
             Recipient::Key(key) => match self.directory.entity(key) {
                 Some(entity) => self.deliver_to(entity, &mut letter),
@@ -207,14 +210,6 @@ impl Courier<'_, '_, '_> {
             self.held.push(letter);
         }
         None
-    }
-
-    fn deliver_in_turn(&mut self, incoming: Incoming) -> Outcome {
-        let followers = &mut self.followers;
-        match followers.call_in_turn(self.joined, self.caller, incoming) {
-            true => Outcome::Delivered,
-            false => Outcome::Undeliverable,
-        }
     }
 
     /// Delivers a letter to an entity. A reply completes its request.

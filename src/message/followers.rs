@@ -4,6 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::collections::HashMap;
 
 use super::{
+    batch::Outcome,
     broadcast::Round,
     context::{Callback, Incoming},
     topic::Topic,
@@ -113,25 +114,28 @@ impl Followers {
         }
     }
 
-    /// Calls the follower whose turn it is, or the next one that is neither gone nor disabled.
-    /// Returns `false` if there is none.
+    /// Calls the follower whose turn it is, or the next one that is neither gone nor disabled. If
+    /// there is none, the message may be early for followers that take part later.
     pub(super) fn call_in_turn(
         &mut self,
         joined: u64,
         caller: &mut EntityCaller,
         incoming: Incoming,
-    ) -> bool {
+    ) -> Outcome {
         let Some(Following { roster, turn }) = self.by_topic.get_mut(&incoming.topic) else {
-            return false;
+            return Outcome::Undeliverable;
         };
         let mut in_turn = roster
             .members(*turn..joined)
             .chain(roster.members(0..*turn));
         let taker = in_turn.find(|(_, follower)| follower.call(caller, incoming));
-        let Some((number, _)) = taker else {
-            return false;
-        };
-        *turn = number + 1;
-        true
+        if let Some((number, _)) = taker {
+            *turn = number + 1;
+            return Outcome::Delivered;
+        }
+        match roster.members(joined..u64::MAX).next() {
+            Some(_) => Outcome::Early,
+            None => Outcome::Undeliverable,
+        }
     }
 }

@@ -4,7 +4,11 @@ mod support;
 
 use bevy_app::App;
 use bevy_due::{DueEntityWorldMutExt, OnClock, Timer, TimerFired, prelude::*};
-use bevy_ecs::{prelude::*, system::EntityCommands};
+use bevy_ecs::{
+    error::{FallbackErrorHandler, ignore},
+    prelude::*,
+    system::EntityCommands,
+};
 use support::*;
 
 /// The names of the commands that ran, in order.
@@ -175,4 +179,22 @@ fn delayed_commands_run_on_their_own_clock_or_their_owners() {
         runs,
         [vec!["game"], vec!["owner"], vec!["real"], vec!["slow"]]
     );
+}
+
+#[test]
+fn repeated_commands_go_on_after_a_panic() {
+    let mut app = delayed_app();
+    app.insert_resource(FallbackErrorHandler(ignore));
+    with_commands(&mut app, |commands| {
+        let mut runs = 0;
+        id(commands.every(ms(10)).times(4).queue(move |commands| {
+            runs += 1;
+            assert_ne!(runs, 2, "a bug in the second run");
+            log("ran")(commands);
+        }))
+    });
+    for _ in 0..4 {
+        advance_ms(&mut app, 10);
+    }
+    assert_eq!(ran(&mut app), ["ran"; 3]);
 }

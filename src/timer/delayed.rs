@@ -177,13 +177,11 @@ impl<Runs> fmt::Debug for TimedCommands<'_, '_, '_, Runs> {
 }
 
 fn run(commands: impl FnMut(&mut Commands) + Send + Sync + 'static) -> TimerAction {
-    // The closure is taken out while it runs, so that the lock is not held during the call.
-    let idle = Mutex::new(Some(commands));
+    let commands = Mutex::new(commands);
     TimerAction::call(move |world: &mut World, _| {
-        let taken = idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut commands) = taken {
-            commands(&mut world.commands());
-            *idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(commands);
-        }
+        // The closure only queues commands, so it never runs again while the lock is held. After a
+        // panic, it runs again the next time.
+        let mut commands = commands.lock().unwrap_or_else(PoisonError::into_inner);
+        commands(&mut world.commands());
     })
 }

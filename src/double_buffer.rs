@@ -1,6 +1,6 @@
 //! A collection that is filled during a frame and swapped at the start of the next run.
 
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, vec::Vec};
 use core::mem;
 
 /// Collects items during a frame, and releases them, in order, at the next swap.
@@ -16,6 +16,23 @@ pub(crate) struct DoubleBuffer<T> {
 impl<T> DoubleBuffer<T> {
     pub(crate) fn push(&mut self, item: T) {
         self.pending.push_back(item);
+    }
+
+    /// Returns the number of items that wait for the next swap.
+    pub(crate) fn waiting(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Of the items that wait for the next swap, keeps those that `is_needed`, once each and sorted.
+    pub(crate) fn tidy(&mut self, is_needed: impl Fn(&T) -> bool)
+    where
+        T: Ord,
+    {
+        let mut items = Vec::from(mem::take(&mut self.pending));
+        items.retain(is_needed);
+        items.sort_unstable();
+        items.dedup();
+        self.pending = items.into();
     }
 
     /// Pushes all `items`, and leaves an empty buffer in their place.

@@ -15,7 +15,7 @@ use bevy_ecs::{
     prelude::*,
     schedule::{Schedules, SingleThreadedExecutor},
 };
-use bevy_time::{TimePlugin, TimeUpdateStrategy};
+use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
 const SECOND: u64 = 1_000_000_000;
 const FRAME: u64 = SECOND / 60;
@@ -405,5 +405,31 @@ fn pausing_an_owner_takes_memory_for_its_timers_only() {
     assert!(
         most <= limit,
         "a pause of {TIMERS_EACH} timers takes {most} bytes"
+    );
+}
+
+/// The fixed schedule may stand still for long, for example while the game is paused.
+#[test]
+fn changing_a_timer_between_two_runs_takes_no_memory() {
+    let mut app = app_with(0, false);
+    let timer = Timer::after_secs(60.0).on(ClockId::Fixed);
+    let timer = app.world_mut().spawn(timer).id();
+    app.world_mut().resource_mut::<Time<Virtual>>().pause();
+    app.update();
+    let mut run_frames = |frames| {
+        for _ in 0..frames {
+            for _ in 0..1000 {
+                app.world_mut().entity_mut(timer).insert(Paused);
+                app.world_mut().entity_mut(timer).remove::<Paused>();
+            }
+            app.update();
+        }
+    };
+    run_frames(3);
+    let changed = measure(|| run_frames(100));
+    let taken = changed.bytes_current;
+    assert!(
+        taken <= 1000,
+        "100,000 pauses of a timer take {taken} bytes"
     );
 }

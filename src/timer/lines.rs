@@ -159,12 +159,21 @@ impl TimerLine {
     fn add(&mut self, deadline: u64, timer: ArmedTimer, paused_at: Option<u64>) -> TimerKey {
         let key = self.queue.insert_parked(deadline, timer);
         match paused_at {
-            None => self.added.push(key),
+            None => self.push_added(key),
             Some(now) => {
                 self.paused.insert(key, now);
             }
         }
         key
+    }
+
+    /// Adds a timer for the next swap.
+    fn push_added(&mut self, key: TimerKey) {
+        // Until the next swap, a timer that is cancelled, or paused and resumed, leaves its entry.
+        if self.added.waiting() > 2 * self.queue.len() + 16 {
+            self.added.tidy(|&key| self.queue.get(key).is_some());
+        }
+        self.added.push(key);
     }
 
     fn swap(&mut self) -> u64 {
@@ -200,7 +209,7 @@ impl TimerLine {
             });
         } else if let Some(paused_at) = self.paused.remove(&key) {
             self.queue.park(key, resumed(deadline, paused_at, now));
-            self.added.push(key);
+            self.push_added(key);
         }
     }
 
@@ -219,7 +228,7 @@ impl TimerLine {
         self.queue.park_anew(key, deadline);
         match self.paused.get_mut(&key) {
             Some(paused_at) => *paused_at = now,
-            None => self.added.push(key),
+            None => self.push_added(key),
         }
     }
 

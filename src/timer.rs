@@ -228,13 +228,9 @@ impl Timer {
         self.options().missed_ticks
     }
 
-    /// Returns `true` if the entity despawns after the last firing.
-    pub(crate) fn despawns(&self, is_owned: bool) -> bool {
-        match self.options().when_done {
-            WhenDone::DespawnIfOwned => is_owned,
-            WhenDone::Keep => false,
-            WhenDone::Despawn => true,
-        }
+    /// Returns what happens to the entity after the last firing.
+    fn when_done(&self) -> WhenDone {
+        self.options().when_done
     }
 
     /// Returns `true` if the action runs when the clock is lost.

@@ -238,3 +238,19 @@ fn a_timer_of_a_despawned_owner_despawns_in_the_next_run_and_never_fires() {
     assert!(app.world().get_entity(timer).is_err());
     assert!(fired(&mut app).is_empty());
 }
+
+#[test]
+fn a_timer_that_leaves_its_owner_in_its_last_firing_keeps_its_entity() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    let timer = app
+        .world_mut()
+        .spawn((OwnedBy(owner), Timer::after(ms(10))))
+        .observe(|fired: On<TimerFired>, mut commands: Commands| {
+            commands.entity(fired.entity()).remove::<OwnedBy>();
+        })
+        .id();
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 1);
+    assert!(app.world().get_entity(timer).is_ok());
+}

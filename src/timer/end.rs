@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::*;
 
-use super::{Timer, TimerAction, TimerFired, TimerLines, ended::Ended, lines::is_armed};
+use super::{Timer, TimerAction, TimerFired, TimerLines, WhenDone, ended::Ended, lines::is_armed};
 use crate::{clock::Cadence, owner::OwnedBy};
 
 /// Ends the timers that finished in the previous run. Systems have read their messages by now.
@@ -12,12 +12,12 @@ use crate::{clock::Cadence, owner::OwnedBy};
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
     let mut lines = world.resource_mut::<TimerLines>();
     lines.ended.swap(cadence);
-    while let Some(Ended { entity, despawns }) = next_ended(world, cadence) {
+    while let Some(Ended { entity, when_done }) = next_ended(world, cadence) {
         let has_timer = world.get::<Timer>(entity).is_some();
         if has_timer && is_armed(world, entity) {
             continue;
         }
-        if despawns {
+        if despawns(world, entity, when_done) {
             world.try_despawn(entity).ok();
         } else if has_timer {
             world.entity_mut(entity).remove::<Timer>();
@@ -38,7 +38,7 @@ pub(super) fn retire(world: &mut World, entity: Entity) {
         return;
     };
     let acts = timer.acts_without_clock();
-    if despawns(world, entity) {
+    if despawns(world, entity, timer.when_done()) {
         world.despawn(entity);
         return;
     }
@@ -58,16 +58,18 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     }
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         let ended = &mut lines.ended;
-        let despawns = true;
+        let when_done = WhenDone::Despawn;
         // Pushed for both cadences, so that whichever run comes first despawns the entity.
-        ended.push(Cadence::Frame, Ended { entity, despawns });
-        ended.push(Cadence::FixedStep, Ended { entity, despawns });
+        ended.push(Cadence::Frame, Ended { entity, when_done });
+        ended.push(Cadence::FixedStep, Ended { entity, when_done });
     }
 }
 
-/// Returns `true` if an entity despawns after the last firing of its timer.
-pub(super) fn despawns(world: &World, entity: Entity) -> bool {
-    let is_owned = world.get::<OwnedBy>(entity).is_some();
-    let timer = world.get::<Timer>(entity);
-    timer.is_some_and(|timer| timer.despawns(is_owned))
+/// Returns `true` if an entity despawns now that its timer has finished.
+fn despawns(world: &World, entity: Entity, when_done: WhenDone) -> bool {
+    match when_done {
+        WhenDone::DespawnIfOwned => world.get::<OwnedBy>(entity).is_some(),
+        WhenDone::Keep => false,
+        WhenDone::Despawn => true,
+    }
 }

@@ -2,6 +2,7 @@
 
 use bevy_ecs::entity::Entity;
 
+use super::WhenDone;
 use crate::{clock::Cadence, double_buffer::DoubleBuffer};
 
 /// The timers that finished in this run, by cadence. The next run ends them.
@@ -12,8 +13,7 @@ pub(super) struct EndedTimers([DoubleBuffer<Ended>; 2]);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub(super) entity: Entity,
-    /// Whether the entity despawns in the next run.
-    pub(super) despawns: bool,
+    pub(super) when_done: WhenDone,
 }
 
 impl EndedTimers {

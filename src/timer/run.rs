@@ -10,12 +10,8 @@ use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_platform::sync::Arc;
 
 use super::{
-    Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
-    end::{despawns, end_finished},
-    ended::Ended,
-    events::is_observed_at_all,
-    lines::Fired,
-    settings::TimerSettings,
+    Timer, TimerAction, TimerCancelled, TimerFired, TimerLines, end::end_finished, ended::Ended,
+    events::is_observed_at_all, lines::Fired, settings::TimerSettings,
 };
 use crate::{
     clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, FoundClock, Scope, Times, is_running},
@@ -193,10 +189,11 @@ fn end_bursts(world: &mut World, clock: ClockKey) {
 fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: bool) {
     if fired.event.is_last() {
         let entity = fired.event.entity();
-        let despawns = despawns(world, entity);
+        let timer = world.get::<Timer>(entity);
+        let when_done = timer.map(Timer::when_done).unwrap_or_default();
         let mut lines = world.resource_mut::<TimerLines>();
         // Recorded first: if a handler panics, the next run ends the timer.
-        lines.ended.push(cadence, Ended { entity, despawns });
+        lines.ended.push(cadence, Ended { entity, when_done });
     }
     if is_observed {
         fired.event.trigger(world);

@@ -20,7 +20,8 @@ use smallvec::SmallVec;
 /// despawns at the start of the next run. Systems that read the [`TimerFired`](crate::TimerFired)
 /// message in this frame therefore still find its components. (A system that does not run every
 /// frame, such as one in the fixed schedule, may be too late. Use an observer instead.) If the
-/// entity has a new `Timer` by then, it stays. To cancel an owned timer, despawn its entity.
+/// entity has a new `Timer` or no owner by then, it stays. To cancel an owned timer, despawn its
+/// entity.
 ///
 /// # Examples
 ///
@@ -156,9 +157,4 @@ impl<'a> IntoIterator for &'a Owned {
 /// to another one.
 pub(crate) fn owner_of(entity: EntityRef) -> Entity {
     entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
-}
-
-/// Iterates over the entities that belong to `owner`.
-pub(crate) fn owned_by(world: &World, owner: Entity) -> impl DoubleEndedIterator<Item = Entity> {
-    world.get::<Owned>(owner).into_iter().flatten().copied()
 }

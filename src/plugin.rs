@@ -14,9 +14,9 @@ use crate::{
     },
     roster::Intake,
     timer::{
-        FireParams, RunDepth, StartParams, TimerCancelled, TimerFired, TimerLines, TimerSettings,
-        arm, modifiers, on_discard_clock, on_disown, on_own, on_pause, on_resume, replace_earlier,
-        run_timers,
+        FireParams, KeyTable, RunDepth, StartParams, TimerCancelled, TimerFired, TimerLines,
+        TimerSettings, arm, modifiers, on_discard_clock, on_discard_key, on_disown, on_key, on_own,
+        on_pause, on_resume, run_timers, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, run_updates},
 };
@@ -171,7 +171,8 @@ impl Plugin for DuePlugin {
             .add_observer(on_disown)
             .add_observer(on_pause)
             .add_observer(on_resume)
-            .add_observer(replace_earlier)
+            .add_observer(on_key)
+            .add_observer(on_discard_key)
             .add_systems(PreStartup, require_time)
             .add_systems(
                 PreUpdate,
@@ -205,6 +206,7 @@ impl DuePlugin {
             burst_limit: self.burst_limit,
             delay_seed: self.delay_seed,
         });
+        world.init_resource::<KeyTable>();
         world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();
         world.init_resource::<Mailbag>();
@@ -276,6 +278,7 @@ fn add_existing(world: &mut World) {
         add_clock(&mut world.into(), entity);
     }
     for entity in entities {
+        take_key(&mut world.into(), entity);
         arm(world.into(), entity);
         enroll(world.into(), entity);
         follow(world.into(), entity);

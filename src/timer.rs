@@ -59,7 +59,7 @@ pub use forward::FastForwardError;
 pub(crate) use forward::{fast_forward, fast_forward_to_next};
 pub(crate) use hold::{on_disown, on_own, on_pause, on_resume};
 pub use keyed::Keyed;
-pub(crate) use keyed::{cancel_keyed, replace_earlier};
+pub(crate) use keyed::{KeyTable, cancel_keyed, on_discard_key, on_key, take_key};
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
 pub(crate) use run::{FireParams, RunDepth, StartParams, run_timers};

@@ -206,3 +206,37 @@ fn cancelling_a_key_in_its_last_firing_despawns_the_timer_and_cancels_nothing() 
     assert!(app.world().get_entity(timer).is_err());
     assert!(cancelled(&mut app).is_empty());
 }
+
+#[test]
+fn the_later_of_two_timers_stays_if_both_get_the_key_in_one_batch() {
+    let mut app = app();
+    let owner = spawn_owner(&mut app);
+    let world = app.world_mut();
+    let [first, second] = [(); 2].map(|()| {
+        let timer = (OwnedBy(owner), Tag("x"), Timer::after(ms(10)));
+        world.spawn(timer).id()
+    });
+    world.insert_batch([(first, Keyed::new("key")), (second, Keyed::new("key"))]);
+    world.flush();
+    assert!(app.world().get_entity(first).is_err());
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["x"]);
+    assert_eq!(cancelled(&mut app), [(first, CancelReason::Replaced)]);
+}
+
+#[test]
+fn a_key_is_free_once_its_timer_leaves_the_owner_or_loses_the_key() {
+    let mut app = app();
+    let [a, b] = [spawn_owner(&mut app), spawn_owner(&mut app)];
+    let moved = set_timer(&mut app, a, "key", Timer::after(ms(10)));
+    app.world_mut().entity_mut(moved).insert(OwnedBy(b));
+    let unnamed = set_timer(&mut app, a, "key", Timer::after(ms(10)));
+    app.world_mut().entity_mut(unnamed).remove::<Keyed>();
+    set_timer(&mut app, a, "key", Timer::after(ms(10)));
+    assert!(!app.world_mut().entity_mut(a).cancel_timer("other"));
+    assert!(app.world_mut().entity_mut(b).cancel_timer("key"));
+    assert!(!app.world_mut().entity_mut(b).cancel_timer("key"));
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["key", "key"]);
+    assert_eq!(cancelled(&mut app), [(moved, CancelReason::Despawned)]);
+}

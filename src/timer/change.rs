@@ -8,7 +8,7 @@ use bevy_ecs::prelude::*;
 use super::{Timer, TimerLines};
 use crate::{
     clock::{ClockTable, saturating_nanos},
-    owner::owned_by,
+    owner::Owned,
 };
 
 /// The error for an entity that has no armed timer.
@@ -96,7 +96,8 @@ pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
 
 /// Returns the entities that carry a timer of `owner`.
 fn timers_of(world: &World, owner: Entity) -> Vec<Entity> {
-    let entities = iter::once(owner).chain(owned_by(world, owner));
+    let owned = world.get::<Owned>(owner).into_iter().flatten().copied();
+    let entities = iter::once(owner).chain(owned);
     entities
         .filter(|&entity| world.get::<Timer>(entity).is_some())
         .collect()

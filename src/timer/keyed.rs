@@ -1,14 +1,15 @@
 //! Keys: an owner has at most one timer per key.
 
-use alloc::{borrow::Cow, vec::Vec};
+use alloc::borrow::Cow;
 use core::fmt;
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_ecs::{entity::EntityHashMap, prelude::*, world::DeferredWorld};
+use bevy_platform::collections::HashMap;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
 use super::{CancelReason, Timer, arm::cancel, lines::is_armed};
-use crate::owner::{OwnedBy, owned_by};
+use crate::owner::OwnedBy;
 
 /// The key of a timer, unique among the timers of its owner.
 ///
@@ -37,7 +38,7 @@ use crate::owner::{OwnedBy, owned_by};
 ///
 /// # Time complexity
 ///
-/// Inserting is *O*(*n*) in the number of the owner's timers.
+/// Inserting and finding a key is *O*(1), however many timers the owner has.
 ///
 /// # Examples
 ///
@@ -104,37 +105,82 @@ impl fmt::Display for Keyed {
     }
 }
 
-/// Cancels the other timers with the same owner and the same key.
-///
-/// This is an observer, not a hook. Its command runs after the owner has learned of the new timer.
-/// Observers of the earlier timer may then even despawn the owner.
-pub(crate) fn replace_earlier(
-    inserted: On<Insert<(Keyed, OwnedBy)>>,
-    timers: Query<(&Keyed, &OwnedBy), Allow<Disabled>>,
-    mut commands: Commands,
-) {
-    let entity = inserted.entity;
-    let Ok((key, &OwnedBy(owner))) = timers.get(entity) else {
+/// The entity that was last inserted with each key of each owner.
+#[derive(Resource, Debug, Default)]
+pub(crate) struct KeyTable(EntityHashMap<HashMap<Cow<'static, str>, Entity>>);
+
+impl KeyTable {
+    /// Returns the entity with a key of an owner, if any.
+    pub(super) fn get(&self, owner: Entity, key: &str) -> Option<Entity> {
+        self.0.get(&owner)?.get(key).copied()
+    }
+
+    /// Gives a key of an owner to an entity, and returns the entity that had it before.
+    fn insert(&mut self, owner: Entity, Keyed(key): Keyed, entity: Entity) -> Option<Entity> {
+        let earlier = self.0.entry(owner).or_default().insert(key, entity);
+        earlier.filter(|&earlier| earlier != entity)
+    }
+
+    /// Frees a key of an owner, unless another entity has it by now.
+    fn remove(&mut self, owner: Entity, key: &str, entity: Entity) {
+        if self.get(owner, key) != Some(entity) {
+            return;
+        }
+        if let Some(keys) = self.0.get_mut(&owner) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.0.remove(&owner);
+            }
+        }
+    }
+}
+
+pub(crate) fn on_key(inserted: On<Insert<(Keyed, OwnedBy)>>, mut world: DeferredWorld) {
+    take_key(&mut world, inserted.entity);
+}
+
+/// Gives a key to `entity`, and cancels the timer of its owner that had the key before.
+pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
+    let Some((owner, key)) = key_of(world, entity) else {
         return;
     };
     let key = key.clone();
-    commands.queue(move |world: &mut World| {
-        let is_earlier = |&other: &Entity| other != entity && world.get(other) == Some(&key);
-        let earlier: Vec<Entity> = owned_by(world, owner).filter(is_earlier).collect();
-        for earlier in earlier {
+    let table = world.get_resource_mut::<KeyTable>();
+    let Some(earlier) = table.and_then(|mut table| table.insert(owner, key.clone(), entity)) else {
+        return;
+    };
+    // The command runs after the owner has learned of the new timer. Observers of the earlier timer
+    // may then even despawn the owner.
+    world.commands().queue(move |world: &mut World| {
+        if key_of(world, earlier) == Some((owner, &key)) {
             cancel(&mut world.into(), earlier, CancelReason::Replaced);
             world.despawn(earlier);
         }
     });
 }
 
+pub(crate) fn on_discard_key(discarded: On<Discard<(Keyed, OwnedBy)>>, mut world: DeferredWorld) {
+    let entity = discarded.entity;
+    let Some((owner, Keyed(key))) = key_of(&world, entity) else {
+        return;
+    };
+    let key = key.clone();
+    if let Some(mut table) = world.get_resource_mut::<KeyTable>() {
+        table.remove(owner, &key, entity);
+    }
+}
+
+/// Returns the owner and the key of an entity, if it has both.
+fn key_of(world: &World, entity: Entity) -> Option<(Entity, &Keyed)> {
+    let &OwnedBy(owner) = world.get(entity)?;
+    Some((owner, world.get(entity)?))
+}
+
 /// Cancels the timer of `owner` with this key, and returns `true` if there was one.
 pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &str) -> bool {
-    let found = owned_by(world, owner).rfind(|&entity| {
-        let keyed = world.get::<Keyed>(entity);
-        keyed.is_some_and(|keyed| keyed.0 == key) && world.get::<Timer>(entity).is_some()
-    });
-    let Some(timer) = found else {
+    let table = world.get_resource::<KeyTable>();
+    let timer = table.and_then(|table| table.get(owner, key));
+    let Some(timer) = timer.filter(|&timer| world.get::<Timer>(timer).is_some()) else {
         return false;
     };
     // A timer in its last firing is no longer armed.

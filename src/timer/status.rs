@@ -9,7 +9,7 @@ use core::{fmt, time::Duration};
 
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
 
-use super::{Keyed, RunStats, Timer, TimerLines, lines::TimerLine};
+use super::{KeyTable, Keyed, RunStats, Timer, TimerLines, lines::TimerLine};
 use crate::{
     clock::{
         Cadence, Clock, ClockId, ClockTable, NoSuchClock, Reading, Row, Scope, saturating_nanos,
@@ -83,6 +83,7 @@ pub struct ArmedTimers<'w, 's> {
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
+    key_table: Res<'w, KeyTable>,
     names: Query<'w, 's, &'static Name, Allow<Disabled>>,
     clocks: Query<'w, 's, &'static Clock, Allow<Disabled>>,
 }
@@ -127,8 +128,9 @@ impl ArmedTimers<'_, '_> {
     /// Returns the timer of `owner` with this [key](Keyed), if any.
     #[must_use]
     pub fn keyed(&self, owner: Entity, key: &str) -> Option<TimerStatus> {
-        let is_of_key = |entity| self.keys.get(entity).is_ok_and(|keyed| keyed.0 == key);
-        self.of(owner).find(|timer| is_of_key(timer.entity))
+        let is_own = self.keys.get(owner).is_ok_and(|keyed| keyed.0 == key);
+        let own = if is_own { self.get(owner) } else { None };
+        own.or_else(|| self.get(self.key_table.get(owner, key)?))
     }
 
     /// Returns the timer of `owner` with the least remaining time, if any.

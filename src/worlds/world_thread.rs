@@ -50,7 +50,8 @@ impl WorldThread {
             is_stopped: is_stopped.clone(),
         };
         let thread = thread::Builder::new()
-            .name(format!("{group} {nth}"))
+            // The name of a thread can't contain a NUL.
+            .name(format!("{group} {nth}").replace('\0', "?"))
             .spawn(move || world.run(&*build, &built))
             .map_err(StartError::NoThread)?;
         let was_built = when_built

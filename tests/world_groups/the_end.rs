@@ -456,3 +456,13 @@ fn a_world_without_a_due_plugin_is_not_started() {
     assert!(error.to_string().contains("no `DuePlugin`"), "{error}");
     assert_eq!(groups.running("worlds"), 0);
 }
+
+#[test]
+fn a_group_can_have_any_name() {
+    let mut groups = WorldGroups::new();
+    for name in ["", "two words", "a\0b"] {
+        groups.start_worlds(name, 1, |_| {}).unwrap();
+        assert_eq!(groups.running(name), 1);
+    }
+    end_well(&groups.stop());
+}

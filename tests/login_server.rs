@@ -268,3 +268,15 @@ fn clients_are_told_when_the_server_closes() {
         client.wait_for_end();
     }
 }
+
+#[test]
+fn the_error_for_a_used_port_names_the_port() {
+    let server = start();
+    let port = server.address().port();
+    let error = Server::start(port, Settings::default())
+        .map(drop)
+        .unwrap_err();
+    let expected = format!("can't listen on port {port}: ");
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    server.stop();
+}

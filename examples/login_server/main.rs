@@ -4,8 +4,8 @@
 //! cargo run --example login_server --features worlds
 //! ```
 //!
-//! Then `nc 127.0.0.1 7777` in other terminals, and there `login ada lovelace`, `say hello`, `who`
-//! and `quit`. Ctrl-c ends the server.
+//! Then `nc 127.0.0.1 7777` in other terminals, and there `login ada ada`, `say hello`, `who` and
+//! `quit`. The password of a name is the name backwards. Ctrl-c ends the server.
 //!
 //! | | |
 //! |---|---|

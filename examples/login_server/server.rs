@@ -55,7 +55,8 @@ pub struct Server {
 impl Server {
     /// Listens on a port of this machine, or on any free port if it is zero.
     pub fn start(port: u16, settings: Settings) -> Result<Self, Box<dyn Error>> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .map_err(|error| format!("can't listen on port {port}: {error}"))?;
         let address = listener.local_addr()?;
 
         let mut worlds = WorldGroups::new();

@@ -398,7 +398,7 @@ impl MapEntities for Clock {
     }
 }
 
-/// Two clocks are equal if they show the same time and go on in the same way.
+/// Two clocks are equal if they show the same time and advance in the same way.
 impl PartialEq for Clock {
     fn eq(&self, other: &Self) -> bool {
         let state = |clock: &Self| (clock.parent, clock.speed, clock.paused, clock.carry);

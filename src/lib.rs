@@ -231,8 +231,8 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
 //! `worlds`, `message`, `update`, `timer`, a shared floor (`owner`, `pause`, `call`, `roster`,
-//! `seat`, `double_buffer`), `clock` and [`queue`]. Imports only go down this list. The queue does not
-//! depend on Bevy and can be used alone.
+//! `seat`, `double_buffer`), `clock` and [`queue`]. Imports only go down this list. The queue does
+//! not depend on Bevy and can be used alone.
 //!
 //! # Features
 //!

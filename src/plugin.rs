@@ -38,7 +38,7 @@ use crate::{
 /// and one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
 /// clock](crate::ClockId::Fixed) and its descendants. A run first reads each of its clocks once,
 /// and adds the components that were inserted since the last run. Then it fires the timers that are
-/// due, calls the update callbacks, and delivers the messages.
+/// due, calls the update callbacks, and delivers the messages. A fixed step delivers no messages.
 ///
 /// # Promises
 ///
@@ -177,17 +177,19 @@ impl Plugin for DuePlugin {
             .add_systems(
                 PreUpdate,
                 (
-                    timers.in_set(DueSystems::Timers),
-                    updates.in_set(DueSystems::Updates),
+                    run_frame_timers.in_set(DueSystems::Timers),
+                    run_frame_updates.in_set(DueSystems::Updates),
                     deliver_messages.in_set(DueSystems::Messages),
                 )
                     .chain(),
             )
             .add_systems(
                 FixedPreUpdate,
-                fixed_step
-                    .in_set(DueSystems::Timers)
-                    .in_set(DueSystems::Updates),
+                (
+                    run_fixed_timers.in_set(DueSystems::Timers),
+                    run_fixed_updates.in_set(DueSystems::Updates),
+                )
+                    .chain(),
             );
 
         add_existing(app.world_mut());
@@ -243,23 +245,20 @@ fn register_types(app: &mut App) {
     app.register_type::<crate::worlds::StableKey>();
 }
 
-fn timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+fn run_frame_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
     run_timers(world, Cadence::Frame, start, fire)
 }
 
-fn updates(world: &mut World, updates: &mut UpdateState) -> Result {
-    run_updates(world, Cadence::Frame, updates)
+fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
+    run_updates(world, Cadence::Frame, state)
 }
 
-/// Runs the timers and the update callbacks of a fixed step.
-fn fixed_step(
-    world: &mut World,
-    start: &mut StartParams,
-    fire: &mut FireParams,
-    updates: &mut UpdateState,
-) -> Result {
-    run_timers(world, Cadence::FixedStep, start, fire)?;
-    run_updates(world, Cadence::FixedStep, updates)
+fn run_fixed_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+    run_timers(world, Cadence::FixedStep, start, fire)
+}
+
+fn run_fixed_updates(world: &mut World, state: &mut UpdateState) -> Result {
+    run_updates(world, Cadence::FixedStep, state)
 }
 
 fn require_time(time: Option<Res<Time<Virtual>>>) {

@@ -332,7 +332,7 @@ impl<T> TimerQueue<T> {
         Some(Due::new(self, first))
     }
 
-    /// Returns `true` if a timer is due at `now`.
+    /// Advances to `now`, and returns `true` if a timer is due.
     pub(crate) fn has_due(&mut self, now: u64) -> bool {
         self.first_due(now).is_some()
     }

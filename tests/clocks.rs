@@ -515,3 +515,17 @@ fn a_clock_keeps_its_fractions_through_a_serde_round_trip() {
         assert_eq!(clock(&mut app, loaded).now(), expected);
     }
 }
+
+#[test]
+fn a_child_of_a_built_in_clock_stops_for_good_when_that_clock_is_replaced() {
+    let mut app = app();
+    let child = spawn_clock(&mut app, Clock::of(ClockId::Virtual));
+    advance_ms(&mut app, 10);
+    let replace = |clocks: Clocks, mut commands: Commands| {
+        let built_in = clocks.entity(ClockId::Virtual).unwrap();
+        commands.entity(built_in).insert(Clock::new());
+    };
+    app.world_mut().run_system_cached(replace).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&mut app, child).now(), ms(10));
+}

@@ -254,3 +254,18 @@ fn a_timer_that_leaves_its_owner_in_its_last_firing_keeps_its_entity() {
     advance_ms(&mut app, 1);
     assert!(app.world().get_entity(timer).is_ok());
 }
+
+#[test]
+fn a_timer_that_gets_an_owner_in_its_last_firing_keeps_its_entity() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    let timer = app.world_mut().spawn(Timer::after(ms(10))).id();
+    app.world_mut().entity_mut(timer).observe(
+        move |fired: On<TimerFired>, mut commands: Commands| {
+            commands.entity(fired.entity()).insert(OwnedBy(owner));
+        },
+    );
+    advance_ms(&mut app, 10);
+    advance_ms(&mut app, 1);
+    assert!(app.world().get_entity(timer).is_ok());
+}

@@ -34,8 +34,8 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     }
 }
 
-/// Returns the clock of `entity` and its ancestors, up to the first that is in the table. A cycle
-/// of clocks ends where it began.
+/// Returns the clock of `entity` and its ancestors, up to the first that is in the table. In a
+/// cycle, stops at the first clock seen twice.
 fn missing_lineage(world: &DeferredWorld, entity: Entity) -> Vec<Entity> {
     let table = world.resource::<ClockTable>();
     let mut seen = EntityHashSet::default();

@@ -1,10 +1,10 @@
 //! Reading the clocks: once for a whole run, or at any moment.
 
-use alloc::vec::Vec;
 use core::{mem, time::Duration};
 
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
 use bevy_time::{Fixed, Real, Time, Virtual};
+use smallvec::SmallVec;
 
 use super::{
     Clock, ClockId,
@@ -189,7 +189,7 @@ impl ClockTable {
         let mut parent_now = None;
         if self.parent(row).is_some() {
             // A loop over the ancestors, because a chain of clocks may be longer than the stack.
-            let ancestors: Vec<&Row> = self.lineage(row).skip(1).collect();
+            let ancestors: SmallVec<[&Row; 4]> = self.lineage(row).skip(1).collect();
             for ancestor in ancestors.into_iter().rev() {
                 let clock = row_now(ancestor, parent_now, source)?;
                 parent_now = Some(clock.read().now);

@@ -77,7 +77,8 @@ pub(crate) enum Scope {
 pub(crate) struct ClockTable {
     rows: Vec<Option<Row>>,
     vacant: Vec<ClockKey>,
-    /// By age. The entries of removed clocks stay for a while: see [`Self::at`].
+    /// By age. The entry of a removed clock stays until such entries are half of all. A place is
+    /// valid until a clock is added or removed.
     by_age: Vec<(Age, ClockKey)>,
     by_entity: EntityHashMap<ClockKey>,
     next_age: Age,
@@ -180,12 +181,24 @@ impl ClockTable {
             return;
         };
         self.rows[key as usize] = None;
-        // The keys of the built-in clocks are reserved for them.
         if key > FIXED {
             self.vacant.push(key);
+        } else {
+            self.orphan_children_of_built_in(key);
         }
         if self.by_age.len() > 2 * self.by_entity.len() + BUILT_IN.len() {
             self.drop_old_entries();
+        }
+    }
+
+    /// Stops the children of a built-in clock. It may be restored with its key and age, which are
+    /// reserved for it.
+    fn orphan_children_of_built_in(&mut self, key: ClockKey) {
+        for row in self.rows.iter_mut().flatten() {
+            visit();
+            if matches!(row.source, Source::Clock(parent, _) if parent == key) {
+                row.source = Source::Missing;
+            }
         }
     }
 
@@ -276,7 +289,7 @@ impl ClockTable {
     /// Returns `true` if the clock or an ancestor of it has lost its parent.
     pub(crate) fn is_orphaned(&self, row: &Row) -> bool {
         let oldest = self.lineage(row).last();
-        oldest.is_none_or(|oldest| matches!(oldest.source, Source::Clock(..) | Source::Missing))
+        oldest.is_some_and(|oldest| matches!(oldest.source, Source::Clock(..) | Source::Missing))
     }
 
     fn after(&self, age: Option<Age>) -> impl Iterator<Item = (ClockKey, &Row)> {

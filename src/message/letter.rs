@@ -20,13 +20,15 @@ use super::{
 pub enum Delivery<To = Entity> {
     /// This entity.
     To(To),
-    /// All entities that follow the message.
+    /// All entities that follow the message. A component that is inserted during the delivery takes
+    /// part only in the next run, and does not get it.
     #[doc(alias("broadcast", "publish"))]
     All,
     /// Exactly one of the entities that follow the message, round-robin.
     ///
     /// Turns go by the order in which the entities started to follow the message. They stay fair
-    /// when entities join and leave.
+    /// when entities join and leave. If all of them take part only from the next run on, the
+    /// message waits until then.
     #[doc(alias("exclusive", "round_robin", "queue group"))]
     InTurn,
 }

@@ -1,11 +1,11 @@
-//! The timers that have finished since the last run.
+//! Entities whose timers have finished, for the next run to clean up.
 
 use bevy_ecs::entity::Entity;
 
 use super::WhenDone;
 use crate::{clock::Cadence, double_buffer::DoubleBuffer};
 
-/// The timers that finished in this run, by cadence. The next run ends them.
+/// Entities whose timers have finished, by the cadence of the run that cleans them up.
 #[derive(Debug, Default)]
 pub(super) struct EndedTimers([DoubleBuffer<Ended>; 2]);
 

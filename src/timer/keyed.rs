@@ -38,7 +38,9 @@ use crate::owner::OwnedBy;
 ///
 /// # Time complexity
 ///
-/// Inserting and finding a key is *O*(1), however many timers the owner has.
+/// Setting or finding a key is *O*(1), however many timers the owner has. Replacing a timer is
+/// *O*(*n*) in the number of entities of the owner, because its entity leaves
+/// [`Owned`](crate::Owned).
 ///
 /// # Examples
 ///
@@ -152,7 +154,10 @@ pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
     // The command runs after the owner has learned of the new timer. Observers of the earlier timer
     // may then even despawn the owner.
     world.commands().queue(move |world: &mut World| {
-        if key_of(world, earlier) == Some((owner, &key)) {
+        let table = world.get_resource::<KeyTable>();
+        let holder = table.and_then(|table| table.get(owner, &key.0));
+        // Either of them may have lost the key, or taken it back, in the meantime.
+        if holder != Some(earlier) && key_of(world, earlier) == Some((owner, &key)) {
             cancel(&mut world.into(), earlier, CancelReason::Replaced);
             world.despawn(earlier);
         }

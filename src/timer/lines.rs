@@ -169,7 +169,8 @@ impl TimerLine {
 
     /// Adds a timer for the next swap.
     fn push_added(&mut self, key: TimerKey) {
-        // Until the next swap, a timer that is cancelled, or paused and resumed, leaves its entry.
+        // Until the next swap, a timer that is cancelled, rescheduled, or paused and resumed leaves
+        // an entry. Their order does not matter: the queue orders by deadline and sequence.
         if self.added.waiting() > 2 * self.queue.len() + 16 {
             self.added.tidy(|&key| self.queue.get(key).is_some());
         }
@@ -254,7 +255,8 @@ impl TimerLine {
         })
     }
 
-    /// Returns `true` if a timer is due and the clock is not stopped.
+    /// Advances the queue to the reading of the clock. Returns `true` if a timer is due and the
+    /// clock is not stopped.
     pub(super) fn has_due(&mut self, reading: Reading) -> bool {
         !reading.stopped && self.queue.has_due(reading.now)
     }

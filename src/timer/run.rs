@@ -1,8 +1,7 @@
 //! A run of the timers: read the clocks, arm new timers, fire due timers.
 //!
 //! Firing is one loop: pop, announce, react, end. Between two firings, the queue is the single
-//! source of truth. A timer that a handler cancels is gone immediately. Nothing is looked up again
-//! or undone.
+//! source of truth. A timer that a handler cancels is gone immediately.
 
 use core::{iter, num::NonZeroU32};
 
@@ -10,8 +9,12 @@ use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_platform::sync::Arc;
 
 use super::{
-    Timer, TimerAction, TimerCancelled, TimerFired, TimerLines, end::end_finished, ended::Ended,
-    events::is_observed_at_all, lines::Fired, settings::TimerSettings,
+    Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    end::{end_finished, when_done},
+    ended::Ended,
+    events::is_observed_at_all,
+    lines::Fired,
+    settings::TimerSettings,
 };
 use crate::{
     clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, FoundClock, Scope, Times, is_running},
@@ -138,7 +141,7 @@ impl Run<'_> {
     /// Pops due timers and writes their messages.
     ///
     /// Stops after the first firing that has an observer or an action, or that is its timer's last,
-    /// and leaves this firing in `popped`. To return it would copy it once more.
+    /// and leaves this firing in `popped`. Returning it would cost another copy.
     fn pop(
         &mut self,
         world: &mut World,
@@ -189,8 +192,7 @@ fn end_bursts(world: &mut World, clock: ClockKey) {
 fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: bool) {
     if fired.event.is_last() {
         let entity = fired.event.entity();
-        let timer = world.get::<Timer>(entity);
-        let when_done = timer.map(Timer::when_done).unwrap_or_default();
+        let when_done = when_done(world, entity);
         let mut lines = world.resource_mut::<TimerLines>();
         // Recorded first: if a handler panics, the next run ends the timer.
         lines.ended.push(cadence, Ended { entity, when_done });

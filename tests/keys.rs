@@ -240,3 +240,20 @@ fn a_key_is_free_once_its_timer_leaves_the_owner_or_loses_the_key() {
     assert_eq!(fired(&mut app), ["key", "key"]);
     assert_eq!(cancelled(&mut app), [(moved, CancelReason::Despawned)]);
 }
+
+#[test]
+fn a_timer_that_gives_its_key_away_and_takes_it_back_in_one_batch_stays() {
+    let mut app = app();
+    let owner = spawn_owner(&mut app);
+    let world = app.world_mut();
+    let [first, second] = [(); 2].map(|()| {
+        let timer = (OwnedBy(owner), Tag("x"), Timer::after(ms(10)));
+        world.spawn(timer).id()
+    });
+    let key = || Keyed::new("key");
+    world.insert_batch([(first, key()), (second, key()), (first, key())]);
+    world.flush();
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["x"]);
+    assert_eq!(cancelled(&mut app), [(second, CancelReason::Replaced)]);
+}

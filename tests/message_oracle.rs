@@ -269,6 +269,12 @@ impl Model {
         followers
     }
 
+    /// Returns `true` if a component follows an id but does not take part yet.
+    fn has_new_follower(&self, id: u32) -> bool {
+        let mut components = self.entities.iter().flat_map(|listed| &listed.component);
+        components.any(|component| !component.takes_part && component.ids.contains(&id))
+    }
+
     fn call(&mut self, entity: usize, sent: Sent) {
         self.delivered += 1;
         self.receive(self.entities[entity].place, sent.serial, sent.then);
@@ -310,6 +316,8 @@ impl Model {
                     if let Some((nth, entity)) = from_turn.or(first) {
                         self.turns[sent.id as usize] = nth + 1;
                         self.call(entity, sent);
+                    } else if self.has_new_follower(sent.id) {
+                        waiting.push_back(sent);
                     } else {
                         self.undeliverable += 1;
                     }

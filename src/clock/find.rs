@@ -10,7 +10,7 @@ use super::{
     Clock, ClockId, NoSuchClock,
     hooks::add_clock,
     read::{TimeSource, Times},
-    table::{Age, BevyTime, Cadence, ClockKey, ClockTable},
+    table::{Age, BevyTime, Cadence, ClockKey, ClockTable, Row},
 };
 
 /// The clock for everything on this entity, and for everything it owns, unless a timer or a
@@ -178,6 +178,13 @@ pub(crate) struct FoundClock {
     pub(crate) cadence: Cadence,
 }
 
+impl FoundClock {
+    pub(crate) fn of((key, row): (ClockKey, &Row)) -> Self {
+        let &Row { age, cadence, .. } = row;
+        Self { key, age, cadence }
+    }
+}
+
 /// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without
 /// clocks.
 pub(crate) fn find_clock(
@@ -189,11 +196,7 @@ pub(crate) fn find_clock(
     let clock = clock_of(world, world.get_entity(entity).ok()?, owner, chosen);
     add_missing_clock(world, clock);
     let found = world.get_resource::<ClockTable>()?.find(clock);
-    Some(found.map(|(key, row)| FoundClock {
-        key,
-        age: row.age,
-        cadence: row.cadence,
-    }))
+    Some(found.map(FoundClock::of))
 }
 
 /// Adds a clock that is on its entity but not yet in the table. The same bundle may have inserted

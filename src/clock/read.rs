@@ -176,9 +176,8 @@ impl ClockTable {
         is_running: impl Fn(Entity) -> bool,
     ) -> Option<&Reading> {
         let row = self.get(key).filter(|row| row.age == age)?;
-        let runs = |row: &Row| is_running(row.entity);
-        let is_running =
-            !row.reading.stopped && self.lineage(row).all(runs) && !self.is_orphaned(row);
+        let runs = |row: &Row| is_running(row.entity) && !self.has_lost_parent(row);
+        let is_running = !row.reading.stopped && self.lineage(row).all(runs);
         is_running.then_some(&row.reading)
     }
 

@@ -288,8 +288,12 @@ impl ClockTable {
 
     /// Returns `true` if the clock or an ancestor of it has lost its parent.
     pub(crate) fn is_orphaned(&self, row: &Row) -> bool {
-        let oldest = self.lineage(row).last();
-        oldest.is_some_and(|oldest| matches!(oldest.source, Source::Clock(..) | Source::Missing))
+        self.lineage(row).any(|row| self.has_lost_parent(row))
+    }
+
+    /// Returns `true` if the parent of a clock is gone, or never existed.
+    pub(super) fn has_lost_parent(&self, row: &Row) -> bool {
+        matches!(row.source, Source::Clock(..) | Source::Missing) && self.parent(row).is_none()
     }
 
     fn after(&self, age: Option<Age>) -> impl Iterator<Item = (ClockKey, &Row)> {

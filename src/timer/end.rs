@@ -68,21 +68,18 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
 /// Returns what happens to an entity whose timer finishes now. Without an owner, it is kept.
 pub(super) fn when_done(world: &World, entity: Entity) -> WhenDone {
     let when_done = world.get::<Timer>(entity).map(Timer::when_done);
-    match when_done.unwrap_or_default() {
-        WhenDone::DespawnIfOwned if !is_owned(world, entity) => WhenDone::Keep,
-        when_done => when_done,
+    let when_done = when_done.unwrap_or_default();
+    match despawns(world, entity, when_done) {
+        true => when_done,
+        false => WhenDone::Keep,
     }
 }
 
 /// Returns `true` if an entity despawns now that its timer has finished.
 fn despawns(world: &World, entity: Entity, when_done: WhenDone) -> bool {
     match when_done {
-        WhenDone::DespawnIfOwned => is_owned(world, entity),
+        WhenDone::DespawnIfOwned => world.get::<OwnedBy>(entity).is_some(),
         WhenDone::Keep => false,
         WhenDone::Despawn => true,
     }
-}
-
-fn is_owned(world: &World, entity: Entity) -> bool {
-    world.get::<OwnedBy>(entity).is_some()
 }

@@ -78,11 +78,7 @@ fn next_due(
         let (key, row) = table.next(scope, age)?;
         let line = lines.get_mut(key);
         if line.is_some_and(|line| line.has_due(row.reading)) {
-            return Some(FoundClock {
-                key,
-                age: row.age,
-                cadence: row.cadence,
-            });
+            return Some(FoundClock::of((key, row)));
         }
         age = Some(row.age);
     }

@@ -207,15 +207,20 @@ fn cancelling_a_key_in_its_last_firing_despawns_the_timer_and_cancels_nothing() 
     assert!(cancelled(&mut app).is_empty());
 }
 
+/// Spawns two timers of an owner, without keys.
+fn spawn_two_timers(app: &mut App, owner: Entity) -> [Entity; 2] {
+    [(); 2].map(|()| {
+        let timer = (OwnedBy(owner), Tag("x"), Timer::after(ms(10)));
+        app.world_mut().spawn(timer).id()
+    })
+}
+
 #[test]
 fn the_later_of_two_timers_stays_if_both_get_the_key_in_one_batch() {
     let mut app = app();
     let owner = spawn_owner(&mut app);
+    let [first, second] = spawn_two_timers(&mut app, owner);
     let world = app.world_mut();
-    let [first, second] = [(); 2].map(|()| {
-        let timer = (OwnedBy(owner), Tag("x"), Timer::after(ms(10)));
-        world.spawn(timer).id()
-    });
     world.insert_batch([(first, Keyed::new("key")), (second, Keyed::new("key"))]);
     world.flush();
     assert!(app.world().get_entity(first).is_err());
@@ -245,11 +250,8 @@ fn a_key_is_free_once_its_timer_leaves_the_owner_or_loses_the_key() {
 fn a_timer_that_gives_its_key_away_and_takes_it_back_in_one_batch_stays() {
     let mut app = app();
     let owner = spawn_owner(&mut app);
+    let [first, second] = spawn_two_timers(&mut app, owner);
     let world = app.world_mut();
-    let [first, second] = [(); 2].map(|()| {
-        let timer = (OwnedBy(owner), Tag("x"), Timer::after(ms(10)));
-        world.spawn(timer).id()
-    });
     let key = || Keyed::new("key");
     world.insert_batch([(first, key()), (second, key()), (first, key())]);
     world.flush();

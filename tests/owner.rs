@@ -2,7 +2,7 @@
 
 mod support;
 
-use bevy_app::Update;
+use bevy_app::{App, Update};
 use bevy_due::{CancelReason, Owned, OwnedBy, Timer, TimerCancelled, TimerFired};
 use bevy_ecs::prelude::*;
 use support::*;
@@ -146,17 +146,22 @@ fn a_finished_owned_timer_stays_if_it_is_rearmed() {
     assert_eq!(fired_at(&mut app), [("x", 10), ("x", 20)]);
 }
 
+/// Spawns an owned timer whose handler changes its entity.
+fn spawn_owned(app: &mut App, change: fn(EntityCommands)) -> Entity {
+    let owner = app.world_mut().spawn_empty().id();
+    let mut timer = app
+        .world_mut()
+        .spawn((OwnedBy(owner), Timer::after(ms(10))));
+    timer.observe(move |fired: On<TimerFired>, mut commands: Commands| {
+        change(commands.entity(fired.entity()));
+    });
+    timer.id()
+}
+
 #[test]
 fn a_finished_owned_timer_is_despawned_even_if_a_handler_removed_it() {
     let mut app = app();
-    let owner = app.world_mut().spawn_empty().id();
-    let timer = app
-        .world_mut()
-        .spawn((OwnedBy(owner), Timer::after(ms(10))))
-        .observe(|fired: On<TimerFired>, mut commands: Commands| {
-            commands.entity(fired.entity()).remove::<Timer>();
-        })
-        .id();
+    let timer = spawn_owned(&mut app, |mut timer| _ = timer.remove::<Timer>());
     advance_ms(&mut app, 10);
     advance_ms(&mut app, 0);
     assert!(app.world().get_entity(timer).is_err());
@@ -242,14 +247,7 @@ fn a_timer_of_a_despawned_owner_despawns_in_the_next_run_and_never_fires() {
 #[test]
 fn a_timer_that_leaves_its_owner_in_its_last_firing_keeps_its_entity() {
     let mut app = app();
-    let owner = app.world_mut().spawn_empty().id();
-    let timer = app
-        .world_mut()
-        .spawn((OwnedBy(owner), Timer::after(ms(10))))
-        .observe(|fired: On<TimerFired>, mut commands: Commands| {
-            commands.entity(fired.entity()).remove::<OwnedBy>();
-        })
-        .id();
+    let timer = spawn_owned(&mut app, |mut timer| _ = timer.remove::<OwnedBy>());
     advance_ms(&mut app, 10);
     advance_ms(&mut app, 1);
     assert!(app.world().get_entity(timer).is_ok());

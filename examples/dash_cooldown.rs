@@ -8,7 +8,7 @@
 use core::{fmt::Display, time::Duration};
 
 use bevy_app::{ScheduleRunnerPlugin, prelude::*};
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{Keyed, Timer, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
@@ -62,9 +62,9 @@ fn press(
     if dash.0.try_use(now) {
         screen.print("The hero dashes");
         if !dash.0.is_ready(now) {
+            let ready = (OwnedBy(hero), Keyed::new("dash"), dash.0.ready_timer());
             commands
-                .entity(hero)
-                .set_timer("dash", dash.0.ready_timer())
+                .spawn(ready)
                 .observe(|_: On<TimerFired>, screen: Screen| screen.print("*ding*"));
         }
     } else if complaint.0.try_use(now) {

@@ -51,11 +51,11 @@ fn load_farm(mut commands: Commands) {
     let pumpkins = (Crop("pumpkins", 3), Timer::after(7 * HOUR).on(fields));
     let manure = Timer::after(3 * HOUR);
     let market = Timer::every(WEEK).first_at(SATURDAY + 8 * HOUR);
-    let mut farm = commands.entity(farm);
-    farm.set_timer("carrots", carrots).observe(harvest);
-    farm.set_timer("pumpkins", pumpkins).observe(harvest);
-    farm.set_timer("manure", manure).observe(use_up_manure);
-    farm.set_timer("market", market).observe(sell);
+    let farm = OwnedBy(farm);
+    commands.spawn((farm, carrots)).observe(harvest);
+    commands.spawn((farm, pumpkins)).observe(harvest);
+    commands.spawn((farm, manure)).observe(use_up_manure);
+    commands.spawn((farm, market)).observe(sell);
 }
 
 fn harvest(

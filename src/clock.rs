@@ -2,6 +2,7 @@
 
 mod find;
 mod hooks;
+mod packed;
 mod read;
 mod reading;
 mod speed;
@@ -18,8 +19,9 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use crate::queue::NEVER;
 pub use find::{Clocks, ClocksMut, OnClock};
-pub(crate) use find::{FoundClock, add_missing_clock, clock_of, find_clock};
+pub(crate) use find::{FoundClock, add_missing_clock, clock_of, clock_on, find_clock};
 pub(crate) use hooks::{add_clock, warn};
+pub(crate) use packed::PackedClockId;
 pub(crate) use read::{AnyClocks, FRAME, Tick, Times, is_running, is_running_clock};
 pub(crate) use reading::{Reading, saturating_nanos, shift};
 pub use speed::InvalidSpeed;

@@ -72,7 +72,7 @@
 //! armed or paused.
 //!
 //! To give an entity many timers, spawn them as its [`Owned`] entities, or [set
-//! them](DueEntityCommandsExt::set_timer) under a [key](Keyed). They die with their owner.
+//! them](DueEntityCommandsExt::set_timer) under a [key](TimerKey). They die with their owner.
 //! [`DespawnAfter`] limits the lifetime of an entity. A [`Cooldown`] needs no timer at all.
 //!
 //! # Reactions
@@ -81,7 +81,8 @@
 //!
 //! | where you react | use |
 //! |---|---|
-//! | on the timer's entity or on its owner | an observer of [`TimerFired`] on that entity |
+//! | on the timer's entity | an observer of [`TimerFired`] on that entity |
+//! | on the owner of timers | an observer of [`OwnedTimerFired`] on the owner |
 //! | anywhere | a global observer of [`TimerFired`] |
 //! | in one system, to everything that fired this frame | the buffered message [`TimerFired`] |
 //! | in the timer's own bundle: a despawn, a closure, or a named handler that can be saved | a [`TimerAction`] |
@@ -216,11 +217,14 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //! ```text
 //!                                       ┌──── re-arm ────┐
 //!                                       ▼                │     ┌─► TimerFired messages
-//! insert Timer ──hook──► added ─swap─► TimerQueue ──due──┴─────┼─► observers of TimerFired
-//!                          │           (per clock)             └─► the timer's action
-//!                          │                │
-//! remove/despawn ─hook─────┴────────────────┴─► out of the queue at once ──► TimerCancelled
+//! insert Timer ──hook──► pending ─swap─► TimerQueue ──due─┴─────┼─► observers of TimerFired
+//!                           │           (per clock)             └─► the timer's action
+//!                           │                │
+//! remove/despawn ─hook──────┴────────────────┴─► out of the queue at once ──► TimerCancelled
 //! ```
+//!
+//! The swap looks up the clock, the owner, the pause and the action. All components of a timer have
+//! arrived by then, in any order.
 //!
 //! A periodic timer is re-armed before its handlers run. After its last firing, the `Timer` is
 //! removed instead.
@@ -288,12 +292,12 @@ pub use message::{
     Packet, Payload, ReplyError, ReplyTo, Request, SendError, Undelivered,
 };
 pub use owner::{Owned, OwnedBy};
-pub use pause::Paused;
+pub use pause::{Paused, PausedBy, Pauses};
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
-    ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, InvalidTimer, Keyed,
-    MissedTicks, NoSuchTimer, RunStats, TimedCommands, Timer, TimerAction, TimerCancelled,
-    TimerFired, TimerStatus,
+    ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, IntoKey, InvalidTimer,
+    Keyed, MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands,
+    Timer, TimerAction, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerStatus,
 };
 pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]
@@ -307,8 +311,8 @@ pub use worlds::{
 pub mod prelude {
     pub use crate::{
         Clock, ClockId, Cooldown, Delivery, DespawnAfter, DueCommandsExt, DueEntityCommandsExt,
-        DuePlugin, DueWorldExt, MessageComponent, Owned, OwnedBy, Paused, TimerAction, TimerFired,
-        UpdateComponent,
+        DuePlugin, DueWorldExt, MessageComponent, Owned, OwnedBy, OwnedTimerFired, Paused,
+        TimerAction, TimerFired, TimerKey, UpdateComponent,
     };
 }
 

@@ -1,13 +1,13 @@
 //! Owners: entities to which timers and update callbacks belong.
 
-use core::{ops::Deref, slice};
+mod entities;
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
-use smallvec::SmallVec;
+use entities::OwnedEntities;
 
 /// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
 /// belong to another entity, its owner.
@@ -45,7 +45,7 @@ use smallvec::SmallVec;
 ///         (Summon, Timer::every_secs(8.0)),
 ///     ]))
 ///     .id();
-/// let timers = app.world().get::<Owned>(boss).unwrap().to_vec();
+/// let timers: Vec<Entity> = app.world().get::<Owned>(boss).unwrap().iter().collect();
 /// assert_eq!(timers.len(), 2);
 ///
 /// app.world_mut().despawn(boss);
@@ -124,34 +124,23 @@ use smallvec::SmallVec;
 )]
 pub struct OwnedBy(pub Entity);
 
-/// The entities whose timers and update callbacks belong to this entity, as a slice.
+/// The entities whose timers and update callbacks belong to this entity, in the order in which they
+/// became its own.
 ///
-/// This is the other side of [`OwnedBy`].
+/// This is the other side of [`OwnedBy`]. `iter` and `len` are methods of [`RelationshipTarget`].
+///
+/// # Time complexity
+///
+/// An entity is added and removed in *O*(1), amortized.
 #[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
 #[relationship_target(relationship = OwnedBy, linked_spawn)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    reflect(opaque),
     reflect(Component, Debug, Default, PartialEq)
 )]
-pub struct Owned(SmallVec<[Entity; 4]>);
-
-impl Deref for Owned {
-    type Target = [Entity];
-
-    fn deref(&self) -> &[Entity] {
-        &self.0
-    }
-}
-
-impl<'a> IntoIterator for &'a Owned {
-    type Item = &'a Entity;
-    type IntoIter = slice::Iter<'a, Entity>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
-    }
-}
+pub struct Owned(OwnedEntities);
 
 /// Returns the owner of the timer and callback on an entity: the entity itself, unless it belongs
 /// to another one.

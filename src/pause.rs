@@ -1,8 +1,17 @@
 //! Pausing an entity. `timer/hold.rs` pauses its timers, and `update/run.rs` its update callbacks.
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*, world::DeferredWorld};
+use alloc::vec::Vec;
+
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+
+use crate::{
+    clock::{OnClock, clock_of},
+    owner::owner_of,
+};
 
 /// Pauses the timers, update callbacks and request time-outs on this entity and on the entities
 /// that [belong to it](crate::OwnedBy).
@@ -13,13 +22,15 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 /// their place among equal deadlines, and callbacks keep their place in the order. A timer that is
 /// armed during the pause keeps its full delay until the pause ends.
 ///
-/// A timer or a callback is paused while its entity or its owner has this component or is
-/// [`Disabled`]. To pause everything on a clock, [pause the clock](crate::Clock::pause).
+/// A timer or a callback is paused while its entity or its owner has this component, is paused by
+/// another entity ([`Pauses`]), or is [`Disabled`]. To pause everything on a clock, [pause the clock](crate::Clock::pause).
 ///
 /// A [`Cooldown`](crate::Cooldown) or a [`Clock`](crate::Clock) on the same entity does not stop.
 /// To be able to stop a cooldown, use it with a clock on the entity, and pause that clock.
 ///
-/// Do not let the paused entity own the timer that ends the pause: it would be paused too.
+/// The component does not count: it is inserted once and removed once. For pauses that overlap, such
+/// as two stuns, use [`Pauses`] or [`pause_for`](crate::DueEntityCommandsExt::pause_for). The entity
+/// runs when it has neither.
 ///
 /// # Time complexity
 ///
@@ -31,30 +42,22 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 /// use bevy_due::{Timer, prelude::*};
 /// use bevy_ecs::prelude::*;
 ///
-/// /// The delayed command that ends a stun.
-/// #[derive(Component)]
-/// struct WakeUp(Entity);
+/// fn open_shop(hero: Entity, mut commands: Commands) {
+///     commands.entity(hero).insert(Paused);
+/// }
 ///
-/// /// Stuns a character for two seconds from now, even if it is stunned already.
-/// fn stun(character: Entity, stunned: Query<&WakeUp>, mut commands: Commands) {
-///     if let Ok(&WakeUp(earlier)) = stunned.get(character) {
-///         commands.entity(earlier).try_despawn();
-///     }
-///     let wake_up = commands.after_secs(2.0).queue(move |commands| {
-///         commands.entity(character).try_remove::<(Paused, WakeUp)>();
-///     });
-///     let wake_up = wake_up.id();
-///     commands.entity(character).insert((Paused, WakeUp(wake_up)));
+/// fn close_shop(hero: Entity, mut commands: Commands) {
+///     commands.entity(hero).remove::<Paused>();
 /// }
 ///
 /// fn prepare(mut commands: Commands) {
 ///     // Spawned paused.
 ///     commands.spawn((Timer::after_secs(3.0), Paused));
 /// }
-/// # let _ = stun;
+/// # let _ = (open_shop, close_shop);
 /// # bevy_ecs::system::assert_is_system(prepare);
 /// ```
-#[doc(alias("TimersPaused", "UpdatesPaused", "stun", "freeze"))]
+#[doc(alias("TimersPaused", "UpdatesPaused"))]
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -64,8 +67,82 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub struct Paused;
 
+/// A pause of another entity: it lasts as long as this entity.
+///
+/// Pauses nest. The target runs again when its last pause has despawned and it has no [`Paused`].
+/// The pauses despawn with their target.
+///
+/// [`pause_for`](crate::DueEntityCommandsExt::pause_for) spawns a pause with a
+/// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target, so
+/// it does not stop its own end, and
+/// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{PausedBy, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
+/// app.update(); // Bevy's first frame takes no time.
+///
+/// let mut commands = app.world_mut().commands();
+/// let monster = commands.spawn_empty().id();
+/// // Two stuns: the longer one counts.
+/// commands.entity(monster).pause_for(Duration::from_secs(2)).pause_for(Duration::from_secs(1));
+/// for _ in 0..7 {
+///     app.update();
+/// }
+/// assert!(app.world().get::<PausedBy>(monster).is_some());
+/// app.update();
+/// assert!(app.world().get::<PausedBy>(monster).is_none());
+/// ```
+#[doc(alias("stun", "freeze", "PauseOf"))]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[relationship(relationship_target = PausedBy)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Clone, Debug, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct Pauses(pub Entity);
+
+/// The [pauses](Pauses) of this entity. The entity is paused while it has this component.
+#[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
+#[relationship_target(relationship = Pauses, linked_spawn)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Debug, Default, PartialEq)
+)]
+pub struct PausedBy(Vec<Entity>);
+
+/// Spawns a pause of `target`, on the target's clock.
+pub(crate) fn pause_for(world: &mut World, target: Entity, lifetime: impl Bundle) {
+    let Ok(entity) = world.get_entity(target) else {
+        return;
+    };
+    let clock = clock_of(world, entity, owner_of(entity), None);
+    world.spawn((Pauses(target), OnClock(clock), lifetime));
+    world.flush();
+}
+
+/// Returns `true` if the timers and callbacks of an entity are paused, not counting its owner.
+fn pauses(entity: EntityRef) -> bool {
+    entity.contains::<Paused>() || entity.contains::<PausedBy>() || entity.contains::<Disabled>()
+}
+
 /// Returns `true` if an entity or its owner pauses the timer and callback on the entity.
-pub(crate) fn is_paused(world: &DeferredWorld, entity: EntityRef, owner: Entity) -> bool {
-    let pauses = |entity: EntityRef| entity.contains::<Paused>() || entity.contains::<Disabled>();
+pub(crate) fn is_paused(world: &World, entity: EntityRef, owner: Entity) -> bool {
     pauses(entity) || owner != entity.id() && world.get_entity(owner).is_ok_and(pauses)
 }

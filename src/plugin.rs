@@ -15,8 +15,8 @@ use crate::{
     roster::Intake,
     timer::{
         FireParams, KeyTable, RunDepth, StartParams, TimerCancelled, TimerFired, TimerLines,
-        TimerSettings, arm, modifiers, on_discard_clock, on_discard_key, on_disown, on_key, on_own,
-        on_pause, on_resume, run_timers, take_key,
+        TimerSettings, add_pending, modifiers, on_discard_clock, on_discard_key, on_disown, on_key,
+        on_own, on_pause, on_resume, run_timers, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, run_updates},
 };
@@ -228,6 +228,8 @@ fn register_types(app: &mut App) {
         .register_type::<crate::OwnedBy>()
         .register_type::<crate::Owned>()
         .register_type::<crate::Paused>()
+        .register_type::<crate::Pauses>()
+        .register_type::<crate::PausedBy>()
         .register_type::<crate::Keyed>()
         .register_type::<crate::TimerAction>()
         .register_type::<crate::DespawnAfter>()
@@ -278,7 +280,8 @@ fn add_existing(world: &mut World) {
     }
     for entity in entities {
         take_key(&mut world.into(), entity);
-        arm(world.into(), entity);
+        add_pending::<crate::Timer>(&mut world.into(), entity);
+        add_pending::<crate::DespawnAfter>(&mut world.into(), entity);
         enroll(world.into(), entity);
         follow(world.into(), entity);
         #[cfg(feature = "worlds")]

@@ -41,7 +41,7 @@ use core::fmt;
 pub use due::Due;
 use heap::Entry;
 use near::{First, Near};
-pub use slots::TimerKey;
+pub use slots::Key;
 use slots::{Place, Slots};
 use wheel::{Shape, Wheel};
 
@@ -144,7 +144,7 @@ impl<T> TimerQueue<T> {
     /// assert_eq!(queue.get(key), Some(&'a'));
     /// assert_eq!(queue.deadline(key), Some(5));
     /// ```
-    pub fn insert(&mut self, deadline: u64, value: T) -> TimerKey {
+    pub fn insert(&mut self, deadline: u64, value: T) -> Key {
         let key = self.insert_parked(deadline, value);
         self.attach(key.index(), deadline);
         key
@@ -176,7 +176,7 @@ impl<T> TimerQueue<T> {
     /// queue.release(early_bird);
     /// assert_eq!(*queue.pop_due(5).unwrap(), "early bird");
     /// ```
-    pub fn insert_parked(&mut self, deadline: u64, value: T) -> TimerKey {
+    pub fn insert_parked(&mut self, deadline: u64, value: T) -> Key {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.slots.insert(sequence, deadline, value)
@@ -204,7 +204,7 @@ impl<T> TimerQueue<T> {
     /// queue.release(paused);
     /// assert_eq!(queue.pop_due(10).unwrap().deadline(), 8);
     /// ```
-    pub fn park(&mut self, key: TimerKey, deadline: u64) -> bool {
+    pub fn park(&mut self, key: Key, deadline: u64) -> bool {
         let known = self.slots.get(key).is_some();
         if known {
             self.detach(key.index());
@@ -219,7 +219,7 @@ impl<T> TimerQueue<T> {
     /// # Time complexity
     ///
     /// *O*(log *n*), amortized.
-    pub(crate) fn park_anew(&mut self, key: TimerKey, deadline: u64) -> bool {
+    pub(crate) fn park_anew(&mut self, key: Key, deadline: u64) -> bool {
         let known = self.park(key, deadline);
         if known {
             self.slots.at_mut(key.index()).sequence = self.next_sequence;
@@ -234,7 +234,7 @@ impl<T> TimerQueue<T> {
     /// # Time complexity
     ///
     /// *O*(log *n*), amortized.
-    pub fn release(&mut self, key: TimerKey) -> bool {
+    pub fn release(&mut self, key: Key) -> bool {
         let slot = self.slots.get(key);
         let Some(slot) = slot.filter(|slot| slot.place() == Place::Idle) else {
             return false;
@@ -250,7 +250,7 @@ impl<T> TimerQueue<T> {
     /// # Time complexity
     ///
     /// *O*(log *n*), amortized.
-    pub fn arm(&mut self, key: TimerKey, deadline: u64) -> bool {
+    pub fn arm(&mut self, key: Key, deadline: u64) -> bool {
         let known = self.slots.get(key).is_some();
         if known {
             self.detach(key.index());
@@ -268,7 +268,7 @@ impl<T> TimerQueue<T> {
     /// # Time complexity
     ///
     /// *O*(1) for a far timer, *O*(log *n*) for a near one, amortized.
-    pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
+    pub fn cancel(&mut self, key: Key) -> Option<T> {
         let value = self.slots.take(key)?;
         let index = key.index();
         let slot = self.slots.at(index);
@@ -370,21 +370,21 @@ impl<T> TimerQueue<T> {
     /// Returns the deadline of the timer with this `key`, even if the timer is parked, or `None` if
     /// there is no such timer.
     #[must_use]
-    pub fn deadline(&self, key: TimerKey) -> Option<u64> {
+    pub fn deadline(&self, key: Key) -> Option<u64> {
         self.slots.get(key).map(|slot| slot.deadline)
     }
 
     /// Returns a reference to the value of the timer with this `key`, or `None` if there is no such
     /// timer.
     #[must_use]
-    pub fn get(&self, key: TimerKey) -> Option<&T> {
+    pub fn get(&self, key: Key) -> Option<&T> {
         self.slots.value(key)
     }
 
     /// Returns a mutable reference to the value of the timer with this `key`, or `None` if there is
     /// no such timer.
     #[must_use]
-    pub fn get_mut(&mut self, key: TimerKey) -> Option<&mut T> {
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         self.slots.value_mut(key)
     }
 
@@ -394,7 +394,7 @@ impl<T> TimerQueue<T> {
     /// # Time complexity
     ///
     /// *O*(*n*) in the largest number of timers the queue has held.
-    pub fn iter(&self) -> impl Iterator<Item = (TimerKey, u64, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
         self.slots.iter()
     }
 
@@ -417,7 +417,7 @@ impl<T> TimerQueue<T> {
     /// assert_eq!(queue.waiting_until(20), [sooner, later]);
     /// ```
     #[must_use]
-    pub fn waiting_until(&self, until: u64) -> Vec<TimerKey> {
+    pub fn waiting_until(&self, until: u64) -> Vec<Key> {
         let mut waiting = self.slots.waiting_until(until);
         waiting.sort_unstable();
         waiting.into_iter().map(|(.., key)| key).collect()

@@ -4,6 +4,8 @@ mod action;
 mod arm;
 mod armed;
 mod build;
+mod cancel;
+mod cancellations;
 mod cancelled;
 mod change;
 mod cooldown;
@@ -11,13 +13,23 @@ mod delayed;
 mod despawn_after;
 mod end;
 mod ended;
-mod events;
+mod find;
+mod fired;
 mod forward;
 mod hold;
-mod keyed;
+mod key;
+mod key_hooks;
+mod key_id;
+mod key_table;
 mod lines;
 mod missed_ticks;
+mod observed;
+mod pending;
+mod place;
+mod resolve;
 mod run;
+mod set;
+mod setting;
 mod settings;
 mod stats;
 mod status;
@@ -37,32 +49,35 @@ use bevy_reflect::Reflect;
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use crate::{
-    clock::{ClockId, ClockKey, Reading},
-    queue::TimerKey,
-    seat::Seat,
-};
+use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
 pub(crate) use action::add_timer_handler;
-pub(crate) use arm::{arm, modifiers, on_discard_clock};
-pub(crate) use armed::ArmedTimer;
+pub(crate) use arm::add_pending;
 pub use build::InvalidTimer;
-pub use change::NoSuchTimer;
-pub(crate) use change::{Move, SurvivesCancelAll, cancel_all, delay_all, move_deadline};
+pub(crate) use cancel::{SurvivesCancelAll, cancel_all, cancel_keyed};
+pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};
+pub use change::{NoSuchTimer, TimerMut};
+pub(crate) use change::{change_keyed, change_timer, delay_all};
 pub use cooldown::Cooldown;
 pub use delayed::TimedCommands;
 pub(crate) use delayed::{Once, Repeatedly};
 pub use despawn_after::DespawnAfter;
-pub(crate) use events::Unannounced;
-pub use events::{CancelReason, TimerCancelled, TimerFired};
+pub(crate) use end::on_discard_clock;
+pub(crate) use fired::Unannounced;
+pub use fired::{OwnedTimerFired, TimerFired};
 pub use forward::FastForwardError;
 pub(crate) use forward::{fast_forward, fast_forward_to_next};
 pub(crate) use hold::{on_disown, on_own, on_pause, on_resume};
-pub use keyed::Keyed;
-pub(crate) use keyed::{KeyTable, cancel_keyed, on_discard_key, on_key, take_key};
+pub use key::{IntoKey, Keyed, TimerKey};
+pub(crate) use key_hooks::{on_discard_key, on_key, take_key};
+pub(crate) use key_table::KeyTable;
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
+use place::{Arms, TimerSeat};
 pub(crate) use run::{FireParams, RunDepth, StartParams, run_timers};
+pub(crate) use set::TimerBundle;
+pub(crate) use set::{refresh_keyed, set_keyed};
+pub(crate) use setting::modifiers;
 pub(crate) use settings::TimerSettings;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};
@@ -132,7 +147,7 @@ pub use status::{ArmedTimers, TimerStatus};
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
-#[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
+#[component(immutable, map_entities, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -153,8 +168,7 @@ pub struct Timer {
     interval: Option<NonZeroU64>,
     /// Boxed, because most timers have no extra settings.
     extra: Option<Box<Extra>>,
-    /// The clock on which the timer is armed, and the timer's key in that clock's queue.
-    seat: Seat,
+    seat: TimerSeat,
     times: Option<NonZeroU32>,
 }
 
@@ -239,22 +253,14 @@ impl Timer {
     }
 
     /// Computes the first deadline of a timer that is armed at this reading of its clock.
-    fn arm_at(&self, reading: Reading, random: impl FnOnce() -> u64) -> u64 {
+    fn first_deadline(&self, reading: Reading, random: u64) -> u64 {
         let Options { since, jitter, .. } = self.options();
-        let mut delay = self.delay;
-        if jitter > 0 {
-            let drawn = (u128::from(random()) * (u128::from(jitter) + 1)) >> 64;
-            delay = delay.saturating_add(drawn as u64);
-        }
-        let deadline = match since {
+        let drawn = (u128::from(random) * (u128::from(jitter) + 1)) >> 64;
+        let delay = self.delay.saturating_add(drawn as u64);
+        match since {
             None => reading.now.saturating_add(delay),
             Some(since) => reading.passed(Duration::from_nanos(since.saturating_add(delay))),
-        };
-        if let Some(extra) = &self.extra {
-            let wait = deadline.saturating_sub(reading.now);
-            extra.wait.store(wait, Ordering::Relaxed);
         }
-        deadline
     }
 
     /// Returns the wait for the first deadline.
@@ -269,44 +275,41 @@ impl Timer {
         let extra = self.extra.as_deref();
         extra.map(|extra| extra.options).unwrap_or_default()
     }
+}
 
-    /// Returns where the timer is armed, or was armed until its last firing.
-    pub(crate) fn seat(&self) -> Option<(ClockKey, TimerKey)> {
-        match self.place() {
-            Place::Armed(clock, key) => Some((clock, key)),
-            Place::Nowhere | Place::Reported(_) => None,
-        }
+impl Arms for Timer {
+    const KIND: Kind = Kind::Timer;
+
+    fn seat(&self) -> &TimerSeat {
+        &self.seat
     }
 
-    fn place(&self) -> Place {
-        match self.seat.get() {
-            None => Place::Nowhere,
-            Some((REPORTED, number)) => Place::Reported(number),
-            Some((clock, key)) => Place::Armed(clock, TimerKey::from_bits(key)),
-        }
+    fn clock(&self) -> Option<ClockId> {
+        self.clock()
     }
 
-    fn move_to(&self, place: Place) {
-        match place {
-            Place::Nowhere => _ = self.seat.take(),
-            Place::Armed(clock, key) => self.seat.set(clock, key.to_bits()),
-            Place::Reported(number) => self.seat.set(REPORTED, number),
+    fn has_jitter(&self) -> bool {
+        self.options().jitter > 0
+    }
+
+    fn start(&self, reading: Reading, random: u64) -> u64 {
+        let deadline = self.first_deadline(reading, random);
+        if let Some(extra) = &self.extra {
+            let wait = deadline.saturating_sub(reading.now);
+            extra.wait.store(wait, Ordering::Relaxed);
         }
+        deadline
     }
 }
 
-/// The state of a `Timer` component.
-enum Place {
-    /// Never armed, or cancelled for good.
-    Nowhere,
-    /// Armed on a clock, under a key in that clock's queue.
-    Armed(ClockKey, TimerKey),
-    /// Cancelled, and about to be removed or replaced. Holds the number of the report.
-    Reported(u64),
+/// The components that arm a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// [`Timer`]
+    Timer,
+    /// [`DespawnAfter`]
+    Lifetime,
 }
-
-/// The seat row that marks [`Place::Reported`]. No clock has this key.
-const REPORTED: ClockKey = ClockKey::MAX;
 
 impl MapEntities for Timer {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {

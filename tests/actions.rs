@@ -5,7 +5,7 @@ mod support;
 use core::cell::RefCell;
 
 use bevy_app::{App, PreUpdate};
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{OwnedTimerFired, Timer, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler},
     message::Messages,
@@ -279,32 +279,30 @@ fn registering_a_handler_name_twice_panics() {
 }
 
 #[test]
-fn a_firing_propagates_to_observers_of_the_owner() {
+fn a_firing_triggers_one_event_for_the_timer_and_one_for_its_owner() {
     let mut app = action_app();
     let boss = app.world_mut().spawn_empty().id();
     let timer = (Tag("x"), OwnedBy(boss), Timer::after(ms(10)));
     let timer = app.world_mut().spawn(timer).id();
-    for (name, entity) in [("owner", boss), ("timer", timer)] {
+    for entity in [boss, timer] {
         app.world_mut().entity_mut(entity).observe(
-            move |fired: On<TimerFired>, mut calls: ResMut<Calls>| {
-                assert_eq!(fired.owner(), boss);
-                calls.0.push((name, fired.entity()));
+            |fired: On<TimerFired>, mut calls: ResMut<Calls>| {
+                calls.0.push(("timer", fired.entity()));
             },
         );
     }
+    app.world_mut().entity_mut(boss).observe(
+        move |fired: On<OwnedTimerFired>, mut calls: ResMut<Calls>| {
+            assert_eq!((fired.event_target(), fired.owner()), (boss, boss));
+            calls.0.push(("owner", fired.entity()));
+        },
+    );
     app.add_observer(|fired: On<TimerFired>, mut calls: ResMut<Calls>| {
         calls.0.push(("global", fired.event_target()));
     });
     advance_ms(&mut app, 10);
-    let (global, targeted): (Vec<_>, Vec<_>) = calls(&mut app)
-        .into_iter()
-        .partition(|(name, _)| *name == "global");
-    assert_eq!(targeted, [("timer", timer), ("owner", timer)]);
-    assert_eq!(
-        global,
-        [("global", timer), ("global", boss)],
-        "Bevy runs a global observer once per propagation step"
-    );
+    let expected = [("global", timer), ("timer", timer), ("owner", timer)];
+    assert_eq!(calls(&mut app), expected);
 }
 
 #[test]

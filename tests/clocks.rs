@@ -203,6 +203,7 @@ fn a_despawned_clock_cancels_its_timers() {
     advance_ms(&mut app, 5);
     let timer = (OwnedBy(owner), Timer::every(ms(10)).on(arena));
     let owned = app.world_mut().spawn(timer).id();
+    advance_ms(&mut app, 0);
     spawn(&mut app, "other", Timer::every(ms(10)));
     app.world_mut().despawn(arena);
     app.world_mut().flush();
@@ -243,7 +244,7 @@ fn a_missing_clock_logs_a_warning_and_cancels_the_timer() {
     app.insert_resource(FallbackErrorHandler(record));
     let missing = despawned_entity(&mut app);
     let timer = spawn(&mut app, "x", Timer::after(ms(10)).on(missing));
-    app.world_mut().flush();
+    advance_ms(&mut app, 0);
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::ClockGone)]);
     assert!(!app.world().entity(timer).contains::<Timer>());
 

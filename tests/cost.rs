@@ -9,7 +9,7 @@ use bevy_app::prelude::*;
 use bevy_due::{
     ClockId, DuePlugin, MessageComponent, Outbox, OwnedBy, Packet, Paused, Timer, TimerFired,
     UpdateComponent, UpdateContext,
-    queue::{TimerKey, TimerQueue},
+    queue::{Key, TimerQueue},
 };
 use bevy_ecs::{
     prelude::*,
@@ -92,7 +92,7 @@ fn no_frame_stalls_with_mostly_far_timers() {
 #[test]
 fn no_frame_stalls_when_nine_in_ten_timers_are_cancelled() {
     let mut queue = TimerQueue::new();
-    let mut keys: Vec<TimerKey> = Vec::new();
+    let mut keys: Vec<Key> = Vec::new();
     let mut arm_and_cancel = |queue: &mut TimerQueue<u64>, now: u64| {
         for n in 0..100 {
             let random = scramble(now + n);

@@ -54,7 +54,7 @@ fn a_fast_fight_is_the_same_on_every_run() {
     for line in [
         "Cleave hits for 20",
         "The bomb kills 3 minions",
-        "The cast is interrupted: Despawned",
+        "The cast is interrupted: Cancelled",
         "The hero slows down time",
         "The shield takes another 0.5 s",
         "The poison has worn off",

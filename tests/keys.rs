@@ -10,9 +10,7 @@ use bevy_ecs::prelude::*;
 use support::*;
 
 fn set_timer(app: &mut App, owner: Entity, key: &'static str, timer: Timer) -> Entity {
-    app.world_mut()
-        .entity_mut(owner)
-        .set_timer(key, (Tag(key), timer))
+    support::set_timer(app.world_mut(), owner, key, timer)
 }
 
 fn spawn_owner(app: &mut App) -> Entity {
@@ -57,7 +55,7 @@ fn a_handler_can_replace_the_key_that_is_firing() {
     app.world_mut()
         .entity_mut(timer)
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
-            let next = (Tag("next"), Timer::every(ms(30)));
+            let next = (Timer::every(ms(30)), Tag("next"));
             commands.entity(fired.owner()).set_timer("x", next);
         });
     advance_ms(&mut app, 40);
@@ -85,7 +83,7 @@ fn moving_a_timer_to_an_owner_or_a_key_replaces_the_timer_there() {
     app.world_mut().entity_mut(other).insert(Keyed::new("x"));
     app.world_mut().flush();
     assert_eq!(cancelled(&mut app), [(of_a, CancelReason::Replaced)]);
-    assert_eq!(**app.world().get::<Owned>(b).unwrap(), [other]);
+    assert_eq!(owned(app.world(), b), [other]);
 }
 
 #[test]
@@ -99,7 +97,7 @@ fn cancelling_a_key_returns_whether_a_timer_was_armed() {
         !app.world_mut().entity_mut(hero).cancel_timer("x"),
         "should be false the second time"
     );
-    assert_eq!(cancelled(&mut app), [(timer, CancelReason::Despawned)]);
+    assert_eq!(cancelled(&mut app), [(timer, CancelReason::Cancelled)]);
 
     set_timer(&mut app, hero, "x", Timer::after(ms(10)));
     advance_ms(&mut app, 10);
@@ -138,9 +136,9 @@ fn commands_can_set_and_cancel_keys() {
     let hero = spawn(&mut app, "own", Timer::after(ms(10)));
     let mut commands = app.world_mut().commands();
     let mut entity = commands.entity(hero);
-    entity.set_timer("a", (Tag("a"), Timer::after(ms(10))));
-    entity.set_timer("b", (Tag("b"), Timer::after(ms(10))));
-    entity.set_timer("b", (Tag("b2"), Timer::after(ms(10))));
+    entity.set_timer("a", (Timer::after(ms(10)), Tag("a")));
+    entity.set_timer("b", (Timer::after(ms(10)), Tag("b")));
+    entity.set_timer("b", (Timer::after(ms(10)), Tag("b2")));
     entity.cancel_timer("a").cancel_timer("nothing");
     app.world_mut().flush();
     advance_ms(&mut app, 10);
@@ -151,15 +149,18 @@ fn commands_can_set_and_cancel_keys() {
 fn a_timer_dies_if_setting_it_despawns_its_owner() {
     let mut app = app();
     app.add_observer(|cancelled: On<TimerCancelled>, mut commands: Commands| {
-        if cancelled.reason == CancelReason::Replaced {
-            commands.entity(cancelled.owner).try_despawn();
+        if cancelled.reason() == CancelReason::Replaced {
+            commands.entity(cancelled.owner()).try_despawn();
         }
     });
     let hero = spawn_owner(&mut app);
     set_timer(&mut app, hero, "life", Timer::after(ms(10)));
-    let second = set_timer(&mut app, hero, "life", Timer::after(ms(20)));
+    let mut entity = app.world_mut().entity_mut(hero);
+    entity.set_timer("life", Timer::after(ms(20)));
+    app.world_mut().flush();
     assert!(app.world().get_entity(hero).is_err());
-    assert!(app.world().get_entity(second).is_err());
+    advance_ms(&mut app, 30);
+    assert_eq!(fired(&mut app), [""; 0]);
 }
 
 #[test]
@@ -168,9 +169,9 @@ fn a_timer_set_on_a_despawned_owner_never_fires() {
     let hero = spawn_owner(&mut app);
     let mut commands = app.world_mut().commands();
     commands.entity(hero).despawn();
+    let late = (OwnedBy(hero), Keyed::new("late"), Timer::after(ms(10)));
     let timer = commands
-        .entity(hero)
-        .set_timer("late", Timer::after(ms(10)))
+        .spawn(late)
         .observe(|_: On<TimerFired>| panic!("its owner was despawned"))
         .id();
     app.world_mut().flush();
@@ -243,7 +244,7 @@ fn a_key_is_free_once_its_timer_leaves_the_owner_or_loses_the_key() {
     assert!(!app.world_mut().entity_mut(b).cancel_timer("key"));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["key", "key"]);
-    assert_eq!(cancelled(&mut app), [(moved, CancelReason::Despawned)]);
+    assert_eq!(cancelled(&mut app), [(moved, CancelReason::Cancelled)]);
 }
 
 #[test]

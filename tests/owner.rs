@@ -82,7 +82,7 @@ fn cancelling_one_owned_timer_spares_the_others() {
             (Tag("b"), Timer::every(ms(10))),
         ]))
         .id();
-    let a = app.world().get::<Owned>(boss).unwrap()[0];
+    let a = owned(app.world(), boss)[0];
     app.world_mut().despawn(a);
     assert_eq!(cancelled(&mut app), [(a, CancelReason::Despawned)]);
     advance_ms(&mut app, 10);
@@ -188,7 +188,7 @@ fn a_cancellation_names_the_owner_in_any_order_of_removal() {
         let mut app = app();
         app.init_resource::<Owners>().add_observer(
             |cancelled: On<TimerCancelled>, mut owners: ResMut<Owners>| {
-                owners.0.push(cancelled.owner);
+                owners.0.push(cancelled.owner());
             },
         );
         let owner = app.world_mut().spawn_empty().id();

@@ -7,10 +7,10 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_due::{
-    ArmedTimers, CancelReason, Clocks, ClocksMut, DueEntityWorldMutExt, Keyed, MissedTicks, Timer,
-    TimerCancelled, TimerStatus,
+    ArmedTimers, CancelReason, Clocks, ClocksMut, DueEntityWorldMutExt, Keyed, MissedTicks,
+    OwnedTimerFired, Timer, TimerCancelled, TimerStatus,
     prelude::*,
-    queue::{TimerKey, TimerQueue},
+    queue::{Key, TimerQueue},
 };
 use bevy_ecs::{
     prelude::*,
@@ -206,7 +206,7 @@ fn cancelled_timers_are_purged() {
     let mut now = 0;
     let mut arm_and_cancel = || {
         let arm = |n| queue.insert(now + 60_000_000_000 + n, ());
-        let keys: Vec<TimerKey> = (0..10_000).map(arm).collect();
+        let keys: Vec<Key> = (0..10_000).map(arm).collect();
         for key in keys.into_iter().skip(100) {
             queue.cancel(key);
         }
@@ -363,7 +363,7 @@ fn an_entity_has_timers_with_ids_that_die_with_it() {
         app.world_mut().spawn(timers).id()
     };
     let (avatar, other) = (spawn_avatar(&mut app), spawn_avatar(&mut app));
-    let [a, b, c] = **app.world().get::<Owned>(avatar).unwrap() else {
+    let [a, b, c] = owned(app.world(), avatar)[..] else {
         panic!("should have three timers");
     };
     advance_ms(&mut app, 10);
@@ -405,13 +405,13 @@ fn a_callback_gets_the_id_and_the_user_argument() {
             (UserData(2), Timer::after(ms(10))),
         ]))
         .observe(
-            |fired: On<TimerFired>, data: Query<&UserData>, mut calls: ResMut<Calls>| {
+            |fired: On<OwnedTimerFired>, data: Query<&UserData>, mut calls: ResMut<Calls>| {
                 let UserData(argument) = *data.get(fired.entity()).unwrap();
                 calls.0.push((fired.owner(), fired.entity(), argument));
             },
         )
         .id();
-    let ids = app.world().get::<Owned>(avatar).unwrap().to_vec();
+    let ids = owned(app.world(), avatar);
     advance_ms(&mut app, 30);
     assert_eq!(
         app.world().resource::<Calls>().0,
@@ -430,7 +430,7 @@ fn every_timer_is_released_exactly_once() {
         Update,
         |mut released: MessageReader<TimerCancelled>, mut read: ResMut<Read>| {
             read.0
-                .extend(released.read().map(|it| (it.entity, it.reason)));
+                .extend(released.read().map(|it| (it.entity(), it.reason())));
         },
     );
     let clock = app.world_mut().spawn(Clock::new()).id();
@@ -442,9 +442,7 @@ fn every_timer_is_released_exactly_once() {
     let clockless = spawn(&mut app, "clockless", Timer::after(ms(100)).on(clock));
     let world = app.world_mut();
     let orphan = world.spawn((OwnedBy(mortal), Timer::after(ms(100)))).id();
-    let replaced = world
-        .entity_mut(keyed)
-        .set_timer("key", Timer::after(ms(100)));
+    let replaced = set_timer(world, keyed, "key", Timer::after(ms(100)));
 
     advance_ms(&mut app, 50);
     let world = app.world_mut();
@@ -452,9 +450,7 @@ fn every_timer_is_released_exactly_once() {
     world.despawn(despawned);
     world.despawn(clock);
     world.despawn(mortal);
-    world
-        .entity_mut(keyed)
-        .set_timer("key", (Tag("key"), Timer::after(ms(50))));
+    set_timer(world, keyed, "key", Timer::after(ms(50)));
     let expected = [
         (removed, CancelReason::Removed),
         (despawned, CancelReason::Despawned),
@@ -559,15 +555,12 @@ fn a_new_timer_in_a_category_replaces_the_earlier_one() {
     let mut app = app();
     let [hero, other] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
     let world = app.world_mut();
-    let walk = world
-        .entity_mut(hero)
-        .set_timer("movement", (Tag("walk"), Timer::every(ms(10))));
-    world
-        .entity_mut(hero)
-        .set_timer("vision", (Tag("look"), Timer::every(ms(20))));
-    world
-        .entity_mut(other)
-        .set_timer("movement", (Tag("other"), Timer::every(ms(20))));
+    let walk = set_timer(world, hero, "movement", Timer::every(ms(10)));
+    world.entity_mut(walk).insert(Tag("walk"));
+    let mut hero_mut = world.entity_mut(hero);
+    hero_mut.set_timer("vision", (Timer::every(ms(20)), Tag("look")));
+    let mut other = world.entity_mut(other);
+    other.set_timer("movement", (Timer::every(ms(20)), Tag("other")));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["walk"]);
 
@@ -577,7 +570,7 @@ fn a_new_timer_in_a_category_replaces_the_earlier_one() {
         .world_mut()
         .spawn((OwnedBy(hero), Keyed::new("movement"), run))
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
-            let rest = (Tag("rest"), Timer::after(ms(10)));
+            let rest = (Timer::after(ms(10)), Tag("rest"));
             commands.entity(fired.owner()).set_timer("movement", rest);
         })
         .id();

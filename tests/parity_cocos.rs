@@ -17,16 +17,14 @@ use bevy_ecs::{
 use support::{updates::*, *};
 
 /// Returns the status of the timer of `target` under `key`.
-fn keyed(app: &mut App, target: Entity, key: &str) -> Option<TimerStatus> {
+fn keyed(app: &mut App, target: Entity, key: &'static str) -> Option<TimerStatus> {
     let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
     state.get(app.world()).unwrap().keyed(target, key)
 }
 
 /// Schedules a timer under `key`, which is also its name in the log.
 fn schedule(app: &mut App, target: Entity, key: &'static str, timer: Timer) -> Entity {
-    app.world_mut()
-        .entity_mut(target)
-        .set_timer(key, (Tag(key), timer))
+    set_timer(app.world_mut(), target, key, timer)
 }
 
 /// Spawns a target that carries a timer, logged under `name`.
@@ -163,7 +161,7 @@ fn scheduling_again_under_the_same_key_changes_the_interval() {
         .entity_mut(last)
         .observe(|fired: On<TimerFired>, mut commands: Commands| {
             if fired.is_last() {
-                let slower = (Tag("x"), Timer::every(ms(30)));
+                let slower = (Timer::every(ms(30)), Tag("x"));
                 commands.entity(fired.owner()).set_timer("x", slower);
             }
         });

@@ -183,7 +183,7 @@ fn a_list_of_timers_can_be_removed() {
         commands.entity(timer).despawn();
     }
     app.world_mut().flush();
-    assert_eq!(app.world().get::<Owned>(owner).unwrap()[..], [d]);
+    assert_eq!(owned(app.world(), owner), [d]);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["d"]);
 }

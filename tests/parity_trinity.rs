@@ -135,7 +135,7 @@ fn a_non_deletable_event_is_cancelled_only_by_force() {
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["tough"]);
     app.world_mut().entity_mut(owner).cancel_timers();
-    assert_eq!(cancelled(&mut app), [(tough, CancelReason::Despawned)]);
+    assert_eq!(cancelled(&mut app), [(tough, CancelReason::Cancelled)]);
     advance_ms(&mut app, 10);
     assert!(fired(&mut app).is_empty());
 
@@ -283,7 +283,13 @@ fn the_time_of_a_waiting_event_can_be_changed() {
     ];
     assert_eq!(fired_at(&mut app), expected);
     let too_late = app.world_mut().entity_mut(later).reschedule(ms(90));
-    assert_eq!(too_late, Err(NoSuchTimer(later)));
+    assert_eq!(
+        too_late,
+        Err(NoSuchTimer {
+            entity: later,
+            key: None
+        })
+    );
     app.world_mut().despawn(owner);
     assert!(app.world_mut().get_entity_mut(later).is_err());
     let mut commands = app.world_mut().commands();

@@ -30,7 +30,7 @@ fn written(app: &App) -> Vec<(Entity, Entity, CancelReason)> {
     messages
         .get_cursor()
         .read(messages)
-        .map(|c| (c.entity, c.owner, c.reason))
+        .map(|c| (c.entity(), c.owner(), c.reason()))
         .collect()
 }
 
@@ -319,7 +319,7 @@ fn an_entity_can_observe_the_cancellation_from_its_own_despawn() {
         .spawn(Timer::after(ms(10)))
         .observe(
             |cancelled: On<TimerCancelled>, mut observed: ResMut<Observed>| {
-                observed.0.push(cancelled.reason);
+                observed.0.push(cancelled.reason());
             },
         )
         .id();

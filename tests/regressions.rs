@@ -3,7 +3,9 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, DueEntityWorldMutExt, InvalidTimer, NoSuchTimer, Timer, prelude::*};
+use bevy_due::{
+    ArmedTimers, DueEntityWorldMutExt, InvalidTimer, Keyed, NoSuchTimer, Timer, prelude::*,
+};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
 use core::time::Duration;
 use support::*;
@@ -51,15 +53,15 @@ fn a_timer_cancelled_while_it_catches_up_does_not_fire_again() {
 fn a_key_set_during_its_last_firing_is_not_lost() {
     fn again(fired: On<TimerFired>, mut commands: Commands) {
         let longer = Timer::after(ms(10) + fired.deadline());
-        let mut owner = commands.entity(fired.owner());
-        owner.set_timer("again", (Tag("x"), longer)).observe(again);
+        let key = (OwnedBy(fired.owner()), Keyed::new("again"));
+        commands.spawn((key, Tag("x"), longer)).observe(again);
     }
 
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
-    let timer = (Tag("x"), Timer::after(ms(10)));
-    let first = app.world_mut().entity_mut(owner).set_timer("again", timer);
-    app.world_mut().entity_mut(first).observe(again);
+    let key = (OwnedBy(owner), Keyed::new("again"));
+    let first = (key, Tag("x"), Timer::after(ms(10)));
+    app.world_mut().spawn(first).observe(again);
     for _ in 0..15 {
         advance_ms(&mut app, 10);
     }
@@ -124,7 +126,10 @@ fn move_deadline(
     let expected = if is_armed {
         Ok(())
     } else {
-        Err(NoSuchTimer(timer))
+        Err(NoSuchTimer {
+            entity: timer,
+            key: None,
+        })
     };
     match world.get_entity_mut(timer) {
         Ok(mut entity) => assert_eq!(to(&mut entity), expected),
@@ -213,7 +218,7 @@ fn every_operation_works_in_every_state() {
                 "firing for the last time" | "finished" => Timer::after(ms(10)),
                 _ => Timer::every(ms(10)),
             };
-            let timer = app.world_mut().entity_mut(owner).set_timer("k", timer);
+            let timer = set_timer(app.world_mut(), owner, "k", timer);
             if state.starts_with("firing") {
                 app.add_observer(
                     move |_: On<TimerFired>, mut commands: Commands, mut done: Local<bool>| {

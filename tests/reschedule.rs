@@ -145,11 +145,17 @@ fn moving_an_unarmed_timer_is_an_error_and_through_commands_a_warning() {
     advance_ms(&mut app, 10);
     assert_eq!(
         app.world_mut().entity_mut(x).reschedule(ms(50)),
-        Err(NoSuchTimer(x))
+        Err(NoSuchTimer {
+            entity: x,
+            key: None
+        })
     );
     assert_eq!(
         app.world_mut().entity_mut(x).delay_by(ms(50)),
-        Err(NoSuchTimer(x))
+        Err(NoSuchTimer {
+            entity: x,
+            key: None
+        })
     );
     let mut commands = app.world_mut().commands();
     commands.entity(x).reschedule(ms(50)).delay_by(ms(50));

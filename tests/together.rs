@@ -4,7 +4,7 @@ mod support;
 
 use core::time::Duration;
 
-use bevy_due::{CancelReason, DueEntityWorldMutExt, OnClock, Timer, prelude::*};
+use bevy_due::{CancelReason, OnClock, Timer, prelude::*};
 use support::*;
 
 /// ```text
@@ -19,14 +19,8 @@ fn a_paused_owners_keyed_timer_on_a_slow_clock_in_a_frame_of_an_hour() {
     let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
     let owner = app.world_mut().spawn(OnClock::new(slow)).id();
     let long = Timer::every_secs(600.0).first_after_secs(1200.0);
-    let first = app
-        .world_mut()
-        .entity_mut(owner)
-        .set_timer("k", Timer::every_secs(60.0));
-    let second = app
-        .world_mut()
-        .entity_mut(owner)
-        .set_timer("k", (Tag("x"), long));
+    let first = set_timer(app.world_mut(), owner, "k", Timer::every_secs(60.0));
+    let second = set_timer(app.world_mut(), owner, "k", long);
     assert_eq!(cancelled(&mut app), [(first, CancelReason::Replaced)]);
 
     advance(&mut app, hour / 3);

@@ -458,7 +458,7 @@ fn a_clone_of_an_owner_takes_its_callbacks_to_the_clone_of_their_clock() {
         .world_mut()
         .entity_mut(owner)
         .clone_and_spawn_with_opt_out(|builder| _ = builder.linked_cloning(true));
-    let owned = app.world().get::<Owned>(clone).unwrap();
+    let owned = owned(app.world(), clone);
     let [clone_of_clock, callback] = owned[..] else {
         panic!("{owned:?}");
     };

@@ -27,7 +27,7 @@ fn an_owner_has_many_callbacks_that_are_called_on_it() {
             related!(Owned[add(2), add(3).with_priority(-1), add(4)]),
         ))
         .id();
-    let updates = app.world().get::<Owned>(owner).unwrap();
+    let updates = owned(app.world(), owner);
     let [two, three, four] = updates[..] else {
         panic!("{updates:?}");
     };
@@ -72,7 +72,7 @@ fn removing_one_callback_of_an_owner_spares_the_others() {
         .world_mut()
         .spawn(related!(Owned[say("a"), say("b")]))
         .id();
-    let a = app.world().get::<Owned>(owner).unwrap()[0];
+    let a = owned(app.world(), owner)[0];
     app.world_mut().despawn(a);
     advance_ms(&mut app, 10);
     assert_eq!(called(&mut app), ["b"]);
@@ -172,7 +172,7 @@ fn a_paused_owner_pauses_all_of_its_callbacks() {
         .spawn((say("own"), related!(Owned[say("a"), say("b")])))
         .id();
     app.world_mut().spawn(say("other"));
-    let a = app.world().get::<Owned>(owner).unwrap()[0];
+    let a = owned(app.world(), owner)[0];
 
     app.world_mut().entity_mut(a).insert(Paused);
     advance_ms(&mut app, 10);

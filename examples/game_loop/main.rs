@@ -11,7 +11,7 @@ mod encounter;
 use core::{fmt::Display, time::Duration};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{ArmedTimers, OnClock, Timer, TimerCancelled, prelude::*};
+use bevy_due::{ArmedTimers, Keyed, OnClock, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use encounter::{Ability, Effect, Encounter, Enraged};
@@ -65,16 +65,16 @@ fn start_fight(mut commands: Commands, encounter: Res<Encounter>) {
     let boss = commands.spawn((Boss, Clock::new())).id();
     learn(&encounter.abilities, boss, &mut commands);
     if let Some(Enraged { after, .. }) = encounter.enraged {
-        let mut boss = commands.entity(boss);
-        boss.set_timer("rage", Timer::after(after)).observe(enrage);
+        let rage = (OwnedBy(boss), Timer::after(after));
+        commands.spawn(rage).observe(enrage);
     }
     let shield = Cooldown::secs(5.0);
     let health = 500;
-    let mut hero = commands.spawn(Hero { health, shield });
-    hero.set_timer("bomb", Timer::every_secs(3.4))
-        .observe(throw_bomb);
-    hero.set_timer("warp", Timer::after_secs(4.5))
-        .observe(warp_time);
+    let hero = OwnedBy(commands.spawn(Hero { health, shield }).id());
+    let bombs = (hero, Timer::every_secs(3.4));
+    commands.spawn(bombs).observe(throw_bomb);
+    let warp = (hero, Timer::after_secs(4.5));
+    commands.spawn(warp).observe(warp_time);
 
     commands.after_secs(0.5).run(summon_wave);
     commands.after_secs(10.0).run(end_fight);
@@ -107,15 +107,15 @@ fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fig
             // A new poison replaces the one before.
             let timer = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
             let mut hero = fight.commands.entity(fight.hero.0);
-            hero.set_timer("poison", (Poison(damage), timer));
+            hero.set_timer("poison", (timer, Poison(damage)));
         }
         Effect::Cast { time, damage } => {
             fight.log(format_args!("{name}: the boss starts to cast"));
-            let mut boss = fight.commands.entity(fired.owner());
-            boss.set_timer("cast", Timer::after(time))
-                .observe(move |_: On<TimerFired>, mut fight: Fight| fight.hurt("The cast", damage))
+            let cast = (OwnedBy(fired.owner()), Keyed::new("cast"));
+            let mut cast = fight.commands.spawn((cast, Timer::after(time)));
+            cast.observe(move |_: On<TimerFired>, mut fight: Fight| fight.hurt("The cast", damage))
                 .observe(|cancelled: On<TimerCancelled>, fight: Fight| {
-                    let reason = cancelled.reason;
+                    let reason = cancelled.reason();
                     fight.log(format_args!("The cast is interrupted: {reason:?}"));
                 });
             // The hero needs a moment to react.

@@ -215,17 +215,20 @@ pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
 /// The order is: the clock that it chose itself, the clock of its entity, the clock of its owner,
 /// the game clock.
 pub(crate) fn clock_of(
-    world: &DeferredWorld,
+    world: &World,
     entity: EntityRef,
     owner: Entity,
     chosen: Option<ClockId>,
 ) -> ClockId {
-    let clock_on = |entity: EntityRef| {
-        let on = entity.get::<OnClock>().map(|on| on.0);
-        let itself = || entity.contains::<Clock>().then(|| entity.id().into());
-        on.or_else(itself)
-    };
+    let clock_on =
+        |entity: EntityRef| clock_on(entity.id(), entity.get(), entity.contains::<Clock>());
     let clock = chosen.or_else(|| clock_on(entity));
     let clock_on_owner = || clock_on(world.get_entity(owner).ok()?);
     clock.or_else(clock_on_owner).unwrap_or_default()
+}
+
+/// Returns the clock of everything on an entity, if the entity decides it.
+pub(crate) fn clock_on(entity: Entity, on: Option<&OnClock>, has_clock: bool) -> Option<ClockId> {
+    let itself = || has_clock.then_some(ClockId::Own(entity));
+    on.map(|on| on.0).or_else(itself)
 }

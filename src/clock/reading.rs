@@ -18,7 +18,12 @@ pub(crate) struct Reading {
 impl Reading {
     /// Returns the time that the clock shows when `passed` nanoseconds have passed.
     pub(crate) fn shown(&self, passed: u64) -> Duration {
-        Duration::from_nanos(shift(passed, self.offset))
+        Duration::from_nanos(self.shown_nanos(passed))
+    }
+
+    /// Returns the time that the clock shows when `passed` nanoseconds have passed, in nanoseconds.
+    pub(crate) fn shown_nanos(&self, passed: u64) -> u64 {
+        shift(passed, self.offset)
     }
 
     /// Returns how many nanoseconds have passed when the clock shows `shown`.

@@ -1,14 +1,16 @@
 //! The extension trait of [`EntityCommands`].
 
-use alloc::borrow::Cow;
 use core::time::Duration;
 
 use bevy_ecs::prelude::*;
 
 use crate::{
     message::{Delivery, Payload, Request, ask},
-    owner::OwnedBy,
-    timer::{Keyed, Move, Timer, cancel_all, cancel_keyed, delay_all, move_deadline},
+    pause::pause_for,
+    timer::{
+        DespawnAfter, IntoKey, Timer, TimerBundle, TimerMut, cancel_all, cancel_keyed,
+        change_keyed, change_timer, delay_all, refresh_keyed, set_keyed,
+    },
 };
 
 /// Changes the timers of an entity from a system, and makes requests on its behalf.
@@ -29,28 +31,53 @@ use crate::{
 ///     let mut boss = commands.entity(*boss);
 ///     boss.cancel_timer("fireball");
 ///     boss.delay_timers_by(Duration::from_secs(5));
-///     boss.set_timer("wake up", Timer::after_secs(5.0)).observe(|_: On<TimerFired>| {});
+///     boss.set_timer("wake up", Timer::after_secs(5.0));
 /// }
 /// # bevy_ecs::system::assert_is_system(silence);
 /// ```
 pub trait DueEntityCommandsExt {
-    /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the commands
-    /// of the timer's entity.
+    /// Spawns a timer that belongs to this entity, under a [key](crate::Keyed).
     ///
-    /// `timer` is a [`Timer`](crate::Timer), plus any components to spawn with it. The returned
-    /// commands are those of the *timer*. A second `set_timer` in the same chain would create a
-    /// timer that belongs to this timer and dies with it.
+    /// The key is a type that implements [`TimerKey`](crate::TimerKey), whose component is inserted
+    /// on the timer's entity, or a string. `timer` is a [`Timer`](crate::Timer), or a tuple of a
+    /// `Timer` and further components of the timer's entity. The commands stay those of this entity,
+    /// so calls chain.
     ///
     /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when
-    /// the commands are applied, the timer never fires and despawns in the next run.
-    fn set_timer(
-        &mut self,
-        key: impl Into<Cow<'static, str>>,
-        timer: impl Bundle,
-    ) -> EntityCommands<'_>;
+    /// the commands are applied, the timer never fires.
+    fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
 
     /// Cancels the timer of this entity with this key, if any.
-    fn cancel_timer(&mut self, key: impl Into<Cow<'static, str>>) -> &mut Self;
+    ///
+    /// Debug builds pass a warning to Bevy's error handler if no timer of this world ever had the
+    /// key.
+    fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self;
+
+    /// Sets a timer, as [`set_timer`](Self::set_timer) does, or refreshes the one that has the key.
+    ///
+    /// If a timer with this key is armed, it keeps its next deadline and gets all its firings
+    /// again, and `timer` is dropped. A poison that hits again and again therefore keeps ticking.
+    /// In contrast, `set_timer` starts the interval over.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// fn poison(victim: Entity, mut commands: Commands) {
+    ///     commands.entity(victim).refresh_timer("poison", Timer::every_secs(0.5).times(6));
+    /// }
+    /// # let _ = poison;
+    /// ```
+    fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
+
+    /// Pauses this entity for `duration` on its clock.
+    ///
+    /// Pauses nest: see [`Pauses`](crate::Pauses). The call spawns an entity with `Pauses` and a
+    /// [`DespawnAfter`](crate::DespawnAfter).
+    #[doc(alias("stun", "freeze"))]
+    fn pause_for(&mut self, duration: Duration) -> &mut Self;
 
     /// Cancels the timer on this entity and all timers that belong to it.
     ///
@@ -72,6 +99,38 @@ pub trait DueEntityCommandsExt {
 
     /// Delays the timer on this entity and all timers that belong to it.
     fn delay_timers_by(&mut self, by: Duration) -> &mut Self;
+
+    /// Changes the timer on this entity: its interval, its number of firings, or its remaining time.
+    ///
+    /// If the entity has no armed timer, Bevy's error handler gets a warning.
+    fn change_own_timer(
+        &mut self,
+        change: impl FnOnce(&mut TimerMut) + Send + 'static,
+    ) -> &mut Self;
+
+    /// Changes the timer of this entity with this key: pauses, resumes, restarts or refreshes it, or
+    /// sets its interval, its number of firings or its remaining time.
+    ///
+    /// If the entity has no armed timer with this key, Bevy's error handler gets a warning.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// fn enrage(boss: Entity, mut commands: Commands) {
+    ///     let often = Duration::from_millis(500);
+    ///     commands.entity(boss).change_timer("attack", move |attack| attack.set_interval(often));
+    /// }
+    /// # let _ = enrage;
+    /// ```
+    fn change_timer(
+        &mut self,
+        key: impl IntoKey,
+        change: impl FnOnce(&mut TimerMut) + Send + 'static,
+    ) -> &mut Self;
 
     /// Makes a request: sends a message, and waits for a reply until the timer fires.
     ///
@@ -119,21 +178,32 @@ pub trait DueEntityCommandsExt {
 }
 
 impl DueEntityCommandsExt for EntityCommands<'_> {
-    fn set_timer(
-        &mut self,
-        key: impl Into<Cow<'static, str>>,
-        timer: impl Bundle,
-    ) -> EntityCommands<'_> {
-        let owner = OwnedBy(self.id());
-        let commands = self.commands_mut();
-        let timer = commands.spawn((owner, Keyed::new(key), timer)).id();
-        commands.entity(timer)
+    fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
+        let owner = self.id();
+        self.commands()
+            .queue(move |world: &mut World| set_keyed(world, owner, key, timer));
+        self
     }
 
-    fn cancel_timer(&mut self, key: impl Into<Cow<'static, str>>) -> &mut Self {
-        let (owner, key) = (self.id(), key.into());
+    fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
+        let owner = self.id();
+        self.commands()
+            .queue(move |world: &mut World| refresh_keyed(world, owner, key, timer));
+        self
+    }
+
+    fn pause_for(&mut self, duration: Duration) -> &mut Self {
+        let target = self.id();
         self.commands().queue(move |world: &mut World| {
-            cancel_keyed(world, owner, &key);
+            pause_for(world, target, DespawnAfter::new(duration));
+        });
+        self
+    }
+
+    fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self {
+        let owner = self.id();
+        self.commands().queue(move |world: &mut World| {
+            cancel_keyed(world, owner, &key.name());
         });
         self
     }
@@ -146,11 +216,11 @@ impl DueEntityCommandsExt for EntityCommands<'_> {
     }
 
     fn reschedule(&mut self, deadline: Duration) -> &mut Self {
-        queue_move(self, Move::To(deadline))
+        self.change_own_timer(move |timer| timer.reschedule(deadline))
     }
 
     fn delay_by(&mut self, by: Duration) -> &mut Self {
-        queue_move(self, Move::By(by))
+        self.change_own_timer(move |timer| timer.delay_by(by))
     }
 
     fn delay_timers_by(&mut self, by: Duration) -> &mut Self {
@@ -160,19 +230,31 @@ impl DueEntityCommandsExt for EntityCommands<'_> {
         self
     }
 
+    fn change_own_timer(
+        &mut self,
+        change: impl FnOnce(&mut TimerMut) + Send + 'static,
+    ) -> &mut Self {
+        let entity = self.id();
+        // The timer may have fired before the command runs. This is normal, so only warn.
+        self.commands().queue(move |world: &mut World| {
+            change_timer(world, entity, change).map_err(BevyError::warning)
+        });
+        self
+    }
+
+    fn change_timer(
+        &mut self,
+        key: impl IntoKey,
+        change: impl FnOnce(&mut TimerMut) + Send + 'static,
+    ) -> &mut Self {
+        let owner = self.id();
+        self.commands().queue(move |world: &mut World| {
+            change_keyed(world, owner, key.name(), change).map_err(BevyError::warning)
+        });
+        self
+    }
+
     fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request {
         ask(self, to.into(), payload, until)
     }
-}
-
-fn queue_move<'a, 'b>(
-    commands: &'a mut EntityCommands<'b>,
-    to: Move,
-) -> &'a mut EntityCommands<'b> {
-    let entity = commands.id();
-    commands.commands().queue(move |world: &mut World| {
-        // The timer may have fired before the command runs. This is normal, so only warn.
-        move_deadline(world, entity, to).map_err(BevyError::warning)
-    });
-    commands
 }

@@ -1,27 +1,35 @@
 //! The extension trait of [`EntityWorldMut`].
 
-use alloc::borrow::Cow;
 use core::time::Duration;
 
 use bevy_ecs::prelude::*;
 
 use crate::{
-    owner::OwnedBy,
-    timer::{Keyed, Move, NoSuchTimer, cancel_all, cancel_keyed, delay_all, move_deadline},
+    pause::pause_for,
+    timer::{
+        DespawnAfter, IntoKey, NoSuchTimer, TimerBundle, TimerMut, cancel_all, cancel_keyed,
+        change_keyed, change_timer, delay_all, refresh_keyed, set_keyed,
+    },
 };
 
 /// Changes the timers of an entity with exclusive access to the world.
 ///
 /// Systems use [`DueEntityCommandsExt`](crate::DueEntityCommandsExt).
 pub trait DueEntityWorldMutExt {
-    /// Spawns a timer that belongs to this entity, under a [key](Keyed), and returns the timer's
-    /// entity.
-    ///
-    /// The earlier timer with this key, if any, is cancelled.
-    fn set_timer(&mut self, key: impl Into<Cow<'static, str>>, timer: impl Bundle) -> Entity;
+    /// Spawns a timer that belongs to this entity, under a [key](crate::Keyed), as
+    /// [`DueEntityCommandsExt::set_timer`](crate::DueEntityCommandsExt::set_timer) does.
+    fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
+
+    /// Sets a timer or refreshes it, as
+    /// [`DueEntityCommandsExt::refresh_timer`](crate::DueEntityCommandsExt::refresh_timer) does.
+    fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
+
+    /// Pauses this entity for `duration` on its clock, as
+    /// [`DueEntityCommandsExt::pause_for`](crate::DueEntityCommandsExt::pause_for) does.
+    fn pause_for(&mut self, duration: Duration) -> &mut Self;
 
     /// Cancels the timer of this entity with this key, and returns `true` if there was one.
-    fn cancel_timer(&mut self, key: &str) -> bool;
+    fn cancel_timer(&mut self, key: impl IntoKey) -> bool;
 
     /// Cancels all timers of this entity, as
     /// [`DueEntityCommandsExt::cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does.
@@ -56,7 +64,8 @@ pub trait DueEntityWorldMutExt {
     /// assert!(bus.reschedule(Duration::from_secs(90)).is_ok());
     ///
     /// let mut stop = app.world_mut().spawn_empty();
-    /// assert_eq!(stop.reschedule(Duration::ZERO), Err(NoSuchTimer(stop.id())));
+    /// let error = NoSuchTimer { entity: stop.id(), key: None };
+    /// assert_eq!(stop.reschedule(Duration::ZERO), Err(error));
     /// ```
     fn reschedule(&mut self, deadline: Duration) -> Result<(), NoSuchTimer>;
 
@@ -70,22 +79,48 @@ pub trait DueEntityWorldMutExt {
 
     /// Delays the timer on this entity and all timers that belong to it.
     fn delay_timers_by(&mut self, by: Duration) -> &mut Self;
+
+    /// Changes the timer on this entity.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NoSuchTimer`] if this entity has no armed timer.
+    fn change_own_timer(&mut self, change: impl FnOnce(&mut TimerMut)) -> Result<(), NoSuchTimer>;
+
+    /// Changes the timer of this entity with this key.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NoSuchTimer`] if this entity has no armed timer with this key.
+    fn change_timer(
+        &mut self,
+        key: impl IntoKey,
+        change: impl FnOnce(&mut TimerMut),
+    ) -> Result<(), NoSuchTimer>;
 }
 
 impl DueEntityWorldMutExt for EntityWorldMut<'_> {
-    fn set_timer(&mut self, key: impl Into<Cow<'static, str>>, timer: impl Bundle) -> Entity {
-        let owner = OwnedBy(self.id());
-        let keyed = Keyed::new(key);
-        self.world_scope(|world| {
-            let timer = world.spawn((owner, keyed, timer)).id();
-            world.flush();
-            timer
-        })
+    fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
+        let owner = self.id();
+        self.world_scope(|world| set_keyed(world, owner, key, timer));
+        self
     }
 
-    fn cancel_timer(&mut self, key: &str) -> bool {
+    fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
         let owner = self.id();
-        self.world_scope(|world| cancel_keyed(world, owner, key))
+        self.world_scope(|world| refresh_keyed(world, owner, key, timer));
+        self
+    }
+
+    fn pause_for(&mut self, duration: Duration) -> &mut Self {
+        let target = self.id();
+        self.world_scope(|world| pause_for(world, target, DespawnAfter::new(duration)));
+        self
+    }
+
+    fn cancel_timer(&mut self, key: impl IntoKey) -> bool {
+        let owner = self.id();
+        self.world_scope(|world| cancel_keyed(world, owner, &key.name()))
     }
 
     fn cancel_timers(&mut self) -> &mut Self {
@@ -95,18 +130,30 @@ impl DueEntityWorldMutExt for EntityWorldMut<'_> {
     }
 
     fn reschedule(&mut self, deadline: Duration) -> Result<(), NoSuchTimer> {
-        let entity = self.id();
-        self.world_scope(|world| move_deadline(world, entity, Move::To(deadline)))
+        self.change_own_timer(|timer| timer.reschedule(deadline))
     }
 
     fn delay_by(&mut self, by: Duration) -> Result<(), NoSuchTimer> {
-        let entity = self.id();
-        self.world_scope(|world| move_deadline(world, entity, Move::By(by)))
+        self.change_own_timer(|timer| timer.delay_by(by))
     }
 
     fn delay_timers_by(&mut self, by: Duration) -> &mut Self {
         let owner = self.id();
         self.world_scope(|world| delay_all(world, owner, by));
         self
+    }
+
+    fn change_own_timer(&mut self, change: impl FnOnce(&mut TimerMut)) -> Result<(), NoSuchTimer> {
+        let entity = self.id();
+        self.world_scope(|world| change_timer(world, entity, change))
+    }
+
+    fn change_timer(
+        &mut self,
+        key: impl IntoKey,
+        change: impl FnOnce(&mut TimerMut),
+    ) -> Result<(), NoSuchTimer> {
+        let owner = self.id();
+        self.world_scope(|world| change_keyed(world, owner, key.name(), change))
     }
 }

@@ -6,7 +6,7 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use super::{NEVER, TimerKey, TimerQueue, near::First};
+use super::{Key, NEVER, TimerQueue, near::First};
 
 /// A timer that has just been popped. Re-arm it or drop it.
 ///
@@ -26,7 +26,7 @@ impl<'a, T> Due<'a, T> {
 
     /// Returns the key of this timer.
     #[must_use]
-    pub fn key(&self) -> TimerKey {
+    pub fn key(&self) -> Key {
         self.queue.slots.key(self.first.index)
     }
 

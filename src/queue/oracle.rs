@@ -4,7 +4,7 @@ use std::{prelude::rust_2024::*, vec::Vec};
 
 use proptest::prelude::*;
 
-use super::{NEVER, SHAPE, Shape, TimerKey, TimerQueue};
+use super::{Key, NEVER, SHAPE, Shape, TimerQueue};
 
 /// Sizes so small that every level, every move and every wrap-around is common.
 const TINY: Shape = Shape {
@@ -148,7 +148,7 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
     // Sequence numbers must work up to their maximum, too.
     queue.next_sequence = u64::MAX - 1000;
     let mut oracle = Oracle::default();
-    let mut keys: Vec<TimerKey> = Vec::new();
+    let mut keys: Vec<Key> = Vec::new();
     let mut now = start;
     for &op in ops {
         match op {
@@ -240,7 +240,7 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             oracle.first().map(|first| first.deadline)
         );
     }
-    let names = |keys: Vec<TimerKey>| -> Vec<usize> {
+    let names = |keys: Vec<Key>| -> Vec<usize> {
         keys.iter()
             .filter_map(|&key| queue.get(key).copied())
             .collect()
@@ -263,7 +263,7 @@ fn twenty_thousand_timers_pop_in_sorted_order() {
     let mut queue = TimerQueue::new();
     let deadline = |timer: u64| timer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29 & !0xffff;
     let mut listed: Vec<(u64, u64)> = (0..20_000).map(|timer| (deadline(timer), timer)).collect();
-    let keys: Vec<TimerKey> = listed
+    let keys: Vec<Key> = listed
         .iter()
         .map(|&(at, timer)| queue.insert(at, timer))
         .collect();

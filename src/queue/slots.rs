@@ -8,12 +8,12 @@ use super::{NEVER, pages::Pages};
 ///
 /// The queue reuses slots but never keys: the key of a removed timer is invalid forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TimerKey {
+pub struct Key {
     index: u32,
     generation: u32,
 }
 
-impl TimerKey {
+impl Key {
     pub(super) fn index(self) -> u32 {
         self.index
     }
@@ -123,7 +123,7 @@ impl<T> Slots<T> {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, sequence: u64, deadline: u64, value: T) -> TimerKey {
+    pub(super) fn insert(&mut self, sequence: u64, deadline: u64, value: T) -> Key {
         let mut slot = Slot {
             sequence,
             deadline,
@@ -150,7 +150,7 @@ impl<T> Slots<T> {
     /// Removes the value of a timer. Its key becomes invalid, but its slot is not vacant until
     /// [`vacate`](Self::vacate), because the heap or a bucket still refers to it.
     #[inline]
-    pub(super) fn take(&mut self, key: TimerKey) -> Option<T> {
+    pub(super) fn take(&mut self, key: Key) -> Option<T> {
         let value = self.get_mut(key)?.value.take()?;
         self.len -= 1;
         Some(value)
@@ -172,43 +172,43 @@ impl<T> Slots<T> {
     }
 
     #[inline]
-    pub(super) fn get(&self, key: TimerKey) -> Option<&Slot<T>> {
+    pub(super) fn get(&self, key: Key) -> Option<&Slot<T>> {
         self.slots
             .get(key.index as usize)
             .filter(|slot| slot.generation == key.generation && slot.value.is_some())
     }
 
     #[inline]
-    fn get_mut(&mut self, key: TimerKey) -> Option<&mut Slot<T>> {
+    fn get_mut(&mut self, key: Key) -> Option<&mut Slot<T>> {
         self.slots
             .get_mut(key.index as usize)
             .filter(|slot| slot.generation == key.generation && slot.value.is_some())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (TimerKey, u64, &T)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
         self.occupied()
             .filter_map(|(key, slot)| Some((key, slot.deadline, slot.value.as_ref()?)))
     }
 
     /// Returns the deadlines, sequences and keys of the timers that wait for a deadline at or
     /// before `until`.
-    pub(super) fn waiting_until(&self, until: u64) -> Vec<(u64, u64, TimerKey)> {
+    pub(super) fn waiting_until(&self, until: u64) -> Vec<(u64, u64, Key)> {
         self.occupied()
             .filter(|(_, slot)| slot.place() != Place::Idle && slot.deadline <= until)
             .map(|(key, slot)| (slot.deadline, slot.sequence, key))
             .collect()
     }
 
-    fn occupied(&self) -> impl Iterator<Item = (TimerKey, &Slot<T>)> {
+    fn occupied(&self) -> impl Iterator<Item = (Key, &Slot<T>)> {
         let slots = (0..self.slots.len() as u32).map(|index| (self.key(index), &self.slots[index]));
         slots.filter(|(_, slot)| slot.value.is_some())
     }
 
-    pub(super) fn value(&self, key: TimerKey) -> Option<&T> {
+    pub(super) fn value(&self, key: Key) -> Option<&T> {
         self.get(key)?.value.as_ref()
     }
 
-    pub(super) fn value_mut(&mut self, key: TimerKey) -> Option<&mut T> {
+    pub(super) fn value_mut(&mut self, key: Key) -> Option<&mut T> {
         self.get_mut(key)?.value.as_mut()
     }
 }
@@ -255,8 +255,8 @@ impl<T> Slots<T> {
     }
 
     #[inline]
-    pub(super) fn key(&self, index: u32) -> TimerKey {
-        TimerKey {
+    pub(super) fn key(&self, index: u32) -> Key {
+        Key {
             index,
             generation: self.slots[index].generation,
         }
@@ -285,7 +285,7 @@ mod tests {
         let mut slots = Slots::new();
         let key = slots.insert(0, 0, ());
         slots.at_mut(0).generation = u32::MAX;
-        let last = TimerKey {
+        let last = Key {
             generation: u32::MAX,
             ..key
         };
@@ -298,10 +298,10 @@ mod tests {
 
     #[test]
     fn a_key_round_trips_through_its_bits() {
-        let key = TimerKey {
+        let key = Key {
             index: 7,
             generation: 9,
         };
-        assert_eq!(TimerKey::from_bits(key.to_bits()), key);
+        assert_eq!(Key::from_bits(key.to_bits()), key);
     }
 }

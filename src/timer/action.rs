@@ -250,11 +250,11 @@ fn shared(
 }
 
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    change_armed(&mut world, entity, |timer| timer.acts = true);
+    change_armed(&mut world, entity, |timer| timer.set_acts(true));
 }
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    change_armed(&mut world, entity, |timer| timer.acts = false);
+    change_armed(&mut world, entity, |timer| timer.set_acts(false));
 }
 
 /// The serialized form of a [`TimerAction`].

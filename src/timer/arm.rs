@@ -1,27 +1,99 @@
-//! The hooks of [`Timer`]: inserting the component arms it, and removing the component cancels it.
+//! The hooks of the components that arm a timer. Inserting the component makes a timer pending, and
+//! removing it cancels the timer.
 
-use alloc::vec::Vec;
-
-use bevy_ecs::{
-    component::ComponentId, entity_disabling::Disabled, lifecycle::HookContext, prelude::*,
-    world::DeferredWorld,
-};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    ArmedTimer, CancelReason, Place, Timer, TimerAction, TimerCancelled, TimerLines, end::retire,
-    events::is_observed, settings::random,
+    Arms, CancelReason, KeyTable, Timer, TimerCancelled, TimerLines,
+    fired::Unannounced,
+    pending::{Pending, Start},
+    place::Place,
+    setting::Setting,
+    settings::random,
 };
 use crate::{
-    clock::{
-        Clock, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, add_missing_clock,
-        clock_of, warn,
-    },
-    owner::{OwnedBy, owner_of},
-    pause::{Paused, is_paused},
+    clock::{ClockTable, add_missing_clock},
+    owner::owner_of,
 };
 
-pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    arm(world, entity);
+pub(super) fn on_insert<C: Arms>(
+    mut world: DeferredWorld,
+    HookContext { entity, .. }: HookContext,
+) {
+    add_pending::<C>(&mut world, entity);
+}
+
+/// Makes the timer of `C` on `entity` pending. The next swap arms it.
+///
+/// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
+/// data there.
+pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
+    if !world.contains_resource::<TimerLines>() || world.get::<C>(entity).is_none() {
+        return;
+    }
+    let start = start::<C>(world, entity);
+    let Some(mut lines) = world.get_resource_mut::<TimerLines>() else {
+        return;
+    };
+    let pending = Pending {
+        entity,
+        kind: C::KIND,
+        start,
+    };
+    let index = lines.pending.push(pending);
+    if let Some(armed) = world.get::<C>(entity) {
+        armed.seat().move_to(Place::Pending(index));
+    }
+}
+
+/// Starts the delay of a timer, if its clock exists by now.
+fn start<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<Start> {
+    let setting = Setting::of::<C>(world, entity)?;
+    let found = world.get_resource::<ClockTable>()?.find(setting.clock);
+    if found.is_err() {
+        add_missing_clock(world, setting.clock);
+    }
+    let random = match world.get::<C>(entity)?.has_jitter() {
+        true => draw(world)?,
+        false => 0,
+    };
+    let table = world.get_resource::<ClockTable>()?;
+    let (key, row) = table.find(setting.clock).ok()?;
+    let reading = table.read_now(world, key)?;
+    let deadline = world.get::<C>(entity)?.start(reading, random);
+    Some(Start {
+        clock: key,
+        age: row.age,
+        deadline,
+        now: reading.now,
+        is_paused: setting.is_paused,
+    })
+}
+
+/// Draws the next random number.
+fn draw(world: &mut DeferredWorld) -> Option<u64> {
+    let nth = world.get_resource_mut::<TimerLines>()?.next_draw();
+    Some(random(world, nth))
+}
+
+/// Cancels a lifetime that is about to be replaced or removed.
+pub(super) fn on_discard_silently<C: Arms>(
+    mut world: DeferredWorld,
+    HookContext { entity, .. }: HookContext,
+) {
+    cancel_silently::<C>(&mut world, entity);
+}
+
+/// Takes the timer of `C` on `entity` out of its queue, without an event.
+pub(super) fn cancel_silently<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
+    let Some(seat) = world.get::<C>(entity).map(Arms::seat) else {
+        return;
+    };
+    let place = seat.place();
+    seat.move_to(Place::Nowhere);
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.leave(place);
+    }
 }
 
 /// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
@@ -29,13 +101,14 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
     if let Some(number) = cancel_for(&mut world, entity, |_, _| CancelReason::Replaced)
         && let Some(timer) = world.get::<Timer>(entity)
     {
-        timer.move_to(Place::Reported(number));
+        timer.seat().move_to(Place::Reported(number));
     }
 }
 
 /// Corrects the report of `on_discard`: the timer was removed.
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(Place::Reported(number)) = world.get::<Timer>(entity).map(Timer::place)
+    if let Some(Place::Reported(number)) =
+        world.get::<Timer>(entity).map(|timer| timer.seat().place())
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
         && let Some(report) = lines.cancelled.get_mut(number)
     {
@@ -53,143 +126,62 @@ pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: H
     });
 }
 
-/// Arms the `Timer` of `entity`.
-///
-/// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
-/// data there.
-pub(crate) fn arm(mut world: DeferredWorld, entity: Entity) {
-    let plan = match Plan::of(&world, entity) {
-        Some(Err(NoSuchClock(clock))) => {
-            add_missing_clock(&mut world, clock);
-            Plan::of(&world, entity)
-        }
-        plan => plan,
-    };
-    match plan {
-        None => {}
-        Some(Err(error)) => refuse(&mut world, entity, error),
-        Some(Ok(plan)) => {
-            let Some(mut lines) = world.get_resource_mut::<TimerLines>() else {
-                return;
-            };
-            let key = lines.add(plan.clock, plan.deadline, plan.timer, plan.paused_at);
-            if let Some(timer) = world.get::<Timer>(entity) {
-                timer.move_to(Place::Armed(plan.clock, key));
-            }
-        }
-    }
-}
-
-/// Returns the components that change how a timer on the same entity is armed. Most timers have
-/// none.
-pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 6] {
-    [
-        world.register_component::<OwnedBy>(),
-        world.register_component::<TimerAction>(),
-        world.register_component::<Paused>(),
-        world.register_component::<Disabled>(),
-        world.register_component::<OnClock>(),
-        world.register_component::<Clock>(),
-    ]
-}
-
-/// A timer that is about to be armed.
-struct Plan {
-    clock: ClockKey,
-    deadline: u64,
-    timer: ArmedTimer,
-    /// The reading of the clock, if the timer is paused.
-    paused_at: Option<u64>,
-}
-
-impl Plan {
-    fn of(world: &DeferredWorld, entity: Entity) -> Option<Result<Self, NoSuchClock>> {
-        let lines = world.get_resource::<TimerLines>()?;
-        let entity = world.get_entity(entity).ok()?;
-        let timer = entity.get::<Timer>()?;
-        let mut modifiers = lines.modifiers().iter();
-        let is_modified = modifiers.any(|&id| entity.contains_id(id));
-        let (owner, clock) = match is_modified {
-            false => (entity.id(), timer.clock().unwrap_or_default()),
-            true => {
-                let owner = owner_of(entity);
-                (owner, clock_of(world, entity, owner, timer.clock()))
-            }
-        };
-        let (clock, reading) = match read(world, clock)? {
-            Ok(read) => read,
-            Err(error) => return Some(Err(error)),
-        };
-        let acts = is_modified && entity.contains::<TimerAction>();
-        let is_paused = is_modified && is_paused(world, entity, owner);
-        Some(Ok(Self {
-            clock,
-            deadline: timer.arm_at(reading, || random(world, lines.armed())),
-            timer: ArmedTimer::new(entity.id(), owner, timer, acts),
-            paused_at: is_paused.then_some(reading.now),
-        }))
-    }
-}
-
-fn read(world: &World, clock: ClockId) -> Option<Result<(ClockKey, Reading), NoSuchClock>> {
-    let table = world.get_resource::<ClockTable>()?;
-    let reading = table.find(clock).and_then(|(key, _)| {
-        let reading = table.read_now(world, key).ok_or(NoSuchClock(clock))?;
-        Ok((key, reading))
-    });
-    Some(reading)
-}
-
-/// Cancels a timer whose clock does not exist.
-fn refuse(world: &mut DeferredWorld, entity: Entity, error: NoSuchClock) {
-    let owner = world.get_entity(entity).map_or(entity, owner_of);
-    if let Some(timer) = world.get::<Timer>(entity) {
-        timer.move_to(Place::Nowhere);
-    }
-    report(
-        world,
-        TimerCancelled {
-            entity,
-            owner,
-            reason: CancelReason::ClockGone,
-        },
-    );
-    warn(world, error);
-    world
-        .commands()
-        .queue(move |world: &mut World| retire(world, entity));
-}
-
-/// Cancels the timer of `entity`, but leaves its component in place.
+/// Takes the timer of `entity` out of its queue, but leaves its component in place.
 pub(super) fn cancel(world: &mut DeferredWorld, entity: Entity, reason: CancelReason) {
     cancel_for(world, entity, |_, _| reason);
 }
 
-/// Removes the timer of `entity` from its queue and reports the cancellation. Returns the number of
+/// Takes the timer of `entity` out of its queue and reports the cancellation. Returns the number of
 /// the report, or `None` if the timer was not armed.
 fn cancel_for(
     world: &mut DeferredWorld,
     entity: Entity,
     reason: impl FnOnce(&DeferredWorld, Entity) -> CancelReason,
 ) -> Option<u64> {
-    let entity_ref = world.get_entity(entity).ok()?;
-    let timer = entity_ref.get::<Timer>()?;
-    let (clock, key) = timer.seat()?;
-    timer.move_to(Place::Nowhere);
-    let owner = owner_of(entity_ref);
+    let owner = owner_of(world.get_entity(entity).ok()?);
     let reason = reason(world, owner);
-    let mut lines = world.get_resource_mut::<TimerLines>()?;
-    if !lines.cancel(clock, key) {
-        return None;
-    }
-    report(
-        world,
-        TimerCancelled {
-            entity,
-            owner,
-            reason,
-        },
-    )
+    let cancelled = take_out(world, entity, reason)?;
+    report(world, cancelled)
+}
+
+/// Takes the timer of `entity` out of its queue. Returns the event, or `None` if the timer was not
+/// armed.
+pub(super) fn take_out(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    reason: CancelReason,
+) -> Option<TimerCancelled> {
+    let seat = world.get::<Timer>(entity)?.seat();
+    let place = seat.place();
+    seat.move_to(Place::Nowhere);
+    let is_armed = world.get_resource::<TimerLines>()?.is_at(place);
+    let cancelled = is_armed.then(|| cancellation(world, entity, place, reason))?;
+    world.get_resource_mut::<TimerLines>()?.leave(place);
+    cancelled
+}
+
+/// Returns the event for the cancellation of a timer.
+fn cancellation(
+    world: &World,
+    entity: Entity,
+    place: Place,
+    reason: CancelReason,
+) -> Option<TimerCancelled> {
+    let table = world.get_resource::<ClockTable>();
+    let clock = match place {
+        Place::Armed(clock, _) => table.and_then(|table| table.id(clock)),
+        Place::Nowhere | Place::Pending(_) | Place::Reported(_) => None,
+    };
+    let setting = Setting::of::<Timer>(world, entity)?;
+    let keys = world.get_resource::<KeyTable>();
+    Some(TimerCancelled {
+        entity,
+        owner: setting.owner,
+        clock: clock.unwrap_or(setting.clock).into(),
+        key: keys.and_then(|keys| keys.key_of(entity)),
+        reason,
+        is_announced: world.get::<Unannounced>(entity).is_none(),
+    })
 }
 
 /// Reports a cancellation, and returns the number of the report.
@@ -199,7 +191,7 @@ fn cancel_for(
 fn report(world: &mut DeferredWorld, cancelled: TimerCancelled) -> Option<u64> {
     let mut lines = world.get_resource_mut::<TimerLines>()?;
     let number = lines.cancelled.push(cancelled);
-    if is_observed::<TimerCancelled>(world, cancelled.entity) {
+    if cancelled.is_observed(world) {
         trigger_later(world, cancelled, number);
     }
     Some(number)
@@ -212,31 +204,6 @@ fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u
             .as_mut()
             .and_then(|lines| lines.cancelled.get_mut(number));
         let cancelled = report.map_or(cancelled, |report| *report);
-        world.trigger(cancelled);
+        cancelled.trigger(world);
     });
-}
-
-/// Cancels the timers of a clock that is removed, replaced or despawned.
-pub(crate) fn on_discard_clock(discarded: On<Discard<Clock>>, mut world: DeferredWorld) {
-    let clock = discarded.entity;
-    let is_despawned = discarded.trigger().new_archetype.is_none();
-    let key = world.get_resource::<ClockTable>();
-    let key = key.and_then(|table| table.key_of(clock));
-    let lines = world.get_resource::<TimerLines>();
-    let line = lines.and_then(|lines| lines.get(key?));
-    let timers = line.into_iter().flat_map(|line| line.queue.iter());
-    let timers: Vec<_> = timers
-        .map(|(.., timer)| (timer.entity, timer.owner))
-        .collect();
-    for (timer, owner) in timers {
-        // If the clock is also the owner, `OwnerGone` is the more precise reason.
-        let reason = match is_despawned && owner == clock {
-            true => CancelReason::OwnerGone,
-            false => CancelReason::ClockGone,
-        };
-        cancel(&mut world, timer, reason);
-        // One command per timer: if one panics, the others still run.
-        let mut commands = world.commands();
-        commands.queue(move |world: &mut World| retire(world, timer));
-    }
 }

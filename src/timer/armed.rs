@@ -4,7 +4,7 @@ use core::num::NonZeroU64;
 
 use bevy_ecs::entity::Entity;
 
-use super::{MissedTicks, Timer};
+use super::{Kind, MissedTicks, Timer};
 
 /// A timer in the queue. Together with the queue's own fields, it fills a cache line.
 #[derive(Debug)]
@@ -21,8 +21,18 @@ pub(crate) struct ArmedTimer {
     /// The number of firings: the high part.
     count_high: u16,
     missed_ticks: MissedTicks,
-    /// Whether the timer has an action.
-    pub(crate) acts: bool,
+    pub(super) reaction: Reaction,
+}
+
+/// The reaction to a firing, beside its observers and its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reaction {
+    None,
+    /// The [`TimerAction`](super::TimerAction) of the entity runs.
+    Act,
+    /// The entity despawns without an event: the end of a
+    /// [`DespawnAfter`](super::DespawnAfter).
+    EndLife,
 }
 
 /// The result of one firing.
@@ -35,7 +45,7 @@ pub(crate) struct Served {
 }
 
 impl ArmedTimer {
-    pub(crate) fn new(entity: Entity, owner: Entity, timer: &Timer, acts: bool) -> Self {
+    pub(super) fn new(entity: Entity, owner: Entity, timer: &Timer, acts: bool) -> Self {
         Self {
             entity,
             owner,
@@ -45,13 +55,50 @@ impl ArmedTimer {
             burst: 0,
             count_high: 0,
             missed_ticks: timer.missed_ticks(),
-            acts,
+            reaction: match acts {
+                true => Reaction::Act,
+                false => Reaction::None,
+            },
         }
+    }
+
+    pub(super) fn lifetime(entity: Entity, owner: Entity) -> Self {
+        Self {
+            entity,
+            owner,
+            interval: None,
+            count: 0,
+            times: 1,
+            burst: 0,
+            count_high: 0,
+            missed_ticks: MissedTicks::Burst,
+            reaction: Reaction::EndLife,
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self.reaction {
+            Reaction::EndLife => Kind::Lifetime,
+            Reaction::None | Reaction::Act => Kind::Timer,
+        }
+    }
+
+    pub(super) fn set_acts(&mut self, acts: bool) {
+        self.reaction = match self.reaction {
+            Reaction::EndLife => Reaction::EndLife,
+            Reaction::None | Reaction::Act if acts => Reaction::Act,
+            Reaction::None | Reaction::Act => Reaction::None,
+        };
     }
 
     /// Returns the number of firings so far.
     pub(crate) fn count(&self) -> u64 {
         u64::from(self.count_high) << 32 | u64::from(self.count)
+    }
+
+    /// Returns the low and the high part of the number of firings so far.
+    pub(super) fn count_halves(&self) -> (u32, u16) {
+        (self.count, self.count_high)
     }
 
     /// Returns the number of firings left, or `None` if the timer fires forever.
@@ -103,6 +150,18 @@ impl ArmedTimer {
             missed,
             next: Some(next),
         }
+    }
+
+    /// Sets the number of firings left, or lets the timer fire forever.
+    pub(super) fn set_left(&mut self, left: Option<u32>) {
+        self.times = left.map_or(0, |left| self.count.saturating_add(left));
+    }
+
+    /// Starts the count over.
+    pub(super) fn restart(&mut self, interval: Option<NonZeroU64>, times: Option<u32>) {
+        self.interval = interval;
+        (self.count, self.count_high) = (0, 0);
+        self.times = times.unwrap_or(0);
     }
 
     fn count_up(&mut self) {

@@ -6,11 +6,8 @@ use core::{
     time::Duration,
 };
 
-use super::{Extra, MissedTicks, Options, Timer, WhenDone};
-use crate::{
-    clock::{ClockId, FRAME, saturating_nanos},
-    seat::Seat,
-};
+use super::{Extra, MissedTicks, Options, Timer, WhenDone, place::TimerSeat};
+use crate::clock::{ClockId, FRAME, saturating_nanos};
 
 impl Timer {
     /// Creates a one-shot timer that fires after `delay`.
@@ -421,7 +418,7 @@ impl Timer {
             delay,
             interval,
             extra: None,
-            seat: Seat::default(),
+            seat: TimerSeat::default(),
             times,
         }
     }

@@ -1,49 +1,190 @@
-//! The cancellations since the last run.
+//! The events of a cancellation: for the timer's entity, and for its owner.
 
-use alloc::vec::Vec;
-use core::mem;
+use core::{fmt, ops::Deref};
 
-use bevy_ecs::message::Messages;
+use bevy_ecs::prelude::*;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
 
-use super::TimerCancelled;
+use super::{key::IntoKey, key_id::KeyId, observed::is_observed};
+use crate::clock::{ClockId, PackedClockId};
 
-/// Cancellations in the order in which they happened, to be written as messages in the next run.
-#[derive(Debug, Default)]
-pub(crate) struct Cancellations {
-    pending: Vec<TimerCancelled>,
-    /// The cancellations written in the last run, which observers may not have seen yet.
-    written: Vec<TimerCancelled>,
-    /// The number of the first pending cancellation.
-    first_pending: u64,
+/// Triggered when a timer is cancelled before its last firing.
+///
+/// The event reaches the observers of the timer's entity and global observers. Observers of the
+/// owner get an [`OwnedTimerCancelled`] instead. Each cancellation is also written as a buffered
+/// message in the next run.
+///
+/// The calls of this crate that cancel timers trigger the event before they remove anything, so
+/// observers still find the timer's components. After a plain removal or despawn, the event is
+/// triggered when the operation is done. Observers of a despawned entity still get it, but its
+/// components are gone.
+///
+/// Timers that the crate itself arms also report their cancellation. For example, a request that is
+/// answered in time cancels its time-out.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{CancelReason, Timer, TimerCancelled, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Component)]
+/// struct CastBar(&'static str);
+///
+/// #[derive(Resource, Default)]
+/// struct Log(Vec<String>);
+///
+/// fn interrupted(cancelled: On<TimerCancelled>, bars: Query<&CastBar>, mut log: ResMut<Log>) {
+///     if let Ok(bar) = bars.get(cancelled.entity()) {
+///         log.0.push(format!("{} is interrupted", bar.0));
+///     }
+/// }
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .init_resource::<Log>()
+///     .add_observer(interrupted);
+/// let mut commands = app.world_mut().commands();
+/// let mut boss = commands.spawn_empty();
+/// boss.set_timer("cast", (Timer::after_secs(2.5), CastBar("Meteor")));
+/// boss.cancel_timer("cast");
+/// app.world_mut().flush();
+/// assert_eq!(app.world().resource::<Log>().0, ["Meteor is interrupted"]);
+/// ```
+#[derive(EntityEvent, Message, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(opaque),
+    reflect(Clone, Debug, PartialEq)
+)]
+pub struct TimerCancelled {
+    pub(super) entity: Entity,
+    pub(super) owner: Entity,
+    pub(super) clock: PackedClockId,
+    pub(super) key: Option<KeyId>,
+    pub(super) reason: CancelReason,
+    /// Whether the owner is notified.
+    pub(super) is_announced: bool,
 }
 
-impl Cancellations {
-    /// Adds a cancellation, and returns its number.
-    pub(super) fn push(&mut self, cancelled: TimerCancelled) -> u64 {
-        self.pending.push(cancelled);
-        self.first_pending + self.pending.len() as u64 - 1
+impl TimerCancelled {
+    /// Returns the entity that carried the [`Timer`](crate::Timer). It may have despawned.
+    #[must_use]
+    pub fn entity(&self) -> Entity {
+        self.entity
     }
 
-    /// Returns the cancellation with this number, unless it was written before the last run.
-    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut TimerCancelled> {
-        let written = self.written.len() as u64;
-        let index = (number + written).checked_sub(self.first_pending)?;
-        match index.checked_sub(written) {
-            Some(index) => self.pending.get_mut(usize::try_from(index).ok()?),
-            None => self.written.get_mut(usize::try_from(index).ok()?),
+    /// Returns the [owner](crate::OwnedBy) of the timer, or its own entity if it has none. It may
+    /// have despawned.
+    #[must_use]
+    pub fn owner(&self) -> Entity {
+        self.owner
+    }
+
+    /// Returns the [key](crate::Keyed) of the timer, if it has one.
+    #[must_use]
+    pub fn key(&self) -> Option<&'static str> {
+        self.key.map(KeyId::name)
+    }
+
+    /// Returns `true` if the timer has this [key](crate::Keyed).
+    #[must_use]
+    pub fn has_key(&self, key: impl IntoKey) -> bool {
+        self.key() == Some(&key.name())
+    }
+
+    /// Returns the clock of the timer. It may be gone.
+    #[must_use]
+    pub fn clock(&self) -> ClockId {
+        self.clock.into()
+    }
+
+    /// Returns the cause.
+    #[must_use]
+    pub fn reason(&self) -> CancelReason {
+        self.reason
+    }
+
+    /// Returns `true` if the event has an observer.
+    pub(super) fn is_observed(&self, world: &World) -> bool {
+        is_observed::<Self>(world, self.entity) || self.is_observed_by_owner(world)
+    }
+
+    fn is_observed_by_owner(&self, world: &World) -> bool {
+        self.is_announced
+            && self.owner != self.entity
+            && is_observed::<OwnedTimerCancelled>(world, self.owner)
+    }
+
+    /// Triggers the event for the timer's entity, then for its owner.
+    pub(super) fn trigger(self, world: &mut World) {
+        world.trigger(self);
+        world.flush();
+        if self.is_observed_by_owner(world) {
+            let Self { owner, .. } = self;
+            let cancelled = self;
+            world.trigger(OwnedTimerCancelled { owner, cancelled });
+            world.flush();
         }
     }
+}
 
-    /// Returns the number of cancellations that have not been written.
-    pub(super) fn len(&self) -> u64 {
-        self.pending.len() as u64
+impl fmt::Debug for TimerCancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimerCancelled")
+            .field("entity", &self.entity)
+            .field("owner", &self.owner)
+            .field("key", &self.key())
+            .field("clock", &self.clock)
+            .field("reason", &self.reason)
+            .finish()
     }
+}
 
-    /// Writes all cancellations.
-    pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
-        self.first_pending += self.len();
-        self.written.clear();
-        mem::swap(&mut self.pending, &mut self.written);
-        messages.write_batch(self.written.iter().copied());
+/// Triggered on the owner when one of its [owned](crate::OwnedBy) timers is cancelled.
+///
+/// Its methods are those of the [`TimerCancelled`], which is triggered first, for the timer's
+/// entity. The event is not triggered for timers that the crate itself arms.
+#[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedTimerCancelled {
+    #[event_target]
+    owner: Entity,
+    cancelled: TimerCancelled,
+}
+
+impl Deref for OwnedTimerCancelled {
+    type Target = TimerCancelled;
+
+    fn deref(&self) -> &TimerCancelled {
+        &self.cancelled
     }
+}
+
+/// The reason why a timer was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Clone, Debug, PartialEq, Hash)
+)]
+#[non_exhaustive]
+pub enum CancelReason {
+    /// A call of this crate cancelled it, such as
+    /// [`cancel_timer`](crate::DueEntityCommandsExt::cancel_timer).
+    Cancelled,
+    /// The [`Timer`](crate::Timer) was removed from its entity.
+    Removed,
+    /// Another [`Timer`](crate::Timer) was inserted in its place, or its owner got another timer
+    /// with the same [key](crate::Keyed).
+    Replaced,
+    /// Its entity despawned.
+    Despawned,
+    /// Its owner despawned, and the timer with it.
+    OwnerGone,
+    /// Its clock was removed or despawned, or did not exist when the timer was armed.
+    ClockGone,
 }

@@ -69,14 +69,12 @@ use crate::clock::saturating_nanos;
 /// while.
 ///
 /// ```
-/// use bevy_due::{Timer, prelude::*};
+/// use bevy_due::{Keyed, Timer, prelude::*};
 /// use bevy_ecs::prelude::*;
 ///
 /// fn typed(search_box: Entity, mut commands: Commands) {
-///     commands
-///         .entity(search_box)
-///         .set_timer("search", Timer::after_secs(0.3))
-///         .observe(|_: On<TimerFired>| { /* Search now. */ });
+///     let search = (OwnedBy(search_box), Keyed::new("search"), Timer::after_secs(0.3));
+///     commands.spawn(search).observe(|_: On<TimerFired>| { /* Search now. */ });
 /// }
 /// # let _ = typed;
 /// ```
@@ -234,7 +232,7 @@ impl Cooldown {
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::{Clocks, prelude::*};
+    /// use bevy_due::{Clocks, Keyed, prelude::*};
     /// use bevy_ecs::prelude::*;
     ///
     /// fn fire_cannon(
@@ -245,10 +243,8 @@ impl Cooldown {
     ///     let now = clocks.get(ClockId::Virtual)?.now();
     ///     for (cannon, mut cooldown) in &mut cannons {
     ///         if cooldown.try_use(now) {
-    ///             commands
-    ///                 .entity(cannon)
-    ///                 .set_timer("reloaded", cooldown.ready_timer())
-    ///                 .observe(|_: On<TimerFired>| println!("Ready again"));
+    ///             let reloaded = (OwnedBy(cannon), Keyed::new("reloaded"), cooldown.ready_timer());
+    ///             commands.spawn(reloaded).observe(|_: On<TimerFired>| println!("Ready again"));
     ///         }
     ///     }
     ///     Ok(())

@@ -5,7 +5,7 @@ use core::{fmt, marker::PhantomData};
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::{Mutex, PoisonError};
 
-use super::{Timer, TimerAction, events::Unannounced};
+use super::{Timer, TimerAction, fired::Unannounced};
 use crate::{clock::ClockId, owner::OwnedBy};
 
 /// Builds delayed or repeated commands.

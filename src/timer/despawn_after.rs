@@ -2,26 +2,28 @@
 
 use core::time::Duration;
 
-use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    InvalidTimer, Keyed, SurvivesCancelAll, Timer, TimerAction,
+    Arms, InvalidTimer, Kind, TimerSeat, arm,
     build::{nanos_from_secs, or_panic},
-    events::Unannounced,
-    keyed::cancel_keyed,
 };
-use crate::owner::OwnedBy;
+use crate::clock::{ClockId, Reading, saturating_nanos};
 
 /// Despawns the entity after a delay.
 ///
-/// This sets a keyed timer, on the entity's clock, that despawns the entity. The entity can also
-/// carry a [`Timer`]. Its lifetime continues when all its timers are cancelled. Insert the
-/// component again to start over, or remove it to let the entity live.
+/// The delay counts on the entity's clock, as the delay of a [`Timer`](crate::Timer) without a clock
+/// does, and stops while the entity or its owner is [paused](crate::Paused). The entity can also
+/// carry a [`Timer`](crate::Timer). Its lifetime continues when all its timers are cancelled. Insert
+/// the component again to start over, or remove it to let the entity live. If the clock is gone, the
+/// component is removed.
 ///
-/// The keyed timer is a separate entity. For thousands of bullets, a [`Timer`] with
-/// [`TimerAction::despawn`] on the bullet itself is cheaper.
+/// The end of a lifetime keeps its place among the firings of the clock. No event is triggered, and
+/// no message is written.
 ///
 /// # Examples
 ///
@@ -47,19 +49,38 @@ use crate::owner::OwnedBy;
 /// assert!(app.world().get_entity(bullet).is_err());
 /// ```
 #[doc(alias("lifetime", "ttl"))]
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_insert = on_insert, on_remove = on_remove)]
+#[derive(Component, Clone, Debug)]
+#[component(immutable, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard_silently::<Self>)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    reflect(opaque),
     reflect(Component, Clone, Debug, PartialEq)
 )]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-pub struct DespawnAfter(pub Duration);
-
-const KEY: &str = "bevy_due::DespawnAfter";
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "Duration", from = "Duration")
+)]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct DespawnAfter {
+    delay: Duration,
+    seat: TimerSeat,
+}
 
 impl DespawnAfter {
+    /// Creates a lifetime.
+    #[must_use]
+    pub fn new(delay: Duration) -> Self {
+        Self {
+            delay,
+            seat: TimerSeat::default(),
+        }
+    }
+
     /// Creates a lifetime in seconds.
     ///
     /// # Panics
@@ -78,22 +99,52 @@ impl DespawnAfter {
     ///
     /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
     pub fn try_secs(secs: f64) -> Result<Self, InvalidTimer> {
-        Ok(Self(Duration::from_nanos(nanos_from_secs(secs)?)))
+        Ok(Self::new(Duration::from_nanos(nanos_from_secs(secs)?)))
+    }
+
+    /// Returns the delay from insertion to the despawn.
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        self.delay
     }
 }
 
-fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(&DespawnAfter(delay)) = world.get(entity) {
-        let despawn = TimerAction::despawn_owner();
-        world.commands().spawn((
-            (OwnedBy(entity), Keyed::new(KEY)),
-            (Timer::after(delay), despawn, SurvivesCancelAll, Unannounced),
-        ));
+impl Arms for DespawnAfter {
+    const KIND: Kind = Kind::Lifetime;
+
+    fn seat(&self) -> &TimerSeat {
+        &self.seat
+    }
+
+    fn clock(&self) -> Option<ClockId> {
+        None
+    }
+
+    fn has_jitter(&self) -> bool {
+        false
+    }
+
+    fn start(&self, reading: Reading, _: u64) -> u64 {
+        reading.now.saturating_add(saturating_nanos(self.delay))
     }
 }
 
-fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    world.commands().queue(move |world: &mut World| {
-        cancel_keyed(world, entity, KEY);
-    });
+impl PartialEq for DespawnAfter {
+    fn eq(&self, other: &Self) -> bool {
+        self.delay == other.delay
+    }
+}
+
+impl Eq for DespawnAfter {}
+
+impl From<Duration> for DespawnAfter {
+    fn from(delay: Duration) -> Self {
+        Self::new(delay)
+    }
+}
+
+impl From<DespawnAfter> for Duration {
+    fn from(lifetime: DespawnAfter) -> Self {
+        lifetime.delay
+    }
 }

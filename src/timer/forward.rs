@@ -7,6 +7,7 @@ use bevy_ecs::{prelude::*, system::SystemState};
 use super::{
     RunStats,
     lines::{TimerLine, TimerLines},
+    resolve::resolve,
     run::{FireParams, RunDepth, fire},
 };
 use crate::{
@@ -149,6 +150,7 @@ impl Forward {
 
     fn try_fire(&mut self, world: &mut World) -> Result<RunStats> {
         let scope = Scope::Under(self.age);
+        resolve(world, Some(scope));
         let (table, _, _, mut lines) = self.reading.get_mut(world)?;
         lines.begin_run(&table, scope);
         fire(world, scope, &mut self.firing)?;
@@ -158,6 +160,7 @@ impl Forward {
     /// Returns how far the clock must advance until something is due. An overdue timer counts as
     /// due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
+        resolve(world, None);
         let (table, clocks, _, lines) = self.reading.get_mut(world).ok()?;
         let rows = table.iter();
         let rows = rows.filter(|(_, row)| table.is_in(row, Scope::Under(self.age)));

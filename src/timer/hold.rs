@@ -1,21 +1,29 @@
 //! Pausing armed timers, and keeping track of their owners.
 
+use alloc::vec::Vec;
+
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, world::DeferredWorld};
 
-use super::{CancelReason, Timer, TimerLines, arm::cancel, end::retire_later, lines::change_armed};
+use super::{
+    Arms, CancelReason, DespawnAfter, Timer, TimerLines, arm::cancel, end::retire_later,
+    lines::change_armed, place::Place,
+};
 use crate::{
     clock::ClockTable,
     owner::{Owned, OwnedBy, owner_of},
-    pause::{Paused, is_paused},
+    pause::{Paused, PausedBy, is_paused},
 };
 
 /// Pauses the timers of an entity when it is paused or disabled.
-pub(crate) fn on_pause(paused: On<Add<(Paused, Disabled)>>, mut world: DeferredWorld) {
+pub(crate) fn on_pause(paused: On<Add<(Paused, PausedBy, Disabled)>>, mut world: DeferredWorld) {
     update_all(&mut world, paused.entity);
 }
 
 /// Resumes the timers of an entity when it is no longer paused or disabled.
-pub(crate) fn on_resume(resumed: On<Remove<(Paused, Disabled)>>, mut world: DeferredWorld) {
+pub(crate) fn on_resume(
+    resumed: On<Remove<(Paused, PausedBy, Disabled)>>,
+    mut world: DeferredWorld,
+) {
     let entity = resumed.entity;
     // A component that is being removed is still there.
     let mut commands = world.commands();
@@ -49,36 +57,49 @@ pub(crate) fn on_disown(disowned: On<Discard<OwnedBy>>, mut world: DeferredWorld
 
 fn update_all(world: &mut DeferredWorld, entity: Entity) {
     update(world, entity);
-    let mut nth = 0;
-    while let Some(&owned) = world.get::<Owned>(entity).and_then(|owned| owned.get(nth)) {
+    let owned = world.get::<Owned>(entity);
+    let owned: Vec<Entity> = owned.into_iter().flat_map(Owned::iter).collect();
+    for owned in owned {
         update(world, owned);
-        nth += 1;
     }
 }
 
-/// Pauses or resumes the timer of an entity, depending on its entity and its owner.
+/// Pauses or resumes the timers of an entity, depending on its entity and its owner.
 fn update(world: &mut DeferredWorld, entity: Entity) {
+    update_one::<Timer>(world, entity);
+    update_one::<DespawnAfter>(world, entity);
+}
+
+fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
     let Ok(entity) = world.get_entity(entity) else {
         return;
     };
-    let Some((clock, key)) = entity.get::<Timer>().and_then(Timer::seat) else {
+    let Some(place) = entity.get::<C>().map(|armed| armed.seat().place()) else {
         return;
     };
     let is_paused = is_paused(world, entity, owner_of(entity));
-    let line = world.get_resource::<TimerLines>();
-    let Some(line) = line.and_then(|lines| lines.get(clock)) else {
+    let now = |clock| {
+        let table = world.get_resource::<ClockTable>()?;
+        Some(table.read_now(world, clock)?.now)
+    };
+    let lines = world.get_resource::<TimerLines>();
+    let clock = match (place, lines) {
+        (Place::Armed(clock, key), Some(lines)) => {
+            let line = lines.get(clock);
+            let changes = line.is_some_and(|line| line.is_paused(key) != is_paused);
+            changes.then_some(clock)
+        }
+        (Place::Pending(index), Some(lines)) => {
+            let start = lines.pending.get(index).and_then(|pending| pending.start);
+            let start = start.filter(|start| start.is_paused != is_paused);
+            start.map(|start| start.clock)
+        }
+        _ => None,
+    };
+    let Some(now) = clock.and_then(now) else {
         return;
     };
-    if line.is_paused(key) == is_paused {
-        return;
-    }
-    let table = world.get_resource::<ClockTable>();
-    let Some(reading) = table.and_then(|table| table.read_now(world, clock)) else {
-        return;
-    };
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>()
-        && let Some(line) = lines.get_mut(clock)
-    {
-        line.set_paused(key, is_paused, reading.now);
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.set_paused(place, is_paused, now);
     }
 }

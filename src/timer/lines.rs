@@ -1,21 +1,23 @@
 //! The timers of each clock: in the queue, added since the last run, or paused.
 
 use alloc::{collections::BTreeMap, vec::Vec};
-use core::num::NonZeroU32;
+use core::{mem, num::NonZeroU32};
 
 use bevy_ecs::{component::ComponentId, prelude::*, world::DeferredWorld};
 
 use super::{
-    Timer, TimerFired,
-    armed::{ArmedTimer, Served},
-    cancelled::Cancellations,
+    Arms, Kind, Timer, TimerFired,
+    armed::{ArmedTimer, Reaction, Served},
+    cancellations::Cancellations,
     ended::EndedTimers,
+    pending::{PendingTimers, resumed},
+    place::Place,
     stats::{RunStats, TimerStats},
 };
 use crate::{
-    clock::{ClockKey, ClockTable, Reading, Scope, shift},
+    clock::{ClockKey, ClockTable, PackedClockId, Reading, Scope},
     double_buffer::DoubleBuffer,
-    queue::{NEVER, TimerKey, TimerQueue},
+    queue::{Key, NEVER, TimerQueue},
 };
 
 /// The timers of a world, one line per clock.
@@ -23,28 +25,33 @@ use crate::{
 pub(crate) struct TimerLines {
     /// Indexed by clock key. A line outlives its clock, so that no timer key is ever reused.
     lines: Vec<TimerLine>,
+    pub(super) pending: PendingTimers,
     pub(super) cancelled: Cancellations,
     pub(super) ended: EndedTimers,
     pub(super) stats: TimerStats,
-    /// The number of timers armed so far.
+    /// The number of random numbers drawn so far.
+    draws: u64,
+    /// The number of timers armed since the last run.
     armed: u64,
     /// The components that change how a timer is armed.
-    modifiers: [ComponentId; 6],
+    modifiers: [ComponentId; 7],
 }
 
 /// The timers of one clock.
 #[derive(Debug, Default)]
 pub(crate) struct TimerLine {
     pub(crate) queue: TimerQueue<ArmedTimer>,
-    added: DoubleBuffer<TimerKey>,
+    added: DoubleBuffer<Key>,
     /// The paused timers, and the reading of the clock when they were paused.
     ///
     /// A tree grows a little at a time. A hash map would move all its entries in one frame.
-    paused: BTreeMap<TimerKey, u64>,
+    paused: BTreeMap<Key, u64>,
     /// The waits of timers whose deadlines were moved.
-    rescheduled: BTreeMap<TimerKey, Rescheduled>,
+    rescheduled: BTreeMap<Key, Rescheduled>,
     /// The timers in the middle of a burst.
-    bursting: Vec<TimerKey>,
+    bursting: Vec<Key>,
+    /// The number of lifetimes in the queue.
+    lifetimes: usize,
 }
 
 /// The wait for a deadline that was moved.
@@ -60,18 +67,19 @@ struct Rescheduled {
 pub(crate) struct Fired {
     pub(crate) event: TimerFired,
     pub(crate) clock: ClockKey,
-    pub(crate) key: TimerKey,
-    /// Whether the timer has an action.
-    pub(crate) acts: bool,
+    pub(crate) key: Key,
+    pub(super) reaction: Reaction,
 }
 
 impl TimerLines {
-    pub(crate) fn new(modifiers: [ComponentId; 6]) -> Self {
+    pub(crate) fn new(modifiers: [ComponentId; 7]) -> Self {
         Self {
             lines: Vec::new(),
+            pending: PendingTimers::default(),
             cancelled: Cancellations::default(),
             ended: EndedTimers::default(),
             stats: TimerStats::default(),
+            draws: 0,
             armed: 0,
             modifiers,
         }
@@ -85,35 +93,82 @@ impl TimerLines {
         self.lines.get_mut(clock as usize)
     }
 
-    /// Adds a timer. The next swap arms it. If it is paused, the first swap after it resumes does.
-    pub(super) fn add(
+    /// Arms a timer, unless it is paused. Outside a run, the next run arms it.
+    pub(super) fn insert(
         &mut self,
         clock: ClockKey,
         deadline: u64,
         timer: ArmedTimer,
         paused_at: Option<u64>,
-    ) -> TimerKey {
-        self.armed = self.armed.wrapping_add(1);
+        is_in_run: bool,
+    ) -> Key {
         let clock = clock as usize;
         if self.lines.len() <= clock {
             self.lines.resize_with(clock + 1, TimerLine::default);
         }
-        self.lines[clock].add(deadline, timer, paused_at)
+        let line = &mut self.lines[clock];
+        line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
+        match paused_at {
+            None if is_in_run => {
+                self.armed += 1;
+                line.queue.insert(deadline, timer)
+            }
+            None => line.add(deadline, timer),
+            Some(now) => line.add_paused(deadline, timer, now),
+        }
     }
 
-    pub(super) fn timer_mut(&mut self, clock: ClockKey, key: TimerKey) -> Option<&mut ArmedTimer> {
+    pub(super) fn timer_mut(&mut self, clock: ClockKey, key: Key) -> Option<&mut ArmedTimer> {
         self.get_mut(clock)?.queue.get_mut(key)
     }
 
-    /// Removes a timer, and returns `true` if it was armed or paused.
-    pub(super) fn cancel(&mut self, clock: ClockKey, key: TimerKey) -> bool {
-        let line = self.get_mut(clock);
-        line.is_some_and(|line| line.cancel(key))
+    /// Removes a timer from its place, and returns `true` if it was pending, armed or paused.
+    pub(super) fn leave(&mut self, place: Place) -> bool {
+        match place {
+            Place::Pending(index) => self.pending.cancel(index),
+            Place::Armed(clock, key) => {
+                let line = self.get_mut(clock);
+                line.is_some_and(|line| line.cancel(key))
+            }
+            Place::Nowhere | Place::Reported(_) => false,
+        }
     }
 
-    /// Returns the number of timers armed so far.
-    pub(super) fn armed(&self) -> u64 {
-        self.armed
+    /// Returns `true` if there is a pending, armed or paused timer at a place.
+    pub(super) fn is_at(&self, place: Place) -> bool {
+        match place {
+            Place::Pending(index) => self.pending.get(index).is_some(),
+            Place::Armed(clock, key) => {
+                let line = self.get(clock);
+                line.is_some_and(|line| line.queue.get(key).is_some())
+            }
+            Place::Nowhere | Place::Reported(_) => false,
+        }
+    }
+
+    /// Pauses or resumes the timer at a place. A pause moves the deadline by its length.
+    pub(super) fn set_paused(&mut self, place: Place, is_paused: bool, now: u64) {
+        match place {
+            Place::Pending(index) => {
+                let start = self.pending.get_mut(index);
+                if let Some(start) = start.and_then(|pending| pending.start.as_mut()) {
+                    start.set_paused(is_paused, now);
+                }
+            }
+            Place::Armed(clock, key) => {
+                if let Some(line) = self.get_mut(clock) {
+                    line.set_paused(key, is_paused, now);
+                }
+            }
+            Place::Nowhere | Place::Reported(_) => {}
+        }
+    }
+
+    /// Counts a random number, and returns its index.
+    pub(super) fn next_draw(&mut self) -> u64 {
+        let draw = self.draws;
+        self.draws = draw.wrapping_add(1);
+        draw
     }
 
     pub(super) fn modifiers(&self) -> &[ComponentId] {
@@ -123,7 +178,7 @@ impl TimerLines {
     /// Starts a run on the clocks of a scope: arms the timers that were added since the previous
     /// run. Returns `true` if there are timers to fire or to end, or cancellations to write.
     pub(super) fn begin_run(&mut self, table: &ClockTable, scope: Scope) -> bool {
-        let (mut armed, mut is_due) = (0, false);
+        let (mut armed, mut is_due) = (mem::take(&mut self.armed), false);
         let clocks = table.iter().filter(|(_, row)| table.is_in(row, scope));
         for (key, row) in clocks {
             if let Some(line) = self.get_mut(key) {
@@ -156,19 +211,25 @@ impl TimerLines {
 }
 
 impl TimerLine {
-    fn add(&mut self, deadline: u64, timer: ArmedTimer, paused_at: Option<u64>) -> TimerKey {
+    fn add(&mut self, deadline: u64, timer: ArmedTimer) -> Key {
         let key = self.queue.insert_parked(deadline, timer);
-        match paused_at {
-            None => self.push_added(key),
-            Some(now) => {
-                self.paused.insert(key, now);
-            }
-        }
+        self.push_added(key);
         key
     }
 
+    fn add_paused(&mut self, deadline: u64, timer: ArmedTimer, now: u64) -> Key {
+        let key = self.queue.insert_parked(deadline, timer);
+        self.paused.insert(key, now);
+        key
+    }
+
+    /// Returns the number of timers, without lifetimes.
+    pub(super) fn count(&self) -> usize {
+        self.queue.len() - self.lifetimes
+    }
+
     /// Adds a timer for the next swap.
-    fn push_added(&mut self, key: TimerKey) {
+    fn push_added(&mut self, key: Key) {
         // Until the next swap, a timer that is cancelled, rescheduled, or paused and resumed leaves
         // an entry. Their order does not matter: the queue orders by deadline and sequence.
         if self.added.waiting() > 2 * self.queue.len() + 16 {
@@ -189,16 +250,16 @@ impl TimerLine {
         armed
     }
 
-    fn cancel(&mut self, key: TimerKey) -> bool {
-        let is_cancelled = self.queue.cancel(key).is_some();
-        if is_cancelled {
+    fn cancel(&mut self, key: Key) -> bool {
+        let cancelled = self.queue.cancel(key);
+        if let Some(timer) = &cancelled {
+            self.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
             self.forget(key);
         }
-        is_cancelled
+        cancelled.is_some()
     }
 
-    /// Pauses or resumes a timer. A pause moves the deadline by its length.
-    pub(super) fn set_paused(&mut self, key: TimerKey, paused: bool, now: u64) {
+    fn set_paused(&mut self, key: Key, paused: bool, now: u64) {
         let Some(deadline) = self.queue.deadline(key) else {
             return;
         };
@@ -214,12 +275,12 @@ impl TimerLine {
         }
     }
 
-    pub(crate) fn is_paused(&self, key: TimerKey) -> bool {
+    pub(crate) fn is_paused(&self, key: Key) -> bool {
         self.paused.contains_key(&key)
     }
 
     /// Moves the deadline of a timer as if it had just been armed.
-    pub(super) fn reschedule(&mut self, key: TimerKey, deadline: u64, wait: u64, now: u64) {
+    pub(super) fn reschedule(&mut self, key: Key, deadline: u64, wait: u64, now: u64) {
         let Some(timer) = self.queue.get(key) else {
             return;
         };
@@ -234,7 +295,7 @@ impl TimerLine {
     }
 
     /// Returns the length of the wait for the next deadline of a timer.
-    pub(crate) fn wait(&self, key: TimerKey, first_wait: u64) -> Option<u64> {
+    pub(crate) fn wait(&self, key: Key, first_wait: u64) -> Option<u64> {
         let timer = self.queue.get(key)?;
         let rescheduled = self.rescheduled.get(&key);
         let rescheduled = rescheduled.filter(|moved| moved.count == timer.count());
@@ -247,7 +308,7 @@ impl TimerLine {
 
     /// Returns the deadline of a timer. For a paused timer, this is the deadline it would have if
     /// it resumed now.
-    pub(crate) fn deadline(&self, key: TimerKey, now: u64) -> Option<u64> {
+    pub(crate) fn deadline(&self, key: Key, now: u64) -> Option<u64> {
         let deadline = self.queue.deadline(key)?;
         Some(match self.paused.get(&key) {
             Some(&paused_at) => resumed(deadline, paused_at, now),
@@ -275,7 +336,7 @@ impl TimerLine {
     #[inline]
     pub(super) fn fire(
         &mut self,
-        clock: ClockKey,
+        (clock, id): (ClockKey, PackedClockId),
         reading: &Reading,
         burst_limit: NonZeroU32,
     ) -> Option<Fired> {
@@ -286,16 +347,17 @@ impl TimerLine {
         let timer = &mut *due;
         let Served { missed, next } = timer.fire(deadline, now, burst_limit.get());
         let fired = Fired {
-            event: TimerFired::of(timer, reading, deadline, missed, next.is_none()),
+            event: TimerFired::of(timer, (id, reading), deadline, missed, next.is_none()),
             clock,
             key,
-            acts: timer.acts,
+            reaction: timer.reaction,
         };
         let begins_burst = timer.burst == 1;
         match next {
             Some(next) => due.rearm(next),
             None => {
                 drop(due);
+                self.lifetimes -= usize::from(fired.reaction == Reaction::EndLife);
                 self.forget(key);
             }
         }
@@ -312,13 +374,13 @@ impl TimerLine {
         }
     }
 
-    fn end_burst(&mut self, key: TimerKey) {
+    fn end_burst(&mut self, key: Key) {
         if let Some(timer) = self.queue.get_mut(key) {
             timer.burst = 0;
         }
     }
 
-    fn forget(&mut self, key: TimerKey) {
+    fn forget(&mut self, key: Key) {
         if !self.paused.is_empty() {
             self.paused.remove(&key);
         }
@@ -328,17 +390,15 @@ impl TimerLine {
     }
 }
 
-fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
-    shift(deadline, i128::from(now) - i128::from(paused_at))
-}
-
 /// Changes the queue's copy of the timer of `entity`, if it is armed or paused.
 pub(super) fn change_armed(
     world: &mut DeferredWorld,
     entity: Entity,
     change: impl FnOnce(&mut ArmedTimer),
 ) {
-    if let Some((clock, key)) = world.get::<Timer>(entity).and_then(Timer::seat)
+    if let Some((clock, key)) = world
+        .get::<Timer>(entity)
+        .and_then(|timer| timer.seat().armed())
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
         && let Some(timer) = lines.timer_mut(clock, key)
     {
@@ -346,13 +406,12 @@ pub(super) fn change_armed(
     }
 }
 
-/// Returns `true` if the timer of an entity is armed or paused.
+/// Returns `true` if the timer of an entity is pending, armed or paused.
 pub(crate) fn is_armed(world: &World, entity: Entity) -> bool {
-    let seat = world.get::<Timer>(entity).and_then(Timer::seat);
+    let place = world.get::<Timer>(entity).map(|timer| timer.seat().place());
     let lines = world.get_resource::<TimerLines>();
-    let (Some((clock, key)), Some(lines)) = (seat, lines) else {
+    let (Some(place), Some(lines)) = (place, lines) else {
         return false;
     };
-    let line = lines.get(clock);
-    line.is_some_and(|line| line.queue.get(key).is_some())
+    lines.is_at(place)
 }

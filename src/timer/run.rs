@@ -9,11 +9,13 @@ use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_platform::sync::Arc;
 
 use super::{
-    Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    Arms, KeyTable, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    armed::Reaction,
     end::{end_finished, when_done},
     ended::Ended,
-    events::is_observed_at_all,
     lines::Fired,
+    observed::is_observed_at_all,
+    resolve::resolve,
     settings::TimerSettings,
 };
 use crate::{
@@ -35,6 +37,7 @@ pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
     AnyClocks<'static, 'static>,
     ResMut<'static, TimerLines>,
+    Res<'static, KeyTable>,
     ResMut<'static, Messages<TimerFired>>,
 )>;
 
@@ -45,10 +48,14 @@ pub(crate) fn run_timers(
     starting: &mut StartParams,
     firing: &mut FireParams,
 ) -> Result {
-    let (mut table, mut clocks, times, mut intake, mut lines) = starting.get_mut(world)?;
+    let scope = Scope::Of(cadence);
+    let (mut table, mut clocks, times, mut intake, lines) = starting.get_mut(world)?;
     table.read(cadence, &mut clocks, &times);
     intake.begin_run(cadence);
-    let scope = Scope::Of(cadence);
+    if lines.pending.len() > 0 {
+        resolve(world, Some(scope));
+    }
+    let (table, .., mut lines) = starting.get_mut(world)?;
     if lines.begin_run(&table, scope) {
         fire(world, scope, firing)?;
     }
@@ -104,7 +111,7 @@ impl Run<'_> {
         }
         let mut age = None;
         loop {
-            let (table, _, mut lines, _) = self.params.get_mut(world)?;
+            let (table, _, mut lines, ..) = self.params.get_mut(world)?;
             let Some(clock) = next_due(&table, &mut lines, self.scope, age) else {
                 return Ok(());
             };
@@ -120,12 +127,18 @@ impl Run<'_> {
         end_bursts(world, key);
         let mut is_observed = false;
         loop {
-            is_observed = is_observed || is_observed_at_all::<TimerFired>(world);
+            is_observed = is_observed
+                || is_observed_at_all::<TimerFired>(world)
+                || is_observed_at_all::<OwnedTimerFired>(world);
             let mut fired = None;
             self.pop(world, clock, is_observed, &mut fired)?;
             let Some(fired) = &mut fired else {
                 break;
             };
+            if fired.reaction == Reaction::EndLife {
+                end_life(world, fired);
+                continue;
+            }
             announce(world, fired, cadence, is_observed);
             react(world, fired);
             end(world, fired, cadence);
@@ -136,7 +149,7 @@ impl Run<'_> {
 
     /// Pops due timers and writes their messages.
     ///
-    /// Stops after the first firing that has an observer or an action, or that is its timer's last,
+    /// Stops after the first firing that has an observer or a reaction, or that is its timer's last,
     /// and leaves this firing in `popped`. Returning it would cost another copy.
     fn pop(
         &mut self,
@@ -145,24 +158,31 @@ impl Run<'_> {
         is_observed: bool,
         popped: &mut Option<Fired>,
     ) -> Result {
-        let (table, clocks, mut lines, mut messages) = self.params.get_mut(world)?;
+        let (table, clocks, mut lines, keys, mut messages) = self.params.get_mut(world)?;
         let is_running = |clock| is_running(&clocks, clock);
         let Some(reading) = table.reading(key, age, is_running) else {
             return Ok(());
         };
-        let Some((line, stats)) = lines.firing(key, self.scope) else {
+        let (Some(id), Some((line, stats))) = (table.id(key), lines.firing(key, self.scope)) else {
             return Ok(());
         };
+        let clock = (key, id.into());
         messages.write_batch(iter::from_fn(|| {
             if popped.is_some() {
                 return None;
             }
-            let fired = line.fire(key, reading, self.burst_limit)?;
-            stats.count(&fired.event);
-            if is_observed || fired.acts || fired.event.is_last() {
+            let mut fired = line.fire(clock, reading, self.burst_limit)?;
+            let event = &mut fired.event;
+            stats.count(event);
+            if event.owner() != event.entity() {
+                event.set_key(keys.key_of(event.entity()));
+            }
+            let event = *event;
+            let reaction = fired.reaction;
+            if is_observed || reaction != Reaction::None || event.is_last() {
                 *popped = Some(fired);
             }
-            Some(fired.event)
+            (reaction != Reaction::EndLife).then_some(event)
         }));
         Ok(())
     }
@@ -195,13 +215,18 @@ fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed:
     }
     if is_observed {
         fired.event.trigger(world);
-        world.flush();
     }
+}
+
+/// Despawns an entity whose lifetime is over.
+fn end_life(world: &mut World, fired: &Fired) {
+    world.try_despawn(fired.event.entity()).ok();
+    world.flush();
 }
 
 /// Runs the timer's action, unless an observer cancelled or re-armed the timer.
 fn react(world: &mut World, fired: &Fired) {
-    if fired.acts && is_still(world, fired) {
+    if fired.reaction == Reaction::Act && is_still(world, fired) {
         TimerAction::act(world, &fired.event);
     }
 }
@@ -224,7 +249,7 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
 /// Returns `true` if the timer that fired is still the one on its entity.
 fn is_still(world: &World, fired: &Fired) -> bool {
     let timer = world.get::<Timer>(fired.event.entity());
-    timer.and_then(Timer::seat) == Some((fired.clock, fired.key))
+    timer.and_then(|timer| timer.seat().armed()) == Some((fired.clock, fired.key))
 }
 
 /// Counts the nested runs that are firing.

@@ -9,13 +9,18 @@ use core::{fmt, time::Duration};
 
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
 
-use super::{KeyTable, Keyed, RunStats, Timer, TimerLines, lines::TimerLine};
+use super::{
+    Arms, DespawnAfter, IntoKey, KeyTable, Kind, RunStats, Timer, TimerLines, key_id::KeyId,
+    lines::TimerLine, place::Place, setting::Setting,
+};
 use crate::{
     clock::{
-        Cadence, Clock, ClockId, ClockTable, NoSuchClock, Reading, Row, Scope, saturating_nanos,
+        Cadence, Clock, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, Row, Scope,
+        clock_on, saturating_nanos,
     },
-    owner::Owned,
-    queue::TimerKey,
+    owner::{Owned, OwnedBy},
+    pause::{Paused, PausedBy},
+    queue::Key,
 };
 
 /// The state of an armed or paused timer.
@@ -37,6 +42,8 @@ pub struct TimerStatus {
     pub elapsed: Duration,
     /// The length of the wait.
     pub wait: Duration,
+    /// The time between two deadlines, or `None` for a one-shot timer.
+    pub interval: Option<Duration>,
     /// The number of firings.
     pub count: u64,
     /// The number of firings left, or `None` if the timer fires forever.
@@ -46,6 +53,62 @@ pub struct TimerStatus {
 }
 
 impl TimerStatus {
+    /// Returns the state of a timer that is not armed: nothing remains, and the
+    /// [`fraction`](Self::fraction) is 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{ArmedTimers, TimerStatus};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// fn bar(entity: Entity, timers: ArmedTimers) -> f32 {
+    ///     timers.get(entity).unwrap_or(TimerStatus::done(entity)).fraction()
+    /// }
+    /// # let _ = bar;
+    /// ```
+    #[must_use]
+    pub fn done(entity: Entity) -> Self {
+        Self {
+            entity,
+            owner: entity,
+            clock: ClockId::Virtual,
+            deadline: Duration::ZERO,
+            remaining: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            wait: Duration::ZERO,
+            interval: None,
+            count: 0,
+            left: Some(0),
+            paused: false,
+        }
+    }
+
+    /// Returns the time until the last firing, on the clock, or `None` if the timer fires forever.
+    ///
+    /// Deadlines that a long frame skips do not count as firings, so the time may turn out longer.
+    #[must_use]
+    pub fn total_remaining(&self) -> Option<Duration> {
+        let further = self.left?.saturating_sub(1);
+        let interval = self.interval.unwrap_or_default();
+        Some(
+            self.remaining
+                .saturating_add(interval.saturating_mul(further)),
+        )
+    }
+
+    fn waiting(self, reading: Reading, deadline: u64, wait: u64) -> Self {
+        // A new timer counts from Bevy's time, which may be ahead of the last run.
+        let remaining = deadline.saturating_sub(reading.now).min(wait);
+        Self {
+            deadline: reading.shown(deadline),
+            remaining: Duration::from_nanos(remaining),
+            elapsed: Duration::from_nanos(wait.saturating_sub(remaining)),
+            wait: Duration::from_nanos(wait),
+            ..self
+        }
+    }
+
     /// Returns the fraction of the wait that has passed, from 0 to 1, for a progress bar.
     #[must_use]
     pub fn fraction(&self) -> f32 {
@@ -82,11 +145,27 @@ pub struct ArmedTimers<'w, 's> {
     lines: Res<'w, TimerLines>,
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
-    keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
+    lifetimes: Query<'w, 's, &'static DespawnAfter, Allow<Disabled>>,
+    modifiers: Modifiers<'w, 's>,
     key_table: Res<'w, KeyTable>,
     names: Query<'w, 's, &'static Name, Allow<Disabled>>,
     clocks: Query<'w, 's, &'static Clock, Allow<Disabled>>,
 }
+
+/// The components that change the clock, the owner and the pause of a timer.
+type Modifiers<'w, 's> = Query<
+    'w,
+    's,
+    (
+        Option<&'static OnClock>,
+        Has<Clock>,
+        Option<&'static OwnedBy>,
+        Has<Paused>,
+        Has<PausedBy>,
+        Has<Disabled>,
+    ),
+    Allow<Disabled>,
+>;
 
 impl ArmedTimers<'_, '_> {
     /// Returns the state of the timer on `entity`, or `None` if the entity has no armed or paused
@@ -96,41 +175,123 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn get(&self, entity: Entity) -> Option<TimerStatus> {
         let timer = self.timers.get(entity).ok()?;
-        let (clock, key) = timer.seat()?;
+        match timer.seat().place() {
+            Place::Armed(clock, key) => self.armed(entity, timer, (clock, key)),
+            Place::Pending(index) => self.pending(entity, timer, index),
+            Place::Nowhere | Place::Reported(_) => None,
+        }
+    }
+
+    /// Returns the state of a timer in the queue of a clock.
+    fn armed(
+        &self,
+        entity: Entity,
+        timer: &Timer,
+        (clock, key): (ClockKey, Key),
+    ) -> Option<TimerStatus> {
         let line = self.lines.get(clock)?;
         let armed = line.queue.get(key)?;
         let reading = self.read(self.table.get(clock)?);
         let deadline = line.deadline(key, reading.now)?;
         let wait = line.wait(key, timer.first_wait())?;
-        // A new timer counts from Bevy's time, which may be ahead of the last run.
-        let remaining = deadline.saturating_sub(reading.now).min(wait);
-        Some(TimerStatus {
+        let status = TimerStatus {
             entity,
             owner: armed.owner,
             clock: self.table.id(clock)?,
-            deadline: reading.shown(deadline),
-            remaining: Duration::from_nanos(remaining),
-            elapsed: Duration::from_nanos(wait.saturating_sub(remaining)),
-            wait: Duration::from_nanos(wait),
+            interval: armed
+                .interval
+                .map(|interval| Duration::from_nanos(interval.get())),
             count: armed.count(),
             left: armed.left(),
             paused: line.is_paused(key),
+            ..TimerStatus::done(entity)
+        };
+        Some(status.waiting(reading, deadline, wait))
+    }
+
+    /// Returns the state of a timer that was inserted since the last swap.
+    fn pending(&self, entity: Entity, timer: &Timer, index: usize) -> Option<TimerStatus> {
+        let setting = self.setting(entity, timer)?;
+        let start = self.lines.pending.get(index)?.start;
+        // The clock may not exist yet. Its time then counts from zero.
+        let row = self.table.find(setting.clock).ok().map(|(_, row)| row);
+        let reading = row.map_or_else(Reading::default, |row| self.read(row));
+        let start = start.filter(|start| row.is_some_and(|row| row.age == start.age));
+        let (deadline, wait) = match start {
+            Some(start) => {
+                let mut start = start;
+                start.set_paused(false, reading.now);
+                (start.deadline, timer.first_wait())
+            }
+            None => {
+                let deadline = timer.first_deadline(reading, 0);
+                (deadline, deadline.saturating_sub(reading.now))
+            }
+        };
+        let status = TimerStatus {
+            owner: setting.owner,
+            clock: setting.clock,
+            interval: timer.interval(),
+            left: timer.max_firings(),
+            paused: setting.is_paused,
+            ..TimerStatus::done(entity)
+        };
+        Some(status.waiting(reading, deadline, wait))
+    }
+
+    fn setting(&self, entity: Entity, timer: &Timer) -> Option<Setting> {
+        let (on, has_clock, owned, paused, nested, disabled) = self.modifiers.get(entity).ok()?;
+        let owner = owned.map_or(entity, |owned| owned.0);
+        let (owner_on, owner_has_clock, _, owner_paused, owner_nested, owner_disabled) =
+            self.modifiers.get(owner).ok()?;
+        let chosen = timer.clock();
+        let chosen = chosen.or_else(|| clock_on(entity, on, has_clock));
+        let chosen = chosen.or_else(|| clock_on(owner, owner_on, owner_has_clock));
+        Some(Setting {
+            owner,
+            clock: chosen.unwrap_or_default(),
+            is_paused: [
+                paused,
+                nested,
+                disabled,
+                owner_paused,
+                owner_nested,
+                owner_disabled,
+            ]
+            .contains(&true),
+            acts: false,
         })
     }
 
     /// Returns the timers of `owner`: first the timer on `owner` itself, then the owned ones.
     pub fn of(&self, owner: Entity) -> impl Iterator<Item = TimerStatus> {
-        let owned = self.owners.get(owner).into_iter().flatten().copied();
+        let owned = self.owners.get(owner);
+        let owned = owned.into_iter().flat_map(Owned::iter);
         let entities = core::iter::once(owner).chain(owned);
         entities.filter_map(|entity| self.get(entity))
     }
 
-    /// Returns the timer of `owner` with this [key](Keyed), if any.
+    /// Returns the timer of `owner` with this [key](crate::Keyed), if any.
     #[must_use]
-    pub fn keyed(&self, owner: Entity, key: &str) -> Option<TimerStatus> {
-        let is_own = self.keys.get(owner).is_ok_and(|keyed| keyed.0 == key);
-        let own = if is_own { self.get(owner) } else { None };
-        own.or_else(|| self.get(self.key_table.get(owner, key)?))
+    pub fn keyed(&self, owner: Entity, key: impl IntoKey) -> Option<TimerStatus> {
+        let key = KeyId::find(&key.name())?;
+        self.get(self.key_table.get(owner, key)?)
+    }
+
+    /// Returns the remaining lifetime of an entity with a [`DespawnAfter`], if it has one.
+    #[must_use]
+    pub fn lifetime(&self, entity: Entity) -> Option<Duration> {
+        let lifetime = self.lifetimes.get(entity).ok()?;
+        let remaining = match lifetime.seat().place() {
+            Place::Armed(clock, key) => {
+                let now = self.read(self.table.get(clock)?).now;
+                let deadline = self.lines.get(clock)?.deadline(key, now)?;
+                Duration::from_nanos(deadline.saturating_sub(now))
+            }
+            Place::Pending(_) => lifetime.delay(),
+            Place::Nowhere | Place::Reported(_) => return None,
+        };
+        Some(remaining.min(lifetime.delay()))
     }
 
     /// Returns the timer of `owner` with the least remaining time, if any.
@@ -152,14 +313,17 @@ impl ArmedTimers<'_, '_> {
         &self,
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, NoSuchClock> {
-        let (key, row) = self.table.find(clock.into())?;
+        let clock = clock.into();
+        let (key, row) = self.table.find(clock)?;
         let next = self.lines.get(key).and_then(TimerLine::next_deadline);
-        Ok(next.map(|next| self.read(row).shown(next)))
+        let next = next.map(|next| self.read(row).shown(next));
+        let pending = self.pending_on(clock).map(|timer| timer.deadline);
+        Ok(next.into_iter().chain(pending).min())
     }
 
     /// Returns the timers that are due on a clock within `span` from now, in order.
     ///
-    /// Paused timers, and timers armed since the last run, are skipped.
+    /// Paused timers are skipped.
     ///
     /// # Errors
     ///
@@ -174,26 +338,54 @@ impl ArmedTimers<'_, '_> {
         clock: impl Into<ClockId>,
         span: Duration,
     ) -> Result<Vec<TimerStatus>, NoSuchClock> {
-        let (key, row) = self.table.find(clock.into())?;
-        let Some(line) = self.lines.get(key) else {
-            return Ok(Vec::new());
-        };
-        let until = self.read(row).now.saturating_add(saturating_nanos(span));
-        let entity = |key: TimerKey| line.queue.get(key).map(|timer| timer.entity);
-        let due = line.queue.waiting_until(until).into_iter();
-        Ok(due.filter_map(|key| self.get(entity(key)?)).collect())
+        let clock = clock.into();
+        let (key, row) = self.table.find(clock)?;
+        let reading = self.read(row);
+        let until = reading.now.saturating_add(saturating_nanos(span));
+        let line = self.lines.get(key);
+        let due = line.map_or_else(Vec::new, |line| line.queue.waiting_until(until));
+        let entity = |key: Key| Some(line?.queue.get(key)?.entity);
+        let due = due.into_iter().filter_map(|key| self.get(entity(key)?));
+        let until = reading.shown(until);
+        let pending = self.pending_on(clock);
+        let mut due: Vec<_> = due
+            .chain(pending.filter(|timer| timer.deadline <= until))
+            .collect();
+        // The sort is stable, so equal deadlines keep the order of arming.
+        due.sort_by_key(|timer| timer.deadline);
+        Ok(due)
     }
 
     /// Returns all timers, grouped by clock, in no particular order within each clock.
     pub fn iter(&self) -> impl Iterator<Item = TimerStatus> {
         let timers = self.lines().flat_map(|line| line.queue.iter());
-        timers.filter_map(|(.., timer)| self.get(timer.entity))
+        let timers = timers.filter(|(.., timer)| timer.kind() == Kind::Timer);
+        let armed = timers.filter_map(|(.., timer)| self.get(timer.entity));
+        armed.chain(self.all_pending())
     }
 
-    /// Returns the number of armed and paused timers.
+    fn all_pending(&self) -> impl Iterator<Item = TimerStatus> {
+        let pending = self.lines.pending.iter();
+        let pending = pending.filter(|pending| pending.kind == Kind::Timer);
+        pending.filter_map(|pending| self.get(pending.entity))
+    }
+
+    /// Returns the timers on a clock that were inserted since the last swap and are not paused.
+    fn pending_on(&self, clock: ClockId) -> impl Iterator<Item = TimerStatus> {
+        let pending = self.all_pending();
+        pending.filter(move |timer| timer.clock == clock && !timer.paused)
+    }
+
+    /// Returns the number of armed and paused timers, including those that were inserted since the
+    /// last run.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.lines().map(|line| line.queue.len()).sum()
+        let armed: usize = self.lines().map(TimerLine::count).sum();
+        let pending = self.lines.pending.iter();
+        armed
+            + pending
+                .filter(|pending| pending.kind == Kind::Timer)
+                .count()
     }
 
     /// Returns the statistics of the last per-frame run.
@@ -253,9 +445,9 @@ impl ArmedTimers<'_, '_> {
             Ok(name) => format!("{name} ({entity})"),
             Err(_) => entity.to_string(),
         };
-        let key = match self.keys.get(timer.entity) {
-            Ok(key) => format!("{:?} ", key.0),
-            Err(_) => "".to_string(),
+        let key = match self.key_table.key_of(timer.entity) {
+            Some(key) => format!("{:?} ", key.name()),
+            None => "".to_string(),
         };
         let owner = if timer.owner == timer.entity {
             "".to_string()

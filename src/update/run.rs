@@ -10,7 +10,7 @@ use crate::{
     call::{EntityCaller, PumpState, pump},
     clock::{Age, Cadence, Clock, ClockKey, ClockTable, Tick, is_running_clock},
     owner::OwnedBy,
-    pause::Paused,
+    pause::{Paused, PausedBy},
     roster::{Intake, Roster},
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct UpdateRosters {
 #[derive(Clone, Copy)]
 struct Marks {
     owned: ComponentId,
-    paused: ComponentId,
+    paused: [ComponentId; 2],
     clock: ComponentId,
 }
 
@@ -95,7 +95,10 @@ impl UpdateRosters {
             paused_from: None,
             marks: Marks {
                 owned: world.register_component::<OwnedBy>(),
-                paused: world.register_component::<Paused>(),
+                paused: [
+                    world.register_component::<Paused>(),
+                    world.register_component::<PausedBy>(),
+                ],
                 clock: world.register_component::<Clock>(),
             },
         }
@@ -174,7 +177,10 @@ impl UpdateRosters {
 
     /// Returns the entity that the callback of a member belongs to, unless it is paused.
     fn target(&self, member: &Member, caller: &EntityCaller) -> Option<Entity> {
-        let is_paused = |entity: EntityRef| entity.archetype().contains(self.marks.paused);
+        let is_paused = |entity: EntityRef| {
+            let mut paused = self.marks.paused.iter();
+            paused.any(|&paused| entity.archetype().contains(paused))
+        };
         let entity = caller.get(member.entity)?;
         if is_paused(entity) {
             return None;

@@ -86,7 +86,7 @@ fn cancel_messages(app: &App) -> Vec<(Entity, CancelReason)> {
     let mut cursor = messages.get_cursor();
     cursor
         .read(messages)
-        .map(|cancelled| (cancelled.entity, cancelled.reason))
+        .map(|cancelled| (cancelled.entity(), cancelled.reason()))
         .collect()
 }
 

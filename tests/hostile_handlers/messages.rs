@@ -91,7 +91,7 @@ fn a_request_taken_from_its_owner_is_withdrawn() {
     let mut commands = app.world_mut().commands();
     commands.entity(asker).ask(answerer, Ask, time_out);
     app.world_mut().flush();
-    let request = app.world().get::<Owned>(asker).unwrap()[0];
+    let request = owned(app.world(), asker)[0];
     app.world_mut().entity_mut(request).remove::<OwnedBy>();
     for _ in 0..10 {
         advance_ms(&mut app, 10);

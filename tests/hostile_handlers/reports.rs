@@ -26,7 +26,9 @@ fn a_timer_spawned_for_a_dead_owner_names_that_owner() {
     struct Owners(Vec<Entity>);
     let mut app = app();
     app.init_resource::<Owners>().add_observer(
-        |cancelled: On<TimerCancelled>, mut owners: ResMut<Owners>| owners.0.push(cancelled.owner),
+        |cancelled: On<TimerCancelled>, mut owners: ResMut<Owners>| {
+            owners.0.push(cancelled.owner())
+        },
     );
     let owner = app.world_mut().spawn_empty().id();
     app.world_mut().despawn(owner);

@@ -43,7 +43,7 @@ struct Reports {
 
 impl Reports {
     fn add_cancellation(&mut self, cancelled: &TimerCancelled) {
-        let key = (cancelled.entity, cancelled.reason);
+        let key = (cancelled.entity(), cancelled.reason());
         *self.cancellations.entry(key).or_default() += 1;
     }
 }
@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     pub(crate) fn record_cancellation(&mut self, cancelled: &TimerCancelled) {
-        *self.cancellations.entry(cancelled.entity).or_default() += 1;
+        *self.cancellations.entry(cancelled.entity()).or_default() += 1;
         self.events.add_cancellation(cancelled);
     }
 

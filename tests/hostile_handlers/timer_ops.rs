@@ -119,8 +119,10 @@ impl OwnerOp {
             Self::SetTimer(timer, spec) => {
                 let new = spec.timer(world);
                 change(world, entity, |e| {
-                    let id = e.set_timer("key", new);
-                    e.resource_mut::<Cast>().timers[timer] = id;
+                    e.set_timer("key", new);
+                    if let Some(id) = e.get::<Owned>().and_then(|owned| owned.iter().last()) {
+                        e.resource_mut::<Cast>().timers[timer] = id;
+                    }
                 });
             }
             Self::SpawnTimer(timer, spec) => {

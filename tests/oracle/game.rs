@@ -111,19 +111,24 @@ impl Game {
                 entities.len(),
                 "every `Timer` component should be counted"
             );
-            let armed = entities.iter().map(|&entity| {
+            // The clock of a timer that was inserted since the last run may not exist.
+            let armed = entities.iter().filter_map(|&entity| {
                 let timer = timers
                     .get(entity)
                     .expect("an entity with a `Timer` should be armed");
                 let clocks = &world.resource::<OwnClocks>().0;
                 let clock = clocks.iter().position(|&clock| clock == timer.clock);
-                Armed {
+                let exists = |clock: &usize| match clocks[*clock] {
+                    ClockId::Own(clock) => world.get::<Clock>(clock).is_some(),
+                    _ => true,
+                };
+                Some(Armed {
                     place: world.resource::<Places>().of[&entity],
-                    clock: clock.unwrap(),
+                    clock: clock.filter(exists)?,
                     deadline: timer.deadline.as_nanos() as i64,
                     count: timer.count,
                     paused: timer.paused,
-                }
+                })
             });
             armed.collect()
         })
@@ -142,8 +147,8 @@ fn note_place(added: On<Add<Place>>, places: Query<&Place>, mut all: ResMut<Plac
 }
 
 fn log_cancelled(cancelled: On<TimerCancelled>, places: Res<Places>, mut log: ResMut<Log>) {
-    let place = places.of[&cancelled.entity];
-    log.0.push(LogEntry::Cancelled(place, cancelled.reason));
+    let place = places.of[&cancelled.entity()];
+    log.0.push(LogEntry::Cancelled(place, cancelled.reason()));
 }
 
 fn log_and_run_script(fired: On<TimerFired>, mut commands: Commands) {
@@ -252,15 +257,11 @@ fn perform(world: &mut World, op: Op) {
         } => {
             let parent = world.resource::<OwnClocks>().0[parent];
             let new = Clock::of(parent).with_speed(ratio(quarters));
-            match clock_at(world, clock) {
-                Some(mut entity) => {
-                    entity.insert(new);
-                }
-                None => {
-                    let entity = world.spawn(new).id();
-                    world.resource_mut::<OwnClocks>().0[clock] = entity.into();
-                }
+            if let Some(earlier) = clock_at(world, clock) {
+                earlier.despawn();
             }
+            let entity = world.spawn(new).id();
+            world.resource_mut::<OwnClocks>().0[clock] = entity.into();
         }
         Op::DespawnClock(clock) => {
             if let Some(entity) = clock_at(world, clock) {
@@ -294,9 +295,11 @@ fn timer(world: &World, spec: Spec) -> Timer {
 fn set_timer(world: &mut World, place: usize, spec: Spec) {
     let owner = PLACES[place].owner.map(|owner| ensure(world, owner));
     let (owner, key) = (owner.unwrap(), PLACES[place].key.unwrap());
-    let bundle = (Place(place), timer(world, spec));
+    let bundle = (timer(world, spec), Place(place));
     if spec.paused {
-        world.entity_mut(owner).set_timer(key, (bundle, Paused));
+        let (timer, place) = bundle;
+        let bundle = (timer, place, Paused);
+        world.entity_mut(owner).set_timer(key, bundle);
     } else {
         world.entity_mut(owner).set_timer(key, bundle);
     }

@@ -36,6 +36,7 @@ struct Listed {
     place: usize,
     clock: usize,
     wait: Wait,
+    state: State,
     sequence: u64,
     /// The last run that had begun when it was armed, resumed or moved. It fires in later runs.
     listed_in_run: u64,
@@ -43,6 +44,15 @@ struct Listed {
     count: u64,
     /// The last run in which it fired, and the number of firings in that run.
     burst: (u64, u32),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// Inserted since the last swap.
+    Pending,
+    /// Inserted since the last swap, on a clock that does not exist.
+    Lost,
+    Armed,
 }
 
 #[derive(Clone, Copy)]
@@ -90,6 +100,7 @@ impl Model {
 
     pub(crate) fn timers(&self) -> Vec<Armed> {
         let places = (0..PLACES.len()).filter_map(|place| self.find(place));
+        let places = places.filter(|&at| self.timers[at].state != State::Lost);
         let armed = places.map(|at| {
             let timer = &self.timers[at];
             let clock = &self.clocks.all[timer.clock];
@@ -116,6 +127,7 @@ impl Model {
     fn frame(&mut self, by: i64) {
         self.run += 1;
         self.clocks.advance(by);
+        self.resolve();
         self.fired_and_cancelled_in_run = (0, core::mem::take(&mut self.cancelled));
         for place in 0..PLACES.len() {
             let is_armed = self.find(place).is_some();
@@ -223,43 +235,55 @@ impl Model {
                 if spec.paused {
                     self.set_paused(place, true);
                 }
-                let replaced = self.log.len();
                 self.start(place, spec);
-                // A new timer without a clock is cancelled before it replaces the earlier one.
-                if before < replaced {
-                    self.log[before..].rotate_left(replaced - before);
-                }
             }
-            Op::Remove(place) => self.remove(place),
-            Op::Despawn(place) => self.despawn(place),
+            Op::Remove(place) => self.remove(place, CancelReason::Removed),
+            Op::Despawn(place) => self.despawn(place, CancelReason::Despawned),
             Op::PauseTimers(place) => self.set_paused(place, true),
             Op::ResumeTimers(place) => self.set_paused(place, false),
             Op::CancelKey(place) => {
                 let entity = self.entities[place].as_ref();
                 let is_armed = self.find(place).is_some();
                 if is_armed || entity.is_some_and(|entity| entity.is_finishing) {
-                    self.despawn(place);
+                    self.despawn(place, CancelReason::Cancelled);
                 }
                 if !is_armed {
                     self.log.push(LogEntry::Refused(place));
                 }
             }
-            Op::CancelDeletable(owner) => self.cancel_all(owner, |place| !PLACES[place].survives),
+            Op::CancelDeletable(owner) => {
+                for place in self.timers_of(owner) {
+                    if !PLACES[place].survives && place == owner {
+                        self.remove(place, CancelReason::Removed);
+                    } else if !PLACES[place].survives {
+                        self.despawn(place, CancelReason::Despawned);
+                    }
+                }
+            }
             Op::CancelAll(owner) => {
                 let carried = self.carried_timers();
-                self.cancel_all(owner, |place| carried.contains(&place));
+                for place in self.timers_of(owner) {
+                    if carried.contains(&place) && place == owner {
+                        self.remove(place, CancelReason::Cancelled);
+                    } else if carried.contains(&place) {
+                        self.despawn(place, CancelReason::Cancelled);
+                    }
+                }
             }
             Op::Reschedule(place, shown) => {
-                self.move_deadline(place, |clock, _| nanos(shown) - clock.offset);
+                let to = |clock: &Clock, _| nanos(shown) - clock.offset;
+                if !self.move_deadline(place, to) {
+                    self.log.push(LogEntry::Refused(place));
+                }
             }
             Op::DelayBy(place, by) => {
-                self.move_deadline(place, |_, deadline| deadline + nanos(by));
+                if !self.move_deadline(place, |_, deadline| deadline + nanos(by)) {
+                    self.log.push(LogEntry::Refused(place));
+                }
             }
             Op::DelayAllBy(owner, by) => {
                 for place in self.timers_of(owner) {
-                    if self.find(place).is_some() {
-                        self.move_deadline(place, |_, deadline| deadline + nanos(by));
-                    }
+                    self.move_deadline(place, |_, deadline| deadline + nanos(by));
                 }
             }
             Op::SpawnClock {
@@ -297,9 +321,25 @@ impl Model {
         }
     }
 
-    fn remove(&mut self, place: usize) {
+    fn remove(&mut self, place: usize, reason: CancelReason) {
         self.set_finishing(place, false);
-        self.cancel(place, CancelReason::Removed);
+        self.cancel(place, reason);
+    }
+
+    /// Arms the pending timers, and cancels those without a clock.
+    fn resolve(&mut self) {
+        let lost = self
+            .timers
+            .iter()
+            .filter(|timer| timer.state == State::Lost);
+        let lost: Vec<usize> = lost.map(|timer| timer.place).collect();
+        for place in lost {
+            self.cancel(place, CancelReason::ClockGone);
+            self.retire(place);
+        }
+        for timer in &mut self.timers {
+            timer.state = State::Armed;
+        }
     }
 
     fn set_finishing(&mut self, place: usize, is_finishing: bool) {
@@ -315,14 +355,17 @@ impl Model {
 
     fn start(&mut self, place: usize, spec: Spec) {
         self.set_finishing(place, false);
-        let Some(clock) = self.clocks.current[spec.clock] else {
-            self.note_cancelled(place, CancelReason::ClockGone);
-            return self.retire(place);
-        };
+        let current = self.clocks.current[spec.clock];
+        // A lost timer never fires, so its clock does not matter.
+        let clock = current.unwrap_or_default();
         let delay = nanos(spec.delay);
         self.timers.push(Listed {
             place,
             clock,
+            state: match current {
+                Some(_) => State::Pending,
+                None => State::Lost,
+            },
             wait: if self.is_paused(place) {
                 Wait::Paused(delay)
             } else {
@@ -361,11 +404,11 @@ impl Model {
         }
     }
 
-    fn despawn(&mut self, place: usize) {
+    fn despawn(&mut self, place: usize, reason: CancelReason) {
         if self.entities[place].take().is_none() {
             return;
         }
-        self.cancel(place, CancelReason::Despawned);
+        self.cancel(place, reason);
         for owned in self.timers_of(place) {
             self.cancel(owned, CancelReason::OwnerGone);
             self.entities[owned] = None;
@@ -380,20 +423,6 @@ impl Model {
         };
         let carries = |&place: &usize| self.find(place).is_some() || is_finishing(place);
         (0..PLACES.len()).filter(carries).collect()
-    }
-
-    fn cancel_all(&mut self, owner: usize, should_cancel: impl Fn(usize) -> bool) {
-        for place in self
-            .timers_of(owner)
-            .into_iter()
-            .filter(|&place| should_cancel(place))
-        {
-            if place == owner {
-                self.remove(place);
-            } else {
-                self.despawn(place);
-            }
-        }
     }
 
     /// Returns the place of an owner, then the places that it owns in the order of their spawning.
@@ -437,9 +466,13 @@ impl Model {
         }
     }
 
-    fn move_deadline(&mut self, place: usize, to: impl Fn(&Clock, i64) -> i64) {
+    /// Moves a deadline, and returns `true` if the timer is armed.
+    fn move_deadline(&mut self, place: usize, to: impl Fn(&Clock, i64) -> i64) -> bool {
+        if self.find(place).is_some() {
+            self.resolve();
+        }
         let Some(at) = self.find(place) else {
-            return self.log.push(LogEntry::Refused(place));
+            return false;
         };
         let timer = &mut self.timers[at];
         let (clock, wait) = (timer.clock, timer.wait);
@@ -452,6 +485,7 @@ impl Model {
             Wait::Until(deadline) => Wait::Until(to(clock, deadline)),
             Wait::Paused(left) => Wait::Paused(to(clock, now + left) - now),
         };
+        true
     }
 
     fn despawn_clock(&mut self, clock: usize) {
@@ -461,7 +495,12 @@ impl Model {
         for place in 0..PLACES.len() {
             if let Some(at) = self.find(place)
                 && self.timers[at].clock == clock
+                && self.timers[at].state != State::Lost
             {
+                if self.timers[at].state == State::Pending {
+                    self.timers[at].state = State::Lost;
+                    continue;
+                }
                 self.cancel(place, CancelReason::ClockGone);
                 self.retire(place);
             }

@@ -98,7 +98,7 @@ pub struct Survives;
 /// Cancels the owner's own timer and all its owned timers, except timers marked [`Survives`].
 pub fn cancel_deletable(world: &mut World, owner: Entity) {
     let survives = |world: &World, timer: Entity| world.entity(timer).contains::<Survives>();
-    let owned = world.get::<Owned>(owner).into_iter().flatten().copied();
+    let owned = owned(world, owner).into_iter();
     let owned: Vec<Entity> = owned.filter(|&timer| !survives(world, timer)).collect();
     if !survives(world, owner) {
         world.entity_mut(owner).remove::<bevy_due::Timer>();
@@ -137,8 +137,28 @@ fn take_fired(app: &mut App) -> Vec<(&'static str, TimerFired)> {
 pub fn cancelled(app: &mut App) -> Vec<(Entity, CancelReason)> {
     core::mem::take(&mut app.world_mut().resource_mut::<CancelLog>().0)
         .into_iter()
-        .map(|cancelled| (cancelled.entity, cancelled.reason))
+        .map(|cancelled| (cancelled.entity(), cancelled.reason()))
         .collect()
+}
+
+/// Sets a keyed timer that is logged as its key, and returns its entity.
+pub fn set_timer(
+    world: &mut World,
+    owner: Entity,
+    key: &'static str,
+    timer: bevy_due::Timer,
+) -> Entity {
+    use bevy_due::DueEntityWorldMutExt;
+    world.entity_mut(owner).set_timer(key, (timer, Tag(key)));
+    *owned(world, owner)
+        .last()
+        .expect("the new timer is the last")
+}
+
+/// Returns the entities that belong to `owner`.
+pub fn owned(world: &World, owner: Entity) -> Vec<Entity> {
+    let owned = world.get::<Owned>(owner);
+    owned.into_iter().flat_map(Owned::iter).collect()
 }
 
 /// Spawns a timer that is logged as `tag`.

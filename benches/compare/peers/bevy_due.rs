@@ -1,21 +1,21 @@
 //! This crate's queue.
 
-use bevy_due::queue::{TimerKey, TimerQueue};
+use bevy_due::queue::{Key, TimerQueue};
 
 use super::{Payload, Queue};
 
 impl Queue for TimerQueue<Payload> {
-    type Key = TimerKey;
+    type Key = Key;
 
     fn new(_: usize) -> Self {
         Self::new()
     }
 
-    fn arm(&mut self, deadline: u64, payload: Payload) -> TimerKey {
+    fn arm(&mut self, deadline: u64, payload: Payload) -> Key {
         self.insert(deadline, payload)
     }
 
-    fn cancel(&mut self, key: TimerKey) {
+    fn cancel(&mut self, key: Key) {
         self.cancel(key);
     }
 

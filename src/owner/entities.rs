@@ -1,0 +1,178 @@
+//! A list of entities from which any entity is removed in constant time.
+
+use alloc::boxed::Box;
+use core::{fmt, iter, slice};
+
+use bevy_ecs::{
+    entity::{Entity, EntityHashMap, EntityMapper, MapEntities},
+    relationship::RelationshipSourceCollection,
+};
+use smallvec::SmallVec;
+
+/// Entities in the order in which they were added.
+///
+/// A removed entity leaves a gap. Gaps are closed once they take up half of the places.
+#[derive(Clone, Default)]
+pub struct OwnedEntities {
+    places: SmallVec<[Option<Entity>; 4]>,
+    gaps: usize,
+    /// The places by entity, for a list that is too long to search.
+    index: Option<Box<EntityHashMap<usize>>>,
+}
+
+/// The length from which a list has an index.
+const INDEXED: usize = 16;
+
+impl OwnedEntities {
+    fn place_of(&self, entity: Entity) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.get(&entity).copied(),
+            None => {
+                let mut places = self.places.iter();
+                places.position(|&place| place == Some(entity))
+            }
+        }
+    }
+
+    fn close_gaps(&mut self) {
+        self.places.retain(|place| place.is_some());
+        self.gaps = 0;
+        self.index = None;
+        self.build_index();
+    }
+
+    /// Builds the index of a long list, unless it has one.
+    fn build_index(&mut self) {
+        if self.places.len() >= INDEXED && self.index.is_none() {
+            let places = self.places.iter().enumerate();
+            let places = places.filter_map(|(place, entity)| Some(((*entity)?, place)));
+            self.index = Some(Box::new(places.collect()));
+        }
+    }
+}
+
+impl RelationshipSourceCollection for OwnedEntities {
+    type SourceIter<'a> = iter::Copied<iter::Flatten<slice::Iter<'a, Option<Entity>>>>;
+
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn with_capacity(capacity: usize) -> Self {
+        Self {
+            places: SmallVec::with_capacity(capacity),
+            ..Self::default()
+        }
+    }
+
+    fn reserve(&mut self, additional: usize) {
+        self.places.reserve(additional);
+    }
+
+    fn add(&mut self, entity: Entity) -> bool {
+        if let Some(index) = &mut self.index {
+            index.insert(entity, self.places.len());
+        }
+        self.places.push(Some(entity));
+        self.build_index();
+        true
+    }
+
+    fn remove(&mut self, entity: Entity) -> bool {
+        let Some(place) = self.place_of(entity) else {
+            return false;
+        };
+        self.places[place] = None;
+        self.gaps += 1;
+        if let Some(index) = &mut self.index {
+            index.remove(&entity);
+        }
+        if 2 * self.gaps > self.places.len() {
+            self.close_gaps();
+        }
+        true
+    }
+
+    fn iter(&self) -> Self::SourceIter<'_> {
+        self.places.iter().flatten().copied()
+    }
+
+    fn len(&self) -> usize {
+        self.places.len() - self.gaps
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn shrink_to_fit(&mut self) {
+        self.close_gaps();
+        self.places.shrink_to_fit();
+    }
+
+    fn extend_from_iter(&mut self, entities: impl IntoIterator<Item = Entity>) {
+        for entity in entities {
+            self.add(entity);
+        }
+    }
+}
+
+impl MapEntities for OwnedEntities {
+    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        for entity in self.places.iter_mut().flatten() {
+            entity.map_entities(mapper);
+        }
+        self.close_gaps();
+    }
+}
+
+impl PartialEq for OwnedEntities {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for OwnedEntities {}
+
+impl fmt::Debug for OwnedEntities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::prelude::rust_2024::*;
+
+    use bevy_ecs::world::World;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Each step adds an entity, or removes the `nth` of those in the list.
+        #[test]
+        fn entities_keep_their_order_whichever_are_removed(
+            steps in prop::collection::vec(prop::option::weighted(0.45, 0..64_usize), 0..200)
+        ) {
+            let mut world = World::new();
+            let (mut list, mut model) = (OwnedEntities::new(), Vec::new());
+            for step in steps {
+                match step {
+                    Some(nth) if nth < model.len() => {
+                        let entity = model.remove(nth);
+                        prop_assert!(list.remove(entity));
+                        prop_assert!(!list.remove(entity));
+                    }
+                    _ => {
+                        let entity = world.spawn_empty().id();
+                        list.add(entity);
+                        model.push(entity);
+                    }
+                }
+                prop_assert!(list.iter().eq(model.iter()));
+                prop_assert_eq!(list.len(), model.len());
+            }
+        }
+    }
+}

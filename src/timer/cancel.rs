@@ -1,0 +1,73 @@
+//! The calls that cancel timers. Observers run before anything is removed.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::prelude::*;
+
+use super::{
+    CancelReason, Timer, TimerLines, WhenDone, arm::take_out, end::end_unarmed, ended::Ended,
+    find::find_keyed,
+};
+use crate::{clock::Cadence, owner::Owned};
+
+/// Exempts a timer when all timers of its owner are cancelled: the time-out of a request.
+#[derive(Component, Clone, Copy)]
+pub(crate) struct SurvivesCancelAll;
+
+/// Cancels the timer of `entity` and triggers the event. Then ends the timer, unless an observer has
+/// armed another one. Returns `true` if the timer was armed.
+fn cancel_now(
+    world: &mut World,
+    entity: Entity,
+    reason: CancelReason,
+    when_done: WhenDone,
+) -> bool {
+    let Some(cancelled) = take_out(&mut world.into(), entity, reason) else {
+        end_unarmed(world, entity, when_done);
+        return false;
+    };
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.cancelled.push(cancelled);
+        // Recorded first: if an observer panics, the next run ends the timer.
+        lines
+            .ended
+            .push(Cadence::Frame, Ended { entity, when_done });
+    }
+    if cancelled.is_observed(world) {
+        cancelled.trigger(world);
+    }
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.ended.take_back(Cadence::Frame, entity);
+    }
+    end_unarmed(world, entity, when_done);
+    true
+}
+
+/// Cancels an owned timer and despawns its entity. Returns `true` if the timer was armed.
+pub(super) fn cancel_and_despawn(world: &mut World, entity: Entity, reason: CancelReason) -> bool {
+    cancel_now(world, entity, reason, WhenDone::Despawn)
+}
+
+/// Cancels the timer of `owner` with this key, and returns `true` if there was one.
+pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &str) -> bool {
+    let timer = find_keyed(world, owner, key);
+    // A timer in its last firing is no longer armed.
+    timer.is_some_and(|timer| {
+        world.get::<Timer>(timer).is_some()
+            && cancel_and_despawn(world, timer, CancelReason::Cancelled)
+    })
+}
+
+/// Cancels the timer on `owner` and all timers that belong to it.
+pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
+    if world.get::<Timer>(owner).is_some() && world.get::<SurvivesCancelAll>(owner).is_none() {
+        cancel_now(world, owner, CancelReason::Cancelled, WhenDone::Keep);
+    }
+    let owned = world.get::<Owned>(owner);
+    let owned: Vec<Entity> = owned.into_iter().flat_map(Owned::iter).collect();
+    for timer in owned {
+        if world.get::<Timer>(timer).is_some() && world.get::<SurvivesCancelAll>(timer).is_none() {
+            cancel_and_despawn(world, timer, CancelReason::Cancelled);
+        }
+    }
+}

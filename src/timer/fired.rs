@@ -1,0 +1,379 @@
+//! The events of a firing: for the timer's entity, and for its owner.
+
+use core::{fmt, ops::Deref, time::Duration};
+
+use bevy_ecs::{event::EntityTrigger, prelude::*};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+
+use super::{armed::ArmedTimer, key::IntoKey, key_id::KeyId, observed::is_observed};
+use crate::clock::{ClockId, PackedClockId, Reading, saturating_nanos};
+
+/// Triggered when a timer fires.
+///
+/// The event reaches the observers of the timer's entity and global observers, once per firing.
+/// Observers of the owner get an [`OwnedTimerFired`] instead. Timers fire one at a time, in exact
+/// order. Each firing is also written as one buffered message, for systems that read everything that
+/// fired in a frame. An observer may arm, re-arm, cancel or despawn anything, including the timer
+/// that is firing.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::prelude::*;
+/// use bevy_ecs::prelude::*;
+///
+/// fn explode(fired: On<TimerFired>, mut commands: Commands) {
+///     commands.entity(fired.entity()).despawn();
+/// }
+///
+/// fn count(mut fired: MessageReader<TimerFired>) {
+///     let late = fired.read().filter(|fired| fired.lateness().as_millis() > 100).count();
+///     if late > 0 {
+///         println!("{late} timers fired more than a tenth of a second late");
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(count);
+/// # World::new().add_observer(explode);
+/// ```
+#[derive(EntityEvent, Message, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(opaque),
+    reflect(Clone, Debug, PartialEq)
+)]
+pub struct TimerFired {
+    entity: Entity,
+    owner: Entity,
+    clock: PackedClockId,
+    /// As the clock shows it, in nanoseconds.
+    deadline: u64,
+    lateness: u64,
+    /// The number of firings: the low part.
+    count: u32,
+    /// The number of firings: the high part.
+    count_high: u16,
+    /// The number of missed deadlines: the high part.
+    missed_high: u16,
+    /// The number of missed deadlines: the low part.
+    missed: u32,
+    /// Twice the number of the key, plus one for the last firing.
+    key_and_last: u32,
+}
+
+impl TimerFired {
+    /// Creates the event of a one-shot timer on `entity`, to test a handler.
+    ///
+    /// The timer has no owner and no key, and is on [`ClockId::Virtual`]. The deadline, the lateness
+    /// and the missed count are zero. The `with_*` methods change the values.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::TimerFired;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Health(u32);
+    ///
+    /// fn bleed(fired: On<TimerFired>, mut health: Query<&mut Health>) {
+    ///     if let Ok(mut health) = health.get_mut(fired.entity()) {
+    ///         health.0 -= 1;
+    ///     }
+    /// }
+    ///
+    /// let mut world = World::new();
+    /// world.add_observer(bleed);
+    /// let victim = world.spawn(Health(10)).id();
+    /// world.trigger(TimerFired::new(victim).with_count(3).with_last(false));
+    /// assert_eq!(world.get::<Health>(victim).unwrap().0, 9);
+    /// ```
+    #[must_use]
+    pub fn new(entity: Entity) -> Self {
+        Self {
+            entity,
+            owner: entity,
+            clock: ClockId::Virtual.into(),
+            deadline: 0,
+            lateness: 0,
+            count: 1,
+            count_high: 0,
+            missed_high: 0,
+            missed: 0,
+            key_and_last: 1,
+        }
+    }
+
+    /// Sets the owner.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Entity) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Sets the key.
+    #[must_use]
+    pub fn with_key(mut self, key: impl IntoKey) -> Self {
+        self.set_key(Some(KeyId::of(key.name())));
+        self
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Into<ClockId>) -> Self {
+        self.clock = clock.into().into();
+        self
+    }
+
+    /// Sets the deadline.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = saturating_nanos(deadline);
+        self
+    }
+
+    /// Sets the lateness.
+    #[must_use]
+    pub fn with_lateness(mut self, lateness: Duration) -> Self {
+        self.lateness = saturating_nanos(lateness);
+        self
+    }
+
+    /// Sets the number of missed deadlines.
+    #[must_use]
+    pub fn with_missed(mut self, missed: u64) -> Self {
+        (self.missed, self.missed_high) = halves(missed);
+        self
+    }
+
+    /// Sets the number of firings.
+    #[must_use]
+    pub fn with_count(mut self, count: u64) -> Self {
+        (self.count, self.count_high) = halves(count);
+        self
+    }
+
+    /// Sets whether this is the last firing.
+    #[must_use]
+    pub fn with_last(mut self, is_last: bool) -> Self {
+        self.key_and_last = self.key_and_last & !1 | u32::from(is_last);
+        self
+    }
+
+    /// Returns the entity that carries the [`Timer`](crate::Timer).
+    #[must_use]
+    pub fn entity(&self) -> Entity {
+        self.entity
+    }
+
+    /// Returns the [owner](crate::OwnedBy) of the timer, or its own entity if it has none.
+    #[must_use]
+    pub fn owner(&self) -> Entity {
+        self.owner
+    }
+
+    /// Returns the [key](crate::Keyed) of the timer, if it has one.
+    #[must_use]
+    pub fn key(&self) -> Option<&'static str> {
+        KeyId::from_number(self.key_and_last >> 1).map(KeyId::name)
+    }
+
+    /// Returns `true` if the timer has this [key](crate::Keyed).
+    #[must_use]
+    pub fn has_key(&self, key: impl IntoKey) -> bool {
+        self.key() == Some(&key.name())
+    }
+
+    /// Returns the clock of the timer.
+    #[must_use]
+    pub fn clock(&self) -> ClockId {
+        self.clock.into()
+    }
+
+    /// Returns the deadline, as the timer's clock shows it.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        Duration::from_nanos(self.deadline)
+    }
+
+    /// Returns the time from the deadline to this run, on the timer's clock.
+    #[must_use]
+    pub fn lateness(&self) -> Duration {
+        Duration::from_nanos(self.lateness)
+    }
+
+    /// Returns the number of later deadlines, up to and including now, that will not fire, at most
+    /// 2^48 - 1.
+    ///
+    /// In a burst, this is zero unless the firing reaches the
+    /// [limit](crate::DuePlugin::burst_limit).
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        whole(self.missed, self.missed_high)
+    }
+
+    /// Returns the number of firings since the timer was armed, including this one.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        whole(self.count, self.count_high)
+    }
+
+    /// Returns `true` if this is the last firing.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.key_and_last & 1 == 1
+    }
+
+    pub(super) fn of(
+        timer: &ArmedTimer,
+        (clock, reading): (PackedClockId, &Reading),
+        deadline: u64,
+        missed: u64,
+        is_last: bool,
+    ) -> Self {
+        let (count, count_high) = timer.count_halves();
+        let (missed, missed_high) = halves(missed);
+        Self {
+            entity: timer.entity,
+            owner: timer.owner,
+            clock,
+            deadline: reading.shown_nanos(deadline),
+            lateness: reading.now - deadline,
+            count,
+            count_high,
+            missed_high,
+            missed,
+            key_and_last: u32::from(is_last),
+        }
+    }
+
+    pub(super) fn set_key(&mut self, key: Option<KeyId>) {
+        let key = key.map_or(0, KeyId::number);
+        self.key_and_last = key << 1 | self.key_and_last & 1;
+    }
+
+    /// Triggers the event for the timer's entity, then for its owner.
+    pub(super) fn trigger(&mut self, world: &mut World) {
+        world.trigger_ref_with(self, &mut EntityTrigger);
+        world.flush();
+        if self.owner != self.entity
+            && is_observed::<OwnedTimerFired>(world, self.owner)
+            && world.get::<Unannounced>(self.entity).is_none()
+        {
+            let owned = OwnedTimerFired {
+                owner: self.owner,
+                fired: *self,
+            };
+            world.trigger(owned);
+            world.flush();
+        }
+    }
+}
+
+/// Splits a number into the low 32 and the next 16 bits. A larger number saturates.
+fn halves(number: u64) -> (u32, u16) {
+    match u16::try_from(number >> 32) {
+        Ok(high) => (number as u32, high),
+        Err(_) => (u32::MAX, u16::MAX),
+    }
+}
+
+fn whole(low: u32, high: u16) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+impl fmt::Debug for TimerFired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimerFired")
+            .field("entity", &self.entity)
+            .field("owner", &self.owner)
+            .field("key", &self.key())
+            .field("clock", &self.clock)
+            .field("deadline", &self.deadline())
+            .field("lateness", &self.lateness())
+            .field("missed", &self.missed())
+            .field("count", &self.count())
+            .field("is_last", &self.is_last())
+            .finish()
+    }
+}
+
+/// Triggered on the owner when one of its [owned](crate::OwnedBy) timers fires.
+///
+/// Its methods are those of the [`TimerFired`], which is triggered first, for the timer's entity. An
+/// observer of [`TimerFired`] on the owner sees only the owner's own timer.
+///
+/// The event is not triggered for timers that the crate itself arms: delayed commands and request
+/// time-outs.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{OwnedTimerFired, Timer, TimerKey, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// #[derive(Component)]
+/// struct Burning;
+///
+/// impl TimerKey for Burning {
+///     const NAME: &'static str = "burning";
+/// }
+///
+/// #[derive(Component)]
+/// struct Health(u32);
+///
+/// fn suffer(fired: On<OwnedTimerFired>, mut health: Query<&mut Health>) -> Result {
+///     if fired.has_key(Burning) {
+///         health.get_mut(fired.owner())?.0 -= 1;
+///     }
+///     Ok(())
+/// }
+///
+/// fn set_on_fire(monster: Entity, mut commands: Commands) {
+///     commands
+///         .entity(monster)
+///         .set_timer(Burning, Timer::every_secs(0.5).times(6))
+///         .observe(suffer);
+/// }
+/// # let _ = set_on_fire;
+/// ```
+#[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedTimerFired {
+    #[event_target]
+    owner: Entity,
+    fired: TimerFired,
+}
+
+impl Deref for OwnedTimerFired {
+    type Target = TimerFired;
+
+    fn deref(&self) -> &TimerFired {
+        &self.fired
+    }
+}
+
+/// Marks a timer that serves another feature, so its owner is not notified.
+#[derive(Component)]
+pub(crate) struct Unannounced;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_firing_takes_56_bytes_and_keeps_every_value() {
+        assert!(size_of::<TimerFired>() <= 56);
+        let entity = World::new().spawn_empty().id();
+        let fired = TimerFired::new(entity)
+            .with_count(1 << 40)
+            .with_missed((1 << 48) - 1)
+            .with_last(false)
+            .with_key("key of a firing");
+        assert_eq!(fired.count(), 1 << 40);
+        assert_eq!(fired.missed(), (1 << 48) - 1);
+        assert_eq!(fired.key(), Some("key of a firing"));
+        assert!(!fired.is_last() && fired.with_last(true).is_last());
+        assert_eq!(fired.with_missed(u64::MAX).missed(), (1 << 48) - 1);
+    }
+}

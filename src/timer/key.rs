@@ -1,0 +1,194 @@
+//! Keys: an owner has at most one timer per key.
+
+use alloc::{borrow::Cow, string::String};
+use core::fmt;
+
+use bevy_ecs::prelude::*;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+
+use super::key_id::KeyId;
+
+/// A type that is the key of a timer.
+///
+/// A key that the code knows is a type, so that the compiler finds a misspelt one. The type is a
+/// component. [`set_timer`](crate::DueEntityCommandsExt::set_timer) inserts it on the timer's
+/// entity, so `With<Meteor>` finds the timer, and the component is saved with it. Keys that only
+/// data knows are strings.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{ArmedTimers, Timer, TimerKey, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Component)]
+/// struct Meteor;
+///
+/// impl TimerKey for Meteor {
+///     const NAME: &'static str = "meteor";
+/// }
+///
+/// fn cast(boss: Entity, mut commands: Commands) {
+///     commands.entity(boss).set_timer(Meteor, Timer::after_secs(3.0));
+/// }
+///
+/// fn interrupt(boss: Entity, mut commands: Commands) {
+///     commands.entity(boss).cancel_timer(Meteor);
+/// }
+///
+/// fn progress(boss: Entity, timers: ArmedTimers) -> Option<f32> {
+///     timers.keyed(boss, Meteor).map(|cast| cast.fraction())
+/// }
+/// # let _ = (cast, interrupt, progress);
+/// ```
+pub trait TimerKey: Component {
+    /// The name of the key. It does not change when the type is renamed, and it is saved.
+    const NAME: &'static str;
+}
+
+/// The key of a timer as an argument: a [`TimerKey`], or a string.
+pub trait IntoKey: Sized + Send + 'static {
+    /// Returns the name of the key.
+    fn name(&self) -> Cow<'static, str>;
+
+    /// Inserts the component of the key, if it has one, on the timer's entity.
+    #[doc(hidden)]
+    fn insert_on(self, timer: &mut EntityWorldMut) {
+        _ = timer;
+    }
+}
+
+impl<K: TimerKey> IntoKey for K {
+    fn name(&self) -> Cow<'static, str> {
+        K::NAME.into()
+    }
+
+    fn insert_on(self, timer: &mut EntityWorldMut) {
+        timer.insert(self);
+    }
+}
+
+impl IntoKey for &'static str {
+    fn name(&self) -> Cow<'static, str> {
+        (*self).into()
+    }
+}
+
+impl IntoKey for String {
+    fn name(&self) -> Cow<'static, str> {
+        self.clone().into()
+    }
+}
+
+impl IntoKey for Cow<'static, str> {
+    fn name(&self) -> Cow<'static, str> {
+        self.clone()
+    }
+}
+
+impl IntoKey for Keyed {
+    fn name(&self) -> Cow<'static, str> {
+        Keyed::name(self).into()
+    }
+}
+
+/// The key of an owned timer, unique among the timers of its owner.
+///
+/// A new timer with the same key and owner cancels the earlier one with
+/// [`CancelReason::Replaced`](crate::CancelReason::Replaced) and despawns its entity, even during
+/// its last firing. On an entity without an [owner](crate::OwnedBy), the component does nothing.
+///
+/// [`set_timer`](crate::DueEntityCommandsExt::set_timer) spawns a keyed timer. A key that the code
+/// knows is a type that implements [`TimerKey`]. The process keeps each name forever, so use names
+/// from a limited set, not a new name for each player.
+///
+/// # Time complexity
+///
+/// Setting, finding and replacing a timer is *O*(1), no matter how many timers the owner has.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()));
+/// let mut commands = app.world_mut().commands();
+/// let hero = commands.spawn_empty().id();
+/// // A second potion, before the first wears off.
+/// commands
+///     .entity(hero)
+///     .set_timer("potion", Timer::after_secs(30.0))
+///     .set_timer("potion", Timer::after_secs(45.0));
+/// app.world_mut().flush();
+/// assert_eq!(app.world().get::<Owned>(hero).unwrap().len(), 1);
+/// ```
+#[doc(alias("name", "tag", "category"))]
+#[derive(Component, Clone, Copy, PartialEq, Eq, Hash)]
+#[component(immutable)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(opaque),
+    reflect(Component, Clone, Debug, PartialEq, Hash)
+)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "Cow<'static, str>", from = "Cow<'static, str>")
+)]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct Keyed(KeyId);
+
+impl Keyed {
+    /// Creates a key.
+    #[must_use]
+    pub fn new(key: impl IntoKey) -> Self {
+        Self(KeyId::of(key.name()))
+    }
+
+    /// Returns the name of the key.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    pub(super) fn id(self) -> KeyId {
+        self.0
+    }
+}
+
+impl From<Cow<'static, str>> for Keyed {
+    fn from(name: Cow<'static, str>) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<Keyed> for Cow<'static, str> {
+    fn from(keyed: Keyed) -> Self {
+        keyed.name().into()
+    }
+}
+
+impl fmt::Debug for Keyed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Keyed").field(&self.name()).finish()
+    }
+}
+
+impl fmt::Display for Keyed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name().fmt(f)
+    }
+}

@@ -1,0 +1,107 @@
+//! The timers that were inserted since the last swap.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use bevy_ecs::entity::Entity;
+
+use super::Kind;
+use crate::clock::{Age, ClockKey, shift};
+
+/// Timers in the order in which they were inserted. The next swap looks up their clocks, owners and
+/// pauses.
+#[derive(Debug, Default)]
+pub(crate) struct PendingTimers {
+    /// A cancelled timer leaves a gap.
+    entries: Vec<Option<Pending>>,
+    /// The number of entries that are no gaps.
+    len: usize,
+}
+
+/// A timer that waits for the next swap.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) entity: Entity,
+    pub(super) kind: Kind,
+    /// Set if the clock of the timer existed when the timer was inserted.
+    pub(super) start: Option<Start>,
+}
+
+/// The start of a delay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub(super) clock: ClockKey,
+    pub(super) age: Age,
+    pub(super) deadline: u64,
+    /// The reading of the clock when the timer was inserted or paused.
+    pub(super) now: u64,
+    pub(super) is_paused: bool,
+}
+
+impl Start {
+    /// Pauses or resumes the delay. A pause moves the deadline by its length.
+    pub(super) fn set_paused(&mut self, is_paused: bool, now: u64) {
+        if self.is_paused && !is_paused {
+            self.deadline = resumed(self.deadline, self.now, now);
+        }
+        self.now = now;
+        self.is_paused = is_paused;
+    }
+}
+
+/// Returns the deadline of a timer that was paused, and resumes now.
+pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
+    shift(deadline, i128::from(now) - i128::from(paused_at))
+}
+
+impl PendingTimers {
+    /// Adds a timer, and returns its index.
+    pub(super) fn push(&mut self, pending: Pending) -> usize {
+        self.entries.push(Some(pending));
+        self.len += 1;
+        self.entries.len() - 1
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&Pending> {
+        self.entries.get(index)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Pending> {
+        self.entries.get_mut(index)?.as_mut()
+    }
+
+    /// Removes a timer, and returns `true` if it was pending.
+    pub(super) fn cancel(&mut self, index: usize) -> bool {
+        let entry = self.entries.get_mut(index).and_then(Option::take);
+        let is_cancelled = entry.is_some();
+        self.len -= usize::from(is_cancelled);
+        // A timer that is re-armed all the time leaves no trail of gaps.
+        while let Some(None) = self.entries.last() {
+            self.entries.pop();
+        }
+        is_cancelled
+    }
+
+    /// Returns the number of pending timers.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {
+        self.entries.iter().flatten()
+    }
+
+    /// Takes all entries. Hand the memory back with [`reuse`](Self::reuse).
+    pub(super) fn swap(&mut self) -> Vec<Option<Pending>> {
+        self.len = 0;
+        mem::take(&mut self.entries)
+    }
+
+    /// Keeps the memory of swapped entries.
+    pub(super) fn reuse(&mut self, mut entries: Vec<Option<Pending>>) {
+        entries.clear();
+        if self.entries.is_empty() {
+            self.entries = entries;
+        }
+    }
+}

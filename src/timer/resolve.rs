@@ -1,0 +1,129 @@
+//! The swap: new timers get their clock, their owner and their pause, and enter their queues.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{archetype::ArchetypeId, prelude::*};
+
+use super::{
+    Arms, DespawnAfter, Kind, Timer, TimerLines, arm::add_pending, armed::ArmedTimer,
+    end::lose_clock, pending::Pending, place::Place, setting::Setting, settings::random,
+};
+use crate::clock::{ClockTable, NoSuchClock, Scope, warn};
+
+/// Arms the timers that were inserted since the last swap, in the order of insertion.
+///
+/// A timer on a clock of `scope` can fire in the run that begins. A timer whose clock does not exist
+/// is cancelled.
+pub(crate) fn resolve(world: &mut World, scope: Option<Scope>) {
+    if world.resource::<TimerLines>().pending.len() == 0 {
+        return;
+    }
+    let mut lost = Vec::new();
+    world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+        let pending = lines.pending.swap();
+        let mut resolver = Resolver::new(world, scope);
+        for pending in pending.iter().flatten() {
+            let armed = match pending.kind {
+                Kind::Timer => resolver.arm(&mut lines, pending, timer),
+                Kind::Lifetime => resolver.arm(&mut lines, pending, lifetime),
+            };
+            if let Err(error) = armed {
+                lost.push((*pending, error));
+            }
+        }
+        lines.pending.reuse(pending);
+    });
+    for (pending, error) in lost {
+        // It stays pending until its command runs, because the commands before may cancel it.
+        match pending.kind {
+            Kind::Timer => add_pending::<Timer>(&mut world.into(), pending.entity),
+            Kind::Lifetime => add_pending::<DespawnAfter>(&mut world.into(), pending.entity),
+        }
+        warn(&mut world.into(), error);
+        // One command per timer: if one panics, the others still run.
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| match pending.kind {
+            Kind::Timer => lose_clock::<Timer>(world, pending.entity),
+            Kind::Lifetime => lose_clock::<DespawnAfter>(world, pending.entity),
+        });
+    }
+    world.flush();
+}
+
+/// Arms new timers.
+struct Resolver<'w> {
+    world: &'w World,
+    table: &'w ClockTable,
+    scope: Option<Scope>,
+    /// The archetype of the previous entity, and whether it changes the setting of a timer.
+    archetype: (ArchetypeId, bool),
+}
+
+impl<'w> Resolver<'w> {
+    fn new(world: &'w World, scope: Option<Scope>) -> Self {
+        Self {
+            world,
+            table: world.resource(),
+            scope,
+            archetype: (ArchetypeId::EMPTY, false),
+        }
+    }
+
+    /// Arms a pending timer, unless its clock does not exist.
+    fn arm<C: Arms>(
+        &mut self,
+        lines: &mut TimerLines,
+        pending: &Pending,
+        armed: impl FnOnce(Entity, &Setting, &C) -> ArmedTimer,
+    ) -> Result<(), NoSuchClock> {
+        let Ok(entity) = self.world.get_entity(pending.entity) else {
+            return Ok(());
+        };
+        let Some(component) = entity.get::<C>() else {
+            return Ok(());
+        };
+        let setting = match self.is_modified(entity, lines) {
+            true => Setting::look_up(self.world, entity, component.clock()),
+            false => Setting::default_of(entity.id(), component.clock()),
+        };
+        let unknown = NoSuchClock(setting.clock);
+        let (clock, row) = self.table.find(setting.clock)?;
+        let start = pending.start.filter(|start| start.age == row.age);
+        let (deadline, now) = match start {
+            Some(start) => (start.deadline, start.now),
+            None => {
+                let reading = self.table.read_now(self.world, clock).ok_or(unknown)?;
+                let random = match component.has_jitter() {
+                    true => random(self.world, lines.next_draw()),
+                    false => 0,
+                };
+                (component.start(reading, random), reading.now)
+            }
+        };
+        let timer = armed(entity.id(), &setting, component);
+        let paused_at = setting.is_paused.then_some(now);
+        let is_in_run = self.scope.is_some_and(|scope| self.table.is_in(row, scope));
+        let key = lines.insert(clock, deadline, timer, paused_at, is_in_run);
+        component.seat().move_to(Place::Armed(clock, key));
+        Ok(())
+    }
+
+    /// Returns `true` if an entity has components that may change the setting of its timer.
+    fn is_modified(&mut self, entity: EntityRef, lines: &TimerLines) -> bool {
+        let archetype = entity.archetype();
+        if self.archetype.0 != archetype.id() {
+            let mut modifiers = lines.modifiers().iter();
+            let is_modified = modifiers.any(|&id| archetype.contains(id));
+            self.archetype = (archetype.id(), is_modified);
+        }
+        self.archetype.1
+    }
+}
+
+fn timer(entity: Entity, setting: &Setting, timer: &Timer) -> ArmedTimer {
+    ArmedTimer::new(entity, setting.owner, timer, setting.acts)
+}
+
+fn lifetime(entity: Entity, setting: &Setting, _: &DespawnAfter) -> ArmedTimer {
+    ArmedTimer::lifetime(entity, setting.owner)
+}

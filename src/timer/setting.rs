@@ -1,0 +1,67 @@
+//! The setting of a timer: its clock, its owner and its pause.
+
+use bevy_ecs::{component::ComponentId, entity_disabling::Disabled, prelude::*};
+
+use super::{TimerAction, TimerLines, place::Arms};
+use crate::{
+    clock::{Clock, ClockId, OnClock, clock_of},
+    owner::{OwnedBy, owner_of},
+    pause::{Paused, PausedBy, is_paused},
+};
+
+/// The setting of a timer, as the components of its entity and its owner decide.
+pub(super) struct Setting {
+    pub(super) owner: Entity,
+    pub(super) clock: ClockId,
+    pub(super) is_paused: bool,
+    /// Whether the entity has a [`TimerAction`].
+    pub(super) acts: bool,
+}
+
+/// The components that make a setting differ from the default. Most timers have none.
+pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 7] {
+    [
+        world.register_component::<OwnedBy>(),
+        world.register_component::<TimerAction>(),
+        world.register_component::<Paused>(),
+        world.register_component::<PausedBy>(),
+        world.register_component::<Disabled>(),
+        world.register_component::<OnClock>(),
+        world.register_component::<Clock>(),
+    ]
+}
+
+impl Setting {
+    /// Returns the current setting of the timer of `C` on `entity`.
+    pub(super) fn of<C: Arms>(world: &World, entity: Entity) -> Option<Self> {
+        let lines = world.get_resource::<TimerLines>()?;
+        let entity = world.get_entity(entity).ok()?;
+        let chosen = entity.get::<C>()?.clock();
+        let mut modifiers = lines.modifiers().iter();
+        Some(match modifiers.any(|&id| entity.contains_id(id)) {
+            true => Self::look_up(world, entity, chosen),
+            false => Self::default_of(entity.id(), chosen),
+        })
+    }
+
+    /// Returns the setting of a timer on an entity without modifiers.
+    pub(super) fn default_of(entity: Entity, chosen: Option<ClockId>) -> Self {
+        Self {
+            owner: entity,
+            clock: chosen.unwrap_or_default(),
+            is_paused: false,
+            acts: false,
+        }
+    }
+
+    /// Returns the setting of a timer on an entity that may have modifiers.
+    pub(super) fn look_up(world: &World, entity: EntityRef, chosen: Option<ClockId>) -> Self {
+        let owner = owner_of(entity);
+        Self {
+            owner,
+            clock: clock_of(world, entity, owner, chosen),
+            is_paused: is_paused(world, entity, owner),
+            acts: entity.contains::<TimerAction>(),
+        }
+    }
+}

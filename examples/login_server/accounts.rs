@@ -7,7 +7,7 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use crate::server::Settings;
+use crate::settings::Settings;
 
 /// The group of the worlds that check passwords.
 pub const GROUP: &str = "accounts";

@@ -5,31 +5,56 @@
 //! ```
 //!
 //! Then `nc 127.0.0.1 7777` in other terminals, and there `login ada ada`, `say hello`, `who` and
-//! `quit`. The password of a name is the name backwards. Ctrl-c ends the server.
+//! `quit`. The password of a name is the name backwards. Ctrl-c ends the server, and a second ctrl-c
+//! ends it at once.
 //!
 //! | | |
 //! |---|---|
 //! | a connection | an entity of the world `"server"`. Its `MessageComponent` holds the commands that are allowed now, and is replaced after the login |
-//! | a socket | a thread that reads lines and sends them to that entity |
-//! | writing | an `UpdateComponent` that passes pending output to the socket |
+//! | reading | a thread that reads lines and sends them to that entity |
+//! | writing | a callback adds lines to an `Output`, and a thread writes them |
 //! | a login | a request to one of two worlds `"accounts"`, in turn. It completes with a reply or with `NoAnswer` |
-//! | chat | a message to all followers: the clients that have logged in |
 //! | silence | a timer of the connection: first a warning, then the end |
+//! | the end | a message to all clients. Each has a second to read the rest, then `DespawnAfter` cuts it off |
 //!
-//! In the order of reading: `server` starts and stops everything, `connection` holds the commands of a
-//! client, `accounts` checks passwords, `socket` reads lines.
+//! A slow or hostile client costs only itself. The world never waits for a client:
+//!
+//! | a client that | |
+//! |---|---|
+//! | sends too much | is read at a limited rate: a `Cooldown` with a charge per line. TCP slows it down |
+//! | reads too little | is cut off at 64 KiB of waiting output |
+//! | sends nothing | is dismissed after a while |
+//! | is one too many | waits until another client leaves |
+//! | sends escape sequences, or the name of another | gets an error |
+//!
+//! In the order of reading: `server` starts and stops everything, `socket` reads lines and `output`
+//! writes them, `client`, `stranger` and `player` hold the commands of a client, `accounts` checks
+//! passwords.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 
 mod accounts;
-mod connection;
+mod client;
+mod output;
+mod player;
 mod server;
+mod settings;
 mod socket;
+mod stranger;
 
-use core::error::Error;
-use std::{env, sync::mpsc};
+use core::{error::Error, fmt::Display};
+use std::{
+    env,
+    io::{self, Write},
+    process,
+    sync::mpsc,
+};
 
-use server::{Server, Settings};
+use server::Server;
+use settings::Settings;
+
+/// The exit status of a program that ctrl-c has ended: 128 and the number of the signal.
+const EXIT_BY_CTRL_C: i32 = 130;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let port = match env::args().nth(1) {
@@ -39,21 +64,34 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => 7777,
     };
     let (ended, when_ended) = mpsc::channel();
-    ctrlc::set_handler(move || ended.send(()).unwrap_or_default())?;
+    ctrlc::set_handler(move || {
+        // Only the first ctrl-c is received.
+        if ended.send(()).is_err() {
+            process::exit(EXIT_BY_CTRL_C);
+        }
+    })?;
     let server = Server::start(port, Settings::default())?;
-    println!("listening on {}, ctrl-c ends it", server.address());
+    tell(format_args!(
+        "listening on {}, ctrl-c ends it",
+        server.address()
+    ));
     when_ended.recv()?;
-    println!("closing");
+    drop(when_ended);
+    tell("closing");
     for world in server.stop() {
-        println!(
+        let said = world.panic.map(|said| format!(", panicked: {said}"));
+        tell(format_args!(
             "{} {}: {} messages undelivered{}",
             world.group,
             world.nth,
             world.undelivered.len(),
-            world
-                .panic
-                .map_or(String::new(), |said| format!(", panicked: {said}")),
-        );
+            said.unwrap_or_default(),
+        ));
     }
     Ok(())
+}
+
+/// Prints a line. `println!` would panic if the output is closed.
+fn tell(line: impl Display) {
+    writeln!(io::stdout(), "{line}").ok();
 }

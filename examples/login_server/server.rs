@@ -1,55 +1,36 @@
 //! Starts and stops everything.
 
 use core::{
+    convert::Infallible,
     error::Error,
     net::{Ipv4Addr, SocketAddr},
-    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 use std::{
-    io,
-    net::{TcpListener, TcpStream},
-    sync::{Arc, mpsc},
+    io::{self, ErrorKind, Write},
+    net::TcpListener,
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     thread::{self, JoinHandle},
+    time::Instant,
 };
 
-use bevy_due::{MessageSender, Packet, Parcel, WorldGroups, WorldReport, prelude::*};
-use bevy_ecs::prelude::*;
+use bevy_due::{Cooldown, MessageSender, Packet, Parcel, WorldGroups, WorldReport, prelude::*};
 
-use crate::{accounts, connection, socket};
+use crate::{accounts, client, settings::Settings, socket};
 
-/// The time limits of the server.
-#[derive(Resource, Clone, Debug)]
-pub struct Settings {
-    /// The time limit for the check of a password.
-    pub login_timeout: Duration,
-    /// The duration of the check for a name.
-    pub login_time: fn(&str) -> Duration,
-    /// The time of silence after which a client is warned.
-    pub warn_after: Duration,
-    /// The further time of silence after which a client is disconnected.
-    pub close_after: Duration,
-}
+/// The time between two looks at the door.
+const PAUSE: Duration = Duration::from_millis(20);
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            login_timeout: Duration::from_secs(2),
-            login_time: |name| match name {
-                "sloth" => Duration::from_secs(3),
-                _ => Duration::from_millis(300),
-            },
-            warn_after: Duration::from_secs(60),
-            close_after: Duration::from_secs(30),
-        }
-    }
-}
+/// The time between two complaints about the door.
+const COMPLAINT: Duration = Duration::from_secs(10);
 
 pub struct Server {
     worlds: WorldGroups,
     address: SocketAddr,
-    is_closed: Arc<AtomicBool>,
-    door: JoinHandle<()>,
+    /// The door is open until this is dropped.
+    open: Sender<Infallible>,
+    /// Returns the threads of the clients.
+    door: JoinHandle<Vec<JoinHandle<()>>>,
 }
 
 impl Server {
@@ -57,6 +38,7 @@ impl Server {
     pub fn start(port: u16, settings: Settings) -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .map_err(|error| format!("can't listen on port {port}: {error}"))?;
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
 
         let mut worlds = WorldGroups::new();
@@ -64,23 +46,24 @@ impl Server {
         worlds.start(accounts::GROUP, 2, move |app| {
             accounts::build(app, &of_accounts);
         })?;
+        let rate = settings.line_rate;
         let (sender, built) = mpsc::channel();
-        worlds.start(connection::GROUP, 1, move |app| {
-            connection::build(app, &settings);
+        worlds.start(client::GROUP, 1, move |app| {
+            client::build(app, &settings);
             sender
                 .send(app.world_mut().message_sender())
                 .unwrap_or_default();
         })?;
 
-        let is_closed = Arc::new(AtomicBool::new(false));
-        let (sender, closed) = (built.recv()?, is_closed.clone());
+        let sender = built.recv()?;
+        let (open, closed) = mpsc::channel();
         let door = thread::Builder::new()
             .name("door".into())
-            .spawn(move || open_door(&listener, &sender, &closed))?;
+            .spawn(move || watch_door(&listener, &closed, rate, &sender))?;
         Ok(Self {
             worlds,
             address,
-            is_closed,
+            open,
             door,
         })
     }
@@ -90,48 +73,65 @@ impl Server {
     }
 
     /// Refuses new clients, says goodbye to the others, and waits for the end of all worlds.
+    ///
+    /// Clients that do not read delay this by a second.
     pub fn stop(self) -> Vec<WorldReport> {
-        self.is_closed.store(true, Ordering::Release);
-        // The door waits for a client.
-        TcpStream::connect(self.address).ok();
-        let goodbye = Packet::new(connection::GOODBYE, []);
-        let goodbye = Parcel::new(connection::GROUP, Delivery::All, goodbye);
+        drop(self.open);
+        let clients = self.door.join().unwrap_or_default();
+        let goodbye = Packet::new(client::GOODBYE, []);
+        let goodbye = Parcel::new(client::GROUP, Delivery::All, goodbye);
         self.worlds.post(goodbye).ok();
+        let start = Instant::now();
+        while clients.iter().any(|client| !client.is_finished())
+            && start.elapsed() < client::LAST_WORDS
+        {
+            thread::sleep(PAUSE);
+        }
+        // This cuts off the remaining clients.
         let reports = self.worlds.stop();
-        if self.door.join().is_err() {
-            eprintln!("the thread at the door has panicked");
+        for client in clients {
+            client.join().ok();
         }
         reports
     }
 }
 
-/// Accepts clients, each with a thread that reads its lines.
-fn open_door(listener: &TcpListener, sender: &MessageSender, is_closed: &AtomicBool) {
-    let mut readers: Vec<JoinHandle<()>> = Vec::new();
-    for client in listener.incoming() {
-        if is_closed.load(Ordering::Acquire) {
-            break;
+/// Accepts clients until the door is closed, and returns their threads.
+///
+/// When no client waits, and when there are too many for the system, the door looks again after a
+/// pause. It does not wait in `accept`, so it needs no client to close.
+fn watch_door(
+    listener: &TcpListener,
+    closed: &Receiver<Infallible>,
+    rate: Cooldown,
+    sender: &MessageSender,
+) -> Vec<JoinHandle<()>> {
+    let start = Instant::now();
+    let mut complaint = Cooldown::new(COMPLAINT);
+    let mut clients: Vec<JoinHandle<()>> = Vec::new();
+    loop {
+        let client = listener.accept();
+        let client = client.and_then(|(socket, _)| socket::serve(socket, rate, sender));
+        let pause = match client {
+            Ok(client) => {
+                clients.retain(|client| !client.is_finished());
+                clients.push(client);
+                Duration::ZERO
+            }
+            Err(error) => {
+                if !is_idle(&error) && complaint.try_use(start.elapsed()) {
+                    writeln!(io::stderr(), "can't take more clients for now: {error}").ok();
+                }
+                PAUSE
+            }
+        };
+        if closed.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
+            return clients;
         }
-        let reader = client.and_then(|client| {
-            let sender = sender.clone();
-            let reader = thread::Builder::new().name("client".into());
-            reader.spawn(move || tell(socket::serve(client, &sender)))
-        });
-        readers.retain(|reader| !reader.is_finished());
-        match reader {
-            Ok(reader) => readers.push(reader),
-            // There may be too many clients for now.
-            Err(error) => tell(Err(error)),
-        }
-    }
-    // The sockets are closed with the world.
-    for reader in readers {
-        reader.join().ok();
     }
 }
 
-fn tell(result: io::Result<()>) {
-    if let Err(error) = result {
-        eprintln!("a client: {error}");
-    }
+/// Returns `true` if no client waits at the door.
+fn is_idle(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock
 }

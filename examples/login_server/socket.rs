@@ -1,107 +1,123 @@
 //! Reads lines from a socket.
 
-use core::time::Duration;
+use core::{mem, time::Duration};
 use std::{
-    io::{self, Read, Write},
-    net::{Shutdown, TcpStream},
-    sync::mpsc::{self, Receiver},
-    thread,
+    io::{self, BufRead, BufReader, Read},
+    net::TcpStream,
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+    time::Instant,
 };
 
-use bevy_due::{MessageSender, Payload, SendError};
+use bevy_due::{Cooldown, MessageSender, Payload, SendError};
 use bevy_ecs::prelude::*;
 
-use crate::connection::{BadLine, HungUp, Line, welcome};
+use crate::{
+    client::{BadLine, Client, HungUp, Line},
+    output::Output,
+    stranger::welcome,
+};
 
 /// Longer lines are an error.
 pub const LONGEST_LINE: usize = 512;
 
-/// A client that sends this many bytes without a line break is disconnected.
-const ENOUGH: usize = 64 * 1024;
+/// Starts the two threads of a client, and returns the one that ends last.
+pub fn serve(
+    socket: TcpStream,
+    rate: Cooldown,
+    sender: &MessageSender,
+) -> io::Result<JoinHandle<()>> {
+    // On some systems, a socket inherits this from its listener.
+    socket.set_nonblocking(false)?;
+    // The output is written in large pieces anyway.
+    socket.set_nodelay(true)?;
+    let output = Arc::new(Output::new(socket));
+    // If the client is refused from here on, dropping this ends the connection and the threads.
+    let client = Client(output.clone());
 
-/// A client that reads nothing for this long is disconnected.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Spawns the entity of a client, and sends it the lines of the client until that disconnects.
-pub fn serve(mut socket: TcpStream, sender: &MessageSender) -> io::Result<()> {
-    let write_to = socket.try_clone()?;
-    write_to.set_write_timeout(Some(PATIENCE))?;
-    let (lines, to_write) = mpsc::sync_channel(16);
+    let to_write = output.clone();
     let writer = thread::Builder::new().name("client writer".into());
-    let writer = writer.spawn(move || write(write_to, &to_write))?;
+    let writer = writer.spawn(move || to_write.write())?;
 
-    let (entity, welcomed) = mpsc::channel();
-    let welcome = move |world: &mut World| {
-        entity.send(welcome(world, lines)).unwrap_or_default();
-    };
-    // If the inbox is full or the world has ended, the writing thread ends.
-    sender.run(welcome).ok();
-    let result = match welcomed.recv() {
-        Ok(client) => {
-            let result = read_lines(&mut socket, |said| match said {
-                Said::Line(line) => send(sender, client, Line(line)),
-                Said::Bad(why) => send(sender, client, BadLine(why)),
+    let sender = sender.clone();
+    let reader = thread::Builder::new().name("client".into());
+    reader.spawn(move || {
+        let entity = enter(client, &sender);
+        if let Some(entity) = entity {
+            read_lines(&output, rate, |said| match said {
+                Said::Line(line) => send(&sender, entity, Line(line)),
+                Said::Bad(why) => send(&sender, entity, BadLine(why)),
             });
-            send(sender, client, HungUp);
-            result
+            send(&sender, entity, HungUp);
         }
-        Err(_) => Ok(()),
-    };
-    writer.join().ok();
-    result
+        // The client may still read.
+        writer.join().ok();
+        if let Some(entity) = entity {
+            let despawn = move |world: &mut World| _ = world.try_despawn(entity);
+            sender.run(despawn).ok();
+        }
+    })
 }
 
-/// Writes output until the client is despawned or does not read, and then disconnects it.
-fn write(mut socket: TcpStream, to_write: &Receiver<String>) {
-    let mut lines = to_write.iter();
-    lines.all(|lines| socket.write_all(lines.as_bytes()).is_ok());
-    // The client may be gone already.
-    socket.shutdown(Shutdown::Both).ok();
+/// Spawns the entity of a client. If the inbox is full or the world has ended, the client is
+/// dropped.
+fn enter(client: Client, sender: &MessageSender) -> Option<Entity> {
+    let (entity, welcomed) = mpsc::channel();
+    let welcome = move |world: &mut World| {
+        entity.send(welcome(world, client)).unwrap_or_default();
+    };
+    sender.run(welcome).ok()?;
+    welcomed.recv().ok()
 }
 
 /// The input of a client.
-#[derive(Debug, PartialEq)]
-pub enum Said {
+enum Said {
     Line(String),
     Bad(&'static str),
 }
 
-/// Reads lines until the client disconnects or its world ends.
-pub fn read_lines(source: &mut impl Read, mut hear: impl FnMut(Said) -> bool) -> io::Result<()> {
-    let mut line = Vec::new();
-    let mut length = 0;
-    let mut chunk = [0; 4096];
+/// Reads lines until the client hangs up, the output is closed, or `hear` returns `false`.
+///
+/// Each line costs a charge, and a long line costs one for each piece. While there is none, nothing
+/// is read. Soon the client can send no more: TCP slows it down.
+fn read_lines(output: &Output, mut rate: Cooldown, mut hear: impl FnMut(Said) -> bool) {
+    let start = Instant::now();
+    let mut input = BufReader::with_capacity(LONGEST_LINE, &output.socket);
+    let mut is_too_long = false;
     loop {
-        let read = match source.read(&mut chunk) {
-            Ok(0) => return Ok(()),
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // The client is gone.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
-            Err(error) => return Err(error),
+        let mut line = Vec::new();
+        let mut piece = (&mut input).take(LONGEST_LINE as u64);
+        // After an error there is nothing to read, either.
+        let Ok(1..) = piece.read_until(b'\n', &mut line) else {
+            return;
         };
-        for &byte in &chunk[..read] {
-            if byte != b'\n' {
-                length += 1;
-                if length <= LONGEST_LINE {
-                    line.push(byte);
-                }
-                if length > ENOUGH {
-                    hear(Said::Bad("far too long"));
-                    return Ok(());
-                }
-                continue;
-            }
-            let said = match String::from_utf8(core::mem::take(&mut line)) {
-                _ if length > LONGEST_LINE => Said::Bad("too long"),
-                Err(_) => Said::Bad("not UTF-8"),
-                Ok(line) => Said::Line(line.trim().into()),
-            };
-            length = 0;
-            if !hear(said) {
-                return Ok(());
+        while !rate.try_use(start.elapsed()) {
+            if output.closes_within(rate.remaining(start.elapsed())) {
+                return;
             }
         }
+        // The last line may have no end.
+        let is_whole = line.ends_with(b"\n") || line.len() < LONGEST_LINE;
+        if !is_whole {
+            is_too_long = true;
+            continue;
+        }
+        let said = match mem::take(&mut is_too_long) {
+            true => Said::Bad("too long"),
+            false => read(&line),
+        };
+        if !hear(said) {
+            return;
+        }
+    }
+}
+
+fn read(line: &[u8]) -> Said {
+    match str::from_utf8(line).map(str::trim) {
+        Err(_) => Said::Bad("not UTF-8"),
+        // An escape sequence could do anything to the terminals of the others.
+        Ok(line) if line.contains(char::is_control) => Said::Bad("not plain text"),
+        Ok(line) => Said::Line(line.into()),
     }
 }
 

@@ -1,0 +1,153 @@
+//! The world of the clients, frame by frame.
+
+use core::time::Duration;
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Instant,
+};
+
+use bevy_app::App;
+use bevy_due::{Packet, prelude::*};
+use bevy_time::{TimePlugin, TimeUpdateStrategy};
+
+use crate::{
+    PATIENCE, accounts,
+    client::{self, Client, Line, Player},
+    output::Output,
+    patient, socket, socket_pair,
+    stranger::welcome,
+    unlimited,
+};
+
+const FRAME: Duration = Duration::from_millis(50);
+
+fn app(frame: Duration) -> App {
+    let mut app = App::new();
+    app.add_plugins(TimePlugin)
+        .insert_resource(TimeUpdateStrategy::ManualDuration(frame));
+    client::build(&mut app, &patient(unlimited()));
+    app
+}
+
+fn clients(app: &mut App) -> usize {
+    let mut clients = app.world_mut().query::<&Client>();
+    clients.iter(app.world()).count()
+}
+
+#[test]
+fn a_reply_does_not_wait_for_the_next_frame() {
+    let mut app = app(FRAME);
+    let sender = app.world_mut().message_sender();
+    let (socket, _client) = socket_pair();
+    let output = Arc::new(Output::new(socket));
+    let client = welcome(app.world_mut(), Client(output.clone()));
+    app.update();
+    assert_eq!(output.take().as_deref(), Some("welcome, please log in\n"));
+    let frame = |app: &mut App| {
+        app.update();
+        // There is always something to take.
+        output.say("end");
+        output.take().unwrap()
+    };
+    let line = |line: &str| sender.send(client, Line(line.into())).unwrap();
+    line("who");
+    assert_eq!(frame(&mut app), "error: log in first\nend\n");
+    sender
+        .send(client, Packet::new(accounts::WELCOME, *b"ada"))
+        .unwrap();
+    assert_eq!(frame(&mut app), "ok, you are ada\nend\n");
+    app.update();
+    line("say hello");
+    assert_eq!(frame(&mut app), "ada: hello\nend\n");
+    line("who");
+    assert_eq!(frame(&mut app), "here: ada\nend\n");
+    app.world_mut()
+        .spawn_batch((0..300).map(|nth| Player(format!("p{nth:03}"))));
+    line("who");
+    let here = frame(&mut app);
+    let (first, last) = ("here: ada, p000, ", ", p198 and 101 more\nend\n");
+    assert!(here.starts_with(first) && here.ends_with(last), "{here}");
+    line("quit");
+    assert_eq!(frame(&mut app), "bye\n");
+}
+
+/// Serves a client whose socket has no room for output, and waits for its welcome.
+fn serve_slow_reader(app: &mut App) -> (JoinHandle<()>, TcpStream) {
+    let (mut socket, mut client) = socket_pair();
+    socket.set_nonblocking(true).unwrap();
+    let mut refusals = 0;
+    while refusals < 100 {
+        refusals = match socket.write(&[b'\n'; 4096]) {
+            Ok(_) => 0,
+            Err(_) => refusals + 1,
+        };
+        // The system may make room when it hears from the client.
+        if refusals > 0 {
+            client.write_all(b" ").unwrap();
+        }
+    }
+    let sender = app.world_mut().message_sender();
+    let thread = socket::serve(socket, unlimited(), &sender).unwrap();
+    while clients(app) == 0 {
+        app.update();
+    }
+    (thread, client)
+}
+
+/// Reads a little at a time, but not enough to make room, until the server hangs up.
+fn trickle(app: &mut App, thread: JoinHandle<()>, mut client: &TcpStream) {
+    let start = Instant::now();
+    let mut room = 1000;
+    while !thread.is_finished() {
+        assert!(start.elapsed() < PATIENCE, "should be cut off");
+        app.update();
+        if room > 0 {
+            room -= client.read(&mut [0]).unwrap_or(0);
+        }
+        thread::yield_now();
+    }
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_client_that_leaves_has_a_second_to_read_its_output() {
+    let mut app = app(FRAME);
+    let (thread, mut client) = serve_slow_reader(&mut app);
+    client.write_all(b"\nquit\n").unwrap();
+    trickle(&mut app, thread, &client);
+    app.update();
+    assert_eq!(clients(&mut app), 0);
+}
+
+#[test]
+fn a_client_is_cut_off_at_the_end_of_its_world() {
+    let mut app = app(FRAME);
+    let (thread, client) = serve_slow_reader(&mut app);
+    drop(app);
+    trickle(&mut App::new(), thread, &client);
+}
+
+#[test]
+fn a_client_that_has_read_everything_needs_no_time_to_leave() {
+    // Time stands still.
+    let mut app = app(Duration::ZERO);
+    let (socket, mut client) = socket_pair();
+    let sender = app.world_mut().message_sender();
+    let thread = socket::serve(socket, unlimited(), &sender).unwrap();
+    while clients(&mut app) == 0 {
+        app.update();
+    }
+    client.write_all(b"quit\n").unwrap();
+    let start = Instant::now();
+    while clients(&mut app) == 1 {
+        assert!(start.elapsed() < PATIENCE, "should be despawned");
+        app.update();
+    }
+    thread.join().unwrap();
+    let mut read = String::new();
+    client.read_to_string(&mut read).unwrap();
+    assert_eq!(read, "welcome, please log in\nbye\n");
+}

@@ -37,8 +37,9 @@ use crate::{
 /// A *run* is one pass through the three sets of [`DueSystems`]: one per frame in [`PreUpdate`],
 /// and one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
 /// clock](crate::ClockId::Fixed) and its descendants. A run first reads each of its clocks once,
-/// and adds the components that were inserted since the last run. Then it fires the timers that are
-/// due, calls the update callbacks, and delivers the messages. A fixed step delivers no messages.
+/// and adds the timers and update components that were inserted since the last run. Then it fires
+/// the timers that are due, and calls the update callbacks. Last it adds the new message components,
+/// and delivers the messages. A fixed step delivers no messages.
 ///
 /// # Promises
 ///
@@ -69,9 +70,10 @@ use crate::{
 ///
 /// The promises also hold for callbacks, where they apply. `UpdateComponent`s are called by
 /// priority, then in the order in which they were inserted. Messages are delivered in the order of
-/// sending. A component that is inserted during a run takes part in the next one, and one that is
-/// removed is not called again. Callbacks may do anything through commands. Equal inputs give equal
-/// calls, except for messages from other threads. Every [request](crate::DueEntityCommandsExt::ask)
+/// sending. An update component that is inserted during a run takes part in the next one, and so
+/// does a message component that is inserted during the delivery. A component that is removed is
+/// not called again. Callbacks may do anything through commands. Equal inputs give equal calls,
+/// except for messages from other threads. Every [request](crate::DueEntityCommandsExt::ask)
 /// completes exactly once: with a reply or with [`NoAnswer`](crate::NoAnswer). No sent message is
 /// lost if you [close the inbox](crate::DueWorldExt::close_inbox) at the end.
 ///
@@ -150,11 +152,13 @@ impl Default for DuePlugin {
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clocks, adds the components inserted since the last run, and fires due timers.
+    /// Reads the clocks, adds the timers and update components inserted since the last run, and fires
+    /// due timers.
     Timers,
     /// Calls the [`UpdateComponent`](crate::UpdateComponent)s.
     Updates,
-    /// Delivers messages to the [`MessageComponent`](crate::MessageComponent)s.
+    /// Adds the [`MessageComponent`](crate::MessageComponent)s inserted since the last run, and
+    /// delivers messages to them.
     Messages,
 }
 

@@ -55,20 +55,18 @@ impl<T> Roster<T> {
         self.places.push((number, Some(member)));
     }
 
-    /// Removes the member with this number, if there is one.
-    pub(crate) fn leave(&mut self, number: u64) {
+    /// Removes and returns the member with this number, if there is one.
+    pub(crate) fn leave(&mut self, number: u64) -> Option<T> {
         let place = self
             .places
             .binary_search_by_key(&number, |&(number, _)| number);
-        if let Ok(place) = place
-            && self.places[place].1.take().is_some()
-        {
-            self.gaps += 1;
-        }
+        let member = self.places[place.ok()?].1.take();
+        self.gaps += usize::from(member.is_some());
         if 2 * self.gaps > self.places.len() {
             self.places.retain(|(_, member)| member.is_some());
             self.gaps = 0;
         }
+        member
     }
 
     /// Iterates over the members with these numbers.
@@ -97,12 +95,9 @@ impl Intake {
         number
     }
 
-    /// Lets members join the stages of a run.
+    /// Lets members join the updates of a run.
     pub(crate) fn begin_run(&mut self, cadence: Cadence) {
         self.join(cadence.into());
-        if cadence == Cadence::Frame {
-            self.join(Stage::Messages);
-        }
     }
 
     /// Lets all members that already have a number join a stage.
@@ -168,13 +163,14 @@ mod tests {
         intake.begin_run(Cadence::Frame);
         roster.add(intake.next_number(), 'c');
         intake.begin_run(Cadence::FixedStep);
+        intake.join(Stage::Messages);
         assert_eq!(
             members(&roster, 0..intake.joined(Stage::Updates)),
             ['a', 'b']
         );
         assert_eq!(
             members(&roster, 0..intake.joined(Stage::Messages)),
-            ['a', 'b']
+            ['a', 'b', 'c']
         );
         let fixed = intake.joined(Stage::FixedUpdates);
         assert_eq!(members(&roster, 0..fixed), ['a', 'b', 'c']);

@@ -302,28 +302,118 @@ fn a_follower_that_is_removed_during_a_broadcast_does_not_get_it() {
         |mut other| _ = other.remove::<MessageComponent>(),
         |mut other| other.despawn(),
         |mut other| _ = other.insert(Disabled),
-        |mut other| _ = other.insert(listener("new")),
         |mut other| _ = other.insert(MessageComponent::new()),
+        |mut other| _ = other.remove::<MessageComponent>().insert(listener("new")),
     ];
     for (nth, way) in ways.into_iter().enumerate() {
         for writer in [false, true] {
-            let mut app = message_app();
-            app.add_message::<Word>();
-            let world = app.world_mut();
-            let victim = world.spawn_empty().id();
-            let act = acting("a", move |mut me| way(me.commands().entity(victim)));
-            world.spawn(act);
-            world.spawn(acting("itself", way));
-            world.entity_mut(victim).insert(listener("victim"));
-            world.spawn(listener("z"));
-            if writer {
-                world.write_message(Word("word"));
-            } else {
-                world.send(Delivery::All, Word("word"));
-            }
-            assert_eq!(frame(&mut app), ["a", "itself", "z"], "way {nth}, {writer}");
+            let frames = frames_with_a_victim(way, writer);
+            let expected = [&["a", "itself", "z"][..], &[]];
+            assert_eq!(frames, expected, "way {nth}, by a writer: {writer}");
         }
     }
+}
+
+#[test]
+fn a_follower_that_is_replaced_during_a_broadcast_gets_it_exactly_once() {
+    let replace: fn(EntityCommands) = |mut other| _ = other.insert(listener("new"));
+    let sent = frames_with_a_victim(replace, false);
+    assert_eq!(sent, [&["a", "itself", "z"][..], &["new"]]);
+    // A message of a writer can't wait.
+    let written = frames_with_a_victim(replace, true);
+    assert_eq!(written, [&["a", "itself", "z", "new"][..], &[]]);
+}
+
+/// Delivers a word to all followers. The first acts on another, and the second on itself. Returns
+/// the receivers of two frames.
+fn frames_with_a_victim(act: fn(EntityCommands), writer: bool) -> [Vec<&'static str>; 2] {
+    let mut app = message_app();
+    app.add_message::<Word>();
+    let world = app.world_mut();
+    let victim = world.spawn_empty().id();
+    let on_victim = acting("a", move |mut me| act(me.commands().entity(victim)));
+    world.spawn(on_victim);
+    world.spawn(acting("itself", act));
+    world.entity_mut(victim).insert(listener("victim"));
+    world.spawn(listener("z"));
+    if writer {
+        world.write_message(Word("word"));
+    } else {
+        world.send(Delivery::All, Word("word"));
+    }
+    [(); 2].map(|()| frame(&mut app))
+}
+
+#[test]
+fn messages_to_all_wait_for_followers_that_replace_their_callbacks() {
+    fn worker(name: &'static str) -> MessageComponent {
+        acting(name, move |mut entity| _ = entity.insert(worker(name)))
+    }
+
+    for writer in [false, true] {
+        let mut app = message_app();
+        app.add_message::<Word>();
+        for name in ["a", "b"] {
+            app.world_mut().spawn(worker(name));
+        }
+        frame(&mut app);
+        for word in ["1", "2", "3", "4"] {
+            if writer {
+                app.world_mut().write_message(Word(word));
+            } else {
+                app.world_mut().send(Delivery::All, Word(word));
+            }
+        }
+        for _ in 0..5 {
+            advance_ms(&mut app, 10);
+        }
+        let heard = heard(&mut app);
+        for name in ["a", "b"] {
+            let words = heard.iter().filter(|(other, _)| *other == name);
+            let words: Vec<_> = words.map(|(_, word)| *word).collect();
+            assert_eq!(words, ["1", "2", "3", "4"], "{name}, by a writer: {writer}");
+        }
+        assert_eq!(counts(&app), (8, 0));
+    }
+}
+
+#[test]
+fn a_message_to_all_waits_for_its_first_followers() {
+    let mut app = message_app();
+    let spawner = acting("spawner", |mut entity| {
+        for name in ["a", "b"] {
+            _ = entity.commands().spawn(
+                MessageComponent::new().on(move |mut me, _: &Number| say(&mut me, name, "number")),
+            );
+        }
+    });
+    let spawner = app.world_mut().spawn(spawner).id();
+    frame(&mut app);
+    app.world_mut().send(spawner, Word("go"));
+    app.world_mut().send(Delivery::All, Number(1));
+    app.world_mut().send(Delivery::All, Packet::new(1, []));
+    assert_eq!(frame(&mut app), ["spawner"]);
+    assert_eq!(counts(&app), (1, 1), "nobody follows the packet");
+    assert_eq!(frame(&mut app), ["a", "b"]);
+    assert_eq!(frame(&mut app), [""; 0]);
+    assert_eq!(counts(&app), (3, 1));
+}
+
+#[test]
+fn a_component_that_is_replaced_in_every_frame_gets_its_messages() {
+    let mut app = message_app();
+    let replaces = UpdateComponent::new(|mut me| {
+        let id = me.entity.id();
+        me.commands.entity(id).insert(listener("me"));
+    });
+    let me = app.world_mut().spawn((replaces, listener("old"))).id();
+    frame(&mut app);
+    for _ in 0..3 {
+        for to in [me.into(), Delivery::All, Delivery::InTurn] {
+            assert_eq!(hear(&mut app, to), ["me"], "{to:?}");
+        }
+    }
+    assert_eq!(counts(&app), (9, 0));
 }
 
 #[test]

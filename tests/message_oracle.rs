@@ -213,6 +213,10 @@ struct Model {
     sent: VecDeque<Sent>,
     /// The component whose turn it is, for each id.
     turns: [u64; IDS as usize],
+    /// The entities that followed each id when the frame began, and have done so since.
+    present: [BTreeSet<usize>; IDS as usize],
+    /// The packet for all followers that is being delivered.
+    broadcast: Option<Broadcast>,
     delivered: u64,
     undeliverable: u64,
     script: Script,
@@ -233,7 +237,16 @@ struct Component {
     ids: BTreeSet<u32>,
 }
 
-#[derive(Clone, Copy)]
+/// The progress of a packet for all followers.
+#[derive(Default)]
+struct Broadcast {
+    /// Components with a lower number have had their turn.
+    from: u64,
+    /// The entities whose component was replaced after its turn.
+    done: BTreeSet<usize>,
+}
+
+#[derive(Clone)]
 struct Sent {
     to: Whom,
     id: u32,
@@ -241,10 +254,15 @@ struct Sent {
     then: u8,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Whom {
     One(Option<usize>),
     All,
+    /// The entities for which a packet for all followers has waited.
+    Rest {
+        waiting: Vec<usize>,
+        is_delivered: bool,
+    },
     InTurn,
 }
 
@@ -269,13 +287,63 @@ impl Model {
         followers
     }
 
-    /// Returns `true` if a component follows an id but does not take part yet.
-    fn has_new_follower(&self, id: u32) -> bool {
-        let mut components = self.entities.iter().flat_map(|listed| &listed.component);
-        components.any(|component| !component.takes_part && component.ids.contains(&id))
+    /// The entities with a component that follows an id but does not take part yet, in order.
+    fn new_followers(&self, id: u32) -> Vec<usize> {
+        let mut new: Vec<_> = (0..self.entities.len())
+            .filter_map(|entity| {
+                let component = self.entities[entity].component.as_ref()?;
+                let is_new = !component.takes_part && component.ids.contains(&id);
+                is_new.then_some((component.nth, entity))
+            })
+            .collect();
+        new.sort_unstable();
+        new.into_iter().map(|(_, entity)| entity).collect()
     }
 
-    fn call(&mut self, entity: usize, sent: Sent) {
+    /// Delivers a packet to one entity, or returns it if the component does not take part yet.
+    fn call_one(&mut self, entity: Option<usize>, sent: &Sent) -> Outcome {
+        let Some(entity) = entity else {
+            return Outcome::Lost;
+        };
+        let listed = &self.entities[entity];
+        match &listed.component {
+            Some(_) if listed.is_disabled => Outcome::Lost,
+            Some(component) if !component.takes_part => Outcome::Waits,
+            Some(component) if component.ids.contains(&sent.id) => {
+                self.call(entity, sent);
+                Outcome::Delivered
+            }
+            _ => Outcome::Lost,
+        }
+    }
+
+    /// Delivers a packet to all followers. Returns the entities for which it waits, and whether
+    /// anyone got it.
+    fn call_all(&mut self, sent: &Sent) -> (Vec<usize>, bool) {
+        self.broadcast = Some(Broadcast::default());
+        let mut is_delivered = false;
+        loop {
+            let from = self.broadcast.as_ref().unwrap().from;
+            let Some(&(nth, entity)) = self.followers(sent.id, from).first() else {
+                break;
+            };
+            is_delivered = true;
+            self.broadcast.as_mut().unwrap().from = nth + 1;
+            self.call(entity, sent);
+        }
+        // Followers that were passed over have had their turn, too.
+        let Broadcast { done, .. } = self.broadcast.take().unwrap();
+        let new = self.new_followers(sent.id);
+        let present = &self.present[sent.id as usize];
+        let is_owed = |entity: &usize| present.contains(entity) && !done.contains(entity);
+        let owed: Vec<_> = new.iter().copied().filter(is_owed).collect();
+        if owed.is_empty() && !is_delivered {
+            return (new, false);
+        }
+        (owed, is_delivered)
+    }
+
+    fn call(&mut self, entity: usize, sent: &Sent) {
         self.delivered += 1;
         self.receive(self.entities[entity].place, sent.serial, sent.then);
     }
@@ -286,28 +354,40 @@ impl Model {
                 component.takes_part = true;
             }
         }
+        for id in 0..IDS {
+            let follows = |listed: &Listed| {
+                let component = listed.component.as_ref();
+                component.is_some_and(|component| component.ids.contains(&id))
+            };
+            let all = 0..self.entities.len();
+            let present = all.filter(|&entity| follows(&self.entities[entity]));
+            self.present[id as usize] = present.collect();
+        }
         let mut waiting = VecDeque::new();
         for sent in core::mem::take(&mut self.sent) {
-            match sent.to {
-                Whom::One(entity) => {
-                    let listed = entity.map(|entity| &self.entities[entity]);
-                    let listed = listed.filter(|listed| !listed.is_disabled);
-                    let component = listed.and_then(|listed| listed.component.as_ref());
-                    match (entity, component) {
-                        (_, Some(component)) if !component.takes_part => waiting.push_back(sent),
-                        (Some(entity), Some(component)) if component.ids.contains(&sent.id) => {
-                            self.call(entity, sent);
-                        }
-                        _ => self.undeliverable += 1,
-                    }
-                }
+            match sent.to.clone() {
+                Whom::One(entity) => match self.call_one(entity, &sent) {
+                    Outcome::Delivered => {}
+                    Outcome::Waits => waiting.push_back(sent),
+                    Outcome::Lost => self.undeliverable += 1,
+                },
                 Whom::All => {
-                    let (mut from, mut is_delivered) = (0, false);
-                    while let Some(&(nth, entity)) = self.followers(sent.id, from).first() {
-                        (from, is_delivered) = (nth + 1, true);
-                        self.call(entity, sent);
+                    let (rest, is_delivered) = self.call_all(&sent);
+                    self.wait(&mut waiting, rest, is_delivered, sent);
+                }
+                Whom::Rest {
+                    waiting: entities,
+                    mut is_delivered,
+                } => {
+                    let mut rest = Vec::new();
+                    for entity in entities {
+                        match self.call_one(Some(entity), &sent) {
+                            Outcome::Delivered => is_delivered = true,
+                            Outcome::Waits => rest.push(entity),
+                            Outcome::Lost => {}
+                        }
                     }
-                    self.undeliverable += u64::from(!is_delivered);
+                    self.wait(&mut waiting, rest, is_delivered, sent);
                 }
                 Whom::InTurn => {
                     let turn = self.turns[sent.id as usize];
@@ -315,8 +395,8 @@ impl Model {
                     let first = self.followers(sent.id, 0).first().copied();
                     if let Some((nth, entity)) = from_turn.or(first) {
                         self.turns[sent.id as usize] = nth + 1;
-                        self.call(entity, sent);
-                    } else if self.has_new_follower(sent.id) {
+                        self.call(entity, &sent);
+                    } else if !self.new_followers(sent.id).is_empty() {
                         waiting.push_back(sent);
                     } else {
                         self.undeliverable += 1;
@@ -328,11 +408,57 @@ impl Model {
         waiting.append(&mut self.sent);
         self.sent = waiting;
     }
+
+    /// Lets a packet for all followers wait for the rest of them. Counts it if nobody got it.
+    fn wait(
+        &mut self,
+        queue: &mut VecDeque<Sent>,
+        waiting: Vec<usize>,
+        is_delivered: bool,
+        sent: Sent,
+    ) {
+        if !waiting.is_empty() {
+            let to = Whom::Rest {
+                waiting,
+                is_delivered,
+            };
+            queue.push_back(Sent { to, ..sent });
+        } else if !is_delivered {
+            self.undeliverable += 1;
+        }
+    }
+
+    /// Removes the component of an entity. `new` are the ids that its new component follows.
+    fn leave(&mut self, entity: usize, new: &BTreeSet<u32>) {
+        let Some(old) = &self.entities[entity].component else {
+            return;
+        };
+        if let Some(Broadcast { from, done }) = &mut self.broadcast
+            && old.takes_part
+            && old.nth < *from
+        {
+            done.insert(entity);
+        }
+        for id in (0..IDS).filter(|id| !new.contains(id)) {
+            self.present[id as usize].remove(&entity);
+        }
+    }
+}
+
+/// What became of a packet for one entity.
+enum Outcome {
+    Delivered,
+    /// The component takes part from the next frame on.
+    Waits,
+    Lost,
 }
 
 impl Player for Model {
     fn follow(&mut self, place: usize, ids: &BTreeSet<u32>) {
         self.inserted += 1;
+        if let Some(entity) = self.places[place] {
+            self.leave(entity, ids);
+        }
         let component = Some(Component {
             nth: self.inserted,
             takes_part: false,
@@ -351,14 +477,15 @@ impl Player for Model {
     }
 
     fn remove(&mut self, place: usize) {
-        if let Some(listed) = self.at(place) {
-            listed.component = None;
+        if let Some(entity) = self.places[place] {
+            self.leave(entity, &BTreeSet::new());
+            self.entities[entity].component = None;
         }
     }
 
     fn despawn(&mut self, place: usize) {
+        self.remove(place);
         if let Some(listed) = self.at(place) {
-            listed.component = None;
             listed.is_gone = true;
         }
     }

@@ -20,9 +20,10 @@ use crate::{roster::Intake, seat::Seat};
 /// [`DueSystems::Messages`](crate::DueSystems::Messages).
 ///
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet).
-/// To change what it follows, insert another component. The old callbacks stop immediately, and the
-/// new ones start with the next frame. Messages sent to the entity in between wait for the new
-/// callbacks.
+/// To change what it follows, insert another component. The old callbacks stop immediately. The new
+/// ones start with the next delivery, and the entity then gets the messages that came in between:
+/// messages to it, to all, or in turn. Only messages of Bevy's writers can't wait, and go to the new
+/// callbacks at once.
 ///
 /// # Sending
 ///
@@ -103,7 +104,12 @@ use crate::{roster::Intake, seat::Seat};
 /// ```
 #[doc(alias("mailbox", "actor", "subscribe", "packet handler"))]
 #[derive(Component, Clone, Default)]
-#[component(immutable, on_insert = on_insert, on_discard = on_discard)]
+#[component(
+    immutable,
+    on_insert = on_insert,
+    on_discard = on_discard,
+    on_remove = on_remove
+)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -261,6 +267,13 @@ fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext)
     if let Some((_, number)) = seat
         && let Some(mut followers) = world.get_resource_mut::<Followers>()
     {
-        followers.leave(topics.into_iter(), number);
+        followers.leave(entity, topics.into_iter(), number);
+    }
+}
+
+/// Runs after `on_discard`, unless the component is replaced by another.
+fn on_remove(mut world: DeferredWorld, _: HookContext) {
+    if let Some(mut followers) = world.get_resource_mut::<Followers>() {
+        followers.forget_leaving();
     }
 }

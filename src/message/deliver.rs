@@ -9,7 +9,7 @@ use bevy_platform::cell::SyncCell;
 use super::{
     ask::{RequestState, state_of},
     batch::{Deliver, Outcome},
-    broadcast::Broadcast,
+    broadcast::{Broadcast, Rest},
     component::MessageComponent,
     context::Incoming,
     directory::Directory,
@@ -61,6 +61,7 @@ fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
     {
         mailbag.append(inbox.take());
     }
+    world.resource_mut::<Intake>().join(Stage::Messages);
     let mut mailbag = world.resource_mut::<Mailbag>();
     mailbag.swap();
     Ok(mailbag.items.has_released())
@@ -95,8 +96,7 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
     if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
     }
-    if let Some(mut intake) = world.get_resource_mut::<Intake>() {
-        intake.join(Stage::Messages);
+    if world.contains_resource::<Mailbag>() {
         let mut state = DeliveryState::new(world);
         if let Err(error) = deliver_messages(world, &mut state) {
             let name = "close_inbox".into();
@@ -134,7 +134,7 @@ struct Courier<'a, 'w, 's> {
     directory: &'a Directory,
     /// The lowest number of a follower that does not take part yet.
     joined: u64,
-    held: &'a mut Vec<Letter>,
+    held: &'a mut Vec<Item>,
     stats: &'a mut MessageStats,
 }
 
@@ -145,12 +145,15 @@ impl Courier<'_, '_, '_> {
             match in_progress {
                 Some(InProgress::Batch(batch)) => batch.deliver(self),
                 Some(InProgress::Broadcast(broadcast)) => self.broadcast(broadcast),
+                Some(InProgress::Rest(rest)) => self.deliver_rest(rest),
                 None => {}
             }
             if self.caller.has_commands() {
                 return;
             }
-            *in_progress = None;
+            if let Some(done) = in_progress.take() {
+                self.finish(done);
+            }
             let Some(item) = items.next() else {
                 return;
             };
@@ -164,6 +167,7 @@ impl Courier<'_, '_, '_> {
             Item::Letter(letter) => return self.deliver_letter(letter),
             Item::Batch(batch) => return Some(InProgress::Batch(batch)),
             Item::Broadcast(broadcast) => return Some(InProgress::Broadcast(broadcast)),
+            Item::Rest(rest) => return Some(InProgress::Rest(rest)),
             Item::Command(command) => {
                 let command = SyncCell::to_inner(command);
                 self.caller.commands().queue(command);
@@ -176,14 +180,42 @@ impl Courier<'_, '_, '_> {
     fn broadcast(&mut self, broadcast: &mut Broadcast) {
         let Broadcast { letter, round } = broadcast;
         let incoming = incoming(letter);
-        let followers = &self.followers;
+        let followers = &mut *self.followers;
         followers.call_from(round, self.joined, self.caller, incoming);
-        if self.caller.has_commands() {
-            return;
+    }
+
+    /// Delivers a letter to the followers for which it has waited, until a callback issues commands.
+    fn deliver_rest(&mut self, rest: &mut Rest) {
+        while !self.caller.has_commands()
+            && let Some(entity) = rest.to.pop_front()
+        {
+            match self.call(entity, incoming(&rest.letter)) {
+                Outcome::Delivered => {
+                    rest.calls += 1;
+                    self.stats.delivered += 1;
+                }
+                Outcome::Early => rest.early.push_back(entity),
+                Outcome::Late | Outcome::Undeliverable => {}
+            }
         }
-        match round.calls {
-            0 => self.stats.undeliverable += 1,
-            calls => self.stats.delivered += calls,
+    }
+
+    /// Holds a letter to all followers for those that have not received it, or counts it if nobody
+    /// has or will.
+    fn finish(&mut self, done: InProgress) {
+        let (letter, early, calls) = match done {
+            InProgress::Batch(_) => return,
+            InProgress::Broadcast(Broadcast { letter, round }) => {
+                self.stats.delivered += round.calls;
+                let early = self.followers.early(letter.topic, &round);
+                (letter, early, round.calls)
+            }
+            InProgress::Rest(rest) => (rest.letter, rest.early, rest.calls),
+        };
+        if !early.is_empty() {
+            self.held.push(Item::Rest(Rest::new(letter, early, calls)));
+        } else if calls == 0 {
+            self.stats.undeliverable += 1;
         }
     }
 
@@ -207,7 +239,7 @@ impl Courier<'_, '_, '_> {
         };
         self.count(outcome);
         if outcome == Outcome::Early {
-            self.held.push(letter);
+            self.held.push(Item::Letter(letter));
         }
         None
     }
@@ -292,7 +324,7 @@ impl Deliver for Courier<'_, '_, '_> {
     }
 
     fn hold(&mut self, letter: Letter) {
-        self.held.push(letter);
+        self.held.push(Item::Letter(letter));
     }
 }
 

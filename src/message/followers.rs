@@ -1,7 +1,11 @@
 //! The followers of each topic.
 
+use alloc::collections::VecDeque;
+use core::ops::Range;
+
 use bevy_ecs::prelude::*;
 use bevy_platform::collections::HashMap;
+use smallvec::SmallVec;
 
 use super::{
     batch::Outcome,
@@ -17,6 +21,10 @@ pub(crate) struct Followers {
     by_topic: HashMap<Topic, Following>,
     /// The number of topics without followers.
     vacant: usize,
+    /// The number of rounds that have begun.
+    rounds: u64,
+    /// The entity whose component is being removed or replaced.
+    leaving: Option<Leaving>,
 }
 
 /// The followers of one topic.
@@ -25,6 +33,30 @@ struct Following {
     roster: Roster<Follower>,
     /// Followers with a lower number have had their turn.
     turn: u64,
+    /// The round that has called a follower last.
+    last: LastCall,
+}
+
+/// A round of calls to all followers, which has come to this number.
+#[derive(Clone, Copy, Default)]
+struct LastCall {
+    round: u64,
+    next: u64,
+}
+
+/// The place of an entity among the followers of a topic, which a replaced component passes on.
+#[derive(Clone, Copy)]
+struct Standing {
+    /// The number of the first of the components that have replaced each other.
+    since: u64,
+    /// The round that called one of those components last, as far as it was before its replacement.
+    heard: u64,
+}
+
+/// An entity whose component is being removed or replaced, with its place in each topic.
+struct Leaving {
+    entity: Entity,
+    standings: SmallVec<[(Topic, Standing); 2]>,
 }
 
 /// An entity that follows a topic. It holds a clone of the callback, so that a broadcast does not
@@ -32,6 +64,7 @@ struct Following {
 struct Follower {
     entity: Entity,
     callback: Callback,
+    standing: Standing,
 }
 
 impl Follower {
@@ -45,16 +78,27 @@ impl Follower {
         caller.report("MessageComponent", self.entity, result);
         true
     }
+
+    /// Returns `true` if the entity was there when a round began, but its component was replaced
+    /// before its call.
+    fn is_owed(&self, round: &Round) -> bool {
+        let Standing { since, heard } = self.standing;
+        since < round.until && heard != round.id
+    }
 }
 
 impl Followers {
-    /// Adds an entity that follows these topics, with a number above all others.
+    /// Adds an entity that follows these topics, with a number above all others. If its component
+    /// replaces another, it takes over the places of that one.
     pub(super) fn add(
         &mut self,
         number: u64,
         entity: Entity,
         topics: impl Iterator<Item = (Topic, Callback)>,
     ) {
+        let leaving = self.leaving.take();
+        let leaving = leaving.filter(|leaving| leaving.entity == entity);
+        let standings = leaving.map(|leaving| leaving.standings).unwrap_or_default();
         for (topic, callback) in topics {
             if let Some(following) = self.by_topic.get(&topic) {
                 self.vacant -= usize::from(following.roster.is_empty());
@@ -62,20 +106,45 @@ impl Followers {
                 self.drop_vacant();
             }
             let following = self.by_topic.entry(topic).or_default();
-            following.roster.add(number, Follower { entity, callback });
+            let before = standings.iter().find(|(other, _)| *other == topic);
+            let (since, heard) = (number, 0);
+            let standing = before.map_or(Standing { since, heard }, |&(_, standing)| standing);
+            let follower = Follower {
+                entity,
+                callback,
+                standing,
+            };
+            following.roster.add(number, follower);
         }
     }
 
-    /// Removes the follower with this number from these topics.
-    pub(super) fn leave(&mut self, topics: impl Iterator<Item = Topic>, number: u64) {
+    /// Removes the follower with this number from these topics. If its component is being replaced,
+    /// the next call of [`add`](Self::add) gives its places to the new one.
+    pub(super) fn leave(
+        &mut self,
+        entity: Entity,
+        topics: impl Iterator<Item = Topic>,
+        number: u64,
+    ) {
+        let mut standings = SmallVec::new();
         for topic in topics {
-            if let Some(following) = self.by_topic.get_mut(&topic) {
-                following.roster.leave(number);
-                if following.roster.is_empty() {
-                    self.vacant += 1;
+            if let Some(following) = self.by_topic.get_mut(&topic)
+                && let Some(Follower { mut standing, .. }) = following.roster.leave(number)
+            {
+                let LastCall { round, next } = following.last;
+                if number < next {
+                    standing.heard = round;
                 }
+                standings.push((topic, standing));
+                self.vacant += usize::from(following.roster.is_empty());
             }
         }
+        self.leaving = Some(Leaving { entity, standings });
+    }
+
+    /// Forgets the places of a component that was removed, not replaced.
+    pub(super) fn forget_leaving(&mut self) {
+        self.leaving = None;
     }
 
     /// Drops the topics without followers, if there are many.
@@ -96,21 +165,72 @@ impl Followers {
     /// Calls the followers in order until one issues commands or none is left. The next call
     /// continues the round.
     pub(super) fn call_from(
-        &self,
+        &mut self,
         round: &mut Round,
         joined: u64,
         caller: &mut EntityCaller,
         incoming: Incoming,
     ) {
-        let Some(following) = self.by_topic.get(&incoming.topic) else {
+        if round.id == 0 {
+            self.rounds += 1;
+            (round.id, round.until) = (self.rounds, joined);
+        }
+        let numbers = round.next..round.until.max(round.next);
+        self.call_members(numbers, round, caller, incoming, |_, _| true);
+    }
+
+    /// Calls the followers whose component was replaced before their call in this round, with their
+    /// new callbacks, until one issues commands or none is left.
+    pub(super) fn call_replaced(
+        &mut self,
+        round: &mut Round,
+        caller: &mut EntityCaller,
+        incoming: Incoming,
+    ) {
+        let numbers = round.next.max(round.until)..u64::MAX;
+        self.call_members(numbers, round, caller, incoming, Follower::is_owed);
+    }
+
+    fn call_members(
+        &mut self,
+        numbers: Range<u64>,
+        round: &mut Round,
+        caller: &mut EntityCaller,
+        incoming: Incoming,
+        is_meant: impl Fn(&Follower, &Round) -> bool,
+    ) {
+        let Some(Following { roster, last, .. }) = self.by_topic.get_mut(&incoming.topic) else {
             return;
         };
-        for (number, follower) in following.roster.members(round.next..joined) {
+        for (number, follower) in roster.members(numbers) {
+            if !is_meant(follower, round) {
+                continue;
+            }
             round.next = number + 1;
+            *last = LastCall {
+                round: round.id,
+                next: round.next,
+            };
             round.calls += u64::from(follower.call(caller, incoming));
             if caller.has_commands() {
                 return;
             }
+        }
+    }
+
+    /// Returns the entities for which the message of a completed round waits: those whose component
+    /// was replaced before their call. If nobody got the message, it waits for all entities that
+    /// take part from the next run on.
+    pub(super) fn early(&self, topic: Topic, round: &Round) -> VecDeque<Entity> {
+        let Some(Following { roster, .. }) = self.by_topic.get(&topic) else {
+            return VecDeque::new();
+        };
+        let early = || roster.members(round.until..u64::MAX);
+        let owed = early().filter(|(_, follower)| follower.is_owed(round));
+        let owed: VecDeque<_> = owed.map(|(_, follower)| follower.entity).collect();
+        match owed.is_empty() && round.calls == 0 {
+            true => early().map(|(_, follower)| follower.entity).collect(),
+            false => owed,
         }
     }
 
@@ -122,7 +242,7 @@ impl Followers {
         caller: &mut EntityCaller,
         incoming: Incoming,
     ) -> Outcome {
-        let Some(Following { roster, turn }) = self.by_topic.get_mut(&incoming.topic) else {
+        let Some(Following { roster, turn, .. }) = self.by_topic.get_mut(&incoming.topic) else {
             return Outcome::Undeliverable;
         };
         let mut in_turn = roster

@@ -20,8 +20,12 @@ use super::{
 pub enum Delivery<To = Entity> {
     /// This entity.
     To(To),
-    /// All entities that follow the message. A component that is inserted during the delivery takes
-    /// part only in the next run, and does not get it.
+    /// All entities that follow the message when the run delivers it.
+    ///
+    /// An entity whose component is replaced before its turn gets the message in the next run, with
+    /// its new callback. An entity that starts to follow during the delivery does not get it, unless
+    /// nobody else does: then the message waits for the entities that take part from the next run
+    /// on.
     #[doc(alias("broadcast", "publish"))]
     All,
     /// Exactly one of the entities that follow the message, round-robin.

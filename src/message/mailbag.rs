@@ -8,7 +8,7 @@ use bevy_platform::cell::SyncCell;
 
 use super::{
     batch::AnyBatch,
-    broadcast::Broadcast,
+    broadcast::{Broadcast, Rest},
     letter::{Letter, Role, Undelivered},
     packet::Packet,
     request::{ReplyTo, Route},
@@ -25,7 +25,7 @@ pub(crate) struct Mailbag {
     /// calls, so after a panic in a callback the other entities still get it.
     pub(super) in_progress: Option<InProgress>,
     /// Letters whose recipient takes part from the next frame on. They are delivered first then.
-    pub(super) held: Vec<Letter>,
+    pub(super) held: Vec<Item>,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
 }
@@ -37,6 +37,8 @@ pub(super) enum Item {
     Batch(Box<dyn AnyBatch>),
     /// A broadcast that a panic has interrupted.
     Broadcast(Broadcast),
+    /// A letter to all followers that waits for some of them.
+    Rest(Rest),
     Command(SyncCell<Command>),
 }
 
@@ -47,6 +49,7 @@ type Command = Box<dyn FnOnce(&mut World) + Send>;
 pub(super) enum InProgress {
     Batch(Box<dyn AnyBatch>),
     Broadcast(Broadcast),
+    Rest(Rest),
 }
 
 impl Item {
@@ -55,6 +58,7 @@ impl Item {
             Self::Letter(letter) => [letter].into(),
             Self::Batch(batch) => batch.into_letters(),
             Self::Broadcast(broadcast) => [broadcast.letter].into(),
+            Self::Rest(rest) => [rest.into_letter()].into(),
             Self::Command(_) => Vec::new(),
         }
     }
@@ -65,6 +69,7 @@ impl From<InProgress> for Item {
         match in_progress {
             InProgress::Batch(batch) => Self::Batch(batch),
             InProgress::Broadcast(broadcast) => Self::Broadcast(broadcast),
+            InProgress::Rest(rest) => Self::Rest(rest),
         }
     }
 }
@@ -81,8 +86,8 @@ impl Mailbag {
         if let Some(in_progress) = self.in_progress.take() {
             self.items.put_first(in_progress.into());
         }
-        for letter in self.held.drain(..).rev() {
-            self.items.put_first(Item::Letter(letter));
+        for item in self.held.drain(..).rev() {
+            self.items.put_first(item);
         }
         self.items.swap();
     }

@@ -113,7 +113,7 @@ pub(super) fn deliver_all(world: &mut World) -> Result {
 
 type ReaderState<M> = PumpState<(
     Res<'static, Intake>,
-    Res<'static, Followers>,
+    ResMut<'static, Followers>,
     ResMut<'static, Written>,
     ResMut<'static, Mailbag>,
     Option<Res<'static, Messages<M>>>,
@@ -132,12 +132,12 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result {
     let delivered = pump(
         world,
         &mut state,
-        |caller, (intake, followers, mut written, mut mailbag, messages)| {
+        |caller, (intake, mut followers, mut written, mut mailbag, messages)| {
             if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
                 let delivered = &mut mailbag.stats.delivered;
                 progress.deliver(
                     &messages,
-                    &followers,
+                    &mut followers,
                     intake.joined(Stage::Messages),
                     caller,
                     delivered,
@@ -159,7 +159,7 @@ impl Progress {
     fn deliver<M: Message>(
         &mut self,
         messages: &Messages<M>,
-        followers: &Followers,
+        followers: &mut Followers,
         joined: u64,
         caller: &mut EntityCaller,
         delivered: &mut u64,
@@ -175,6 +175,11 @@ impl Progress {
                     role: &Role::Plain,
                 };
                 followers.call_from(&mut self.round, joined, caller, incoming);
+                if caller.has_commands() {
+                    return;
+                }
+                // The message can't wait for the next run: Bevy may drop it before.
+                followers.call_replaced(&mut self.round, caller, incoming);
                 if caller.has_commands() {
                     return;
                 }

@@ -12,6 +12,7 @@ mod link;
 mod members;
 mod parcel;
 mod receive;
+mod remote;
 mod report;
 mod start_error;
 mod world_thread;

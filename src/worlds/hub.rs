@@ -14,6 +14,7 @@ use super::{
     link::{Link, WorldLink},
     members::{Among, Group, Member, MemberId, Members},
     parcel::{Parcel, Refused},
+    remote::{Notice, Remote},
 };
 use crate::message::{Delivery, MessageSender, RefusalReason};
 
@@ -48,9 +49,7 @@ impl Hub {
 
     /// Makes the other end of a link a member of a group.
     pub(super) fn join_remote(&self, group: Cow<'static, str>, link: impl Link) {
-        let link = Arc::new(link);
-        self.add(group, Member::Elsewhere(link.clone()));
-        let groups = self.read();
+        let mut groups = self.write();
         let addresses = groups.iter().flat_map(|(group, Group { keys, .. })| {
             let group = group.clone();
             keys.keys().map(move |&key| Address {
@@ -58,11 +57,12 @@ impl Hub {
                 key,
             })
         });
-        let addresses: Vec<_> = addresses.collect();
+        // The keys are read and the link is added under one lock, so the link misses no change.
+        let remote = Arc::new(Remote::new(link, addresses.map(Notice::Bind).collect()));
+        let member = Member::Elsewhere(remote.clone());
+        groups.entry(group).or_default().add(member);
         drop(groups);
-        for address in &addresses {
-            link.bind(address);
-        }
+        remote.tell();
     }
 
     fn add(&self, group: Cow<'static, str>, member: Member) -> MemberId {
@@ -72,6 +72,29 @@ impl Hub {
     pub(super) fn members(&self, group: &str) -> usize {
         let groups = self.read();
         groups.get(group).map_or(0, |group| group.members.len())
+    }
+
+    /// Removes a member and its keys, unless it has left.
+    fn leave(&self, name: &Cow<'static, str>, member: MemberId) {
+        // Dropped without the lock: it may drop the inbox, with parcels that hold another link.
+        let mut gone = None;
+        self.change_keys(|groups| {
+            let Some(group) = groups.get_mut(name) else {
+                return Vec::new();
+            };
+            gone = group.remove(member);
+            let keys = group.keys.extract_if(|_, other| *other == member);
+            let unbind = keys.map(|(key, _)| {
+                let group = name.clone();
+                Notice::Unbind(Address { group, key })
+            });
+            let notices = unbind.collect();
+            if group.members.is_empty() {
+                groups.remove(name);
+            }
+            notices
+        });
+        drop(gone);
     }
 
     /// Sends a parcel to members of its group.
@@ -152,18 +175,28 @@ impl Hub {
         self.read().get(&parcel.group).map(select)
     }
 
-    /// Calls a function with the link of every remote member.
-    fn tell_remote(&self, tell: impl Fn(&dyn Link)) {
-        let groups = self.read();
+    /// Changes the groups, and tells all links which keys have changed. Links learn of the changes
+    /// in the order in which they were made.
+    fn change_keys(&self, change: impl FnOnce(&mut Groups) -> Vec<Notice>) {
+        let mut groups = self.write();
+        let notices = change(&mut groups);
+        if notices.is_empty() {
+            return;
+        }
         let members = groups.values().flat_map(|group| &group.members);
-        let links = members.filter_map(|(_, member)| match member {
+        let remotes = members.filter_map(|(_, member)| match member {
             Member::Here(_) => None,
-            Member::Elsewhere(link) => Some(link.clone()),
+            Member::Elsewhere(remote) => Some(remote.clone()),
         });
-        let links: Vec<_> = links.collect();
+        let remotes: Vec<_> = remotes.collect();
+        for remote in &remotes {
+            for notice in &notices {
+                remote.push(notice.clone());
+            }
+        }
         drop(groups);
-        for link in links {
-            tell(&*link);
+        for remote in remotes {
+            remote.tell();
         }
     }
 
@@ -182,45 +215,29 @@ impl Link for HubLink {
     }
 
     fn bind(&self, address: &Address) {
-        if let Some(group) = self.hub.write().get_mut(&self.group) {
-            group.keys.insert(address.key, self.member);
-        }
-        self.hub.tell_remote(|link| link.bind(address));
+        self.hub.change_keys(|groups| {
+            if let Some(group) = groups.get_mut(&self.group) {
+                group.keys.insert(address.key, self.member);
+            }
+            [Notice::Bind(address.clone())].into()
+        });
     }
 
     fn unbind(&self, address: &Address) {
-        let is_gone = self.hub.write().get_mut(&self.group).is_some_and(|group| {
-            let is_ours = group.keys.get(&address.key) == Some(&self.member);
-            is_ours && group.keys.remove(&address.key).is_some()
+        self.hub.change_keys(|groups| {
+            let is_gone = groups.get_mut(&self.group).is_some_and(|group| {
+                let is_ours = group.keys.get(&address.key) == Some(&self.member);
+                is_ours && group.keys.remove(&address.key).is_some()
+            });
+            let gone = is_gone.then(|| Notice::Unbind(address.clone()));
+            gone.into_iter().collect()
         });
-        if is_gone {
-            self.hub.tell_remote(|link| link.unbind(address));
-        }
     }
 }
 
 /// A world leaves its group when it is dropped, for any reason.
 impl Drop for HubLink {
     fn drop(&mut self) {
-        let mut groups = self.hub.write();
-        let Some(group) = groups.get_mut(&self.group) else {
-            return;
-        };
-        let is_ours = |&(id, _): &(MemberId, Member)| id == self.member;
-        let place = group.members.iter().position(is_ours);
-        // Dropped without the lock: it may drop the inbox, with parcels that hold another link.
-        let gone = place.map(|place| group.members.remove(place));
-        let keys = group.keys.extract_if(|_, member| *member == self.member);
-        let keys: Vec<_> = keys.map(|(key, _)| key).collect();
-        if group.members.is_empty() {
-            groups.remove(&self.group);
-        }
-        drop(groups);
-        drop(gone);
-        for key in keys {
-            let group = self.group.clone();
-            let address = Address { group, key };
-            self.hub.tell_remote(|link| link.unbind(&address));
-        }
+        self.hub.leave(&self.group, self.member);
     }
 }

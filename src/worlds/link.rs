@@ -25,7 +25,11 @@ use crate::{
 /// ends drops its link.
 ///
 /// No lock of this crate is held while a method is called, so a link may call back into
-/// [`WorldGroups`](crate::WorldGroups).
+/// [`WorldGroups`](crate::WorldGroups), and a slow link does not hold up other worlds.
+///
+/// [`WorldGroups`](crate::WorldGroups) calls `bind` and `unbind` of a link one at a time, in the
+/// order in which the keys change. The thread that makes such a call also passes on the changes that
+/// other threads make meanwhile. A parcel does not wait for these calls, and may come first.
 pub trait Link: Send + Sync + 'static {
     /// Takes a parcel for a group of worlds, without waiting.
     ///

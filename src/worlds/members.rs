@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use super::{
     address::StableKey,
-    link::Link,
     parcel::{Parcel, Refused},
+    remote::Remote,
 };
 use crate::message::{MessageSender, RefusalReason, SendError};
 
@@ -37,7 +37,7 @@ pub(super) type Members = SmallVec<[(MemberId, Member); 4]>;
 #[derive(Clone)]
 pub(super) enum Member {
     Here(MessageSender),
-    Elsewhere(Arc<dyn Link>),
+    Elsewhere(Arc<Remote>),
 }
 
 /// The members of a group that a parcel can go to.
@@ -98,9 +98,19 @@ impl Group {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Removes a member, if it has not left.
+    pub(super) fn remove(&mut self, member: MemberId) -> Option<Member> {
+        let place = self.place_of(member)?;
+        Some(self.members.remove(place).1)
+    }
+
     fn get(&self, member: MemberId) -> Option<&(MemberId, Member)> {
+        Some(&self.members[self.place_of(member)?])
+    }
+
+    fn place_of(&self, member: MemberId) -> Option<usize> {
         let place = self.members.binary_search_by_key(&member, |(id, _)| *id);
-        Some(&self.members[place.ok()?])
+        place.ok()
     }
 }
 
@@ -116,7 +126,7 @@ impl Member {
                 SendError::Full(parcel) => parcel.refused(RefusalReason::Full),
                 SendError::Closed(parcel) => parcel.refused(RefusalReason::UnknownGroup),
             }),
-            Self::Elsewhere(link) => link.send(parcel),
+            Self::Elsewhere(remote) => remote.send(parcel),
         }
     }
 }

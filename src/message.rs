@@ -49,6 +49,7 @@ pub(crate) use {
     deliver::hand_back,
     directory::KeyListener,
     letter::{Recipient, Role},
+    mailbag::{is_urgent, send_urgent},
     request::PostReply,
     topic::Topic,
 };

@@ -2,6 +2,8 @@
 
 use bevy_ecs::prelude::*;
 
+#[cfg(feature = "worlds")]
+use super::mailbag::send_urgent;
 use super::{
     letter::{Delivery, Letter, Role},
     mailbag::send,
@@ -77,7 +79,11 @@ fn time_out(world: &mut World, request: Entity) {
 /// Completes a request without a reply.
 pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
     let letter = Letter::new(asker, no_answer, Role::Reply(request));
-    send(world, letter);
+    match no_answer {
+        NoAnswer::TimedOut => send(world, letter),
+        #[cfg(feature = "worlds")]
+        NoAnswer::Refused(_) => send_urgent(world, letter),
+    }
 }
 
 /// Returns the state of a request for a reply to `asker`.

@@ -33,7 +33,7 @@ pub(super) trait Deliver {
     ) -> ControlFlow<Outcome, Outcome>;
 
     /// Keeps a message whose recipient takes part later.
-    fn hold(&mut self, letter: Letter);
+    fn hold_letter(&mut self, letter: Letter);
 }
 
 /// The result of a message to one entity.
@@ -42,6 +42,8 @@ pub(super) enum Outcome {
     Delivered,
     /// The recipient takes part later.
     Early,
+    /// A reply to an entity that is disabled.
+    Disabled,
     /// A reply to a request that is not open.
     Late,
     Undeliverable,
@@ -65,7 +67,7 @@ impl<P: Payload> AnyBatch for Batch<P> {
             let delivered = courier.deliver_message(to, Sealed::topic(&payload), &payload);
             let (ControlFlow::Continue(outcome) | ControlFlow::Break(outcome)) = delivered;
             if outcome == Outcome::Early {
-                courier.hold(Letter::plain(to, payload));
+                courier.hold_letter(Letter::plain(to, payload));
             }
             if delivered.is_break() {
                 return;

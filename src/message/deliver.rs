@@ -76,6 +76,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
                 items,
                 in_progress,
                 held,
+                is_urgent,
                 stats,
             } = &mut *mailbag;
             let mut courier = Courier {
@@ -84,6 +85,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
                 directory: &directory,
                 joined: intake.joined(Stage::Messages),
                 held,
+                is_urgent,
                 stats,
             };
             courier.deliver(items, in_progress);
@@ -135,6 +137,7 @@ struct Courier<'a, 'w, 's> {
     /// The lowest number of a follower that does not take part yet.
     joined: u64,
     held: &'a mut Vec<Item>,
+    is_urgent: &'a mut bool,
     stats: &'a mut MessageStats,
 }
 
@@ -195,7 +198,7 @@ impl Courier<'_, '_, '_> {
                     self.stats.delivered += 1;
                 }
                 Outcome::Early => rest.early.push_back(entity),
-                Outcome::Late | Outcome::Undeliverable => {}
+                Outcome::Disabled | Outcome::Late | Outcome::Undeliverable => {}
             }
         }
     }
@@ -213,7 +216,7 @@ impl Courier<'_, '_, '_> {
             InProgress::Rest(rest) => (rest.letter, rest.early, rest.calls),
         };
         if !early.is_empty() {
-            self.held.push(Item::Rest(Rest::new(letter, early, calls)));
+            self.hold(Item::Rest(Rest::new(letter, early, calls)));
         } else if calls == 0 {
             self.stats.undeliverable += 1;
         }
@@ -238,8 +241,11 @@ impl Courier<'_, '_, '_> {
             },
         };
         self.count(outcome);
-        if outcome == Outcome::Early {
-            self.held.push(Item::Letter(letter));
+        match outcome {
+            Outcome::Early => self.hold(Item::Letter(letter)),
+            // An entity can stay disabled for long.
+            Outcome::Disabled => self.held.push(Item::Letter(letter)),
+            Outcome::Delivered | Outcome::Late | Outcome::Undeliverable => {}
         }
         None
     }
@@ -253,9 +259,13 @@ impl Courier<'_, '_, '_> {
             };
             match state_of(request, entity, self.caller) {
                 RequestState::Closed => return Outcome::Late,
-                RequestState::Disabled => return Outcome::Early,
-                RequestState::Open if self.is_early(entity) => return Outcome::Early,
+                RequestState::Disabled => return Outcome::Disabled,
                 RequestState::Open => {}
+            }
+            match self.caller.get(entity) {
+                None => return Outcome::Disabled,
+                Some(asker) if self.is_early(asker) => return Outcome::Early,
+                Some(_) => {}
             }
             // Other replies are late from now on, even if the entity does not follow this one.
             self.caller.commands().entity(request).despawn();
@@ -263,13 +273,16 @@ impl Courier<'_, '_, '_> {
         self.call(entity, incoming(letter))
     }
 
-    /// Returns `true` if an entity is disabled, or if its component takes part only from the next
-    /// run on.
-    fn is_early(&self, entity: Entity) -> bool {
-        self.caller.get(entity).is_none_or(|entity| {
-            let component = entity.get::<MessageComponent>();
-            component.is_some_and(|component| !component.has_joined(self.joined))
-        })
+    /// Returns `true` if the component of an entity takes part only from the next run on.
+    fn is_early(&self, entity: EntityRef) -> bool {
+        let component = entity.get::<MessageComponent>();
+        component.is_some_and(|component| !component.has_joined(self.joined))
+    }
+
+    /// Keeps an item for the next run.
+    fn hold(&mut self, item: Item) {
+        self.held.push(item);
+        *self.is_urgent = true;
     }
 
     /// Calls the callback of an entity for a message, if the entity follows it.
@@ -296,7 +309,7 @@ impl Courier<'_, '_, '_> {
     fn count(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Delivered => self.stats.delivered += 1,
-            Outcome::Early => {}
+            Outcome::Early | Outcome::Disabled => {}
             Outcome::Late => self.stats.late += 1,
             Outcome::Undeliverable => self.stats.undeliverable += 1,
         }
@@ -323,8 +336,8 @@ impl Deliver for Courier<'_, '_, '_> {
         }
     }
 
-    fn hold(&mut self, letter: Letter) {
-        self.held.push(Item::Letter(letter));
+    fn hold_letter(&mut self, letter: Letter) {
+        self.hold(Item::Letter(letter));
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Mailbag {
     pub(super) in_progress: Option<InProgress>,
     /// Letters whose recipient takes part from the next frame on. They are delivered first then.
     pub(super) held: Vec<Item>,
+    /// Whether the next run should not wait: it delivers what has been put back or refused.
+    pub(super) is_urgent: bool,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
 }
@@ -83,6 +85,7 @@ impl Mailbag {
     /// Releases all items for delivery. Held letters come first, then an item that a panic has
     /// interrupted.
     pub(super) fn swap(&mut self) {
+        self.is_urgent = false;
         if let Some(in_progress) = self.in_progress.take() {
             self.items.put_first(in_progress.into());
         }
@@ -103,6 +106,25 @@ impl Mailbag {
 /// Sends a letter. Does nothing without the plugin.
 pub(crate) fn send(world: &mut World, letter: Letter) {
     send_item(world, Item::Letter(letter));
+}
+
+/// Returns `true` if the next run of a world should not wait: something was put back or refused, or
+/// a panic has interrupted the delivery.
+#[cfg(feature = "worlds")]
+pub(crate) fn is_urgent(world: &World) -> bool {
+    let mailbag = world.get_resource::<Mailbag>();
+    mailbag.is_some_and(|mailbag| {
+        mailbag.is_urgent || mailbag.in_progress.is_some() || mailbag.items.has_released()
+    })
+}
+
+/// Sends a letter for a run that should not wait. Does nothing without the plugin.
+#[cfg(feature = "worlds")]
+pub(crate) fn send_urgent(world: &mut World, letter: Letter) {
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.items.push(Item::Letter(letter));
+        mailbag.is_urgent = true;
+    }
 }
 
 /// Sends an item. Does nothing without the plugin.

@@ -13,7 +13,7 @@ use crate::{
     call::report,
     message::{
         Directory, Followers, KeyListener, Letter, NoAnswer, Recipient, RefusalReason, Topic,
-        asker_of, give_up, send,
+        asker_of, give_up, send_urgent,
     },
 };
 
@@ -149,7 +149,7 @@ fn report_refusal(world: &mut World, refused: Refused) {
     }
     let followers = world.get_resource::<Followers>();
     if followers.is_some_and(|followers| followers.is_followed(Topic::of::<Refused>())) {
-        send(world, Letter::plain(Recipient::All, refused));
+        send_urgent(world, Letter::plain(Recipient::All, refused));
     } else {
         report::<Parcel>(world, BevyError::warning(refused));
     }

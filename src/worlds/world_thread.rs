@@ -5,6 +5,7 @@ use core::{
     any::Any,
     panic::AssertUnwindSafe,
     sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 use std::{
     panic::catch_unwind,
@@ -22,7 +23,7 @@ use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
 
 use super::{hub::Hub, interval::LoopInterval, report::WorldReport, start_error::StartError};
-use crate::message::{Inbox, Mailbag, close_inbox, hand_back};
+use crate::message::{Inbox, Mailbag, close_inbox, hand_back, is_urgent};
 
 /// A world that has been started.
 #[derive(Debug)]
@@ -194,8 +195,10 @@ fn run_on_this_thread(app: &mut App) {
     }
 }
 
-/// Runs a frame whenever a message has arrived or the interval is over.
+/// Runs a frame whenever a message has arrived or the interval is over, and an extra frame after a
+/// frame that has put something back.
 fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
+    let mut is_extra = false;
     // The first frame always runs, because entities spawned before may have messages.
     loop {
         let start = Instant::now();
@@ -203,7 +206,12 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
         if let Some(exit) = app.should_exit() {
             return Some(exit);
         }
-        let interval = app.world().resource::<LoopInterval>().0;
+        // Only one extra frame, so that a world that is refused again and again does not spin.
+        is_extra = !is_extra && is_urgent(app.world());
+        let interval = match is_extra {
+            true => Duration::ZERO,
+            false => app.world().resource::<LoopInterval>().0,
+        };
         while !is_stopped.load(Ordering::Acquire) && !Inbox::has_arrivals(app.world()) {
             match interval.checked_sub(start.elapsed()) {
                 Some(left) if !left.is_zero() => thread::park_timeout(left),

@@ -223,6 +223,99 @@ fn a_world_runs_when_a_parcel_arrives_and_not_before() {
 }
 
 #[test]
+fn a_parcel_behind_new_callbacks_does_not_wait_for_the_interval() {
+    for to in [StableKey(7).into(), Delivery::All, Delivery::InTurn] {
+        let (hear, heard) = mpsc::channel();
+        let gate = Gate::new();
+        let pass = gate.pass();
+        let build = move |app: &mut App| {
+            let (hear, pass) = (hear.clone(), pass.clone());
+            app.insert_resource(NEVER);
+            // Both parcels arrive during the first frame.
+            app.add_systems(Startup, move || pass());
+            app.world_mut().spawn((StableKey(7), replacing(hear)));
+        };
+        let mut groups = WorldGroups::new();
+        groups.start_worlds("ears", 1, build).unwrap();
+        gate.somebody_waits();
+        for what in [1, 2] {
+            groups.post(say("ears", to, what)).unwrap();
+        }
+        gate.open();
+        assert_eq!([next(&heard), next(&heard)], [1, 2], "{to:?}");
+        end_well(&groups.stop());
+    }
+}
+
+/// Reports each packet, and replaces itself.
+fn replacing(hear: Sender<u32>) -> MessageComponent {
+    MessageComponent::new().on_packet(SAY, move |mut me: MessageContext, said: &Packet| {
+        hear.send(read(said)).ok();
+        let new = replacing(hear.clone());
+        me.commands.entity(me.entity.id()).insert(new);
+    })
+}
+
+#[test]
+fn word_of_a_refused_parcel_does_not_wait_for_the_interval() {
+    let (hear, heard) = mpsc::channel();
+    let build = move |app: &mut App| {
+        app.insert_resource(NEVER);
+        let (no_answers, refusals) = (hear.clone(), hear.clone());
+        let asker = MessageComponent::new()
+            .on_packet(GO, |mut me: MessageContext, _: &Packet| {
+                let nobody = || Parcel::new("nobody", Delivery::All, number(QUESTION, 1));
+                let asker = me.entity.id();
+                me.commands.post(nobody());
+                me.commands
+                    .entity(asker)
+                    .ask_world(nobody(), Timer::after_secs(1.0));
+            })
+            .on(move |_, no_answer: &NoAnswer| no_answers.send(format!("{no_answer:?}")).unwrap())
+            .on(move |_, refused: &Refused| refusals.send(format!("{}", refused.reason)).unwrap());
+        app.world_mut().spawn((StableKey(7), asker));
+    };
+    let mut groups = WorldGroups::new();
+    groups.start_worlds("askers", 1, build).unwrap();
+    let go = Parcel::new("askers", StableKey(7), number(GO, 0));
+    groups.post(go).unwrap();
+    let told = [next(&heard), next(&heard)];
+    assert_eq!(
+        told,
+        ["no world of this group runs", "Refused(UnknownGroup)"]
+    );
+    end_well(&groups.stop());
+}
+
+#[test]
+fn a_world_that_is_refused_again_and_again_does_not_spin() {
+    let (tell, told) = mpsc::channel();
+    let build = move |app: &mut App| {
+        app.insert_resource(NEVER);
+        let nobody = || Parcel::new("nobody", Delivery::All, number(SAY, 1));
+        let tell = tell.clone();
+        let stubborn = MessageComponent::new()
+            .on_packet(GO, move |mut me: MessageContext, _: &Packet| {
+                me.commands.post(nobody());
+            })
+            .on(move |mut me: MessageContext, _: &Refused| {
+                tell.send(()).ok();
+                me.commands.post(nobody());
+            });
+        app.world_mut().spawn((StableKey(7), stubborn));
+    };
+    let mut groups = WorldGroups::new();
+    groups.start_worlds("askers", 1, build).unwrap();
+    let go = Parcel::new("askers", StableKey(7), number(GO, 0));
+    groups.post(go).unwrap();
+    next(&told);
+    // The delivery at the end is the last.
+    let reports = groups.stop();
+    assert_eq!(told.try_iter().count(), 1);
+    assert_eq!(reports[0].undelivered.len(), 1);
+}
+
+#[test]
 fn a_world_runs_once_per_interval_by_itself() {
     for interval in [
         Duration::ZERO,

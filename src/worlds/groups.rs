@@ -1,6 +1,7 @@
 //! Groups of worlds on threads.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
+use core::time::Duration;
 use std::collections::HashMap;
 
 use bevy_app::App;
@@ -39,6 +40,8 @@ use super::{
 ///
 /// Both stopping and dropping wait until the worlds have ended, without a time limit. A system or
 /// callback that blocks delays them, and one that never returns delays them forever.
+/// [`stop_within`](Self::stop_within) leaves such a world behind. Call it before the groups are
+/// dropped. A panic that drops the groups also waits.
 ///
 /// # Time
 ///
@@ -133,6 +136,9 @@ impl WorldGroups {
     /// [`TimePlugin`](bevy_time::TimePlugin) after `build`. Code that needs `Time` belongs in a
     /// `Startup` system, unless `build` adds that plugin first.
     ///
+    /// This waits for `build` without a time limit. Work that may block belongs in a `Startup`
+    /// system, where it delays only its own world.
+    ///
     /// # Errors
     ///
     /// Returns [`StartError`] if no thread can be created, if `build` panics, or if it adds no
@@ -204,9 +210,20 @@ impl WorldGroups {
     ///
     /// Like [`stop`](Self::stop), this waits for each of these worlds, without a time limit.
     pub fn stop_group(&mut self, group: &str) -> Vec<WorldReport> {
-        let of_group = self.threads.extract_if(.., |world| world.group == group);
-        let of_group: Vec<_> = of_group.collect();
+        let of_group = self.take_group(group);
         of_group.into_iter().rev().map(WorldThread::stop).collect()
+    }
+
+    /// Stops the worlds of a group as [`stop_within`](Self::stop_within) does, and returns their
+    /// reports.
+    pub fn stop_group_within(&mut self, group: &str, limit: Duration) -> Vec<WorldReport> {
+        let of_group = self.take_group(group).into_iter().rev();
+        of_group.map(|world| world.stop_within(limit)).collect()
+    }
+
+    fn take_group(&mut self, group: &str) -> Vec<WorldThread> {
+        let of_group = self.threads.extract_if(.., |world| world.group == group);
+        of_group.collect()
     }
 
     /// Stops all worlds, the last started first, and returns their reports in that order.
@@ -215,15 +232,41 @@ impl WorldGroups {
     /// stopped world are refused.
     ///
     /// This waits for every world, without a time limit. A system or callback that blocks delays
-    /// the stop, and one that never returns delays it forever.
+    /// the stop, and one that never returns delays it forever. To bound the wait, use
+    /// [`stop_within`](Self::stop_within).
     pub fn stop(mut self) -> Vec<WorldReport> {
-        self.stop_all()
+        self.stop_all(WorldThread::stop)
     }
 
-    fn stop_all(&mut self) -> Vec<WorldReport> {
+    /// Stops all worlds like [`stop`](Self::stop), but waits for each at most `limit`.
+    ///
+    /// A world that has not ended by then is left behind:
+    /// [`is_left_behind`](WorldReport::is_left_behind) in its report is `true`. It leaves its group,
+    /// and its thread goes on until it returns or the process ends.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_due::{WorldGroups, prelude::*};
+    ///
+    /// let mut groups = WorldGroups::new();
+    /// groups.start("logic", 2, |app| _ = app.add_plugins(DuePlugin::default()))?;
+    /// let reports = groups.stop_within(Duration::from_secs(10));
+    /// for world in reports.iter().filter(|world| world.is_left_behind) {
+    ///     eprintln!("world {} of {:?} hangs", world.nth, world.group);
+    /// }
+    /// assert_eq!(reports.len(), 2);
+    /// # Ok::<(), bevy_due::StartError>(())
+    /// ```
+    pub fn stop_within(mut self, limit: Duration) -> Vec<WorldReport> {
+        self.stop_all(|world| world.stop_within(limit))
+    }
+
+    fn stop_all(&mut self, stop: impl Fn(WorldThread) -> WorldReport) -> Vec<WorldReport> {
         let mut reports = Vec::new();
         while let Some(world) = self.threads.pop() {
-            reports.push(world.stop());
+            reports.push(stop(world));
         }
         reports
     }
@@ -231,6 +274,6 @@ impl WorldGroups {
 
 impl Drop for WorldGroups {
     fn drop(&mut self) {
-        self.stop_all();
+        self.stop_all(WorldThread::stop);
     }
 }

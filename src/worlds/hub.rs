@@ -1,6 +1,7 @@
 //! The hub: how a parcel finds the worlds of a group.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::{
     collections::HashMap,
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
@@ -22,7 +23,11 @@ use crate::message::{Delivery, MessageSender, RefusalReason};
 ///
 /// No lock is held while a link is called: a link may call back.
 #[derive(Debug, Default)]
-pub(super) struct Hub(RwLock<Groups>);
+pub(super) struct Hub {
+    groups: RwLock<Groups>,
+    /// The id of the next member. Only changed under the lock.
+    next: AtomicU64,
+}
 
 type Groups = HashMap<Cow<'static, str>, Group>;
 
@@ -35,16 +40,17 @@ struct HubLink {
 }
 
 impl Hub {
-    /// Makes the world of an app a member of a group.
-    pub(super) fn join(self: &Arc<Self>, group: Cow<'static, str>, app: &mut App) {
+    /// Makes the world of an app a member of a group, and returns its id.
+    pub(super) fn join(self: &Arc<Self>, group: Cow<'static, str>, app: &mut App) -> MemberId {
         let sender = MessageSender::from_world(app.world_mut());
-        let member = self.add(group.clone(), Member::Here(sender));
+        let member = self.add(&mut self.write(), group.clone(), Member::Here(sender));
         let link = HubLink {
             hub: self.clone(),
             group: group.clone(),
             member,
         };
         app.insert_resource(WorldLink::new(group, link));
+        member
     }
 
     /// Makes the other end of a link a member of a group.
@@ -60,13 +66,15 @@ impl Hub {
         // The keys are read and the link is added under one lock, so the link misses no change.
         let remote = Arc::new(Remote::new(link, addresses.map(Notice::Bind).collect()));
         let member = Member::Elsewhere(remote.clone());
-        groups.entry(group).or_default().add(member);
+        self.add(&mut groups, group, member);
         drop(groups);
         remote.tell();
     }
 
-    fn add(&self, group: Cow<'static, str>, member: Member) -> MemberId {
-        self.write().entry(group).or_default().add(member)
+    fn add(&self, groups: &mut Groups, group: Cow<'static, str>, member: Member) -> MemberId {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        groups.entry(group).or_default().add(id, member);
+        id
     }
 
     pub(super) fn members(&self, group: &str) -> usize {
@@ -75,11 +83,11 @@ impl Hub {
     }
 
     /// Removes a member and its keys, unless it has left.
-    fn leave(&self, name: &Cow<'static, str>, member: MemberId) {
+    pub(super) fn leave(&self, name: Cow<'static, str>, member: MemberId) {
         // Dropped without the lock: it may drop the inbox, with parcels that hold another link.
         let mut gone = None;
         self.change_keys(|groups| {
-            let Some(group) = groups.get_mut(name) else {
+            let Some(group) = groups.get_mut(&name) else {
                 return Vec::new();
             };
             gone = group.remove(member);
@@ -90,7 +98,7 @@ impl Hub {
             });
             let notices = unbind.collect();
             if group.members.is_empty() {
-                groups.remove(name);
+                groups.remove(&name);
             }
             notices
         });
@@ -201,11 +209,11 @@ impl Hub {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Groups> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.groups.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Groups> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.groups.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,10 +224,14 @@ impl Link for HubLink {
 
     fn bind(&self, address: &Address) {
         self.hub.change_keys(|groups| {
-            if let Some(group) = groups.get_mut(&self.group) {
+            let group = groups.get_mut(&self.group);
+            // A world that was left behind is no longer a member.
+            let group = group.filter(|group| group.get(self.member).is_some());
+            let bound = group.map(|group| {
                 group.keys.insert(address.key, self.member);
-            }
-            [Notice::Bind(address.clone())].into()
+                Notice::Bind(address.clone())
+            });
+            bound.into_iter().collect()
         });
     }
 
@@ -238,6 +250,6 @@ impl Link for HubLink {
 /// A world leaves its group when it is dropped, for any reason.
 impl Drop for HubLink {
     fn drop(&mut self) {
-        self.hub.leave(&self.group, self.member);
+        self.hub.leave(self.group.clone(), self.member);
     }
 }

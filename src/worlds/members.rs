@@ -23,11 +23,11 @@ pub(super) struct Group {
     pub(super) members: Vec<(MemberId, Member)>,
     /// The member with the entity of each key.
     pub(super) keys: HashMap<StableKey, MemberId>,
-    next: MemberId,
     /// Members with a lower id have had their turn.
     turn: Mutex<MemberId>,
 }
 
+/// Rises with the order of joining, also after a group has lost all members.
 pub(super) type MemberId = u64;
 
 /// Members to call when no lock is held.
@@ -49,12 +49,10 @@ pub(super) enum Among {
 }
 
 impl Group {
-    /// Adds a member, and returns its id.
-    pub(super) fn add(&mut self, member: Member) -> MemberId {
-        let id = self.next;
-        self.next += 1;
+    /// Adds a member with an id above all others.
+    pub(super) fn add(&mut self, id: MemberId, member: Member) {
+        debug_assert!(self.members.last().is_none_or(|(last, _)| *last < id));
         self.members.push((id, member));
-        id
     }
 
     /// Iterates over the members that a parcel can go to.
@@ -104,7 +102,7 @@ impl Group {
         Some(self.members.remove(place).1)
     }
 
-    fn get(&self, member: MemberId) -> Option<&(MemberId, Member)> {
+    pub(super) fn get(&self, member: MemberId) -> Option<&(MemberId, Member)> {
         Some(&self.members[self.place_of(member)?])
     }
 

@@ -18,9 +18,28 @@ pub struct WorldReport {
     pub exit: Option<AppExit>,
     /// The panic message, if the world panicked.
     pub panic: Option<String>,
+    /// Whether the world still runs: it did not return within the limit of
+    /// [`stop_within`](crate::WorldGroups::stop_within), and was left behind.
+    ///
+    /// It has left its group, but keeps its thread and memory. It ends when it returns, and takes its
+    /// undelivered messages with it.
+    pub is_left_behind: bool,
     /// The messages that were sent to or in the world, but not delivered.
     ///
     /// Messages without followers are not included. Neither are requests that the world received
     /// but did not reply to: they time out in the asking world.
     pub undelivered: Vec<Undelivered>,
+}
+
+impl WorldReport {
+    pub(super) fn new(group: Cow<'static, str>, nth: usize) -> Self {
+        Self {
+            group,
+            nth,
+            exit: None,
+            panic: None,
+            is_left_behind: false,
+            undelivered: Vec::new(),
+        }
+    }
 }

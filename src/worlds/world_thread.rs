@@ -9,7 +9,10 @@ use core::{
 };
 use std::{
     panic::catch_unwind,
-    sync::mpsc,
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
     thread::{self, JoinHandle},
     time::Instant,
 };
@@ -22,7 +25,10 @@ use bevy_ecs::schedule::SingleThreadedExecutor;
 use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
 
-use super::{hub::Hub, interval::LoopInterval, report::WorldReport, start_error::StartError};
+use super::{
+    hub::Hub, interval::LoopInterval, members::MemberId, report::WorldReport,
+    start_error::StartError,
+};
 use crate::message::{Inbox, Mailbag, close_inbox, hand_back, is_urgent};
 
 /// A world that has been started.
@@ -30,7 +36,11 @@ use crate::message::{Inbox, Mailbag, close_inbox, hand_back, is_urgent};
 pub(super) struct WorldThread {
     pub(super) group: Cow<'static, str>,
     nth: usize,
+    hub: Arc<Hub>,
+    member: MemberId,
     is_stopped: Arc<AtomicBool>,
+    /// Disconnected once the world has ended.
+    ended: Mutex<Receiver<()>>,
     thread: JoinHandle<WorldReport>,
 }
 
@@ -44,6 +54,7 @@ impl WorldThread {
     ) -> Result<Self, StartError> {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (built, when_built) = mpsc::channel();
+        let (alive, ended) = mpsc::channel();
         let world = WorldLoop {
             hub: hub.clone(),
             group: group.clone(),
@@ -53,22 +64,30 @@ impl WorldThread {
         let thread = thread::Builder::new()
             // The name of a thread can't contain a NUL.
             .name(format!("{group} {nth}").replace('\0', "?"))
-            .spawn(move || world.run(&*build, &built))
+            .spawn(move || {
+                let _alive: Sender<()> = alive;
+                world.run(&*build, &built)
+            })
             .map_err(StartError::NoThread)?;
         let was_built = when_built
             .recv()
             .unwrap_or_else(|_| Err(StartError::Panicked("the thread has ended".into())));
-        if let Err(error) = was_built {
-            // The app is dropped before the caller gets the error.
-            thread.join().ok();
-            return Err(error);
+        match was_built {
+            Ok(member) => Ok(Self {
+                group,
+                nth,
+                hub: hub.clone(),
+                member,
+                is_stopped,
+                ended: Mutex::new(ended),
+                thread,
+            }),
+            Err(error) => {
+                // The app is dropped before the caller gets the error.
+                thread.join().ok();
+                Err(error)
+            }
         }
-        Ok(Self {
-            group,
-            nth,
-            is_stopped,
-            thread,
-        })
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -77,15 +96,36 @@ impl WorldThread {
 
     /// Stops the world, unless it has ended, and waits for its end.
     pub(super) fn stop(self) -> WorldReport {
+        self.tell_to_stop();
+        self.join()
+    }
+
+    /// Stops the world, unless it has ended, and waits for its end. A world that does not end within
+    /// the limit leaves its group, and its thread goes on.
+    pub(super) fn stop_within(mut self, limit: Duration) -> WorldReport {
+        self.tell_to_stop();
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if ended.recv_timeout(limit) == Err(RecvTimeoutError::Disconnected) {
+            return self.join();
+        }
+        let Self { group, nth, .. } = self;
+        self.hub.leave(group.clone(), self.member);
+        WorldReport {
+            is_left_behind: true,
+            ..WorldReport::new(group, nth)
+        }
+    }
+
+    fn tell_to_stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
         self.thread.thread().unpark();
+    }
+
+    fn join(self) -> WorldReport {
         let Self { group, nth, .. } = self;
         self.thread.join().unwrap_or_else(|panic| WorldReport {
-            group,
-            nth,
-            exit: None,
             panic: Some(panic_message(&*panic)),
-            undelivered: Vec::new(),
+            ..WorldReport::new(group, nth)
         })
     }
 }
@@ -104,19 +144,13 @@ impl WorldLoop {
     fn run(
         self,
         build: &impl Fn(&mut App),
-        built: &mpsc::Sender<Result<(), StartError>>,
+        built: &Sender<Result<MemberId, StartError>>,
     ) -> WorldReport {
-        let mut report = WorldReport {
-            group: self.group.clone(),
-            nth: self.nth,
-            exit: None,
-            panic: None,
-            undelivered: Vec::new(),
-        };
+        let mut report = WorldReport::new(self.group.clone(), self.nth);
         let mut app = App::new();
         match self.try_build(&mut app, build) {
-            Ok(()) => {
-                built.send(Ok(())).ok();
+            Ok(member) => {
+                built.send(Ok(member)).ok();
                 self.run_app(&mut app, &mut report);
             }
             Err(error) => _ = built.send(Err(error)),
@@ -129,12 +163,12 @@ impl WorldLoop {
         report
     }
 
-    fn try_build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartError> {
+    fn try_build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<MemberId, StartError> {
         catch_unwind(AssertUnwindSafe(|| self.build(app, build)))
             .unwrap_or_else(|panic| Err(StartError::Panicked(panic_message(&*panic))))
     }
 
-    fn build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartError> {
+    fn build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<MemberId, StartError> {
         run_on_this_thread(app);
         build(app);
         // Systems with parallel work of their own need a pool.
@@ -157,8 +191,7 @@ impl WorldLoop {
         let this = thread::current();
         let inbox = app.world().resource::<Inbox>();
         inbox.wake_with(move || this.unpark());
-        self.hub.join(self.group.clone(), app);
-        Ok(())
+        Ok(self.hub.join(self.group.clone(), app))
     }
 
     /// Runs the frames of the world until it is stopped or panics.

@@ -375,6 +375,99 @@ fn each_way_to_stop_waits_for_a_system_that_blocks() {
 }
 
 #[test]
+fn a_world_that_hangs_can_be_left_behind() {
+    let (hear, heard) = mpsc::channel();
+    let gate = Gate::new();
+    let pass = gate.pass();
+    let mut groups = WorldGroups::new();
+    groups.start_worlds("ears", 2, listener(hear)).unwrap();
+    let worlds = AtomicUsize::new(0);
+    let second_hangs = move |app: &mut App| {
+        let pass = pass.clone();
+        if worlds.fetch_add(1, Ordering::Relaxed) == 1 {
+            app.add_systems(Startup, move || pass());
+        }
+    };
+    groups.start_worlds("hangs", 3, second_hangs).unwrap();
+    gate.somebody_waits();
+
+    let reports = groups.stop_group_within("hangs", Duration::from_secs(1));
+    let left: Vec<_> = reports
+        .iter()
+        .map(|report| (&*report.group, report.nth, report.is_left_behind))
+        .collect();
+    let expected = [("hangs", 2, false), ("hangs", 1, true), ("hangs", 0, false)];
+    assert_eq!(left, expected);
+    assert_eq!(groups.running("hangs"), 0, "it has left the group");
+    let refused = groups.post(say("hangs", Delivery::All, 1)).unwrap_err();
+    assert_eq!(refused.reason, RefusalReason::UnknownGroup);
+
+    groups.post(say("ears", Delivery::All, 1)).unwrap();
+    let reports = groups.stop_within(TIMEOUT);
+    assert!(reports.iter().all(|report| !report.is_left_behind));
+    end_well(&reports);
+    assert_eq!(heard.iter().count(), 2, "the others deliver their messages");
+    gate.open();
+}
+
+#[test]
+fn a_world_that_was_left_behind_ends_when_it_returns() {
+    struct OnDrop(Sender<()>);
+
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.send(()).ok();
+        }
+    }
+
+    let gate = Gate::new();
+    let (pass, (tell, told)) = (gate.pass(), mpsc::channel());
+    let hangs = move |app: &mut App| {
+        let (pass, on_drop) = (pass.clone(), OnDrop(tell.clone()));
+        app.add_systems(Startup, move || {
+            _ = &on_drop;
+            pass();
+        });
+    };
+    let mut groups = WorldGroups::new();
+    groups.start_worlds("hangs", 1, hangs).unwrap();
+    gate.somebody_waits();
+    let reports = groups.stop_within(Duration::ZERO);
+    assert!(reports[0].is_left_behind);
+    assert!(told.try_recv().is_err(), "it still runs");
+    gate.open();
+    next(&told);
+}
+
+#[test]
+fn a_world_that_was_left_behind_does_not_take_its_successor_along() {
+    let gate = Gate::new();
+    let (pass, (tell, told)) = (gate.pass(), mpsc::channel::<()>());
+    let hangs = move |app: &mut App| {
+        let (pass, tell) = (pass.clone(), tell.clone());
+        app.add_systems(Startup, move |mut commands: Commands| {
+            pass();
+            commands.spawn(StableKey(0));
+        });
+        // Dropped after the link of the world has left the group.
+        app.add_systems(Last, move || _ = &tell);
+    };
+    let mut groups = WorldGroups::new();
+    groups.start_worlds("ears", 1, hangs).unwrap();
+    gate.somebody_waits();
+    assert!(groups.stop_group_within("ears", Duration::ZERO)[0].is_left_behind);
+    let (hear, heard) = mpsc::channel();
+    groups.start_worlds("ears", 1, listener(hear)).unwrap();
+    gate.open();
+    let has_ended = told.recv_timeout(TIMEOUT);
+    assert_eq!(has_ended, Err(mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(groups.running("ears"), 1);
+    groups.post(say("ears", StableKey(0), 1)).unwrap();
+    assert_eq!(next(&heard), (0, 1));
+    end_well(&groups.stop());
+}
+
+#[test]
 fn a_world_keeps_its_index_when_another_ends() {
     let mut groups = WorldGroups::new();
     let build = |app: &mut App| {

@@ -19,6 +19,7 @@ mod packet;
 #[cfg(feature = "worlds")]
 mod refusal;
 mod request;
+mod room;
 mod stats;
 mod topic;
 mod written;
@@ -34,7 +35,7 @@ pub(crate) use inbox::Inbox;
 pub use inbox::{MessageSender, SendError};
 pub(crate) use letter::Letter;
 pub use letter::{Delivery, Undelivered};
-pub(crate) use mailbag::{Mailbag, reply, send};
+pub(crate) use mailbag::{Mailbag, reply, resend, send, try_send};
 pub use outbox::Outbox;
 pub use packet::Packet;
 #[cfg(feature = "worlds")]

@@ -133,6 +133,34 @@ pub struct DuePlugin {
     /// The number of messages that other threads can send to this world between two runs, 65,536 by
     /// default.
     pub inbox_capacity: usize,
+    /// The number of messages that can wait in this world before it refuses the next one, 1,048,576
+    /// by default.
+    ///
+    /// The bound stops a storm in which each message leads to several others. Messages that have
+    /// been accepted are not lost. Replies, time-outs and messages from other threads count, but are
+    /// never refused. (For the latter, see [`inbox_capacity`](Self::inbox_capacity).) Messages from
+    /// Bevy's writers do not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Delivery, SendError, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// #[derive(Message, Debug, PartialEq)]
+    /// struct Hit(u32);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin { mailbox_capacity: 1, ..DuePlugin::default() }));
+    /// let world = app.world_mut();
+    /// assert_eq!(world.send(Delivery::All, Hit(1)), Ok(()));
+    /// assert_eq!(world.send(Delivery::All, Hit(2)), Err(SendError::Full(Hit(2))));
+    /// app.update();
+    /// assert_eq!(app.world_mut().send(Delivery::All, Hit(2)), Ok(()));
+    /// ```
+    pub mailbox_capacity: usize,
 }
 
 impl Default for DuePlugin {
@@ -141,6 +169,7 @@ impl Default for DuePlugin {
             burst_limit: const { NonZeroU32::new(1000).expect("not zero") },
             delay_seed: 0,
             inbox_capacity: 1 << 16,
+            mailbox_capacity: 1 << 20,
         }
     }
 }
@@ -215,7 +244,7 @@ impl DuePlugin {
         world.init_resource::<KeyTable>();
         world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();
-        world.init_resource::<Mailbag>();
+        world.insert_resource(Mailbag::new(self.mailbox_capacity));
         world.init_resource::<Followers>();
         world.init_resource::<Written>();
         world.init_resource::<Directory>();

@@ -291,7 +291,7 @@ fn allocations_of_an_outbox(messages: u64, in_observer: bool) -> u64 {
     let entity = app.world_mut().spawn((Count(0), follows)).id();
     let send = move |outbox: &mut Outbox| {
         for _ in 0..messages {
-            outbox.send(entity, Hit);
+            outbox.send(entity, Hit).unwrap();
         }
     };
     if in_observer {

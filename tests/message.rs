@@ -86,7 +86,7 @@ fn heard(app: &mut App) -> Vec<(&'static str, &'static str)> {
 
 /// Sends a word, runs a frame, and returns the receivers.
 fn hear(app: &mut App, to: impl Into<Delivery>) -> Vec<&'static str> {
-    app.world_mut().send(to, Word("word"));
+    app.world_mut().send(to, Word("word")).unwrap();
     frame(app)
 }
 
@@ -107,10 +107,10 @@ fn a_message_goes_to_one_entity_to_all_followers_or_to_one_in_turn() {
     let mut app = message_app();
     let [a, _, _] = spawn_listeners(&mut app, ["a", "b", "c"]);
     let world = app.world_mut();
-    world.send(a, Word("one"));
-    world.send(Delivery::All, Word("all"));
+    world.send(a, Word("one")).unwrap();
+    world.send(Delivery::All, Word("all")).unwrap();
     for _ in 0..4 {
-        world.send(Delivery::InTurn, Word("turn"));
+        world.send(Delivery::InTurn, Word("turn")).unwrap();
     }
     advance_ms(&mut app, 10);
     assert_eq!(
@@ -156,7 +156,7 @@ fn messages_sent_while_callbacks_are_replaced_wait_for_the_new_ones() {
     });
     let me = app.world_mut().spawn(stranger).id();
     for id in [3, 1, 3, 1, 3] {
-        app.world_mut().send(me, Packet::new(id, []));
+        app.world_mut().send(me, Packet::new(id, [])).unwrap();
     }
     advance_ms(&mut app, 10);
     assert_eq!(heard(&mut app), []);
@@ -183,11 +183,11 @@ fn an_entity_follows_messages_by_type_and_packets_by_id() {
     }
     let me = app.world_mut().spawn(me).id();
     let world = app.world_mut();
-    world.send(me, Packet::new(2, [7]));
-    world.send(Delivery::All, Number(1));
-    world.send(me, Packet::new(3, []));
-    world.send(Delivery::InTurn, Packet::new(1, []));
-    world.send(me, Word("word"));
+    world.send(me, Packet::new(2, [7])).unwrap();
+    world.send(Delivery::All, Number(1)).unwrap();
+    world.send(me, Packet::new(3, [])).unwrap();
+    world.send(Delivery::InTurn, Packet::new(1, [])).unwrap();
+    world.send(me, Word("word")).unwrap();
     assert_eq!(frame(&mut app), ["two", "number", "one", "word"]);
     assert_eq!(counts(&app), (4, 1));
 }
@@ -209,7 +209,7 @@ fn a_clone_calls_the_same_callbacks_on_its_own_entity() {
     let [a, b] = ["a", "b"].map(|tag| app.world_mut().spawn((Tag(tag), whom.clone())).id());
     let c = app.world_mut().entity_mut(b).clone_and_spawn();
     for (to, tag) in [(a, "a"), (b, "b"), (c, "b")] {
-        app.world_mut().send(to, Word(tag));
+        app.world_mut().send(to, Word(tag)).unwrap();
     }
     advance_ms(&mut app, 10);
     assert_eq!(counts(&app), (3, 0));
@@ -246,7 +246,7 @@ fn turns_stay_fair_when_followers_join_and_leave() {
     assert_eq!(hear(&mut app, turn), ["d"]);
     assert_eq!(hear(&mut app, turn), ["a again"], "behind the others now");
     for _ in 0..3 {
-        app.world_mut().send(turn, Word("word"));
+        app.world_mut().send(turn, Word("word")).unwrap();
     }
     assert_eq!(frame(&mut app), ["c", "d", "a again"]);
 }
@@ -261,8 +261,10 @@ fn each_message_has_its_own_turns() {
         app.world_mut().spawn(both);
     }
     for _ in 0..2 {
-        app.world_mut().send(Delivery::InTurn, Word("word"));
-        app.world_mut().send(Delivery::InTurn, Number(1));
+        app.world_mut()
+            .send(Delivery::InTurn, Word("word"))
+            .unwrap();
+        app.world_mut().send(Delivery::InTurn, Number(1)).unwrap();
     }
     assert_eq!(frame(&mut app), ["a", "a", "b", "b"]);
 }
@@ -280,7 +282,7 @@ fn despawned_disabled_and_other_entities_are_skipped_and_counted() {
     let bare = app.world_mut().spawn_empty().id();
     let all = [gone, disabled, deaf, bare].map(Delivery::To);
     for to in all.into_iter().chain([Delivery::All, Delivery::InTurn]) {
-        app.world_mut().send(to, Word("nobody"));
+        app.world_mut().send(to, Word("nobody")).unwrap();
     }
     app.world_mut().write_message(Word("others may read it"));
     assert_eq!(frame(&mut app), [""; 0]);
@@ -339,7 +341,7 @@ fn frames_with_a_victim(act: fn(EntityCommands), writer: bool) -> [Vec<&'static 
     if writer {
         world.write_message(Word("word"));
     } else {
-        world.send(Delivery::All, Word("word"));
+        world.send(Delivery::All, Word("word")).unwrap();
     }
     [(); 2].map(|()| frame(&mut app))
 }
@@ -361,7 +363,7 @@ fn messages_to_all_wait_for_followers_that_replace_their_callbacks() {
             if writer {
                 app.world_mut().write_message(Word(word));
             } else {
-                app.world_mut().send(Delivery::All, Word(word));
+                app.world_mut().send(Delivery::All, Word(word)).unwrap();
             }
         }
         for _ in 0..5 {
@@ -389,9 +391,11 @@ fn a_message_to_all_waits_for_its_first_followers() {
     });
     let spawner = app.world_mut().spawn(spawner).id();
     frame(&mut app);
-    app.world_mut().send(spawner, Word("go"));
-    app.world_mut().send(Delivery::All, Number(1));
-    app.world_mut().send(Delivery::All, Packet::new(1, []));
+    app.world_mut().send(spawner, Word("go")).unwrap();
+    app.world_mut().send(Delivery::All, Number(1)).unwrap();
+    app.world_mut()
+        .send(Delivery::All, Packet::new(1, []))
+        .unwrap();
     assert_eq!(frame(&mut app), ["spawner"]);
     assert_eq!(counts(&app), (1, 1), "nobody follows the packet");
     assert_eq!(frame(&mut app), ["a", "b"]);
@@ -439,8 +443,8 @@ fn an_error_is_reported_and_does_not_stop_other_callbacks() {
     app.world_mut().spawn(running(one_shot));
     app.world_mut().spawn(running(gone));
     spawn_listeners(&mut app, ["last"]);
-    app.world_mut().send(Delivery::All, Word("one"));
-    app.world_mut().send(Delivery::All, Word("two"));
+    app.world_mut().send(Delivery::All, Word("one")).unwrap();
+    app.world_mut().send(Delivery::All, Word("two")).unwrap();
     assert_eq!(frame(&mut app), ["last", "last"]);
     let errors = ERRORS.take();
     assert_eq!(errors.len(), 6, "{errors:?}");
@@ -468,7 +472,7 @@ fn after_a_caught_panic_the_rest_is_delivered_in_the_next_frame() {
             if writer {
                 app.world_mut().write_message(Word(word));
             } else {
-                app.world_mut().send(Delivery::All, Word(word));
+                app.world_mut().send(Delivery::All, Word(word)).unwrap();
             }
         }
         // Bevy passes a panic to its error handler, and this handler ignores it.
@@ -492,7 +496,7 @@ fn messages_to_one_entity_keep_their_order_after_a_panic() {
     });
     let change = app.world_mut().spawn(change).id();
     for (to, word) in [(change, ""), (a, "1"), (panics, "!"), (a, "2")] {
-        app.world_mut().send(to, Word(word));
+        app.world_mut().send(to, Word(word)).unwrap();
     }
     advance_ms(&mut app, 10);
     assert_eq!(
@@ -517,7 +521,7 @@ fn messages_of_an_outbox_to_one_entity_keep_their_order_after_a_panic() {
     let change = app.world_mut().spawn(change).id();
     let send = move |mut outbox: Outbox| {
         for (to, word) in [(change, ""), (a, "1"), (panics, "!"), (a, "2")] {
-            outbox.send(to, Word(word));
+            outbox.send(to, Word(word)).unwrap();
         }
     };
     app.world_mut().run_system_once(send).unwrap();
@@ -550,9 +554,11 @@ fn one_shot_systems_run_in_order_with_callbacks() {
     let c = (Tag("c"), running(system));
     app.world_mut().spawn(c);
 
-    app.world_mut().send(Delivery::All, Word("all"));
-    app.world_mut().send(a, Word("one"));
-    app.world_mut().send(Delivery::InTurn, Word("turn"));
+    app.world_mut().send(Delivery::All, Word("all")).unwrap();
+    app.world_mut().send(a, Word("one")).unwrap();
+    app.world_mut()
+        .send(Delivery::InTurn, Word("turn"))
+        .unwrap();
     app.world_mut().write_message(Word("written"));
     advance_ms(&mut app, 10);
     let expected = [
@@ -576,7 +582,7 @@ fn written_messages_come_type_by_type_after_sent_ones() {
     world.write_message(Number(0));
     world.write_message(Word("written"));
     world.write_message(Number(1));
-    world.send(me, Word("sent"));
+    world.send(me, Word("sent")).unwrap();
     assert_eq!(frame(&mut app), ["word", "word", "number", "number"]);
     assert_eq!(frame(&mut app), [""; 0]);
 }
@@ -702,7 +708,7 @@ fn a_message_from_a_timer_is_delivered_in_the_frame_of_its_firing() {
         .spawn((OwnedBy(a), Timer::after(ms(7)), packet));
     let every = Timer::every(ms(4));
     app.world_mut().spawn((OwnedBy(a), every, late));
-    app.world_mut().send(Delivery::All, Word("first"));
+    app.world_mut().send(Delivery::All, Word("first")).unwrap();
     advance_ms(&mut app, 10);
     let expected = [
         ("a", "first"),
@@ -725,9 +731,9 @@ fn messages_from_systems_come_in_the_order_of_the_systems() {
     let [a] = spawn_listeners(&mut app, ["a"]);
     let sends = |word| {
         move |mut outbox: Outbox, mut commands: Commands| {
-            outbox.send(a, Word(word));
+            outbox.send(a, Word(word)).unwrap();
             commands.send(Delivery::All, Word("by commands"));
-            outbox.send(Delivery::InTurn, Word(word));
+            outbox.send(Delivery::InTurn, Word(word)).unwrap();
         }
     };
     app.add_systems(PostUpdate, sends("four"))
@@ -751,7 +757,7 @@ fn observers_have_an_outbox() {
     let mut app = message_app();
     let [a] = spawn_listeners(&mut app, ["a"]);
     app.add_observer(move |_: On<TimerFired>, mut outbox: Outbox| {
-        outbox.send(a, Word("fired"));
+        outbox.send(a, Word("fired")).unwrap();
     });
     app.world_mut().spawn(Timer::after(ms(0)));
     advance_ms(&mut app, 10);
@@ -766,7 +772,7 @@ fn in_a_system_commands_and_outbox_send_in_the_order_of_the_parameters() {
     let mut app = message_app();
     let [a] = spawn_listeners(&mut app, ["a"]);
     let commands_first = move |mut commands: Commands, mut outbox: Outbox| {
-        outbox.send(a, BY_OUTBOX);
+        outbox.send(a, BY_OUTBOX).unwrap();
         commands.send(a, BY_COMMANDS);
     };
     app.world_mut().run_system_once(commands_first).unwrap();
@@ -775,7 +781,7 @@ fn in_a_system_commands_and_outbox_send_in_the_order_of_the_parameters() {
 
     let outbox_first = move |mut outbox: Outbox, mut commands: Commands| {
         commands.send(a, BY_COMMANDS);
-        outbox.send(a, BY_OUTBOX);
+        outbox.send(a, BY_OUTBOX).unwrap();
     };
     app.world_mut().run_system_once(outbox_first).unwrap();
     advance_ms(&mut app, 10);
@@ -793,14 +799,14 @@ fn in_an_observer_commands_and_outbox_send_in_the_order_of_the_parameters() {
     let [a] = spawn_listeners(&mut app, ["a"]);
     app.add_observer(
         move |_: On<CommandsFirst>, mut commands: Commands, mut outbox: Outbox| {
-            outbox.send(a, BY_OUTBOX);
+            outbox.send(a, BY_OUTBOX).unwrap();
             commands.send(a, BY_COMMANDS);
         },
     );
     app.add_observer(
         move |_: On<OutboxFirst>, mut outbox: Outbox, mut commands: Commands| {
             commands.send(a, BY_COMMANDS);
-            outbox.send(a, BY_OUTBOX);
+            outbox.send(a, BY_OUTBOX).unwrap();
         },
     );
     app.world_mut().trigger(CommandsFirst);
@@ -849,8 +855,12 @@ fn a_message_is_shared_and_dropped_once() {
         Delivery::To(gone),
     ] {
         let (drops, clones) = (Arc::default(), Arc::default());
-        app.world_mut().send(to, Precious(Arc::clone(&drops)));
-        app.world_mut().send(to, Counted(Arc::clone(&clones)));
+        app.world_mut()
+            .send(to, Precious(Arc::clone(&drops)))
+            .unwrap();
+        app.world_mut()
+            .send(to, Counted(Arc::clone(&clones)))
+            .unwrap();
         advance_ms(&mut app, 10);
         assert_eq!(drops.load(Ordering::Relaxed), 1, "dropped once: {to:?}");
         assert_eq!(clones.load(Ordering::Relaxed), 0, "never copied: {to:?}");
@@ -873,7 +883,7 @@ fn earlier_components_take_part_once_the_plugin_is_added() {
     app.world_mut().spawn(listener("a"));
     let [b] = spawn_listeners(&mut app, ["b"]);
     app.world_mut().entity_mut(b).insert(listener("b again"));
-    app.world_mut().send(Delivery::All, Word("lost"));
+    app.world_mut().send(Delivery::All, Word("lost")).unwrap();
     assert!(app.world_mut().close_inbox().is_empty());
     app.update();
     app.add_plugins(DuePlugin::default());
@@ -898,7 +908,7 @@ fn commands_are_applied_before_the_next_callback() {
     });
     let me = app.world_mut().spawn(count).id();
     for number in 0..10 {
-        app.world_mut().send(me, Number(number));
+        app.world_mut().send(me, Number(number)).unwrap();
     }
     advance_ms(&mut app, 10);
     assert_eq!(app.world().get::<Count>(me).unwrap().0, 10);
@@ -923,13 +933,13 @@ fn an_outbox_keeps_the_order_of_its_messages() {
     let panics = app.world_mut().spawn(panics).id();
     let send = move |mut outbox: Outbox| {
         for (to, word) in [(a, "1"), (by_system, "2"), (gone, "?"), (changing, "3")] {
-            outbox.send(to, Word(word));
+            outbox.send(to, Word(word)).unwrap();
         }
-        outbox.send(changing, Word("later"));
-        outbox.send(a, Number(4));
-        outbox.send(a, Word("5"));
-        outbox.send(panics, Word("!"));
-        outbox.send(a, Word("6"));
+        outbox.send(changing, Word("later")).unwrap();
+        outbox.send(a, Number(4)).unwrap();
+        outbox.send(a, Word("5")).unwrap();
+        outbox.send(panics, Word("!")).unwrap();
+        outbox.send(a, Word("6")).unwrap();
     };
     app.world_mut().run_system_once(send).unwrap();
     advance_ms(&mut app, 10);
@@ -949,12 +959,12 @@ fn an_outbox_keeps_the_order_of_its_messages() {
     // Messages of a batch that are left at the end are handed back one by one.
     let echo = app.world_mut().register_system(
         move |In((_, word)): In<(Entity, Word)>, mut outbox: Outbox| {
-            outbox.send(a, word);
-            outbox.send(a, Word("echo"));
+            outbox.send(a, word).unwrap();
+            outbox.send(a, Word("echo")).unwrap();
         },
     );
     let echo = app.world_mut().spawn(running(echo)).id();
-    app.world_mut().send(echo, Word("last"));
+    app.world_mut().send(echo, Word("last")).unwrap();
     let left = app.world_mut().close_inbox();
     let left: Vec<_> = left.iter().map(|letter| letter.message()).collect();
     assert_eq!(left, [Some(&Word("last")), Some(&Word("echo"))]);
@@ -970,7 +980,7 @@ fn messages_in_turn_wait_for_a_follower_that_replaces_its_callbacks() {
     app.world_mut().spawn(worker());
     frame(&mut app);
     for _ in 0..5 {
-        app.world_mut().send(Delivery::InTurn, Word("job"));
+        app.world_mut().send(Delivery::InTurn, Word("job")).unwrap();
     }
     assert_eq!([(); 5].map(|()| frame(&mut app).len()), [1; 5]);
     assert_eq!(counts(&app), (5, 0));
@@ -989,7 +999,7 @@ fn a_request_in_turn_waits_for_a_follower_that_is_spawned_before_it_is_delivered
     let spawner = app.world_mut().spawn(spawner).id();
     let asker = app.world_mut().spawn(listener("asker")).id();
     frame(&mut app);
-    app.world_mut().send(spawner, Word("go"));
+    app.world_mut().send(spawner, Word("go")).unwrap();
     let mut commands = app.world_mut().commands();
     let patience = Timer::after_secs(1.0);
     commands

@@ -105,14 +105,15 @@ fn a_full_inbox_hands_messages_back_until_the_next_frame() {
         let error = sender.send(Delivery::All, Unique(unique)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the inbox is full: raise `DuePlugin::inbox_capacity` or retry in the next frame"
+            "too many messages wait: retry in the next frame, or raise `DuePlugin::inbox_capacity` for \
+         messages from other threads, `DuePlugin::mailbox_capacity` for others"
         );
         let SendError::Full(unique) = error else {
             panic!("{error:?}");
         };
         assert_eq!((&raw const *unique.0, *unique.0), (place, 7));
 
-        let mark = move |world: &mut World| world.send(entity, Nth(0, 2));
+        let mark = move |world: &mut World| world.send(entity, Nth(0, 2)).unwrap();
         // The caller can keep a function that is handed back.
         let SendError::Full(mark) = sender.run(mark).unwrap_err() else {
             panic!("should be full");
@@ -126,10 +127,10 @@ fn a_full_inbox_hands_messages_back_until_the_next_frame() {
 }
 
 #[test]
-fn messages_of_the_world_itself_are_not_bounded() {
+fn messages_of_the_world_itself_have_a_bound_of_their_own() {
     let (mut app, entity, _) = sender_app(0);
     for nth in 0..100 {
-        app.world_mut().send(entity, Nth(0, nth));
+        app.world_mut().send(entity, Nth(0, nth)).unwrap();
     }
     advance_ms(&mut app, 10);
     assert_eq!(got(&mut app, entity).len(), 100);
@@ -205,7 +206,7 @@ fn closing_delivers_queued_messages_and_hands_back_later_ones() {
         me.commands.send(Delivery::InTurn, Packet::new(nth.1, []));
     });
     app.world_mut().spawn(newcomer);
-    app.world_mut().send(entity, Nth(0, 0));
+    app.world_mut().send(entity, Nth(0, 0)).unwrap();
     sender.send(entity, Nth(1, 1)).unwrap();
     sender
         .run(|world: &mut World| world.resource_mut::<Ran>().0 += 1)
@@ -318,8 +319,8 @@ fn messages_sent_by_threads_during_the_delivery_wait_for_the_next_frame() {
     });
     let asking = app.world_mut().spawn(asks).id();
     for nth in 0..3 {
-        app.world_mut().send(asking, Nth(0, nth));
-        app.world_mut().send(entity, Nth(0, nth));
+        app.world_mut().send(asking, Nth(0, nth)).unwrap();
+        app.world_mut().send(entity, Nth(0, nth)).unwrap();
         advance_ms(&mut app, 10);
         let before = nth.checked_sub(1).map(|before| Nth(1, before));
         let expected: Vec<_> = [Nth(0, nth)].into_iter().chain(before).collect();
@@ -376,7 +377,7 @@ fn messages_from_the_first_timer_are_not_lost() {
         let sender = world.message_sender();
         let entity = world.spawn(listener()).id();
         sender.send(entity, Nth(0, 0)).unwrap();
-        world.send(entity, Nth(0, 1));
+        world.send(entity, Nth(0, 1)).unwrap();
     });
     app.world_mut().spawn((Timer::after(ms(10)), call));
     advance_ms(&mut app, 10);

@@ -329,7 +329,7 @@ mod messages {
     /// Sends an entity the packets 1 to 4, and returns the ids that it received.
     fn received_of_four(app: &mut App, entity: Entity) -> Vec<u32> {
         for id in 1..=4 {
-            app.world_mut().send(entity, Packet::new(id, []));
+            app.world_mut().send(entity, Packet::new(id, [])).unwrap();
         }
         advance_ms(app, 10);
         received(app).into_iter().map(|(_, id)| id).collect()
@@ -428,7 +428,7 @@ mod messages {
             }
         }
         let mut sent = |delivery: Delivery, id: u32| {
-            app.world_mut().send(delivery, Packet::new(id, []));
+            app.world_mut().send(delivery, Packet::new(id, [])).unwrap();
             advance_ms(&mut app, 10);
             received(&mut app)
                 .into_iter()

@@ -508,7 +508,7 @@ fn a_reply_waits_for_new_callbacks_of_its_asker() {
         context.commands.entity(me).insert(asker());
     });
     let change = app.world_mut().spawn(change).id();
-    app.world_mut().send(change, Question(0));
+    app.world_mut().send(change, Question(0)).unwrap();
     answer(&mut app, reply_to.clone(), 14);
     answer(&mut app, reply_to, 15);
     advance_ms(&mut app, 10);
@@ -530,7 +530,7 @@ fn a_plain_message_has_no_reply() {
         .world_mut()
         .spawn(MessageComponent::new().on(error))
         .id();
-    app.world_mut().send(me, Question(1));
+    app.world_mut().send(me, Question(1)).unwrap();
     advance_ms(&mut app, 10);
     assert_eq!(app.world().resource::<MessageStats>().delivered, 1);
 }

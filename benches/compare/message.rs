@@ -161,7 +161,7 @@ fn message_to_one(n: usize) -> App {
         PreUpdate,
         (|entities: Query<Entity, With<Sum>>, frame: Res<Frame>, mut outbox: Outbox| {
             for entity in &entities {
-                outbox.send(entity, Hit(frame.by()));
+                outbox.send(entity, Hit(frame.by())).unwrap();
             }
         })
         .before(DueSystems::Messages),
@@ -218,7 +218,7 @@ fn message_to_all(n: usize) -> App {
         PreUpdate,
         (|frame: Res<Frame>, mut outbox: Outbox| {
             for _ in 0..BROADCASTS {
-                outbox.send(Delivery::All, Hit(frame.by()));
+                outbox.send(Delivery::All, Hit(frame.by())).unwrap();
             }
         })
         .before(DueSystems::Messages),

@@ -116,6 +116,10 @@ pub trait DueCommandsExt<'w, 's> {
     /// The message is delivered in the next run of
     /// [`DueSystems::Messages`](crate::DueSystems::Messages). To send many messages, use an
     /// [`Outbox`](crate::Outbox).
+    ///
+    /// If too many messages wait, the message is dropped, and Bevy's error handler gets an error
+    /// that names the recipient: see
+    /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
     fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
 
     /// Replies to a request.

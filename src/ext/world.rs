@@ -7,7 +7,9 @@ use bevy_ecs::prelude::*;
 
 use crate::{
     clock::ClockId,
-    message::{Delivery, Letter, MessageSender, Payload, Undelivered, close_inbox, send},
+    message::{
+        Delivery, MessageSender, Payload, SendError, Undelivered, close_inbox, resend, try_send,
+    },
     timer::{
         FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
         fast_forward_to_next,
@@ -120,11 +122,17 @@ pub trait DueWorldExt {
     ) -> Result<Option<Duration>, FastForwardError>;
 
     /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
-    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SendError::Full`] with the message if too many messages wait: see
+    /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
+    fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P)
+    -> Result<(), SendError<P>>;
 
     /// Sends a message that [`close_inbox`](Self::close_inbox) handed back, to the same recipient.
     ///
-    /// A request stays a request, and a reply stays a reply.
+    /// A request stays a request, and a reply stays a reply. The message is never refused.
     fn resend(&mut self, undelivered: Undelivered);
 
     /// Returns a handle to send messages to this world from other threads.
@@ -192,12 +200,16 @@ impl DueWorldExt for World {
         fast_forward_to_next(self, clock.into())
     }
 
-    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload) {
-        send(self, Letter::plain(to.into(), payload));
+    fn send<P: Payload>(
+        &mut self,
+        to: impl Into<Delivery>,
+        payload: P,
+    ) -> Result<(), SendError<P>> {
+        try_send(self, to.into(), payload)
     }
 
     fn resend(&mut self, undelivered: Undelivered) {
-        send(self, undelivered.0);
+        resend(self, undelivered.0);
     }
 
     fn message_sender(&mut self) -> MessageSender {

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use super::mailbag::send_urgent;
 use super::{
     letter::{Delivery, Letter, Role},
-    mailbag::send,
+    mailbag::{resend, send},
     request::{NoAnswer, ReplyTo, Request},
     topic::Payload,
 };
@@ -80,7 +80,7 @@ fn time_out(world: &mut World, request: Entity) {
 pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
     let letter = Letter::new(asker, no_answer, Role::Reply(request));
     match no_answer {
-        NoAnswer::TimedOut => send(world, letter),
+        NoAnswer::TimedOut => resend(world, letter),
         #[cfg(feature = "worlds")]
         NoAnswer::Refused(_) => send_urgent(world, letter),
     }

@@ -17,6 +17,7 @@ use super::{
     inbox::Inbox,
     letter::{Letter, Recipient, Role, Undelivered},
     mailbag::{InProgress, Item, Mailbag},
+    room::Room,
     stats::MessageStats,
     topic::Topic,
     written,
@@ -59,7 +60,7 @@ fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
     if Inbox::has_arrivals(world)
         && let (_, (mut mailbag, _, _, Some(mut inbox), ..)) = state.get_mut(world)?
     {
-        mailbag.append(inbox.take());
+        mailbag.append_arrived(inbox.take());
     }
     world.resource_mut::<Intake>().join(Stage::Messages);
     let mut mailbag = world.resource_mut::<Mailbag>();
@@ -76,6 +77,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
                 items,
                 in_progress,
                 held,
+                room,
                 is_urgent,
                 stats,
             } = &mut *mailbag;
@@ -85,6 +87,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
                 directory: &directory,
                 joined: intake.joined(Stage::Messages),
                 held,
+                room,
                 is_urgent,
                 stats,
             };
@@ -118,7 +121,7 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
     let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
         return Vec::new();
     };
-    mailbag.append(&mut arrived);
+    mailbag.append_arrived(&mut arrived);
     mailbag.hand_back()
 }
 
@@ -137,6 +140,7 @@ struct Courier<'a, 'w, 's> {
     /// The lowest number of a follower that does not take part yet.
     joined: u64,
     held: &'a mut Vec<Item>,
+    room: &'a mut Room,
     is_urgent: &'a mut bool,
     stats: &'a mut MessageStats,
 }
@@ -172,6 +176,7 @@ impl Courier<'_, '_, '_> {
             Item::Broadcast(broadcast) => return Some(InProgress::Broadcast(broadcast)),
             Item::Rest(rest) => return Some(InProgress::Rest(rest)),
             Item::Command(command) => {
+                self.room.give_back(1);
                 let command = SyncCell::to_inner(command);
                 self.caller.commands().queue(command);
             }
@@ -217,19 +222,24 @@ impl Courier<'_, '_, '_> {
         };
         if !early.is_empty() {
             self.hold(Item::Rest(Rest::new(letter, early, calls)));
-        } else if calls == 0 {
-            self.stats.undeliverable += 1;
+            return;
         }
+        self.room.give_back(1);
+        self.stats.undeliverable += u64::from(calls == 0);
     }
 
     /// Delivers a letter to one entity, or returns it as a broadcast.
     fn deliver_letter(&mut self, mut letter: Letter) -> Option<InProgress> {
+        let is_reply = matches!(letter.role, Role::Reply(_));
+        if letter.to == Recipient::All && !is_reply {
+            return Some(InProgress::Broadcast(Broadcast::new(letter)));
+        }
+        // Its callback may panic.
+        self.room.give_back(1);
         let outcome = match letter.to {
             // A reply must go to the asking entity, but another process may send anything.
-            Recipient::All | Recipient::InTurn if matches!(letter.role, Role::Reply(_)) => {
-                Outcome::Late
-            }
-            Recipient::All => return Some(InProgress::Broadcast(Broadcast::new(letter))),
+            Recipient::All => Outcome::Late,
+            Recipient::InTurn if is_reply => Outcome::Late,
             Recipient::InTurn => {
                 let followers = &mut self.followers;
                 followers.call_in_turn(self.joined, self.caller, incoming(&letter))
@@ -242,9 +252,12 @@ impl Courier<'_, '_, '_> {
         };
         self.count(outcome);
         match outcome {
-            Outcome::Early => self.hold(Item::Letter(letter)),
-            // An entity can stay disabled for long.
-            Outcome::Disabled => self.held.push(Item::Letter(letter)),
+            Outcome::Early => self.hold_letter(letter),
+            Outcome::Disabled => {
+                // It is not urgent: the entity can stay disabled for long.
+                self.room.take_anyway(1);
+                self.held.push(Item::Letter(letter));
+            }
             Outcome::Delivered | Outcome::Late | Outcome::Undeliverable => {}
         }
         None
@@ -328,6 +341,7 @@ impl Deliver for Courier<'_, '_, '_> {
             message,
             role: &Role::Plain,
         };
+        self.room.give_back(1);
         let outcome = self.call(to, incoming);
         self.count(outcome);
         match self.caller.has_commands() {
@@ -337,6 +351,7 @@ impl Deliver for Courier<'_, '_, '_> {
     }
 
     fn hold_letter(&mut self, letter: Letter) {
+        self.room.take_anyway(1);
         self.hold(Item::Letter(letter));
     }
 }

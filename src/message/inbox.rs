@@ -85,8 +85,10 @@ struct Waiting {
 /// A message or function that could not be sent, with the reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// The inbox of the world is full until the next frame: see
-    /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity).
+    /// Too many messages wait for the next frame. See
+    /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity) for messages from other
+    /// threads, and [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity) for messages
+    /// of the world itself.
     Full(T),
     /// The world is gone, or its inbox is closed.
     Closed(T),
@@ -114,7 +116,9 @@ impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Full(_) => {
-                "the inbox is full: raise `DuePlugin::inbox_capacity` or retry in the next frame"
+                "too many messages wait: retry in the next frame, or raise \
+                 `DuePlugin::inbox_capacity` for messages from other threads, \
+                 `DuePlugin::mailbox_capacity` for others"
             }
             Self::Closed(_) => "the world has ended or closed its inbox",
         })

@@ -106,7 +106,7 @@ pub(crate) struct Letter {
     pub(super) to: Recipient,
     pub(super) topic: Topic,
     /// The type name of the payload.
-    name: &'static str,
+    pub(super) name: &'static str,
     pub(super) payload: Box<dyn Any + Send + Sync>,
     pub(super) role: Role,
 }

@@ -9,16 +9,18 @@ use bevy_platform::cell::SyncCell;
 use super::{
     batch::AnyBatch,
     broadcast::{Broadcast, Rest},
-    letter::{Letter, Role, Undelivered},
+    inbox::SendError,
+    letter::{Delivery, Letter, Role, Undelivered},
     packet::Packet,
     request::{ReplyTo, Route},
+    room::Room,
     stats::MessageStats,
     topic::Payload,
 };
 use crate::double_buffer::DoubleBuffer;
 
 /// The messages of a world that are on their way.
-#[derive(Resource, Default)]
+#[derive(Resource)]
 pub(crate) struct Mailbag {
     pub(super) items: DoubleBuffer<Item>,
     /// The item that is being delivered to one entity after the other. It stays here between two
@@ -26,6 +28,7 @@ pub(crate) struct Mailbag {
     pub(super) in_progress: Option<InProgress>,
     /// Letters whose recipient takes part from the next frame on. They are delivered first then.
     pub(super) held: Vec<Item>,
+    pub(super) room: Room,
     /// Whether the next run should not wait: it delivers what has been put back or refused.
     pub(super) is_urgent: bool,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
@@ -77,7 +80,25 @@ impl From<InProgress> for Item {
 }
 
 impl Mailbag {
+    /// Creates an empty bag, which takes this many messages of its own world.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            items: DoubleBuffer::default(),
+            in_progress: None,
+            held: Vec::new(),
+            room: Room::new(capacity),
+            is_urgent: false,
+            stats: MessageStats::default(),
+        }
+    }
+
     /// Adds items that have arrived, behind all others, and empties `items`.
+    pub(super) fn append_arrived(&mut self, items: &mut VecDeque<Item>) {
+        self.room.take_anyway(items.len());
+        self.append(items);
+    }
+
+    /// Adds items that have room, behind all others, and empties `items`.
     pub(super) fn append(&mut self, items: &mut VecDeque<Item>) {
         self.items.append(items);
     }
@@ -98,14 +119,53 @@ impl Mailbag {
     /// Takes all undelivered letters, and drops the commands.
     pub(super) fn hand_back(&mut self) -> Vec<Undelivered> {
         self.swap();
-        let letters = self.items.drain().flat_map(Item::into_letters);
+        let Self { items, room, .. } = self;
+        let letters = items.drain().flat_map(|item| {
+            let letters = item.into_letters();
+            // A command also takes room.
+            room.give_back(letters.len().max(1));
+            letters
+        });
         letters.map(Undelivered).collect()
     }
 }
 
-/// Sends a letter. Does nothing without the plugin.
-pub(crate) fn send(world: &mut World, letter: Letter) {
-    send_item(world, Item::Letter(letter));
+/// Sends a message. Without the plugin, the message is dropped.
+pub(crate) fn try_send<P: Payload>(
+    world: &mut World,
+    to: Delivery,
+    payload: P,
+) -> Result<(), SendError<P>> {
+    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
+        return Ok(());
+    };
+    if !mailbag.room.take() {
+        return Err(SendError::Full(payload));
+    }
+    let letter = Letter::plain(to, payload);
+    mailbag.items.push(Item::Letter(letter));
+    Ok(())
+}
+
+/// Sends a letter, or returns an error that names its recipient if there is no room. Does nothing
+/// without the plugin.
+pub(crate) fn send(world: &mut World, letter: Letter) -> Result {
+    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
+        return Ok(());
+    };
+    if !mailbag.room.take() {
+        return Err(mailbag.room.refuse(&letter));
+    }
+    mailbag.items.push(Item::Letter(letter));
+    Ok(())
+}
+
+/// Sends a letter that must not be refused. Does nothing without the plugin.
+pub(crate) fn resend(world: &mut World, letter: Letter) {
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        mailbag.room.take_anyway(1);
+        mailbag.items.push(Item::Letter(letter));
+    }
 }
 
 /// Returns `true` if the next run of a world should not wait: something was put back or refused, or
@@ -121,13 +181,13 @@ pub(crate) fn is_urgent(world: &World) -> bool {
 /// Sends a letter for a run that should not wait. Does nothing without the plugin.
 #[cfg(feature = "worlds")]
 pub(crate) fn send_urgent(world: &mut World, letter: Letter) {
+    resend(world, letter);
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.items.push(Item::Letter(letter));
         mailbag.is_urgent = true;
     }
 }
 
-/// Sends an item. Does nothing without the plugin.
+/// Sends an item that has room. Does nothing without the plugin.
 pub(super) fn send_item(world: &mut World, item: Item) {
     if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
         mailbag.items.push(item);
@@ -139,7 +199,7 @@ pub(crate) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
     match reply_to.route {
         Route::Here(asker) => {
             let letter = Letter::new(asker, reply, Role::Reply(reply_to.request));
-            commands.queue(move |world: &mut World| send(world, letter));
+            commands.queue(move |world: &mut World| resend(world, letter));
         }
         Route::Elsewhere(ref post) => {
             let (post, checked) = (post.clone(), reply_to.check(&reply));

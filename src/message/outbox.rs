@@ -11,6 +11,7 @@ use bevy_ecs::{
 
 use super::{
     batch::Batch,
+    inbox::SendError,
     letter::{Delivery, Letter},
     mailbag::{Item, Mailbag, send_item},
     topic::Payload,
@@ -33,29 +34,46 @@ use super::{
 /// #[derive(Component)]
 /// struct Burning(u32);
 ///
-/// fn burn(burning: Query<(Entity, &Burning)>, mut outbox: Outbox) {
+/// fn burn(burning: Query<(Entity, &Burning)>, mut outbox: Outbox) -> Result {
 ///     for (entity, burning) in &burning {
-///         outbox.send(entity, Damage(burning.0));
+///         outbox.send(entity, Damage(burning.0))?;
 ///     }
+///     Ok(())
 /// }
 /// # bevy_ecs::system::assert_is_system(burn);
 /// ```
 #[derive(SystemParam)]
-pub struct Outbox<'s> {
+pub struct Outbox<'w, 's> {
     items: Deferred<'s, Items>,
+    mailbag: Option<Res<'w, Mailbag>>,
 }
 
-impl Outbox<'_> {
+impl Outbox<'_, '_> {
     /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SendError::Full`] with the message if too many messages wait: see
+    /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
     #[inline]
-    pub fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P) {
+    pub fn send<P: Payload>(
+        &mut self,
+        to: impl Into<Delivery>,
+        payload: P,
+    ) -> Result<(), SendError<P>> {
+        if let Some(mailbag) = &self.mailbag
+            && !mailbag.room.take()
+        {
+            return Err(SendError::Full(payload));
+        }
         let items = &mut self.items.0;
         let item = match to.into() {
             Delivery::To(entity) => {
                 if let Some(Item::Batch(last)) = items.back_mut() {
                     let last: &mut dyn Any = &mut **last;
                     if let Some(last) = last.downcast_mut::<Batch<P>>() {
-                        return last.push(entity, payload);
+                        last.push(entity, payload);
+                        return Ok(());
                     }
                 }
                 Item::Batch(Box::new(Batch::new(entity, payload)))
@@ -63,10 +81,11 @@ impl Outbox<'_> {
             to => Item::Letter(Letter::plain(to, payload)),
         };
         items.push_back(item);
+        Ok(())
     }
 }
 
-impl fmt::Debug for Outbox<'_> {
+impl fmt::Debug for Outbox<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outbox").finish_non_exhaustive()
     }

@@ -184,7 +184,7 @@ fn send_words(world: &mut World, to: Entity, words: usize) {
         let word = record.last_word;
         record.sent.entry(to).or_default().push(word);
         drop(record);
-        world.send(to, Word(word));
+        world.send(to, Word(word)).unwrap();
     }
 }
 

@@ -47,17 +47,17 @@ fn words_behind_a_replaced_component_or_a_panic_arrive_once_and_in_order() {
     app.world_mut()
         .run_system_once(move |mut outbox: Outbox| {
             for word in [1, 2, 3] {
-                outbox.send(replaced, Word(word));
+                outbox.send(replaced, Word(word)).unwrap();
             }
-            outbox.send(panicking, Word(10));
-            outbox.send(panicking, Word(11));
-            outbox.send(replaced, Word(4));
+            outbox.send(panicking, Word(10)).unwrap();
+            outbox.send(panicking, Word(11)).unwrap();
+            outbox.send(replaced, Word(4)).unwrap();
         })
         .unwrap();
-    app.world_mut().send(replaced, Word(5));
-    app.world_mut().send(Delivery::All, Word(6));
+    app.world_mut().send(replaced, Word(5)).unwrap();
+    app.world_mut().send(Delivery::All, Word(6)).unwrap();
     advance_ms(&mut app, 1);
-    app.world_mut().send(replaced, Word(7));
+    app.world_mut().send(replaced, Word(7)).unwrap();
     advance_ms(&mut app, 1);
     advance_ms(&mut app, 1);
     let received = &app.world().resource::<Received>().0;

@@ -1,0 +1,85 @@
+//! The bound of the messages that wait in a world.
+
+use core::fmt;
+
+use bevy_ecs::error::BevyError;
+use bevy_platform::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::letter::{Letter, Recipient};
+
+/// Counts the messages that wait, up to a bound.
+///
+/// Systems that run in parallel take room for what their outboxes hold.
+#[derive(Debug)]
+pub(super) struct Room {
+    waiting: AtomicUsize,
+    capacity: usize,
+}
+
+impl Room {
+    pub(super) fn new(capacity: usize) -> Self {
+        let waiting = AtomicUsize::new(0);
+        Self { waiting, capacity }
+    }
+
+    /// Takes room for a message. Returns `false` if there is none.
+    pub(super) fn take(&self) -> bool {
+        let has_room = self.waiting.fetch_add(1, Relaxed) < self.capacity;
+        if !has_room {
+            self.waiting.fetch_sub(1, Relaxed);
+        }
+        has_room
+    }
+
+    /// Takes room for messages that must not be refused.
+    pub(super) fn take_anyway(&mut self, messages: usize) {
+        *self.waiting.get_mut() += messages;
+    }
+
+    /// Gives back the room of messages that no longer wait.
+    pub(super) fn give_back(&mut self, messages: usize) {
+        let waiting = self.waiting.get_mut();
+        *waiting = waiting.saturating_sub(messages);
+    }
+
+    /// Returns the error for a message that found no room.
+    pub(super) fn refuse(&self, letter: &Letter) -> BevyError {
+        BevyError::error(NoRoom {
+            message: letter.name,
+            to: letter.to,
+            capacity: self.capacity,
+        })
+    }
+}
+
+/// A message was refused, because too many wait.
+#[derive(Debug)]
+struct NoRoom {
+    message: &'static str,
+    to: Recipient,
+    capacity: usize,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            message,
+            to,
+            capacity,
+        } = self;
+        write!(f, "the message `{message}` to ")?;
+        match to {
+            Recipient::Entity(entity) => write!(f, "entity {entity}")?,
+            Recipient::Key(key) => write!(f, "the entity with the stable key {key}")?,
+            Recipient::All => f.write_str("all followers")?,
+            Recipient::InTurn => f.write_str("one follower in turn")?,
+        }
+        write!(
+            f,
+            " was refused, because {capacity} messages wait: send fewer per frame, or raise \
+             `DuePlugin::mailbox_capacity`"
+        )
+    }
+}
+
+impl core::error::Error for NoRoom {}

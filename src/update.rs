@@ -60,8 +60,10 @@ use seat::UpdateSeat;
 /// An error that the callback returns is passed to Bevy's error handler, and the other callbacks
 /// run as usual. Bevy's default handler panics on an error of the default
 /// [`Severity`](bevy_ecs::error::Severity). A panic propagates like that of any system: the
-/// callbacks after it are not called in this frame. If the panic is caught, all of them run in the
-/// next frame.
+/// callbacks after it are not called in this frame. If Bevy catches the panic and its error handler
+/// goes on, the next run starts with those callbacks, and calls the others after them. The order is
+/// back to normal once a run ends without a panic. After a `catch_unwind` of your own around
+/// `App::update`, Bevy has lost the schedule, and nothing runs.
 ///
 /// # Whole-world access
 ///

@@ -40,11 +40,13 @@ pub(super) struct Member {
     pub(super) age: Age,
 }
 
-/// The parameters of a run.
+/// The parameters of a run. The cursor is the position after the last call of a run that has not
+/// come to its end.
 pub(crate) type UpdateState = PumpState<(
     Res<'static, UpdateRosters>,
     Res<'static, Intake>,
     Res<'static, ClockTable>,
+    Local<'static, Option<Cursor>>,
 )>;
 
 /// Calls the callbacks on the clocks of a cadence.
@@ -54,22 +56,53 @@ pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut Updat
     if world.resource::<UpdateRosters>().is_empty(cadence) {
         return Ok(());
     }
-    let mut next = Cursor::FIRST;
-    pump(world, state, |caller, (rosters, intake, table)| {
-        let mut ticks = Ticks::new(&table);
-        for (cursor, member) in rosters.from(cadence, next, intake.joined(cadence.into())) {
-            next = cursor.next();
-            rosters.call(member, caller, &mut ticks);
-            if caller.has_commands() {
-                return;
+    // After a panic, the run starts behind the callback that panicked, and ends with it. Otherwise a
+    // callback that panics in every run would keep those behind it from their calls.
+    let (_, (.., reached)) = state.get_mut(world)?;
+    let start = reached.unwrap_or(Cursor::FIRST);
+    run_span(world, cadence, state, start, None)?;
+    run_span(world, cadence, state, Cursor::FIRST, Some(start))?;
+    let (_, (.., mut reached)) = state.get_mut(world)?;
+    *reached = None;
+    Ok(())
+}
+
+/// Calls the callbacks from a position on, in order, up to another position if there is one.
+fn run_span(
+    world: &mut World,
+    cadence: Cadence,
+    state: &mut UpdateState,
+    mut next: Cursor,
+    end: Option<Cursor>,
+) -> Result {
+    let is_over = |cursor| end.is_some_and(|end| cursor >= end);
+    if is_over(next) {
+        return Ok(());
+    }
+    pump(
+        world,
+        state,
+        |caller, (rosters, intake, table, mut reached)| {
+            let mut ticks = Ticks::new(&table);
+            let joined = intake.joined(cadence.into());
+            for (cursor, member) in rosters.from(cadence, next, joined) {
+                if is_over(cursor) {
+                    return;
+                }
+                next = cursor.next();
+                *reached = Some(next);
+                rosters.call(member, caller, &mut ticks);
+                if caller.has_commands() {
+                    return;
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// A position in the order of calls: by priority, then by number.
-#[derive(Clone, Copy)]
-struct Cursor {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cursor {
     priority: i32,
     number: u64,
 }

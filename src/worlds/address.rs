@@ -13,7 +13,8 @@ use crate::message::{Delivery, Directory, Recipient};
 ///
 /// Unlike an `Entity`, a key keeps its meaning in other worlds and in the next run of the program.
 /// You choose the keys. Each must be unique within a group. If two entities have the same key, the
-/// most recent binding wins. If both are in the same world, Bevy's error handler gets a warning.
+/// most recent binding wins, and the error handler of that world gets a warning. If the entities are
+/// in different worlds of this process and the later one goes, the earlier one gets the key back.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(
@@ -77,6 +78,24 @@ fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext)
         directory.unbind(key, entity);
     }
 }
+
+/// Two worlds of a group have an entity with the same key.
+#[derive(Debug)]
+pub(super) struct SharedKey(pub(super) Address);
+
+impl fmt::Display for SharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Address { group, key } = &self.0;
+        write!(
+            f,
+            "another world of the group {group:?} also has an entity with the stable key {}: parcels \
+             for the key now go to this world",
+            key.0
+        )
+    }
+}
+
+impl core::error::Error for SharedKey {}
 
 /// Two entities of a world have the same key.
 #[derive(Debug)]

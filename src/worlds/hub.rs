@@ -8,16 +8,22 @@ use std::{
 };
 
 use bevy_app::App;
-use bevy_ecs::world::FromWorld;
+use bevy_ecs::{
+    error::BevyError,
+    world::{FromWorld, World},
+};
 
 use super::{
-    address::{Address, StableKey},
+    address::{Address, SharedKey, StableKey},
     link::{Link, WorldLink},
     members::{Among, Group, Member, MemberId, Members},
     parcel::{Parcel, Refused},
     remote::{Notice, Remote},
 };
-use crate::message::{Delivery, MessageSender, RefusalReason};
+use crate::{
+    call::report,
+    message::{Delivery, MessageSender, RefusalReason},
+};
 
 /// The groups of worlds, and how to reach their members.
 ///
@@ -91,8 +97,8 @@ impl Hub {
                 return Vec::new();
             };
             gone = group.remove(member);
-            let keys = group.keys.extract_if(|_, other| *other == member);
-            let unbind = keys.map(|(key, _)| {
+            let keys = group.unbind_all(member).into_iter();
+            let unbind = keys.map(|key| {
                 let group = name.clone();
                 Notice::Unbind(Address { group, key })
             });
@@ -223,24 +229,31 @@ impl Link for HubLink {
     }
 
     fn bind(&self, address: &Address) {
+        let mut warn = None;
         self.hub.change_keys(|groups| {
-            let group = groups.get_mut(&self.group);
             // A world that was left behind is no longer a member.
-            let group = group.filter(|group| group.get(self.member).is_some());
-            let bound = group.map(|group| {
-                group.keys.insert(address.key, self.member);
-                Notice::Bind(address.clone())
-            });
-            bound.into_iter().collect()
+            let Some(group) = groups.get_mut(&self.group) else {
+                return Vec::new();
+            };
+            let Some((_, Member::Here(sender))) = group.get(self.member).cloned() else {
+                return Vec::new();
+            };
+            let is_shared = group.bind(address.key, self.member);
+            warn = is_shared.then_some(sender);
+            [Notice::Bind(address.clone())].into()
         });
+        if let Some(sender) = warn {
+            let shared = SharedKey(address.clone());
+            let warn = |world: &mut World| report::<StableKey>(world, BevyError::warning(shared));
+            // A world that takes no messages has no use for the warning.
+            sender.run(warn).ok();
+        }
     }
 
     fn unbind(&self, address: &Address) {
         self.hub.change_keys(|groups| {
-            let is_gone = groups.get_mut(&self.group).is_some_and(|group| {
-                let is_ours = group.keys.get(&address.key) == Some(&self.member);
-                is_ours && group.keys.remove(&address.key).is_some()
-            });
+            let group = groups.get_mut(&self.group);
+            let is_gone = group.is_some_and(|group| group.unbind(address.key, self.member));
             let gone = is_gone.then(|| Notice::Unbind(address.clone()));
             gone.into_iter().collect()
         });

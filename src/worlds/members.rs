@@ -21,8 +21,8 @@ use crate::message::{MessageSender, RefusalReason, SendError};
 pub(super) struct Group {
     /// In the order of joining.
     pub(super) members: Vec<(MemberId, Member)>,
-    /// The member with the entity of each key.
-    pub(super) keys: HashMap<StableKey, MemberId>,
+    /// The members with an entity of each key, one in most cases. The last one gets the parcels.
+    pub(super) keys: HashMap<StableKey, SmallVec<[MemberId; 1]>>,
     /// Members with a lower id have had their turn.
     turn: Mutex<MemberId>,
 }
@@ -65,7 +65,7 @@ impl Group {
 
     /// Returns the member with a key, or else all members that may have it.
     pub(super) fn with_key(&self, key: StableKey, among: Among) -> Members {
-        let here = self.keys.get(&key).and_then(|&id| self.get(id));
+        let here = self.keys.get(&key).and_then(|ids| self.get(*ids.last()?));
         match here {
             Some(member) => [member.clone()].into_iter().collect(),
             None => {
@@ -73,6 +73,32 @@ impl Group {
                 members.filter(|(_, member)| !member.is_here()).collect()
             }
         }
+    }
+
+    /// Gives a key to a member. Returns `true` if another member has the key, too.
+    pub(super) fn bind(&mut self, key: StableKey, member: MemberId) -> bool {
+        let members = self.keys.entry(key).or_default();
+        members.retain(|other| *other != member);
+        members.push(member);
+        members.len() > 1
+    }
+
+    /// Takes a key from a member. Returns `true` if no member has the key any more.
+    pub(super) fn unbind(&mut self, key: StableKey, member: MemberId) -> bool {
+        let Some(members) = self.keys.get_mut(&key) else {
+            return false;
+        };
+        members.retain(|other| *other != member);
+        members.is_empty() && self.keys.remove(&key).is_some()
+    }
+
+    /// Takes all keys from a member, and returns those that no member has any more.
+    pub(super) fn unbind_all(&mut self, member: MemberId) -> Vec<StableKey> {
+        let gone = self.keys.extract_if(|_, members| {
+            members.retain(|other| *other != member);
+            members.is_empty()
+        });
+        gone.map(|(key, _)| key).collect()
     }
 
     /// Returns all members, starting with the one whose turn it is, and ends that turn.

@@ -355,6 +355,54 @@ fn the_longest_interval_works() {
 }
 
 #[test]
+fn a_second_world_with_a_key_takes_it_over_with_a_warning() {
+    static TOLD: Mutex<Vec<(Severity, String)>> = Mutex::new(Vec::new());
+
+    fn record(error: BevyError, _: ErrorContext) {
+        let told = (error.severity(), error.to_string());
+        TOLD.lock().unwrap().push(told);
+    }
+
+    let groups = WorldGroups::new();
+    let (hear, heard) = mpsc::channel();
+    let [mut first, mut second] = [1, 2].map(|nth| {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, DuePlugin::default()));
+        app.insert_resource(FallbackErrorHandler(record));
+        groups.join("main", &mut app);
+        let hear = hear.clone();
+        let ears = move |_: MessageContext, _: &Packet| _ = hear.send(nth);
+        let ears = MessageComponent::new().on_packet(SAY, ears);
+        let entity = app.world_mut().spawn((StableKey(77), ears)).id();
+        (app, entity)
+    });
+    let mut receiver = |groups: &WorldGroups| {
+        groups.post(say("main", StableKey(77), 0)).unwrap();
+        first.0.update();
+        second.0.update();
+        next(&heard)
+    };
+    assert_eq!(receiver(&groups), 2);
+    let told = core::mem::take(&mut *TOLD.lock().unwrap());
+    let [(severity, text)] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(*severity, Severity::Warning);
+    assert!(text.contains("77") && text.contains("main"), "{text}");
+
+    second.0.world_mut().despawn(second.1);
+    let mut receiver = |groups: &WorldGroups| {
+        groups.post(say("main", StableKey(77), 0)).unwrap();
+        first.0.update();
+        next(&heard)
+    };
+    assert_eq!(receiver(&groups), 1, "the first is still there");
+    first.0.world_mut().despawn(first.1);
+    let refused = groups.post(say("main", StableKey(77), 0)).unwrap_err();
+    assert_eq!(refused.reason, RefusalReason::UnknownKey);
+}
+
+#[test]
 fn a_second_entity_with_a_key_takes_it_over_with_a_warning() {
     static TOLD: Mutex<Vec<(Severity, String)>> = Mutex::new(Vec::new());
 

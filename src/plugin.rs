@@ -133,6 +133,12 @@ pub struct DuePlugin {
     /// The number of messages that other threads can send to this world between two runs, 65,536 by
     /// default.
     pub inbox_capacity: usize,
+    /// The number of bytes in [packets](crate::Packet) that other threads and worlds can send to this
+    /// world between two runs, 64 MiB by default.
+    ///
+    /// A packet that is larger can arrive if no other packet waits. Messages that are not packets
+    /// have no known size, and only count in [`inbox_capacity`](Self::inbox_capacity).
+    pub inbox_bytes: usize,
     /// The number of messages that can wait in this world before it refuses the next one, 1,048,576
     /// by default.
     ///
@@ -169,6 +175,7 @@ impl Default for DuePlugin {
             burst_limit: const { NonZeroU32::new(1000).expect("not zero") },
             delay_seed: 0,
             inbox_capacity: 1 << 16,
+            inbox_bytes: 64 << 20,
             mailbox_capacity: 1 << 20,
         }
     }
@@ -251,7 +258,7 @@ impl DuePlugin {
         world.init_resource::<MessageStats>();
         // A sender may have created the inbox already.
         let inbox = world.get_resource_or_init::<Inbox>();
-        inbox.set_capacity(self.inbox_capacity);
+        inbox.set_capacity(self.inbox_capacity, self.inbox_bytes);
     }
 }
 

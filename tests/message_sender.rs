@@ -105,8 +105,8 @@ fn a_full_inbox_hands_messages_back_until_the_next_frame() {
         let error = sender.send(Delivery::All, Unique(unique)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "too many messages wait: retry in the next frame, or raise `DuePlugin::inbox_capacity` for \
-         messages from other threads, `DuePlugin::mailbox_capacity` for others"
+            "too many messages wait: retry in the next frame, or raise `DuePlugin::inbox_capacity` \
+         and `inbox_bytes` for messages from other threads, `DuePlugin::mailbox_capacity` for others"
         );
         let SendError::Full(unique) = error else {
             panic!("{error:?}");
@@ -124,6 +124,31 @@ fn a_full_inbox_hands_messages_back_until_the_next_frame() {
         assert_eq!(got(&mut app, entity), [Nth(0, 2), Nth(0, 1)]);
     }
     assert!(!sender.is_closed());
+}
+
+#[test]
+fn an_inbox_has_room_for_a_number_of_bytes() {
+    let mut app = app_with(DuePlugin {
+        inbox_bytes: 10,
+        ..DuePlugin::default()
+    });
+    let sender = app.world_mut().message_sender();
+    let packet = |bytes| Packet::new(1, vec![0; bytes]);
+    for _ in 0..3 {
+        for bytes in [0, 4, 6, 0] {
+            assert_eq!(sender.send(Delivery::All, packet(bytes)), Ok(()));
+        }
+        sender.send(Delivery::All, Nth(0, 0)).unwrap();
+        let refused = sender.send(Delivery::All, packet(1));
+        assert_eq!(refused, Err(SendError::Full(packet(1))));
+        advance_ms(&mut app, 10);
+        // A packet that never fits can go alone.
+        assert_eq!(sender.send(Delivery::All, packet(1000)), Ok(()));
+        let refused = sender.send(Delivery::All, packet(1));
+        assert_eq!(refused, Err(SendError::Full(packet(1))));
+        advance_ms(&mut app, 10);
+    }
+    assert_eq!(DuePlugin::default().inbox_bytes, 64 << 20);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The inbox: messages from other threads.
 
 use alloc::{boxed::Box, collections::VecDeque};
-use core::{fmt, mem};
+use core::{any::Any, fmt, mem};
 
 use bevy_ecs::prelude::*;
 use bevy_platform::{
@@ -12,6 +12,7 @@ use bevy_platform::{
 use super::{
     letter::{Delivery, Letter},
     mailbag::Item,
+    packet::Packet,
     topic::Payload,
 };
 
@@ -76,6 +77,9 @@ struct Shared(Mutex<Waiting>);
 struct Waiting {
     items: VecDeque<Item>,
     capacity: usize,
+    /// The sum of the payloads of all packets.
+    bytes: usize,
+    byte_capacity: usize,
     is_closed: bool,
     /// Called when an item arrives in the empty inbox.
     #[cfg(feature = "worlds")]
@@ -86,8 +90,8 @@ struct Waiting {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
     /// Too many messages wait for the next frame. See
-    /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity) for messages from other
-    /// threads, and [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity) for messages
+    /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity) and
+    /// [`inbox_bytes`](crate::DuePlugin::inbox_bytes) for messages from other threads, and [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity) for messages
     /// of the world itself.
     Full(T),
     /// The world is gone, or its inbox is closed.
@@ -117,7 +121,7 @@ impl<T> fmt::Display for SendError<T> {
         f.write_str(match self {
             Self::Full(_) => {
                 "too many messages wait: retry in the next frame, or raise \
-                 `DuePlugin::inbox_capacity` for messages from other threads, \
+                 `DuePlugin::inbox_capacity` and `inbox_bytes` for messages from other threads, \
                  `DuePlugin::mailbox_capacity` for others"
             }
             Self::Closed(_) => "the world has ended or closed its inbox",
@@ -132,6 +136,8 @@ impl Default for Inbox {
         let waiting = Waiting {
             items: VecDeque::new(),
             capacity: 1 << 16,
+            bytes: 0,
+            byte_capacity: usize::MAX,
             is_closed: false,
             #[cfg(feature = "worlds")]
             wake: None,
@@ -144,9 +150,10 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// Sets the number of items that can arrive between two frames.
-    pub(crate) fn set_capacity(&self, capacity: usize) {
-        self.shared.lock().capacity = capacity;
+    /// Sets the number of items, and of bytes in packets, that can arrive between two frames.
+    pub(crate) fn set_capacity(&self, items: usize, bytes: usize) {
+        let mut waiting = self.shared.lock();
+        (waiting.capacity, waiting.byte_capacity) = (items, bytes);
     }
 
     /// Returns `true` if an item has arrived in a world since the last frame.
@@ -172,7 +179,9 @@ impl Inbox {
 
     /// Takes all items that have arrived. The caller must empty the buffer.
     pub(super) fn take(&mut self) -> &mut VecDeque<Item> {
-        mem::swap(&mut self.shared.lock().items, &mut self.taken);
+        let mut waiting = self.shared.lock();
+        waiting.bytes = 0;
+        mem::swap(&mut waiting.items, &mut self.taken);
         &mut self.taken
     }
 }
@@ -200,7 +209,11 @@ impl MessageSender {
         payload: P,
     ) -> Result<(), SendError<P>> {
         let to = to.into();
-        self.put(payload, |payload| Item::Letter(Letter::plain(to, payload)))
+        let packet = (&payload as &dyn Any).downcast_ref::<Packet>();
+        let bytes = packet.map_or(0, |packet| packet.payload().len());
+        self.put(payload, bytes, |payload| {
+            Item::Letter(Letter::plain(to, payload))
+        })
     }
 
     /// Runs a function on the world in the next frame, in order with the messages.
@@ -213,19 +226,21 @@ impl MessageSender {
         &self,
         function: F,
     ) -> Result<(), SendError<F>> {
-        self.put(function, |function| {
+        self.put(function, 0, |function| {
             Item::Command(SyncCell::new(Box::new(function)))
         })
     }
 
-    /// Turns a value into a letter and sends it. A refused value comes back as it was.
+    /// Turns a value with this many bytes into a letter and sends it. A refused value comes back as
+    /// it was.
     #[cfg(feature = "worlds")]
     pub(crate) fn put_letter<T>(
         &self,
         value: T,
+        bytes: usize,
         letter: impl FnOnce(T) -> Letter,
     ) -> Result<(), SendError<T>> {
-        self.put(value, |value| Item::Letter(letter(value)))
+        self.put(value, bytes, |value| Item::Letter(letter(value)))
     }
 
     /// Returns `true` if the world is gone or its inbox is closed.
@@ -234,15 +249,25 @@ impl MessageSender {
         self.0.lock().is_closed
     }
 
-    /// Turns a value into an item and puts it into the inbox. A refused value comes back as it was.
-    fn put<T>(&self, value: T, item: impl FnOnce(T) -> Item) -> Result<(), SendError<T>> {
+    /// Turns a value with this many bytes into an item and puts it into the inbox. A refused value
+    /// comes back as it was.
+    fn put<T>(
+        &self,
+        value: T,
+        bytes: usize,
+        item: impl FnOnce(T) -> Item,
+    ) -> Result<(), SendError<T>> {
         let mut waiting = self.0.lock();
         if waiting.is_closed {
             return Err(SendError::Closed(value));
         }
-        if waiting.items.len() >= waiting.capacity {
+        // A packet that is larger than the capacity can arrive alone.
+        let sum = waiting.bytes.saturating_add(bytes);
+        let has_room = waiting.bytes == 0 || sum <= waiting.byte_capacity;
+        if waiting.items.len() >= waiting.capacity || !has_room {
             return Err(SendError::Full(value));
         }
+        waiting.bytes = sum;
         waiting.items.push_back(item(value));
         #[cfg(feature = "worlds")]
         if waiting.items.len() == 1

@@ -36,8 +36,8 @@ impl fmt::Display for RefusalReason {
             Self::UnknownGroup => "no world of this group runs",
             Self::UnknownKey => "no entity of the group has this key",
             Self::Full => {
-                "the inbox of the receiving world is full: raise its `DuePlugin::inbox_capacity` \
-                 or retry later"
+                "the inbox of the receiving world is full: raise its `DuePlugin::inbox_capacity` or \
+                 `inbox_bytes`, or retry later"
             }
             Self::InPart => "only some worlds of the group took the parcel",
             Self::NoKey => "the asking entity has no stable key: insert a `StableKey`",

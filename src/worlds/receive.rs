@@ -18,7 +18,8 @@ impl MessageSender {
     ///
     /// Returns [`SendError`] with the parcel if the inbox is full or closed.
     pub fn receive(&self, parcel: Parcel) -> Result<(), SendError<Parcel>> {
-        self.put_letter(parcel, into_letter)
+        let bytes = parcel.packet.payload().len();
+        self.put_letter(parcel, bytes, into_letter)
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bevy_app::{App, PostUpdate, PreUpdate, Update};
 use bevy_due::{
-    DueSystems, MessageContext, MessageStats, Outbox, Packet, Payload, Timer, prelude::*,
+    DueSystems, MessageContext, MessageStats, OnClock, Outbox, Packet, Payload, Timer, prelude::*,
 };
 use bevy_ecs::{
     entity_disabling::Disabled,
@@ -1009,4 +1009,72 @@ fn a_request_in_turn_waits_for_a_follower_that_is_spawned_before_it_is_delivered
     assert_eq!(frame(&mut app), ["spawner"]);
     let rest: Vec<_> = [(); 3].into_iter().flat_map(|()| frame(&mut app)).collect();
     assert_eq!(rest, ["newcomer", "asker"]);
+}
+
+#[test]
+fn a_callback_sees_the_time_of_its_entity() {
+    fn telling(name: &'static str) -> MessageComponent {
+        MessageComponent::new().on(move |mut me: MessageContext, _: &Word| {
+            let millis = me.elapsed().as_millis();
+            me.commands.queue(move |world: &mut World| {
+                world.resource_mut::<Times>().0.push((name, millis));
+            });
+        })
+    }
+
+    #[derive(Resource, Default)]
+    struct Times(Vec<(&'static str, u128)>);
+
+    for writer in [false, true] {
+        let mut app = message_app();
+        app.add_message::<Word>().init_resource::<Times>();
+        let world = app.world_mut();
+        let half = world.spawn(Clock::new().with_speed(0.5)).id();
+        world.spawn(telling("game"));
+        world.spawn((telling("on a clock"), OnClock::new(half)));
+        let clock = Clock::new().with_speed(3.0);
+        let owner = world.spawn((telling("own clock"), clock)).id();
+        world.spawn((telling("clock of the owner"), OwnedBy(owner)));
+        world.spawn((telling("fixed"), OnClock::new(ClockId::Fixed)));
+        for (millis, paused) in [(100, false), (100, true), (0, false)] {
+            if paused {
+                app.world_mut().get_mut::<Clock>(half).unwrap().pause();
+            }
+            if writer {
+                app.world_mut().write_message(Word("word"));
+            } else {
+                app.world_mut().send(Delivery::All, Word("word")).unwrap();
+            }
+            advance_ms(&mut app, millis);
+        }
+        let times = core::mem::take(&mut app.world_mut().resource_mut::<Times>().0);
+        let times: Vec<_> = times.into_iter().collect();
+        let names = [
+            ("game", [100, 200, 200]),
+            ("on a clock", [50, 50, 50]),
+            ("own clock", [300, 600, 600]),
+            ("clock of the owner", [300, 600, 600]),
+            ("fixed", [0, 0, 0]),
+        ];
+        let expected: Vec<_> = (0..3)
+            .flat_map(|frame| names.map(|(name, millis)| (name, millis[frame])))
+            .collect();
+        assert_eq!(times, expected, "by a writer: {writer}");
+    }
+}
+
+#[test]
+fn a_callback_whose_clock_is_gone_sees_the_game_time() {
+    let mut app = message_app();
+    let clock = app.world_mut().spawn(Clock::new().with_speed(2.0)).id();
+    let telling = MessageComponent::new().on(move |mut me: MessageContext, _: &Word| {
+        let is_game_time = me.elapsed() == ms(20);
+        say(&mut me, "me", if is_game_time { "game time" } else { "" });
+    });
+    let me = app.world_mut().spawn((telling, OnClock::new(clock))).id();
+    advance_ms(&mut app, 10);
+    app.world_mut().despawn(clock);
+    app.world_mut().send(me, Word("word")).unwrap();
+    advance_ms(&mut app, 10);
+    assert_eq!(heard(&mut app), [("me", "game time")]);
 }

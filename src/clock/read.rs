@@ -167,6 +167,14 @@ impl ClockTable {
         })
     }
 
+    /// Returns what a clock shows in this run, stopped or not. If the clock is gone, this is what the
+    /// game clock shows.
+    pub(crate) fn shown(&self, clock: Option<(ClockKey, Age)>) -> Duration {
+        let own = clock.and_then(|(key, age)| self.get(key).filter(|row| row.age == age));
+        let row = own.or_else(|| Some(self.find(ClockId::Virtual).ok()?.1));
+        row.map_or(Duration::ZERO, |row| row.reading.shown(row.reading.now))
+    }
+
     /// Returns the reading of the clock of this key and age in this run, or `None` if the clock or
     /// an ancestor of it is stopped or gone by now.
     pub(crate) fn reading(

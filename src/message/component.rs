@@ -14,7 +14,12 @@ use super::{
     topic::Topic,
     written::TypeReader,
 };
-use crate::{roster::Intake, seat::Seat};
+use crate::{
+    clock::{Age, ClockKey, find_clock},
+    owner::owner_of,
+    roster::Intake,
+    seat::Seat,
+};
 
 /// Calls a per-entity callback once per message that the entity follows, in
 /// [`DueSystems::Messages`](crate::DueSystems::Messages).
@@ -119,6 +124,8 @@ use crate::{roster::Intake, seat::Seat};
 pub struct MessageComponent {
     follows: SmallVec<[Follows; 2]>,
     seat: Seat,
+    /// The key and the age of the clock.
+    clock: Seat,
 }
 
 #[derive(Clone)]
@@ -210,6 +217,10 @@ impl MessageComponent {
         self.seat.get().is_some_and(|(_, number)| number < joined)
     }
 
+    pub(super) fn clock(&self) -> Option<(ClockKey, Age)> {
+        self.clock.get()
+    }
+
     fn topics(&self) -> SmallVec<[Topic; 4]> {
         self.follows.iter().map(|follows| follows.topic).collect()
     }
@@ -244,6 +255,12 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
             reader.start(*topic, &mut world);
         }
     }
+    let owner = owner_of(world.entity(entity));
+    let clock = find_clock(&mut world, entity, owner, None);
+    // An unknown clock is not an error here: most callbacks need none.
+    let clock = clock
+        .and_then(Result::ok)
+        .map(|found| (found.key, found.age));
     let Some(mut intake) = world.get_resource_mut::<Intake>() else {
         return;
     };
@@ -253,9 +270,12 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     };
     let callbacks = follows.into_iter();
     let callbacks = callbacks.map(|follows| (follows.topic, follows.callback));
-    followers.add(number, entity, callbacks);
+    followers.add(number, entity, clock, callbacks);
     if let Some(component) = world.get::<MessageComponent>(entity) {
         component.seat.set(0, number);
+        if let Some((key, age)) = clock {
+            component.clock.set(key, age);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The callbacks of a `MessageComponent`, and their argument.
 
 use alloc::boxed::Box;
-use core::{any::Any, fmt};
+use core::{any::Any, fmt, time::Duration};
 
 use bevy_ecs::{error::CommandOutput, prelude::*};
 use bevy_platform::sync::Arc;
@@ -12,7 +12,10 @@ use super::{
     request::{ReplyError, ReplyTo, Request},
     topic::{Payload, Topic},
 };
-use crate::call::to_result;
+use crate::{
+    call::to_result,
+    clock::{Age, ClockKey, ClockTable},
+};
 
 /// The context of a message callback: its entity, its commands and the request, if any.
 pub struct MessageContext<'a> {
@@ -21,9 +24,20 @@ pub struct MessageContext<'a> {
     /// Commands, which are applied before the next callback runs.
     pub commands: Commands<'a, 'a>,
     pub(super) role: &'a Role,
+    clocks: &'a ClockTable,
+    clock: Option<(ClockKey, Age)>,
 }
 
 impl MessageContext<'_> {
+    /// Returns the reading of the entity's clock in this run.
+    ///
+    /// The clock is the one of the entity or its owner ([`OnClock`](crate::OnClock)), or else the
+    /// game clock. It is resolved when the component is inserted.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.clocks.shown(self.clock)
+    }
+
     /// Returns the request that the message makes or completes, if any.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
@@ -66,6 +80,7 @@ pub(super) struct Incoming<'a> {
     pub(super) topic: Topic,
     pub(super) message: &'a dyn Any,
     pub(super) role: &'a Role,
+    pub(super) clocks: &'a ClockTable,
 }
 
 /// A callback for the messages of one topic.
@@ -89,11 +104,19 @@ impl Callback {
     }
 
     #[inline]
-    pub(super) fn call(&self, entity: EntityMut, commands: Commands, incoming: Incoming) -> Result {
+    pub(super) fn call(
+        &self,
+        entity: EntityMut,
+        commands: Commands,
+        incoming: Incoming,
+        clock: Option<(ClockKey, Age)>,
+    ) -> Result {
         let context = MessageContext {
             entity,
             commands,
             role: incoming.role,
+            clocks: incoming.clocks,
+            clock,
         };
         (self.0)(context, incoming.message)
     }

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     call::{EntityCaller, PumpState, pump},
+    clock::ClockTable,
     double_buffer::DoubleBuffer,
     roster::{Intake, Stage},
 };
@@ -35,6 +36,7 @@ type DeliveryState = PumpState<(
     Res<'static, Directory>,
     Option<ResMut<'static, Inbox>>,
     Res<'static, Intake>,
+    Res<'static, ClockTable>,
 )>;
 
 /// Delivers the messages that were sent since the last run.
@@ -72,7 +74,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
     pump(
         world,
         state,
-        |caller, (mut mailbag, mut followers, directory, _, intake)| {
+        |caller, (mut mailbag, mut followers, directory, _, intake, clocks)| {
             let Mailbag {
                 items,
                 in_progress,
@@ -86,6 +88,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
                 followers: &mut followers,
                 directory: &directory,
                 joined: intake.joined(Stage::Messages),
+                clocks: &clocks,
                 held,
                 room,
                 is_urgent,
@@ -139,6 +142,7 @@ struct Courier<'a, 'w, 's> {
     directory: &'a Directory,
     /// The lowest number of a follower that does not take part yet.
     joined: u64,
+    clocks: &'a ClockTable,
     held: &'a mut Vec<Item>,
     room: &'a mut Room,
     is_urgent: &'a mut bool,
@@ -187,7 +191,7 @@ impl Courier<'_, '_, '_> {
     /// Delivers a letter to its followers until a callback issues commands.
     fn broadcast(&mut self, broadcast: &mut Broadcast) {
         let Broadcast { letter, round } = broadcast;
-        let incoming = incoming(letter);
+        let incoming = incoming(letter, self.clocks);
         let followers = &mut *self.followers;
         followers.call_from(round, self.joined, self.caller, incoming);
     }
@@ -197,7 +201,7 @@ impl Courier<'_, '_, '_> {
         while !self.caller.has_commands()
             && let Some(entity) = rest.to.pop_front()
         {
-            match self.call(entity, incoming(&rest.letter)) {
+            match self.call(entity, incoming(&rest.letter, self.clocks)) {
                 Outcome::Delivered => {
                     rest.calls += 1;
                     self.stats.delivered += 1;
@@ -242,7 +246,7 @@ impl Courier<'_, '_, '_> {
             Recipient::InTurn if is_reply => Outcome::Late,
             Recipient::InTurn => {
                 let followers = &mut self.followers;
-                followers.call_in_turn(self.joined, self.caller, incoming(&letter))
+                followers.call_in_turn(self.joined, self.caller, incoming(&letter, self.clocks))
             }
             Recipient::Entity(entity) => self.deliver_to(entity, &mut letter),
             Recipient::Key(key) => match self.directory.entity(key) {
@@ -283,7 +287,7 @@ impl Courier<'_, '_, '_> {
             // Other replies are late from now on, even if the entity does not follow this one.
             self.caller.commands().entity(request).despawn();
         }
-        self.call(entity, incoming(letter))
+        self.call(entity, incoming(letter, self.clocks))
     }
 
     /// Returns `true` if the component of an entity takes part only from the next run on.
@@ -310,10 +314,11 @@ impl Courier<'_, '_, '_> {
         if !component.has_joined(self.joined) {
             return Outcome::Early;
         }
+        let clock = component.clock();
         let Some(callback) = component.callback(incoming.topic).cloned() else {
             return Outcome::Undeliverable;
         };
-        let result = callback.call(entity_mut, commands, incoming);
+        let result = callback.call(entity_mut, commands, incoming, clock);
         self.caller.report("MessageComponent", entity, result);
         Outcome::Delivered
     }
@@ -340,6 +345,7 @@ impl Deliver for Courier<'_, '_, '_> {
             topic,
             message,
             role: &Role::Plain,
+            clocks: self.clocks,
         };
         self.room.give_back(1);
         let outcome = self.call(to, incoming);
@@ -356,8 +362,9 @@ impl Deliver for Courier<'_, '_, '_> {
     }
 }
 
-fn incoming(letter: &Letter) -> Incoming<'_> {
+fn incoming<'a>(letter: &'a Letter, clocks: &'a ClockTable) -> Incoming<'a> {
     Incoming {
+        clocks,
         topic: letter.topic,
         message: &*letter.payload,
         role: &letter.role,

@@ -13,7 +13,11 @@ use super::{
     context::{Callback, Incoming},
     topic::Topic,
 };
-use crate::{call::EntityCaller, roster::Roster};
+use crate::{
+    call::EntityCaller,
+    clock::{Age, ClockKey},
+    roster::Roster,
+};
 
 /// The followers of each topic, in the order in which their components were inserted.
 #[derive(Resource, Default)]
@@ -64,6 +68,7 @@ struct Leaving {
 struct Follower {
     entity: Entity,
     callback: Callback,
+    clock: Option<(ClockKey, Age)>,
     standing: Standing,
 }
 
@@ -74,7 +79,7 @@ impl Follower {
         let Some((entity, commands)) = caller.get_mut(self.entity) else {
             return false;
         };
-        let result = self.callback.call(entity, commands, incoming);
+        let result = self.callback.call(entity, commands, incoming, self.clock);
         caller.report("MessageComponent", self.entity, result);
         true
     }
@@ -94,6 +99,7 @@ impl Followers {
         &mut self,
         number: u64,
         entity: Entity,
+        clock: Option<(ClockKey, Age)>,
         topics: impl Iterator<Item = (Topic, Callback)>,
     ) {
         let leaving = self.leaving.take();
@@ -112,6 +118,7 @@ impl Followers {
             let follower = Follower {
                 entity,
                 callback,
+                clock,
                 standing,
             };
             following.roster.add(number, follower);

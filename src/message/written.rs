@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     call::{EntityCaller, PumpState, pump},
+    clock::ClockTable,
     roster::{Intake, Stage},
 };
 
@@ -113,6 +114,7 @@ pub(super) fn deliver_all(world: &mut World) -> Result {
 
 type ReaderState<M> = PumpState<(
     Res<'static, Intake>,
+    Res<'static, ClockTable>,
     ResMut<'static, Followers>,
     ResMut<'static, Written>,
     ResMut<'static, Mailbag>,
@@ -132,11 +134,12 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result {
     let delivered = pump(
         world,
         &mut state,
-        |caller, (intake, mut followers, mut written, mut mailbag, messages)| {
+        |caller, (intake, clocks, mut followers, mut written, mut mailbag, messages)| {
             if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
                 let delivered = &mut mailbag.stats.delivered;
                 progress.deliver(
                     &messages,
+                    &clocks,
                     &mut followers,
                     intake.joined(Stage::Messages),
                     caller,
@@ -159,6 +162,7 @@ impl Progress {
     fn deliver<M: Message>(
         &mut self,
         messages: &Messages<M>,
+        clocks: &ClockTable,
         followers: &mut Followers,
         joined: u64,
         caller: &mut EntityCaller,
@@ -173,6 +177,7 @@ impl Progress {
                     topic: self.topic,
                     message,
                     role: &Role::Plain,
+                    clocks,
                 };
                 followers.call_from(&mut self.round, joined, caller, incoming);
                 if caller.has_commands() {

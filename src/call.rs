@@ -5,7 +5,7 @@ use core::any::type_name;
 
 use bevy_ecs::{
     entity::{Entities, EntityAllocator},
-    error::{CommandOutput, ErrorContext, FallbackErrorHandler},
+    error::{CommandOutput, ContextExt, ErrorContext, FallbackErrorHandler},
     prelude::*,
     resource::IsResource,
     system::{
@@ -125,9 +125,42 @@ pub(crate) fn run_system<I>(world: &mut World, system: SystemId<I>, input: I::In
 where
     I: SystemInput<Inner<'static>: Send + Sync> + 'static,
 {
-    match world.run_system_with(system, input) {
-        Ok(()) | Err(RegisteredSystemError::Skipped(_)) => Ok(()),
-        // Keeps its severity.
+    flatten(world.run_system_with(system, input))
+}
+
+/// Queues a system for a callback. The system runs before the next callback, and its error is
+/// reported with the entity of the callback.
+pub(crate) fn queue_system<I, M, S>(
+    commands: &mut Commands,
+    component: &'static str,
+    entity: Entity,
+    system: S,
+    input: I::Inner<'static>,
+) where
+    I: SystemInput<Inner<'static>: Send + Sync> + Send + 'static,
+    M: 'static,
+    S: IntoSystem<I, (), M> + Send + 'static,
+{
+    commands.queue(move |world: &mut World| {
+        let run = flatten(world.run_system_cached_with(system, input));
+        // The names are part of the message, because Bevy hides those in an `ErrorContext` unless
+        // its feature `debug` is on.
+        let place = || format!("{} for the {component} of {entity}", type_name::<S>());
+        if let Err(error) = run.with_context(place) {
+            world.fallback_error_handler()(error, context(component, entity));
+        }
+    });
+}
+
+/// Returns the error of a system as it is, with its severity. A system that is skipped because of its
+/// parameters is not an error.
+fn flatten<I, Out>(run: Result<Out, RegisteredSystemError<I, Out>>) -> Result
+where
+    I: SystemInput + 'static,
+    Out: 'static,
+{
+    match run {
+        Ok(_) | Err(RegisteredSystemError::Skipped(_)) => Ok(()),
         Err(RegisteredSystemError::Failed(error)) => Err(error),
         Err(error) => Err(error.into()),
     }

@@ -7,12 +7,15 @@ mod seat;
 use alloc::boxed::Box;
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{error::CommandOutput, prelude::*};
+use bevy_ecs::{error::CommandOutput, prelude::*, system::SystemInput};
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
-use crate::{call::to_result, clock::ClockId};
+use crate::{
+    call::{queue_system, to_result},
+    clock::ClockId,
+};
 pub(crate) use hooks::enroll;
 pub(crate) use run::{UpdateRosters, UpdateState, run_updates};
 use seat::UpdateSeat;
@@ -67,8 +70,8 @@ use seat::UpdateSeat;
 ///
 /// # Whole-world access
 ///
-/// The callback sees its own entity only. To see more, queue a command, or run a one-shot system
-/// with `me.commands.run_system_with(id, me.entity.id())`. It runs before the next callback.
+/// The callback sees its own entity only. To see more, queue a command, or
+/// [run a system](UpdateContext::run). Both run before the next callback.
 ///
 /// # Time complexity
 ///
@@ -141,6 +144,50 @@ pub struct UpdateContext<'a> {
     pub elapsed: Duration,
     /// The clock that the component is on.
     pub clock: ClockId,
+}
+
+impl UpdateContext<'_> {
+    /// Runs a system before the next callback, to reach other entities and resources.
+    ///
+    /// There is no need to register the system: Bevy caches it by its type. It can be a function, or
+    /// a closure that captures nothing. It may return a `Result`: an error goes to Bevy's error
+    /// handler, which gets the names of the system and the entity. (Bevy's own
+    /// `commands.run_system_cached_with` only logs it.) After a panic in it, the system can't run
+    /// again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Player;
+    /// #[derive(Component)]
+    /// struct Position(f32);
+    ///
+    /// fn hunt(In(wolf): In<Entity>, players: Query<Entity, With<Player>>, mut all: Query<&mut Position>) -> Result {
+    ///     let &Position(prey) = all.get(players.single()?)?;
+    ///     let mut wolf = all.get_mut(wolf)?;
+    ///     wolf.0 += (prey - wolf.0).clamp(-1.0, 1.0);
+    ///     Ok(())
+    /// }
+    ///
+    /// fn spawn_wolf(mut commands: Commands) {
+    ///     let hunting = UpdateComponent::new(|mut me| me.run(hunt, me.entity.id()));
+    ///     commands.spawn((Position(0.0), hunting));
+    /// }
+    /// # bevy_ecs::system::assert_is_system(spawn_wolf);
+    /// ```
+    pub fn run<I, M, S>(&mut self, system: S, input: I::Inner<'static>)
+    where
+        I: SystemInput<Inner<'static>: Send + Sync> + Send + 'static,
+        M: 'static,
+        S: IntoSystem<I, (), M> + Send + 'static,
+    {
+        let entity = self.entity.id();
+        queue_system(&mut self.commands, "UpdateComponent", entity, system, input);
+    }
 }
 
 impl UpdateComponent {

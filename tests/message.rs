@@ -1078,3 +1078,43 @@ fn a_callback_whose_clock_is_gone_sees_the_game_time() {
     advance_ms(&mut app, 10);
     assert_eq!(heard(&mut app), [("me", "game time")]);
 }
+
+#[test]
+fn a_callback_can_run_a_system() {
+    thread_local!(static REPORTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
+
+    fn report(error: BevyError, context: ErrorContext) {
+        REPORTS.with_borrow_mut(|reports| reports.push(format!("{context} {error}")));
+    }
+
+    fn note(
+        In((me, word)): In<(Entity, Word)>,
+        tags: Query<&Tag>,
+        mut heard: ResMut<Heard>,
+    ) -> Result {
+        if word.0 == "error" {
+            return Err("as expected".into());
+        }
+        heard.0.push((tags.get(me)?.0, word.0));
+        Ok(())
+    }
+
+    let mut app = message_app();
+    app.insert_resource(FallbackErrorHandler(report));
+    let ears = MessageComponent::new().on(|mut me, word: &Word| {
+        me.run(note, (me.entity.id(), word.clone()));
+    });
+    let a = app.world_mut().spawn((Tag("a"), ears.clone())).id();
+    app.world_mut().spawn((Tag("b"), ears));
+    for word in ["one", "error", "two"] {
+        app.world_mut().send(Delivery::All, Word(word)).unwrap();
+    }
+    advance_ms(&mut app, 10);
+    let expected = [("a", "one"), ("b", "one"), ("a", "two"), ("b", "two")];
+    assert_eq!(heard(&mut app), expected);
+    let reports = REPORTS.take();
+    assert_eq!(reports.len(), 2, "{reports:?}");
+    for part in ["as expected", "note", "MessageComponent", &a.to_string()] {
+        assert!(reports[0].contains(part), "{:?} names {part:?}", reports[0]);
+    }
+}

@@ -599,6 +599,33 @@ fn a_one_shot_system_sees_earlier_changes() {
 }
 
 #[test]
+fn a_callback_can_run_a_system() {
+    fn count_all(In(me): In<Entity>, mut counts: Query<&mut Count>) -> Result {
+        let sum: u32 = counts.iter().map(|count| count.0).sum();
+        if sum > 10 {
+            return Err(format!("{me} has counted to {sum}").into());
+        }
+        counts.get_mut(me)?.0 += sum;
+        Ok(())
+    }
+
+    let mut app = update_app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let counting = || UpdateComponent::new(|mut me| me.run(count_all, me.entity.id()));
+    let counters = [1, 2].map(|count| {
+        let entity = app.world_mut().spawn((Count(count), counting()));
+        entity.id()
+    });
+    advance_ms(&mut app, 10);
+    assert_eq!(counters.map(|entity| counted(&app, entity)), [4, 8]);
+    assert!(errors().is_empty());
+    advance_ms(&mut app, 10);
+    assert_eq!(counters.map(|entity| counted(&app, entity)), [4, 8]);
+    let expected = counters.map(|entity| format!("{entity} has counted to 12"));
+    assert_eq!(errors().len(), expected.len());
+}
+
+#[test]
 fn an_error_is_reported_and_the_other_callbacks_run() {
     fn fails(_: In<Entity>) -> Result {
         Err("the system failed".into())

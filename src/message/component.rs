@@ -66,8 +66,8 @@ use crate::{
 ///
 /// # Whole-world access
 ///
-/// A callback sees its own entity only. To see more, queue a command, or run a one-shot system with
-/// `me.commands.run_system_with(id, me.entity.id())`. It runs before the next callback.
+/// A callback sees its own entity only. To see more, queue a command, or
+/// [run a system](MessageContext::run). Both run before the next callback.
 ///
 /// # Time complexity
 ///

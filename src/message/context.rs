@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::{any::Any, fmt, time::Duration};
 
-use bevy_ecs::{error::CommandOutput, prelude::*};
+use bevy_ecs::{error::CommandOutput, prelude::*, system::SystemInput};
 use bevy_platform::sync::Arc;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     topic::{Payload, Topic},
 };
 use crate::{
-    call::to_result,
+    call::{queue_system, to_result},
     clock::{Age, ClockKey, ClockTable},
 };
 
@@ -49,6 +49,53 @@ impl MessageContext<'_> {
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
         self.role.reply_to()
+    }
+
+    /// Runs a system before the next callback, to reach other entities and resources, as
+    /// [`UpdateContext::run`](crate::UpdateContext::run) does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Message, Clone)]
+    /// struct Hit { by: Entity, damage: u32 }
+    /// #[derive(Component)]
+    /// struct Health(u32);
+    /// #[derive(Component)]
+    /// struct Score(u32);
+    ///
+    /// fn hurt(In((victim, hit)): In<(Entity, Hit)>, mut victims: Query<&mut Health>, mut scores: Query<&mut Score>) -> Result {
+    ///     let mut health = victims.get_mut(victim)?;
+    ///     health.0 = health.0.saturating_sub(hit.damage);
+    ///     scores.get_mut(hit.by)?.0 += hit.damage;
+    ///     Ok(())
+    /// }
+    ///
+    /// fn spawn_monster(mut commands: Commands) {
+    ///     let ears = MessageComponent::new().on(|mut me, hit: &Hit| {
+    ///         me.run(hurt, (me.entity.id(), hit.clone()));
+    ///     });
+    ///     commands.spawn((Health(10), ears));
+    /// }
+    /// # bevy_ecs::system::assert_is_system(spawn_monster);
+    /// ```
+    pub fn run<I, M, S>(&mut self, system: S, input: I::Inner<'static>)
+    where
+        I: SystemInput<Inner<'static>: Send + Sync> + Send + 'static,
+        M: 'static,
+        S: IntoSystem<I, (), M> + Send + 'static,
+    {
+        let entity = self.entity.id();
+        queue_system(
+            &mut self.commands,
+            "MessageComponent",
+            entity,
+            system,
+            input,
+        );
     }
 
     /// Replies to this request.

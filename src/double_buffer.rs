@@ -6,11 +6,32 @@ use core::mem;
 /// Collects items during a frame, and releases them, in order, at the next swap.
 ///
 /// An item that is pushed after the swap waits for the next swap. Handlers can therefore push while
-/// the swapped items are processed, and never loop forever. Both buffers keep their memory.
+/// the swapped items are processed, and never loop forever. Both buffers keep their memory while they
+/// need it.
 #[derive(Debug)]
 pub(crate) struct DoubleBuffer<T> {
     pending: VecDeque<T>,
     swapped: VecDeque<T>,
+    peak: RecentPeak,
+}
+
+/// The recent maximum of the length of a buffer. It decays to half in some fifty swaps.
+#[derive(Debug, Default)]
+pub(crate) struct RecentPeak(usize);
+
+impl RecentPeak {
+    /// Notes the length of a buffer.
+    pub(crate) fn note(&mut self, len: usize) {
+        self.0 = len.max(self.0 - self.0.div_ceil(64));
+    }
+
+    /// Gives back most of the memory of an empty buffer that is much larger than the recent maximum.
+    pub(crate) fn trim<T>(&self, buffer: &mut VecDeque<T>) {
+        let enough = 4 * self.0.max(16);
+        if buffer.is_empty() && buffer.capacity() / 2 > enough {
+            buffer.shrink_to(enough);
+        }
+    }
 }
 
 impl<T> DoubleBuffer<T> {
@@ -58,7 +79,9 @@ impl<T> DoubleBuffer<T> {
 
     /// Releases the pushed items, after any items left over from the previous swap.
     pub(crate) fn swap(&mut self) {
+        self.peak.note(self.pending.len());
         if self.swapped.is_empty() {
+            self.peak.trim(&mut self.swapped);
             mem::swap(&mut self.pending, &mut self.swapped);
         } else {
             self.swapped.append(&mut self.pending);
@@ -91,6 +114,7 @@ impl<T> Default for DoubleBuffer<T> {
         Self {
             pending: VecDeque::new(),
             swapped: VecDeque::new(),
+            peak: RecentPeak::default(),
         }
     }
 }
@@ -112,6 +136,31 @@ mod tests {
         assert_eq!(buffer.next(), None, "should not loop in place");
         buffer.swap();
         assert_eq!(buffer.next(), Some(3));
+    }
+
+    #[test]
+    fn memory_follows_the_recent_maximum() {
+        let mut buffer = DoubleBuffer::default();
+        let mut frame = |items: usize| {
+            for item in 0..items {
+                buffer.push(item);
+            }
+            buffer.swap();
+            buffer.drain().for_each(drop);
+            (buffer.pending.capacity(), buffer.swapped.capacity())
+        };
+        // A regular burst keeps its memory.
+        let [before, after] = [frame(10_000), frame(10_000)];
+        assert_eq!(before.1, after.0);
+        for _ in 0..20 {
+            frame(10);
+        }
+        assert_eq!(frame(10_000).1.max(frame(0).1), after.0.max(after.1));
+        for _ in 0..1000 {
+            frame(10);
+        }
+        let (pending, swapped) = frame(10);
+        assert!(pending.max(swapped) < 200, "{pending} and {swapped}");
     }
 
     #[test]

@@ -203,6 +203,45 @@ fn messages_that_wait_longer_keep_their_room() {
 }
 
 #[test]
+fn a_world_gives_back_the_memory_of_a_burst() {
+    const MANY: u32 = 50_000;
+
+    fn flood(mut outbox: Outbox, mut bursts: Local<u32>, all: Query<Entity, With<Received>>) {
+        *bursts += 1;
+        if *bursts == 1 {
+            for nth in 0..MANY {
+                outbox.send(Delivery::All, Packet::new(nth, [])).unwrap();
+                outbox.send(all.single().unwrap(), Nth(nth)).unwrap();
+            }
+        }
+    }
+
+    let (mut app, entity) = bounded_app(1 << 20);
+    app.add_systems(Update, flood);
+    for _ in 0..3 {
+        app.world_mut().send(entity, Nth(0)).unwrap();
+    }
+    let sender = app.world_mut().message_sender();
+    let quiet = |app: &mut App| {
+        for _ in 0..600 {
+            advance_ms(app, 1);
+        }
+    };
+    let used = allocation_counter::measure(|| {
+        for nth in 0..MANY {
+            app.world_mut().send(entity, Nth(nth)).unwrap();
+            sender.send(entity, Nth(nth)).unwrap();
+        }
+        advance_ms(&mut app, 1);
+        advance_ms(&mut app, 1);
+        let received = core::mem::take(&mut *app.world_mut().get_mut::<Received>(entity).unwrap());
+        assert_eq!(received.0.len(), 3 * MANY as usize + 3);
+        quiet(&mut app);
+    });
+    assert!(used.bytes_current < 200_000, "{} bytes", used.bytes_current);
+}
+
+#[test]
 fn closing_the_inbox_and_a_caught_panic_free_the_room() {
     let (mut app, entity) = bounded_app(2);
     let panics = MessageComponent::new().on_packet(1, |_: MessageContext, _: &Packet| {

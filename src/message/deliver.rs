@@ -59,7 +59,8 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
 
 /// Releases the messages that were sent since the last run, and returns `true` if there are any.
 fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
-    if Inbox::has_arrivals(world)
+    let inbox = world.get_resource_mut::<Inbox>();
+    if inbox.is_some_and(|mut inbox| inbox.poll())
         && let (_, (mut mailbag, _, _, Some(mut inbox), ..)) = state.get_mut(world)?
     {
         mailbag.append_arrived(inbox.take());

@@ -15,6 +15,7 @@ use super::{
     packet::Packet,
     topic::Payload,
 };
+use crate::double_buffer::RecentPeak;
 
 /// Holds the messages from other threads until the next frame.
 #[derive(Resource)]
@@ -22,6 +23,7 @@ pub(crate) struct Inbox {
     shared: Arc<Shared>,
     /// The buffer taken last, now empty. The next swap reuses its memory.
     taken: VecDeque<Item>,
+    peak: RecentPeak,
 }
 
 /// A handle that sends messages to a world from any thread.
@@ -145,6 +147,7 @@ impl Default for Inbox {
         Self {
             shared: Arc::new(Shared(Mutex::new(waiting))),
             taken: VecDeque::new(),
+            peak: RecentPeak::default(),
         }
     }
 }
@@ -157,9 +160,20 @@ impl Inbox {
     }
 
     /// Returns `true` if an item has arrived in a world since the last frame.
+    #[cfg(feature = "worlds")]
     pub(crate) fn has_arrivals(world: &World) -> bool {
         let inbox = world.get_resource::<Self>();
         inbox.is_some_and(|inbox| !inbox.shared.lock().items.is_empty())
+    }
+
+    /// Returns `true` if an item has arrived since the last frame. Gives back memory that was not
+    /// needed recently.
+    pub(super) fn poll(&mut self) -> bool {
+        let mut waiting = self.shared.lock();
+        self.peak.note(waiting.items.len());
+        self.peak.trim(&mut waiting.items);
+        self.peak.trim(&mut self.taken);
+        !waiting.items.is_empty()
     }
 
     fn sender(&self) -> MessageSender {

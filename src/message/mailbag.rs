@@ -113,6 +113,7 @@ impl Mailbag {
         for item in self.held.drain(..).rev() {
             self.items.put_first(item);
         }
+        self.held.shrink_to(64);
         self.items.swap();
     }
 

@@ -16,6 +16,7 @@ use super::{
     mailbag::{Item, Mailbag, send_item},
     topic::Payload,
 };
+use crate::double_buffer::RecentPeak;
 
 /// Sends many messages from a system, at a lower cost than commands.
 ///
@@ -92,15 +93,18 @@ impl fmt::Debug for Outbox<'_, '_> {
 }
 
 #[derive(Default)]
-struct Items(VecDeque<Item>);
+struct Items(VecDeque<Item>, RecentPeak);
 
 impl SystemBuffer for Items {
     /// Sends the items of a system, after the commands of earlier parameters.
     fn apply(&mut self, _: &SystemMeta, world: &mut World) {
+        let Self(items, peak) = self;
+        peak.note(items.len());
         match world.get_resource_mut::<Mailbag>() {
-            Some(mut mailbag) => mailbag.append(&mut self.0),
-            None => self.0.clear(),
+            Some(mut mailbag) => mailbag.append(items),
+            None => items.clear(),
         }
+        peak.trim(items);
     }
 
     /// Sends the items of an observer, after the queued commands of earlier parameters.

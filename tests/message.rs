@@ -987,28 +987,28 @@ fn messages_in_turn_wait_for_a_follower_that_replaces_its_callbacks() {
 }
 
 #[test]
-fn a_request_in_turn_waits_for_a_follower_that_is_spawned_before_it_is_delivered() {
-    let mut app = message_app();
-    let spawner = acting("spawner", |mut entity| {
-        let replies = MessageComponent::new().on(|mut me, _: &Number| {
-            say(&mut me, "newcomer", "asked");
-            me.reply(Word("reply")).unwrap();
+fn a_request_waits_for_a_follower_that_is_spawned_before_it_is_delivered() {
+    for to in [Delivery::InTurn, Delivery::All] {
+        let mut app = message_app();
+        let spawner = acting("spawner", |mut entity| {
+            let replies = MessageComponent::new().on(|mut me, _: &Number| {
+                say(&mut me, "newcomer", "asked");
+                me.reply(Word("reply")).unwrap();
+            });
+            _ = entity.commands().spawn(replies);
         });
-        _ = entity.commands().spawn(replies);
-    });
-    let spawner = app.world_mut().spawn(spawner).id();
-    let asker = app.world_mut().spawn(listener("asker")).id();
-    frame(&mut app);
-    app.world_mut().send(spawner, Word("go")).unwrap();
-    let mut commands = app.world_mut().commands();
-    let patience = Timer::after_secs(1.0);
-    commands
-        .entity(asker)
-        .ask(Delivery::InTurn, Number(1), patience);
-    app.world_mut().flush();
-    assert_eq!(frame(&mut app), ["spawner"]);
-    let rest: Vec<_> = [(); 3].into_iter().flat_map(|()| frame(&mut app)).collect();
-    assert_eq!(rest, ["newcomer", "asker"]);
+        let spawner = app.world_mut().spawn(spawner).id();
+        let asker = app.world_mut().spawn(listener("asker")).id();
+        frame(&mut app);
+        app.world_mut().send(spawner, Word("go")).unwrap();
+        let mut commands = app.world_mut().commands();
+        let patience = Timer::after_secs(1.0);
+        commands.entity(asker).ask(to, Number(1), patience);
+        app.world_mut().flush();
+        assert_eq!(frame(&mut app), ["spawner"]);
+        let rest: Vec<_> = [(); 3].into_iter().flat_map(|()| frame(&mut app)).collect();
+        assert_eq!(rest, ["newcomer", "asker"], "{to:?}");
+    }
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn a_parcel_behind_new_callbacks_does_not_wait_for_the_interval() {
             let (hear, pass) = (hear.clone(), pass.clone());
             app.insert_resource(NEVER);
             // Both parcels arrive during the first frame.
-            app.add_systems(Startup, move || pass());
+            app.add_systems(Startup, pass);
             app.world_mut().spawn((StableKey(7), replacing(hear)));
         };
         let mut groups = WorldGroups::new();

@@ -385,7 +385,7 @@ fn a_world_that_hangs_can_be_left_behind() {
     let second_hangs = move |app: &mut App| {
         let pass = pass.clone();
         if worlds.fetch_add(1, Ordering::Relaxed) == 1 {
-            app.add_systems(Startup, move || pass());
+            app.add_systems(Startup, pass);
         }
     };
     groups.start_worlds("hangs", 3, second_hangs).unwrap();

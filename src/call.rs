@@ -143,7 +143,7 @@ pub(crate) fn queue_system<I, M, S>(
 {
     commands.queue(move |world: &mut World| {
         let run = flatten(world.run_system_cached_with(system, input));
-        // The names are part of the message, because Bevy hides those in an `ErrorContext` unless
+        // The message contains the names, because Bevy hides the name in an `ErrorContext` unless
         // its feature `debug` is on.
         let place = || format!("{} for the {component} of {entity}", type_name::<S>());
         if let Err(error) = run.with_context(place) {

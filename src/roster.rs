@@ -64,7 +64,6 @@ impl<T> Roster<T> {
         self.gaps += usize::from(member.is_some());
         if 2 * self.gaps > self.places.len() {
             self.places.retain(|(_, member)| member.is_some());
-            self.places.shrink_to(4 * self.places.len());
             self.gaps = 0;
         }
         member

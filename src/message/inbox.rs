@@ -13,6 +13,7 @@ use super::{
     letter::{Delivery, Letter},
     mailbag::Item,
     packet::Packet,
+    send_error::SendError,
     topic::Payload,
 };
 use crate::double_buffer::RecentPeak;
@@ -87,51 +88,6 @@ struct Waiting {
     #[cfg(feature = "worlds")]
     wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
-
-/// A message or function that could not be sent, with the reason.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum SendError<T> {
-    /// Too many messages wait for the next frame. See
-    /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity) and
-    /// [`inbox_bytes`](crate::DuePlugin::inbox_bytes) for messages from other threads, and [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity) for messages
-    /// of the world itself.
-    Full(T),
-    /// The world is gone, or its inbox is closed.
-    Closed(T),
-}
-
-impl<T> SendError<T> {
-    /// Returns the message or function that was not sent.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Full(refused) | Self::Closed(refused) => refused,
-        }
-    }
-}
-
-impl<T> fmt::Debug for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "Full(..)",
-            Self::Closed(_) => "Closed(..)",
-        })
-    }
-}
-
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => {
-                "too many messages wait: retry in the next frame, or raise \
-                 `DuePlugin::inbox_capacity` and `inbox_bytes` for messages from other threads, \
-                 `DuePlugin::mailbox_capacity` for others"
-            }
-            Self::Closed(_) => "the world has ended or closed its inbox",
-        })
-    }
-}
-
-impl<T> core::error::Error for SendError<T> {}
 
 impl Default for Inbox {
     fn default() -> Self {

@@ -24,8 +24,7 @@ pub enum Delivery<To = Entity> {
     ///
     /// An entity whose component is replaced before its turn gets the message in the next run, with
     /// its new callback. An entity that starts to follow during the delivery does not get it, unless
-    /// nobody else does: then the message waits for the entities that take part from the next run
-    /// on.
+    /// there is no other follower. Then the message waits for the new ones until the next run.
     #[doc(alias("broadcast", "publish"))]
     All,
     /// Exactly one of the entities that follow the message, round-robin.

@@ -9,11 +9,11 @@ use bevy_platform::cell::SyncCell;
 use super::{
     batch::AnyBatch,
     broadcast::{Broadcast, Rest},
-    inbox::SendError,
     letter::{Delivery, Letter, Role, Undelivered},
     packet::Packet,
     request::{ReplyTo, Route},
     room::Room,
+    send_error::SendError,
     stats::MessageStats,
     topic::Payload,
 };
@@ -29,7 +29,7 @@ pub(crate) struct Mailbag {
     /// Letters whose recipient takes part from the next frame on. They are delivered first then.
     pub(super) held: Vec<Item>,
     pub(super) room: Room,
-    /// Whether the next run should not wait: it delivers what has been put back or refused.
+    /// Whether the next run should not wait, because a message was put back or refused.
     pub(super) is_urgent: bool,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
@@ -80,7 +80,7 @@ impl From<InProgress> for Item {
 }
 
 impl Mailbag {
-    /// Creates an empty bag, which takes this many messages of its own world.
+    /// Creates an empty bag with room for this many messages.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             items: DoubleBuffer::default(),
@@ -113,7 +113,7 @@ impl Mailbag {
         for item in self.held.drain(..).rev() {
             self.items.put_first(item);
         }
-        self.held.shrink_to(64);
+        self.held.shrink_to(1 << 10);
         self.items.swap();
     }
 

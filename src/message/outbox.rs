@@ -11,9 +11,9 @@ use bevy_ecs::{
 
 use super::{
     batch::Batch,
-    inbox::SendError,
     letter::{Delivery, Letter},
     mailbag::{Item, Mailbag, send_item},
+    send_error::SendError,
     topic::Payload,
 };
 use crate::double_buffer::RecentPeak;
@@ -41,7 +41,7 @@ use crate::double_buffer::RecentPeak;
 ///     }
 ///     Ok(())
 /// }
-/// # bevy_ecs::system::assert_is_system(burn);
+/// # bevy_ecs::schedule::Schedule::default().add_systems(burn);
 /// ```
 #[derive(SystemParam)]
 pub struct Outbox<'w, 's> {

@@ -9,7 +9,7 @@ use super::letter::{Letter, Recipient};
 
 /// Counts the messages that wait, up to a bound.
 ///
-/// Systems that run in parallel take room for what their outboxes hold.
+/// A message in an outbox takes room at once, so systems that run in parallel share the bound.
 #[derive(Debug)]
 pub(super) struct Room {
     waiting: AtomicUsize,

@@ -1,0 +1,263 @@
+//! The courier: the delivery of one item after another.
+
+use alloc::vec::Vec;
+use core::{any::Any, ops::ControlFlow};
+
+use bevy_ecs::prelude::*;
+use bevy_platform::cell::SyncCell;
+
+use super::{
+    ask::{RequestState, state_of},
+    batch::{Deliver, Outcome},
+    broadcast::{Broadcast, Rest},
+    component::MessageComponent,
+    context::Incoming,
+    directory::Directory,
+    followers::Followers,
+    letter::{Letter, Recipient, Role},
+    mailbag::{InProgress, Item},
+    room::Room,
+    stats::MessageStats,
+    topic::Topic,
+};
+use crate::{call::EntityCaller, clock::ClockTable, double_buffer::DoubleBuffer};
+
+/// Delivers items one at a time.
+pub(super) struct Courier<'a, 'w, 's> {
+    pub(super) caller: &'a mut EntityCaller<'w, 's>,
+    pub(super) followers: &'a mut Followers,
+    pub(super) directory: &'a Directory,
+    /// The lowest number of a follower that does not take part yet.
+    pub(super) joined: u64,
+    pub(super) clocks: &'a ClockTable,
+    pub(super) held: &'a mut Vec<Item>,
+    pub(super) room: &'a mut Room,
+    pub(super) is_urgent: &'a mut bool,
+    pub(super) stats: &'a mut MessageStats,
+}
+
+impl Courier<'_, '_, '_> {
+    /// Delivers items until a callback issues commands or no item is left.
+    pub(super) fn deliver(
+        &mut self,
+        items: &mut DoubleBuffer<Item>,
+        in_progress: &mut Option<InProgress>,
+    ) {
+        while !self.caller.has_commands() {
+            match in_progress {
+                Some(InProgress::Batch(batch)) => batch.deliver(self),
+                Some(InProgress::Broadcast(broadcast)) => self.broadcast(broadcast),
+                Some(InProgress::Rest(rest)) => self.deliver_rest(rest),
+                None => {}
+            }
+            if self.caller.has_commands() {
+                return;
+            }
+            if let Some(done) = in_progress.take() {
+                self.finish(done);
+            }
+            let Some(item) = items.next() else {
+                return;
+            };
+            *in_progress = self.begin(item);
+        }
+    }
+
+    /// Delivers an item, or returns it if it takes several calls.
+    fn begin(&mut self, item: Item) -> Option<InProgress> {
+        match item {
+            Item::Letter(letter) => return self.deliver_letter(letter),
+            Item::Batch(batch) => return Some(InProgress::Batch(batch)),
+            Item::Broadcast(broadcast) => return Some(InProgress::Broadcast(broadcast)),
+            Item::Rest(rest) => return Some(InProgress::Rest(rest)),
+            Item::Command(command) => {
+                self.room.give_back(1);
+                let command = SyncCell::to_inner(command);
+                self.caller.commands().queue(command);
+            }
+        }
+        None
+    }
+
+    /// Delivers a letter to its followers until a callback issues commands.
+    fn broadcast(&mut self, broadcast: &mut Broadcast) {
+        let Broadcast { letter, round } = broadcast;
+        let incoming = incoming(letter, self.clocks);
+        let followers = &mut *self.followers;
+        followers.call_from(round, self.joined, self.caller, incoming);
+    }
+
+    /// Delivers a letter to the followers for which it has waited, until a callback issues commands.
+    fn deliver_rest(&mut self, rest: &mut Rest) {
+        while !self.caller.has_commands()
+            && let Some(entity) = rest.to.pop_front()
+        {
+            match self.call(entity, incoming(&rest.letter, self.clocks)) {
+                Outcome::Delivered => {
+                    rest.calls += 1;
+                    self.stats.delivered += 1;
+                }
+                Outcome::Early => rest.early.push_back(entity),
+                Outcome::Disabled | Outcome::Late | Outcome::Undeliverable => {}
+            }
+        }
+    }
+
+    /// Holds a letter to all followers for the entities that still wait for it. Counts it if it has
+    /// reached no entity, and none waits.
+    fn finish(&mut self, done: InProgress) {
+        let (letter, early, calls) = match done {
+            InProgress::Batch(_) => return,
+            InProgress::Broadcast(Broadcast { letter, round }) => {
+                self.stats.delivered += round.calls;
+                let early = self.followers.early(letter.topic, &round);
+                (letter, early, round.calls)
+            }
+            InProgress::Rest(rest) => (rest.letter, rest.early, rest.calls),
+        };
+        if !early.is_empty() {
+            self.hold(Item::Rest(Rest::new(letter, early, calls)));
+            return;
+        }
+        self.room.give_back(1);
+        self.stats.undeliverable += u64::from(calls == 0);
+    }
+
+    /// Delivers a letter to one entity, or returns it as a broadcast.
+    fn deliver_letter(&mut self, mut letter: Letter) -> Option<InProgress> {
+        let is_reply = matches!(letter.role, Role::Reply(_));
+        if letter.to == Recipient::All && !is_reply {
+            return Some(InProgress::Broadcast(Broadcast::new(letter)));
+        }
+        // Its callback may panic.
+        self.room.give_back(1);
+        let outcome = match letter.to {
+            // A reply must go to the asking entity, but another process may send anything.
+            Recipient::All => Outcome::Late,
+            Recipient::InTurn if is_reply => Outcome::Late,
+            Recipient::InTurn => {
+                let followers = &mut self.followers;
+                followers.call_in_turn(self.joined, self.caller, incoming(&letter, self.clocks))
+            }
+            Recipient::Entity(entity) => self.deliver_to(entity, &mut letter),
+            Recipient::Key(key) => match self.directory.entity(key) {
+                Some(entity) => self.deliver_to(entity, &mut letter),
+                None => Outcome::Undeliverable,
+            },
+        };
+        self.count(outcome);
+        match outcome {
+            Outcome::Early => self.hold_letter(letter),
+            Outcome::Disabled => {
+                // It is not urgent: the entity can stay disabled for long.
+                self.room.take_anyway(1);
+                self.held.push(Item::Letter(letter));
+            }
+            Outcome::Delivered | Outcome::Late | Outcome::Undeliverable => {}
+        }
+        None
+    }
+
+    /// Delivers a letter to an entity. A reply completes its request.
+    fn deliver_to(&mut self, entity: Entity, letter: &mut Letter) -> Outcome {
+        if let Role::Reply(request) = &mut letter.role {
+            *request = self.directory.resolve(*request);
+            let Some(request) = request.entity() else {
+                return Outcome::Late;
+            };
+            match state_of(request, entity, self.caller) {
+                RequestState::Closed => return Outcome::Late,
+                RequestState::Disabled => return Outcome::Disabled,
+                RequestState::Open => {}
+            }
+            match self.caller.get(entity) {
+                None => return Outcome::Disabled,
+                Some(asker) if self.is_early(asker) => return Outcome::Early,
+                Some(_) => {}
+            }
+            // Other replies are late from now on, even if the entity does not follow this one.
+            self.caller.commands().entity(request).despawn();
+        }
+        self.call(entity, incoming(letter, self.clocks))
+    }
+
+    /// Returns `true` if the component of an entity takes part only from the next run on.
+    fn is_early(&self, entity: EntityRef) -> bool {
+        let component = entity.get::<MessageComponent>();
+        component.is_some_and(|component| !component.has_joined(self.joined))
+    }
+
+    /// Keeps an item for the next run.
+    fn hold(&mut self, item: Item) {
+        self.held.push(item);
+        *self.is_urgent = true;
+    }
+
+    /// Calls the callback of an entity for a message, if the entity follows it.
+    #[inline]
+    fn call(&mut self, entity: Entity, incoming: Incoming) -> Outcome {
+        let Some((entity_mut, commands)) = self.caller.get_mut(entity) else {
+            return Outcome::Undeliverable;
+        };
+        let Some(component) = entity_mut.get::<MessageComponent>() else {
+            return Outcome::Undeliverable;
+        };
+        if !component.has_joined(self.joined) {
+            return Outcome::Early;
+        }
+        let clock = component.clock();
+        let Some(callback) = component.callback(incoming.topic).cloned() else {
+            return Outcome::Undeliverable;
+        };
+        let result = callback.call(entity_mut, commands, incoming, clock);
+        self.caller.report("MessageComponent", entity, result);
+        Outcome::Delivered
+    }
+
+    #[inline]
+    fn count(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Delivered => self.stats.delivered += 1,
+            Outcome::Early | Outcome::Disabled => {}
+            Outcome::Late => self.stats.late += 1,
+            Outcome::Undeliverable => self.stats.undeliverable += 1,
+        }
+    }
+}
+
+impl Deliver for Courier<'_, '_, '_> {
+    fn deliver_message(
+        &mut self,
+        to: Entity,
+        topic: Topic,
+        message: &dyn Any,
+    ) -> ControlFlow<Outcome, Outcome> {
+        let incoming = Incoming {
+            topic,
+            message,
+            role: &Role::Plain,
+            clocks: self.clocks,
+        };
+        self.room.give_back(1);
+        let outcome = self.call(to, incoming);
+        self.count(outcome);
+        match self.caller.has_commands() {
+            true => ControlFlow::Break(outcome),
+            false => ControlFlow::Continue(outcome),
+        }
+    }
+
+    fn hold_letter(&mut self, letter: Letter) {
+        self.room.take_anyway(1);
+        self.hold(Item::Letter(letter));
+    }
+}
+
+fn incoming<'a>(letter: &'a Letter, clocks: &'a ClockTable) -> Incoming<'a> {
+    Incoming {
+        clocks,
+        topic: letter.topic,
+        message: &*letter.payload,
+        role: &letter.role,
+    }
+}

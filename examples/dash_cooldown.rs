@@ -8,7 +8,7 @@
 use core::{fmt::Display, time::Duration};
 
 use bevy_app::{ScheduleRunnerPlugin, prelude::*};
-use bevy_due::{Keyed, Timer, prelude::*};
+use bevy_due::{Clocks, Keyed, Timer, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
@@ -58,40 +58,37 @@ fn press(
     mut commands: Commands,
 ) {
     let (hero, mut dash, mut complaint) = hero.into_inner();
-    let now = screen.now();
-    if dash.0.try_use(now) {
+    let clocks = &screen.clocks;
+    if dash.0.try_use(clocks) {
         screen.print("The hero dashes");
-        if !dash.0.is_ready(now) {
+        if !dash.0.is_ready(clocks) {
             let ready = (OwnedBy(hero), Keyed::new("dash"), dash.0.ready_timer());
             commands
                 .spawn(ready)
                 .observe(|_: On<TimerFired>, screen: Screen| screen.print("*ding*"));
         }
-    } else if complaint.0.try_use(now) {
-        let secs = dash.0.remaining(now).as_secs_f32();
+    } else if complaint.0.try_use(clocks) {
+        let secs = dash.0.remaining(clocks).as_secs_f32();
         screen.print(format_args!("\"Not yet! {secs:.2} s to go\""));
     }
 }
 
 fn draw(_: On<TimerFired>, dash: Single<&Dash>, screen: Screen) {
-    let now = screen.now();
-    let charges = "o".repeat(dash.0.charges(now) as usize);
-    let bar = "=".repeat((dash.0.fraction(now) * 20.0) as usize);
+    let clocks = &screen.clocks;
+    let charges = "o".repeat(dash.0.charges(clocks) as usize);
+    let bar = "=".repeat((dash.0.fraction(clocks) * 20.0) as usize);
     screen.print(format_args!("    [{bar:<20}] {charges}"));
 }
 
 /// Prints a line with the game time.
 #[derive(SystemParam)]
-struct Screen<'w> {
+struct Screen<'w, 's> {
+    clocks: Clocks<'w, 's>,
     time: Res<'w, Time<Virtual>>,
 }
 
-impl Screen<'_> {
-    fn now(&self) -> Duration {
-        self.time.elapsed()
-    }
-
+impl Screen<'_, '_> {
     fn print(&self, line: impl Display) {
-        println!("{:4.2}s  {line}", self.now().as_secs_f32());
+        println!("{:4.2}s  {line}", self.time.elapsed_secs());
     }
 }

@@ -1,7 +1,7 @@
 //! Calling the callbacks of entities, and reporting their errors.
 
 use alloc::format;
-use core::any::type_name;
+use core::{any::type_name, fmt::Display};
 
 use bevy_ecs::{
     entity::{Entities, EntityAllocator},
@@ -64,7 +64,8 @@ impl EntityCaller<'_, '_> {
     pub(crate) fn report(&self, component: &'static str, entity: Entity, result: Result) {
         if let Err(error) = result {
             let on_error = self.on_error.as_deref().copied().unwrap_or_default();
-            on_error.0(error, context(component, entity));
+            let (error, context) = locate(error, component, component, entity);
+            on_error.0(error, context);
         }
     }
 }
@@ -98,14 +99,16 @@ pub(crate) fn pump<P: SystemParam + 'static>(
     }
 }
 
-/// Calls a callback with the whole world, and reports its error.
+/// Calls a callback with the whole world, and reports its error with its place in the code.
 pub(crate) fn call_with_world<Of>(
     world: &mut World,
+    place: impl Display,
     entity: Entity,
     callback: impl FnOnce(&mut World) -> Result,
 ) {
     if let Err(error) = callback(world) {
-        world.fallback_error_handler()(error, context(type_name::<Of>(), entity));
+        let (error, context) = locate(error, type_name::<Of>(), place, entity);
+        world.fallback_error_handler()(error, context);
     }
     world.flush();
 }
@@ -143,11 +146,10 @@ pub(crate) fn queue_system<I, M, S>(
 {
     commands.queue(move |world: &mut World| {
         let run = flatten(world.run_system_cached_with(system, input));
-        // The message contains the names, because Bevy hides the name in an `ErrorContext` unless
-        // its feature `debug` is on.
-        let place = || format!("{} for the {component} of {entity}", type_name::<S>());
-        if let Err(error) = run.with_context(place) {
-            world.fallback_error_handler()(error, context(component, entity));
+        if let Err(error) = run {
+            let place = format_args!("{} for the {component}", type_name::<S>());
+            let (error, context) = locate(error, component, place, entity);
+            world.fallback_error_handler()(error, context);
         }
     });
 }
@@ -166,8 +168,19 @@ where
     }
 }
 
-/// Names the component and the entity in the error report.
-fn context(component: &str, entity: Entity) -> ErrorContext {
-    let name = format!("{component} of {entity}");
-    ErrorContext::Command { name: name.into() }
+/// Adds the place and the entity to an error.
+///
+/// They are part of the message, because Bevy hides the names in an [`ErrorContext`] unless its
+/// feature `debug` is on.
+fn locate(
+    error: BevyError,
+    component: &'static str,
+    place: impl Display,
+    entity: Entity,
+) -> (BevyError, ErrorContext) {
+    let name = component.into();
+    let located: Result = Err(error);
+    let located = located.with_context(|| format!("{place} of {entity}"));
+    let error = located.expect_err("it was an error");
+    (error, ErrorContext::Command { name })
 }

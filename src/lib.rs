@@ -53,7 +53,7 @@
 //! [`Timer::after`] creates a one-shot timer, [`Timer::every`] a periodic one. [`first_after`] sets
 //! the first delay separately from the interval, [`immediately`] makes that delay zero, and
 //! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
-//! random delay, and [`since`] counts from another deadline. The `_secs` methods take seconds. The
+//! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline. The `_secs` methods take seconds. The
 //! `try_` methods return an error for invalid numbers instead of panicking.
 //!
 //! ```
@@ -85,6 +85,7 @@
 //! | on the owner of timers | an observer of [`OwnedTimerFired`] on the owner |
 //! | anywhere | a global observer of [`TimerFired`] |
 //! | in one system, to everything that fired this frame | the buffered message [`TimerFired`] |
+//! | in a system that runs only when a timer fired | `.run_if(timer_fired::<Waves>)` of [`conditions`] |
 //! | in the timer's own bundle: a despawn, a closure, or a named handler that can be saved | a [`TimerAction`] |
 //! | in commands that run once or repeatedly | [`commands.after_secs(2.0)`](DueCommandsExt) |
 //!
@@ -234,8 +235,8 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `worlds`, `message`, `update`, `timer`, a shared floor (`owner`, `pause`, `call`, `roster`,
-//! `seat`, `double_buffer`), `clock` and [`queue`]. Imports only go down this list. The queue does
+//! `conditions`, `worlds`, `message`, `update`, `timer`, a shared floor (`owner`, `pause`, `call`, `roster`,
+//! `seat`, `double_buffer`, `missing_plugin`), `clock` and [`queue`]. Imports only go down this list. The queue does
 //! not depend on Bevy and can be used alone.
 //!
 //! # Features
@@ -247,6 +248,7 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //! - `serialize`: serde for [`Timer`] and most other components. Invalid input is an error.
 //!
 //! [`at`]: Timer::at
+//! [`every_between`]: Timer::every_between
 //! [`first_after`]: Timer::first_after
 //! [`immediately`]: Timer::immediately
 //! [`since`]: Timer::since
@@ -264,6 +266,8 @@ mod plugin;
 
 mod ext;
 
+pub mod conditions;
+
 #[cfg(feature = "worlds")]
 mod worlds;
 
@@ -274,6 +278,7 @@ mod timer;
 
 mod call;
 mod double_buffer;
+mod missing_plugin;
 mod owner;
 mod pause;
 mod roster;
@@ -296,8 +301,8 @@ pub use pause::{Paused, PausedBy, Pauses};
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
     ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, IntoKey, InvalidTimer,
-    Keyed, MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands,
-    Timer, TimerAction, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerStatus,
+    Keyed, MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, Seconds,
+    TimedCommands, Timer, TimerAction, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerStatus,
 };
 pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]

@@ -14,9 +14,10 @@ use crate::{
     },
     roster::Intake,
     timer::{
-        FireParams, KeyTable, RunDepth, StartParams, TimerCancelled, TimerFired, TimerLines,
-        TimerSettings, add_pending, modifiers, on_discard_clock, on_discard_key, on_disown, on_key,
-        on_own, on_pause, on_resume, run_timers, take_key,
+        FireParams, KeyTable, RunDepth, StartParams, TimerCancelled, TimerFired, TimerHandlers,
+        TimerLines, TimerSettings, add_pending, check_handler, modifiers, on_discard_clock,
+        on_discard_key, on_disown, on_key, on_own, on_pause, on_resume, report_unknown_handlers,
+        run_timers, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, run_updates},
 };
@@ -249,6 +250,7 @@ impl DuePlugin {
             delay_seed: self.delay_seed,
         });
         world.init_resource::<KeyTable>();
+        world.init_resource::<TimerHandlers>();
         world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();
         world.insert_resource(Mailbag::new(self.mailbox_capacity));
@@ -288,6 +290,7 @@ fn register_types(app: &mut App) {
 }
 
 fn run_frame_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+    report_unknown_handlers(world);
     run_timers(world, Cadence::Frame, start, fire)
 }
 
@@ -320,6 +323,7 @@ fn add_existing(world: &mut World) {
     }
     for entity in entities {
         take_key(&mut world.into(), entity);
+        check_handler(&mut world.into(), entity);
         add_pending::<crate::Timer>(&mut world.into(), entity);
         add_pending::<crate::DespawnAfter>(&mut world.into(), entity);
         enroll(world.into(), entity);

@@ -3,6 +3,7 @@
 mod action;
 mod arm;
 mod armed;
+mod between;
 mod build;
 mod cancel;
 mod cancellations;
@@ -16,18 +17,25 @@ mod ended;
 mod find;
 mod fired;
 mod forward;
+mod handlers;
 mod hold;
+mod insert_for;
 mod key;
 mod key_hooks;
 mod key_id;
 mod key_table;
 mod lines;
 mod missed_ticks;
+mod now;
 mod observed;
+mod on_world;
 mod pending;
 mod place;
+mod random_interval;
 mod resolve;
 mod run;
+mod runner;
+mod seconds;
 mod set;
 mod setting;
 mod settings;
@@ -45,13 +53,15 @@ use core::{
 use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::Reflect;
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
+#[cfg(feature = "serialize")]
+use crate::clock::saturating_nanos;
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
-pub(crate) use action::add_timer_handler;
+pub(crate) use action::check_handler;
 pub(crate) use arm::add_pending;
 pub use build::InvalidTimer;
 pub(crate) use cancel::{SurvivesCancelAll, cancel_all, cancel_keyed};
@@ -60,23 +70,26 @@ pub use change::{NoSuchTimer, TimerMut};
 pub(crate) use change::{change_keyed, change_timer, delay_all};
 pub use cooldown::Cooldown;
 pub use delayed::TimedCommands;
-pub(crate) use delayed::{Once, Repeatedly};
 pub use despawn_after::DespawnAfter;
 pub(crate) use end::on_discard_clock;
 pub(crate) use fired::Unannounced;
 pub use fired::{OwnedTimerFired, TimerFired};
 pub use forward::FastForwardError;
 pub(crate) use forward::{fast_forward, fast_forward_to_next};
+pub(crate) use handlers::{TimerHandlers, add_timer_handler, report_unknown_handlers};
 pub(crate) use hold::{on_disown, on_own, on_pause, on_resume};
+pub(crate) use insert_for::insert_for;
 pub use key::{IntoKey, Keyed, TimerKey};
 pub(crate) use key_hooks::{on_discard_key, on_key, take_key};
 pub(crate) use key_table::KeyTable;
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
+pub(crate) use on_world::with_timers;
 use place::{Arms, TimerSeat};
+use random_interval::{RandomInterval, scale};
 pub(crate) use run::{FireParams, RunDepth, StartParams, run_timers};
-pub(crate) use set::TimerBundle;
-pub(crate) use set::{refresh_keyed, set_keyed};
+pub use seconds::Seconds;
+pub(crate) use set::{TimerBundle, refresh_keyed, set_keyed};
 pub(crate) use setting::modifiers;
 pub(crate) use settings::TimerSettings;
 pub use stats::RunStats;
@@ -152,7 +165,7 @@ pub use status::{ArmedTimers, TimerStatus};
     feature = "bevy_reflect",
     derive(Reflect),
     reflect(opaque),
-    reflect(Component, Clone, Debug, PartialEq)
+    reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(
     feature = "serialize",
@@ -187,6 +200,8 @@ struct Options {
     since: Option<u64>,
     /// The maximum random delay added to the first delay.
     jitter: u64,
+    /// The maximum random addition to each interval.
+    interval_span: u64,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
     /// Whether the action runs when the clock is lost.
@@ -214,7 +229,7 @@ impl Timer {
     }
 
     /// Returns the time between two deadlines, at most `u64::MAX` nanoseconds, or `None` for a
-    /// one-shot timer.
+    /// one-shot timer. For [random intervals](Self::every_between), this is the shortest.
     #[must_use]
     pub fn interval(&self) -> Option<Duration> {
         self.interval
@@ -242,6 +257,11 @@ impl Timer {
         self.options().missed_ticks
     }
 
+    /// Returns the maximum random addition to each interval, if any.
+    fn interval_span(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.extra.as_deref()?.options.interval_span)
+    }
+
     /// Returns what happens to the entity after the last firing.
     fn when_done(&self) -> WhenDone {
         self.options().when_done
@@ -255,8 +275,7 @@ impl Timer {
     /// Computes the first deadline of a timer that is armed at this reading of its clock.
     fn first_deadline(&self, reading: Reading, random: u64) -> u64 {
         let Options { since, jitter, .. } = self.options();
-        let drawn = (u128::from(random) * (u128::from(jitter) + 1)) >> 64;
-        let delay = self.delay.saturating_add(drawn as u64);
+        let delay = self.delay.saturating_add(scale(random, jitter));
         match since {
             None => reading.now.saturating_add(delay),
             Some(since) => reading.passed(Duration::from_nanos(since.saturating_add(delay))),
@@ -279,6 +298,7 @@ impl Timer {
 
 impl Arms for Timer {
     const KIND: Kind = Kind::Timer;
+    const NAME: &'static str = "a `Timer`";
 
     fn seat(&self) -> &TimerSeat {
         &self.seat
@@ -290,6 +310,10 @@ impl Arms for Timer {
 
     fn has_jitter(&self) -> bool {
         self.options().jitter > 0
+    }
+
+    fn intervals(&self, seed: impl FnOnce() -> u64) -> Option<RandomInterval> {
+        RandomInterval::of(self, seed)
     }
 
     fn start(&self, reading: Reading, random: u64) -> u64 {
@@ -373,6 +397,8 @@ struct TimerData {
     #[serde(default)]
     jitter: Duration,
     #[serde(default)]
+    interval_span: Duration,
+    #[serde(default)]
     when_done: WhenDone,
 }
 
@@ -383,6 +409,7 @@ impl From<Timer> for TimerData {
             clock,
             since,
             jitter,
+            interval_span,
             missed_ticks,
             when_done,
             acts_without_clock: _,
@@ -395,6 +422,7 @@ impl From<Timer> for TimerData {
             missed_ticks,
             since: since.map(Duration::from_nanos),
             jitter: Duration::from_nanos(jitter),
+            interval_span: Duration::from_nanos(interval_span),
             when_done,
         }
     }
@@ -411,6 +439,9 @@ impl TryFrom<TimerData> for Timer {
         };
         if data.jitter > Duration::ZERO {
             timer = timer.with_jitter(data.jitter);
+        }
+        if data.interval_span > Duration::ZERO && data.interval.is_some() {
+            timer.options_mut().interval_span = saturating_nanos(data.interval_span);
         }
         if let Some(since) = data.since {
             timer = timer.since(since);

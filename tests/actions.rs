@@ -226,6 +226,7 @@ fn an_error_in_an_action_reaches_the_error_handler_and_stops_no_timer() {
     assert_eq!(calls(&mut app), [("last", last)]);
     let errors = ERRORS.take();
     let expected = [
+        "\"unheard of\"", // A warning, before the first timer fires.
         "failed 1",
         "failed 2",
         "\"unheard of\"",

@@ -4,49 +4,55 @@ mod support;
 
 use std::panic::catch_unwind;
 
-use bevy_due::Cooldown;
-use bevy_ecs::entity::Entity;
+use bevy_app::App;
+use bevy_due::{Clock, ClockId, Clocks, Cooldown, DueWorldExt};
+use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 use core::time::Duration;
 use support::*;
 
+/// A clock that shows this time.
+fn at(millis: u64) -> Clock {
+    Clock::new().with_now(ms(millis))
+}
+
 #[test]
 fn a_cooldown_starts_ready_and_is_ready_again_after_its_duration() {
     let mut spell = Cooldown::new(ms(100));
-    assert!(spell.is_ready(ms(0)));
-    assert!(spell.try_use(ms(7)));
-    assert!(!spell.try_use(ms(106)));
-    assert_eq!(spell.remaining(ms(106)), ms(1));
-    assert_eq!(spell.remaining(ms(57)), ms(50));
-    assert_eq!(spell.fraction(ms(57)), 0.5);
+    assert!(spell.is_ready(&at(0)));
+    assert!(spell.try_use(&at(7)));
+    assert!(!spell.try_use(&at(106)));
+    assert_eq!(spell.remaining(&at(106)), ms(1));
+    assert_eq!(spell.remaining(&at(57)), ms(50));
+    assert_eq!(spell.fraction(&at(57)), 0.5);
     assert!(
-        spell.is_ready(ms(107)),
+        spell.is_ready(&at(107)),
         "should be ready on the exact nanosecond"
     );
-    assert!(spell.try_use(ms(107)));
+    assert!(spell.try_use(&at(107)));
 }
 
 #[test]
 fn charges_return_one_at_a_time() {
     let mut dash = Cooldown::new(ms(100)).with_charges(3);
     for charges in [2, 1, 0] {
-        assert!(dash.try_use(ms(10)));
-        assert_eq!(dash.charges(ms(10)), charges);
+        assert!(dash.try_use(&at(10)));
+        assert_eq!(dash.charges(&at(10)), charges);
     }
-    assert!(!dash.try_use(ms(109)));
-    let charges = [109, 110, 209, 210, 310, 10_000].map(|now| dash.charges(ms(now)));
+    assert!(!dash.try_use(&at(109)));
+    let charges = [109, 110, 209, 210, 310, 10_000].map(|now| dash.charges(&at(now)));
     assert_eq!(charges, [0, 1, 1, 2, 3, 3]);
     assert_eq!(
-        dash.fraction(ms(135)),
+        dash.fraction(&at(135)),
         0.25,
         "should be the fraction of the second charge"
     );
-    let next = [109, 110, 209, 310].map(|now| dash.next_charge_at(ms(now)));
+    let next = [109, 110, 209, 310].map(|now| dash.next_charge_at(&at(now)));
     assert_eq!(next, [Some(ms(110)), Some(ms(210)), Some(ms(210)), None]);
-    assert_eq!(dash.fraction(ms(310)), 1.0);
-    assert!(dash.try_use(ms(135)));
+    assert_eq!(dash.fraction(&at(310)), 1.0);
+    assert!(dash.try_use(&at(135)));
     assert_eq!(
-        dash.remaining(ms(135)),
+        dash.remaining(&at(135)),
         ms(75),
         "using a charge should not delay the one in progress"
     );
@@ -55,9 +61,9 @@ fn charges_return_one_at_a_time() {
 #[test]
 fn a_failed_use_changes_nothing() {
     let mut spell = Cooldown::new(ms(100));
-    assert!(spell.try_use(ms(0)));
+    assert!(spell.try_use(&at(0)));
     let before = spell;
-    assert!(!spell.try_use(ms(50)));
+    assert!(!spell.try_use(&at(50)));
     assert_eq!(spell, before);
     assert_eq!(spell.ready_at(), ms(100));
 }
@@ -65,42 +71,41 @@ fn a_failed_use_changes_nothing() {
 #[test]
 fn a_reset_restores_all_charges() {
     let mut dash = Cooldown::new(ms(100)).with_charges(2);
-    assert!(dash.try_use(ms(10)));
-    assert!(dash.try_use(ms(10)));
+    assert!(dash.try_use(&at(10)));
+    assert!(dash.try_use(&at(10)));
     dash.reset();
-    assert_eq!(dash.charges(ms(10)), 2);
+    assert_eq!(dash.charges(&at(10)), 2);
 }
 
 #[test]
 fn the_ready_timer_fires_when_the_cooldown_is_over() {
     let mut app = app();
     advance_ms(&mut app, 30);
-    let now = app.world().resource::<Time<Virtual>>().elapsed();
     let mut cannon = Cooldown::new(ms(100));
-    assert!(cannon.try_use(now));
+    assert!(cannon.try_use(app.world()));
     let timer: Entity = spawn(&mut app, "ready", cannon.ready_timer());
     app.world_mut().entity_mut(timer).insert(cannon);
     advance_ms(&mut app, 99);
     assert!(fired(&mut app).is_empty());
     advance_ms(&mut app, 1);
     assert_eq!(fired_at(&mut app), [("ready", 130)]);
-    let now = app.world().resource::<Time<Virtual>>().elapsed();
-    assert!(app.world().get::<Cooldown>(timer).unwrap().is_ready(now));
+    let cannon = app.world().get::<Cooldown>(timer).unwrap();
+    assert!(cannon.is_ready(app.world()));
 }
 
 #[test]
 fn zero_and_maximal_durations_work() {
     let mut free = Cooldown::new(ms(0));
     for _ in 0..3 {
-        assert!(free.try_use(ms(5)));
+        assert!(free.try_use(&at(5)));
     }
-    assert_eq!((free.charges(ms(5)), free.fraction(ms(5))), (1, 1.0));
+    assert_eq!((free.charges(&at(5)), free.fraction(&at(5))), (1, 1.0));
 
     let mut once = Cooldown::new(Duration::MAX).with_charges(2);
-    assert!(once.try_use(ms(5)));
-    assert!(once.try_use(ms(5)));
-    assert!(!once.try_use(ms(5)), "both charges are used");
-    assert_eq!(once.charges(ms(5)), 0);
+    assert!(once.try_use(&at(5)));
+    assert!(once.try_use(&at(5)));
+    assert!(!once.try_use(&at(5)), "both charges are used");
+    assert_eq!(once.charges(&at(5)), 0);
 }
 
 #[test]
@@ -116,4 +121,129 @@ fn bad_input_panics_with_the_value() {
         let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
         assert!(message.unwrap().ends_with(value), "should name {value:?}");
     }
+}
+
+#[test]
+fn a_cooldown_follows_the_game_clock_also_after_a_fast_forward() {
+    fn is_ready(clocks: Clocks, spell: Single<&Cooldown>) -> bool {
+        let is_ready = spell.is_ready(&clocks);
+        let game = clocks.get(ClockId::Virtual).unwrap();
+        assert_eq!(is_ready, spell.is_ready(&game));
+        is_ready
+    }
+
+    let mut app = app();
+    let mut spell = Cooldown::new(ms(100));
+    assert!(spell.try_use(app.world()));
+    app.world_mut().spawn(spell);
+    let ask = |app: &mut App| {
+        let by_system = app.world_mut().run_system_cached(is_ready).unwrap();
+        assert_eq!(by_system, spell.is_ready(app.world()));
+        by_system
+    };
+    advance_ms(&mut app, 60);
+    assert!(!ask(&mut app));
+    let forward = app.world_mut().fast_forward(ClockId::Virtual, ms(40));
+    forward.expect("the clock runs");
+    assert!(ask(&mut app), "`Time<Virtual>` is at 60 ms");
+}
+
+#[test]
+fn a_world_without_the_plugin_has_the_time_of_bevy() {
+    let mut world = World::new();
+    let mut spell = Cooldown::new(ms(100));
+    assert!(spell.try_use(&world));
+    assert!(!spell.try_use(&world));
+    let mut time = Time::<Virtual>::default();
+    time.advance_by(ms(100));
+    world.insert_resource(time);
+    assert!(spell.try_use(&world));
+}
+
+#[test]
+fn a_new_duration_keeps_the_charges_and_the_progress() {
+    for (before, after) in [(100, 50), (100, 400), (7, 3), (3, 7), (100, 100)] {
+        for used in 0..=3 {
+            for now in 0..=before {
+                let mut dash = Cooldown::new(ms(before)).with_charges(3);
+                for _ in 0..used {
+                    assert!(dash.try_use(&at(0)));
+                }
+                let (charges, fraction) = (dash.charges(&at(now)), dash.fraction(&at(now)));
+                dash.set_duration(ms(after), &at(now));
+                let case = format!("{before} to {after} ms, {used} used, at {now} ms");
+                assert_eq!(dash.duration(), ms(after));
+                assert_eq!(dash.charges(&at(now)), charges, "{case}");
+                let change = dash.fraction(&at(now)) - fraction;
+                assert!(change.abs() < 1e-6, "{case}: {change}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_new_duration_is_safe_at_the_extremes() {
+    let durations = [
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        ms(5),
+        Duration::MAX,
+    ];
+    for before in durations {
+        for after in durations {
+            for charges in [1, 2, 1000, u32::MAX] {
+                let mut spell = Cooldown::new(before).with_charges(charges);
+                spell = spell.empty(&at(3));
+                spell.set_duration(after, &at(3));
+                let is_ready = before.is_zero() || after.is_zero();
+                // Four billion charges of centuries do not fit into a `Duration`.
+                if is_ready || charges < u32::MAX {
+                    assert_eq!(spell.is_ready(&at(3)), is_ready, "{before:?} to {after:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_cooldown_gets_its_charges_one_at_a_time() {
+    let dash = Cooldown::new(ms(100)).with_charges(2).empty(&at(7));
+    let charges = [7, 106, 107, 206, 207].map(|now| dash.charges(&at(now)));
+    assert_eq!(charges, [0, 0, 1, 1, 2]);
+    assert_eq!(dash.fraction(&at(57)), 0.5);
+}
+
+#[test]
+fn a_refund_gives_back_charges_and_keeps_the_progress_of_the_next() {
+    let mut dash = Cooldown::new(ms(100)).with_charges(3);
+    for _ in 0..3 {
+        assert!(dash.try_use(&at(0)));
+    }
+    dash.add_charges(1);
+    assert_eq!(dash.charges(&at(25)), 1);
+    assert_eq!(dash.fraction(&at(25)), 0.25);
+    dash.add_charges(9);
+    assert_eq!(dash.charges(&at(25)), 3, "never more than the maximum");
+    assert!(dash.try_use(&at(25)));
+    assert_eq!(dash.charges(&at(25)), 2, "nothing is saved up");
+}
+
+#[test]
+fn a_reduction_shortens_the_wait_and_its_excess_counts_for_the_next_charge() {
+    let mut dash = Cooldown::new(ms(100)).with_charges(2).empty(&at(0));
+    dash.reduce_by(ms(30));
+    assert_eq!(dash.remaining(&at(10)), ms(60));
+    dash.reduce_by(ms(80));
+    assert_eq!(dash.charges(&at(10)), 1);
+    assert_eq!(dash.next_charge_at(&at(10)), Some(ms(90)));
+}
+
+#[test]
+fn a_clock_that_is_set_back_costs_at_most_the_full_duration() {
+    let mut spell = Cooldown::new(ms(100));
+    assert!(spell.try_use(&at(10_000)));
+    assert_eq!(spell.remaining(&at(0)), ms(100));
+    let mut free = Cooldown::default();
+    assert!(free.try_use(&at(10_000)));
+    assert!(free.try_use(&at(0)), "a cooldown of zero is always ready");
 }

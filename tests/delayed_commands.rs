@@ -2,13 +2,16 @@
 
 mod support;
 
+use std::{panic::catch_unwind, sync::Arc};
+
 use bevy_app::App;
-use bevy_due::{DueEntityWorldMutExt, OnClock, Timer, TimerFired, prelude::*};
+use bevy_due::{DueEntityWorldMutExt, OnClock, TimedCommands, Timer, TimerFired, prelude::*};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     prelude::*,
     system::EntityCommands,
 };
+use core::panic::AssertUnwindSafe;
 use support::*;
 
 /// The names of the commands that ran, in order.
@@ -48,7 +51,7 @@ fn delayed_commands_run_in_order_with_all_other_timers() {
     with_commands(&mut app, |commands| {
         commands.after(ms(20)).queue(log("c"));
         commands.after(ms(10)).queue(log("a"));
-        commands.after_secs(0.01).queue(log("b"));
+        commands.after_secs(0.01_f32).queue(log("b"));
         commands.every(ms(15)).times(2).queue(log("x"));
         let waves = Timer::every(ms(25)).immediately().times(2);
         id(commands.on_timer(waves).queue(log("now")))
@@ -115,6 +118,61 @@ fn a_system_can_run_later() {
     });
     advance_ms(&mut app, 100);
     assert_eq!(ran(&mut app), ["first", "again"]);
+}
+
+#[test]
+fn a_closure_that_captures_can_run_as_a_system() {
+    let mut app = delayed_app();
+    with_commands(&mut app, |commands| {
+        let (first, again) = ("first", String::from("again"));
+        let system = move |mut ran: ResMut<Ran>, mut count: Local<u32>| {
+            *count += 1;
+            ran.0.push(if *count == 1 {
+                first
+            } else {
+                again.clone().leak()
+            });
+        };
+        id(commands.every(ms(10)).times(2).run(system))
+    });
+    advance_ms(&mut app, 100);
+    assert_eq!(ran(&mut app), ["first", "again"]);
+}
+
+#[test]
+fn a_system_that_captures_goes_with_its_timer() {
+    let mut app = delayed_app();
+    let captured = Arc::new(());
+    let held = captured.clone();
+    let every = with_commands(&mut app, |commands| {
+        id(commands.every(ms(10)).run(move || _ = &held))
+    });
+    advance_ms(&mut app, 10);
+    assert_eq!(Arc::strong_count(&captured), 2);
+    let entities = app.world().entities().count_spawned();
+    app.world_mut().despawn(every);
+    assert_eq!(Arc::strong_count(&captured), 1);
+    assert_eq!(app.world().entities().count_spawned(), entities - 1);
+}
+
+#[test]
+fn commands_that_run_the_same_system_share_its_state() {
+    fn count_runs(mut ran: ResMut<Ran>, mut count: Local<usize>, mut commands: Commands) {
+        ran.0.push(["first", "second", "third"][*count]);
+        *count += 1;
+        if *count < 3 {
+            commands.after(ms(10)).run(count_runs);
+        }
+    }
+
+    let mut app = delayed_app();
+    with_commands(&mut app, |commands| {
+        id(commands.after(ms(10)).run(count_runs))
+    });
+    for _ in 0..4 {
+        advance_ms(&mut app, 10);
+    }
+    assert_eq!(ran(&mut app), ["first", "second", "third"]);
 }
 
 #[test]
@@ -197,4 +255,44 @@ fn repeated_commands_go_on_after_a_panic() {
         advance_ms(&mut app, 10);
     }
     assert_eq!(ran(&mut app), ["ran"; 3]);
+}
+
+#[test]
+fn a_system_that_captures_goes_on_after_a_panic() {
+    let mut app = delayed_app();
+    app.insert_resource(FallbackErrorHandler(ignore));
+    with_commands(&mut app, |commands| {
+        let bug = 2;
+        let system = move |mut runs: Local<u32>, mut ran: ResMut<Ran>| {
+            *runs += 1;
+            assert_ne!(*runs, bug, "a bug in the second run");
+            ran.0.push("ran");
+        };
+        id(commands.every(ms(10)).times(4).run(system))
+    });
+    for _ in 0..4 {
+        let frame = AssertUnwindSafe(|| advance_ms(&mut app, 10));
+        catch_unwind(frame).ok();
+    }
+    assert_eq!(ran(&mut app), ["ran"; 3]);
+}
+
+#[test]
+fn a_builder_of_delayed_commands_can_be_returned() {
+    type Once<'a, 'w, 's> = TimedCommands<'a, 'w, 's, false>;
+    type Repeatedly<'a, 'w, 's> = TimedCommands<'a, 'w, 's, true>;
+
+    fn soon<'a, 'w, 's>(commands: &'a mut Commands<'w, 's>) -> Once<'a, 'w, 's> {
+        commands.after(ms(10))
+    }
+    fn twice<'a, 'w, 's>(commands: &'a mut Commands<'w, 's>) -> Repeatedly<'a, 'w, 's> {
+        commands.every(ms(10)).times(2)
+    }
+
+    let mut app = delayed_app();
+    soon(&mut app.world_mut().commands()).queue(log("soon"));
+    twice(&mut app.world_mut().commands()).queue(log("twice"));
+    app.world_mut().flush();
+    advance_ms(&mut app, 20);
+    assert_eq!(ran(&mut app), ["soon", "twice", "twice"]);
 }

@@ -22,14 +22,23 @@ use imports::SourceTree;
 
 /// The top-level modules, from top to bottom. A module may import from its own line and from the
 /// lines below it.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["plugin"],
     &["ext"],
+    &["conditions"],
     &["worlds"],
     &["message"],
     &["update"],
     &["timer"],
-    &["owner", "pause", "call", "roster", "seat", "double_buffer"],
+    &[
+        "owner",
+        "pause",
+        "call",
+        "roster",
+        "seat",
+        "double_buffer",
+        "missing_plugin",
+    ],
     &["clock"],
     &["queue"],
 ];

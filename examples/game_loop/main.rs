@@ -11,7 +11,7 @@ mod encounter;
 use core::{fmt::Display, time::Duration};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{ArmedTimers, Keyed, OnClock, Timer, TimerCancelled, prelude::*};
+use bevy_due::{ArmedTimers, Clocks, Keyed, OnClock, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use encounter::{Ability, Effect, Encounter, Enraged};
@@ -125,13 +125,12 @@ fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fig
     Ok(())
 }
 
-fn raise_shield(mut fight: Fight) {
-    let now = fight.time.elapsed();
-    if fight.hero.1.shield.try_use(now) {
+fn raise_shield(mut fight: Fight, clocks: Clocks) {
+    if fight.hero.1.shield.try_use(&clocks) {
         fight.log("The hero raises the shield");
-        fight.commands.entity(fight.boss.0).cancel_timer("cast");
+        fight.commands.entity(*fight.boss).cancel_timer("cast");
     } else {
-        let secs = fight.hero.1.shield.remaining(now).as_secs_f32();
+        let secs = fight.hero.1.shield.remaining(&clocks).as_secs_f32();
         fight.log(format_args!("The shield takes another {secs:.1} s"));
     }
 }
@@ -151,7 +150,7 @@ fn poison(mut fired: MessageReader<TimerFired>, poisons: Query<&Poison>, mut fig
 /// Spawns minions on the clock of the boss. Their timers do not belong to the boss.
 fn summon_wave(mut fight: Fight) {
     fight.log("Three minions join the fight");
-    let clock = OnClock::new(fight.boss.0);
+    let clock = OnClock::new(*fight.boss);
     for nth in 0..3 {
         let bite = Timer::every_secs(0.9).first_after_secs(0.3 + 0.2 * f64::from(nth));
         let mut minion = fight.commands.spawn((Minion, clock, bite));
@@ -169,15 +168,15 @@ fn throw_bomb(_: On<TimerFired>, minions: Query<Entity, With<Minion>>, mut fight
 }
 
 /// Slows down the boss and the minions for two seconds, with one write.
-fn warp_time(_: On<TimerFired>, mut fight: Fight) {
+fn warp_time(_: On<TimerFired>, mut fight: Fight, mut clock: Single<&mut Clock, With<Boss>>) {
     fight.log("The hero slows down time for the boss and the minions");
-    fight.boss.1.set_speed(0.25);
+    clock.set_speed(0.25);
     fight.commands.after_secs(2.0).run(end_warp);
 }
 
-fn end_warp(mut fight: Fight) {
+fn end_warp(fight: Fight, mut clock: Single<&mut Clock, With<Boss>>) {
     fight.log("The boss and the minions are back to normal speed");
-    fight.boss.1.set_speed(1.0);
+    clock.set_speed(1.0);
 }
 
 fn end_fight(mut fight: Fight) {
@@ -189,7 +188,7 @@ fn end_fight(mut fight: Fight) {
 #[derive(SystemParam)]
 struct Fight<'w, 's> {
     time: Res<'w, Time<Virtual>>,
-    boss: Single<'w, 's, (Entity, &'static mut Clock), With<Boss>>,
+    boss: Single<'w, 's, Entity, With<Boss>>,
     hero: Single<'w, 's, (Entity, &'static mut Hero)>,
     commands: Commands<'w, 's>,
     exit: MessageWriter<'w, AppExit>,

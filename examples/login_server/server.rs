@@ -119,7 +119,7 @@ fn watch_door(
                 Duration::ZERO
             }
             Err(error) => {
-                if !is_idle(&error) && complaint.try_use(start.elapsed()) {
+                if !is_idle(&error) && complaint.try_use(&socket::clock_since(start)) {
                     writeln!(io::stderr(), "can't take more clients for now: {error}").ok();
                 }
                 PAUSE

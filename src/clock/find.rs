@@ -73,6 +73,7 @@ impl OnClock {
 /// ```
 #[derive(SystemParam)]
 pub struct Clocks<'w, 's> {
+    #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
     table: Res<'w, ClockTable>,
     clocks: Query<'w, 's, (&'static Clock, Has<Disabled>)>,
     times: Times<'w>,
@@ -98,6 +99,7 @@ pub struct Clocks<'w, 's> {
 /// ```
 #[derive(SystemParam)]
 pub struct ClocksMut<'w, 's> {
+    #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
     table: Res<'w, ClockTable>,
     clocks: Query<'w, 's, &'static mut Clock, Allow<Disabled>>,
 }

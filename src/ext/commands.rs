@@ -6,11 +6,14 @@ use bevy_ecs::prelude::*;
 
 use crate::{
     message::{Delivery, Letter, Payload, ReplyTo, reply, send},
-    timer::{Once, Repeatedly, TimedCommands, Timer},
+    timer::{Seconds, TimedCommands, Timer},
     update::pause_updates_from,
 };
 
 /// Runs commands later, pauses update callbacks, and sends messages.
+///
+/// With exclusive access to the world, use `world.commands()`. The world applies them in its next
+/// flush.
 ///
 /// # Examples
 ///
@@ -35,7 +38,7 @@ use crate::{
 #[doc(alias("delayed", "set_timeout", "set_interval"))]
 pub trait DueCommandsExt<'w, 's> {
     /// Runs commands once, after `delay`.
-    fn after(&mut self, delay: Duration) -> TimedCommands<'_, 'w, 's, Once>;
+    fn after(&mut self, delay: Duration) -> TimedCommands<'_, 'w, 's, false>;
 
     /// Runs commands once, after a delay in seconds.
     ///
@@ -43,7 +46,7 @@ pub trait DueCommandsExt<'w, 's> {
     ///
     /// Panics if `secs` is negative, infinite or not a number.
     #[track_caller]
-    fn after_secs(&mut self, secs: f64) -> TimedCommands<'_, 'w, 's, Once>;
+    fn after_secs(&mut self, secs: impl Seconds) -> TimedCommands<'_, 'w, 's, false>;
 
     /// Runs commands every `interval`, starting after one interval.
     ///
@@ -53,7 +56,7 @@ pub trait DueCommandsExt<'w, 's> {
     ///
     /// Panics if `interval` is zero.
     #[track_caller]
-    fn every(&mut self, interval: Duration) -> TimedCommands<'_, 'w, 's, Repeatedly>;
+    fn every(&mut self, interval: Duration) -> TimedCommands<'_, 'w, 's, true>;
 
     /// Runs commands at an interval in seconds, starting after one interval.
     ///
@@ -61,7 +64,7 @@ pub trait DueCommandsExt<'w, 's> {
     ///
     /// Panics if `secs` is zero, negative, infinite or not a number.
     #[track_caller]
-    fn every_secs(&mut self, secs: f64) -> TimedCommands<'_, 'w, 's, Repeatedly>;
+    fn every_secs(&mut self, secs: impl Seconds) -> TimedCommands<'_, 'w, 's, true>;
 
     /// Runs commands whenever this timer fires.
     ///
@@ -78,7 +81,7 @@ pub trait DueCommandsExt<'w, 's> {
     /// }
     /// # bevy_ecs::system::assert_is_system(spawn_waves);
     /// ```
-    fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, Repeatedly>;
+    fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, true>;
 
     /// Pauses every [`UpdateComponent`](crate::UpdateComponent) with this priority or a higher one.
     ///
@@ -133,23 +136,23 @@ pub trait DueCommandsExt<'w, 's> {
 }
 
 impl<'w, 's> DueCommandsExt<'w, 's> for Commands<'w, 's> {
-    fn after(&mut self, delay: Duration) -> TimedCommands<'_, 'w, 's, Once> {
+    fn after(&mut self, delay: Duration) -> TimedCommands<'_, 'w, 's, false> {
         TimedCommands::new(self, Timer::after(delay))
     }
 
-    fn after_secs(&mut self, secs: f64) -> TimedCommands<'_, 'w, 's, Once> {
+    fn after_secs(&mut self, secs: impl Seconds) -> TimedCommands<'_, 'w, 's, false> {
         TimedCommands::new(self, Timer::after_secs(secs))
     }
 
-    fn every(&mut self, interval: Duration) -> TimedCommands<'_, 'w, 's, Repeatedly> {
+    fn every(&mut self, interval: Duration) -> TimedCommands<'_, 'w, 's, true> {
         TimedCommands::new(self, Timer::every(interval))
     }
 
-    fn every_secs(&mut self, secs: f64) -> TimedCommands<'_, 'w, 's, Repeatedly> {
+    fn every_secs(&mut self, secs: impl Seconds) -> TimedCommands<'_, 'w, 's, true> {
         TimedCommands::new(self, Timer::every_secs(secs))
     }
 
-    fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, Repeatedly> {
+    fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, true> {
         TimedCommands::new(self, timer)
     }
 

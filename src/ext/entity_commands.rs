@@ -8,8 +8,8 @@ use crate::{
     message::{Delivery, Payload, Request, ask},
     pause::pause_for,
     timer::{
-        DespawnAfter, IntoKey, Timer, TimerBundle, TimerMut, cancel_all, cancel_keyed,
-        change_keyed, change_timer, delay_all, refresh_keyed, set_keyed,
+        DespawnAfter, IntoKey, Seconds, Timer, TimerBundle, TimerMut, cancel_all, cancel_keyed,
+        change_keyed, change_timer, delay_all, insert_for, refresh_keyed, set_keyed,
     },
 };
 
@@ -47,6 +47,51 @@ pub trait DueEntityCommandsExt {
     /// the commands are applied, the timer never fires.
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
 
+    /// Inserts a component, and removes it after `time` on this entity's clock.
+    ///
+    /// If the component is inserted again with this method, the later end counts: the time is never
+    /// shortened. A plain `insert` changes the value, but not the end. Removing the component ends
+    /// its timer too, so a component inserted after that stays.
+    ///
+    /// The timer belongs to this entity. It pauses and despawns with it, and survives
+    /// [`cancel_timers`](Self::cancel_timers). Its key is `core::any::type_name::<C>()`: cancelling
+    /// it removes the component at once. The timer can't be saved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::{any::type_name, time::Duration};
+    /// use bevy_due::{ArmedTimers, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Invincible;
+    /// #[derive(Component)]
+    /// struct Hero;
+    ///
+    /// fn respawn(hero: Single<Entity, With<Hero>>, mut commands: Commands) {
+    ///     commands.entity(*hero).insert_for_secs(3.0, Invincible);
+    /// }
+    ///
+    /// fn invincible_for(hero: Single<Entity, With<Hero>>, timers: ArmedTimers) -> Duration {
+    ///     let timer = timers.keyed(*hero, type_name::<Invincible>());
+    ///     timer.map_or(Duration::ZERO, |timer| timer.remaining)
+    /// }
+    /// # bevy_ecs::system::assert_is_system(respawn);
+    /// # bevy_ecs::system::assert_is_system(invincible_for);
+    /// ```
+    #[doc(alias("timed", "buff", "temporary"))]
+    fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self;
+
+    /// Inserts a component, and removes it after a number of seconds, as
+    /// [`insert_for`](Self::insert_for) does.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `secs` is negative, infinite or not a number.
+    #[track_caller]
+    fn insert_for_secs(&mut self, secs: impl Seconds, component: impl Component) -> &mut Self;
+
     /// Cancels the timer of this entity with this key, if any.
     ///
     /// Debug builds pass a warning to Bevy's error handler if no timer of this world ever had the
@@ -79,11 +124,20 @@ pub trait DueEntityCommandsExt {
     #[doc(alias("stun", "freeze"))]
     fn pause_for(&mut self, duration: Duration) -> &mut Self;
 
+    /// Pauses this entity for a number of seconds, as [`pause_for`](Self::pause_for) does.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `secs` is negative, infinite or not a number.
+    #[track_caller]
+    fn pause_for_secs(&mut self, secs: impl Seconds) -> &mut Self;
+
     /// Cancels the timer on this entity and all timers that belong to it.
     ///
-    /// A [`DespawnAfter`](crate::DespawnAfter) and open requests are not affected. To cancel only
-    /// some timers, cancel them [by key](Self::cancel_timer). Alternatively, give them a marker
-    /// component, and despawn the [`Owned`](crate::Owned) entities that carry it.
+    /// A [`DespawnAfter`](crate::DespawnAfter), a component [for a limited time](Self::insert_for)
+    /// and open requests are not affected. To cancel only some timers, cancel them [by
+    /// key](Self::cancel_timer). Alternatively, give them a marker component, and despawn the
+    /// [`Owned`](crate::Owned) entities that carry it.
     fn cancel_timers(&mut self) -> &mut Self;
 
     /// Moves the deadline of the timer on this entity, as
@@ -185,11 +239,23 @@ impl DueEntityCommandsExt for EntityCommands<'_> {
         self
     }
 
+    fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self {
+        self.queue(move |entity: EntityWorldMut| insert_for(entity, time, component))
+    }
+
+    fn insert_for_secs(&mut self, secs: impl Seconds, component: impl Component) -> &mut Self {
+        self.insert_for(Timer::after_secs(secs).delay(), component)
+    }
+
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
         let owner = self.id();
         self.commands()
             .queue(move |world: &mut World| refresh_keyed(world, owner, key, timer));
         self
+    }
+
+    fn pause_for_secs(&mut self, secs: impl Seconds) -> &mut Self {
+        self.pause_for(Timer::after_secs(secs).delay())
     }
 
     fn pause_for(&mut self, duration: Duration) -> &mut Self {

@@ -11,12 +11,12 @@ use crate::{
         Delivery, MessageSender, Payload, SendError, Undelivered, close_inbox, resend, try_send,
     },
     timer::{
-        FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
-        fast_forward_to_next,
+        ArmedTimers, FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
+        fast_forward_to_next, with_timers,
     },
 };
 
-/// Registers handlers, runs timers without waiting for them, and sends messages.
+/// Registers handlers, asks about timers, runs them without waiting, and sends messages.
 pub trait DueWorldExt {
     /// Registers a system under a name that timers can refer to with
     /// [`TimerAction::named`](crate::TimerAction::named).
@@ -50,6 +50,31 @@ pub trait DueWorldExt {
         name: impl Into<Cow<'static, str>>,
         handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
     );
+
+    /// Asks about the timers of this world, as a system with [`ArmedTimers`] does.
+    ///
+    /// Pending commands are applied first.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the world has no [`DuePlugin`](crate::DuePlugin).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_time::TimePlugin;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let bomb = app.world_mut().spawn(Timer::after_secs(3.0)).id();
+    /// let fuse = app.world_mut().with_timers(|timers| timers.get(bomb));
+    /// assert_eq!(fuse.unwrap().remaining, Duration::from_secs(3));
+    /// ```
+    #[track_caller]
+    fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out;
 
     /// Runs a clock for `span` in one call, fires everything on the way in order, and returns the
     /// statistics.
@@ -183,6 +208,10 @@ impl DueWorldExt for World {
         handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
     ) {
         add_timer_handler(self, name.into(), handler);
+    }
+
+    fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out {
+        with_timers(self, ask)
     }
 
     fn fast_forward(

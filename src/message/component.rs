@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     clock::{Age, ClockKey, find_clock},
+    missing_plugin::warn_without_plugin,
     owner::owner_of,
     roster::Intake,
     seat::Seat,
@@ -263,7 +264,7 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
         .and_then(Result::ok)
         .map(|found| (found.key, found.age));
     let Some(mut intake) = world.get_resource_mut::<Intake>() else {
-        return;
+        return warn_without_plugin(&mut world, "a `MessageComponent`");
     };
     let number = intake.next_number();
     let Some(mut followers) = world.get_resource_mut::<Followers>() else {

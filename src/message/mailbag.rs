@@ -17,7 +17,7 @@ use super::{
     stats::MessageStats,
     topic::Payload,
 };
-use crate::double_buffer::DoubleBuffer;
+use crate::{double_buffer::DoubleBuffer, missing_plugin::warn_without_plugin};
 
 /// The messages of a world that are on their way.
 #[derive(Resource)]
@@ -138,6 +138,7 @@ pub(crate) fn try_send<P: Payload>(
     payload: P,
 ) -> Result<(), SendError<P>> {
     let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
+        drop_without_plugin(world);
         return Ok(());
     };
     if !mailbag.room.take() {
@@ -152,6 +153,7 @@ pub(crate) fn try_send<P: Payload>(
 /// without the plugin.
 pub(crate) fn send(world: &mut World, letter: Letter) -> Result {
     let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
+        drop_without_plugin(world);
         return Ok(());
     };
     if !mailbag.room.take() {
@@ -163,9 +165,12 @@ pub(crate) fn send(world: &mut World, letter: Letter) -> Result {
 
 /// Sends a letter that must not be refused. Does nothing without the plugin.
 pub(crate) fn resend(world: &mut World, letter: Letter) {
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.room.take_anyway(1);
-        mailbag.items.push(Item::Letter(letter));
+    match world.get_resource_mut::<Mailbag>() {
+        Some(mut mailbag) => {
+            mailbag.room.take_anyway(1);
+            mailbag.items.push(Item::Letter(letter));
+        }
+        None => drop_without_plugin(world),
     }
 }
 
@@ -190,9 +195,15 @@ pub(crate) fn send_urgent(world: &mut World, letter: Letter) {
 
 /// Sends an item that has room. Does nothing without the plugin.
 pub(super) fn send_item(world: &mut World, item: Item) {
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.items.push(item);
+    match world.get_resource_mut::<Mailbag>() {
+        Some(mut mailbag) => mailbag.items.push(item),
+        None => drop_without_plugin(world),
     }
+}
+
+/// Reports a message that is dropped, because the world has no plugin.
+pub(super) fn drop_without_plugin(world: &mut World) {
+    warn_without_plugin(&mut world.into(), "a message");
 }
 
 /// Sends a reply to the entity that made the request.

@@ -12,7 +12,7 @@ use bevy_ecs::{
 use super::{
     batch::Batch,
     letter::{Delivery, Letter},
-    mailbag::{Item, Mailbag, send_item},
+    mailbag::{Item, Mailbag, drop_without_plugin, send_item},
     send_error::SendError,
     topic::Payload,
 };
@@ -102,7 +102,11 @@ impl SystemBuffer for Items {
         peak.note(items.len());
         match world.get_resource_mut::<Mailbag>() {
             Some(mut mailbag) => mailbag.append(items),
-            None => items.clear(),
+            None if items.is_empty() => {}
+            None => {
+                items.clear();
+                drop_without_plugin(world);
+            }
         }
         peak.trim(items);
     }

@@ -1,29 +1,32 @@
 //! Actions that a timer runs when it fires.
 
-use alloc::{borrow::Cow, boxed::Box};
+use alloc::borrow::Cow;
 use core::{any::type_name, fmt};
 
 use bevy_ecs::{error::CommandOutput, lifecycle::HookContext, prelude::*, world::DeferredWorld};
-use bevy_platform::{collections::HashMap, sync::Arc};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::Reflect;
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{TimerFired, lines::change_armed};
-use crate::call::{call_with_world, run_system, to_result};
+use super::{
+    TimerFired,
+    handlers::{Handler, Place, expect_handler, find_handler},
+    lines::change_armed,
+};
+use crate::call::{call_with_world, to_result};
 
 /// The action that the [`Timer`](crate::Timer) on this entity runs at every firing.
 ///
 /// The action runs after the observers of [`TimerFired`]. It is skipped if an observer cancelled or
 /// re-armed the timer. An action that an observer has just inserted runs from the next firing on.
 ///
-/// Timers without an action pay nothing for the feature. Errors go to Bevy's error handler. All
-/// timers continue unless that handler panics, as the default handler does for errors of the usual
-/// severity.
+/// Timers without an action pay nothing for the feature. Errors go to Bevy's error handler, with the
+/// name of the code and the timer's entity. All timers continue unless that handler panics, as the
+/// default handler does for errors of the usual severity.
 ///
 /// [`despawn`](Self::despawn) and [`named`](Self::named) are data and can be saved. A closure can't
-/// be saved.
+/// be saved. The default action does nothing.
 ///
 /// # Examples
 ///
@@ -49,13 +52,13 @@ use crate::call::{call_with_world, run_system, to_result};
 /// assert!(app.world().entity(torch).contains::<Burning>());
 /// ```
 #[doc(alias("callback", "handler"))]
-#[derive(Component, Clone)]
+#[derive(Component, Clone, Default)]
 #[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
     reflect(opaque),
-    reflect(Component, Clone, Debug)
+    reflect(Component, Clone, Debug, Default)
 )]
 #[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),
@@ -63,18 +66,15 @@ use crate::call::{call_with_world, run_system, to_result};
 )]
 pub struct TimerAction(Kind);
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 enum Kind {
+    #[default]
+    Nothing,
     Despawn,
     DespawnOwner,
     Named(Cow<'static, str>),
-    Call {
-        type_name: &'static str,
-        closure: Arc<Closure>,
-    },
+    Call(Handler),
 }
-
-type Closure = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
 
 impl TimerAction {
     /// Despawns the timer's entity.
@@ -92,8 +92,9 @@ impl TimerAction {
     /// Runs the handler that is registered under this name with
     /// [`add_timer_handler`](crate::DueWorldExt::add_timer_handler).
     ///
-    /// The name is data, so the action can be saved. If no such handler exists when the timer
-    /// fires, Bevy's error handler gets an error.
+    /// The name is data, so the action can be saved. If there is no such handler at the start of
+    /// the next run, Bevy's error handler gets a warning. If there is none when the timer fires, it
+    /// gets an error.
     #[must_use]
     pub fn named(name: impl Into<Cow<'static, str>>) -> Self {
         Self(Kind::Named(name.into()))
@@ -157,10 +158,17 @@ impl TimerAction {
         F: Fn(&mut World, TimerFired) -> Out + Send + Sync + 'static,
         Out: CommandOutput,
     {
-        Self(Kind::Call {
-            type_name: type_name::<F>(),
-            closure: shared(move |world, fired| to_result(closure(world, fired))),
+        Self::call_as(type_name::<F>(), move |world, fired| {
+            to_result(closure(world, fired))
         })
+    }
+
+    /// Calls a closure that error reports and debug output call by this name.
+    pub(super) fn call_as(
+        name: &'static str,
+        call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
+    ) -> Self {
+        Self(Kind::Call(Handler::new(Place::Code(name), call)))
     }
 
     /// Runs the action of the timer that fired, and reports its error, if any.
@@ -168,18 +176,22 @@ impl TimerAction {
         let Some(action) = world.get::<Self>(fired.entity()) else {
             return;
         };
-        let closure = match &action.0 {
+        let handler = match &action.0 {
+            Kind::Nothing => return,
             Kind::Despawn => return despawn(world, fired.entity()),
             Kind::DespawnOwner => return despawn(world, fired.owner()),
-            Kind::Call { closure, .. } => Ok(closure.clone()),
-            Kind::Named(name) => {
-                let handlers = world.get_resource::<TimerHandlers>();
-                let handler = handlers.and_then(|handlers| handlers.0.get(name));
-                handler.cloned().ok_or_else(|| NoSuchHandler(name.clone()))
-            }
+            Kind::Call(handler) => Ok(handler.clone()),
+            Kind::Named(name) => find_handler(world, name),
         };
         let entity = fired.entity();
-        call_with_world::<Self>(world, entity, |world| closure?(world, *fired));
+        match handler {
+            Ok(Handler { place, call }) => {
+                call_with_world::<Self>(world, place, entity, |world| call(world, *fired));
+            }
+            Err(unknown) => {
+                call_with_world::<Self>(world, "TimerAction", entity, |_| Err(unknown.into()));
+            }
+        }
     }
 }
 
@@ -187,10 +199,11 @@ impl fmt::Debug for TimerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = f.debug_tuple("TimerAction");
         match &self.0 {
+            Kind::Nothing => tuple.field(&format_args!("nothing")),
             Kind::Despawn => tuple.field(&format_args!("despawn")),
             Kind::DespawnOwner => tuple.field(&format_args!("despawn owner")),
             Kind::Named(name) => tuple.field(&name),
-            Kind::Call { type_name, .. } => tuple.field(&format_args!("call {type_name}")),
+            Kind::Call(Handler { place, .. }) => tuple.field(&format_args!("call {place}")),
         };
         tuple.finish()
     }
@@ -202,55 +215,17 @@ fn despawn(world: &mut World, entity: Entity) {
     world.flush();
 }
 
-/// The error for a name under which no handler is registered.
-#[derive(Debug)]
-struct NoSuchHandler(Cow<'static, str>);
-
-impl fmt::Display for NoSuchHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no timer handler is registered as {:?}: call `add_timer_handler` at start-up",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for NoSuchHandler {}
-
-/// The handlers of a world, by name.
-#[derive(Resource, Default)]
-struct TimerHandlers(HashMap<Cow<'static, str>, Arc<Closure>>);
-
-/// Registers a system under a name that timers can refer to.
-#[track_caller]
-pub(crate) fn add_timer_handler<M>(
-    world: &mut World,
-    name: Cow<'static, str>,
-    handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
-) {
-    let handlers = world.get_resource_or_init::<TimerHandlers>();
-    assert!(
-        !handlers.0.contains_key(&name),
-        "a timer handler is already registered as {name:?}: choose another name"
-    );
-    let system = world.register_system(handler);
-    let run = shared(move |world, fired| run_system(world, system, fired));
-    let mut handlers = world.resource_mut::<TimerHandlers>();
-    handlers.0.insert(name, run);
-}
-
-/// Converts through a `Box`, because `Arc::new` can't produce an `Arc<dyn ..>` on platforms without
-/// atomics.
-fn shared(
-    closure: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
-) -> Arc<Closure> {
-    let closure: Box<Closure> = Box::new(closure);
-    closure.into()
-}
-
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     change_armed(&mut world, entity, |timer| timer.set_acts(true));
+    check_handler(&mut world, entity);
+}
+
+/// Checks that the handler of a named action exists.
+pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
+    if let Some(TimerAction(Kind::Named(name))) = world.get(entity) {
+        let name = name.clone();
+        expect_handler(world, entity, name);
+    }
 }
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
@@ -262,6 +237,7 @@ fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext)
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "TimerAction")]
 enum ActionData {
+    Nothing,
     Despawn,
     DespawnOwner,
     Named(Cow<'static, str>),
@@ -271,10 +247,11 @@ enum ActionData {
 impl serde::Serialize for TimerAction {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let data = match &self.0 {
+            Kind::Nothing => ActionData::Nothing,
             Kind::Despawn => ActionData::Despawn,
             Kind::DespawnOwner => ActionData::DespawnOwner,
             Kind::Named(name) => ActionData::Named(name.clone()),
-            Kind::Call { .. } => {
+            Kind::Call(_) => {
                 return Err(serde::ser::Error::custom(alloc::format!(
                     "a closure can't be saved, use `TimerAction::named`: {self:?}"
                 )));
@@ -288,6 +265,7 @@ impl serde::Serialize for TimerAction {
 impl<'de> serde::Deserialize<'de> for TimerAction {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match ActionData::deserialize(deserializer)? {
+            ActionData::Nothing => Self::default(),
             ActionData::Despawn => Self::despawn(),
             ActionData::DespawnOwner => Self::despawn_owner(),
             ActionData::Named(name) => Self::named(name),

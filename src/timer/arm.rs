@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     clock::{ClockTable, add_missing_clock},
+    missing_plugin::warn_without_plugin,
     owner::owner_of,
 };
 
@@ -28,8 +29,11 @@ pub(super) fn on_insert<C: Arms>(
 /// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
 /// data there.
 pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    if !world.contains_resource::<TimerLines>() || world.get::<C>(entity).is_none() {
+    if world.get::<C>(entity).is_none() {
         return;
+    }
+    if !world.contains_resource::<TimerLines>() {
+        return warn_without_plugin(world, C::NAME);
     }
     let start = start::<C>(world, entity);
     let Some(mut lines) = world.get_resource_mut::<TimerLines>() else {

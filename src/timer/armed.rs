@@ -18,9 +18,9 @@ pub(crate) struct ArmedTimer {
     times: u32,
     /// The number of firings so far in the current burst.
     pub(super) burst: u32,
-    /// The number of firings: the high part.
+    /// The number of firings: the high part. The top bit is [`RANDOM`].
     count_high: u16,
-    missed_ticks: MissedTicks,
+    pub(super) missed_ticks: MissedTicks,
     pub(super) reaction: Reaction,
 }
 
@@ -34,6 +34,9 @@ pub(super) enum Reaction {
     /// [`DespawnAfter`](super::DespawnAfter).
     EndLife,
 }
+
+/// Set if the timer draws its intervals.
+const RANDOM: u16 = 1 << 15;
 
 /// The result of one firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +56,7 @@ impl ArmedTimer {
             count: 0,
             times: timer.max_firings().unwrap_or(0),
             burst: 0,
-            count_high: 0,
+            count_high: timer.interval_span().map_or(0, |_| RANDOM),
             missed_ticks: timer.missed_ticks(),
             reaction: match acts {
                 true => Reaction::Act,
@@ -93,12 +96,17 @@ impl ArmedTimer {
 
     /// Returns the number of firings so far.
     pub(crate) fn count(&self) -> u64 {
-        u64::from(self.count_high) << 32 | u64::from(self.count)
+        u64::from(self.count_high & !RANDOM) << 32 | u64::from(self.count)
+    }
+
+    /// Returns `true` if the timer draws its intervals.
+    pub(super) fn is_random(&self) -> bool {
+        self.count_high & RANDOM != 0
     }
 
     /// Returns the low and the high part of the number of firings so far.
     pub(super) fn count_halves(&self) -> (u32, u16) {
-        (self.count, self.count_high)
+        (self.count, self.count_high & !RANDOM)
     }
 
     /// Returns the number of firings left, or `None` if the timer fires forever.
@@ -117,9 +125,7 @@ impl ArmedTimer {
     ///                                    └ missed: 2  └ next
     /// ```
     pub(crate) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> Served {
-        self.count_up();
-        let ended = self.times != 0 && self.count() >= u64::from(self.times);
-        let Some(interval) = self.interval.filter(|_| !ended) else {
+        let Some(interval) = self.count_firing() else {
             return Served {
                 missed: 0,
                 next: None,
@@ -157,17 +163,34 @@ impl ArmedTimer {
         self.times = left.map_or(0, |left| self.count.saturating_add(left));
     }
 
-    /// Starts the count over.
-    pub(super) fn restart(&mut self, interval: Option<NonZeroU64>, times: Option<u32>) {
+    /// Sets the interval, which is no longer random.
+    pub(super) fn set_interval(&mut self, interval: Option<NonZeroU64>) {
         self.interval = interval;
-        (self.count, self.count_high) = (0, 0);
+        self.count_high &= !RANDOM;
+    }
+
+    /// Starts the count over.
+    pub(super) fn restart(
+        &mut self,
+        interval: Option<NonZeroU64>,
+        times: Option<u32>,
+        random: bool,
+    ) {
+        self.interval = interval;
+        self.count = 0;
+        self.count_high = if random { RANDOM } else { 0 };
         self.times = times.unwrap_or(0);
     }
 
-    fn count_up(&mut self) {
+    /// Counts a firing, and returns the interval to the next one unless this was the last.
+    pub(super) fn count_firing(&mut self) -> Option<NonZeroU64> {
         let (count, overflows) = self.count.overflowing_add(1);
         self.count = count;
-        self.count_high = self.count_high.saturating_add(u16::from(overflows));
+        if overflows && self.count_high & !RANDOM != !RANDOM {
+            self.count_high += 1;
+        }
+        let ended = self.times != 0 && self.count() >= u64::from(self.times);
+        self.interval.filter(|_| !ended)
     }
 }
 
@@ -185,10 +208,12 @@ mod tests {
     #[test]
     fn counts_continue_past_four_billion() {
         let entity = World::new().spawn_empty().id();
-        let timer = Timer::every_secs(1.0);
-        let mut armed = ArmedTimer::new(entity, entity, &timer, false);
-        armed.count = u32::MAX;
-        armed.fire(0, 0, 1);
-        assert_eq!(armed.count(), 1 << 32);
+        for timer in [Timer::every_secs(1.0), Timer::every_between_secs(1.0..=2.0)] {
+            let mut armed = ArmedTimer::new(entity, entity, &timer, false);
+            armed.count = u32::MAX;
+            armed.count_firing();
+            assert_eq!(armed.count(), 1 << 32);
+            assert_eq!(armed.is_random(), timer.interval_span().is_some());
+        }
     }
 }

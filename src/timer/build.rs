@@ -6,7 +6,7 @@ use core::{
     time::Duration,
 };
 
-use super::{Extra, MissedTicks, Options, Timer, WhenDone, place::TimerSeat};
+use super::{Extra, MissedTicks, Options, Timer, WhenDone, place::TimerSeat, seconds::Seconds};
 use crate::clock::{ClockId, FRAME, saturating_nanos};
 
 impl Timer {
@@ -33,8 +33,8 @@ impl Timer {
     /// Creates a one-shot timer that fires after a delay in seconds.
     ///
     /// The delay is rounded to the nearest nanosecond, but a positive delay is never rounded to
-    /// zero. The parameter is an `f64`, because an `f32` can't represent a tenth of a second to the
-    /// nanosecond.
+    /// zero. It is an `f64` or an `f32`: `0.1_f32` is exactly a tenth of a second. See
+    /// [`Seconds`](crate::Seconds).
     ///
     /// # Panics
     ///
@@ -42,7 +42,7 @@ impl Timer {
     /// [`try_after_secs`](Self::try_after_secs) for numbers that come from data.
     #[must_use]
     #[track_caller]
-    pub fn after_secs(secs: f64) -> Self {
+    pub fn after_secs(secs: impl Seconds) -> Self {
         or_panic(Self::try_after_secs(secs))
     }
 
@@ -59,7 +59,7 @@ impl Timer {
     /// assert!(Timer::try_after_secs(0.0).is_ok());
     /// assert_eq!(Timer::try_after_secs(-1.5), Err(InvalidTimer::Seconds(-1.5)));
     /// ```
-    pub fn try_after_secs(secs: f64) -> Result<Self, InvalidTimer> {
+    pub fn try_after_secs(secs: impl Seconds) -> Result<Self, InvalidTimer> {
         Ok(Self::new(nanos_from_secs(secs)?, None, NonZeroU32::new(1)))
     }
 
@@ -111,7 +111,7 @@ impl Timer {
     /// [`try_every_secs`](Self::try_every_secs) for numbers that come from data.
     #[must_use]
     #[track_caller]
-    pub fn every_secs(secs: f64) -> Self {
+    pub fn every_secs(secs: impl Seconds) -> Self {
         or_panic(Self::try_every_secs(secs))
     }
 
@@ -130,7 +130,7 @@ impl Timer {
     /// assert_eq!(error, InvalidTimer::ZeroInterval);
     /// assert_eq!(error.to_string(), "an interval must be longer than zero, got 0 s");
     /// ```
-    pub fn try_every_secs(secs: f64) -> Result<Self, InvalidTimer> {
+    pub fn try_every_secs(secs: impl Seconds) -> Result<Self, InvalidTimer> {
         Self::every_nanos(nanos_from_secs(secs)?)
     }
 
@@ -162,7 +162,7 @@ impl Timer {
     /// [`try_first_after_secs`](Self::try_first_after_secs) for numbers that come from data.
     #[must_use]
     #[track_caller]
-    pub fn first_after_secs(self, secs: f64) -> Self {
+    pub fn first_after_secs(self, secs: impl Seconds) -> Self {
         or_panic(self.try_first_after_secs(secs))
     }
 
@@ -171,7 +171,7 @@ impl Timer {
     /// # Errors
     ///
     /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
-    pub fn try_first_after_secs(mut self, secs: f64) -> Result<Self, InvalidTimer> {
+    pub fn try_first_after_secs(mut self, secs: impl Seconds) -> Result<Self, InvalidTimer> {
         self.set_delay(nanos_from_secs(secs)?);
         Ok(self)
     }
@@ -307,6 +307,8 @@ impl Timer {
 
     /// Adds a random delay of up to `jitter` to the first delay.
     ///
+    /// For a one-shot timer, [`after_between`](Self::after_between) is the same in one call.
+    ///
     /// The random delay is drawn when the timer is armed. It is reproducible, because it depends
     /// only on [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the number of timers
     /// armed before.
@@ -316,14 +318,11 @@ impl Timer {
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
-    /// // After 2 to 6 seconds.
-    /// let blink = Timer::after_secs(2.0).with_jitter(Duration::from_secs(4));
     /// // All enemies think every second, but not all in the same frame.
     /// let think = Timer::every_secs(1.0).immediately().with_jitter(Duration::from_secs(1));
     /// # assert_eq!(think.delay(), Duration::ZERO);
-    /// # let _ = blink;
     /// ```
-    #[doc(alias("random", "after_between", "stagger"))]
+    #[doc(alias("random", "stagger"))]
     #[must_use]
     pub fn with_jitter(mut self, jitter: Duration) -> Self {
         self.options_mut().jitter = saturating_nanos(jitter);
@@ -442,6 +441,15 @@ impl Timer {
     }
 }
 
+/// A one-shot timer that never fires: its delay is the longest one.
+///
+/// Scenes and `#[derive(Default)]` need a default. It is armed like any other timer.
+impl Default for Timer {
+    fn default() -> Self {
+        Self::after(Duration::MAX)
+    }
+}
+
 /// The error for an invalid number in a timer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -454,6 +462,8 @@ pub enum InvalidTimer {
     ZeroTimes,
     /// The number of firings is more than one, but the timer has no interval.
     TimesWithoutInterval(u32),
+    /// The range of a random delay ends before it starts.
+    EmptyRange(Duration, Duration),
 }
 
 impl fmt::Display for InvalidTimer {
@@ -470,6 +480,10 @@ impl fmt::Display for InvalidTimer {
                 "a timer without an interval fires once, got {times} times: set an interval with \
                  `Timer::every`"
             ),
+            Self::EmptyRange(min, max) => write!(
+                f,
+                "a random delay needs a range from low to high, got {min:?}..={max:?}"
+            ),
         }
     }
 }
@@ -484,7 +498,8 @@ pub(super) fn or_panic<T>(timer: Result<T, InvalidTimer>) -> T {
     }
 }
 
-pub(super) fn nanos_from_secs(secs: f64) -> Result<u64, InvalidTimer> {
+pub(super) fn nanos_from_secs(secs: impl Seconds) -> Result<u64, InvalidTimer> {
+    let secs = secs.to_secs();
     if !secs.is_finite() || secs < 0.0 {
         return Err(InvalidTimer::Seconds(secs));
     }

@@ -131,8 +131,9 @@ impl<'w> TimerMut<'w> {
             return;
         };
         let (interval, times) = (timer.interval, timer.max_firings());
+        let is_random = timer.interval_span().is_some();
         let deadline = timer.first_deadline(self.reading, 0);
-        self.with_armed(|armed| armed.restart(interval, times));
+        self.with_armed(|armed| armed.restart(interval, times, is_random));
         self.move_to(deadline, deadline.saturating_sub(self.reading.now));
     }
 
@@ -160,7 +161,7 @@ impl<'w> TimerMut<'w> {
         self.with_armed(|armed| armed.set_left(Some(left)));
     }
 
-    /// Sets the interval, from the next deadline on.
+    /// Sets the interval, from the next deadline on. It is no longer random.
     ///
     /// A one-shot timer needs a further firing to become periodic: see [`set_left`](Self::set_left).
     ///
@@ -170,7 +171,7 @@ impl<'w> TimerMut<'w> {
     #[track_caller]
     pub fn set_interval(&mut self, interval: Duration) {
         let interval = or_panic(Timer::try_every(interval)).interval;
-        self.with_armed(|armed| armed.interval = interval);
+        self.with_armed(|armed| armed.set_interval(interval));
     }
 
     /// Sets the time until the next deadline.

@@ -1,63 +1,94 @@
 //! Cooldowns, with charges.
 
-use core::{num::NonZeroU32, time::Duration};
+use core::{mem, num::NonZeroU32, time::Duration};
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::Reflect;
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
-use super::Timer;
+use super::{Timer, now::Now, seconds::Seconds};
 use crate::clock::saturating_nanos;
 
 /// A cooldown of a spell, a weapon, or a dash with two charges.
 ///
 /// A cooldown is a plain value that stores a time. Nothing ticks it, and it costs nothing until you
-/// query it. Methods that depend on the current time take it as an argument. You choose the clock,
-/// but always use the same one. Use [`Clock::now`] of a clock from [`Clocks`]. `Time::elapsed` also
-/// works as long as you never change or fast-forward the `Clock` of
-/// [`ClockId::Virtual`](crate::ClockId::Virtual).
+/// query it. Methods that depend on the current time take its source:
 ///
-/// A new cooldown is ready. With [charges](Self::with_charges), one charge comes back after each
-/// `duration`.
+/// | the cooldown runs on | pass |
+/// |---|---|
+/// | game time | [`&clocks`](crate::Clocks) in a system, or `&world` with exclusive access |
+/// | another clock | that clock: `&clocks.get(ClockId::Real)?`, or the [`Clock`](crate::Clock) on an entity |
+///
+/// Always pass the same clock to the same cooldown. Bevy's `Time` is not a source, because
+/// [`Clock::set_now`](crate::Clock::set_now) and a
+/// [fast-forward](crate::DueWorldExt::fast_forward) do not change it. In a callback that has only a
+/// reading, and in tests, pass `&Clock::new().with_now(reading)`.
+///
+/// A new cooldown is ready, unless you make it [`empty`](Self::empty). With
+/// [charges](Self::with_charges), one charge comes back after each `duration`.
 ///
 /// [`Paused`](crate::Paused) does not stop a cooldown. To be able to stop one, use it with a
-/// [`Clock`](crate::Clock) on the entity, and pause that clock.
+/// [`Clock`](crate::Clock) on the entity, and pause that clock. If you set a clock back, its
+/// cooldowns take at most their full duration from there.
 ///
 /// To react when the cooldown becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at).
 ///
-/// [`Clock::now`]: crate::Clock::now
-/// [`Clocks`]: crate::Clocks
-///
 /// # Examples
 ///
 /// ```
-/// use core::time::Duration;
-/// use bevy_due::Cooldown;
-/// # fn secs(secs: u64) -> Duration { Duration::from_secs(secs) }
+/// use bevy_due::{Clocks, prelude::*};
+/// use bevy_ecs::prelude::*;
 ///
+/// #[derive(Component)]
+/// struct Dash(Cooldown);
+///
+/// fn learn_to_dash(mut commands: Commands) {
+///     commands.spawn(Dash(Cooldown::secs(5.0).with_charges(2)));
+/// }
+///
+/// fn dash(mut dashes: Query<&mut Dash>, clocks: Clocks) {
+///     for mut dash in &mut dashes {
+///         if dash.0.try_use(&clocks) {
+///             // Move.
+///         }
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(learn_to_dash);
+/// # bevy_ecs::system::assert_is_system(dash);
+/// ```
+///
+/// The charges come back one after the other:
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_due::{Clock, Cooldown};
+///
+/// let mut clock = Clock::new();
 /// let mut dash = Cooldown::secs(5.0).with_charges(2);
-/// assert!(dash.try_use(secs(0)));
-/// assert!(dash.try_use(secs(1)));
-/// assert!(!dash.try_use(secs(2)), "both charges are used");
-/// assert_eq!(dash.remaining(secs(2)), secs(3));
-/// assert_eq!(dash.charges(secs(5)), 1);
-/// assert_eq!(dash.charges(secs(10)), 2);
+/// assert!(dash.try_use(&clock));
+/// clock.advance_by(Duration::from_secs(1));
+/// assert!(dash.try_use(&clock));
+/// assert!(!dash.try_use(&clock), "both charges are used");
+/// assert_eq!(dash.remaining(&clock), Duration::from_secs(4));
+/// clock.advance_by(Duration::from_secs(4));
+/// assert_eq!(dash.charges(&clock), 1);
+/// clock.advance_by(Duration::from_secs(5));
+/// assert_eq!(dash.charges(&clock), 2);
 /// ```
 ///
 /// A throttle is a cooldown too: it does something at most once per duration.
 ///
 /// ```
-/// use bevy_due::Cooldown;
+/// use bevy_due::{Clocks, Cooldown};
 /// use bevy_ecs::prelude::*;
-/// use bevy_time::Time;
 ///
 /// #[derive(Component)]
 /// struct Footsteps(Cooldown);
 ///
-/// fn step(mut walkers: Query<&mut Footsteps>, time: Res<Time>) {
+/// fn step(mut walkers: Query<&mut Footsteps>, clocks: Clocks) {
 ///     for mut footsteps in &mut walkers {
-///         if footsteps.0.try_use(time.elapsed()) {
+///         if footsteps.0.try_use(&clocks) {
 ///             // Play a sound.
 ///         }
 ///     }
@@ -83,7 +114,7 @@ use crate::clock::saturating_nanos;
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    reflect(Component, Clone, Debug, PartialEq)
+    reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cooldown {
@@ -100,7 +131,7 @@ impl Cooldown {
     #[must_use]
     pub fn new(duration: Duration) -> Self {
         Self {
-            duration: Duration::from_nanos(saturating_nanos(duration)),
+            duration: capped(duration),
             max_charges: NonZeroU32::MIN,
             full_at: Duration::ZERO,
         }
@@ -113,7 +144,7 @@ impl Cooldown {
     /// Panics if `secs` is negative, infinite or not a number.
     #[must_use]
     #[track_caller]
-    pub fn secs(secs: f64) -> Self {
+    pub fn secs(secs: impl Seconds) -> Self {
         Self::new(Timer::after_secs(secs).delay())
     }
 
@@ -134,10 +165,67 @@ impl Cooldown {
         self
     }
 
+    /// Takes all charges, so that the cooldown starts over from now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{Clocks, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// /// The cannon is loaded after five seconds.
+    /// fn build_cannon(mut commands: Commands, clocks: Clocks) {
+    ///     commands.spawn(Cooldown::secs(5.0).empty(&clocks));
+    /// }
+    /// # bevy_ecs::system::assert_is_system(build_cannon);
+    /// ```
+    #[doc(alias("not_ready", "start"))]
+    #[must_use]
+    pub fn empty(mut self, now: &impl Now) -> Self {
+        self.full_at = now.now().saturating_add(self.full_duration());
+        self
+    }
+
     /// Returns the time that a charge takes to come back.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.duration
+    }
+
+    /// Changes the duration, for an upgrade or for haste.
+    ///
+    /// The charges and the [progress](Self::fraction) of the next charge stay the same: a cooldown
+    /// that is half over is still half over. The duration is at most `u64::MAX` nanoseconds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_due::{Clock, Cooldown};
+    ///
+    /// let mut clock = Clock::new();
+    /// let mut spell = Cooldown::secs(10.0);
+    /// assert!(spell.try_use(&clock));
+    /// clock.advance_by(Duration::from_secs(5));
+    /// spell.set_duration(Duration::from_secs(4), &clock);
+    /// assert_eq!(spell.remaining(&clock), Duration::from_secs(2));
+    /// assert_eq!(spell.fraction(&clock), 0.5);
+    /// ```
+    #[doc(alias("haste", "upgrade"))]
+    pub fn set_duration(&mut self, duration: Duration, now: &impl Now) {
+        let before = mem::replace(&mut self.duration, capped(duration));
+        let now = now.now();
+        let missing = self.missing_of(before, now).as_nanos();
+        if missing > 0 {
+            // Rounded up, so that no charge comes back early. The product of two `u64`s and a
+            // `u32` may exceed a `u128`, so whole charges are scaled apart from the rest.
+            let (whole, rest) = (missing / before.as_nanos(), missing % before.as_nanos());
+            let after = self.duration.as_nanos();
+            let rest = rest.saturating_mul(after).div_ceil(before.as_nanos());
+            let missing = whole.saturating_mul(after).saturating_add(rest);
+            let missing = Duration::from_nanos_u128(missing.min(Duration::MAX.as_nanos()));
+            self.full_at = now.saturating_add(missing);
+        }
     }
 
     /// Returns the number of charges of a full cooldown.
@@ -148,59 +236,53 @@ impl Cooldown {
 
     /// Uses a charge, or returns `false` if there is none.
     #[must_use]
-    pub fn try_use(&mut self, now: Duration) -> bool {
-        let is_ready = self.is_ready(now);
+    pub fn try_use(&mut self, now: &impl Now) -> bool {
+        let now = now.now();
+        let missing = self.missing(now);
+        let is_ready = self.wait_for_a_charge(missing).is_zero();
         if is_ready {
-            self.full_at = self.full_at.max(now).saturating_add(self.duration);
+            self.full_at = now.saturating_add(missing).saturating_add(self.duration);
         }
         is_ready
     }
 
     /// Returns `true` if there is a charge to use.
     #[must_use]
-    pub fn is_ready(&self, now: Duration) -> bool {
-        self.remaining(now) == Duration::ZERO
+    pub fn is_ready(&self, now: &impl Now) -> bool {
+        self.remaining(now).is_zero()
     }
 
     /// Returns the number of charges that are available.
     #[must_use]
-    pub fn charges(&self, now: Duration) -> u32 {
-        let missing = self.full_at.saturating_sub(now).as_nanos();
-        let missing = match self.duration.as_nanos() {
-            0 => 0,
-            duration => missing.div_ceil(duration),
-        };
-        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
-        self.max_charges.get().saturating_sub(missing)
+    pub fn charges(&self, now: &impl Now) -> u32 {
+        self.charges_at(now.now())
     }
 
     /// Returns the time until there is a charge to use, or zero if there is one.
     #[must_use]
-    pub fn remaining(&self, now: Duration) -> Duration {
-        self.ready_at().saturating_sub(now)
+    pub fn remaining(&self, now: &impl Now) -> Duration {
+        self.wait_for_a_charge(self.missing(now.now()))
     }
 
     /// Returns the progress of the next charge from 0 to 1, for a progress bar.
     ///
     /// The progress is 1 when all charges are back.
     #[must_use]
-    pub fn fraction(&self, now: Duration) -> f32 {
-        let missing = self.full_at.saturating_sub(now).as_nanos();
-        match self.duration.as_nanos() {
-            0 => 1.0,
-            _ if missing == 0 => 1.0,
-            duration => {
-                let next = (missing - 1) % duration + 1;
-                1.0 - (next as f64 / duration as f64) as f32
-            }
+    pub fn fraction(&self, now: &impl Now) -> f32 {
+        let missing = self.missing(now.now()).as_nanos();
+        if missing == 0 {
+            return 1.0;
         }
+        let duration = self.duration.as_nanos();
+        let next = (missing - 1) % duration + 1;
+        1.0 - (next as f64 / duration as f64) as f32
     }
 
     /// Returns the time at which the cooldown became or will become ready, on the clock you use it
     /// with.
     #[must_use]
     pub fn ready_at(&self) -> Duration {
-        let others = self.duration.saturating_mul(self.max_charges.get() - 1);
+        let others = self.full_duration().saturating_sub(self.duration);
         self.full_at.saturating_sub(others)
     }
 
@@ -210,18 +292,20 @@ impl Cooldown {
     ///
     /// ```
     /// # use core::time::Duration;
-    /// # use bevy_due::{Cooldown, Timer};
+    /// # use bevy_due::{Clock, Cooldown, Timer};
     /// let mut dash = Cooldown::secs(5.0).with_charges(2);
-    /// let now = Duration::from_secs(60);
-    /// assert!(dash.try_use(now));
-    /// let charged = dash.next_charge_at(now).map(Timer::at);
+    /// let clock = Clock::new().with_now(Duration::from_secs(60));
+    /// assert!(dash.try_use(&clock));
+    /// let charged = dash.next_charge_at(&clock).map(Timer::at);
     /// assert_eq!(charged, Some(Timer::at(Duration::from_secs(65))));
     /// ```
     #[must_use]
-    pub fn next_charge_at(&self, now: Duration) -> Option<Duration> {
-        let missing = self.max_charges.get() - self.charges(now);
+    pub fn next_charge_at(&self, now: &impl Now) -> Option<Duration> {
+        let now = now.now();
+        let missing = self.max_charges.get() - self.charges_at(now);
         let others = self.duration.saturating_mul(missing.checked_sub(1)?);
-        Some(self.full_at.saturating_sub(others))
+        let full_at = now.saturating_add(self.missing(now));
+        Some(full_at.saturating_sub(others))
     }
 
     /// Returns a timer that fires when the cooldown is ready, or in the next run if it is ready
@@ -239,25 +323,86 @@ impl Cooldown {
     ///     mut cannons: Query<(Entity, &mut Cooldown)>,
     ///     clocks: Clocks,
     ///     mut commands: Commands,
-    /// ) -> Result {
-    ///     let now = clocks.get(ClockId::Virtual)?.now();
+    /// ) {
     ///     for (cannon, mut cooldown) in &mut cannons {
-    ///         if cooldown.try_use(now) {
+    ///         if cooldown.try_use(&clocks) {
     ///             let reloaded = (OwnedBy(cannon), Keyed::new("reloaded"), cooldown.ready_timer());
     ///             commands.spawn(reloaded).observe(|_: On<TimerFired>| println!("Ready again"));
     ///         }
     ///     }
-    ///     Ok(())
     /// }
-    /// # bevy_ecs::schedule::Schedule::default().add_systems(fire_cannon);
+    /// # bevy_ecs::system::assert_is_system(fire_cannon);
     /// ```
     #[must_use]
     pub fn ready_timer(&self) -> Timer {
         Timer::at(self.ready_at())
     }
 
+    /// Gives back up to `charges` charges, as a refund. The next charge keeps its progress.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_due::{Clock, Cooldown};
+    /// let clock = Clock::new();
+    /// let mut bow = Cooldown::secs(8.0);
+    /// assert!(bow.try_use(&clock));
+    /// bow.add_charges(1); // A kill resets the bow.
+    /// assert!(bow.is_ready(&clock));
+    /// ```
+    #[doc(alias = "refund")]
+    pub fn add_charges(&mut self, charges: u32) {
+        self.reduce_by(self.duration.saturating_mul(charges));
+    }
+
+    /// Shortens the time until the next charge by `by`. Any excess counts for the charge after it.
+    pub fn reduce_by(&mut self, by: Duration) {
+        self.full_at = self.full_at.saturating_sub(by);
+    }
+
     /// Makes all charges available.
     pub fn reset(&mut self) {
         self.full_at = Duration::ZERO;
     }
+
+    fn charges_at(&self, now: Duration) -> u32 {
+        let missing = self.missing(now).as_nanos();
+        // Only a cooldown of zero length has a duration of zero, and it never misses anything.
+        let missing = missing.div_ceil(self.duration.as_nanos().max(1));
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        self.max_charges.get().saturating_sub(missing)
+    }
+
+    /// Returns the time until all charges are back.
+    fn missing(&self, now: Duration) -> Duration {
+        self.missing_of(self.duration, now)
+    }
+
+    /// Returns the time until all charges are back, if each takes `duration`.
+    ///
+    /// It is bounded, because the clock may have been set back since the last use.
+    fn missing_of(&self, duration: Duration, now: Duration) -> Duration {
+        let missing = self.full_at.saturating_sub(now);
+        missing.min(duration.saturating_mul(self.max_charges.get()))
+    }
+
+    fn wait_for_a_charge(&self, missing: Duration) -> Duration {
+        let others = self.full_duration().saturating_sub(self.duration);
+        missing.saturating_sub(others)
+    }
+
+    fn full_duration(&self) -> Duration {
+        self.duration.saturating_mul(self.max_charges.get())
+    }
+}
+
+/// A cooldown of zero, which is always ready.
+impl Default for Cooldown {
+    fn default() -> Self {
+        Self::new(Duration::ZERO)
+    }
+}
+
+fn capped(duration: Duration) -> Duration {
+    Duration::from_nanos(saturating_nanos(duration))
 }

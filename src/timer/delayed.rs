@@ -1,17 +1,18 @@
 //! The builder of delayed and repeated commands.
 
-use core::{fmt, marker::PhantomData};
+use core::{any::type_name, fmt};
 
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::{Mutex, PoisonError};
 
-use super::{Timer, TimerAction, fired::Unannounced};
+use super::{Timer, TimerAction, fired::Unannounced, runner::runner};
 use crate::{clock::ClockId, owner::OwnedBy};
 
 /// Builds delayed or repeated commands.
 ///
 /// [`commands.after_secs(2.0)`](crate::DueCommandsExt::after_secs) and its siblings return this
-/// builder. Nothing runs until you call `queue` or [`run`](Self::run).
+/// builder. Nothing runs until you call `queue` or [`run`](Self::run). `REPEATS` is `true` for
+/// commands that run repeatedly.
 ///
 /// The commands run in the exact order of their deadlines, among all other timers. Commands with
 /// equal deadlines run in the order in which you queued them. Each call spawns an entity with a
@@ -51,28 +52,18 @@ use crate::{clock::ClockId, owner::OwnedBy};
 /// assert_eq!(reinforcements.iter(app.world()).count(), 2);
 /// ```
 #[must_use = "nothing runs until you call `queue` or `run`"]
-pub struct TimedCommands<'a, 'w, 's, Runs> {
+pub struct TimedCommands<'a, 'w, 's, const REPEATS: bool> {
     commands: &'a mut Commands<'w, 's>,
     timer: Timer,
     owner: Option<Entity>,
-    runs: PhantomData<Runs>,
 }
 
-/// Commands that run once.
-#[derive(Debug)]
-pub enum Once {}
-
-/// Commands that run repeatedly.
-#[derive(Debug)]
-pub enum Repeatedly {}
-
-impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
+impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
     pub(crate) fn new(commands: &'a mut Commands<'w, 's>, timer: Timer) -> Self {
         Self {
             commands,
             timer: timer.despawn_when_done(),
             owner: None,
-            runs: PhantomData,
         }
     }
 
@@ -91,8 +82,10 @@ impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
 
     /// Runs a system, and returns the commands of the timer's entity.
     ///
-    /// Like `Commands::run_system_cached`, this method takes functions, and closures that capture
-    /// nothing.
+    /// The system may be a function or a closure, and may return a `Result`. All commands that run
+    /// the same function share its [`Local`] state. A closure that captures values has a state of
+    /// its own. A system whose parameters are not available, such as a [`Single`] without a match,
+    /// is skipped.
     ///
     /// # Examples
     ///
@@ -114,10 +107,11 @@ impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
     /// ```
     pub fn run<S, M: 'static>(self, system: S) -> EntityCommands<'a>
     where
-        S: IntoSystem<(), (), M> + Clone + Send + Sync + 'static,
+        S: IntoSystem<(), (), M> + Send + Sync + 'static,
     {
-        self.spawn(run(move |commands| {
-            commands.run_system_cached(system.clone());
+        let runner = runner(system);
+        self.spawn(TimerAction::call_as(type_name::<S>(), move |world, _| {
+            runner(world)
         }))
     }
 
@@ -131,7 +125,7 @@ impl<'a, 'w, 's, Runs> TimedCommands<'a, 'w, 's, Runs> {
     }
 }
 
-impl<'a> TimedCommands<'a, '_, '_, Once> {
+impl<'a> TimedCommands<'a, '_, '_, false> {
     /// Runs any number of commands, and returns the commands of the timer's entity.
     pub fn queue(
         self,
@@ -146,7 +140,7 @@ impl<'a> TimedCommands<'a, '_, '_, Once> {
     }
 }
 
-impl<'a> TimedCommands<'a, '_, '_, Repeatedly> {
+impl<'a> TimedCommands<'a, '_, '_, true> {
     /// Limits the commands to `times` runs.
     ///
     /// # Panics
@@ -167,7 +161,7 @@ impl<'a> TimedCommands<'a, '_, '_, Repeatedly> {
     }
 }
 
-impl<Runs> fmt::Debug for TimedCommands<'_, '_, '_, Runs> {
+impl<const REPEATS: bool> fmt::Debug for TimedCommands<'_, '_, '_, REPEATS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TimedCommands")
             .field("timer", &self.timer)

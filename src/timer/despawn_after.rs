@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::Reflect;
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
     Arms, InvalidTimer, Kind, TimerSeat, arm,
     build::{nanos_from_secs, or_panic},
+    seconds::Seconds,
 };
 use crate::clock::{ClockId, Reading, saturating_nanos};
 
@@ -55,7 +56,7 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
     feature = "bevy_reflect",
     derive(Reflect),
     reflect(opaque),
-    reflect(Component, Clone, Debug, PartialEq)
+    reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(
     feature = "serialize",
@@ -89,7 +90,7 @@ impl DespawnAfter {
     /// numbers that come from data.
     #[must_use]
     #[track_caller]
-    pub fn secs(secs: f64) -> Self {
+    pub fn secs(secs: impl Seconds) -> Self {
         or_panic(Self::try_secs(secs))
     }
 
@@ -98,7 +99,7 @@ impl DespawnAfter {
     /// # Errors
     ///
     /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
-    pub fn try_secs(secs: f64) -> Result<Self, InvalidTimer> {
+    pub fn try_secs(secs: impl Seconds) -> Result<Self, InvalidTimer> {
         Ok(Self::new(Duration::from_nanos(nanos_from_secs(secs)?)))
     }
 
@@ -109,8 +110,16 @@ impl DespawnAfter {
     }
 }
 
+/// A lifetime that never ends.
+impl Default for DespawnAfter {
+    fn default() -> Self {
+        Self::new(Duration::MAX)
+    }
+}
+
 impl Arms for DespawnAfter {
     const KIND: Kind = Kind::Lifetime;
+    const NAME: &'static str = "a `DespawnAfter`";
 
     fn seat(&self) -> &TimerSeat {
         &self.seat

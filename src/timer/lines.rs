@@ -12,6 +12,7 @@ use super::{
     ended::EndedTimers,
     pending::{PendingTimers, resumed},
     place::Place,
+    random_interval::RandomInterval,
     stats::{RunStats, TimerStats},
 };
 use crate::{
@@ -48,6 +49,8 @@ pub(crate) struct TimerLine {
     paused: BTreeMap<Key, u64>,
     /// The waits of timers whose deadlines were moved.
     rescheduled: BTreeMap<Key, Rescheduled>,
+    /// The intervals of timers that draw them.
+    random: BTreeMap<Key, RandomInterval>,
     /// The timers in the middle of a burst.
     bursting: Vec<Key>,
     /// The number of lifetimes in the queue.
@@ -100,6 +103,7 @@ impl TimerLines {
         deadline: u64,
         timer: ArmedTimer,
         paused_at: Option<u64>,
+        random: Option<RandomInterval>,
         is_in_run: bool,
     ) -> Key {
         let clock = clock as usize;
@@ -108,14 +112,18 @@ impl TimerLines {
         }
         let line = &mut self.lines[clock];
         line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
-        match paused_at {
+        let key = match paused_at {
             None if is_in_run => {
                 self.armed += 1;
                 line.queue.insert(deadline, timer)
             }
             None => line.add(deadline, timer),
             Some(now) => line.add_paused(deadline, timer, now),
+        };
+        if let Some(random) = random {
+            line.random.insert(key, random);
         }
+        key
     }
 
     pub(super) fn timer_mut(&mut self, clock: ClockKey, key: Key) -> Option<&mut ArmedTimer> {
@@ -301,7 +309,10 @@ impl TimerLine {
         let rescheduled = rescheduled.filter(|moved| moved.count == timer.count());
         Some(match (rescheduled, timer.interval) {
             (Some(moved), _) => moved.wait,
-            (None, Some(interval)) if timer.count() > 0 => interval.get(),
+            (None, Some(interval)) if timer.count() > 0 => {
+                let random = self.random.get(&key);
+                random.map_or(interval.get(), |random| random.wait)
+            }
             (None, _) => first_wait,
         })
     }
@@ -345,7 +356,14 @@ impl TimerLine {
         let key = due.key();
         let deadline = due.deadline();
         let timer = &mut *due;
-        let Served { missed, next } = timer.fire(deadline, now, burst_limit.get());
+        let random = match timer.is_random() {
+            true => self.random.get_mut(&key),
+            false => None,
+        };
+        let Served { missed, next } = match random {
+            Some(random) => timer.fire_random(deadline, now, burst_limit.get(), random),
+            None => timer.fire(deadline, now, burst_limit.get()),
+        };
         let fired = Fired {
             event: TimerFired::of(timer, (id, reading), deadline, missed, next.is_none()),
             clock,
@@ -386,6 +404,9 @@ impl TimerLine {
         }
         if !self.rescheduled.is_empty() {
             self.rescheduled.remove(&key);
+        }
+        if !self.random.is_empty() {
+            self.random.remove(&key);
         }
     }
 }

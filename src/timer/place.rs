@@ -3,7 +3,7 @@
 
 use bevy_ecs::prelude::*;
 
-use super::Kind;
+use super::{Kind, random_interval::RandomInterval};
 use crate::{
     clock::{ClockId, ClockKey, Reading},
     queue::Key,
@@ -13,6 +13,8 @@ use crate::{
 /// A component that arms a timer when it is inserted.
 pub(crate) trait Arms: Component {
     const KIND: Kind;
+    /// The component in an error message.
+    const NAME: &'static str;
 
     fn seat(&self) -> &TimerSeat;
 
@@ -21,6 +23,12 @@ pub(crate) trait Arms: Component {
 
     /// Returns `true` if a random delay is added to the delay.
     fn has_jitter(&self) -> bool;
+
+    /// Returns the random intervals of the timer, if any.
+    fn intervals(&self, seed: impl FnOnce() -> u64) -> Option<RandomInterval> {
+        _ = seed;
+        None
+    }
 
     /// Starts the delay at this reading of the clock, and returns the deadline.
     fn start(&self, reading: Reading, random: u64) -> u64;

@@ -103,7 +103,8 @@ impl<'w> Resolver<'w> {
         let timer = armed(entity.id(), &setting, component);
         let paused_at = setting.is_paused.then_some(now);
         let is_in_run = self.scope.is_some_and(|scope| self.table.is_in(row, scope));
-        let key = lines.insert(clock, deadline, timer, paused_at, is_in_run);
+        let random = component.intervals(|| random(self.world, lines.next_draw()));
+        let key = lines.insert(clock, deadline, timer, paused_at, random, is_in_run);
         component.seat().move_to(Place::Armed(clock, key));
         Ok(())
     }

@@ -141,6 +141,7 @@ impl TimerStatus {
 #[doc(alias("remaining", "elapsed", "is_scheduled"))]
 #[derive(SystemParam)]
 pub struct ArmedTimers<'w, 's> {
+    #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
     table: Res<'w, ClockTable>,
     lines: Res<'w, TimerLines>,
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,

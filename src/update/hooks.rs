@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     clock::{NoSuchClock, find_clock, warn},
+    missing_plugin::warn_without_plugin,
     owner::owner_of,
     roster::Intake,
 };
@@ -24,7 +25,7 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
     let owner = owner_of(world.entity(entity));
     let (clock, priority, callback) = (update.clock, update.priority, update.callback.clone());
     let clock = match find_clock(&mut world, entity, owner, clock) {
-        None => return,
+        None => return warn_without_plugin(&mut world, "an `UpdateComponent`"),
         Some(Ok(clock)) => clock,
         Some(Err(unknown)) => return refuse(&mut world, entity, unknown),
     };

@@ -1,0 +1,171 @@
+//! Run conditions: systems that run when a timer fires, or at an interval.
+//!
+//! With a condition, a system keeps its place in [`Update`](bevy_app::Update), its order and its
+//! parameters. It runs at most once per frame, however many timers fired in it.
+
+use core::time::Duration;
+
+use bevy_ecs::prelude::*;
+
+use crate::{
+    clock::{ClockId, Clocks},
+    timer::{Seconds, Timer, TimerFired},
+};
+
+/// A run condition: a timer has fired on an entity with the component `M`.
+///
+/// It holds once for all firings since it was last checked. A firing is forgotten after two frames.
+/// The timer's entity must still have the component. [`TimerAction::despawn`] despawns it too
+/// early.
+///
+/// To handle each firing, read the [`TimerFired`] messages instead.
+///
+/// [`TimerAction::despawn`]: crate::TimerAction::despawn
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, conditions::timer_fired, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// #[derive(Component)]
+/// struct Waves;
+/// #[derive(Component)]
+/// struct Enemy;
+///
+/// fn spawn_enemies(mut commands: Commands) {
+///     commands.spawn(Enemy);
+/// }
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
+///     .add_systems(Update, spawn_enemies.run_if(timer_fired::<Waves>));
+/// app.world_mut().spawn((Waves, Timer::every_secs(0.5)));
+///
+/// for _ in 0..9 {
+///     app.update(); // The first frame takes no time, so two seconds pass.
+/// }
+/// let mut enemies = app.world_mut().query::<&Enemy>();
+/// assert_eq!(enemies.iter(app.world()).count(), 4);
+/// ```
+pub fn timer_fired<M: Component>(
+    mut fired: MessageReader<TimerFired>,
+    marked: Query<(), With<M>>,
+) -> bool {
+    // Reads all messages, so that none is left for the next frame.
+    let fired = fired.read();
+    fired.fold(false, |any, fired| any | marked.contains(fired.entity()))
+}
+
+/// A run condition: another `secs` seconds of game time have passed.
+///
+/// Use it like Bevy's `on_timer`. It does not drift, and it follows the pause and the speed of the
+/// game. See [`every`] for other clocks.
+///
+/// # Panics
+///
+/// Panics if `secs` is zero, negative, infinite or not a number.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{DuePlugin, conditions::every_secs};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// #[derive(Resource, Default)]
+/// struct Gold(u32);
+///
+/// fn mine(mut gold: ResMut<Gold>) {
+///     gold.0 += 1;
+/// }
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .init_resource::<Gold>()
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
+///     .add_systems(Update, mine.run_if(every_secs(1.0)));
+///
+/// for _ in 0..9 {
+///     app.update(); // The first frame takes no time, so two seconds pass.
+/// }
+/// assert_eq!(app.world().resource::<Gold>().0, 2);
+/// ```
+#[doc(alias = "on_timer")]
+#[track_caller]
+pub fn every_secs(secs: impl Seconds) -> impl FnMut(Clocks) -> bool + Clone {
+    every(Timer::every_secs(secs).delay(), ClockId::Virtual)
+}
+
+/// A run condition: another `interval` has passed on a clock.
+///
+/// The first interval starts when the condition is first checked. The k-th deadline is start +
+/// k × interval, exactly. If several deadlines have passed in a frame, the condition holds once for
+/// all of them. If the clock is set back, the interval starts over. The condition does not hold
+/// while there is no such clock.
+///
+/// In the fixed schedule, use [`ClockId::Fixed`].
+///
+/// # Panics
+///
+/// Panics if `interval` is zero.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{ClockId, conditions::every};
+/// use bevy_ecs::prelude::*;
+///
+/// fn save() {}
+///
+/// # let mut app = App::new();
+/// // Saves every five minutes, even while the game is paused.
+/// let interval = Duration::from_secs(300);
+/// app.add_systems(Update, save.run_if(every(interval, ClockId::Real)));
+/// ```
+#[track_caller]
+pub fn every(interval: Duration, clock: impl Into<ClockId>) -> impl FnMut(Clocks) -> bool + Clone {
+    let interval = Timer::every(interval).delay();
+    let clock = clock.into();
+    let mut grid = Grid::new(interval);
+    move |clocks: Clocks| clocks.get(clock).is_ok_and(|clock| grid.reach(clock.now()))
+}
+
+/// A sequence of deadlines at equal distances.
+#[derive(Clone, Copy)]
+struct Grid {
+    interval: Duration,
+    next: Option<Duration>,
+}
+
+impl Grid {
+    fn new(interval: Duration) -> Self {
+        Self {
+            interval,
+            next: None,
+        }
+    }
+
+    /// Returns `true` if a deadline has been reached, and moves on to the first one after `now`.
+    fn reach(&mut self, now: Duration) -> bool {
+        let soonest = now.saturating_add(self.interval);
+        let next = self.next.filter(|&next| next <= soonest);
+        let next = next.unwrap_or(soonest);
+        let Some(late) = now.checked_sub(next) else {
+            self.next = Some(next);
+            return false;
+        };
+        let until_next = self.interval.as_nanos() - late.as_nanos() % self.interval.as_nanos();
+        let until_next = Duration::from_nanos_u128(until_next);
+        self.next = Some(now.saturating_add(until_next));
+        true
+    }
+}

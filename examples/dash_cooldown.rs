@@ -82,12 +82,12 @@ fn draw(_: On<TimerFired>, dash: Single<&Dash>, screen: Screen) {
 
 /// Prints a line with the game time.
 #[derive(SystemParam)]
-struct Screen<'w, 's> {
-    clocks: Clocks<'w, 's>,
+struct Screen<'w> {
+    clocks: Clocks<'w>,
     time: Res<'w, Time<Virtual>>,
 }
 
-impl Screen<'_, '_> {
+impl Screen<'_> {
     fn print(&self, line: impl Display) {
         println!("{:4.2}s  {line}", self.time.elapsed_secs());
     }

@@ -1,12 +1,25 @@
 //! Clocks: time lines with a speed, a pause and a reading.
 
+mod agenda;
+mod built_in;
+mod condition;
 mod find;
 mod hooks;
+mod id;
+mod modifier;
+#[cfg(test)]
+mod oracle;
 mod packed;
-mod read;
+mod parents;
 mod reading;
+mod readings;
+mod row;
+mod set_back;
+mod shared;
 mod speed;
+mod state;
 mod table;
+mod times;
 mod visits;
 
 use core::{fmt, time::Duration};
@@ -17,98 +30,23 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use crate::queue::NEVER;
+pub(crate) use built_in::BuiltInClocks;
+pub use condition::run_clock_if;
 pub use find::{Clocks, ClocksMut, OnClock};
-pub(crate) use find::{FoundClock, add_missing_clock, clock_of, clock_on, find_clock};
-pub(crate) use hooks::{add_clock, warn};
+pub(crate) use find::{add_missing_clock, clock_of, clock_on, find_clock};
+pub(crate) use hooks::{add_clock, adopt_overwritten, on_disable_clock, on_enable_clock, warn};
+pub use id::{ClockId, InvalidParent, NoSuchClock};
+pub use modifier::{SpeedModifier, SpeedModifiers};
+pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use packed::PackedClockId;
-pub(crate) use read::{AnyClocks, FRAME, Tick, Times, is_running, is_running_clock};
 pub(crate) use reading::{Reading, saturating_nanos, shift};
+pub(crate) use readings::FRAME;
+pub(crate) use row::{Age, Cadence, ClockKey};
+use shared::Handle;
+pub(crate) use shared::{ClockTable, FoundClock, Scope, Tick, Watch};
 pub use speed::InvalidSpeed;
-use speed::Speed;
-pub(crate) use table::{Age, Cadence, ClockKey, ClockTable, Row, Scope};
-
-/// Names a clock of a world: a built-in one, or an entity with a [`Clock`].
-///
-/// # Examples
-///
-/// ```
-/// use bevy_due::{ClockId, Timer};
-///
-/// // Runs even while the game is paused.
-/// let autosave = Timer::every_secs(300.0).on(ClockId::Real);
-/// assert_eq!(autosave.clock(), Some(ClockId::Real));
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    reflect(Clone, Debug, Default, PartialEq, Hash)
-)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-pub enum ClockId {
-    /// Real time: Bevy's `Time<Real>`.
-    Real,
-    /// Game time, the default: Bevy's `Time<Virtual>`.
-    #[default]
-    Virtual,
-    /// One second per frame, even while the game is paused.
-    Frames,
-    /// The time of the fixed schedule: Bevy's `Time<Fixed>`. Its timers fire in
-    /// [`FixedPreUpdate`](bevy_app::FixedPreUpdate).
-    Fixed,
-    /// The clock on this entity.
-    Own(Entity),
-}
-
-impl MapEntities for ClockId {
-    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        if let Self::Own(clock) = self {
-            *clock = mapper.get_mapped(*clock);
-        }
-    }
-}
-
-impl From<Entity> for ClockId {
-    fn from(clock: Entity) -> Self {
-        Self::Own(clock)
-    }
-}
-
-impl fmt::Display for ClockId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Real => f.write_str("real"),
-            Self::Virtual => f.write_str("virtual"),
-            Self::Frames => f.write_str("frames"),
-            Self::Fixed => f.write_str("fixed"),
-            Self::Own(clock) => write!(f, "{clock}"),
-        }
-    }
-}
-
-/// The error for a clock that does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoSuchClock(pub ClockId);
-
-impl fmt::Display for NoSuchClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            ClockId::Own(entity) => {
-                write!(
-                    f,
-                    "no clock on entity {entity}: insert a `Clock` there first"
-                )
-            }
-            built_in => write!(
-                f,
-                "no {built_in} clock: its entity was despawned, or the app has no `DuePlugin`"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for NoSuchClock {}
+use state::ClockState;
+pub(crate) use times::Times;
 
 /// A time line with its own speed and pause, driven by a parent clock.
 ///
@@ -119,21 +57,38 @@ impl core::error::Error for NoSuchClock {}
 ///
 /// A clock starts at zero. It is read once per run, and shows the same time throughout that run.
 ///
-/// The four built-in clocks have a `Clock` too. [`Clocks`] and [`ClocksMut`] find them. Their
-/// speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the game, pause
-/// `Time<Virtual>`: its clock stops with it, and timers on [`ClockId::Real`] still fire.
+/// There are four built-in clocks, and they are not entities. [`Clocks`] and [`ClocksMut`] find
+/// them. Their speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the
+/// game, pause `Time<Virtual>`: its clock stops with it, and timers on [`ClockId::Real`] still fire.
 ///
 /// While a clock is paused or its speed is zero, nothing on it fires, not even an overdue timer.
-/// When a clock is despawned or replaced, its timers are cancelled with
-/// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone). A clock stops for good when its
-/// parent despawns. The clock of a disabled entity counts as paused. The parent is fixed when the
-/// clock is inserted; to change it, insert another clock. The built-in clocks are ordinary
-/// entities: code that despawns every entity despawns them too.
+/// When a clock is despawned or removed, its timers are cancelled with
+/// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone). A clock stops when its parent
+/// despawns, until it [gets another parent](Self::set_parent). The clock of a disabled entity
+/// counts as paused.
+///
+/// # Replacing a clock
+///
+/// A clock that replaces another one, inserted over it or assigned in place, brings its speed, its
+/// pause and its parent. The time, the timers and the callbacks of the entity stay. An insertion
+/// takes effect immediately, an assignment in the next run. If the new parent is missing or would
+/// make a cycle, the clock keeps its parent, and Bevy's error handler gets a warning with
+/// [`InvalidParent`]. Only a clock that is inserted where there is none brings its own time, for
+/// instance a loaded one. A clone of a clock shows the time at which it was cloned. Two clocks whose
+/// values were [swapped](core::mem::swap) in place exchange their settings in the run after the next
+/// write to either.
+///
+/// # Running only sometimes
+///
+/// [`run_clock_if`](crate::conditions::run_clock_if) makes clocks run only in a state, or under any other condition. To slow a clock
+/// down for a while, use a [`SpeedModifier`].
 ///
 /// # Time complexity
 ///
-/// A run is *O*(*c*) in the number of clocks, about a tenth of a microsecond each. Hundreds of
-/// clocks cost next to nothing in practice. Let thousands of entities share a clock.
+/// A clock costs nothing while no timer on it is due and no callback runs on it. A change is
+/// *O*(*d* log *c*) in the number of clocks above it, and of clocks beside them, no matter how many
+/// timers or clocks depend on it. Moving a clock between frames and the fixed schedule is *O*(*n*)
+/// in the number of its descendants, and of all callbacks.
 ///
 /// # Examples
 ///
@@ -168,8 +123,8 @@ impl core::error::Error for NoSuchClock {}
 /// assert_eq!(app.world().resource::<Bites>().0, 12);
 /// ```
 #[doc(alias("time_scale", "slow_motion"))]
-#[derive(Component, Clone, Copy, Debug)]
-#[component(map_entities, on_insert = hooks::on_insert, on_discard = hooks::on_discard)]
+#[derive(Component)]
+#[component(map_entities, on_insert = hooks::on_insert, on_remove = hooks::on_remove)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -185,21 +140,15 @@ impl core::error::Error for NoSuchClock {}
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
-pub struct Clock {
-    parent: ClockId,
-    speed: Speed,
-    paused: bool,
-    /// The nanoseconds that have passed, counted from [`START`], always less than [`NEVER`].
-    now: u64,
-    /// A fraction of a nanosecond, in units of 2^-64.
-    carry: u64,
-    /// The difference between the time shown and the time passed.
-    offset: i128,
-}
+pub struct Clock(Place);
 
-/// The reading at which a clock starts, 73 years into the `u64`. A clock that is set to a later
-/// time can therefore represent deadlines before that time.
-const START: u64 = 1 << 61;
+/// Where the state of a clock is.
+enum Place {
+    /// Here: the clock is a value that is not in a world with the plugin.
+    Value(ClockState),
+    /// In the table.
+    Table(Handle),
+}
 
 impl Clock {
     /// Creates a clock driven by game time, [`ClockId::Virtual`].
@@ -215,14 +164,7 @@ impl Clock {
     /// a warning.
     #[must_use]
     pub fn of(parent: impl Into<ClockId>) -> Self {
-        Self {
-            parent: parent.into(),
-            speed: Speed::NORMAL,
-            paused: false,
-            now: START,
-            carry: 0,
-            offset: -i128::from(START),
-        }
+        ClockState::new(parent.into()).into()
     }
 
     /// Sets the speed, as in [`set_speed`](Self::set_speed).
@@ -247,7 +189,47 @@ impl Clock {
     /// Returns the clock that drives this one.
     #[must_use]
     pub fn parent(&self) -> ClockId {
-        self.parent
+        self.state().parent
+    }
+
+    /// Puts the clock on another parent, from now on.
+    ///
+    /// The clock keeps its time, its timers and its callbacks. On a parent that is driven by the
+    /// [fixed clock](ClockId::Fixed), they run in the fixed schedule from their next run on. A
+    /// callback that changes its schedule is called after the others of its priority.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidParent`], and keeps the parent, if there is no such clock, or if the clock
+    /// would drive itself. A clock that is not in a world yet accepts any parent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_app::prelude::*;
+    /// # use bevy_due::{ClockId, InvalidParent, prelude::*};
+    /// # use bevy_time::TimePlugin;
+    /// # let mut app = App::new();
+    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// # let world = app.world_mut();
+    /// let arena = world.spawn(Clock::new()).id();
+    /// let spell = world.spawn(Clock::of(arena)).id();
+    ///
+    /// let mut clock = world.get_mut::<Clock>(arena).unwrap();
+    /// let cycle = InvalidParent::Cycle(vec![arena, spell]);
+    /// assert_eq!(clock.set_parent(spell), Err(cycle));
+    /// assert_eq!(clock.parent(), ClockId::Virtual);
+    /// assert_eq!(clock.set_parent(ClockId::Real), Ok(()));
+    /// ```
+    pub fn set_parent(&mut self, parent: impl Into<ClockId>) -> Result<(), InvalidParent> {
+        let parent = parent.into();
+        match &mut self.0 {
+            Place::Value(state) => {
+                state.parent = parent;
+                Ok(())
+            }
+            Place::Table(handle) => handle.set_parent(parent),
+        }
     }
 
     /// Sets how many seconds pass on this clock per second on its parent, from now on.
@@ -281,28 +263,29 @@ impl Clock {
     /// assert_eq!(clock.speed(), 0.5);
     /// ```
     pub fn try_set_speed(&mut self, ratio: f64) -> Result<(), InvalidSpeed> {
-        self.speed = ratio.try_into()?;
+        let speed = ratio.try_into()?;
+        self.change(|state| state.speed = speed);
         Ok(())
     }
 
-    /// Returns the speed. A pause does not change it.
+    /// Returns the speed. A pause or a [`SpeedModifier`] does not change it.
     #[must_use]
     pub fn speed(&self) -> f64 {
-        self.speed.ratio()
+        self.state().speed.ratio()
     }
 
     /// Stops the clock immediately.
     ///
     /// From now on, nothing on this clock fires, not even later in this run.
     pub fn pause(&mut self) {
-        self.paused = true;
+        self.change(|state| state.paused = true);
     }
 
     /// Starts the clock again.
     ///
     /// Every timer keeps its remaining time.
     pub fn unpause(&mut self) {
-        self.paused = false;
+        self.change(|state| state.paused = false);
     }
 
     /// Returns `true` if this clock itself is paused.
@@ -310,14 +293,14 @@ impl Clock {
     /// A pause of its parent or of Bevy's `Time` does not count.
     #[must_use]
     pub fn is_paused(&self) -> bool {
-        self.paused
+        self.state().paused
     }
 
     /// Returns the time that the clock shows, on the same time line as
     /// [`TimerFired::deadline`](crate::TimerFired::deadline).
     #[must_use]
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(shift(self.now, self.offset))
+        self.state().shown()
     }
 
     /// Advances the clock, as a long frame would.
@@ -329,7 +312,7 @@ impl Clock {
     /// separate run for each deadline on the way.
     #[doc(alias = "adjust")]
     pub fn advance_by(&mut self, by: Duration) {
-        self.advance_by_nanos(saturating_nanos(by));
+        self.change(|state| state.advance(saturating_nanos(by)));
     }
 
     /// Sets the time that the clock shows.
@@ -350,61 +333,65 @@ impl Clock {
     /// ```
     #[doc(alias("adjust", "shift"))]
     pub fn set_now(&mut self, now: Duration) {
-        let now = i128::from(saturating_nanos(now).min(NEVER - 1));
-        self.offset = now - i128::from(self.now);
+        self.change(|state| state.set_shown(now));
     }
 
-    pub(crate) fn advance_by_nanos(&mut self, nanos: u64) {
-        self.now = self.now.saturating_add(nanos).min(NEVER - 1);
-    }
-
-    /// Returns the span on the parent clock in which this clock advances by `nanos`, or `None` if
-    /// this clock is stopped.
-    pub(crate) fn parent_span(&self, nanos: u64) -> Option<u64> {
-        if self.is_stopped() {
-            return None;
+    fn state(&self) -> ClockState {
+        match &self.0 {
+            Place::Value(state) => *state,
+            // A handle that outlives its clock was taken out of the world in place.
+            Place::Table(handle) => handle.state().unwrap_or(ClockState::new(ClockId::Virtual)),
         }
-        self.speed.unscale(nanos, self.carry)
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.paused || self.speed.is_zero()
-    }
-
-    /// Advances the clock as its parent moves from the time `from` to the time `to`.
-    pub(crate) fn follow(&mut self, from: u64, to: u64) -> Reading {
-        if !self.paused && from <= to {
-            let (by, carry) = self.speed.scale(to - from, self.carry);
-            self.carry = carry;
-            self.advance_by_nanos(by);
-        } else if !self.paused {
-            // The parent was set back.
-            let (by, _) = self.speed.scale(from - to, 0);
-            self.now = self.now.saturating_sub(by);
+    fn change(&mut self, change: impl FnOnce(&mut ClockState)) {
+        match &mut self.0 {
+            Place::Value(state) => change(state),
+            Place::Table(handle) => handle.change(change),
         }
-        self.read()
     }
+}
 
-    pub(crate) fn read(&self) -> Reading {
-        Reading {
-            now: self.now,
-            stopped: self.is_stopped(),
-            offset: self.offset,
-        }
+impl From<ClockState> for Clock {
+    fn from(state: ClockState) -> Self {
+        Self(Place::Value(state))
+    }
+}
+
+impl From<Handle> for Clock {
+    fn from(handle: Handle) -> Self {
+        Self(Place::Table(handle))
+    }
+}
+
+impl Clone for Clock {
+    fn clone(&self) -> Self {
+        self.state().into()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Clock")
+            .field("parent", &state.parent)
+            .field("speed", &state.speed)
+            .field("paused", &state.paused)
+            .field("now", &state.shown())
+            .finish()
     }
 }
 
 impl MapEntities for Clock {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        self.parent.map_entities(mapper);
+        self.change(|state| state.parent.map_entities(mapper));
     }
 }
 
 /// Two clocks are equal if they show the same time and advance in the same way.
 impl PartialEq for Clock {
     fn eq(&self, other: &Self) -> bool {
-        let state = |clock: &Self| (clock.parent, clock.speed, clock.paused, clock.carry);
-        state(self) == state(other) && self.now() == other.now()
+        self.state() == other.state()
     }
 }
 
@@ -431,12 +418,13 @@ struct ClockData {
 #[cfg(feature = "serialize")]
 impl From<Clock> for ClockData {
     fn from(clock: Clock) -> Self {
+        let state = clock.state();
         Self {
-            parent: clock.parent,
-            speed: clock.speed(),
-            paused: clock.paused,
-            now: clock.now(),
-            fraction: clock.carry,
+            parent: state.parent,
+            speed: state.speed.ratio(),
+            paused: state.paused,
+            now: state.shown(),
+            fraction: state.carry,
         }
     }
 }
@@ -446,43 +434,11 @@ impl TryFrom<ClockData> for Clock {
     type Error = InvalidSpeed;
 
     fn try_from(data: ClockData) -> Result<Self, InvalidSpeed> {
-        let mut clock = Self::of(data.parent).with_now(data.now);
-        clock.paused = data.paused;
-        clock.carry = data.fraction;
-        clock.try_set_speed(data.speed)?;
-        Ok(clock)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_stops_short_of_never() {
-        let mut clock = Clock::new();
-        assert_eq!(clock.follow(0, NEVER).now, NEVER - 1);
-        clock.advance_by(Duration::MAX);
-        assert_eq!(clock.read().now, NEVER - 1);
-    }
-
-    #[test]
-    fn a_clock_follows_its_parent_back() {
-        let mut clock = Clock::new().with_speed(2.0);
-        clock.follow(0, 100);
-        assert_eq!(clock.follow(100, 70).now, START + 140);
-        assert_eq!(clock.follow(70, 80).now, START + 160);
-    }
-
-    #[test]
-    fn the_time_shown_can_be_set_back() {
-        let mut clock = Clock::new();
-        clock.follow(0, 500);
-        clock.set_now(Duration::from_nanos(20));
-        assert_eq!(clock.now().as_nanos(), 20);
-        let reading = clock.read();
-        assert_eq!(reading.passed(Duration::from_nanos(30)), START + 510);
-        assert_eq!(reading.shown(START + 510).as_nanos(), 30);
-        assert_eq!(reading.shown(NEVER), Duration::from_nanos(NEVER));
+        let mut state = ClockState::new(data.parent);
+        state.set_shown(data.now);
+        state.paused = data.paused;
+        state.carry = data.fraction;
+        state.speed = data.speed.try_into()?;
+        Ok(state.into())
     }
 }

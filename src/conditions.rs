@@ -1,4 +1,5 @@
-//! Run conditions: systems that run when a timer fires, or at an interval.
+//! Run conditions: systems that run when a timer fires or at an interval, and clocks that run only
+//! under a condition.
 //!
 //! With a condition, a system keeps its place in [`Update`](bevy_app::Update), its order and its
 //! parameters. It runs at most once per frame, however many timers fired in it.
@@ -7,6 +8,7 @@ use core::time::Duration;
 
 use bevy_ecs::prelude::*;
 
+pub use crate::clock::run_clock_if;
 use crate::{
     clock::{ClockId, Clocks},
     timer::{Seconds, Timer, TimerFired},

@@ -114,7 +114,8 @@
 //!
 //! By default a timer uses the game clock, [`ClockId::Virtual`]. It can also use real time, the
 //! fixed schedule, frames, or an entity with a [`Clock`] of your own. One write to that clock slows
-//! or pauses all timers on it. [`Clocks`] and [`ClocksMut`] find clocks.
+//! or pauses all timers on it. A [`SpeedModifier`] slows it for a while, and [`run_clock_if`](conditions::run_clock_if) runs
+//! it only in a state. [`Clocks`] and [`ClocksMut`] find clocks.
 //!
 //! ```
 //! use bevy_due::{Timer, prelude::*};
@@ -288,7 +289,10 @@ mod clock;
 
 pub mod queue;
 
-pub use clock::{Clock, ClockId, Clocks, ClocksMut, InvalidSpeed, NoSuchClock, OnClock};
+pub use clock::{
+    Clock, ClockId, Clocks, ClocksMut, InvalidParent, InvalidSpeed, NoSuchClock, OnClock,
+    SpeedModifier, SpeedModifiers,
+};
 pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueEntityWorldMutExt, DueWorldExt};
 #[cfg(feature = "worlds")]
 pub use message::RefusalReason;
@@ -300,9 +304,9 @@ pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses};
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
-    ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, IntoKey, InvalidTimer,
-    Keyed, MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, Seconds,
-    TimedCommands, Timer, TimerAction, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerStatus,
+    ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, InvalidTimer, Keyed,
+    MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands, Timer,
+    TimerAction, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerStatus,
 };
 pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]

@@ -8,18 +8,21 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 
 use crate::{
-    clock::{Cadence, ClockTable, add_clock},
+    clock::{
+        BuiltInClocks, Cadence, ClockTable, add_clock, adopt_overwritten, on_disable_clock,
+        on_enable_clock, on_modify_speed, on_restore_speed,
+    },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, deliver_messages, follow,
     },
     roster::Intake,
     timer::{
         FireParams, KeyTable, RunDepth, StartParams, TimerCancelled, TimerFired, TimerHandlers,
-        TimerLines, TimerSettings, add_pending, check_handler, modifiers, on_discard_clock,
-        on_discard_key, on_disown, on_key, on_own, on_pause, on_resume, report_unknown_handlers,
+        TimerLines, TimerSettings, add_pending, check_handler, modifiers, on_discard_key,
+        on_disown, on_key, on_own, on_pause, on_remove_clock, on_resume, report_unknown_handlers,
         run_timers, take_key,
     },
-    update::{UpdateRosters, UpdateState, enroll, run_updates},
+    update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
 
 /// Runs the [`Timer`](crate::Timer)s, [`UpdateComponent`](crate::UpdateComponent)s and
@@ -29,9 +32,8 @@ use crate::{
 /// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when
 /// the plugin is added, in no particular order.
 ///
-/// The plugin's global observers and the built-in clocks are entities. Code that despawns every
-/// entity also removes them, and timers no longer work in that world. Despawn the entities of your
-/// game instead.
+/// The plugin's global observers are entities. Code that despawns every entity also removes them,
+/// and timers no longer work in that world. Despawn the entities of your game instead.
 ///
 /// # The run
 ///
@@ -207,7 +209,11 @@ impl Plugin for DuePlugin {
 
         app.add_message::<TimerFired>()
             .add_message::<TimerCancelled>()
-            .add_observer(on_discard_clock)
+            .add_observer(on_disable_clock)
+            .add_observer(on_enable_clock)
+            .add_observer(on_modify_speed)
+            .add_observer(on_restore_speed)
+            .add_observer(on_remove_clock)
             .add_observer(on_own)
             .add_observer(on_disown)
             .add_observer(on_pause)
@@ -242,6 +248,7 @@ impl DuePlugin {
         let clocks = ClockTable::new(world);
         let lines = TimerLines::new(modifiers(world));
         let updates = UpdateRosters::new(world);
+        world.insert_resource(BuiltInClocks::new(&clocks));
         world.insert_resource(clocks);
         world.insert_resource(lines);
         world.insert_resource(updates);
@@ -278,6 +285,8 @@ fn register_types(app: &mut App) {
         .register_type::<crate::Cooldown>()
         .register_type::<crate::Clock>()
         .register_type::<crate::OnClock>()
+        .register_type::<crate::SpeedModifier>()
+        .register_type::<crate::SpeedModifiers>()
         .register_type::<crate::ClockId>()
         .register_type::<crate::MissedTicks>()
         .register_type::<TimerFired>()
@@ -289,8 +298,15 @@ fn register_types(app: &mut App) {
     app.register_type::<crate::worlds::StableKey>();
 }
 
+/// Lets clocks and callbacks follow what has happened to the clocks since the previous run.
+fn settle_clocks(world: &mut World) {
+    adopt_overwritten(world);
+    follow_clocks(world);
+}
+
 fn run_frame_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
     report_unknown_handlers(world);
+    settle_clocks(world);
     run_timers(world, Cadence::Frame, start, fire)
 }
 
@@ -299,6 +315,7 @@ fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
 }
 
 fn run_fixed_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+    settle_clocks(world);
     run_timers(world, Cadence::FixedStep, start, fire)
 }
 

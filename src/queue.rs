@@ -367,6 +367,13 @@ impl<T> TimerQueue<T> {
         near.into_iter().chain(far).min()
     }
 
+    /// Returns a time at or before the earliest deadline of all waiting timers, in *O*(1).
+    pub(crate) fn first_look(&self) -> Option<u64> {
+        let near = self.near.first(&self.slots).map(|first| first.deadline);
+        let far = self.wheel.as_ref().map(|_| self.wheel_start);
+        near.into_iter().chain(far).min()
+    }
+
     /// Returns the deadline of the timer with this `key`, even if the timer is parked, or `None` if
     /// there is no such timer.
     #[must_use]

@@ -16,7 +16,7 @@ use crate::{
     call::{queue_system, to_result},
     clock::ClockId,
 };
-pub(crate) use hooks::enroll;
+pub(crate) use hooks::{enroll, follow_clocks};
 pub(crate) use run::{UpdateRosters, UpdateState, run_updates};
 use seat::UpdateSeat;
 
@@ -50,6 +50,7 @@ use seat::UpdateSeat;
 /// its entity or owner ([`OnClock`](crate::OnClock)), or else the game clock. The callback gets the
 /// time that has passed on that clock, and is not called while the clock stands still. The clock is
 /// resolved when the component is inserted. If the clock is despawned, the callback stops for good.
+/// If the clock is replaced or gets another parent, the callback continues.
 /// On the fixed clock, or a clock that runs on it, the callback runs in every step of the fixed
 /// schedule.
 ///

@@ -1,16 +1,20 @@
 //! Finding clocks: the clock of a timer or a callback, and the clocks of a world by name.
 
-use core::{fmt, time::Duration};
+use core::fmt;
 
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
 use super::{
-    Clock, ClockId, NoSuchClock,
+    Clock,
+    built_in::BuiltInClocks,
     hooks::add_clock,
-    read::{TimeSource, Times},
-    table::{Age, BevyTime, Cadence, ClockKey, ClockTable, Row},
+    id::{ClockId, NoSuchClock},
+    modifier::SpeedModifier,
+    shared::{ClockTable, FoundClock},
+    table::BUILT_IN,
+    times::Times,
 };
 
 /// The clock for everything on this entity, and for everything it owns, unless a timer or a
@@ -72,17 +76,15 @@ impl OnClock {
 /// # bevy_ecs::schedule::Schedule::default().add_systems(print_time);
 /// ```
 #[derive(SystemParam)]
-pub struct Clocks<'w, 's> {
+pub struct Clocks<'w> {
     #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
     table: Res<'w, ClockTable>,
-    clocks: Query<'w, 's, (&'static Clock, Has<Disabled>)>,
     times: Times<'w>,
 }
 
 /// Changes the clocks of a world: the built-in ones and your own.
 ///
-/// A system with this parameter can't also have [`Clocks`], [`ArmedTimers`](crate::ArmedTimers) or
-/// a query for [`Clock`].
+/// A system with this parameter can't also have a query for [`Clock`].
 ///
 /// # Examples
 ///
@@ -100,12 +102,12 @@ pub struct Clocks<'w, 's> {
 #[derive(SystemParam)]
 pub struct ClocksMut<'w, 's> {
     #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
-    table: Res<'w, ClockTable>,
-    clocks: Query<'w, 's, &'static mut Clock, Allow<Disabled>>,
+    built_in: ResMut<'w, BuiltInClocks>,
+    own: Query<'w, 's, &'static mut Clock, Allow<Disabled>>,
 }
 
-impl Clocks<'_, '_> {
-    /// Returns the current state of a clock.
+impl Clocks<'_> {
+    /// Returns a copy of a clock, with its current time.
     ///
     /// The component itself advances once per run, so it may lag behind Bevy's `Time`.
     ///
@@ -114,34 +116,9 @@ impl Clocks<'_, '_> {
     /// Returns [`NoSuchClock`] if there is no such clock.
     pub fn get(&self, clock: impl Into<ClockId>) -> Result<Clock, NoSuchClock> {
         let clock = clock.into();
-        let (key, _) = self.table.find(clock)?;
-        self.table.clock_now(key, self).ok_or(NoSuchClock(clock))
-    }
-
-    /// Returns the entity of a clock.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`NoSuchClock`] if there is no such clock.
-    pub fn entity(&self, clock: impl Into<ClockId>) -> Result<Entity, NoSuchClock> {
-        let (_, row) = self.table.find(clock.into())?;
-        Ok(row.entity)
-    }
-}
-
-impl TimeSource for Clocks<'_, '_> {
-    fn clock(&self, entity: Entity) -> Option<Clock> {
-        let (clock, _) = self.clocks.get(entity).ok()?;
-        Some(*clock)
-    }
-
-    fn is_disabled(&self, entity: Entity) -> bool {
-        let clock = self.clocks.get(entity);
-        clock.is_ok_and(|(_, is_disabled)| is_disabled)
-    }
-
-    fn elapsed(&self, time: BevyTime) -> Duration {
-        self.times.elapsed(time)
+        let key = self.table.find(clock)?.key;
+        let state = self.table.live(key, &self.times);
+        state.map(Clock::from).ok_or(NoSuchClock(clock))
     }
 }
 
@@ -153,37 +130,31 @@ impl ClocksMut<'_, '_> {
     /// Returns [`NoSuchClock`] if there is no such clock.
     pub fn get_mut(&mut self, clock: impl Into<ClockId>) -> Result<Mut<'_, Clock>, NoSuchClock> {
         let clock = clock.into();
-        let (_, row) = self.table.find(clock)?;
-        self.clocks
-            .get_mut(row.entity)
-            .map_err(|_| NoSuchClock(clock))
+        let found = match clock {
+            ClockId::Own(entity) => self.own.get_mut(entity).ok(),
+            built_in => BUILT_IN
+                .iter()
+                .position(|&(id, _)| id == built_in)
+                .map(|key| {
+                    self.built_in
+                        .reborrow()
+                        .map_unchanged(|clocks| &mut clocks.0[key])
+                }),
+        };
+        found.ok_or(NoSuchClock(clock))
     }
 }
 
-impl fmt::Debug for Clocks<'_, '_> {
+impl fmt::Debug for Clocks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.clocks).finish()
+        f.debug_struct("Clocks").finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for ClocksMut<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(&self.clocks).finish()
-    }
-}
-
-/// The clock of a timer or a callback.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FoundClock {
-    pub(crate) key: ClockKey,
-    pub(crate) age: Age,
-    pub(crate) cadence: Cadence,
-}
-
-impl FoundClock {
-    pub(crate) fn of((key, row): (ClockKey, &Row)) -> Self {
-        let &Row { age, cadence, .. } = row;
-        Self { key, age, cadence }
+        let clocks = self.built_in.0.iter().chain(&self.own);
+        f.debug_set().entries(clocks).finish()
     }
 }
 
@@ -197,16 +168,16 @@ pub(crate) fn find_clock(
 ) -> Option<Result<FoundClock, NoSuchClock>> {
     let clock = clock_of(world, world.get_entity(entity).ok()?, owner, chosen);
     add_missing_clock(world, clock);
-    let found = world.get_resource::<ClockTable>()?.find(clock);
-    Some(found.map(FoundClock::of))
+    Some(world.get_resource::<ClockTable>()?.find(clock))
 }
 
 /// Adds a clock that is on its entity but not yet in the table. The same bundle may have inserted
 /// it.
 pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
-    if let Some(table) = world.get_resource::<ClockTable>()
-        && table.find(clock).is_err()
-        && let Some(entity) = table.entity_of(clock)
+    if let ClockId::Own(entity) = clock
+        && let Some(table) = world.get_resource::<ClockTable>()
+        && table.key_of(entity).is_none()
+        && world.get::<Clock>(entity).is_some()
     {
         add_clock(world, entity);
     }
@@ -215,15 +186,20 @@ pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
 /// Chooses the clock of a timer or a callback.
 ///
 /// The order is: the clock that it chose itself, the clock of its entity, the clock of its owner,
-/// the game clock.
+/// the game clock. A modifier of a clock is on the parent of that clock.
 pub(crate) fn clock_of(
     world: &World,
     entity: EntityRef,
     owner: Entity,
     chosen: Option<ClockId>,
 ) -> ClockId {
-    let clock_on =
-        |entity: EntityRef| clock_on(entity.id(), entity.get(), entity.contains::<Clock>());
+    let parent = |clock: Entity| Some(world.get::<Clock>(clock)?.parent());
+    let clock_on = |entity: EntityRef| {
+        let has_clock = entity.contains::<Clock>();
+        let clock = clock_on(entity.id(), entity.get(), has_clock);
+        let modified = || parent(entity.get::<SpeedModifier>()?.clock());
+        clock.or_else(modified)
+    };
     let clock = chosen.or_else(|| clock_on(entity));
     let clock_on_owner = || clock_on(world.get_entity(owner).ok()?);
     clock.or_else(clock_on_owner).unwrap_or_default()

@@ -1,84 +1,245 @@
-//! The hooks of [`Clock`], which keep the table in sync with the world.
+//! The hooks of [`Clock`], which keep the table in step with the world.
 
 use alloc::vec::Vec;
-use core::iter;
+use core::{error::Error, iter};
 
-use bevy_ecs::{entity::EntityHashSet, lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_ecs::{
+    entity::EntityHashSet, entity_disabling::Disabled, lifecycle::HookContext, prelude::*,
+    world::DeferredWorld,
+};
 
 use super::{
-    Clock, ClockId, NoSuchClock,
-    read::source_now,
-    table::{Cadence, ClockTable, Source},
+    Clock, Place,
+    built_in::BuiltInClocks,
+    id::{ClockId, InvalidParent, NoSuchClock},
+    modifier::factor,
+    row::{Age, Brakes, ClockKey, Source},
+    shared::ClockTable,
+    state::ClockState,
+    table::Start,
 };
 
 pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     add_clock(&mut world, entity);
 }
 
-/// Removes a clock. Observers of `Discard<Clock>` run before this hook, and still find the clock.
-pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
-        table.remove(entity);
+/// Removes a clock. Observers of `Remove<Clock>` run before this hook, and still find the clock.
+pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let table = world.get_resource::<ClockTable>();
+    let state = table.and_then(|table| table.lock().remove(entity));
+    // Whoever takes the component out of the world gets a clock that shows the same time.
+    if let Some(state) = state
+        && let Some(mut clock) = world.get_mut::<Clock>(entity)
+    {
+        *clock = state.into();
     }
 }
 
-/// Adds the clock of `entity` and its ancestors to the table, unless they are there already.
+pub(crate) fn on_disable_clock(disabled: On<Add<Disabled>>, table: Option<Res<ClockTable>>) {
+    set_disabled(table, disabled.entity, true);
+}
+
+pub(crate) fn on_enable_clock(enabled: On<Remove<Disabled>>, table: Option<Res<ClockTable>>) {
+    set_disabled(table, enabled.entity, false);
+}
+
+fn set_disabled(table: Option<Res<ClockTable>>, entity: Entity, disabled: bool) {
+    if let Some(table) = table {
+        let mut table = table.lock();
+        if let Some(key) = table.key_of(entity) {
+            table.change(key, |row| row.brakes.disabled = disabled);
+        }
+    }
+}
+
+/// Adds the clock of `entity` and its ancestors to the table. If there is a clock on `entity`
+/// already, it takes over the settings of the new one.
 ///
 /// Does nothing in a world without a table, such as one that holds a scene.
 pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
-    if !world.contains_resource::<ClockTable>() {
+    let Some(table) = world.get_resource::<ClockTable>().cloned() else {
         return;
+    };
+    if let Some(key) = table.key_of(entity) {
+        return replace(world, &table, key, entity);
     }
-    for clock in missing_lineage(world, entity).into_iter().rev() {
-        add(world, clock);
+    for clock in missing_lineage(world, &table, entity).into_iter().rev() {
+        add(world, &table, clock);
     }
 }
 
 /// Returns the clock of `entity` and its ancestors, up to the first that is in the table. In a
 /// cycle, stops at the first clock seen twice.
-fn missing_lineage(world: &DeferredWorld, entity: Entity) -> Vec<Entity> {
-    let table = world.resource::<ClockTable>();
+fn missing_lineage(world: &DeferredWorld, table: &ClockTable, entity: Entity) -> Vec<Entity> {
     let mut seen = EntityHashSet::default();
-    let parent = |&child: &Entity| match world.get::<Clock>(child)?.parent() {
-        _ if table.built_in_source(child).is_some() => None,
-        ClockId::Own(parent) => Some(parent),
-        _ => None,
-    };
-    iter::successors(Some(entity), parent)
-        .take_while(|&clock| {
-            let is_missing = world.get::<Clock>(clock).is_some() && table.key_of(clock).is_none();
-            is_missing && seen.insert(clock)
-        })
+    let is_missing = |clock| world.get::<Clock>(clock).is_some() && table.key_of(clock).is_none();
+    lineage(world, entity)
+        .take_while(|&clock| is_missing(clock) && seen.insert(clock))
         .collect()
 }
 
-/// Adds a clock whose parent has been added, if it exists.
-fn add(world: &mut DeferredWorld, entity: Entity) {
-    let table = world.resource::<ClockTable>();
-    let Some(&clock) = world.get::<Clock>(entity) else {
-        return;
-    };
-    if let Some(source) = table.built_in_source(entity) {
-        let seen = source_now(world, source);
-        let mut table = world.resource_mut::<ClockTable>();
-        return table.restore(entity, clock.read(), seen);
-    }
-    let (source, cadence, seen) = match table.find(clock.parent()) {
-        Ok((key, parent)) => {
-            let now = table.read_now(world, key).map_or(0, |parent| parent.now);
-            (Source::Clock(key, parent.age), parent.cadence, now)
+/// Returns the entities of a clock and its ancestors.
+fn lineage(world: &DeferredWorld, entity: Entity) -> impl Iterator<Item = Entity> {
+    iter::successors(Some(entity), |&child| {
+        match world.get::<Clock>(child)?.parent() {
+            ClockId::Own(parent) => Some(parent),
+            _ => None,
         }
-        Err(error) => {
-            warn(world, error);
-            (Source::Missing, Cadence::Frame, 0)
-        }
-    };
-    let mut table = world.resource_mut::<ClockTable>();
-    table.add(entity, (source, cadence), clock.read(), seen);
+    })
 }
 
-/// Reports a missing clock to Bevy's error handler once commands can run.
-pub(crate) fn warn(world: &mut DeferredWorld, error: NoSuchClock) {
+/// Adds a clock whose parent has been added, if it exists.
+fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
+    let Some(state) = world.get::<Clock>(entity).map(Clock::state) else {
+        return;
+    };
+    let brakes = Brakes {
+        factor: factor(world, entity),
+        disabled: world.get::<Disabled>(entity).is_some(),
+        ..Brakes::default()
+    };
+    let start = match start(world, table, state.parent) {
+        Ok(start) => start,
+        Err(error) => {
+            match cycle(world, entity) {
+                Some(clocks) => warn(world, InvalidParent::Cycle(clocks)),
+                None => warn(world, error),
+            }
+            Start::ORPHANED
+        }
+    };
+    let (key, age) = table.lock().add(Some(entity), state, brakes, start);
+    attach(world, table, (key, age), entity);
+}
+
+/// Returns how a clock on this parent starts.
+fn start(world: &World, table: &ClockTable, parent: ClockId) -> Result<Start, NoSuchClock> {
+    let mut table = table.lock();
+    let (key, row) = table.find(parent)?;
+    let (source, root) = (Source::Clock(key, row.age), row.root);
+    let seen = table.live(key, world).map_or(0, |parent| parent.now);
+    Ok(Start {
+        source,
+        root,
+        seen,
+        moment: table.moment(key, world),
+        run: table.run_reading(key).unwrap_or_default(),
+    })
+}
+
+/// Returns the clocks from `entity` on, each followed by its parent, if the first drives itself.
+fn cycle(world: &DeferredWorld, entity: Entity) -> Option<Vec<Entity>> {
+    let mut seen = EntityHashSet::default();
+    let clocks = lineage(world, entity).take_while(|&clock| seen.insert(clock));
+    let clocks: Vec<Entity> = clocks.collect();
+    let last = world.get::<Clock>(*clocks.last()?)?;
+    (last.parent() == ClockId::Own(entity)).then_some(clocks)
+}
+
+/// Lets a clock take over the settings of the component that was inserted over it.
+fn replace(world: &mut DeferredWorld, table: &ClockTable, key: ClockKey, entity: Entity) {
+    let Some(age) = table.lock().get(key).map(|row| row.age) else {
+        return;
+    };
+    if let Some(settings) = world
+        .get::<Clock>(entity)
+        .and_then(|clock| clock.overwrites(table, key, age))
+    {
+        take_over(world, table, (key, age), settings);
+    }
+}
+
+/// Lets clocks take over the settings of components that were overwritten in place.
+pub(crate) fn adopt_overwritten(world: &mut World) {
+    let Some(table) = world.get_resource::<ClockTable>() else {
+        return;
+    };
+    let mut overwritten = table.lock().take_overwritten();
+    if overwritten.is_empty() {
+        return;
+    }
+    let table = table.clone();
+    let mut found = Vec::new();
+    // All are read before the first changes: two clocks may have been swapped.
+    let mut next = 0;
+    while let Some(&(key, age)) = overwritten.get(next) {
+        next += 1;
+        let Some(clock) = component_of(world, &table, key, age) else {
+            continue;
+        };
+        if let Some(settings) = clock.overwrites(&table, key, age) {
+            found.push(((key, age), settings));
+            if let Place::Table(other) = &clock.0
+                && !overwritten.contains(&(other.key, other.age))
+            {
+                overwritten.push((other.key, other.age));
+            }
+        }
+    }
+    for (place, settings) in found {
+        take_over(&mut world.into(), &table, place, settings);
+    }
+}
+
+/// Returns the component of a clock.
+fn component_of<'a>(
+    world: &'a World,
+    table: &ClockTable,
+    key: ClockKey,
+    age: Age,
+) -> Option<&'a Clock> {
+    let entity = table.lock().get_of_age(key, age)?.entity;
+    match entity {
+        Some(entity) => world.get(entity),
+        None => world.get_resource::<BuiltInClocks>()?.0.get(key as usize),
+    }
+}
+
+fn take_over(
+    world: &mut DeferredWorld,
+    table: &ClockTable,
+    (key, age): (ClockKey, Age),
+    settings: ClockState,
+) {
+    let result = table.lock().take_over(key, settings);
+    if let Err(error) = result {
+        warn(world, error);
+    }
+    let entity = table.lock().get(key).and_then(|row| row.entity);
+    match entity {
+        Some(entity) => attach(world, table, (key, age), entity),
+        None => {
+            if let Some(mut clocks) = world.get_resource_mut::<BuiltInClocks>() {
+                clocks.0[key as usize] = table.handle(key, age).into();
+            }
+        }
+    }
+}
+
+/// Makes a component the handle of its clock.
+fn attach(
+    world: &mut DeferredWorld,
+    table: &ClockTable,
+    (key, age): (ClockKey, Age),
+    entity: Entity,
+) {
+    if let Some(mut clock) = world.get_mut::<Clock>(entity) {
+        *clock.bypass_change_detection() = table.handle(key, age).into();
+    }
+}
+
+impl Clock {
+    /// Returns the settings of this component, unless it is the handle of this clock.
+    fn overwrites(&self, table: &ClockTable, key: ClockKey, age: Age) -> Option<ClockState> {
+        match &self.0 {
+            Place::Table(handle) if handle.is_of(table, key, age) => None,
+            _ => Some(self.state()),
+        }
+    }
+}
+
+/// Reports a problem with a clock to Bevy's error handler once commands can run.
+pub(crate) fn warn(world: &mut DeferredWorld, error: impl Error + Send + Sync + 'static) {
     let result = Err::<(), _>(BevyError::warning(error));
     world.commands().queue(move |_: &mut World| result);
 }

@@ -22,6 +22,16 @@ impl Speed {
         self.0 as f64 / ONE
     }
 
+    /// Returns this speed times a factor, which is finite and not negative.
+    pub(super) fn times(self, factor: f64) -> Self {
+        if factor == 1.0 {
+            return self;
+        }
+        // A product that overflows is as fast as it gets.
+        let ratio = (self.ratio() * factor).min(f64::MAX);
+        Self::try_from(ratio).unwrap_or(self)
+    }
+
     /// Returns how far a clock advances while its parent advances by `nanos`, and the fraction of a
     /// nanosecond, in units of 2^-64, to carry over.
     pub(super) fn scale(self, nanos: u64, carry: u64) -> (u64, u64) {

@@ -1,17 +1,19 @@
-//! The clocks of a world: one row each, by key, entity and age.
+//! The clocks of a world: one row each, by key and by entity.
 
-use alloc::{format, vec::Vec};
-use core::{iter, ops::Range};
+use alloc::vec::Vec;
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
-use super::{Clock, ClockId, NoSuchClock, reading::Reading, visits::visit};
-
-/// The index of a clock in the table. A key is reused once its clock is gone.
-pub(crate) type ClockKey = u32;
-
-/// The number of clocks added before this one. Clocks run in this order.
-pub(crate) type Age = u64;
+use super::{
+    id::{ClockId, NoSuchClock},
+    reading::Reading,
+    row::{
+        Age, BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Plan, Row, RunReading, Source,
+        Ticks,
+    },
+    state::ClockState,
+    visits::visit,
+};
 
 const REAL: ClockKey = 0;
 const VIRTUAL: ClockKey = 1;
@@ -19,331 +21,280 @@ const FRAMES: ClockKey = 2;
 const FIXED: ClockKey = 3;
 
 /// The built-in clocks by key, which is also their age.
-const BUILT_IN: [(ClockId, Source, Cadence); 4] = [
-    (ClockId::Real, Source::Bevy(BevyTime::Real), Cadence::Frame),
-    (
-        ClockId::Virtual,
-        Source::Bevy(BevyTime::Virtual),
-        Cadence::Frame,
-    ),
-    (ClockId::Frames, Source::Frames, Cadence::Frame),
-    (
-        ClockId::Fixed,
-        Source::Bevy(BevyTime::Fixed),
-        Cadence::FixedStep,
-    ),
+pub(super) const BUILT_IN: [(ClockId, Source); 4] = [
+    (ClockId::Real, Source::Bevy(BevyTime::Real)),
+    (ClockId::Virtual, Source::Bevy(BevyTime::Virtual)),
+    (ClockId::Frames, Source::Frames),
+    (ClockId::Fixed, Source::Bevy(BevyTime::Fixed)),
 ];
 
-/// The source of time of a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Bevy(BevyTime),
-    /// The number of frames.
-    Frames,
-    /// The clock of this key and age, which is older than the clock that it drives.
-    Clock(ClockKey, Age),
-    /// Nothing, because the parent does not exist.
-    Missing,
-}
-
-/// One of Bevy's clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BevyTime {
-    Real,
-    Virtual,
-    Fixed,
-}
-
-/// How often a clock is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cadence {
-    /// Once a frame.
-    Frame,
-    /// Once a step of the fixed schedule.
-    FixedStep,
-}
-
-/// The clocks that a run covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// The clocks of a cadence.
-    Of(Cadence),
-    /// The clock of this age and its descendants.
-    Under(Age),
-}
-
-/// All clocks of a world.
-#[derive(Resource, Debug)]
-pub(crate) struct ClockTable {
+/// All clocks of a world. The built-in ones have no entity, so they can't be despawned.
+#[derive(Debug, Default)]
+pub(super) struct Table {
     rows: Vec<Option<Row>>,
     vacant: Vec<ClockKey>,
-    /// By age. The entry of a removed clock stays until such entries are half of all. A place is
-    /// valid until a clock is added or removed.
-    by_age: Vec<(Age, ClockKey)>,
     by_entity: EntityHashMap<ClockKey>,
     next_age: Age,
-    /// The entities of the built-in clocks, by key.
-    built_in: Vec<Entity>,
+    pub(super) counters: Counters,
+    /// Kept for its memory: the clocks that a search for due ones has yet to visit.
+    pub(super) to_visit: Vec<ClockKey>,
+    /// The clocks that have seen their source ahead of the next run.
+    pub(super) ahead: Vec<(ClockKey, Age)>,
+    /// The clocks whose components may have been overwritten, each once.
+    overwritten: Vec<(ClockKey, Age)>,
 }
 
-/// A clock.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) entity: Entity,
-    pub(crate) age: Age,
-    pub(crate) cadence: Cadence,
-    pub(crate) source: Source,
-    pub(crate) reading: Reading,
-    /// The time of the source when the clock was last read.
-    pub(crate) seen: u64,
-    /// The time of the clock in the last run of its cadence.
-    pub(crate) last_run: u64,
-    /// The time on the clock between the last two runs of its cadence.
-    pub(crate) delta: u64,
+/// Counters that tell whether something that was computed still holds.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    /// The runs of each cadence.
+    pub(super) runs: [u64; 2],
+    /// The runs of each cadence, and the steps of fast-forwards between them.
+    pub(super) epochs: [u64; 2],
+    /// The changes of clocks.
+    pub(super) changes: u64,
+    /// The changes of a cadence.
+    pub(super) moves: u64,
 }
 
-impl ClockTable {
-    /// Spawns the built-in clocks.
-    pub(crate) fn new(world: &mut World) -> Self {
-        let mut table = Self {
-            rows: Vec::new(),
-            vacant: Vec::new(),
-            by_age: Vec::new(),
-            by_entity: EntityHashMap::default(),
-            next_age: 0,
-            built_in: Vec::new(),
-        };
-        for (id, source, cadence) in BUILT_IN {
-            let name = Name::new(format!("{id} clock"));
-            let entity = world.spawn((name, Clock::of(id))).id();
-            table.built_in.push(entity);
-            let key = table.add(entity, (source, cadence), Reading::default(), 0);
-            if let Some(reading) = table.read_now(world, key)
-                && let Some(row) = table.get_mut(key)
-            {
-                row.last_run = reading.now;
-            }
-        }
-        table
-    }
+/// A new clock: its source, the time that the source shows now, and its moment.
+pub(super) struct Start {
+    pub(super) source: Source,
+    pub(super) root: ClockKey,
+    pub(super) seen: u64,
+    pub(super) moment: Option<Moment>,
+    /// The reading of the source in this run.
+    pub(super) run: Reading,
+}
 
-    /// Adds the clock of `entity`, whose source shows `seen` now, and returns its key.
+impl Start {
+    /// A clock whose parent does not exist.
+    pub(super) const ORPHANED: Self = Self {
+        source: Source::Missing,
+        root: VIRTUAL,
+        seen: 0,
+        moment: None,
+        run: Reading {
+            now: 0,
+            stopped: true,
+            offset: 0,
+        },
+    };
+}
+
+impl Table {
+    /// Adds a clock, and returns its key and age.
     pub(super) fn add(
         &mut self,
-        entity: Entity,
-        (source, cadence): (Source, Cadence),
-        reading: Reading,
-        seen: u64,
-    ) -> ClockKey {
+        entity: Option<Entity>,
+        state: ClockState,
+        brakes: Brakes,
+        start: Start,
+    ) -> (ClockKey, Age) {
         let key = self.vacant.pop().unwrap_or_else(|| {
             self.rows.push(None);
             self.rows.len() as ClockKey - 1
         });
-        let age = self.next_age;
-        self.next_age += 1;
-        let row = Row::new(entity, age, (source, cadence), reading, seen);
-        self.put(key, row);
-        key
-    }
-
-    /// Returns the source of a built-in clock.
-    pub(super) fn built_in_source(&self, entity: Entity) -> Option<Source> {
-        let (_, source, _) = BUILT_IN[self.built_in_index(entity)?];
-        Some(source)
-    }
-
-    /// Adds a built-in clock again after its `Clock` was removed. Its source shows `seen` now.
-    pub(super) fn restore(&mut self, entity: Entity, reading: Reading, seen: u64) {
-        if let Some(nth) = self.built_in_index(entity) {
-            let (_, source, cadence) = BUILT_IN[nth];
-            let row = Row::new(entity, nth as Age, (source, cadence), reading, seen);
-            self.put(nth as ClockKey, row);
-        }
-    }
-
-    fn built_in_index(&self, entity: Entity) -> Option<usize> {
-        let mut built_in = self.built_in.iter();
-        built_in.position(|&built_in| built_in == entity)
-    }
-
-    fn put(&mut self, key: ClockKey, row: Row) {
-        // A built-in clock that is restored still has its entry.
-        if self.by_age.last().is_none_or(|&(last, _)| last < row.age) {
-            self.by_age.push((row.age, key));
-        }
-        self.by_entity.insert(row.entity, key);
-        self.rows[key as usize] = Some(row);
-    }
-
-    /// Removes the clock of `entity`. Its children stop for good.
-    pub(super) fn remove(&mut self, entity: Entity) {
-        let Some(key) = self.by_entity.remove(&entity) else {
-            return;
+        let cadence = match start.root {
+            FIXED => Cadence::FixedStep,
+            _ => Cadence::Frame,
         };
-        self.rows[key as usize] = None;
-        if key > FIXED {
-            self.vacant.push(key);
-        } else {
-            self.orphan_children_of_built_in(key);
+        let mut row = Row {
+            entity,
+            age: self.next_age,
+            source: start.source,
+            root: start.root,
+            cadence,
+            children: Default::default(),
+            state,
+            seen: start.seen,
+            added_in: Some(self.counters.epochs[cadence as usize]),
+            brakes,
+            run: RunReading {
+                epoch: self.counters.epochs[cadence as usize],
+                reading: state.read(false),
+            },
+            ticks: Ticks {
+                run: self.counters.runs[cadence as usize],
+                last: state.now,
+                previous: state.now,
+            },
+            live: Live {
+                moment: start.moment,
+                now: state.now,
+            },
+            plan: Plan::default(),
+            is_noted: false,
+        };
+        row.run.reading.stopped = start.run.stopped || row.is_stopped();
+        let age = row.age;
+        self.next_age += 1;
+        if let Some(entity) = entity {
+            self.by_entity.insert(entity, key);
         }
-        if self.by_age.len() > 2 * self.by_entity.len() + BUILT_IN.len() {
-            self.drop_old_entries();
+        if let Source::Clock(parent, _) = start.source
+            && let Some(parent) = self.get_mut(parent)
+        {
+            parent.children.insert(key);
         }
+        self.rows[key as usize] = Some(row);
+        if start.seen > start.run.now {
+            self.ahead.push((key, age));
+        }
+        (key, age)
     }
 
-    /// Stops the children of a built-in clock. It may be restored with its key and age, which are
-    /// reserved for it.
-    fn orphan_children_of_built_in(&mut self, key: ClockKey) {
-        for row in self.rows.iter_mut().flatten() {
-            visit();
-            if matches!(row.source, Source::Clock(parent, _) if parent == key) {
-                row.source = Source::Missing;
+    /// Removes the clock of `entity`, and returns its last state. Its children stop for good.
+    pub(super) fn remove(&mut self, entity: Entity) -> Option<ClockState> {
+        let key = *self.by_entity.get(&entity)?;
+        self.settle(key);
+        let children = self.get(key).map(|row| row.children.clone());
+        for child in children.into_iter().flatten() {
+            self.settle(child);
+            if let Some(child) = self.get_mut(child) {
+                child.source = Source::Missing;
+                child.plan.entry = None;
             }
         }
+        self.leave_parent(key);
+        self.counters.changes += 1;
+        self.by_entity.remove(&entity);
+        self.vacant.push(key);
+        let row = self.rows.get_mut(key as usize)?.take()?;
+        Some(row.state)
     }
 
-    /// Drops the entries of removed clocks, except for built-in ones, which may be restored.
-    fn drop_old_entries(&mut self) {
-        let rows = &self.rows;
-        let age_of = |key: ClockKey| rows[key as usize].as_ref().map(|row| row.age);
-        self.by_age.retain(|&(age, key)| {
-            visit();
-            key <= FIXED || age_of(key) == Some(age)
-        });
+    /// Removes a clock from the children of its parent.
+    pub(super) fn leave_parent(&mut self, key: ClockKey) {
+        let entry = self.get_mut(key).and_then(|row| row.plan.entry.take());
+        let Some(parent) = self.parent(key) else {
+            return;
+        };
+        if let Some(row) = self.get_mut(parent) {
+            row.children.remove(&key);
+            if let Some(entry) = entry {
+                row.plan.children.remove(&(entry, key));
+            }
+        }
+        self.reschedule(parent);
     }
 
-    pub(crate) fn get(&self, key: ClockKey) -> Option<&Row> {
+    /// Notes that the component of a clock may have been overwritten.
+    pub(super) fn note_overwritten(&mut self, key: ClockKey) {
+        if let Some(row) = self.get_mut(key)
+            && !row.is_noted
+        {
+            row.is_noted = true;
+            let age = row.age;
+            self.overwritten.push((key, age));
+        }
+    }
+
+    /// Returns the clocks whose components may have been overwritten.
+    pub(super) fn take_overwritten(&mut self) -> Vec<(ClockKey, Age)> {
+        let overwritten = core::mem::take(&mut self.overwritten);
+        for &(key, _) in &overwritten {
+            if let Some(row) = self.get_mut(key) {
+                row.is_noted = false;
+            }
+        }
+        overwritten
+    }
+
+    pub(super) fn get(&self, key: ClockKey) -> Option<&Row> {
+        visit();
         self.rows.get(key as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, key: ClockKey) -> Option<&mut Row> {
+    pub(super) fn get_mut(&mut self, key: ClockKey) -> Option<&mut Row> {
+        visit();
         self.rows.get_mut(key as usize)?.as_mut()
     }
 
-    pub(crate) fn find(&self, clock: ClockId) -> Result<(ClockKey, &Row), NoSuchClock> {
-        let key = match built_in_key(clock) {
-            Ok(key) => Some(key),
-            Err(entity) => self.key_of(entity),
+    /// Returns the clock of this key, unless another clock has the key by now.
+    pub(super) fn get_of_age(&self, key: ClockKey, age: Age) -> Option<&Row> {
+        self.get(key).filter(|row| row.age == age)
+    }
+
+    pub(super) fn find(&self, clock: ClockId) -> Result<(ClockKey, &Row), NoSuchClock> {
+        let key = match clock {
+            ClockId::Own(entity) => self.key_of(entity),
+            built_in => BUILT_IN
+                .iter()
+                .position(|&(id, _)| id == built_in)
+                .map(|key| key as ClockKey),
         };
         let found = key.and_then(|key| Some((key, self.get(key)?)));
         found.ok_or(NoSuchClock(clock))
     }
 
-    /// Returns the entity that carries a clock, or should carry it.
-    pub(super) fn entity_of(&self, clock: ClockId) -> Option<Entity> {
-        match built_in_key(clock) {
-            Ok(key) => self.built_in.get(key as usize).copied(),
-            Err(entity) => Some(entity),
-        }
-    }
-
-    /// Returns the key of the clock on `entity`, which may be a built-in one.
-    pub(crate) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
+    pub(super) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
         self.by_entity.get(&entity).copied()
     }
 
-    pub(crate) fn id(&self, key: ClockKey) -> Option<ClockId> {
-        Some(match key {
-            REAL => ClockId::Real,
-            VIRTUAL => ClockId::Virtual,
-            FRAMES => ClockId::Frames,
-            FIXED => ClockId::Fixed,
-            _ => ClockId::Own(self.get(key)?.entity),
-        })
-    }
-
-    /// Returns the clocks by age.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClockKey, &Row)> {
-        self.after(None)
-    }
-
-    /// Returns the first clock in `scope` that is younger than `age`.
-    ///
-    /// A loop that calls this sees clocks that are added or removed in the meantime.
-    pub(crate) fn next(&self, scope: Scope, age: Option<Age>) -> Option<(ClockKey, &Row)> {
-        let mut younger = self.after(age);
-        younger.find(|(_, row)| self.is_in(row, scope))
-    }
-
-    pub(crate) fn is_in(&self, row: &Row, scope: Scope) -> bool {
-        match scope {
-            Scope::Of(cadence) => row.cadence == cadence,
-            Scope::Under(root) => self.lineage(row).any(|row| row.age == root),
+    pub(super) fn id(&self, key: ClockKey) -> Option<ClockId> {
+        match BUILT_IN.get(key as usize) {
+            Some(&(id, _)) => Some(id),
+            None => self.get(key)?.entity.map(ClockId::Own),
         }
     }
 
-    /// Iterates over a clock and its ancestors.
-    pub(crate) fn lineage<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Row> {
-        // Each clock is older than the one before, so the iteration ends.
-        iter::successors(Some(row), |row| self.parent(row))
+    /// Returns the built-in clocks of a cadence.
+    pub(super) fn built_in(cadence: Cadence) -> &'static [ClockKey] {
+        match cadence {
+            Cadence::Frame => &[REAL, VIRTUAL, FRAMES],
+            Cadence::FixedStep => &[FIXED],
+        }
     }
 
     /// Returns the clock that drives another one, unless it is gone.
-    pub(super) fn parent(&self, row: &Row) -> Option<&Row> {
-        match row.source {
-            Source::Clock(key, age) => self.get(key).filter(|parent| parent.age == age),
+    pub(super) fn parent(&self, key: ClockKey) -> Option<ClockKey> {
+        match self.get(key)?.source {
+            Source::Clock(parent, age) => self.get_of_age(parent, age).map(|_| parent),
             Source::Bevy(_) | Source::Frames | Source::Missing => None,
         }
     }
 
+    /// Returns `true` if this clock, and every clock above it, has a source and is not stopped.
+    pub(super) fn is_running(&self, key: ClockKey) -> bool {
+        let mut at = key;
+        loop {
+            match self.get(at) {
+                Some(row) if !row.is_stopped() => {}
+                _ => return false,
+            }
+            match self.parent(at) {
+                Some(parent) => at = parent,
+                None => return !self.has_lost_parent(at),
+            }
+        }
+    }
+
     /// Returns `true` if the clock or an ancestor of it has lost its parent.
-    pub(crate) fn is_orphaned(&self, row: &Row) -> bool {
-        self.lineage(row).any(|row| self.has_lost_parent(row))
+    pub(super) fn is_orphaned(&self, key: ClockKey) -> bool {
+        let mut at = key;
+        while let Some(parent) = self.parent(at) {
+            at = parent;
+        }
+        self.has_lost_parent(at)
     }
 
     /// Returns `true` if the parent of a clock is gone, or never existed.
-    pub(super) fn has_lost_parent(&self, row: &Row) -> bool {
-        matches!(row.source, Source::Clock(..) | Source::Missing) && self.parent(row).is_none()
+    fn has_lost_parent(&self, key: ClockKey) -> bool {
+        let source = self.get(key).map(|row| row.source);
+        matches!(source, Some(Source::Clock(..) | Source::Missing)) && self.parent(key).is_none()
     }
 
-    fn after(&self, age: Option<Age>) -> impl Iterator<Item = (ClockKey, &Row)> {
-        self.places_after(age).filter_map(|place| self.at(place))
-    }
-
-    /// Returns the places of the clocks that are younger than `age`, in the order of age.
-    pub(super) fn places_after(&self, age: Option<Age>) -> Range<usize> {
-        let is_older = |&(other, _): &(Age, ClockKey)| Some(other) <= age;
-        self.by_age.partition_point(is_older)..self.by_age.len()
-    }
-
-    /// Returns the clock at a place in the order of age, unless the clock was removed.
-    pub(super) fn at(&self, place: usize) -> Option<(ClockKey, &Row)> {
-        visit();
-        let &(age, key) = self.by_age.get(place)?;
-        // Another clock may have the key by now.
-        let row = self.get(key).filter(|row| row.age == age)?;
-        Some((key, row))
-    }
-}
-
-impl Row {
-    fn new(
-        entity: Entity,
-        age: Age,
-        (source, cadence): (Source, Cadence),
-        reading: Reading,
-        seen: u64,
-    ) -> Self {
-        Self {
-            entity,
-            age,
-            cadence,
-            source,
-            reading,
-            seen,
-            last_run: reading.now,
-            delta: 0,
+    /// Returns the descendants of a clock, parents before children.
+    pub(super) fn descendants(&self, key: ClockKey) -> Vec<ClockKey> {
+        let mut found = Vec::new();
+        let mut next = 0;
+        let mut at = Some(key);
+        while let Some(parent) = at {
+            found.extend(self.get(parent).into_iter().flat_map(|row| &row.children));
+            at = found.get(next).copied();
+            next += 1;
         }
-    }
-}
-
-/// Returns the key of a built-in clock, or the entity of any other clock.
-fn built_in_key(clock: ClockId) -> Result<ClockKey, Entity> {
-    match clock {
-        ClockId::Real => Ok(REAL),
-        ClockId::Virtual => Ok(VIRTUAL),
-        ClockId::Frames => Ok(FRAMES),
-        ClockId::Fixed => Ok(FIXED),
-        ClockId::Own(entity) => Err(entity),
+        found
     }
 }

@@ -12,7 +12,7 @@ use super::{
     settings::random,
 };
 use crate::{
-    clock::{ClockTable, add_missing_clock},
+    clock::{ClockTable, FoundClock, add_missing_clock},
     missing_plugin::warn_without_plugin,
     owner::owner_of,
 };
@@ -62,12 +62,12 @@ fn start<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<Start> {
         false => 0,
     };
     let table = world.get_resource::<ClockTable>()?;
-    let (key, row) = table.find(setting.clock).ok()?;
+    let FoundClock { key, age, .. } = table.find(setting.clock).ok()?;
     let reading = table.read_now(world, key)?;
     let deadline = world.get::<C>(entity)?.start(reading, random);
     Some(Start {
         clock: key,
-        age: row.age,
+        age,
         deadline,
         now: reading.now,
         is_paused: setting.is_paused,

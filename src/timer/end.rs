@@ -48,9 +48,9 @@ fn next_ended(world: &mut World, cadence: Cadence) -> Option<Ended> {
 }
 
 /// Cancels the timers of a clock that is removed or despawned.
-pub(crate) fn on_discard_clock(discarded: On<Discard<Clock>>, mut world: DeferredWorld) {
-    let clock = discarded.entity;
-    let is_despawned = discarded.trigger().new_archetype.is_none();
+pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWorld) {
+    let clock = removed.entity;
+    let is_despawned = removed.trigger().new_archetype.is_none();
     let key = world.get_resource::<ClockTable>();
     let key = key.and_then(|table| table.key_of(clock));
     let lines = world.get_resource::<TimerLines>();

@@ -6,15 +6,14 @@ use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{
     RunStats,
-    lines::{TimerLine, TimerLines},
+    lines::TimerLines,
     resolve::resolve,
     run::{FireParams, RunDepth, fire},
 };
 use crate::{
     call::report,
     clock::{
-        Age, AnyClocks, ClockId, ClockKey, ClockTable, NoSuchClock, Scope, Times, is_running,
-        saturating_nanos,
+        Age, ClockId, ClockKey, ClockTable, NoSuchClock, Scope, adopt_overwritten, saturating_nanos,
     },
 };
 
@@ -92,12 +91,7 @@ struct Forward {
     stats: RunStats,
 }
 
-type ForwardParams = SystemState<(
-    ResMut<'static, ClockTable>,
-    AnyClocks<'static, 'static>,
-    Times<'static>,
-    ResMut<'static, TimerLines>,
-)>;
+type ForwardParams = SystemState<(Res<'static, ClockTable>, ResMut<'static, TimerLines>)>;
 
 impl Forward {
     fn new(world: &mut World, clock: ClockId) -> Result<Self, FastForwardError> {
@@ -107,11 +101,12 @@ impl Forward {
         if RunDepth::is_active(world) {
             return Err(FastForwardError::Running);
         }
+        adopt_overwritten(world);
         let table = world.get_resource::<ClockTable>().ok_or(unknown)?;
-        let (root, row) = table.find(clock).map_err(|_| unknown)?;
+        let root = table.find(clock).map_err(|_| unknown)?;
         let mut forward = Self {
-            root,
-            age: row.age,
+            root: root.key,
+            age: root.age,
             reading: SystemState::new(world),
             firing: SystemState::new(world),
             stats: RunStats::default(),
@@ -125,18 +120,14 @@ impl Forward {
 
     /// Returns `true` if the clock exists and is not stopped itself. Its parent may be stopped.
     fn is_running(&mut self, world: &mut World) -> bool {
-        let Ok((table, clocks, ..)) = self.reading.get_mut(world) else {
-            return false;
-        };
-        let row = table.get(self.root).filter(|row| row.age == self.age);
-        row.is_some_and(|row| !table.is_orphaned(row) && is_running(&clocks, row.entity))
+        let params = self.reading.get_mut(world);
+        params.is_ok_and(|(table, _)| table.can_forward(self.root, self.age))
     }
 
-    /// Advances the clock, and reads its descendants.
+    /// Advances the clock and its descendants.
     fn advance(&mut self, world: &mut World, nanos: u64) {
-        if let Ok((mut table, mut clocks, times, ..)) = self.reading.get_mut(world) {
-            table.advance(self.root, nanos, &mut clocks);
-            table.read_under(self.age, &mut clocks, &times);
+        if let Ok((table, _)) = self.reading.get_mut(world) {
+            table.fast_forward(self.root, nanos);
         }
     }
 
@@ -149,9 +140,9 @@ impl Forward {
     }
 
     fn try_fire(&mut self, world: &mut World) -> Result<RunStats> {
-        let scope = Scope::Under(self.age);
+        let scope = Scope::Under(self.root);
         resolve(world, Some(scope));
-        let (table, _, _, mut lines) = self.reading.get_mut(world)?;
+        let (table, mut lines) = self.reading.get_mut(world)?;
         lines.begin_run(&table, scope);
         fire(world, scope, &mut self.firing)?;
         Ok(world.resource::<TimerLines>().stats.get(scope))
@@ -161,17 +152,14 @@ impl Forward {
     /// due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
         resolve(world, None);
-        let (table, clocks, _, lines) = self.reading.get_mut(world).ok()?;
-        let rows = table.iter();
-        let rows = rows.filter(|(_, row)| table.is_in(row, Scope::Under(self.age)));
-        let spans = rows.filter_map(|(clock, row)| {
-            let next = lines.get(clock).and_then(TimerLine::next_deadline)?;
-            let span = next.saturating_sub(row.reading.now);
-            match table.span_on(self.age, row, span, &clocks)? {
-                0 => Some(overdue),
-                span => Some(span),
+        let (table, lines) = self.reading.get_mut(world).ok()?;
+        lines.set_deadlines(&table, Scope::Under(self.root));
+        loop {
+            let (clock, span) = table.next_due(self.root)?;
+            // The deadline may have been set too early.
+            if !lines.set_deadline(&table, clock) {
+                return Some(if span == 0 { overdue } else { span });
             }
-        });
-        spans.min()
+        }
     }
 }

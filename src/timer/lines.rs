@@ -16,7 +16,7 @@ use super::{
     stats::{RunStats, TimerStats},
 };
 use crate::{
-    clock::{ClockKey, ClockTable, PackedClockId, Reading, Scope},
+    clock::{Age, ClockKey, ClockTable, PackedClockId, Reading, Scope},
     double_buffer::DoubleBuffer,
     queue::{Key, NEVER, TimerQueue},
 };
@@ -27,6 +27,10 @@ pub(crate) struct TimerLines {
     /// Indexed by clock key. A line outlives its clock, so that no timer key is ever reused.
     lines: Vec<TimerLine>,
     pub(super) pending: PendingTimers,
+    /// The clocks whose lines may have changed since their last run, each once.
+    touched: Vec<ClockKey>,
+    /// Kept for its memory: the clocks with due timers in a run.
+    due: Vec<(Age, ClockKey)>,
     pub(super) cancelled: Cancellations,
     pub(super) ended: EndedTimers,
     pub(super) stats: TimerStats,
@@ -35,7 +39,7 @@ pub(crate) struct TimerLines {
     /// The number of timers armed since the last run.
     armed: u64,
     /// The components that change how a timer is armed.
-    modifiers: [ComponentId; 7],
+    modifiers: [ComponentId; 8],
 }
 
 /// The timers of one clock.
@@ -55,6 +59,8 @@ pub(crate) struct TimerLine {
     bursting: Vec<Key>,
     /// The number of lifetimes in the queue.
     lifetimes: usize,
+    /// Whether the line is among the touched ones.
+    is_touched: bool,
 }
 
 /// The wait for a deadline that was moved.
@@ -75,10 +81,12 @@ pub(crate) struct Fired {
 }
 
 impl TimerLines {
-    pub(crate) fn new(modifiers: [ComponentId; 7]) -> Self {
+    pub(crate) fn new(modifiers: [ComponentId; 8]) -> Self {
         Self {
             lines: Vec::new(),
             pending: PendingTimers::default(),
+            touched: Vec::new(),
+            due: Vec::new(),
             cancelled: Cancellations::default(),
             ended: EndedTimers::default(),
             stats: TimerStats::default(),
@@ -92,8 +100,18 @@ impl TimerLines {
         self.lines.get(clock as usize)
     }
 
+    /// Returns the lines of all clocks. The line of a clock that is gone is empty.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TimerLine> {
+        self.lines.iter()
+    }
+
     pub(crate) fn get_mut(&mut self, clock: ClockKey) -> Option<&mut TimerLine> {
-        self.lines.get_mut(clock as usize)
+        let line = self.lines.get_mut(clock as usize)?;
+        if !line.is_touched {
+            line.is_touched = true;
+            self.touched.push(clock);
+        }
+        Some(line)
     }
 
     /// Arms a timer, unless it is paused. Outside a run, the next run arms it.
@@ -106,11 +124,12 @@ impl TimerLines {
         random: Option<RandomInterval>,
         is_in_run: bool,
     ) -> Key {
-        let clock = clock as usize;
-        if self.lines.len() <= clock {
-            self.lines.resize_with(clock + 1, TimerLine::default);
+        let index = clock as usize;
+        if self.lines.len() <= index {
+            self.lines.resize_with(index + 1, TimerLine::default);
         }
-        let line = &mut self.lines[clock];
+        self.get_mut(clock);
+        let line = &mut self.lines[index];
         line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
         let key = match paused_at {
             None if is_in_run => {
@@ -172,6 +191,32 @@ impl TimerLines {
         }
     }
 
+    /// Moves a timer from a clock that shows `now` to one that shows `now_there`, and returns its
+    /// new key. It keeps its remaining time, its count and its pause.
+    pub(super) fn move_to(
+        &mut self,
+        (from, key): (ClockKey, Key),
+        first_wait: u64,
+        now: u64,
+        (to, now_there): (ClockKey, u64),
+    ) -> Option<Key> {
+        let line = self.get_mut(from)?;
+        let wait = line.wait(key, first_wait)?;
+        let deadline = line.deadline(key, now)?;
+        let paused_at = line.is_paused(key).then_some(now_there);
+        let random = line.random.get(&key).copied();
+        let mut timer = line.queue.cancel(key)?;
+        line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
+        line.forget(key);
+        timer.burst = 0;
+        let count = timer.count();
+        let deadline = resumed(deadline, now, now_there);
+        let key = self.insert(to, deadline, timer, paused_at, random, false);
+        let moved = Rescheduled { count, wait };
+        self.get_mut(to)?.rescheduled.insert(key, moved);
+        Some(key)
+    }
+
     /// Counts a random number, and returns its index.
     pub(super) fn next_draw(&mut self) -> u64 {
         let draw = self.draws;
@@ -186,14 +231,10 @@ impl TimerLines {
     /// Starts a run on the clocks of a scope: arms the timers that were added since the previous
     /// run. Returns `true` if there are timers to fire or to end, or cancellations to write.
     pub(super) fn begin_run(&mut self, table: &ClockTable, scope: Scope) -> bool {
-        let (mut armed, mut is_due) = (mem::take(&mut self.armed), false);
-        let clocks = table.iter().filter(|(_, row)| table.is_in(row, scope));
-        for (key, row) in clocks {
-            if let Some(line) = self.get_mut(key) {
-                armed += line.swap();
-                is_due |= line.has_due(row.reading);
-            }
-        }
+        let armed = mem::take(&mut self.armed) + self.swap(table, scope);
+        let due = self.find_due(table, scope);
+        let is_due = !due.is_empty();
+        self.put_back(due);
         let cancelled = self.cancelled.len();
         *self.stats.get_mut(scope) = RunStats {
             armed,
@@ -205,6 +246,69 @@ impl TimerLines {
             Scope::Under(_) => false,
         };
         is_due || has_ended || cancelled > 0
+    }
+
+    /// Arms the timers that were added on the clocks of a scope, and returns their number.
+    fn swap(&mut self, table: &ClockTable, scope: Scope) -> u64 {
+        let mut armed = 0;
+        let lines = &mut self.lines;
+        self.touched.retain(|&clock| {
+            let line = &mut lines[clock as usize];
+            if table.id(clock).is_some() && !table.is_in(clock, scope) {
+                return true;
+            }
+            line.is_touched = false;
+            armed += line.swap();
+            table.set_deadline(clock, line.queue.first_look());
+            false
+        });
+        armed
+    }
+
+    /// Returns the clocks of a scope on which timers are due, in the order in which they run.
+    pub(super) fn find_due(&mut self, table: &ClockTable, scope: Scope) -> Vec<(Age, ClockKey)> {
+        let mut due = mem::take(&mut self.due);
+        table.find_due(scope, &mut due);
+        due.retain(|&(age, clock)| self.has_due(table, clock, age));
+        due
+    }
+
+    /// Takes back the memory of [`find_due`](Self::find_due).
+    pub(super) fn put_back(&mut self, due: Vec<(Age, ClockKey)>) {
+        self.due = due;
+    }
+
+    /// Returns `true` if a timer is due on a clock that is not stopped. Otherwise tells the table
+    /// when to look again.
+    pub(super) fn has_due(&mut self, table: &ClockTable, clock: ClockKey, age: Age) -> bool {
+        let Some(line) = self.lines.get_mut(clock as usize) else {
+            return false;
+        };
+        let Some(reading) = table.reading(clock, age) else {
+            return false;
+        };
+        let is_due = line.queue.has_due(reading.now);
+        if !is_due {
+            table.set_deadline(clock, line.queue.first_look());
+        }
+        is_due
+    }
+
+    /// Tells the table the first deadlines on the touched clocks of a scope, and on its root.
+    pub(super) fn set_deadlines(&self, table: &ClockTable, scope: Scope) {
+        let touched = self.touched.iter().copied();
+        for clock in touched.filter(|&clock| table.is_in(clock, scope)) {
+            self.set_deadline(table, clock);
+        }
+        if let Scope::Under(root) = scope {
+            self.set_deadline(table, root);
+        }
+    }
+
+    /// Tells the table the first deadline on a clock, and returns `true` if it was wrong before.
+    pub(super) fn set_deadline(&self, table: &ClockTable, clock: ClockKey) -> bool {
+        let deadline = self.get(clock).and_then(TimerLine::next_deadline);
+        table.set_deadline(clock, deadline)
     }
 
     /// Returns the timers of a clock, and the statistics of the run that fires them.
@@ -325,12 +429,6 @@ impl TimerLine {
             Some(&paused_at) => resumed(deadline, paused_at, now),
             None => deadline,
         })
-    }
-
-    /// Advances the queue to the reading of the clock. Returns `true` if a timer is due and the
-    /// clock is not stopped.
-    pub(super) fn has_due(&mut self, reading: Reading) -> bool {
-        !reading.stopped && self.queue.has_due(reading.now)
     }
 
     /// Returns the earliest deadline, including the timers added since the last swap.

@@ -20,7 +20,7 @@ impl Now for Clock {
 }
 
 /// The game time.
-impl Now for Clocks<'_, '_> {
+impl Now for Clocks<'_> {
     fn now(&self) -> Duration {
         let game_clock = self.get(ClockId::Virtual);
         game_clock.map_or(Duration::ZERO, |clock| clock.now())
@@ -39,7 +39,7 @@ impl Now for World {
 
 fn game_time(world: &World) -> Option<Duration> {
     let table = world.get_resource::<ClockTable>()?;
-    let (key, _) = table.find(ClockId::Virtual).ok()?;
+    let key = table.find(ClockId::Virtual).ok()?.key;
     let reading = table.read_now(world, key)?;
     Some(reading.shown(reading.now))
 }

@@ -8,7 +8,7 @@ use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines, arm::add_pending, armed::ArmedTimer,
     end::lose_clock, pending::Pending, place::Place, setting::Setting, settings::random,
 };
-use crate::clock::{ClockTable, NoSuchClock, Scope, warn};
+use crate::clock::{ClockTable, FoundClock, NoSuchClock, Scope, warn};
 
 /// Arms the timers that were inserted since the last swap, in the order of insertion.
 ///
@@ -87,8 +87,10 @@ impl<'w> Resolver<'w> {
             false => Setting::default_of(entity.id(), component.clock()),
         };
         let unknown = NoSuchClock(setting.clock);
-        let (clock, row) = self.table.find(setting.clock)?;
-        let start = pending.start.filter(|start| start.age == row.age);
+        let FoundClock {
+            key: clock, age, ..
+        } = self.table.find(setting.clock)?;
+        let start = pending.start.filter(|start| start.age == age);
         let (deadline, now) = match start {
             Some(start) => (start.deadline, start.now),
             None => {
@@ -102,7 +104,9 @@ impl<'w> Resolver<'w> {
         };
         let timer = armed(entity.id(), &setting, component);
         let paused_at = setting.is_paused.then_some(now);
-        let is_in_run = self.scope.is_some_and(|scope| self.table.is_in(row, scope));
+        let is_in_run = self
+            .scope
+            .is_some_and(|scope| self.table.is_in(clock, scope));
         let random = component.intervals(|| random(self.world, lines.next_draw()));
         let key = lines.insert(clock, deadline, timer, paused_at, random, is_in_run);
         component.seat().move_to(Place::Armed(clock, key));

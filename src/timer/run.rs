@@ -19,14 +19,13 @@ use super::{
     settings::TimerSettings,
 };
 use crate::{
-    clock::{Age, AnyClocks, Cadence, ClockKey, ClockTable, FoundClock, Scope, Times, is_running},
+    clock::{Cadence, ClockKey, ClockTable, FoundClock, Scope, Times, Watch},
     roster::Intake,
 };
 
 /// The parts of the world that are used at the start of a run.
 pub(crate) type StartParams = SystemState<(
-    ResMut<'static, ClockTable>,
-    AnyClocks<'static, 'static>,
+    Res<'static, ClockTable>,
     Times<'static>,
     ResMut<'static, Intake>,
     ResMut<'static, TimerLines>,
@@ -35,7 +34,6 @@ pub(crate) type StartParams = SystemState<(
 /// The parts of the world that are used between two handlers.
 pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
-    AnyClocks<'static, 'static>,
     ResMut<'static, TimerLines>,
     Res<'static, KeyTable>,
     ResMut<'static, Messages<TimerFired>>,
@@ -49,8 +47,8 @@ pub(crate) fn run_timers(
     firing: &mut FireParams,
 ) -> Result {
     let scope = Scope::Of(cadence);
-    let (mut table, mut clocks, times, mut intake, lines) = starting.get_mut(world)?;
-    table.read(cadence, &mut clocks, &times);
+    let (table, times, mut intake, lines) = starting.get_mut(world)?;
+    table.begin_run(cadence, &times);
     intake.begin_run(cadence);
     if lines.pending.len() > 0 {
         resolve(world, Some(scope));
@@ -74,23 +72,6 @@ pub(crate) fn fire(world: &mut World, scope: Scope, params: &mut FireParams) -> 
     run.fire(world)
 }
 
-/// Returns the first clock in a scope that is younger than `age` and has due timers.
-fn next_due(
-    table: &ClockTable,
-    lines: &mut TimerLines,
-    scope: Scope,
-    mut age: Option<Age>,
-) -> Option<FoundClock> {
-    loop {
-        let (key, row) = table.next(scope, age)?;
-        let line = lines.get_mut(key);
-        if line.is_some_and(|line| line.has_due(row.reading)) {
-            return Some(FoundClock::of((key, row)));
-        }
-        age = Some(row.age);
-    }
-}
-
 /// A run that fires timers.
 struct Run<'a> {
     scope: Scope,
@@ -109,15 +90,19 @@ impl Run<'_> {
         {
             end_finished(world, cadence);
         }
-        let mut age = None;
-        loop {
-            let (table, _, mut lines, ..) = self.params.get_mut(world)?;
-            let Some(clock) = next_due(&table, &mut lines, self.scope, age) else {
-                return Ok(());
-            };
-            age = Some(clock.age);
-            self.fire_clock(world, clock)?;
+        let (table, mut lines, ..) = self.params.get_mut(world)?;
+        let due = lines.find_due(&table, self.scope);
+        for &(age, key) in &due {
+            let (table, ..) = self.params.get_mut(world)?;
+            if let Some(cadence) = table.cadence(key, age) {
+                self.fire_clock(world, FoundClock { key, age, cadence })?;
+                // Sets the time at which to look at this clock again.
+                let (table, mut lines, ..) = self.params.get_mut(world)?;
+                lines.has_due(&table, key, age);
+            }
         }
+        self.params.get_mut(world)?.1.put_back(due);
+        Ok(())
     }
 
     /// Fires the due timers on one clock, until a handler stops the clock.
@@ -126,12 +111,13 @@ impl Run<'_> {
         // A panic may have kept the previous run from ending its bursts.
         end_bursts(world, key);
         let mut is_observed = false;
+        let mut watch = Watch::default();
         loop {
             is_observed = is_observed
                 || is_observed_at_all::<TimerFired>(world)
                 || is_observed_at_all::<OwnedTimerFired>(world);
             let mut fired = None;
-            self.pop(world, clock, is_observed, &mut fired)?;
+            self.pop(world, (clock, &mut watch), is_observed, &mut fired)?;
             let Some(fired) = &mut fired else {
                 break;
             };
@@ -154,13 +140,12 @@ impl Run<'_> {
     fn pop(
         &mut self,
         world: &mut World,
-        FoundClock { key, age, .. }: FoundClock,
+        (FoundClock { key, age, .. }, watch): (FoundClock, &mut Watch),
         is_observed: bool,
         popped: &mut Option<Fired>,
     ) -> Result {
-        let (table, clocks, mut lines, keys, mut messages) = self.params.get_mut(world)?;
-        let is_running = |clock| is_running(&clocks, clock);
-        let Some(reading) = table.reading(key, age, is_running) else {
+        let (table, mut lines, keys, mut messages) = self.params.get_mut(world)?;
+        let Some(reading) = table.watch(key, age, watch) else {
             return Ok(());
         };
         let (Some(id), Some((line, stats))) = (table.id(key), lines.firing(key, self.scope)) else {
@@ -171,7 +156,7 @@ impl Run<'_> {
             if popped.is_some() {
                 return None;
             }
-            let mut fired = line.fire(clock, reading, self.burst_limit)?;
+            let mut fired = line.fire(clock, &reading, self.burst_limit)?;
             let event = &mut fired.event;
             stats.count(event);
             if event.owner() != event.entity() {

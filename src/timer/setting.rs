@@ -4,7 +4,7 @@ use bevy_ecs::{component::ComponentId, entity_disabling::Disabled, prelude::*};
 
 use super::{TimerAction, TimerLines, place::Arms};
 use crate::{
-    clock::{Clock, ClockId, OnClock, clock_of},
+    clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
     pause::{Paused, PausedBy, is_paused},
 };
@@ -19,7 +19,7 @@ pub(super) struct Setting {
 }
 
 /// The components that make a setting differ from the default. Most timers have none.
-pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 7] {
+pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 8] {
     [
         world.register_component::<OwnedBy>(),
         world.register_component::<TimerAction>(),
@@ -28,6 +28,7 @@ pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 7] {
         world.register_component::<Disabled>(),
         world.register_component::<OnClock>(),
         world.register_component::<Clock>(),
+        world.register_component::<SpeedModifier>(),
     ]
 }
 

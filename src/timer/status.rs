@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::{
-        Cadence, Clock, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, Row, Scope,
+        Cadence, Clock, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, Scope,
         clock_on, saturating_nanos,
     },
     owner::{Owned, OwnedBy},
@@ -150,7 +150,6 @@ pub struct ArmedTimers<'w, 's> {
     modifiers: Modifiers<'w, 's>,
     key_table: Res<'w, KeyTable>,
     names: Query<'w, 's, &'static Name, Allow<Disabled>>,
-    clocks: Query<'w, 's, &'static Clock, Allow<Disabled>>,
 }
 
 /// The components that change the clock, the owner and the pause of a timer.
@@ -192,7 +191,7 @@ impl ArmedTimers<'_, '_> {
     ) -> Option<TimerStatus> {
         let line = self.lines.get(clock)?;
         let armed = line.queue.get(key)?;
-        let reading = self.read(self.table.get(clock)?);
+        let reading = self.table.current(clock)?;
         let deadline = line.deadline(key, reading.now)?;
         let wait = line.wait(key, timer.first_wait())?;
         let status = TimerStatus {
@@ -215,9 +214,10 @@ impl ArmedTimers<'_, '_> {
         let setting = self.setting(entity, timer)?;
         let start = self.lines.pending.get(index)?.start;
         // The clock may not exist yet. Its time then counts from zero.
-        let row = self.table.find(setting.clock).ok().map(|(_, row)| row);
-        let reading = row.map_or_else(Reading::default, |row| self.read(row));
-        let start = start.filter(|start| row.is_some_and(|row| row.age == start.age));
+        let found = self.table.find(setting.clock).ok();
+        let reading = found.and_then(|found| self.table.current(found.key));
+        let reading = reading.unwrap_or_default();
+        let start = start.filter(|start| found.is_some_and(|found| found.age == start.age));
         let (deadline, wait) = match start {
             Some(start) => {
                 let mut start = start;
@@ -285,7 +285,7 @@ impl ArmedTimers<'_, '_> {
         let lifetime = self.lifetimes.get(entity).ok()?;
         let remaining = match lifetime.seat().place() {
             Place::Armed(clock, key) => {
-                let now = self.read(self.table.get(clock)?).now;
+                let now = self.table.current(clock)?.now;
                 let deadline = self.lines.get(clock)?.deadline(key, now)?;
                 Duration::from_nanos(deadline.saturating_sub(now))
             }
@@ -315,9 +315,9 @@ impl ArmedTimers<'_, '_> {
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, NoSuchClock> {
         let clock = clock.into();
-        let (key, row) = self.table.find(clock)?;
+        let key = self.table.find(clock)?.key;
         let next = self.lines.get(key).and_then(TimerLine::next_deadline);
-        let next = next.map(|next| self.read(row).shown(next));
+        let next = next.and_then(|next| Some(self.table.current(key)?.shown(next)));
         let pending = self.pending_on(clock).map(|timer| timer.deadline);
         Ok(next.into_iter().chain(pending).min())
     }
@@ -340,8 +340,10 @@ impl ArmedTimers<'_, '_> {
         span: Duration,
     ) -> Result<Vec<TimerStatus>, NoSuchClock> {
         let clock = clock.into();
-        let (key, row) = self.table.find(clock)?;
-        let reading = self.read(row);
+        let key = self.table.find(clock)?.key;
+        let Some(reading) = self.table.current(key) else {
+            return Ok(Vec::new());
+        };
         let until = reading.now.saturating_add(saturating_nanos(span));
         let line = self.lines.get(key);
         let due = line.map_or_else(Vec::new, |line| line.queue.waiting_until(until));
@@ -359,7 +361,7 @@ impl ArmedTimers<'_, '_> {
 
     /// Returns all timers, grouped by clock, in no particular order within each clock.
     pub fn iter(&self) -> impl Iterator<Item = TimerStatus> {
-        let timers = self.lines().flat_map(|line| line.queue.iter());
+        let timers = self.lines.iter().flat_map(|line| line.queue.iter());
         let timers = timers.filter(|(.., timer)| timer.kind() == Kind::Timer);
         let armed = timers.filter_map(|(.., timer)| self.get(timer.entity));
         armed.chain(self.all_pending())
@@ -381,7 +383,7 @@ impl ArmedTimers<'_, '_> {
     /// last run.
     #[must_use]
     pub fn count(&self) -> usize {
-        let armed: usize = self.lines().map(TimerLine::count).sum();
+        let armed: usize = self.lines.iter().map(TimerLine::count).sum();
         let pending = self.lines.pending.iter();
         armed
             + pending
@@ -417,7 +419,7 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn listing(&self) -> String {
         let mut timers: Vec<TimerStatus> = self.iter().collect();
-        let key = |clock| self.table.find(clock).map(|(key, _)| key).ok();
+        let key = |clock| self.table.find(clock).map(|found| found.key).ok();
         timers.sort_by_key(|timer| (key(timer.clock), timer.remaining));
         let rows = timers.iter().map(|timer| self.row(timer));
         let rows: Vec<_> = rows.collect();
@@ -429,16 +431,6 @@ impl ArmedTimers<'_, '_> {
             "fired",
             rows.join("\n")
         )
-    }
-
-    fn lines(&self) -> impl Iterator<Item = &TimerLine> {
-        let clocks = self.table.iter();
-        clocks.filter_map(|(key, _)| self.lines.get(key))
-    }
-
-    /// Reads a clock, which may have been set since the last run.
-    fn read(&self, row: &Row) -> Reading {
-        self.clocks.get(row.entity).map_or(row.reading, Clock::read)
     }
 
     fn row(&self, timer: &TimerStatus) -> String {

@@ -7,7 +7,7 @@ use super::{
     run::{Member, UpdateRosters},
 };
 use crate::{
-    clock::{NoSuchClock, find_clock, warn},
+    clock::{ClockTable, NoSuchClock, find_clock, warn},
     missing_plugin::warn_without_plugin,
     owner::owner_of,
     roster::Intake,
@@ -58,6 +58,27 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: NoSuchClock) {
             world.entity_mut(entity).remove::<UpdateComponent>();
         }
     });
+}
+
+/// Moves the callbacks on clocks that have changed their cadence to the other schedule. They join in
+/// its next run, as if they had just been inserted.
+pub(crate) fn follow_clocks(world: &mut World) {
+    let table = world.resource::<ClockTable>();
+    let moves = table.moves();
+    if world.resource::<UpdateRosters>().moves == moves {
+        return;
+    }
+    let table = table.clone();
+    let mut rosters = world.resource_mut::<UpdateRosters>();
+    rosters.moves = moves;
+    for (cadence, priority, member) in rosters.take_moved(&table) {
+        let number = world.resource_mut::<Intake>().next_number();
+        if let Some(update) = world.get::<UpdateComponent>(member.entity) {
+            update.seat.set(cadence, number);
+        }
+        let mut rosters = world.resource_mut::<UpdateRosters>();
+        rosters.add(cadence, priority, number, member);
+    }
 }
 
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {

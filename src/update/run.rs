@@ -1,6 +1,6 @@
 //! The run: one callback at a time, in order.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use bevy_ecs::{component::ComponentId, prelude::*};
 use bevy_platform::sync::Arc;
@@ -8,7 +8,7 @@ use bevy_platform::sync::Arc;
 use super::{Callback, UpdateContext};
 use crate::{
     call::{EntityCaller, PumpState, pump},
-    clock::{Age, Cadence, Clock, ClockKey, ClockTable, Tick, is_running_clock},
+    clock::{Age, Cadence, Clock, ClockKey, ClockTable, Tick},
     owner::OwnedBy,
     pause::{Paused, PausedBy},
     roster::{Intake, Roster},
@@ -21,6 +21,8 @@ pub(crate) struct UpdateRosters {
     rosters: [BTreeMap<i32, Roster<Member>>; 2],
     /// Callbacks of this priority or a higher one are not called.
     pub(super) paused_from: Option<i32>,
+    /// The changes of cadence that the rosters have followed.
+    pub(super) moves: u64,
     marks: Marks,
 }
 
@@ -32,6 +34,7 @@ struct Marks {
     clock: ComponentId,
 }
 
+#[derive(Clone)]
 pub(super) struct Member {
     /// The entity with the component.
     pub(super) entity: Entity,
@@ -126,6 +129,7 @@ impl UpdateRosters {
         Self {
             rosters: Default::default(),
             paused_from: None,
+            moves: 0,
             marks: Marks {
                 owned: world.register_component::<OwnedBy>(),
                 paused: [
@@ -162,6 +166,25 @@ impl UpdateRosters {
         }
     }
 
+    /// Removes the members whose clock has changed its cadence. Returns them in the order of their
+    /// calls, each with its new cadence and its priority.
+    pub(super) fn take_moved(&mut self, table: &ClockTable) -> Vec<(Cadence, i32, Member)> {
+        let mut taken = Vec::new();
+        for from in [Cadence::Frame, Cadence::FixedStep] {
+            for (&priority, roster) in &mut self.rosters[from as usize] {
+                let members = roster.members(0..u64::MAX).filter_map(|(number, member)| {
+                    let to = table.cadence(member.clock, member.age)?;
+                    (to != from).then(|| (number, to, member.clone()))
+                });
+                for (number, to, member) in members.collect::<Vec<_>>() {
+                    roster.leave(number);
+                    taken.push((to, priority, member));
+                }
+            }
+        }
+        taken
+    }
+
     /// Returns the members that have joined, from a cursor on, up to the first paused priority.
     fn from(
         &self,
@@ -187,7 +210,7 @@ impl UpdateRosters {
         let Some(target) = self.target(member, caller) else {
             return;
         };
-        let Some(tick) = ticks.of(member, caller) else {
+        let Some(tick) = ticks.of(member) else {
             return;
         };
         let Some((entity, commands)) = caller.get_mut(target) else {
@@ -238,15 +261,14 @@ impl<'a> Ticks<'a> {
     }
 
     /// Returns the time on the clock of a member, or `None` if the clock is stopped.
-    fn of(&mut self, member: &Member, caller: &EntityCaller) -> Option<Tick> {
+    fn of(&mut self, member: &Member) -> Option<Tick> {
         let clock = (member.clock, member.age);
         if let Some((last, tick)) = self.last
             && last == clock
         {
             return tick;
         }
-        let is_running = |clock| caller.get(clock).is_some_and(is_running_clock);
-        let tick = self.table.tick(member.clock, member.age, is_running);
+        let tick = self.table.tick(member.clock, member.age);
         self.last = Some((clock, tick));
         tick
     }

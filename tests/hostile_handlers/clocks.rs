@@ -39,13 +39,13 @@ fn a_built_in_clock_inserted_again_gives_callbacks_the_time_of_one_frame() {
 }
 
 #[test]
-fn a_timer_inserted_together_with_a_built_in_clock_stays_armed() {
+fn a_timer_inserted_before_a_built_in_clock_is_replaced_stays_armed() {
     let mut app = app();
-    let entity = clock_entity(&mut app, ClockId::Virtual);
     let timer = Timer::after(ms(10)).on(ClockId::Virtual);
-    app.world_mut()
-        .entity_mut(entity)
-        .insert((Clock::new(), timer));
+    app.world_mut().spawn(timer);
+    change_clock(app.world_mut(), ClockId::Virtual, |clock| {
+        *clock = Clock::new();
+    });
     assert_eq!(cancelled(&mut app), [], "nothing should be cancelled");
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app).len(), 1, "the timer should fire");
@@ -117,9 +117,7 @@ fn a_fast_forward_of_either_cadence_despawns_finished_timers() {
 }
 
 fn insert_again(app: &mut App, clock: ClockId) {
-    let entity = clock_entity(app, clock);
-    let copy = *app.world().get::<Clock>(entity).unwrap();
-    app.world_mut().entity_mut(entity).insert(copy);
+    change_clock(app.world_mut(), clock, |clock| *clock = clock.clone());
 }
 
 /// A timer with eight firings whose clock is paused at the third one, in the middle of a burst.

@@ -21,7 +21,9 @@ mod timer_ops;
 mod timer_script;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, CancelReason, ClockId, Clocks, Timer, TimerCancelled, prelude::*};
+use bevy_due::{
+    ArmedTimers, CancelReason, ClockId, Clocks, ClocksMut, Timer, TimerCancelled, prelude::*,
+};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     message::Messages,
@@ -54,10 +56,12 @@ fn now(app: &mut App, clock: ClockId) -> Duration {
     clocks.get(clock).unwrap().now()
 }
 
-fn clock_entity(app: &mut App, clock: ClockId) -> Entity {
-    let mut state = SystemState::<Clocks>::new(app.world_mut());
-    let clocks = state.get(app.world_mut()).unwrap();
-    clocks.entity(clock).unwrap()
+/// Changes the component of a clock, which may be a built-in one.
+fn change_clock(world: &mut World, clock: ClockId, change: impl FnOnce(&mut Clock)) {
+    let mut state = SystemState::<ClocksMut>::new(world);
+    if let Ok(mut clock) = state.get_mut(world).unwrap().get_mut(clock) {
+        change(&mut clock);
+    }
 }
 
 /// The counters of the last run of timers.

@@ -11,7 +11,6 @@ pub(crate) struct Cast {
     timers: Vec<Entity>,
     owners: Vec<Entity>,
     clocks: Vec<Entity>,
-    built_in_clocks: Vec<Entity>,
 }
 
 impl Cast {
@@ -26,9 +25,6 @@ impl Cast {
             clocks: (0..CLOCKS)
                 .map(|_| app.world_mut().spawn(Clock::new()).id())
                 .collect(),
-            built_in_clocks: BUILT_IN_CLOCKS
-                .map(|clock| clock_entity(app, clock))
-                .to_vec(),
         }
     }
 }
@@ -147,13 +143,28 @@ impl ClockOp {
         match self {
             Self::Despawn => _ = world.try_despawn(entity),
             Self::Spawn => spawn_clock(world, clock, Clock::new()),
+            Self::Remove => change(world, entity, |e| _ = e.remove::<Clock>()),
             Self::Insert(parent) => {
-                let clock = match parent {
-                    Parent::Default => Clock::new(),
-                    Parent::BuiltIn(clock) => Clock::of(cast.built_in_clocks[clock]),
-                    Parent::Owner(owner) => Clock::of(cast.owners[owner]),
-                };
+                let clock = Clock::of(parent.id(cast));
                 change(world, entity, |e| _ = e.insert(clock));
+            }
+            Self::Assign(parent) => {
+                let new = Clock::of(parent.id(cast));
+                change_clock(world, entity.into(), |clock| *clock = new);
+            }
+            Self::SetParent(parent) => {
+                let parent = parent.id(cast);
+                change_clock(world, entity.into(), |clock| {
+                    // The parent may not exist, or make a cycle.
+                    clock.set_parent(parent).ok();
+                });
+            }
+            Self::Swap(other) => {
+                let entities = [entity, cast.clocks[other]];
+                let mut clocks = world.query::<&mut Clock>();
+                if let Ok([mut a, mut b]) = clocks.get_many_mut(world, entities) {
+                    core::mem::swap(&mut *a, &mut *b);
+                }
             }
             Self::Pause => with_clock(world, |clock| clock.pause()),
             Self::Resume => with_clock(world, |clock| clock.unpause()),
@@ -164,21 +175,24 @@ impl ClockOp {
     }
 }
 
+impl Parent {
+    fn id(self, cast: &Cast) -> ClockId {
+        match self {
+            Self::Default => ClockId::Virtual,
+            Self::BuiltIn(clock) => BUILT_IN_CLOCKS[clock],
+            Self::Owner(owner) => cast.owners[owner].into(),
+            Self::Clock(clock) => cast.clocks[clock].into(),
+        }
+    }
+}
+
 impl BuiltInClockOp {
     fn apply(self, world: &mut World, clock: usize) {
-        let entity = world.resource::<Cast>().built_in_clocks[clock];
-        match self {
-            Self::Remove => change(world, entity, |e| _ = e.remove::<Clock>()),
-            Self::Insert => change(world, entity, |e| _ = e.insert(Clock::new())),
-            Self::Pause | Self::Resume => {
-                if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-                    match self {
-                        Self::Pause => clock.pause(),
-                        _ => clock.unpause(),
-                    }
-                }
-            }
-        }
+        change_clock(world, BUILT_IN_CLOCKS[clock], |clock| match self {
+            Self::Pause => clock.pause(),
+            Self::Resume => clock.unpause(),
+            Self::Assign => *clock = Clock::new(),
+        });
     }
 }
 
@@ -210,7 +224,7 @@ impl Repair {
             repair_clock(world, index);
         }
         if index < BUILT_IN_CLOCKS.len() {
-            self.repair_built_in_clock(world, index);
+            change_clock(world, BUILT_IN_CLOCKS[index], Clock::unpause);
         }
         self.repair_timer(world, index);
     }
@@ -219,16 +233,6 @@ impl Repair {
         respawn_owner(world, owner);
         if self.enable_owner {
             resume_and_enable(world, world.resource::<Cast>().owners[owner]);
-        }
-    }
-
-    fn repair_built_in_clock(&self, world: &mut World, clock: usize) {
-        let entity = world.resource::<Cast>().built_in_clocks[clock];
-        if self.insert_built_in_clock && world.get::<Clock>(entity).is_none() {
-            world.entity_mut(entity).insert(Clock::new());
-        }
-        if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-            clock.unpause();
         }
     }
 

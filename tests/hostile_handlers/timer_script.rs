@@ -75,7 +75,13 @@ pub(crate) enum OwnerOp {
 pub(crate) enum ClockOp {
     Despawn,
     Spawn,
+    Remove,
     Insert(Parent),
+    /// Overwrites the value in place.
+    Assign(Parent),
+    SetParent(Parent),
+    /// Swaps the value with that of another clock.
+    Swap(usize),
     Pause,
     Resume,
     /// Sets the speed to zero.
@@ -92,14 +98,16 @@ pub(crate) enum Parent {
     BuiltIn(usize),
     /// The entity of an owner, which has no clock.
     Owner(usize),
+    /// Another clock, or the same one.
+    Clock(usize),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum BuiltInClockOp {
     Pause,
     Resume,
-    Remove,
-    Insert,
+    /// Overwrites the value in place.
+    Assign,
 }
 
 /// The behaviour of a handler in one of its calls. Without operations, it does nothing.
@@ -121,7 +129,6 @@ pub(crate) enum PanicIn {
 pub(crate) struct Repair {
     pub(crate) enable_timer: bool,
     pub(crate) enable_owner: bool,
-    pub(crate) insert_built_in_clock: bool,
     /// The timer to arm if there is none, and its owner.
     pub(crate) spec: Spec,
     pub(crate) owner: Option<usize>,
@@ -218,7 +225,9 @@ fn any_clock_op() -> impl Strategy<Value = ClockOp> {
         1 => Just(Parent::Default),
         2 => (0..BUILT_IN_CLOCKS.len()).prop_map(Parent::BuiltIn),
         1 => (0..OWNERS).prop_map(Parent::Owner),
-    ];
+        2 => (0..CLOCKS).prop_map(Parent::Clock),
+    ]
+    .boxed();
     let change = select(vec![
         ClockOp::Resume,
         ClockOp::Pause,
@@ -228,7 +237,11 @@ fn any_clock_op() -> impl Strategy<Value = ClockOp> {
     prop_oneof![
         Just(ClockOp::Spawn),
         Just(ClockOp::Despawn),
-        parent.prop_map(ClockOp::Insert),
+        Just(ClockOp::Remove),
+        parent.clone().prop_map(ClockOp::Insert),
+        parent.clone().prop_map(ClockOp::Assign),
+        parent.prop_map(ClockOp::SetParent),
+        (0..CLOCKS).prop_map(ClockOp::Swap),
         change,
         any_fast_forward().prop_map(ClockOp::FastForward),
     ]
@@ -237,9 +250,8 @@ fn any_clock_op() -> impl Strategy<Value = ClockOp> {
 fn any_built_in_clock_op() -> impl Strategy<Value = BuiltInClockOp> {
     prop_oneof![
         3 => Just(BuiltInClockOp::Resume),
-        3 => Just(BuiltInClockOp::Insert),
+        3 => Just(BuiltInClockOp::Assign),
         1 => Just(BuiltInClockOp::Pause),
-        1 => Just(BuiltInClockOp::Remove),
     ]
 }
 
@@ -277,22 +289,14 @@ fn any_cancel_reaction() -> impl Strategy<Value = Reaction> {
 
 fn any_repair() -> impl Strategy<Value = Repair> {
     let third = || prop::bool::weighted(0.33);
-    (
-        third(),
-        third(),
-        prop::bool::weighted(0.67),
-        any_spec(),
-        weighted(0.5, 0..OWNERS),
+    (third(), third(), any_spec(), weighted(0.5, 0..OWNERS)).prop_map(
+        |(enable_timer, enable_owner, spec, owner)| Repair {
+            enable_timer,
+            enable_owner,
+            spec,
+            owner,
+        },
     )
-        .prop_map(
-            |(enable_timer, enable_owner, insert_built_in_clock, spec, owner)| Repair {
-                enable_timer,
-                enable_owner,
-                insert_built_in_clock,
-                spec,
-                owner,
-            },
-        )
 }
 
 fn any_frame() -> impl Strategy<Value = Frame> {

@@ -50,16 +50,23 @@ impl Clocks {
         }
     }
 
-    /// Advances time and reads all clocks for a run. A driver is older than the clocks that run on
-    /// it, so its own reading is up to date.
+    /// Advances time and reads all clocks for a run.
     pub(crate) fn advance(&mut self, by: i64) {
         self.elapsed += by;
+        let mut is_read = vec![false; self.all.len()];
         for at in 0..self.all.len() {
-            self.read(at);
+            self.read(at, &mut is_read);
         }
     }
 
-    fn read(&mut self, at: usize) {
+    /// Reads a clock after the clock that drives it, unless it has been read.
+    fn read(&mut self, at: usize, is_read: &mut [bool]) {
+        if core::mem::replace(&mut is_read[at], true) {
+            return;
+        }
+        if let Driver::Clock(parent) = self.all[at].driver {
+            self.read(parent, is_read);
+        }
         let parent = match self.all[at].driver {
             Driver::Game => Some((self.elapsed, false)),
             Driver::Clock(parent) if self.all[parent].exists => {
@@ -117,6 +124,32 @@ impl Clocks {
         };
         self.current[clock] = Some(self.all.len());
         self.all.push(Clock::new(driver, seen, quarters));
+    }
+
+    /// Gives the clock with this number, if it exists, new settings. The new parent must exist, and
+    /// must not run on the clock itself.
+    pub(crate) fn replace(&mut self, clock: usize, parent: usize, quarters: u32) -> bool {
+        let Some(at) = self.current[clock] else {
+            return false;
+        };
+        let parent = self.current[parent].filter(|&parent| !self.runs_on(parent, at));
+        let seen = parent.map(|parent| self.all[parent].reading.now);
+        let clock = &mut self.all[at];
+        (clock.quarters, clock.paused) = (i64::from(quarters), false);
+        if let (Some(parent), Some(seen)) = (parent, seen)
+            && !matches!(clock.driver, Driver::Clock(before) if before == parent)
+        {
+            (clock.driver, clock.seen) = (Driver::Clock(parent), seen);
+        }
+        true
+    }
+
+    fn runs_on(&self, at: usize, root: usize) -> bool {
+        match self.all[at].driver {
+            _ if at == root => true,
+            Driver::Clock(parent) if self.all[parent].exists => self.runs_on(parent, root),
+            _ => false,
+        }
     }
 
     /// Removes the clock with this number and returns its index in `all`.

@@ -257,11 +257,15 @@ fn perform(world: &mut World, op: Op) {
         } => {
             let parent = world.resource::<OwnClocks>().0[parent];
             let new = Clock::of(parent).with_speed(ratio(quarters));
-            if let Some(earlier) = clock_at(world, clock) {
-                earlier.despawn();
+            match clock_at(world, clock) {
+                Some(mut entity) => {
+                    entity.insert(new);
+                }
+                None => {
+                    let entity = world.spawn(new).id();
+                    world.resource_mut::<OwnClocks>().0[clock] = entity.into();
+                }
             }
-            let entity = world.spawn(new).id();
-            world.resource_mut::<OwnClocks>().0[clock] = entity.into();
         }
         Op::DespawnClock(clock) => {
             if let Some(entity) = clock_at(world, clock) {

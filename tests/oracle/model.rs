@@ -291,8 +291,9 @@ impl Model {
                 parent,
                 quarters,
             } => {
-                self.despawn_clock(clock);
-                self.clocks.spawn(clock, parent, quarters);
+                if !self.clocks.replace(clock, parent, quarters) {
+                    self.clocks.spawn(clock, parent, quarters);
+                }
             }
             Op::DespawnClock(clock) => self.despawn_clock(clock),
             Op::SetSpeed(clock, quarters) => {

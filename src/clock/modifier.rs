@@ -1,0 +1,222 @@
+//! Factors on the speed of a clock.
+
+use core::{ops::Deref, slice};
+
+use bevy_ecs::{prelude::*, world::DeferredWorld};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use smallvec::SmallVec;
+
+use super::{
+    shared::ClockTable,
+    speed::{InvalidSpeed, Speed},
+};
+
+/// Multiplies the speed of a [`Clock`](crate::Clock), as long as this component exists.
+///
+/// Each modifier is a separate entity, so that effects can overlap: a slow field of 0.5 and a
+/// haste of 2.0 together leave the speed as it is. [`Clock::speed`](crate::Clock::speed) remains
+/// the speed without modifiers. To change a factor, insert the component again. To end the effect,
+/// remove it or despawn its entity. The modifiers of a clock despawn with it.
+///
+/// Timers and a [`DespawnAfter`](crate::DespawnAfter) on the entity run on the parent of the clock,
+/// unless they choose [another one](crate::OnClock). A slow field therefore does not slow its own
+/// end.
+///
+/// The built-in clocks have no modifiers. Use `Time::<Virtual>::set_relative_speed` for the game,
+/// or drive your clocks with a clock that you spawn.
+///
+/// # Time complexity
+///
+/// Adding or removing a modifier is *O*(*n*) in the number of modifiers of its clock.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{SpeedModifier, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+/// use core::time::Duration;
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
+/// app.update(); // Bevy's first frame takes no time.
+///
+/// let enemy = app.world_mut().spawn(Clock::new()).id();
+/// // Slow for one second of game time.
+/// app.world_mut().spawn((SpeedModifier::new(enemy, 0.5), DespawnAfter::secs(1.0)));
+/// for _ in 0..4 {
+///     app.update();
+/// }
+/// let clock = app.world().get::<Clock>(enemy).unwrap();
+/// assert_eq!(clock.now(), Duration::from_millis(500));
+/// assert_eq!(clock.speed(), 1.0);
+///
+/// app.update();
+/// let clock = app.world().get::<Clock>(enemy).unwrap();
+/// assert_eq!(clock.now(), Duration::from_millis(750));
+/// ```
+#[doc(alias("slow", "haste", "buff"))]
+#[derive(Component, Clone, Copy, Debug, PartialEq)]
+#[relationship(relationship_target = SpeedModifiers)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(opaque),
+    reflect(Component, Clone, Debug, PartialEq)
+)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "ModifierData", try_from = "ModifierData")
+)]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct SpeedModifier {
+    #[relationship]
+    clock: Entity,
+    factor: Factor,
+}
+
+/// A factor, by default one: `related!` creates the component from the entity alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Factor(f64);
+
+impl Default for Factor {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
+impl SpeedModifier {
+    /// Creates a modifier of the clock on this entity.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `factor` is negative, infinite or not a number. Use [`try_new`](Self::try_new) for
+    /// a factor that comes from data.
+    #[must_use]
+    #[track_caller]
+    pub fn new(clock: Entity, factor: f64) -> Self {
+        match Self::try_new(clock, factor) {
+            Ok(modifier) => modifier,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Creates a modifier of the clock on this entity, or returns an error if the factor is
+    /// invalid.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidSpeed`] if `factor` is negative, infinite or not a number.
+    pub fn try_new(clock: Entity, factor: f64) -> Result<Self, InvalidSpeed> {
+        Speed::try_from(factor)?;
+        let factor = Factor(factor);
+        Ok(Self { clock, factor })
+    }
+
+    /// Returns the entity of the clock.
+    #[must_use]
+    pub fn clock(&self) -> Entity {
+        self.clock
+    }
+
+    /// Returns the factor.
+    #[must_use]
+    pub fn factor(&self) -> f64 {
+        self.factor.0
+    }
+}
+
+/// The entities with a [`SpeedModifier`] of this clock, as a slice.
+#[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
+#[relationship_target(relationship = SpeedModifier, linked_spawn)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(Component, Debug, PartialEq)
+)]
+pub struct SpeedModifiers(SmallVec<[Entity; 4]>);
+
+impl Deref for SpeedModifiers {
+    type Target = [Entity];
+
+    fn deref(&self) -> &[Entity] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a SpeedModifiers {
+    type Item = &'a Entity;
+    type IntoIter = slice::Iter<'a, Entity>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+pub(crate) fn on_modify_speed(inserted: On<Insert<SpeedModifier>>, mut world: DeferredWorld) {
+    update_later(&mut world, inserted.entity);
+}
+
+pub(crate) fn on_restore_speed(discarded: On<Discard<SpeedModifier>>, mut world: DeferredWorld) {
+    update_later(&mut world, discarded.entity);
+}
+
+/// Updates the factor of a clock once it knows which modifiers it has.
+fn update_later(world: &mut DeferredWorld, modifier: Entity) {
+    let Some(&SpeedModifier { clock, .. }) = world.get(modifier) else {
+        return;
+    };
+    world.commands().queue(move |world: &mut World| {
+        let factor = factor(world, clock);
+        if let Some(table) = world.get_resource::<ClockTable>() {
+            let mut table = table.lock();
+            if let Some(key) = table.key_of(clock) {
+                table.change(key, |row| row.brakes.factor = factor);
+            }
+        }
+    });
+}
+
+/// Returns the product of the modifiers of a clock.
+pub(super) fn factor(world: &World, clock: Entity) -> f64 {
+    let modifiers = world.get::<SpeedModifiers>(clock).into_iter().flatten();
+    let modifiers = modifiers.filter_map(|&entity| world.get::<SpeedModifier>(entity));
+    modifiers.map(SpeedModifier::factor).product()
+}
+
+/// The serialized form of a [`SpeedModifier`].
+#[cfg(feature = "serialize")]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "SpeedModifier", deny_unknown_fields)]
+struct ModifierData {
+    clock: Entity,
+    factor: f64,
+}
+
+#[cfg(feature = "serialize")]
+impl From<SpeedModifier> for ModifierData {
+    fn from(modifier: SpeedModifier) -> Self {
+        Self {
+            clock: modifier.clock,
+            factor: modifier.factor(),
+        }
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl TryFrom<ModifierData> for SpeedModifier {
+    type Error = InvalidSpeed;
+
+    fn try_from(data: ModifierData) -> Result<Self, InvalidSpeed> {
+        Self::try_new(data.clock, data.factor)
+    }
+}

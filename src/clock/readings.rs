@@ -1,0 +1,258 @@
+//! Reading the clocks: for a run, or at any moment. And changing them in between.
+
+use core::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::{
+    reading::{Reading, saturating_nanos},
+    row::{BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Row, RunReading, Source, Ticks},
+    state::ClockState,
+    table::{BUILT_IN, Start, Table},
+};
+
+/// The length of one frame on the frame clock.
+pub(crate) const FRAME: u64 = 1_000_000_000;
+
+/// A source of Bevy's times: a world, or system parameters.
+pub(super) trait TimeSource {
+    /// Returns the reading of one of Bevy's clocks.
+    fn elapsed(&self, time: BevyTime) -> Duration;
+
+    /// Returns `true` if game time was paused when this frame began.
+    fn was_paused(&self) -> bool;
+}
+
+/// A path from a clock up to the first ancestor that needs no work.
+type Path = SmallVec<[ClockKey; 8]>;
+
+impl Table {
+    /// Creates the built-in clocks.
+    pub(super) fn new(times: &impl TimeSource) -> Self {
+        let mut table = Self::default();
+        for (key, (id, source)) in (0..).zip(BUILT_IN) {
+            let mut state = ClockState::new(id);
+            let seen = elapsed(source, times).unwrap_or(0);
+            state.advance(seen);
+            let start = Start {
+                source,
+                root: key,
+                seen,
+                moment: None,
+                run: Reading {
+                    now: seen,
+                    ..Reading::default()
+                },
+            };
+            table.add(None, state, Brakes::default(), start);
+        }
+        table
+    }
+
+    /// Starts a run on the clocks of a cadence: reads the built-in ones. The others are read when
+    /// they are needed.
+    pub(super) fn begin_run(&mut self, cadence: Cadence, times: &impl TimeSource) {
+        let is_set_back = self.prepare_set_back(cadence, times);
+        self.counters.runs[cadence as usize] += 1;
+        self.counters.epochs[cadence as usize] += 1;
+        self.counters.changes += 1;
+        for &root in Self::built_in(cadence) {
+            self.read_built_in(root, times);
+        }
+        if is_set_back {
+            for &root in Self::built_in(cadence) {
+                self.set_back_under(root);
+            }
+        }
+        self.set_back_ahead(cadence);
+    }
+
+    fn read_built_in(&mut self, root: ClockKey, times: &impl TimeSource) {
+        let Some(row) = self.get_mut(root) else {
+            return;
+        };
+        let now = elapsed(row.source, times).unwrap_or(row.seen.saturating_add(FRAME));
+        row.set_back_to(now);
+        row.settle_at(now);
+        row.brakes.source_stopped =
+            row.source == Source::Bevy(BevyTime::Virtual) && times.was_paused();
+        let reading = row
+            .state
+            .read(row.is_stopped() || row.brakes.source_stopped);
+        let last = row.ticks.last;
+        let cadence = row.cadence as usize;
+        let run = self.counters.runs[cadence];
+        let epoch = self.counters.epochs[cadence];
+        if let Some(row) = self.get_mut(root) {
+            row.run = RunReading { epoch, reading };
+            row.ticks = Ticks {
+                run,
+                last: reading.now,
+                previous: last,
+            };
+        }
+    }
+
+    /// Returns the reading of a clock in this run.
+    pub(super) fn run_reading(&mut self, key: ClockKey) -> Option<Reading> {
+        let path = self.path(key, |table, row| {
+            row.run.epoch == table.counters.epochs[row.cadence as usize]
+        });
+        for key in path.into_iter().rev() {
+            let parent = self.parent(key);
+            let parent = parent
+                .and_then(|parent| self.get(parent))
+                .map(|row| row.run);
+            let row = self.get(key)?;
+            let (state, stopped) = match (parent, row.source) {
+                (Some(parent), _) => (row.state_at(parent.reading.now), parent.reading.stopped),
+                (None, Source::Bevy(_) | Source::Frames) => (row.state, row.brakes.source_stopped),
+                (None, _) => (row.state, true),
+            };
+            let epoch = self.counters.epochs[row.cadence as usize];
+            let reading = state.read(stopped || row.is_stopped());
+            self.get_mut(key)?.run = RunReading { epoch, reading };
+        }
+        Some(self.get(key)?.run.reading)
+    }
+
+    /// Returns the time of a clock in the last two runs of its cadence.
+    pub(super) fn ticks(&mut self, key: ClockKey) -> Option<Ticks> {
+        let path = self.path(key, |table, row| {
+            row.ticks.run == table.counters.runs[row.cadence as usize]
+        });
+        for key in path.into_iter().rev() {
+            let parent = self.parent(key);
+            let parent = parent
+                .and_then(|parent| self.get(parent))
+                .map(|row| row.ticks);
+            let row = self.get(key)?;
+            let run = self.counters.runs[row.cadence as usize];
+            let time_at = |now| row.state_at(now).now;
+            let last = parent.map_or(row.state.now, |parent| time_at(parent.last));
+            let previous = match parent {
+                _ if row.ticks.run + 1 == run => row.ticks.last,
+                Some(parent) => time_at(parent.previous),
+                None => row.state.now,
+            };
+            self.get_mut(key)?.ticks = Ticks {
+                run,
+                last,
+                previous,
+            };
+        }
+        Some(self.get(key)?.ticks)
+    }
+
+    /// Returns the clocks from `key` up to the first that is `done`, or that has no parent.
+    fn path(&self, key: ClockKey, done: impl Fn(&Self, &Row) -> bool) -> Path {
+        let mut path = Path::new();
+        let mut at = Some(key);
+        while let Some(key) = at
+            && let Some(row) = self.get(key)
+            && !done(self, row)
+        {
+            path.push(key);
+            at = self.parent(key);
+        }
+        path
+    }
+
+    /// Returns the state of a clock, with all changes since the last run.
+    pub(super) fn current(&mut self, key: ClockKey) -> Option<ClockState> {
+        let source = self.source_now(key)?;
+        Some(self.get(key)?.state_at(source))
+    }
+
+    /// Returns the time of the source of a clock, as of this run.
+    pub(super) fn source_now(&mut self, key: ClockKey) -> Option<u64> {
+        let row = self.get(key)?;
+        let (seen, added_in) = (row.seen, row.added_in);
+        let epoch = self.counters.epochs[row.cadence as usize];
+        Some(match self.parent(key) {
+            Some(parent) if added_in != Some(epoch) => self.run_reading(parent)?.now,
+            _ => seen,
+        })
+    }
+
+    /// Brings a clock up to date, so that it can change.
+    pub(super) fn settle(&mut self, key: ClockKey) {
+        self.ticks(key);
+        self.run_reading(key);
+        if let Some(source) = self.source_now(key)
+            && let Some(row) = self.get_mut(key)
+        {
+            row.settle_at(source);
+        }
+    }
+
+    /// Changes a clock. The time up to the last run has passed with its previous settings.
+    pub(super) fn change(&mut self, key: ClockKey, change: impl FnOnce(&mut Row)) {
+        self.settle(key);
+        self.counters.changes += 1;
+        if let Some(row) = self.get_mut(key) {
+            change(row);
+        }
+        self.reschedule(key);
+    }
+
+    /// Advances a clock on its own, and lets its descendants follow immediately.
+    pub(super) fn fast_forward(&mut self, key: ClockKey, nanos: u64) {
+        self.change(key, |row| row.state.advance(nanos));
+        let Some(row) = self.get(key) else {
+            return;
+        };
+        let reading = row.state.read(row.is_stopped());
+        let cadence = row.cadence as usize;
+        self.counters.epochs[cadence] += 1;
+        let epoch = self.counters.epochs[cadence];
+        if let Some(row) = self.get_mut(key) {
+            row.run = RunReading { epoch, reading };
+        }
+    }
+
+    /// Returns the state of a clock at this moment. Bevy's time may have advanced since the last
+    /// run.
+    pub(super) fn live(&mut self, key: ClockKey, times: &impl TimeSource) -> Option<ClockState> {
+        let moment = self.moment(key, times)?;
+        let path = self.path(key, |_, row| row.live.moment == Some(moment));
+        for &key in path.iter().rev() {
+            let now = self.live_state(key, times)?.now;
+            let moment = Some(moment);
+            self.get_mut(key)?.live = Live { moment, now };
+        }
+        self.live_state(key, times)
+    }
+
+    /// Returns the moment at which the clocks under the root of `key` are read.
+    pub(super) fn moment(&self, key: ClockKey, times: &impl TimeSource) -> Option<Moment> {
+        let root = self.get(self.get(key)?.root)?;
+        Some(Moment {
+            changes: self.counters.changes,
+            elapsed: elapsed(root.source, times).unwrap_or(root.seen),
+        })
+    }
+
+    /// Returns the state of a clock whose parent, if any, has been read for this moment.
+    fn live_state(&mut self, key: ClockKey, times: &impl TimeSource) -> Option<ClockState> {
+        let before = self.source_now(key)?;
+        let row = self.get(key)?;
+        let now = match self.parent(key) {
+            Some(parent) => self.get(parent)?.live.now,
+            None => elapsed(row.source, times).unwrap_or(before),
+        };
+        let mut state = row.state_at(now.max(before));
+        if now < before && !row.is_stopped() {
+            state.run_back(row.rate(), before.max(row.seen) - now);
+        }
+        Some(state)
+    }
+}
+
+/// Returns the reading of one of Bevy's clocks, or `None` for any other source.
+pub(super) fn elapsed(source: Source, times: &impl TimeSource) -> Option<u64> {
+    match source {
+        Source::Bevy(time) => Some(saturating_nanos(times.elapsed(time))),
+        Source::Frames | Source::Clock(..) | Source::Missing => None,
+    }
+}

@@ -5,7 +5,7 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{CancelReason, Timer, prelude::*};
+use bevy_due::{CancelReason, DueEntityWorldMutExt, PausedBy, Pauses, Timer, prelude::*};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use support::*;
 
@@ -191,4 +191,51 @@ fn a_burst_cut_short_by_a_pause_starts_over_in_the_next_run() {
         [0, 0, 0],
         "30, 40 and 50 should fit the burst limit"
     );
+}
+
+#[test]
+fn pauses_nest_and_the_last_one_ends_them() {
+    let mut app = app();
+    let x = spawn(&mut app, "x", Timer::after(ms(10)));
+    let pauses = [(); 2].map(|()| app.world_mut().spawn(Pauses(x)).id());
+    app.world_mut().entity_mut(x).insert(Paused);
+    app.world_mut().flush();
+    advance_ms(&mut app, 20);
+    app.world_mut().despawn(pauses[0]);
+    advance_ms(&mut app, 20);
+    app.world_mut().entity_mut(x).remove::<Paused>();
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), [""; 0], "one pause is left");
+    app.world_mut().despawn(pauses[1]);
+    advance_ms(&mut app, 9);
+    assert_eq!(fired(&mut app), [""; 0]);
+    advance_ms(&mut app, 1);
+    assert_eq!(fired(&mut app), ["x"]);
+}
+
+#[test]
+fn a_timed_pause_stops_owned_timers_and_callbacks_and_ends_itself() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    app.world_mut()
+        .spawn((Tag("owned"), OwnedBy(owner), Timer::every(ms(10))));
+    app.world_mut().entity_mut(owner).pause_for(ms(25));
+    let mut entity = app.world_mut().entity_mut(owner);
+    entity.pause_for(ms(5)).cancel_timers();
+    app.world_mut()
+        .spawn((Tag("new"), OwnedBy(owner), Timer::every(ms(10))));
+    for _ in 0..7 {
+        advance_ms(&mut app, 5);
+    }
+    assert_eq!(fired_at(&mut app), [("new", 35)]);
+    assert!(app.world().get::<PausedBy>(owner).is_none());
+}
+
+#[test]
+fn the_pauses_of_an_entity_despawn_with_it() {
+    let mut app = app();
+    let x = spawn(&mut app, "x", Timer::after(ms(10)));
+    let pause = app.world_mut().spawn(Pauses(x)).id();
+    app.world_mut().despawn(x);
+    assert!(app.world().get_entity(pause).is_err());
 }

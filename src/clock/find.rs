@@ -20,9 +20,10 @@ use super::{
 /// The clock for everything on this entity, and for everything it owns, unless a timer or a
 /// callback names [another clock](crate::Timer::on).
 ///
-/// The clock is looked up when a timer is armed or a callback is inserted. Changing or removing
-/// `OnClock` does not move the timers and callbacks that are already there. To slow down an entity
-/// later, give it its own clock from the start. An entity that carries a [`Clock`] needs no
+/// The clock is looked up in the first run after a timer is inserted, or when a callback is inserted.
+/// Changing or removing `OnClock` later does not move the timers and callbacks that are there. To
+/// move an armed timer, use [`TimerMut::set_clock`](crate::TimerMut::set_clock). To slow down an
+/// entity later, give it its own clock from the start. An entity that carries a [`Clock`] needs no
 /// `OnClock`: it is on its own clock.
 ///
 /// # Examples

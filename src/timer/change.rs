@@ -208,6 +208,35 @@ impl<'w> TimerMut<'w> {
         }
     }
 
+    /// Moves the timer to another clock, where it keeps its remaining time, its count and its pause.
+    ///
+    /// The timer gets a new place in the order of equal deadlines. [`Timer::clock`] still returns the
+    /// clock with which the timer was inserted.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NoSuchClock`], and leaves the timer where it is, if there is no such clock.
+    pub fn set_clock(&mut self, clock: impl Into<ClockId>) -> Result<(), NoSuchClock> {
+        let clock = clock.into();
+        let table = self.world.resource::<ClockTable>();
+        let to = table.find(clock)?.key;
+        let there = table.read_now(self.world, to).ok_or(NoSuchClock(clock))?;
+        let timer = self.world.get::<Timer>(self.entity);
+        let Some(first_wait) = timer.map(Timer::first_wait).filter(|_| to != self.clock) else {
+            return Ok(());
+        };
+        let from = (self.clock, self.key);
+        let mut lines = self.world.resource_mut::<TimerLines>();
+        let moved = lines.move_to(from, first_wait, self.reading.now, (to, there.now));
+        if let Some(key) = moved {
+            (self.clock, self.key, self.reading) = (to, key, there);
+            if let Some(timer) = self.world.get::<Timer>(self.entity) {
+                timer.seat().move_to(Place::Armed(to, key));
+            }
+        }
+        Ok(())
+    }
+
     fn move_to(&mut self, deadline: u64, wait: u64) {
         let (key, now) = (self.key, self.reading.now);
         if let Some(line) = self.line() {
@@ -258,38 +287,6 @@ pub(crate) fn change_keyed(
     Ok(())
 }
 
-/// Moves the timer on `entity` to another clock, where it keeps its remaining time, its count and
-/// its pause. Among equal deadlines it comes last, as if it had just been armed.
-///
-/// Does nothing if the entity has no armed timer.
-#[cfg_attr(not(test), expect(dead_code, reason = "`set_clock` will call it"))]
-pub(crate) fn move_to_clock(
-    world: &mut World,
-    entity: Entity,
-    clock: ClockId,
-) -> Result<(), NoSuchClock> {
-    let Some(table) = world.get_resource::<ClockTable>() else {
-        return Err(NoSuchClock(clock));
-    };
-    let to = table.find(clock)?.key;
-    if let Some(timer) = world.get::<Timer>(entity)
-        && let Some((from, key)) = timer.seat().armed()
-        && from != to
-        && let Some(now) = table.read_now(world, from)
-        && let Some(there) = table.read_now(world, to)
-    {
-        let first_wait = timer.first_wait();
-        let mut lines = world.resource_mut::<TimerLines>();
-        let moved = lines.move_to((from, key), first_wait, now.now, (to, there.now));
-        if let Some(key) = moved
-            && let Some(timer) = world.get::<Timer>(entity)
-        {
-            timer.seat().move_to(Place::Armed(to, key));
-        }
-    }
-    Ok(())
-}
-
 /// Delays the timer on `owner` and all timers that belong to it.
 pub(crate) fn delay_all(world: &mut World, owner: Entity, by: Duration) {
     for timer in timers_of(world, owner) {
@@ -306,89 +303,4 @@ fn timers_of(world: &World, owner: Entity) -> Vec<Entity> {
     entities
         .filter(|&entity| world.get::<Timer>(entity).is_some())
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{prelude::rust_2024::*, vec};
-
-    use bevy_app::App;
-    use bevy_ecs::system::SystemState;
-    use bevy_time::{TimePlugin, TimeUpdateStrategy};
-
-    use super::*;
-    use crate::{ArmedTimers, Clock, DuePlugin, Paused, TimerFired, TimerStatus};
-
-    const STEP: Duration = Duration::from_millis(10);
-
-    #[derive(Resource, Default)]
-    struct Log(Vec<(u64, Duration)>);
-
-    fn app() -> App {
-        let mut app = App::new();
-        app.add_plugins((TimePlugin, DuePlugin::default()))
-            .insert_resource(TimeUpdateStrategy::ManualDuration(STEP))
-            .init_resource::<Log>()
-            .add_observer(|fired: On<TimerFired>, mut log: ResMut<Log>| {
-                log.0.push((fired.count(), fired.deadline()));
-            });
-        app.update();
-        app
-    }
-
-    fn status(app: &mut App, timer: Entity) -> TimerStatus {
-        let mut state = SystemState::<ArmedTimers>::new(app.world_mut());
-        let timers = state.get(app.world()).expect("the parameters are valid");
-        timers.get(timer).expect("the timer is armed")
-    }
-
-    #[test]
-    fn a_timer_that_moves_to_another_clock_keeps_its_remaining_time() {
-        let mut app = app();
-        let slow = Clock::new().with_speed(0.5).with_now(STEP * 100);
-        let slow = app.world_mut().spawn(slow).id();
-        let timer = app.world_mut().spawn(Timer::every(STEP * 5)).id();
-        for _ in 0..7 {
-            app.update();
-        }
-        let before = status(&mut app, timer);
-        move_to_clock(app.world_mut(), timer, slow.into()).expect("the clock exists");
-        let after = status(&mut app, timer);
-        assert_eq!(after.clock, slow.into());
-        assert_eq!((after.remaining, after.elapsed), (STEP * 3, STEP * 2));
-        assert_eq!((after.wait, after.count), (before.wait, before.count));
-        for _ in 0..16 {
-            app.update();
-        }
-        let at = |step: u32| STEP / 2 * (200 + 7 + step);
-        let log = &app.world().resource::<Log>().0;
-        assert_eq!(log[1..], vec![(2, at(6)), (3, at(16))]);
-    }
-
-    #[test]
-    fn a_paused_timer_stays_paused_on_its_new_clock() {
-        let mut app = app();
-        let other = app.world_mut().spawn(Clock::new()).id();
-        let timer = app.world_mut().spawn((Timer::after(STEP * 2), Paused)).id();
-        app.update();
-        move_to_clock(app.world_mut(), timer, other.into()).expect("the clock exists");
-        for _ in 0..5 {
-            app.update();
-        }
-        assert!(app.world().resource::<Log>().0.is_empty());
-        app.world_mut().entity_mut(timer).remove::<Paused>();
-        app.update();
-        assert_eq!(status(&mut app, timer).remaining, STEP);
-    }
-
-    #[test]
-    fn a_timer_stays_where_it_is_if_the_clock_does_not_exist() {
-        let mut app = app();
-        let timer = app.world_mut().spawn(Timer::after(STEP)).id();
-        let missing = ClockId::Own(timer);
-        let result = move_to_clock(app.world_mut(), timer, missing);
-        assert_eq!(result, Err(NoSuchClock(missing)));
-        app.update();
-        assert_eq!(app.world().resource::<Log>().0.len(), 1);
-    }
 }

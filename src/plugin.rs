@@ -18,9 +18,9 @@ use crate::{
     roster::Intake,
     timer::{
         FireParams, KeyTable, RunDepth, StartParams, TimerCancelled, TimerFired, TimerHandlers,
-        TimerLines, TimerSettings, add_pending, check_handler, modifiers, on_discard_key,
-        on_disown, on_key, on_own, on_pause, on_remove_clock, on_resume, report_unknown_handlers,
-        run_timers, take_key,
+        TimerLines, TimerSettings, add_pending, check_handler, limit_backlog, modifiers,
+        on_discard_key, on_disown, on_key, on_own, on_pause, on_remove_clock, on_resume,
+        report_unknown_handlers, run_timers, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
@@ -305,6 +305,7 @@ fn settle_clocks(world: &mut World) {
 }
 
 fn run_frame_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+    limit_backlog(world);
     report_unknown_handlers(world);
     settle_clocks(world);
     run_timers(world, Cadence::Frame, start, fire)

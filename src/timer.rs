@@ -3,6 +3,7 @@
 mod action;
 mod arm;
 mod armed;
+mod backlog;
 mod between;
 mod build;
 mod cancel;
@@ -63,6 +64,7 @@ use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
 pub(crate) use action::check_handler;
 pub(crate) use arm::add_pending;
+pub(crate) use backlog::limit_backlog;
 pub use build::InvalidTimer;
 pub(crate) use cancel::{SurvivesCancelAll, cancel_all, cancel_keyed};
 pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};

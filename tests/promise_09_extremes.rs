@@ -6,7 +6,8 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{Clock, DuePlugin, Timer};
+use bevy_due::{Clock, DuePlugin, Timer, TimerFired};
+use bevy_ecs::message::Messages;
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;
 
@@ -111,4 +112,27 @@ fn a_chain_of_thousands_of_clocks_does_not_overflow_the_stack() {
     assert!(app.world().entity(timer).contains::<Timer>());
     app.update();
     assert!(!app.world().entity(timer).contains::<Timer>());
+}
+
+#[test]
+fn the_messages_of_a_long_pause_take_bounded_memory() {
+    let mut app = app();
+    for _ in 0..1000 {
+        app.world_mut().spawn(Timer::every_frames(1));
+    }
+    let mut time = app.world_mut().resource_mut::<Time<Virtual>>();
+    time.pause();
+    for _ in 0..200 {
+        advance_ms(&mut app, 1);
+    }
+    let messages = app.world().resource::<Messages<TimerFired>>();
+    assert!(
+        messages.len() <= (1 << 16) + 2000,
+        "{} are kept",
+        messages.len()
+    );
+    assert!(
+        messages.len() >= 2000,
+        "those of the last two frames are there"
+    );
 }

@@ -17,6 +17,9 @@ use crate::clock::{ClockId, PackedClockId, Reading, saturating_nanos};
 /// fired in a frame. An observer may arm, re-arm, cancel or despawn anything, including the timer
 /// that is firing.
 ///
+/// Bevy keeps messages until a step of the fixed schedule has run. While the game is paused and no
+/// step runs, at most 65,536 messages and those of the last two frames are kept.
+///
 /// # Examples
 ///
 /// ```

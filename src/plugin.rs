@@ -32,8 +32,8 @@ use crate::{
 /// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when
 /// the plugin is added, in no particular order.
 ///
-/// The plugin's global observers are entities. Code that despawns every entity also removes them,
-/// and timers no longer work in that world. Despawn the entities of your game instead.
+/// The plugin survives a clean-up that despawns every entity, except for resources. Its global
+/// observers return in the next frame. The built-in clocks are not entities.
 ///
 /// # The run
 ///
@@ -209,17 +209,6 @@ impl Plugin for DuePlugin {
 
         app.add_message::<TimerFired>()
             .add_message::<TimerCancelled>()
-            .add_observer(on_disable_clock)
-            .add_observer(on_enable_clock)
-            .add_observer(on_modify_speed)
-            .add_observer(on_restore_speed)
-            .add_observer(on_remove_clock)
-            .add_observer(on_own)
-            .add_observer(on_disown)
-            .add_observer(on_pause)
-            .add_observer(on_resume)
-            .add_observer(on_key)
-            .add_observer(on_discard_key)
             .add_systems(PreStartup, require_time)
             .add_systems(
                 PreUpdate,
@@ -256,6 +245,8 @@ impl DuePlugin {
             burst_limit: self.burst_limit,
             delay_seed: self.delay_seed,
         });
+        let observers = OBSERVERS.map(|add| add(world));
+        world.insert_resource(PluginObservers(observers));
         world.init_resource::<KeyTable>();
         world.init_resource::<TimerHandlers>();
         world.init_resource::<RunDepth>();
@@ -268,6 +259,34 @@ impl DuePlugin {
         // A sender may have created the inbox already.
         let inbox = world.get_resource_or_init::<Inbox>();
         inbox.set_capacity(self.inbox_capacity, self.inbox_bytes);
+    }
+}
+
+/// The observers of the plugin. They return in the next frame if a game despawns them.
+#[derive(Resource)]
+struct PluginObservers([Entity; OBSERVERS.len()]);
+
+const OBSERVERS: [fn(&mut World) -> Entity; 11] = [
+    |world| world.add_observer(on_disable_clock).id(),
+    |world| world.add_observer(on_enable_clock).id(),
+    |world| world.add_observer(on_modify_speed).id(),
+    |world| world.add_observer(on_restore_speed).id(),
+    |world| world.add_observer(on_remove_clock).id(),
+    |world| world.add_observer(on_own).id(),
+    |world| world.add_observer(on_disown).id(),
+    |world| world.add_observer(on_pause).id(),
+    |world| world.add_observer(on_resume).id(),
+    |world| world.add_observer(on_key).id(),
+    |world| world.add_observer(on_discard_key).id(),
+];
+
+fn restore_observers(world: &mut World) {
+    let PluginObservers(observers) = *world.resource();
+    for (nth, observer) in observers.into_iter().enumerate() {
+        if !world.entities().contains_spawned(observer) {
+            let observer = OBSERVERS[nth](world);
+            world.resource_mut::<PluginObservers>().0[nth] = observer;
+        }
     }
 }
 
@@ -305,6 +324,7 @@ fn settle_clocks(world: &mut World) {
 }
 
 fn run_frame_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+    restore_observers(world);
     limit_backlog(world);
     report_unknown_handlers(world);
     settle_clocks(world);

@@ -3,8 +3,8 @@
 mod support;
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{DuePlugin, DueSystems, Timer, TimerFired};
-use bevy_ecs::prelude::*;
+use bevy_due::{DuePlugin, DueSystems, Keyed, OwnedBy, Paused, Timer, TimerFired};
+use bevy_ecs::{prelude::*, resource::IsResource};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;
 
@@ -126,3 +126,38 @@ fn a_cloned_entity_gets_its_own_timer() {
     advance_ms(&mut app, 30);
     assert_eq!(firings(&mut app)[0].deadline(), ms(40));
 }
+
+#[test]
+fn the_plugin_survives_a_cleanup_that_despawns_every_entity() {
+    let mut app = app();
+    spawn(&mut app, "old", Timer::every(ms(10)));
+    let world = app.world_mut();
+    let mut all = world.query_filtered::<Entity, Without<IsResource>>();
+    let all: Vec<Entity> = all.iter(world).collect();
+    for entity in all {
+        world.try_despawn(entity).ok();
+    }
+    app.update();
+    app.add_observer(
+        |fired: On<TimerFired>, tags: Query<&Tag>, mut log: ResMut<Seen>| {
+            log.0.extend(tags.get(fired.entity()).map(|tag| tag.0));
+        },
+    );
+    app.init_resource::<Seen>();
+
+    let owner = app.world_mut().spawn_empty().id();
+    for tag in ["replaced", "new"] {
+        let keyed = (Tag(tag), OwnedBy(owner), Keyed::new("key"));
+        app.world_mut().spawn((keyed, Timer::every(ms(10))));
+    }
+    app.world_mut().flush();
+    advance_ms(&mut app, 10);
+    app.world_mut().entity_mut(owner).insert(Paused);
+    advance_ms(&mut app, 10);
+    app.world_mut().entity_mut(owner).remove::<Paused>();
+    advance_ms(&mut app, 10);
+    assert_eq!(app.world().resource::<Seen>().0, ["new", "new"]);
+}
+
+#[derive(Resource, Default)]
+struct Seen(Vec<&'static str>);

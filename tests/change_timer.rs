@@ -151,7 +151,7 @@ fn a_timer_moves_to_another_clock_with_its_remaining_time() {
 
     let nowhere = ClockId::Own(x);
     change(&mut app, x, |x| {
-        assert_eq!(x.set_clock(nowhere), Err(NoSuchClock(nowhere)))
+        assert_eq!(x.set_clock(nowhere), Err(NoSuchClock(nowhere)));
     });
     advance_ms(&mut app, 20);
     assert_eq!(fired(&mut app), ["x"], "it stays on its clock");

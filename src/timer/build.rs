@@ -33,8 +33,8 @@ impl Timer {
     /// Creates a one-shot timer that fires after a delay in seconds.
     ///
     /// The delay is rounded to the nearest nanosecond, but a positive delay is never rounded to
-    /// zero. It is an `f64` or an `f32`: `0.1_f32` is exactly a tenth of a second. See
-    /// [`Seconds`](crate::Seconds).
+    /// zero. It is an `f64`, a `u32` or an `f32`. An `f32` is read as the shortest decimal that
+    /// prints it, so `0.1_f32` is exactly a tenth of a second.
     ///
     /// # Panics
     ///

@@ -27,7 +27,7 @@ fn a_timer_spawned_for_a_dead_owner_names_that_owner() {
     let mut app = app();
     app.init_resource::<Owners>().add_observer(
         |cancelled: On<TimerCancelled>, mut owners: ResMut<Owners>| {
-            owners.0.push(cancelled.owner())
+            owners.0.push(cancelled.owner());
         },
     );
     let owner = app.world_mut().spawn_empty().id();

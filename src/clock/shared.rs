@@ -82,6 +82,23 @@ impl ClockTable {
         })
     }
 
+    /// Finds a clock, and reads it at this moment.
+    pub(crate) fn read(
+        &self,
+        clock: ClockId,
+        world: &World,
+    ) -> Result<(FoundClock, Reading), NoSuchClock> {
+        let mut table = self.lock();
+        let (key, row) = table.find(clock)?;
+        let found = FoundClock {
+            key,
+            age: row.age,
+            cadence: row.cadence,
+        };
+        let state = table.live(key, world).ok_or(NoSuchClock(clock))?;
+        Ok((found, state.read(false)))
+    }
+
     /// Returns the key of the clock on `entity`.
     pub(crate) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
         self.lock().key_of(entity)

@@ -219,6 +219,7 @@ impl Table {
     pub(super) fn find(&self, clock: ClockId) -> Result<(ClockKey, &Row), NoSuchClock> {
         let key = match clock {
             ClockId::Own(entity) => self.key_of(entity),
+            ClockId::Virtual => Some(VIRTUAL),
             built_in => BUILT_IN
                 .iter()
                 .position(|&(id, _)| id == built_in)

@@ -12,7 +12,7 @@ use super::{
     settings::random,
 };
 use crate::{
-    clock::{ClockTable, FoundClock, add_missing_clock},
+    clock::{ClockTable, FoundClock, NoSuchClock, add_missing_clock},
     missing_plugin::warn_without_plugin,
     owner::owner_of,
 };
@@ -29,55 +29,59 @@ pub(super) fn on_insert<C: Arms>(
 /// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
 /// data there.
 pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    if world.get::<C>(entity).is_none() {
-        return;
-    }
-    if !world.contains_resource::<TimerLines>() {
+    let random = match world.get::<C>(entity) {
+        None => return,
+        Some(component) if component.has_jitter() => draw(world),
+        Some(_) => 0,
+    };
+    let start = match start::<C>(world, entity, random) {
+        Some(Err(NoSuchClock(clock))) => {
+            add_missing_clock(world, clock);
+            start::<C>(world, entity, random)
+        }
+        start => start,
+    };
+    let Some(start) = start else {
         return warn_without_plugin(world, C::NAME);
-    }
-    let start = start::<C>(world, entity);
-    let Some(mut lines) = world.get_resource_mut::<TimerLines>() else {
-        return;
     };
-    let pending = Pending {
-        entity,
-        kind: C::KIND,
-        start,
-    };
-    let index = lines.pending.push(pending);
-    if let Some(armed) = world.get::<C>(entity) {
-        armed.seat().move_to(Place::Pending(index));
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.pending.push(Pending {
+            entity,
+            kind: C::KIND,
+            start: start.ok(),
+        });
     }
 }
 
-/// Starts the delay of a timer, if its clock exists by now.
-fn start<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<Start> {
-    let setting = Setting::of::<C>(world, entity)?;
-    let found = world.get_resource::<ClockTable>()?.find(setting.clock);
-    if found.is_err() {
-        add_missing_clock(world, setting.clock);
-    }
-    let random = match world.get::<C>(entity)?.has_jitter() {
-        true => draw(world)?,
-        false => 0,
-    };
+/// Gives a timer the next place among the pending ones, and starts its delay if its clock exists by
+/// now. Returns `None` without the plugin.
+fn start<C: Arms>(
+    world: &DeferredWorld,
+    entity: Entity,
+    random: u64,
+) -> Option<Result<Start, NoSuchClock>> {
+    let lines = world.get_resource::<TimerLines>()?;
     let table = world.get_resource::<ClockTable>()?;
-    let FoundClock { key, age, .. } = table.find(setting.clock).ok()?;
-    let reading = table.read_now(world, key)?;
-    let deadline = world.get::<C>(entity)?.start(reading, random);
-    Some(Start {
+    let entity = world.get_entity(entity).ok()?;
+    let component = entity.get::<C>()?;
+    let place = Place::Pending(lines.pending.next_index());
+    component.seat().move_to(place);
+    let setting = Setting::new(world, lines, entity, component.clock());
+    let read = table.read(setting.clock, world);
+    Some(read.map(|(FoundClock { key, age, .. }, reading)| Start {
         clock: key,
         age,
-        deadline,
+        deadline: component.start(reading, random),
         now: reading.now,
         is_paused: setting.is_paused,
-    })
+    }))
 }
 
 /// Draws the next random number.
-fn draw(world: &mut DeferredWorld) -> Option<u64> {
-    let nth = world.get_resource_mut::<TimerLines>()?.next_draw();
-    Some(random(world, nth))
+fn draw(world: &mut DeferredWorld) -> u64 {
+    let lines = world.get_resource_mut::<TimerLines>();
+    let nth = lines.map_or(0, |mut lines| lines.next_draw());
+    random(world, nth)
 }
 
 /// Cancels a lifetime that is about to be replaced or removed.

@@ -55,11 +55,14 @@ pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
 }
 
 impl PendingTimers {
-    /// Adds a timer, and returns its index.
-    pub(super) fn push(&mut self, pending: Pending) -> usize {
+    /// Returns the index of the timer that is pushed next.
+    pub(super) fn next_index(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn push(&mut self, pending: Pending) {
         self.entries.push(Some(pending));
         self.len += 1;
-        self.entries.len() - 1
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&Pending> {

@@ -8,7 +8,7 @@ use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines, arm::add_pending, armed::ArmedTimer,
     end::lose_clock, pending::Pending, place::Place, setting::Setting, settings::random,
 };
-use crate::clock::{ClockTable, FoundClock, NoSuchClock, Scope, warn};
+use crate::clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Scope, warn};
 
 /// Arms the timers that were inserted since the last swap, in the order of insertion.
 ///
@@ -57,6 +57,8 @@ struct Resolver<'w> {
     scope: Option<Scope>,
     /// The archetype of the previous entity, and whether it changes the setting of a timer.
     archetype: (ArchetypeId, bool),
+    /// The clock of the previous timer, and whether it is in the run.
+    clock: Option<(ClockId, FoundClock, bool)>,
 }
 
 impl<'w> Resolver<'w> {
@@ -66,6 +68,7 @@ impl<'w> Resolver<'w> {
             table: world.resource(),
             scope,
             archetype: (ArchetypeId::EMPTY, false),
+            clock: None,
         }
     }
 
@@ -87,9 +90,10 @@ impl<'w> Resolver<'w> {
             false => Setting::default_of(entity.id(), component.clock()),
         };
         let unknown = NoSuchClock(setting.clock);
+        let (found, is_in_run) = self.find(setting.clock)?;
         let FoundClock {
             key: clock, age, ..
-        } = self.table.find(setting.clock)?;
+        } = found;
         let start = pending.start.filter(|start| start.age == age);
         let (deadline, now) = match start {
             Some(start) => (start.deadline, start.now),
@@ -104,13 +108,24 @@ impl<'w> Resolver<'w> {
         };
         let timer = armed(entity.id(), &setting, component);
         let paused_at = setting.is_paused.then_some(now);
-        let is_in_run = self
-            .scope
-            .is_some_and(|scope| self.table.is_in(clock, scope));
         let random = component.intervals(|| random(self.world, lines.next_draw()));
         let key = lines.insert(clock, deadline, timer, paused_at, random, is_in_run);
         component.seat().move_to(Place::Armed(clock, key));
         Ok(())
+    }
+
+    /// Finds a clock, and returns whether it is in the run.
+    fn find(&mut self, clock: ClockId) -> Result<(FoundClock, bool), NoSuchClock> {
+        if let Some((last, found, is_in_run)) = self.clock
+            && last == clock
+        {
+            return Ok((found, is_in_run));
+        }
+        let found = self.table.find(clock)?;
+        let is_in = |scope| self.table.is_in(found.key, scope);
+        let is_in_run = self.scope.is_some_and(is_in);
+        self.clock = Some((clock, found, is_in_run));
+        Ok((found, is_in_run))
     }
 
     /// Returns `true` if an entity has components that may change the setting of its timer.

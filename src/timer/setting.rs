@@ -38,11 +38,22 @@ impl Setting {
         let lines = world.get_resource::<TimerLines>()?;
         let entity = world.get_entity(entity).ok()?;
         let chosen = entity.get::<C>()?.clock();
+        Some(Self::new(world, lines, entity, chosen))
+    }
+
+    /// Returns the current setting of a timer that chose this clock, if any.
+    pub(super) fn new(
+        world: &World,
+        lines: &TimerLines,
+        entity: EntityRef,
+        chosen: Option<ClockId>,
+    ) -> Self {
+        let archetype = entity.archetype();
         let mut modifiers = lines.modifiers().iter();
-        Some(match modifiers.any(|&id| entity.contains_id(id)) {
+        match modifiers.any(|&id| archetype.contains(id)) {
             true => Self::look_up(world, entity, chosen),
             false => Self::default_of(entity.id(), chosen),
-        })
+        }
     }
 
     /// Returns the setting of a timer on an entity without modifiers.

@@ -138,7 +138,16 @@ pub struct OwnedBy(pub Entity);
     feature = "bevy_reflect",
     derive(Reflect),
     reflect(opaque),
-    reflect(Component, Debug, Default, PartialEq)
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(transparent)
+)]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
 )]
 pub struct Owned(OwnedEntities);
 

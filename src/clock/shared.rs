@@ -104,6 +104,13 @@ impl ClockTable {
         self.lock().key_of(entity)
     }
 
+    /// Returns the parent of the clock on `entity`.
+    pub(crate) fn parent_of(&self, entity: Entity) -> Option<ClockId> {
+        let table = self.lock();
+        let (_, row) = table.find(entity.into()).ok()?;
+        Some(row.state.parent)
+    }
+
     pub(crate) fn id(&self, key: ClockKey) -> Option<ClockId> {
         self.lock().id(key)
     }

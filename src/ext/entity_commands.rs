@@ -269,7 +269,7 @@ impl DueEntityCommandsExt for EntityCommands<'_> {
     fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self {
         let owner = self.id();
         self.commands().queue(move |world: &mut World| {
-            cancel_keyed(world, owner, &key.name());
+            cancel_keyed(world, owner, &key);
         });
         self
     }
@@ -315,7 +315,7 @@ impl DueEntityCommandsExt for EntityCommands<'_> {
     ) -> &mut Self {
         let owner = self.id();
         self.commands().queue(move |world: &mut World| {
-            change_keyed(world, owner, key.name(), change).map_err(BevyError::warning)
+            change_keyed(world, owner, key, change).map_err(BevyError::warning)
         });
         self
     }

@@ -7,8 +7,8 @@ use bevy_ecs::prelude::*;
 use crate::{
     pause::pause_for,
     timer::{
-        DespawnAfter, IntoKey, NoSuchTimer, TimerBundle, TimerMut, cancel_all, cancel_keyed,
-        change_keyed, change_timer, delay_all, refresh_keyed, set_keyed,
+        DespawnAfter, IntoKey, NoSuchTimer, Seconds, Timer, TimerBundle, TimerMut, cancel_all,
+        cancel_keyed, change_keyed, change_timer, delay_all, insert_for, refresh_keyed, set_keyed,
     },
 };
 
@@ -27,6 +27,27 @@ pub trait DueEntityWorldMutExt {
     /// Pauses this entity for `duration` on its clock, as
     /// [`DueEntityCommandsExt::pause_for`](crate::DueEntityCommandsExt::pause_for) does.
     fn pause_for(&mut self, duration: Duration) -> &mut Self;
+
+    /// Pauses this entity for a number of seconds, as [`pause_for`](Self::pause_for) does.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `secs` is negative, infinite or not a number.
+    #[track_caller]
+    fn pause_for_secs(&mut self, secs: impl Seconds) -> &mut Self;
+
+    /// Inserts a component, and removes it after `time` on this entity's clock, as
+    /// [`DueEntityCommandsExt::insert_for`](crate::DueEntityCommandsExt::insert_for) does.
+    fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self;
+
+    /// Inserts a component, and removes it after a number of seconds, as
+    /// [`insert_for`](Self::insert_for) does.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `secs` is negative, infinite or not a number.
+    #[track_caller]
+    fn insert_for_secs(&mut self, secs: impl Seconds, component: impl Component) -> &mut Self;
 
     /// Cancels the timer of this entity with this key, and returns `true` if there was one.
     fn cancel_timer(&mut self, key: impl IntoKey) -> bool;
@@ -118,9 +139,28 @@ impl DueEntityWorldMutExt for EntityWorldMut<'_> {
         self
     }
 
+    fn pause_for_secs(&mut self, secs: impl Seconds) -> &mut Self {
+        self.pause_for(Timer::after_secs(secs).delay())
+    }
+
+    fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self {
+        let entity = self.id();
+        self.world_scope(|world| {
+            if let Ok(entity) = world.get_entity_mut(entity) {
+                insert_for(entity, time, component);
+            }
+            world.flush();
+        });
+        self
+    }
+
+    fn insert_for_secs(&mut self, secs: impl Seconds, component: impl Component) -> &mut Self {
+        self.insert_for(Timer::after_secs(secs).delay(), component)
+    }
+
     fn cancel_timer(&mut self, key: impl IntoKey) -> bool {
         let owner = self.id();
-        self.world_scope(|world| cancel_keyed(world, owner, &key.name()))
+        self.world_scope(|world| cancel_keyed(world, owner, &key))
     }
 
     fn cancel_timers(&mut self) -> &mut Self {
@@ -154,6 +194,6 @@ impl DueEntityWorldMutExt for EntityWorldMut<'_> {
         change: impl FnOnce(&mut TimerMut),
     ) -> Result<(), NoSuchTimer> {
         let owner = self.id();
-        self.world_scope(|world| change_keyed(world, owner, key.name(), change))
+        self.world_scope(|world| change_keyed(world, owner, key, change))
     }
 }

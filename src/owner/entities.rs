@@ -1,6 +1,8 @@
 //! A list of entities from which any entity is removed in constant time.
 
 use alloc::boxed::Box;
+#[cfg(feature = "serialize")]
+use alloc::vec::Vec;
 use core::{fmt, iter, slice};
 
 use bevy_ecs::{
@@ -123,6 +125,22 @@ impl MapEntities for OwnedEntities {
             entity.map_entities(mapper);
         }
         self.close_gaps();
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl serde::Serialize for OwnedEntities {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl<'de> serde::Deserialize<'de> for OwnedEntities {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut list = Self::default();
+        list.extend_from_iter(Vec::deserialize(deserializer)?);
+        Ok(list)
     }
 }
 

@@ -78,7 +78,7 @@ fn start<C: Arms>(
 }
 
 /// Draws the next random number.
-fn draw(world: &mut DeferredWorld) -> u64 {
+pub(super) fn draw(world: &mut DeferredWorld) -> u64 {
     let lines = world.get_resource_mut::<TimerLines>();
     let nth = lines.map_or(0, |mut lines| lines.next_draw());
     random(world, nth)

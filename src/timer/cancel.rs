@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use bevy_ecs::prelude::*;
 
 use super::{
-    CancelReason, Timer, TimerLines, WhenDone, arm::take_out, end::end_unarmed, ended::Ended,
-    find::find_keyed,
+    CancelReason, IntoKey, Timer, TimerLines, WhenDone, arm::take_out, end::end_unarmed,
+    ended::Ended, find::find_keyed,
 };
 use crate::{clock::Cadence, owner::Owned};
 
@@ -49,7 +49,7 @@ pub(super) fn cancel_and_despawn(world: &mut World, entity: Entity, reason: Canc
 }
 
 /// Cancels the timer of `owner` with this key, and returns `true` if there was one.
-pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &str) -> bool {
+pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &impl IntoKey) -> bool {
     let timer = find_keyed(world, owner, key);
     // A timer in its last firing is no longer armed.
     timer.is_some_and(|timer| {

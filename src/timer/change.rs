@@ -6,7 +6,8 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    Arms, Timer, TimerLines,
+    Arms, IntoKey, Timer, TimerLines,
+    arm::draw,
     armed::ArmedTimer,
     build::or_panic,
     find::find_keyed,
@@ -116,12 +117,16 @@ impl<'w> TimerMut<'w> {
 
     /// Inserts [`Paused`](crate::Paused) on the timer's entity.
     pub fn pause(&mut self) {
-        self.world.entity_mut(self.entity).insert(Paused);
+        if let Ok(mut entity) = self.world.get_entity_mut(self.entity) {
+            entity.insert(Paused);
+        }
     }
 
     /// Removes [`Paused`](crate::Paused) from the timer's entity.
     pub fn resume(&mut self) {
-        self.world.entity_mut(self.entity).remove::<Paused>();
+        if let Ok(mut entity) = self.world.get_entity_mut(self.entity) {
+            entity.remove::<Paused>();
+        }
     }
 
     /// Starts the timer over with its first delay, as if it had just been armed.
@@ -133,7 +138,14 @@ impl<'w> TimerMut<'w> {
         };
         let (interval, times) = (timer.interval, timer.max_firings());
         let is_random = timer.interval_span().is_some();
-        let deadline = timer.first_deadline(self.reading, 0);
+        let random = match timer.has_jitter() {
+            true => draw(&mut self.world.into()),
+            false => 0,
+        };
+        let Some(timer) = self.world.get::<Timer>(self.entity) else {
+            return;
+        };
+        let deadline = timer.first_deadline(self.reading, random);
         self.with_armed(|armed| armed.restart(interval, times, is_random));
         self.move_to(deadline, deadline.saturating_sub(self.reading.now));
     }
@@ -172,7 +184,11 @@ impl<'w> TimerMut<'w> {
     #[track_caller]
     pub fn set_interval(&mut self, interval: Duration) {
         let interval = or_panic(Timer::try_every(interval)).interval;
-        self.with_armed(|armed| armed.set_interval(interval));
+        let first_wait = self.world.get::<Timer>(self.entity).map(Timer::first_wait);
+        let key = self.key;
+        if let (Some(line), Some(first_wait)) = (self.line(), first_wait) {
+            line.set_interval(key, interval, first_wait);
+        }
     }
 
     /// Sets the time until the next deadline.
@@ -274,14 +290,14 @@ pub(crate) fn change_timer(
 pub(crate) fn change_keyed(
     world: &mut World,
     owner: Entity,
-    key: Cow<'static, str>,
+    key: impl IntoKey,
     change: impl FnOnce(&mut TimerMut),
 ) -> Result<(), NoSuchTimer> {
     let timer = find_keyed(world, owner, &key);
     let timer = timer.and_then(|timer| TimerMut::new(world, timer));
     let unknown = NoSuchTimer {
         entity: owner,
-        key: Some(key),
+        key: Some(key.name()),
     };
     change(&mut timer.ok_or(unknown)?);
     Ok(())

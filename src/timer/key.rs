@@ -56,45 +56,74 @@ pub trait IntoKey: Sized + Send + 'static {
     /// Returns the name of the key.
     fn name(&self) -> Cow<'static, str>;
 
-    /// Inserts the component of the key, if it has one, on the timer's entity.
+    /// The component of the key on the timer's entity, if any.
     #[doc(hidden)]
-    fn insert_on(self, timer: &mut EntityWorldMut) {
-        _ = timer;
+    type Component: Bundle;
+
+    #[doc(hidden)]
+    fn into_component(self) -> Self::Component;
+
+    /// Returns `true` if the compiler finds a misspelt key.
+    #[doc(hidden)]
+    fn is_typed(&self) -> bool {
+        false
     }
 }
 
 impl<K: TimerKey> IntoKey for K {
+    type Component = K;
+
     fn name(&self) -> Cow<'static, str> {
         K::NAME.into()
     }
 
-    fn insert_on(self, timer: &mut EntityWorldMut) {
-        timer.insert(self);
+    fn into_component(self) -> K {
+        self
+    }
+
+    fn is_typed(&self) -> bool {
+        true
     }
 }
 
 impl IntoKey for &'static str {
+    type Component = ();
+
     fn name(&self) -> Cow<'static, str> {
         (*self).into()
     }
+
+    fn into_component(self) {}
 }
 
 impl IntoKey for String {
+    type Component = ();
+
     fn name(&self) -> Cow<'static, str> {
         self.clone().into()
     }
+
+    fn into_component(self) {}
 }
 
 impl IntoKey for Cow<'static, str> {
+    type Component = ();
+
     fn name(&self) -> Cow<'static, str> {
         self.clone()
     }
+
+    fn into_component(self) {}
 }
 
 impl IntoKey for Keyed {
+    type Component = ();
+
     fn name(&self) -> Cow<'static, str> {
         Keyed::name(self).into()
     }
+
+    fn into_component(self) {}
 }
 
 /// The key of an owned timer, unique among the timers of its owner.

@@ -1,5 +1,7 @@
 //! The timers of a world by key.
 
+use alloc::string::String;
+
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::collections::{HashMap, HashSet};
 
@@ -11,8 +13,9 @@ pub(crate) struct KeyTable {
     timers: HashMap<(Entity, KeyId), Entity>,
     /// The key of each timer in `timers`.
     keys: EntityHashMap<KeyId>,
-    /// Every key that a timer of this world has had.
-    used: HashSet<KeyId>,
+    /// The names of the keys that timers of this world have had, or that were reported. Only debug
+    /// builds fill it.
+    used: HashSet<String>,
 }
 
 impl KeyTable {
@@ -26,14 +29,16 @@ impl KeyTable {
         self.keys.get(&timer).copied()
     }
 
-    /// Returns `true` if a timer of this world has, or had, this key.
-    pub(super) fn is_used(&self, name: &str) -> bool {
-        KeyId::find(name).is_some_and(|key| self.used.contains(&key))
+    /// Notes the name of a key, and returns `true` if it is new.
+    pub(super) fn use_name(&mut self, name: &str) -> bool {
+        !self.used.contains(name) && self.used.insert(name.into())
     }
 
     /// Gives a key of an owner to an entity, and returns the entity that had it before.
     pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
-        self.used.insert(key);
+        if cfg!(debug_assertions) {
+            self.use_name(key.name());
+        }
         self.keys.insert(entity, key);
         let earlier = self.timers.insert((owner, key), entity);
         earlier.filter(|&earlier| earlier != entity)

@@ -1,7 +1,10 @@
 //! The timers of each clock: in the queue, added since the last run, or paused.
 
 use alloc::{collections::BTreeMap, vec::Vec};
-use core::{mem, num::NonZeroU32};
+use core::{
+    mem,
+    num::{NonZeroU32, NonZeroU64},
+};
 
 use bevy_ecs::{component::ComponentId, prelude::*, world::DeferredWorld};
 
@@ -406,6 +409,16 @@ impl TimerLine {
         }
     }
 
+    /// Sets the interval from the next deadline on. The current wait stays what it is.
+    pub(super) fn set_interval(&mut self, key: Key, interval: Option<NonZeroU64>, first_wait: u64) {
+        let wait = self.wait(key, first_wait);
+        if let (Some(wait), Some(timer)) = (wait, self.queue.get_mut(key)) {
+            timer.set_interval(interval);
+            let count = timer.count();
+            self.rescheduled.insert(key, Rescheduled { count, wait });
+        }
+    }
+
     /// Returns the length of the wait for the next deadline of a timer.
     pub(crate) fn wait(&self, key: Key, first_wait: u64) -> Option<u64> {
         let timer = self.queue.get(key)?;
@@ -414,7 +427,7 @@ impl TimerLine {
         Some(match (rescheduled, timer.interval) {
             (Some(moved), _) => moved.wait,
             (None, Some(interval)) if timer.count() > 0 => {
-                let random = self.random.get(&key);
+                let random = self.random.get(&key).filter(|_| timer.is_random());
                 random.map_or(interval.get(), |random| random.wait)
             }
             (None, _) => first_wait,

@@ -36,10 +36,7 @@ pub(crate) fn set_keyed(
     timer: impl TimerBundle,
 ) {
     let keyed = Keyed::new(key.name());
-    let mut entity = world.spawn_empty();
-    // The component of the key first, so that observers of the others find it.
-    key.insert_on(&mut entity);
-    entity.insert((OwnedBy(owner), keyed, timer));
+    world.spawn((key.into_component(), OwnedBy(owner), keyed, timer));
     world.flush();
 }
 

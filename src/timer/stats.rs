@@ -9,9 +9,9 @@ use crate::clock::{Cadence, Scope};
 /// [`fast_forward`](crate::DueWorldExt::fast_forward) return these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunStats {
-    /// The number of timers armed.
+    /// The number of timers and lifetimes armed.
     pub armed: u64,
-    /// The number of firings.
+    /// The number of firings, and of lifetimes that ended.
     pub fired: u64,
     /// The number of deadlines that passed without a firing.
     pub missed: u64,

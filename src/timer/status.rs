@@ -7,7 +7,7 @@ use alloc::{
 };
 use core::{fmt, time::Duration};
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*, system::SystemParam};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::QueryData, system::SystemParam};
 
 use super::{
     Arms, DespawnAfter, IntoKey, KeyTable, Kind, RunStats, Timer, TimerLines, key_id::KeyId,
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     clock::{
         Cadence, Clock, ClockId, ClockKey, ClockTable, NoSuchClock, OnClock, Reading, Scope,
-        clock_on, saturating_nanos,
+        SpeedModifier, clock_on, saturating_nanos,
     },
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy},
@@ -147,25 +147,22 @@ pub struct ArmedTimers<'w, 's> {
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     lifetimes: Query<'w, 's, &'static DespawnAfter, Allow<Disabled>>,
-    modifiers: Modifiers<'w, 's>,
+    modifiers: Query<'w, 's, Modifiers, Allow<Disabled>>,
     key_table: Res<'w, KeyTable>,
     names: Query<'w, 's, &'static Name, Allow<Disabled>>,
 }
 
 /// The components that change the clock, the owner and the pause of a timer.
-type Modifiers<'w, 's> = Query<
-    'w,
-    's,
-    (
-        Option<&'static OnClock>,
-        Has<Clock>,
-        Option<&'static OwnedBy>,
-        Has<Paused>,
-        Has<PausedBy>,
-        Has<Disabled>,
-    ),
-    Allow<Disabled>,
->;
+#[derive(QueryData)]
+struct Modifiers {
+    on: Option<&'static OnClock>,
+    has_clock: Has<Clock>,
+    modifier: Option<&'static SpeedModifier>,
+    owned: Option<&'static OwnedBy>,
+    is_paused: Has<Paused>,
+    is_paused_by: Has<PausedBy>,
+    is_disabled: Has<Disabled>,
+}
 
 impl ArmedTimers<'_, '_> {
     /// Returns the state of the timer on `entity`, or `None` if the entity has no armed or paused
@@ -240,28 +237,29 @@ impl ArmedTimers<'_, '_> {
         Some(status.waiting(reading, deadline, wait))
     }
 
+    /// Returns the setting of a timer that was inserted since the last swap.
     fn setting(&self, entity: Entity, timer: &Timer) -> Option<Setting> {
-        let (on, has_clock, owned, paused, nested, disabled) = self.modifiers.get(entity).ok()?;
+        let owned = self.modifiers.get(entity).ok()?.owned;
         let owner = owned.map_or(entity, |owned| owned.0);
-        let (owner_on, owner_has_clock, _, owner_paused, owner_nested, owner_disabled) =
-            self.modifiers.get(owner).ok()?;
-        let chosen = timer.clock();
-        let chosen = chosen.or_else(|| clock_on(entity, on, has_clock));
-        let chosen = chosen.or_else(|| clock_on(owner, owner_on, owner_has_clock));
+        let clock = timer.clock().or_else(|| self.clock_on(entity));
+        let clock = clock.or_else(|| self.clock_on(owner));
         Some(Setting {
             owner,
-            clock: chosen.unwrap_or_default(),
-            is_paused: [
-                paused,
-                nested,
-                disabled,
-                owner_paused,
-                owner_nested,
-                owner_disabled,
-            ]
-            .contains(&true),
+            clock: clock.unwrap_or_default(),
+            is_paused: self.is_paused(entity) || self.is_paused(owner),
             acts: false,
         })
+    }
+
+    fn clock_on(&self, entity: Entity) -> Option<ClockId> {
+        let modifiers = self.modifiers.get(entity).ok()?;
+        let clock = clock_on(entity, modifiers.on, modifiers.has_clock);
+        clock.or_else(|| self.table.parent_of(modifiers.modifier?.clock()))
+    }
+
+    fn is_paused(&self, entity: Entity) -> bool {
+        let modifiers = self.modifiers.get(entity);
+        modifiers.is_ok_and(|it| it.is_paused || it.is_paused_by || it.is_disabled)
     }
 
     /// Returns the timers of `owner`: first the timer on `owner` itself, then the owned ones.
@@ -304,8 +302,8 @@ impl ArmedTimers<'_, '_> {
         waiting.min_by_key(|timer| timer.remaining)
     }
 
-    /// Returns the next deadline on a clock, as the clock shows it, or `None` if no timer waits on
-    /// that clock.
+    /// Returns the next deadline of a timer or a [`DespawnAfter`] on a clock, as the clock shows it,
+    /// or `None` if none waits on that clock.
     ///
     /// # Errors
     ///
@@ -319,7 +317,8 @@ impl ArmedTimers<'_, '_> {
         let next = self.lines.get(key).and_then(TimerLine::next_deadline);
         let next = next.and_then(|next| Some(self.table.current(key)?.shown(next)));
         let pending = self.pending_on(clock).map(|timer| timer.deadline);
-        Ok(next.into_iter().chain(pending).min())
+        let lifetimes = self.pending_lifetimes_on(key);
+        Ok(next.into_iter().chain(pending).chain(lifetimes).min())
     }
 
     /// Returns the timers that are due on a clock within `span` from now, in order.
@@ -347,7 +346,10 @@ impl ArmedTimers<'_, '_> {
         let until = reading.now.saturating_add(saturating_nanos(span));
         let line = self.lines.get(key);
         let due = line.map_or_else(Vec::new, |line| line.queue.waiting_until(until));
-        let entity = |key: Key| Some(line?.queue.get(key)?.entity);
+        let entity = |key: Key| {
+            let timer = line?.queue.get(key)?;
+            (timer.kind() == Kind::Timer).then_some(timer.entity)
+        };
         let due = due.into_iter().filter_map(|key| self.get(entity(key)?));
         let until = reading.shown(until);
         let pending = self.pending_on(clock);
@@ -371,6 +373,16 @@ impl ArmedTimers<'_, '_> {
         let pending = self.lines.pending.iter();
         let pending = pending.filter(|pending| pending.kind == Kind::Timer);
         pending.filter_map(|pending| self.get(pending.entity))
+    }
+
+    /// Returns the deadlines of the lifetimes on a clock that were inserted since the last swap.
+    fn pending_lifetimes_on(&self, clock: ClockKey) -> impl Iterator<Item = Duration> {
+        let reading = self.table.current(clock);
+        let lifetimes = self.lines.pending.iter();
+        let lifetimes = lifetimes.filter(|pending| pending.kind == Kind::Lifetime);
+        let starts = lifetimes.filter_map(|pending| pending.start);
+        let starts = starts.filter(move |start| start.clock == clock && !start.is_paused);
+        starts.filter_map(move |start| Some(reading?.shown(start.deadline)))
     }
 
     /// Returns the timers on a clock that were inserted since the last swap and are not paused.

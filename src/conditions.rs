@@ -20,7 +20,9 @@ use crate::{
 /// The timer's entity must still have the component. [`TimerAction::despawn`] despawns it too
 /// early.
 ///
-/// To handle each firing, read the [`TimerFired`] messages instead.
+/// To handle each firing, read the [`TimerFired`] messages instead. Combine two of these conditions
+/// with Bevy's `or_eager`: `or_else` does not check the second one if the first one holds, so the
+/// second one holds in the next frame.
 ///
 /// [`TimerAction::despawn`]: crate::TimerAction::despawn
 ///

@@ -2,11 +2,15 @@
 
 mod support;
 
-use core::any::type_name;
+use core::{any::type_name, cell::RefCell};
 
 use bevy_app::App;
 use bevy_due::{DueEntityWorldMutExt, Timer, prelude::*};
-use bevy_ecs::prelude::*;
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    prelude::*,
+};
 use support::*;
 
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
@@ -206,4 +210,39 @@ fn a_removal_is_noticed_even_if_the_observers_were_despawned() {
     shield_for(&mut app, hero, 30, 1);
     app.world_mut().entity_mut(hero).remove::<Shield>();
     assert_eq!(timers_of(&mut app, hero), 0);
+}
+
+#[test]
+fn a_component_without_an_end_stays() {
+    let mut app = app();
+    let hero = app.world_mut().spawn(Shield(1)).id();
+    shield_for(&mut app, hero, 10, 2);
+    assert_eq!(shield(&app, hero), Some(2));
+    advance_ms(&mut app, 50);
+    assert_eq!(shield(&app, hero), Some(2));
+}
+
+#[test]
+fn a_limited_pause_ends_itself_and_a_limited_disabling_is_an_error() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let hero = spawn(&mut app, "x", Timer::after(ms(10)));
+    app.world_mut().entity_mut(hero).insert_for(ms(20), Paused);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), [""; 0]);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["x"]);
+
+    let mut entity = app.world_mut().entity_mut(hero);
+    entity.insert_for(ms(20), Disabled);
+    assert!(!entity.contains::<Disabled>());
+    assert_eq!(REPORTS.take().len(), 1);
+}
+
+thread_local! {
+    static REPORTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+fn record(error: BevyError, _: ErrorContext) {
+    REPORTS.with_borrow_mut(|reports| reports.push(error.to_string()));
 }

@@ -5,7 +5,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{Clock, OwnedBy, Timer, TimerFired};
+use bevy_due::{Clock, Owned, OwnedBy, Timer, TimerFired};
 use bevy_ecs::{
     entity::{EntityHashMap, SceneEntityMapper},
     reflect::{AppTypeRegistry, ReflectComponent},
@@ -45,6 +45,15 @@ fn timer_types_are_registered_for_reflection() {
     let app = app();
     let registry = app.world().resource::<AppTypeRegistry>().read();
     reflect_component::<OwnedBy>(&registry);
+    reflect_component::<Owned>(&registry);
+    #[cfg(feature = "serialize")]
+    for relation in [TypeId::of::<Owned>(), TypeId::of::<OwnedBy>()] {
+        let serialize = registry.get_type_data::<bevy_reflect::ReflectSerialize>(relation);
+        assert!(
+            serialize.is_some(),
+            "a scene saves both sides of the relation"
+        );
+    }
     let fired = TimerFired::get_type_registration();
     assert!(registry.contains(fired.type_id()));
 }

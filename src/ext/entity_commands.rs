@@ -45,17 +45,26 @@ pub trait DueEntityCommandsExt {
     ///
     /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when
     /// the commands are applied, the timer never fires.
+    ///
+    /// To react, observe [`OwnedTimerFired`](crate::OwnedTimerFired) on this entity, once. To observe
+    /// the timer's entity instead, spawn it yourself:
+    /// `commands.spawn((OwnedBy(boss), Keyed::new(Meteor), timer)).observe(..)`.
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
 
     /// Inserts a component, and removes it after `time` on this entity's clock.
     ///
     /// If the component is inserted again with this method, the later end counts: the time is never
     /// shortened. A plain `insert` changes the value, but not the end. Removing the component ends
-    /// its timer too, so a component inserted after that stays.
+    /// its timer too, so a component inserted after that stays. A component that is there without an
+    /// end stays as well, with its new value.
     ///
     /// The timer belongs to this entity. It pauses and despawns with it, and survives
-    /// [`cancel_timers`](Self::cancel_timers). Its key is `core::any::type_name::<C>()`: cancelling
-    /// it removes the component at once. The timer can't be saved.
+    /// [`cancel_timers`](Self::cancel_timers). Its key is `core::any::type_name::<C>()`, also if the
+    /// component is a [`TimerKey`](crate::TimerKey). Cancelling it removes the component at once. The
+    /// timer can't be saved.
+    ///
+    /// For [`Paused`](crate::Paused), this is [`pause_for`](Self::pause_for). `Disabled` is an error,
+    /// because the timers of a disabled entity stop.
     ///
     /// # Examples
     ///
@@ -102,7 +111,8 @@ pub trait DueEntityCommandsExt {
     ///
     /// If a timer with this key is armed, it keeps its next deadline and gets all its firings
     /// again, and `timer` is dropped. A poison that hits again and again therefore keeps ticking.
-    /// In contrast, `set_timer` starts the interval over.
+    /// In contrast, `set_timer` starts the interval over. Use it for one-shot timers: a refresh does
+    /// not extend them. The component of the key keeps its value, and a paused timer stays paused.
     ///
     /// # Examples
     ///

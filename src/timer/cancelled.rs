@@ -149,6 +149,9 @@ impl fmt::Debug for TimerCancelled {
 ///
 /// Its methods are those of the [`TimerCancelled`], which is triggered first, for the timer's
 /// entity. The event is not triggered for timers that the crate itself arms.
+///
+/// A handler that sets another timer under the same key must ignore [`CancelReason::Replaced`].
+/// Otherwise the two timers replace each other forever.
 #[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnedTimerCancelled {
     #[event_target]

@@ -304,11 +304,12 @@ impl fmt::Debug for TimerFired {
 
 /// Triggered on the owner when one of its [owned](crate::OwnedBy) timers fires.
 ///
-/// Its methods are those of the [`TimerFired`], which is triggered first, for the timer's entity. An
-/// observer of [`TimerFired`] on the owner sees only the owner's own timer.
+/// Its methods are those of the [`TimerFired`], which is triggered first, for the timer's entity:
+/// [`entity`](TimerFired::entity) is the timer's, and [`owner`](TimerFired::owner) is the observed
+/// one. An observer of [`TimerFired`] on the owner sees only the owner's own timer.
 ///
-/// The event is not triggered for timers that the crate itself arms: delayed commands and request
-/// time-outs.
+/// The event is not triggered for timers that the crate itself arms: delayed commands, request
+/// time-outs, and the ends of components with a limited time.
 ///
 /// # Examples
 ///
@@ -326,6 +327,11 @@ impl fmt::Debug for TimerFired {
 /// #[derive(Component)]
 /// struct Health(u32);
 ///
+/// fn spawn_monster(mut commands: Commands) {
+///     // Observed once, for all timers of the monster.
+///     commands.spawn(Health(20)).observe(suffer);
+/// }
+///
 /// fn suffer(fired: On<OwnedTimerFired>, mut health: Query<&mut Health>) -> Result {
 ///     if fired.has_key(Burning) {
 ///         health.get_mut(fired.owner())?.0 -= 1;
@@ -334,12 +340,10 @@ impl fmt::Debug for TimerFired {
 /// }
 ///
 /// fn set_on_fire(monster: Entity, mut commands: Commands) {
-///     commands
-///         .entity(monster)
-///         .set_timer(Burning, Timer::every_secs(0.5).times(6))
-///         .observe(suffer);
+///     commands.entity(monster).set_timer(Burning, Timer::every_secs(0.5).times(6));
 /// }
 /// # let _ = set_on_fire;
+/// # bevy_ecs::system::assert_is_system(spawn_monster);
 /// ```
 #[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnedTimerFired {

@@ -2,29 +2,45 @@
 
 use core::{
     any::{TypeId, type_name},
+    fmt,
     time::Duration,
 };
 
-use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_ecs::{
+    entity_disabling::Disabled, lifecycle::HookContext, prelude::*, world::DeferredWorld,
+};
 use bevy_platform::collections::HashMap;
 
 use super::{
-    KeyTable, Keyed, SurvivesCancelAll, Timer, TimerAction, fired::Unannounced, key_id::KeyId,
-    on_world::try_with_timers,
+    DespawnAfter, KeyTable, Keyed, SurvivesCancelAll, Timer, TimerAction, fired::Unannounced,
+    key_id::KeyId, on_world::try_with_timers,
 };
-use crate::owner::OwnedBy;
+use crate::{
+    call::report,
+    owner::OwnedBy,
+    pause::{Paused, pause_for},
+};
 
 /// Inserts a component on an entity, and removes it after `time` on the entity's clock.
 ///
-/// If the component already has an end, the later one counts.
+/// If the component already has an end, the later one counts. Without an end, it stays.
 pub(crate) fn insert_for<C: Component>(mut entity: EntityWorldMut, time: Duration, component: C) {
-    // If the component was not there, the timer is about to end.
-    let has_end = entity.contains::<C>();
-    entity.insert(component);
     let owner = entity.id();
+    // These components would stop the timer that ends them.
+    if TypeId::of::<C>() == TypeId::of::<Paused>() {
+        return entity.world_scope(|world| pause_for(world, owner, DespawnAfter::new(time)));
+    }
+    if TypeId::of::<C>() == TypeId::of::<Disabled>() {
+        return entity.world_scope(|world| {
+            report::<C>(world, StopsItsEnd(owner).into());
+        });
+    }
+    let was_there = entity.contains::<C>();
+    entity.insert(component);
     entity.world_scope(|world| {
-        let is_there = world.get::<C>(owner).is_some();
-        if is_there && !(has_end && ends_later(world, owner, key::<C>(), time)) {
+        let left = remaining(world, owner, key::<C>());
+        let stays = was_there && left.is_none_or(|left| left > time);
+        if world.get::<C>(owner).is_some() && !stays {
             watch::<C>(world);
             world.spawn((
                 (OwnedBy(owner), Keyed::new(key::<C>()), Limit(end::<C>)),
@@ -35,15 +51,31 @@ pub(crate) fn insert_for<C: Component>(mut entity: EntityWorldMut, time: Duratio
     });
 }
 
+/// The error for a component that stops the timer that should remove it.
+#[derive(Debug)]
+struct StopsItsEnd(Entity);
+
+impl fmt::Display for StopsItsEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "can't disable entity {} for a time, because its timers stop: insert `Disabled`, and \
+             remove it with `commands.after(..)`",
+            self.0
+        )
+    }
+}
+
+impl core::error::Error for StopsItsEnd {}
+
 fn key<C>() -> &'static str {
     type_name::<C>()
 }
 
-/// Returns `true` if the timer under this key has more time left than `time`.
-fn ends_later(world: &mut World, owner: Entity, key: &'static str, time: Duration) -> bool {
+/// Returns the time that the timer under this key has left, if it is armed.
+fn remaining(world: &mut World, owner: Entity, key: &'static str) -> Option<Duration> {
     let timer = try_with_timers(world, |timers| timers.keyed(owner, key));
-    let timer = timer.ok().flatten();
-    timer.is_some_and(|timer| timer.remaining > time)
+    Some(timer.ok()??.remaining)
 }
 
 /// A closure and not data, because the function in a [`Limit`] can't be saved either.

@@ -18,6 +18,9 @@ use super::key_id::KeyId;
 /// entity, so `With<Meteor>` finds the timer, and the component is saved with it. Keys that only
 /// data knows are strings.
 ///
+/// The component alone is no key: an entity that you spawn yourself also needs
+/// [`Keyed::new(Meteor)`](Keyed::new).
+///
 /// # Examples
 ///
 /// ```

@@ -42,7 +42,8 @@ pub struct TimerStatus {
     pub elapsed: Duration,
     /// The length of the wait.
     pub wait: Duration,
-    /// The time between two deadlines, or `None` for a one-shot timer.
+    /// The time between two deadlines, the shortest if it is [random](Timer::every_between), or
+    /// `None` for a one-shot timer.
     pub interval: Option<Duration>,
     /// The number of firings.
     pub count: u64,
@@ -86,7 +87,8 @@ impl TimerStatus {
 
     /// Returns the time until the last firing, on the clock, or `None` if the timer fires forever.
     ///
-    /// Deadlines that a long frame skips do not count as firings, so the time may turn out longer.
+    /// Deadlines that a long frame skips do not count as firings, and random intervals count with
+    /// their shortest length, so the time may turn out longer.
     #[must_use]
     pub fn total_remaining(&self) -> Option<Duration> {
         let further = self.left?.saturating_sub(1);

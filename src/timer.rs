@@ -219,6 +219,9 @@ enum WhenDone {
     DespawnIfOwned,
     Keep,
     Despawn,
+    /// Despawns if it has no owner by then. For an entity whose owner does not exist.
+    #[cfg_attr(feature = "serialize", serde(skip))]
+    DespawnUnlessOwned,
 }
 
 impl Timer {

@@ -8,7 +8,10 @@ use super::{
     CancelReason, IntoKey, Timer, TimerLines, WhenDone, arm::take_out, end::end_unarmed,
     ended::Ended, find::find_keyed,
 };
-use crate::{clock::Cadence, owner::Owned};
+use crate::{
+    clock::Cadence,
+    owner::{Owned, OwnedBy},
+};
 
 /// Exempts a timer when all timers of its owner are cancelled: the time-out of a request.
 #[derive(Component, Clone, Copy)]
@@ -66,7 +69,11 @@ pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
     let owned = world.get::<Owned>(owner);
     let owned: Vec<Entity> = owned.into_iter().flat_map(Owned::iter).collect();
     for timer in owned {
-        if world.get::<Timer>(timer).is_some() && world.get::<SurvivesCancelAll>(timer).is_none() {
+        // A handler may have moved it to another owner.
+        if world.get::<OwnedBy>(timer) == Some(&OwnedBy(owner))
+            && world.get::<Timer>(timer).is_some()
+            && world.get::<SurvivesCancelAll>(timer).is_none()
+        {
             cancel_and_despawn(world, timer, CancelReason::Cancelled);
         }
     }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     clock::{Cadence, Clock, ClockTable},
     owner::OwnedBy,
+    pause::Pauses,
 };
 
 /// Ends the timers that finished in the previous run. Systems have read their messages by now.
@@ -98,7 +99,13 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
     match kind {
         Kind::Timer if is_nowhere::<Timer>(world, entity) => retire_timer(world, entity),
         Kind::Lifetime if is_nowhere::<DespawnAfter>(world, entity) => {
-            world.entity_mut(entity).remove::<DespawnAfter>();
+            let mut entity = world.entity_mut(entity);
+            if entity.contains::<Pauses>() {
+                // Nothing else would end this pause.
+                entity.despawn();
+            } else {
+                entity.remove::<DespawnAfter>();
+            }
         }
         Kind::Timer | Kind::Lifetime => {}
     }
@@ -134,7 +141,7 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     }
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         let ended = &mut lines.ended;
-        let when_done = WhenDone::Despawn;
+        let when_done = WhenDone::DespawnUnlessOwned;
         // Pushed for both cadences, so that whichever run comes first despawns the entity.
         ended.push(Cadence::Frame, Ended { entity, when_done });
         ended.push(Cadence::FixedStep, Ended { entity, when_done });
@@ -157,5 +164,6 @@ fn despawns(world: &World, entity: Entity, when_done: WhenDone) -> bool {
         WhenDone::DespawnIfOwned => world.get::<OwnedBy>(entity).is_some(),
         WhenDone::Keep => false,
         WhenDone::Despawn => true,
+        WhenDone::DespawnUnlessOwned => world.get::<OwnedBy>(entity).is_none(),
     }
 }

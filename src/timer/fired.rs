@@ -361,7 +361,7 @@ impl Deref for OwnedTimerFired {
 }
 
 /// Marks a timer that serves another feature, so its owner is not notified.
-#[derive(Component)]
+#[derive(Component, Clone, Copy)]
 pub(crate) struct Unannounced;
 
 #[cfg(test)]

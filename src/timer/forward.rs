@@ -60,6 +60,10 @@ pub(crate) fn fast_forward(
     let mut left = saturating_nanos(span);
     while left > 0 && forward.is_running(world) {
         let next = forward.until_next(world, SOON);
+        // Handlers may have despawned the clock.
+        if !forward.is_running(world) {
+            break;
+        }
         let step = next.map_or(left, |next| next.min(left));
         left -= step;
         forward.advance(world, step);
@@ -75,6 +79,7 @@ pub(crate) fn fast_forward_to_next(
 ) -> Result<Option<Duration>, FastForwardError> {
     let mut forward = Forward::new(world, clock)?;
     let next = forward.until_next(world, 0);
+    let next = next.filter(|_| forward.is_running(world));
     if let Some(next) = next {
         forward.advance(world, next);
         forward.fire(world);

@@ -84,7 +84,7 @@ fn despawn_timer() -> TimerAction {
 }
 
 /// Removes a component from the timer's owner when the timer ends, for whatever reason.
-#[derive(Component)]
+#[derive(Component, Clone)]
 #[component(immutable, on_remove = on_remove_limit)]
 struct Limit(fn(&mut World, Entity));
 

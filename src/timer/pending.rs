@@ -78,7 +78,7 @@ impl PendingTimers {
         let entry = self.entries.get_mut(index).and_then(Option::take);
         let is_cancelled = entry.is_some();
         self.len -= usize::from(is_cancelled);
-        // A timer that is re-armed all the time leaves no trail of gaps.
+        // A timer that is re-armed again and again leaves no trail of gaps.
         while let Some(None) = self.entries.last() {
             self.entries.pop();
         }

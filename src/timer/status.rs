@@ -289,7 +289,14 @@ impl ArmedTimers<'_, '_> {
                 let deadline = self.lines.get(clock)?.deadline(key, now)?;
                 Duration::from_nanos(deadline.saturating_sub(now))
             }
-            Place::Pending(_) => lifetime.delay(),
+            Place::Pending(index) => {
+                let start = self.lines.pending.get(index)?.start;
+                start.map_or(lifetime.delay(), |start| {
+                    let now = self.table.current(start.clock).map(|reading| reading.now);
+                    let now = now.filter(|_| !start.is_paused).unwrap_or(start.now);
+                    Duration::from_nanos(start.deadline.saturating_sub(now))
+                })
+            }
             Place::Nowhere | Place::Reported(_) => return None,
         };
         Some(remaining.min(lifetime.delay()))

@@ -47,14 +47,17 @@ pub(crate) fn run_timers(
     firing: &mut FireParams,
 ) -> Result {
     let scope = Scope::Of(cadence);
-    let (table, times, mut intake, lines) = starting.get_mut(world)?;
+    let (table, times, mut intake, mut lines) = starting.get_mut(world)?;
     table.begin_run(cadence, &times);
     intake.begin_run(cadence);
-    if lines.pending.len() > 0 {
+    let has_work = if lines.pending.len() == 0 {
+        lines.begin_run(&table, scope)
+    } else {
         resolve(world, Some(scope));
-    }
-    let (table, .., mut lines) = starting.get_mut(world)?;
-    if lines.begin_run(&table, scope) {
+        let (table, .., mut lines) = starting.get_mut(world)?;
+        lines.begin_run(&table, scope)
+    };
+    if has_work {
         fire(world, scope, firing)?;
     }
     Ok(())
@@ -90,18 +93,18 @@ impl Run<'_> {
         {
             end_finished(world, cadence);
         }
-        let (table, mut lines, ..) = self.params.get_mut(world)?;
+        let table = world.resource::<ClockTable>().clone();
+        let mut lines = world.resource_mut::<TimerLines>();
         let due = lines.find_due(&table, self.scope);
         for &(age, key) in &due {
-            let (table, ..) = self.params.get_mut(world)?;
             if let Some(cadence) = table.cadence(key, age) {
                 self.fire_clock(world, FoundClock { key, age, cadence })?;
                 // Sets the time at which to look at this clock again.
-                let (table, mut lines, ..) = self.params.get_mut(world)?;
+                let mut lines = world.resource_mut::<TimerLines>();
                 lines.has_due(&table, key, age);
             }
         }
-        self.params.get_mut(world)?.1.put_back(due);
+        world.resource_mut::<TimerLines>().put_back(due);
         Ok(())
     }
 

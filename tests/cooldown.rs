@@ -239,11 +239,61 @@ fn a_reduction_shortens_the_wait_and_its_excess_counts_for_the_next_charge() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_costs_at_most_the_full_duration() {
-    let mut spell = Cooldown::new(ms(100));
-    assert!(spell.try_use(&at(10_000)));
-    assert_eq!(spell.remaining(&at(0)), ms(100));
+fn a_cooldown_is_ready_on_a_clock_that_is_set_back_before_the_last_use() {
+    type Use = fn(&mut Cooldown);
+    let uses: [Use; 3] = [
+        |spell| assert!(spell.try_use(&at(10_000))),
+        |spell| *spell = spell.empty(&at(10_000)),
+        |spell| {
+            assert!(spell.try_use(&at(9_950)));
+            spell.set_duration(ms(200), &at(10_000));
+        },
+    ];
+    for take in uses {
+        let mut spell = Cooldown::new(ms(100));
+        take(&mut spell);
+        for now in [0, 50, 100, 5_000, 9_900, 9_999] {
+            assert!(spell.is_ready(&at(now)), "should be ready at {now} ms");
+            assert_eq!(spell.remaining(&at(now)), ms(0));
+            assert_eq!(
+                (spell.charges(&at(now)), spell.fraction(&at(now))),
+                (1, 1.0)
+            );
+            assert_eq!(spell.next_charge_at(&at(now)), None);
+        }
+        assert!(!spell.is_ready(&at(10_000)), "the last use counts again");
+        assert!(spell.try_use(&at(0)));
+        assert_eq!(spell.remaining(&at(0)), spell.duration());
+        assert!(spell.is_ready(&at(10_000)), "the earlier use is forgotten");
+    }
+    let mut hasted = Cooldown::new(ms(100));
+    assert!(hasted.try_use(&at(10_000)));
+    hasted.set_duration(ms(50), &at(0));
+    assert!(hasted.is_ready(&at(10_000)), "it was ready when it changed");
+}
+
+#[test]
+fn a_cooldown_with_fewer_charges_takes_at_most_its_full_duration() {
+    let dash = Cooldown::new(ms(100)).with_charges(3).empty(&at(0));
+    assert_eq!(dash.with_charges(1).remaining(&at(0)), ms(100));
+}
+
+#[test]
+fn a_cooldown_of_zero_is_always_ready() {
     let mut free = Cooldown::default();
     assert!(free.try_use(&at(10_000)));
     assert!(free.try_use(&at(0)), "a cooldown of zero is always ready");
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_loaded_cooldown_is_ready_in_a_process_whose_clock_starts_at_zero() {
+    let mut spell = Cooldown::secs(5.0);
+    assert!(spell.try_use(&at(3_600_000)));
+    let text = ron::to_string(&spell).unwrap();
+    let loaded: Cooldown = ron::from_str(&text).unwrap();
+    assert_eq!(loaded, spell);
+    for now in [0, 5_000, 100_000, 3_599_999] {
+        assert!(loaded.is_ready(&at(now)), "should be ready at {now} ms");
+    }
 }

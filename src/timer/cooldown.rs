@@ -28,8 +28,8 @@ use crate::clock::saturating_nanos;
 /// [charges](Self::with_charges), one charge comes back after each `duration`.
 ///
 /// [`Paused`](crate::Paused) does not stop a cooldown. To be able to stop one, use it with a
-/// [`Clock`](crate::Clock) on the entity, and pause that clock. If you set a clock back, its
-/// cooldowns take at most their full duration from there.
+/// [`Clock`](crate::Clock) on the entity, and pause that clock. If you set a clock back to before the
+/// last use, the cooldown is ready. The same holds for a loaded cooldown whose clock starts over.
 ///
 /// To react when the cooldown becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at).
@@ -122,6 +122,9 @@ pub struct Cooldown {
     max_charges: NonZeroU32,
     /// The time at which all charges are back.
     full_at: Duration,
+    /// The time of the last use. Before it, the cooldown is ready.
+    #[cfg_attr(feature = "serialize", serde(default))]
+    used_at: Duration,
 }
 
 impl Cooldown {
@@ -134,6 +137,7 @@ impl Cooldown {
             duration: capped(duration),
             max_charges: NonZeroU32::MIN,
             full_at: Duration::ZERO,
+            used_at: Duration::ZERO,
         }
     }
 
@@ -182,7 +186,7 @@ impl Cooldown {
     #[doc(alias("not_ready", "start"))]
     #[must_use]
     pub fn empty(mut self, now: &impl Now) -> Self {
-        self.full_at = now.now().saturating_add(self.full_duration());
+        self.start(now.now(), self.full_duration());
         self
     }
 
@@ -213,8 +217,11 @@ impl Cooldown {
     /// ```
     #[doc(alias("haste", "upgrade"))]
     pub fn set_duration(&mut self, duration: Duration, now: &impl Now) {
-        let before = mem::replace(&mut self.duration, capped(duration));
         let now = now.now();
+        if now < self.used_at {
+            self.reset();
+        }
+        let before = mem::replace(&mut self.duration, capped(duration));
         let missing = self.missing_of(before, now).as_nanos();
         if missing > 0 {
             // Rounded up, so that no charge comes back early. The product of two `u64`s and a
@@ -224,7 +231,7 @@ impl Cooldown {
             let rest = rest.saturating_mul(after).div_ceil(before.as_nanos());
             let missing = whole.saturating_mul(after).saturating_add(rest);
             let missing = Duration::from_nanos_u128(missing.min(Duration::MAX.as_nanos()));
-            self.full_at = now.saturating_add(missing);
+            self.start(now, missing);
         }
     }
 
@@ -241,7 +248,7 @@ impl Cooldown {
         let missing = self.missing(now);
         let is_ready = self.wait_for_a_charge(missing).is_zero();
         if is_ready {
-            self.full_at = now.saturating_add(missing).saturating_add(self.duration);
+            self.start(now, missing.saturating_add(self.duration));
         }
         is_ready
     }
@@ -279,7 +286,7 @@ impl Cooldown {
     }
 
     /// Returns the time at which the cooldown became or will become ready, on the clock you use it
-    /// with.
+    /// with. If that clock is set back later, the time stays the same.
     #[must_use]
     pub fn ready_at(&self) -> Duration {
         let others = self.full_duration().saturating_sub(self.duration);
@@ -311,7 +318,8 @@ impl Cooldown {
     /// Returns a timer that fires when the cooldown is ready, or in the next run if it is ready
     /// now.
     ///
-    /// Put the timer on the clock you use the cooldown with.
+    /// Put the timer on the clock you use the cooldown with. If that clock may have been set back, arm
+    /// a timer at [`next_charge_at`](Self::next_charge_at) instead.
     ///
     /// # Examples
     ///
@@ -362,7 +370,13 @@ impl Cooldown {
 
     /// Makes all charges available.
     pub fn reset(&mut self) {
-        self.full_at = Duration::ZERO;
+        self.start(Duration::ZERO, Duration::ZERO);
+    }
+
+    /// Notes a use: all charges are back after `missing`.
+    fn start(&mut self, now: Duration, missing: Duration) {
+        self.full_at = now.saturating_add(missing);
+        self.used_at = now;
     }
 
     fn charges_at(&self, now: Duration) -> u32 {
@@ -379,10 +393,12 @@ impl Cooldown {
     }
 
     /// Returns the time until all charges are back, if each takes `duration`.
-    ///
-    /// It is bounded, because the clock may have been set back since the last use.
     fn missing_of(&self, duration: Duration, now: Duration) -> Duration {
+        if now < self.used_at {
+            return Duration::ZERO;
+        }
         let missing = self.full_at.saturating_sub(now);
+        // There may be fewer charges than at the last use.
         missing.min(duration.saturating_mul(self.max_charges.get()))
     }
 

@@ -140,6 +140,33 @@ fn a_closure_that_captures_can_run_as_a_system() {
 }
 
 #[test]
+fn a_system_that_captures_sees_each_change_once() {
+    #[derive(Component)]
+    struct Score(u32);
+
+    #[derive(Resource, Default)]
+    struct Seen(Vec<u32>);
+
+    let mut app = delayed_app();
+    app.init_resource::<Seen>();
+    let scores = [1, 2].map(|score| app.world_mut().spawn(Score(score)).id());
+    let factor = 10;
+    let system = move |scores: Query<&Score, Changed<Score>>, mut seen: ResMut<Seen>| {
+        seen.0.extend(scores.iter().map(|score| score.0 * factor));
+    };
+    with_commands(&mut app, |commands| id(commands.every(ms(10)).run(system)));
+    let seen_after_next_run = |app: &mut App| {
+        advance_ms(app, 10);
+        core::mem::take(&mut app.world_mut().resource_mut::<Seen>().0)
+    };
+    assert_eq!(seen_after_next_run(&mut app), [10, 20], "all are new");
+    assert_eq!(seen_after_next_run(&mut app), [], "nothing has changed");
+    app.world_mut().get_mut::<Score>(scores[1]).unwrap().0 = 3;
+    assert_eq!(seen_after_next_run(&mut app), [30]);
+    assert_eq!(seen_after_next_run(&mut app), []);
+}
+
+#[test]
 fn a_system_that_captures_goes_with_its_timer() {
     let mut app = delayed_app();
     let captured = Arc::new(());

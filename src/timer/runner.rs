@@ -6,6 +6,7 @@ use core::any::TypeId;
 use bevy_ecs::{
     prelude::*,
     system::{BoxedSystem, RunSystemError, SystemId},
+    world::WorldId,
 };
 use bevy_platform::{
     collections::HashMap,
@@ -60,33 +61,47 @@ where
     S: IntoSystem<(), (), M> + Send + Sync + 'static,
 {
     let system: BoxedSystem = Box::new(IntoSystem::into_system(system));
-    let slot = Mutex::new(Some(system));
+    let slot = Mutex::new(Some(Own {
+        system,
+        world: None,
+    }));
     Box::new(move |world| {
         let mut running = Running {
-            system: take(&slot),
+            own: take(&slot),
             slot: &slot,
         };
-        let system = running.system.as_mut();
-        let system = system.ok_or("the system is already running")?;
-        system.initialize(world);
-        match system.run((), world) {
+        let own = running.own.as_mut();
+        let own = own.ok_or("the system is already running")?;
+        // Only once: it makes the system see all components as changed.
+        if own.world != Some(world.id()) {
+            own.system.initialize(world);
+            own.world = Some(world.id());
+        }
+        match own.system.run((), world) {
             Ok(()) | Err(RunSystemError::Skipped(_)) => Ok(()),
             Err(RunSystemError::Failed(error)) => Err(error),
         }
     })
 }
 
+/// A system of one function.
+struct Own {
+    system: BoxedSystem,
+    /// The world for which the system is initialized.
+    world: Option<WorldId>,
+}
+
 /// A system that runs. It returns to its slot at the end, even after a panic.
 struct Running<'a> {
-    system: Option<BoxedSystem>,
-    slot: &'a Mutex<Option<BoxedSystem>>,
+    own: Option<Own>,
+    slot: &'a Mutex<Option<Own>>,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        if let Some(system) = self.system.take() {
+        if let Some(own) = self.own.take() {
             let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-            *slot = Some(system);
+            *slot = Some(own);
         }
     }
 }

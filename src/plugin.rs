@@ -354,6 +354,8 @@ fn require_time(time: Option<Res<Time<Virtual>>>) {
 
 /// Adds the components that were inserted before the plugin was added.
 fn add_existing(world: &mut World) {
+    #[cfg(feature = "worlds")]
+    crate::worlds::connect(world);
     // A query would leave out disabled entities.
     let entities: Vec<Entity> = world.iter_entities().map(|entity| entity.id()).collect();
     for &entity in &entities {

@@ -22,6 +22,7 @@ pub use address::{Address, StableKey};
 pub use ext::{ParcelCommandsExt, ParcelEntityCommandsExt};
 pub use groups::{ParcelReceiver, WorldGroups};
 pub use interval::LoopInterval;
+pub(crate) use link::connect;
 pub use link::{Link, WorldLink};
 pub use parcel::{Parcel, Refused};
 pub use report::WorldReport;

@@ -64,6 +64,11 @@ impl Directory {
         }
     }
 
+    /// Returns `true` if there is a listener.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.listener.is_some()
+    }
+
     /// Sets the listener, and passes it all keys that are already bound.
     pub(crate) fn listen(&mut self, listener: Option<Arc<KeyListener>>) {
         if let Some(listener) = &listener {

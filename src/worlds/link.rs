@@ -1,6 +1,6 @@
 //! The link of a world to other worlds.
 
-use alloc::{borrow::Cow, boxed::Box, sync::Arc};
+use alloc::{borrow::Cow, sync::Arc};
 use core::fmt;
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
@@ -85,6 +85,22 @@ impl WorldLink {
             key,
         }
     }
+
+    /// Returns a listener that tells the link which keys are bound and unbound.
+    fn listener(&self) -> Arc<KeyListener> {
+        let (group, link) = (self.group.clone(), self.link.clone());
+        Arc::new(move |key, is_bound| {
+            let address = Address {
+                group: group.clone(),
+                key: StableKey(key),
+            };
+            if is_bound {
+                link.bind(&address);
+            } else {
+                link.unbind(&address);
+            }
+        })
+    }
 }
 
 impl fmt::Debug for WorldLink {
@@ -97,23 +113,19 @@ impl fmt::Debug for WorldLink {
 
 /// Passes all keys of this world to the link, those already bound and those bound later.
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some(WorldLink { group, link }) = world.get(entity) else {
-        return;
-    };
-    let (group, link) = (group.clone(), link.clone());
-    let listener: Box<KeyListener> = Box::new(move |key, is_bound| {
-        let address = Address {
-            group: group.clone(),
-            key: StableKey(key),
-        };
-        if is_bound {
-            link.bind(&address);
-        } else {
-            link.unbind(&address);
-        }
-    });
+    let listener = world.get(entity).map(WorldLink::listener);
     if let Some(mut directory) = world.get_resource_mut::<Directory>() {
-        directory.listen(Some(listener.into()));
+        directory.listen(listener);
+    }
+}
+
+/// Passes the keys of this world to a link that was inserted before the plugin.
+pub(crate) fn connect(world: &mut World) {
+    let listener = world.get_resource().map(WorldLink::listener);
+    if let Some(mut directory) = world.get_resource_mut::<Directory>()
+        && !directory.is_heard()
+    {
+        directory.listen(listener);
     }
 }
 

@@ -506,3 +506,45 @@ fn a_new_link_forgets_a_key_that_is_unbound_while_it_joins() {
     let known = known.lock().unwrap().clone();
     assert_eq!(known, [stays].into(), "the other key is unbound");
 }
+
+#[test]
+fn a_world_may_join_before_its_plugin_is_added() {
+    let groups = WorldGroups::new();
+    let mut app = App::new();
+    groups.join("ears", &mut app);
+    app.world_mut().spawn(StableKey(1));
+    app.add_plugins((TimePlugin, DuePlugin::default()));
+    let later = app.world_mut().spawn(StableKey(2)).id();
+    for key in [1, 2] {
+        let sent = groups.post(say("ears", StableKey(key), 0));
+        assert!(sent.is_ok(), "key {key}: {sent:?}");
+    }
+    app.world_mut().despawn(later);
+    assert!(groups.post(say("ears", StableKey(2), 0)).is_err());
+}
+
+#[test]
+fn a_link_learns_each_key_once_in_every_order_of_link_plugin_and_keys() {
+    for (link_at, key_at) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let (send, frames) = mpsc::channel();
+        let mut link = Some(WorldLink::new("ears", Wire(send)));
+        let mut app = App::new();
+        for step in 0..2 {
+            if step == link_at {
+                app.world_mut().insert_resource(link.take().unwrap());
+            }
+            if step == key_at {
+                app.world_mut().spawn(StableKey(7));
+            }
+            if step == 0 {
+                app.add_plugins((TimePlugin, DuePlugin::default()));
+            }
+        }
+        let bound = frames.try_iter().map(|frame| match frame {
+            Frame::Bind(address) => (address.group, address.key.0),
+            _ => unreachable!("nothing else happens"),
+        });
+        let bound: Vec<_> = bound.collect();
+        assert_eq!(bound, [("ears".into(), 7)], "{link_at} {key_at}");
+    }
+}

@@ -115,6 +115,37 @@ fn after_a_long_frame_the_policy_decides() {
 }
 
 #[test]
+fn only_a_late_firing_reports_missed_deadlines() {
+    const FRAME: u64 = 25;
+    for policy in [MissedTicks::Skip, MissedTicks::Delay] {
+        let mut app = app();
+        spawn(&mut app, "x", timer().with_missed_ticks(policy));
+        let (mut last, mut late, mut on_time) = (None, 0, 0);
+        for frame in 1..=2000 {
+            advance_ms(&mut app, FRAME);
+            let now = ms(frame * FRAME);
+            for fired in firings(&mut app) {
+                let next = fired.deadline();
+                if let Some((deadline, then, missed)) = last.replace((next, now, fired.missed())) {
+                    // Under `Delay`, every interval counts from the firing.
+                    let is_late = match policy {
+                        MissedTicks::Delay => deadline + (next - then) <= then,
+                        _ if next - deadline > ms(LONG) => true,
+                        _ => continue,
+                    };
+                    let case = format!("{policy:?}: {deadline:?} at {then:?}, then {next:?}");
+                    assert_eq!(missed > 0, is_late, "{case}: {missed} missed");
+                    late += u32::from(is_late);
+                    on_time += u32::from(!is_late);
+                }
+            }
+        }
+        assert!(late > 100, "{policy:?}: {late} late firings");
+        assert!(on_time > 100 || policy == MissedTicks::Skip, "{on_time}");
+    }
+}
+
+#[test]
 fn extreme_ranges_are_quiet() {
     let nano = Duration::from_nanos(1);
     for range in [

@@ -80,7 +80,9 @@ impl Timer {
     ///
     /// Each interval counts from the deadline before it, so late firings cause no drift. When
     /// deadlines are [skipped](crate::MissedTicks) after a long frame, the next interval starts
-    /// now, and the firing reports how many average intervals are missed.
+    /// now. The number of deadlines that the firing reports as
+    /// [missed](crate::TimerFired::missed) is then an estimate from the average interval, at
+    /// least one.
     ///
     /// # Panics
     ///

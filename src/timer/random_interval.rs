@@ -83,8 +83,12 @@ impl ArmedTimer {
         }
         self.burst = 0;
         let average = shortest.get().saturating_add(intervals.span / 2);
+        let missed = match is_late {
+            true => (now.saturating_sub(deadline) / average).max(1),
+            false => 0,
+        };
         Served {
-            missed: now.saturating_sub(deadline) / average,
+            missed,
             next: Some(now.saturating_add(interval)),
         }
     }

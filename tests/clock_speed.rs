@@ -45,6 +45,33 @@ fn speed_modifiers_multiply_and_end() {
 }
 
 #[test]
+fn a_factor_of_zero_stops_a_clock_among_enormous_factors() {
+    for at in 0..=2 {
+        let mut factors = vec![1e300, 1e300];
+        factors.insert(at, 0.0);
+        let mut app = app();
+        let own = app.world_mut().spawn(Clock::new()).id();
+        let modifiers: Vec<_> = factors
+            .iter()
+            .map(|&by| modify(&mut app, own, by))
+            .collect();
+        assert_eq!(speed(&mut app, own), 0, "{factors:?}");
+        app.world_mut().despawn(modifiers[at]);
+        assert!(speed(&mut app, own) > 10, "without the zero in {factors:?}");
+    }
+}
+
+#[test]
+fn a_speed_of_zero_stops_a_clock_under_enormous_factors() {
+    let mut app = app();
+    let own = app.world_mut().spawn(Clock::new().with_speed(0.0)).id();
+    for factor in [1e300, 1e300, 1e300] {
+        modify(&mut app, own, factor);
+        assert_eq!(speed(&mut app, own), 0);
+    }
+}
+
+#[test]
 fn a_modifier_moves_timers_at_once() {
     let mut app = app();
     let own = app.world_mut().spawn(Clock::new()).id();

@@ -186,11 +186,13 @@ fn update_later(world: &mut DeferredWorld, modifier: Entity) {
     });
 }
 
-/// Returns the product of the modifiers of a clock.
+/// Returns the product of the modifiers of a clock, which is finite.
 pub(super) fn factor(world: &World, clock: Entity) -> f64 {
     let modifiers = world.get::<SpeedModifiers>(clock).into_iter().flatten();
     let modifiers = modifiers.filter_map(|&entity| world.get::<SpeedModifier>(entity));
-    modifiers.map(SpeedModifier::factor).product()
+    let factors = modifiers.map(SpeedModifier::factor);
+    // Infinity times a factor or a speed of zero would be no number.
+    factors.fold(1.0, |product, factor| (product * factor).min(f64::MAX))
 }
 
 /// The serialized form of a [`SpeedModifier`].

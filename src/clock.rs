@@ -384,7 +384,14 @@ impl fmt::Debug for Clock {
 
 impl MapEntities for Clock {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        self.change(|state| state.parent.map_entities(mapper));
+        let before = self.parent();
+        let mut parent = before;
+        // No lock is held here: the mapper may read clocks.
+        parent.map_entities(mapper);
+        if parent != before {
+            // An invalid parent leaves the clock on the one it has.
+            self.set_parent(parent).ok();
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use bevy_due::{
     prelude::*,
 };
 use bevy_ecs::{
+    entity::{EntityMapper, MapEntities},
     entity_disabling::Disabled,
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,
@@ -486,4 +487,83 @@ fn a_clock_keeps_its_fractions_through_a_serde_round_trip() {
         let expected = clock(&mut app, saved).now();
         assert_eq!(clock(&mut app, loaded).now(), expected);
     }
+}
+
+/// Maps one entity, and reads a clock of the same world while it does.
+struct ReadingMapper<'a> {
+    from: Entity,
+    to: Entity,
+    clock: &'a Clock,
+    read: Option<Duration>,
+}
+
+impl EntityMapper for ReadingMapper<'_> {
+    fn get_mapped(&mut self, entity: Entity) -> Entity {
+        self.read = Some(self.clock.now());
+        if entity == self.from { self.to } else { entity }
+    }
+
+    fn set_mapped(&mut self, _: Entity, _: Entity) {}
+}
+
+/// Maps the parent of `mapped`, and returns what the mapper read on the clock `read`.
+fn map_parent(app: &mut App, mapped: Entity, [from, to]: [Entity; 2], read: Entity) -> Duration {
+    let [mut mapped, read] = app.world_mut().entity_mut([mapped, read]);
+    let mut mapper = ReadingMapper {
+        from,
+        to,
+        clock: read.get::<Clock>().expect("a clock"),
+        read: None,
+    };
+    let mut clock = mapped.get_mut::<Clock>().expect("a clock");
+    MapEntities::map_entities(&mut *clock, &mut mapper);
+    mapper.read.expect("it has a parent to map")
+}
+
+#[test]
+fn a_clock_in_a_world_moves_to_the_parent_that_its_entity_is_mapped_to() {
+    let mut app = app();
+    let [slow, fast] =
+        [0.5, 2.0].map(|speed| spawn_clock(&mut app, Clock::new().with_speed(speed)));
+    let own = spawn_clock(&mut app, Clock::of(slow));
+    spawn(&mut app, "x", Timer::after(ms(60)).on(own));
+    advance_ms(&mut app, 40);
+    assert_eq!(clock(&mut app, own).now(), ms(20));
+
+    let read = map_parent(&mut app, own, [slow, fast], slow);
+    assert_eq!(read, ms(20), "the mapper may read clocks");
+    assert_eq!(clock(&mut app, own).parent(), ClockId::Own(fast));
+    advance_ms(&mut app, 20);
+    assert_eq!(
+        clock(&mut app, own).now(),
+        ms(60),
+        "driven by the new parent"
+    );
+    assert_eq!(fired(&mut app), ["x"]);
+}
+
+#[test]
+fn a_clock_keeps_its_parent_if_it_is_mapped_to_an_invalid_one() {
+    let mut app = app();
+    let parent = spawn_clock(&mut app, Clock::new());
+    let own = spawn_clock(&mut app, Clock::of(parent));
+    let child = spawn_clock(&mut app, Clock::of(own));
+    let nowhere = despawned_entity(&mut app);
+    for invalid in [nowhere, child, own] {
+        map_parent(&mut app, own, [parent, invalid], parent);
+        assert_eq!(clock(&mut app, own).parent(), ClockId::Own(parent));
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&mut app, own).now(), ms(10));
+
+    let mut value = Clock::of(parent);
+    let elsewhere = Clock::new();
+    let mut mapper = ReadingMapper {
+        from: parent,
+        to: nowhere,
+        clock: &elsewhere,
+        read: None,
+    };
+    MapEntities::map_entities(&mut value, &mut mapper);
+    assert_eq!(value.parent(), ClockId::Own(nowhere), "not in a world yet");
 }

@@ -446,7 +446,10 @@ impl TryFrom<TimerData> for Timer {
         if data.jitter > Duration::ZERO {
             timer = timer.with_jitter(data.jitter);
         }
-        if data.interval_span > Duration::ZERO && data.interval.is_some() {
+        if data.interval_span > Duration::ZERO {
+            if data.interval.is_none() {
+                return Err(InvalidTimer::SpanWithoutInterval(data.interval_span));
+            }
             timer.options_mut().interval_span = saturating_nanos(data.interval_span);
         }
         if let Some(since) = data.since {

@@ -167,3 +167,18 @@ fn random_intervals_survive_a_serde_round_trip() {
     let text = ron::to_string(&timer()).unwrap();
     assert_eq!(ron::from_str::<Timer>(&text).unwrap(), timer(), "{text}");
 }
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_loaded_range_of_intervals_needs_an_interval() {
+    let loaded = |interval| {
+        let data = "(delay:(secs:1,nanos:0),interval:INTERVAL,times:None,\
+                    interval_span:(secs:4,nanos:0))";
+        ron::from_str::<Timer>(&data.replace("INTERVAL", interval))
+    };
+    let error = loaded("None").unwrap_err().to_string();
+    for part in ["`interval_span` of 4s", "set `interval`"] {
+        assert!(error.contains(part), "{error:?} should say {part:?}");
+    }
+    assert!(loaded("Some((secs:1,nanos:0))").is_ok());
+}

@@ -462,6 +462,8 @@ pub enum InvalidTimer {
     ZeroTimes,
     /// The number of firings is more than one, but the timer has no interval.
     TimesWithoutInterval(u32),
+    /// A loaded timer has a range of intervals of this length, but no interval.
+    SpanWithoutInterval(Duration),
     /// The range of a random delay ends before it starts.
     EmptyRange(Duration, Duration),
 }
@@ -479,6 +481,11 @@ impl fmt::Display for InvalidTimer {
                 f,
                 "a timer without an interval fires once, got {times} times: set an interval with \
                  `Timer::every`"
+            ),
+            Self::SpanWithoutInterval(span) => write!(
+                f,
+                "a timer without an interval fires once, got an `interval_span` of {span:?}: set \
+                 `interval` to the shortest interval"
             ),
             Self::EmptyRange(min, max) => write!(
                 f,

@@ -72,6 +72,68 @@ pub struct TimerCancelled {
 }
 
 impl TimerCancelled {
+    /// Creates the event of a cancelled timer on `entity`, to test a handler.
+    ///
+    /// The timer has no owner and no key, and is on [`ClockId::Virtual`]. The `with_*` methods
+    /// change the values.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{CancelReason, TimerCancelled};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Mana(u32);
+    ///
+    /// fn refund(cancelled: On<TimerCancelled>, mut mana: Query<&mut Mana>) -> Result {
+    ///     if cancelled.has_key("cast") && cancelled.reason() == CancelReason::Cancelled {
+    ///         mana.get_mut(cancelled.owner())?.0 += 20;
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let mut world = World::new();
+    /// world.add_observer(refund);
+    /// let mage = world.spawn(Mana(0)).id();
+    /// let cast = world.spawn_empty().id();
+    /// let cancelled = TimerCancelled::new(cast, CancelReason::Cancelled);
+    /// world.trigger(cancelled.with_owner(mage).with_key("cast"));
+    /// assert_eq!(world.get::<Mana>(mage).unwrap().0, 20);
+    /// ```
+    #[must_use]
+    pub fn new(entity: Entity, reason: CancelReason) -> Self {
+        Self {
+            entity,
+            owner: entity,
+            clock: ClockId::Virtual.into(),
+            key: None,
+            reason,
+            is_announced: true,
+        }
+    }
+
+    /// Sets the owner.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Entity) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Sets the key.
+    #[must_use]
+    pub fn with_key(mut self, key: impl IntoKey) -> Self {
+        self.key = Some(KeyId::of(key.name()));
+        self
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Into<ClockId>) -> Self {
+        self.clock = clock.into().into();
+        self
+    }
+
     /// Returns the entity that carried the [`Timer`](crate::Timer). It may have despawned.
     #[must_use]
     pub fn entity(&self) -> Entity {
@@ -125,9 +187,7 @@ impl TimerCancelled {
         world.trigger(self);
         world.flush();
         if self.is_observed_by_owner(world) {
-            let Self { owner, .. } = self;
-            let cancelled = self;
-            world.trigger(OwnedTimerCancelled { owner, cancelled });
+            world.trigger(OwnedTimerCancelled::new(self));
             world.flush();
         }
     }
@@ -157,6 +217,39 @@ pub struct OwnedTimerCancelled {
     #[event_target]
     owner: Entity,
     cancelled: TimerCancelled,
+}
+
+impl OwnedTimerCancelled {
+    /// Creates the event for the owner of `cancelled`, to test a handler.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{CancelReason, OwnedTimerCancelled, TimerCancelled};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Casting;
+    ///
+    /// fn stop(cancelled: On<OwnedTimerCancelled>, mut commands: Commands) {
+    ///     commands.entity(cancelled.owner()).remove::<Casting>();
+    /// }
+    ///
+    /// let mut world = World::new();
+    /// let mage = world.spawn(Casting).observe(stop).id();
+    /// let cast = world.spawn_empty().id();
+    /// let cancelled = TimerCancelled::new(cast, CancelReason::Removed).with_owner(mage);
+    /// world.trigger(OwnedTimerCancelled::new(cancelled));
+    /// world.flush();
+    /// assert!(!world.entity(mage).contains::<Casting>());
+    /// ```
+    #[must_use]
+    pub fn new(cancelled: TimerCancelled) -> Self {
+        Self {
+            owner: cancelled.owner,
+            cancelled,
+        }
+    }
 }
 
 impl Deref for OwnedTimerCancelled {

@@ -264,11 +264,7 @@ impl TimerFired {
             && is_observed::<OwnedTimerFired>(world, self.owner)
             && world.get::<Unannounced>(self.entity).is_none()
         {
-            let owned = OwnedTimerFired {
-                owner: self.owner,
-                fired: *self,
-            };
-            world.trigger(owned);
+            world.trigger(OwnedTimerFired::new(*self));
             world.flush();
         }
     }
@@ -350,6 +346,38 @@ pub struct OwnedTimerFired {
     #[event_target]
     owner: Entity,
     fired: TimerFired,
+}
+
+impl OwnedTimerFired {
+    /// Creates the event for the owner of `fired`, to test a handler.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{OwnedTimerFired, TimerFired};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Health(u32);
+    ///
+    /// fn suffer(fired: On<OwnedTimerFired>, mut health: Query<&mut Health>) -> Result {
+    ///     health.get_mut(fired.owner())?.0 -= 1;
+    ///     Ok(())
+    /// }
+    ///
+    /// let mut world = World::new();
+    /// let monster = world.spawn(Health(10)).observe(suffer).id();
+    /// let burning = world.spawn_empty().id();
+    /// world.trigger(OwnedTimerFired::new(TimerFired::new(burning).with_owner(monster)));
+    /// assert_eq!(world.get::<Health>(monster).unwrap().0, 9);
+    /// ```
+    #[must_use]
+    pub fn new(fired: TimerFired) -> Self {
+        Self {
+            owner: fired.owner,
+            fired,
+        }
+    }
 }
 
 impl Deref for OwnedTimerFired {

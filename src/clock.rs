@@ -74,14 +74,14 @@ pub(crate) use times::Times;
 /// takes effect immediately, an assignment in the next run. If the new parent is missing or would
 /// make a cycle, the clock keeps its parent, and Bevy's error handler gets a warning with
 /// [`InvalidParent`]. Only a clock that is inserted where there is none brings its own time, for
-/// instance a loaded one. A clone of a clock shows the time at which it was cloned. Two clocks whose
-/// values were [swapped](core::mem::swap) in place exchange their settings in the run after the next
-/// write to either.
+/// instance a loaded one. A clone of a clock shows the time at which it was cloned. If you
+/// [swap](core::mem::swap) two clocks, they exchange their settings in the first run after either
+/// of them is next written to.
 ///
 /// # Running only sometimes
 ///
-/// [`run_clock_if`](crate::conditions::run_clock_if) makes clocks run only in a state, or under any other condition. To slow a clock
-/// down for a while, use a [`SpeedModifier`].
+/// [`run_clock_if`](crate::conditions::run_clock_if) makes clocks run only in a state, or under any
+/// other condition. To slow a clock down for a while, use a [`SpeedModifier`].
 ///
 /// # Time complexity
 ///

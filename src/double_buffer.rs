@@ -6,8 +6,8 @@ use core::mem;
 /// Collects items during a frame, and releases them, in order, at the next swap.
 ///
 /// An item that is pushed after the swap waits for the next swap. Handlers can therefore push while
-/// the swapped items are processed, and never loop forever. Both buffers keep their memory while they
-/// need it.
+/// the swapped items are processed, and never loop forever. Both buffers keep their memory while
+/// they need it.
 #[derive(Debug)]
 pub(crate) struct DoubleBuffer<T> {
     pending: VecDeque<T>,
@@ -44,7 +44,7 @@ impl<T> DoubleBuffer<T> {
         self.pending.len()
     }
 
-    /// Of the items that wait for the next swap, keeps those that `is_needed`, once each and sorted.
+    /// Keeps each waiting item that `is_needed`, once, and sorts them.
     pub(crate) fn tidy(&mut self, is_needed: impl Fn(&T) -> bool)
     where
         T: Ord,

@@ -53,8 +53,9 @@
 //! [`Timer::after`] creates a one-shot timer, [`Timer::every`] a periodic one. [`first_after`] sets
 //! the first delay separately from the interval, [`immediately`] makes that delay zero, and
 //! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
-//! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline. The `_secs` methods take seconds. The
-//! `try_` methods return an error for invalid numbers instead of panicking.
+//! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline.
+//! The `_secs` methods take seconds, as an `f32`, an `f64` or a `u32`. The `try_` methods return an
+//! error for invalid numbers instead of panicking.
 //!
 //! ```
 //! use core::time::Duration;
@@ -68,12 +69,20 @@
 //! ```
 //!
 //! Insert a `Timer` to arm it. To re-arm, insert another. To cancel, remove it or despawn its
-//! entity. To pause, insert [`Paused`]. An entity has a `Timer` exactly as long as the timer is
-//! armed or paused.
+//! entity. An entity has a `Timer` exactly as long as the timer is armed or paused.
 //!
 //! To give an entity many timers, spawn them as its [`Owned`] entities, or [set
-//! them](DueEntityCommandsExt::set_timer) under a [key](TimerKey). They die with their owner.
-//! [`DespawnAfter`] limits the lifetime of an entity. A [`Cooldown`] needs no timer at all.
+//! them](DueEntityCommandsExt::set_timer) under a key: a [`TimerKey`] type or a string. They die
+//! with their owner.
+//!
+//! | to | use |
+//! |---|---|
+//! | pause everything on an entity | [`Paused`], or [`pause_for_secs`] for a stun |
+//! | renew an effect, and keep its rhythm | [`refresh_timer`] |
+//! | change the interval, the firings left or the remaining time | [`change_timer`] |
+//! | add a component for a while | [`insert_for_secs`] |
+//! | limit the lifetime of an entity | [`DespawnAfter`] |
+//! | limit how often an ability is used | a [`Cooldown`], which needs no timer |
 //!
 //! # Reactions
 //!
@@ -82,10 +91,11 @@
 //! | where you react | use |
 //! |---|---|
 //! | on the timer's entity | an observer of [`TimerFired`] on that entity |
-//! | on the owner of timers | an observer of [`OwnedTimerFired`] on the owner |
+//! | on the owner of the timer | an observer of [`OwnedTimerFired`] on the owner |
 //! | anywhere | a global observer of [`TimerFired`] |
 //! | in one system, to everything that fired this frame | the buffered message [`TimerFired`] |
-//! | in a system that runs only when a timer fired | `.run_if(timer_fired::<Waves>)` of [`conditions`] |
+//! | in a system that runs only when a timer fired | [`.run_if(timer_fired::<Waves>)`](conditions::timer_fired) |
+//! | in a system that runs at an interval | [`.run_if(every_secs(1.0))`](conditions::every_secs) |
 //! | in the timer's own bundle: a despawn, a closure, or a named handler that can be saved | a [`TimerAction`] |
 //! | in commands that run once or repeatedly | [`commands.after_secs(2.0)`](DueCommandsExt) |
 //!
@@ -108,14 +118,16 @@
 //! # bevy_ecs::system::assert_is_system(poison);
 //! ```
 //!
-//! [`TimerCancelled`] reports a cancelled timer and the reason.
+//! [`TimerCancelled`] reports a cancelled timer and the reason. The owner gets an
+//! [`OwnedTimerCancelled`].
 //!
 //! # Clocks
 //!
 //! By default a timer uses the game clock, [`ClockId::Virtual`]. It can also use real time, the
 //! fixed schedule, frames, or an entity with a [`Clock`] of your own. One write to that clock slows
-//! or pauses all timers on it. A [`SpeedModifier`] slows it for a while, and [`run_clock_if`](conditions::run_clock_if) runs
-//! it only in a state. [`Clocks`] and [`ClocksMut`] find clocks.
+//! or pauses all timers on it. A [`SpeedModifier`] slows it for a while, and
+//! [`run_clock_if`](conditions::run_clock_if) runs it only in a state. [`Clocks`] and [`ClocksMut`]
+//! find clocks.
 //!
 //! ```
 //! use bevy_due::{Timer, prelude::*};
@@ -236,9 +248,9 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `conditions`, `worlds`, `message`, `update`, `timer`, a shared floor (`owner`, `pause`, `call`, `roster`,
-//! `seat`, `double_buffer`, `missing_plugin`), `clock` and [`queue`]. Imports only go down this list. The queue does
-//! not depend on Bevy and can be used alone.
+//! `conditions`, `worlds`, `message`, `update`, `timer`, a shared floor (`pause`, `owner`, `call`,
+//! `missing_plugin`, `roster`, `seat`, `double_buffer`), `clock` and [`queue`]. Imports only go down
+//! this list. The queue does not depend on Bevy and can be used alone.
 //!
 //! # Features
 //!
@@ -249,9 +261,13 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //! - `serialize`: serde for [`Timer`] and most other components. Invalid input is an error.
 //!
 //! [`at`]: Timer::at
+//! [`change_timer`]: DueEntityCommandsExt::change_timer
 //! [`every_between`]: Timer::every_between
 //! [`first_after`]: Timer::first_after
 //! [`immediately`]: Timer::immediately
+//! [`insert_for_secs`]: DueEntityCommandsExt::insert_for_secs
+//! [`pause_for_secs`]: DueEntityCommandsExt::pause_for_secs
+//! [`refresh_timer`]: DueEntityCommandsExt::refresh_timer
 //! [`since`]: Timer::since
 //! [`times`]: Timer::times
 //! [`with_jitter`]: Timer::with_jitter

@@ -23,14 +23,15 @@ use crate::{
 /// armed during the pause keeps its full delay until the pause ends.
 ///
 /// A timer or a callback is paused while its entity or its owner has this component, is paused by
-/// another entity ([`Pauses`]), or is [`Disabled`]. To pause everything on a clock, [pause the clock](crate::Clock::pause).
+/// another entity ([`Pauses`]), or is [`Disabled`]. To pause everything on a clock, [pause the
+/// clock](crate::Clock::pause).
 ///
 /// A [`Cooldown`](crate::Cooldown) or a [`Clock`](crate::Clock) on the same entity does not stop.
 /// To be able to stop a cooldown, use it with a clock on the entity, and pause that clock.
 ///
-/// The component does not count: it is inserted once and removed once. For pauses that overlap, such
-/// as two stuns, use [`Pauses`] or [`pause_for`](crate::DueEntityCommandsExt::pause_for). The entity
-/// runs when it has neither.
+/// The component is a marker, not a counter: one removal ends the pause, no matter how often it was
+/// inserted. For pauses that overlap, such as two stuns, use [`Pauses`] or
+/// [`pause_for`](crate::DueEntityCommandsExt::pause_for). The entity runs when it has neither.
 ///
 /// # Time complexity
 ///

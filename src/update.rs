@@ -167,7 +167,11 @@ impl UpdateContext<'_> {
     /// #[derive(Component)]
     /// struct Position(f32);
     ///
-    /// fn hunt(In(wolf): In<Entity>, players: Query<Entity, With<Player>>, mut all: Query<&mut Position>) -> Result {
+    /// fn hunt(
+    ///     In(wolf): In<Entity>,
+    ///     players: Query<Entity, With<Player>>,
+    ///     mut all: Query<&mut Position>,
+    /// ) -> Result {
     ///     let &Position(prey) = all.get(players.single()?)?;
     ///     let mut wolf = all.get_mut(wolf)?;
     ///     wolf.0 += (prey - wolf.0).clamp(-1.0, 1.0);

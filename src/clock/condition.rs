@@ -19,9 +19,9 @@ use super::{
 ///
 /// Add the returned system to [`First`](bevy_app::First), or to
 /// [`FixedFirst`](bevy_app::FixedFirst) for clocks driven by the fixed clock. Any run condition
-/// will do, such as `in_state(GameState::Playing)`. Time that passes between two runs counts if the
-/// condition holds in the frame of the second one. A state that is entered during a frame lets time
-/// pass from then on.
+/// will do, such as `in_state(GameState::Playing)`. The condition is checked once per frame, and
+/// decides whether the time since the previous run counts. If the state changes in the middle of a
+/// frame, the next check sees it.
 ///
 /// The condition is independent of [`Clock::pause`] and of other conditions: a clock runs while
 /// nothing stops it.

@@ -74,7 +74,8 @@ pub trait DueCommandsExt<'w, 's> {
     /// # use bevy_due::{MissedTicks, Timer, prelude::*};
     /// # use bevy_ecs::prelude::*;
     /// fn spawn_waves(mut commands: Commands) {
-    ///     let waves = Timer::every_secs(20.0).immediately().times(5).with_missed_ticks(MissedTicks::Skip);
+    ///     let waves = Timer::every_secs(20.0).immediately().times(5);
+    ///     let waves = waves.with_missed_ticks(MissedTicks::Skip);
     ///     commands.on_timer(waves).queue(|commands| {
     ///         commands.spawn_empty();
     ///     });

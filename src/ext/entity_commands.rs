@@ -40,8 +40,8 @@ pub trait DueEntityCommandsExt {
     ///
     /// The key is a type that implements [`TimerKey`](crate::TimerKey), whose component is inserted
     /// on the timer's entity, or a string. `timer` is a [`Timer`](crate::Timer), or a tuple of a
-    /// `Timer` and further components of the timer's entity. The commands stay those of this entity,
-    /// so calls chain.
+    /// `Timer` and further components of the timer's entity. The method returns the commands of this
+    /// entity, so calls chain.
     ///
     /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when
     /// the commands are applied, the timer never fires.

@@ -28,8 +28,8 @@ use crate::{
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet).
 /// To change what it follows, insert another component. The old callbacks stop immediately. The new
 /// ones start with the next delivery, and the entity then gets the messages that came in between:
-/// messages to it, to all, or in turn. Only messages of Bevy's writers can't wait, and go to the new
-/// callbacks at once.
+/// messages to it, to all, or in turn. Messages from Bevy's writers cannot wait: the new callbacks
+/// get them at once.
 ///
 /// # Sending
 ///

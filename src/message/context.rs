@@ -67,7 +67,11 @@ impl MessageContext<'_> {
     /// #[derive(Component)]
     /// struct Score(u32);
     ///
-    /// fn hurt(In((victim, hit)): In<(Entity, Hit)>, mut victims: Query<&mut Health>, mut scores: Query<&mut Score>) -> Result {
+    /// fn hurt(
+    ///     In((victim, hit)): In<(Entity, Hit)>,
+    ///     mut victims: Query<&mut Health>,
+    ///     mut scores: Query<&mut Score>,
+    /// ) -> Result {
     ///     let mut health = victims.get_mut(victim)?;
     ///     health.0 = health.0.saturating_sub(hit.damage);
     ///     scores.get_mut(hit.by)?.0 += hit.damage;

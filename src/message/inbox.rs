@@ -64,7 +64,9 @@ pub(crate) struct Inbox {
 /// }
 ///
 /// let mut app = App::new();
-/// app.add_plugins((TimePlugin, DuePlugin::default())).init_resource::<Log>().add_systems(Startup, read_lines);
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .init_resource::<Log>()
+///     .add_systems(Startup, read_lines);
 /// app.world_mut().spawn(MessageComponent::new().on(|mut me, line: &Line| {
 ///     let line = line.0.clone();
 ///     me.commands.queue(move |world: &mut World| world.resource_mut::<Log>().0.push(line));

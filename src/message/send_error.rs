@@ -7,8 +7,8 @@ use core::fmt;
 pub enum SendError<T> {
     /// Too many messages wait for the next frame. See
     /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity) and
-    /// [`inbox_bytes`](crate::DuePlugin::inbox_bytes) for messages from other threads, and [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity) for messages
-    /// of the world itself.
+    /// [`inbox_bytes`](crate::DuePlugin::inbox_bytes) for messages from other threads, and
+    /// [`mailbox_capacity`](crate::DuePlugin::mailbox_capacity) for messages of the world itself.
     Full(T),
     /// The world is gone, or its inbox is closed.
     Closed(T),

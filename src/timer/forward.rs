@@ -41,7 +41,7 @@ impl fmt::Display for FastForwardError {
                 "the clock {clock} is stopped: unpause it or set its speed first"
             ),
             Self::Running => f.write_str(
-                "a handler of a timer can't fast-forward: call it from a system or between frames",
+                "can't fast-forward from a timer handler: call it from a system or between frames",
             ),
         }
     }

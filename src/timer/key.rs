@@ -13,10 +13,10 @@ use super::key_id::KeyId;
 
 /// A type that is the key of a timer.
 ///
-/// A key that the code knows is a type, so that the compiler finds a misspelt one. The type is a
-/// component. [`set_timer`](crate::DueEntityCommandsExt::set_timer) inserts it on the timer's
-/// entity, so `With<Meteor>` finds the timer, and the component is saved with it. Keys that only
-/// data knows are strings.
+/// Use a type for a key that your code knows: the compiler then catches a misspelling. The type is a
+/// component, and [`set_timer`](crate::DueEntityCommandsExt::set_timer) inserts it on the timer's
+/// entity. `With<Meteor>` therefore finds the timer, and the component is saved with it. Use a
+/// string for a key that comes from data.
 ///
 /// The component alone is no key: an entity that you spawn yourself also needs
 /// [`Keyed::new(Meteor)`](Keyed::new).

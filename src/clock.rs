@@ -59,7 +59,8 @@ pub(crate) use times::Times;
 ///
 /// There are four built-in clocks, and they are not entities. [`Clocks`] and [`ClocksMut`] find
 /// them. Their speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the
-/// game, pause `Time<Virtual>`: its clock stops with it, and timers on [`ClockId::Real`] still fire.
+/// game, pause `Time<Virtual>`: its clock stops with it, and timers on [`ClockId::Real`] still
+/// fire.
 ///
 /// While a clock is paused or its speed is zero, nothing on it fires, not even an overdue timer.
 /// When a clock is despawned or removed, its timers are cancelled with

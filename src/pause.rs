@@ -74,8 +74,8 @@ pub struct Paused;
 /// The pauses despawn with their target.
 ///
 /// [`pause_for`](crate::DueEntityCommandsExt::pause_for) spawns a pause with a
-/// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target, so
-/// it does not stop its own end, and
+/// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target,
+/// so it does not stop its own end, and
 /// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it.
 ///
 /// # Examples

@@ -41,8 +41,8 @@ use crate::{
 /// and one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
 /// clock](crate::ClockId::Fixed) and its descendants. A run first reads each of its clocks once,
 /// and adds the timers and update components that were inserted since the last run. Then it fires
-/// the timers that are due, and calls the update callbacks. Last it adds the new message components,
-/// and delivers the messages. A fixed step delivers no messages.
+/// the timers that are due, and calls the update callbacks. Last it adds the new message
+/// components, and delivers the messages. A fixed step delivers no messages.
 ///
 /// # Promises
 ///
@@ -53,7 +53,7 @@ use crate::{
 ///    real, virtual, frames, then your own by age. The fixed clock has its own schedule.
 /// 2. **Never early.** A timer never fires before its deadline. `deadline == now` fires.
 /// 3. **Cancel is immediate.** A timer stops firing as soon as it is removed, replaced, despawned
-///    or paused. This holds later in the same run and between two of its own repeats.
+///    or paused. This holds later in the same run and between two of its repeats.
 /// 4. **Adds are deferred.** A timer that is armed during a run fires in the next run at the
 ///    earliest.
 /// 5. **Handlers may do anything**: arm, re-arm, cancel, pause, despawn themselves, their owner,
@@ -136,8 +136,8 @@ pub struct DuePlugin {
     /// The number of messages that other threads can send to this world between two runs, 65,536 by
     /// default.
     pub inbox_capacity: usize,
-    /// The number of bytes in [packets](crate::Packet) that other threads and worlds can send to this
-    /// world between two runs, 64 MiB by default.
+    /// The number of bytes in [packets](crate::Packet) that other threads and worlds can send to
+    /// this world between two runs, 64 MiB by default.
     ///
     /// A packet that is larger can arrive if no other packet waits. Messages that are not packets
     /// have no known size, and only count in [`inbox_capacity`](Self::inbox_capacity).
@@ -146,9 +146,9 @@ pub struct DuePlugin {
     /// by default.
     ///
     /// The bound stops a storm in which each message leads to several others. Messages that have
-    /// been accepted are not lost. Replies, time-outs and messages from other threads count, but are
-    /// never refused. (For the latter, see [`inbox_capacity`](Self::inbox_capacity).) Messages from
-    /// Bevy's writers do not count.
+    /// been accepted are not lost. Replies, time-outs and messages from other threads count, but
+    /// are never refused. (For the latter, see [`inbox_capacity`](Self::inbox_capacity).) Messages
+    /// from Bevy's writers do not count.
     ///
     /// # Examples
     ///
@@ -191,8 +191,8 @@ impl Default for DuePlugin {
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clocks, adds the timers and update components inserted since the last run, and fires
-    /// due timers.
+    /// Reads the clocks, adds the timers and update components inserted since the last run, and
+    /// fires due timers.
     Timers,
     /// Calls the [`UpdateComponent`](crate::UpdateComponent)s.
     Updates,

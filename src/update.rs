@@ -63,11 +63,11 @@ use seat::UpdateSeat;
 ///
 /// An error that the callback returns is passed to Bevy's error handler, and the other callbacks
 /// run as usual. Bevy's default handler panics on an error of the default
-/// [`Severity`](bevy_ecs::error::Severity). A panic propagates like that of any system: the
-/// callbacks after it are not called in this frame. If Bevy catches the panic and its error handler
-/// goes on, the next run starts with those callbacks, and calls the others after them. The order is
-/// back to normal once a run ends without a panic. After a `catch_unwind` of your own around
-/// `App::update`, Bevy has lost the schedule, and nothing runs.
+/// [`Severity`](bevy_ecs::error::Severity). A panic propagates as in any system: the callbacks
+/// after it are not called in this frame. If Bevy catches the panic and its error handler returns,
+/// the next run starts with the callbacks that were left out, and calls the others after them. The
+/// order is back to normal once a run ends without a panic. If your own `catch_unwind` around
+/// `App::update` catches it instead, Bevy has lost the schedule, and nothing runs.
 ///
 /// # Whole-world access
 ///
@@ -150,8 +150,8 @@ pub struct UpdateContext<'a> {
 impl UpdateContext<'_> {
     /// Runs a system before the next callback, to reach other entities and resources.
     ///
-    /// There is no need to register the system: Bevy caches it by its type. It can be a function, or
-    /// a closure that captures nothing. It may return a `Result`: an error goes to Bevy's error
+    /// There is no need to register the system: Bevy caches it by its type. It can be a function,
+    /// or a closure that captures nothing. It may return a `Result`: an error goes to Bevy's error
     /// handler, which gets the names of the system and the entity. (Bevy's own
     /// `commands.run_system_cached_with` only logs it.) After a panic in it, the system can't run
     /// again.

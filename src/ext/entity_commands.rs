@@ -40,8 +40,8 @@ pub trait DueEntityCommandsExt {
     ///
     /// The key is a type that implements [`TimerKey`](crate::TimerKey), whose component is inserted
     /// on the timer's entity, or a string. `timer` is a [`Timer`](crate::Timer), or a tuple of a
-    /// `Timer` and further components of the timer's entity. The method returns the commands of this
-    /// entity, so calls chain.
+    /// `Timer` and further components of the timer's entity. The method returns the commands of
+    /// this entity, so calls chain.
     ///
     /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when
     /// the commands are applied, the timer never fires.
@@ -164,7 +164,8 @@ pub trait DueEntityCommandsExt {
     /// Delays the timer on this entity and all timers that belong to it.
     fn delay_timers_by(&mut self, by: Duration) -> &mut Self;
 
-    /// Changes the timer on this entity: its interval, its number of firings, or its remaining time.
+    /// Changes the timer on this entity: its interval, its number of firings, or its remaining
+    /// time.
     ///
     /// If the entity has no armed timer, Bevy's error handler gets a warning.
     fn change_own_timer(
@@ -172,8 +173,8 @@ pub trait DueEntityCommandsExt {
         change: impl FnOnce(&mut TimerMut) + Send + 'static,
     ) -> &mut Self;
 
-    /// Changes the timer of this entity with this key: pauses, resumes, restarts or refreshes it, or
-    /// sets its interval, its number of firings or its remaining time.
+    /// Changes the timer of this entity with this key: pauses, resumes, restarts or refreshes it,
+    /// or sets its interval, its number of firings or its remaining time.
     ///
     /// If the entity has no armed timer with this key, Bevy's error handler gets a warning.
     ///

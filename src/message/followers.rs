@@ -226,7 +226,7 @@ impl Followers {
     }
 
     /// Returns the entities for which the message of a completed round waits: those whose component
-    /// was replaced before their call. If nobody got the message, it waits for all entities that
+    /// was replaced before their call. If no entity got the message, it waits for all entities that
     /// take part from the next run on.
     pub(super) fn early(&self, topic: Topic, round: &Round) -> VecDeque<Entity> {
         let Some(Following { roster, .. }) = self.by_topic.get(&topic) else {

@@ -207,7 +207,7 @@ impl fmt::Debug for TimerCancelled {
 
 /// Triggered on the owner when one of its [owned](crate::OwnedBy) timers is cancelled.
 ///
-/// Its methods are those of the [`TimerCancelled`], which is triggered first, for the timer's
+/// It has the methods of the [`TimerCancelled`], which is triggered first, for the timer's
 /// entity. The event is not triggered for timers that the crate itself arms.
 ///
 /// A handler that sets another timer under the same key must ignore [`CancelReason::Replaced`].

@@ -131,7 +131,7 @@ impl<'w> TimerMut<'w> {
 
     /// Starts the timer over with its first delay, as if it had just been armed.
     ///
-    /// The interval and the number of firings become those of the [`Timer`](crate::Timer) component.
+    /// The timer gets the interval and the number of firings of its [`Timer`](crate::Timer) again.
     pub fn restart(&mut self) {
         let Some(timer) = self.world.get::<Timer>(self.entity) else {
             return;

@@ -13,12 +13,12 @@ use crate::clock::{ClockId, PackedClockId, Reading, saturating_nanos};
 ///
 /// The event reaches the observers of the timer's entity and global observers, once per firing.
 /// Observers of the owner get an [`OwnedTimerFired`] instead. Timers fire one at a time, in exact
-/// order. Each firing is also written as one buffered message, for systems that read everything that
-/// fired in a frame. An observer may arm, re-arm, cancel or despawn anything, including the timer
-/// that is firing.
+/// order. Each firing is also written as one buffered message, for systems that read everything
+/// that fired in a frame. An observer may arm, re-arm, cancel or despawn anything, including the
+/// timer that is firing.
 ///
 /// Bevy keeps messages until a step of the fixed schedule has run. While the game is paused and no
-/// step runs, at most 65,536 messages and those of the last two frames are kept.
+/// step runs, the plugin keeps the messages of the last two frames and at most 65,536 earlier ones.
 ///
 /// # Examples
 ///
@@ -68,8 +68,8 @@ pub struct TimerFired {
 impl TimerFired {
     /// Creates the event of a one-shot timer on `entity`, to test a handler.
     ///
-    /// The timer has no owner and no key, and is on [`ClockId::Virtual`]. The deadline, the lateness
-    /// and the missed count are zero. The `with_*` methods change the values.
+    /// The timer has no owner and no key, and is on [`ClockId::Virtual`]. The deadline, the
+    /// lateness and the missed count are zero. The `with_*` methods change the values.
     ///
     /// # Examples
     ///
@@ -300,12 +300,12 @@ impl fmt::Debug for TimerFired {
 
 /// Triggered on the owner when one of its [owned](crate::OwnedBy) timers fires.
 ///
-/// Its methods are those of the [`TimerFired`], which is triggered first, for the timer's entity:
+/// It has the methods of the [`TimerFired`], which is triggered first, for the timer's entity:
 /// [`entity`](TimerFired::entity) is the timer's, and [`owner`](TimerFired::owner) is the observed
 /// one. An observer of [`TimerFired`] on the owner sees only the owner's own timer.
 ///
-/// The event is not triggered for timers that the crate itself arms: delayed commands, request
-/// time-outs, and the ends of components with a limited time.
+/// The event is not triggered for timers that the crate itself arms: those of delayed commands,
+/// request time-outs and [`insert_for`](crate::DueEntityCommandsExt::insert_for).
 ///
 /// # Examples
 ///

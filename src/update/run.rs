@@ -217,7 +217,7 @@ impl UpdateRosters {
             return;
         };
         if entity.archetype().contains(self.marks.clock) {
-            // The callback may stop the clock of its own entity.
+            // The callback may stop the clock on its entity.
             ticks.last = None;
         }
         let result = (member.callback)(UpdateContext {

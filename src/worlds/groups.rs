@@ -228,8 +228,8 @@ impl WorldGroups {
 
     /// Stops all worlds, the last started first, and returns their reports in that order.
     ///
-    /// Each world first delivers the messages sent to it. Parcels that it sends meanwhile to a
-    /// stopped world are refused.
+    /// Each world first delivers the messages sent to it. If it then sends a parcel to a stopped
+    /// world, the parcel is refused.
     ///
     /// This waits for every world, without a time limit. A system or callback that blocks delays
     /// the stop, and one that never returns delays it forever. To bound the wait, use
@@ -242,7 +242,7 @@ impl WorldGroups {
     ///
     /// A world that has not ended by then is left behind:
     /// [`is_left_behind`](WorldReport::is_left_behind) in its report is `true`. It leaves its group,
-    /// and its thread goes on until it returns or the process ends.
+    /// and its thread continues until it returns or the process ends.
     ///
     /// # Examples
     ///

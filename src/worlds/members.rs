@@ -63,7 +63,7 @@ impl Group {
         members.map(|(id, member)| (*id, member.clone()))
     }
 
-    /// Returns the member with a key, or else all members that may have it.
+    /// Returns the member with a key. If none has it, returns all members that may have it.
     pub(super) fn with_key(&self, key: StableKey, among: Among) -> Members {
         let here = self.keys.get(&key).and_then(|ids| self.get(*ids.last()?));
         match here {

@@ -101,7 +101,7 @@ impl WorldThread {
     }
 
     /// Stops the world, unless it has ended, and waits for its end. A world that does not end within
-    /// the limit leaves its group, and its thread goes on.
+    /// the limit leaves its group, and its thread continues.
     pub(super) fn stop_within(mut self, limit: Duration) -> WorldReport {
         self.tell_to_stop();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +171,7 @@ impl WorldLoop {
     fn build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<MemberId, StartError> {
         run_on_this_thread(app);
         build(app);
-        // Systems with parallel work of their own need a pool.
+        // Systems that spawn parallel work need a pool.
         TaskPoolOptions::default().create_default_pools();
         if !app.is_plugin_added::<TimePlugin>() {
             app.add_plugins(TimePlugin);

@@ -8,9 +8,7 @@ use bevy_ecs::{
     error::{CommandOutput, ContextExt, ErrorContext, FallbackErrorHandler},
     prelude::*,
     resource::IsResource,
-    system::{
-        RegisteredSystemError, SystemId, SystemInput, SystemParam, SystemParamItem, SystemState,
-    },
+    system::{RegisteredSystemError, SystemInput, SystemParam, SystemParamItem, SystemState},
     utils::prelude::DebugName,
     world::CommandQueue,
 };
@@ -121,14 +119,6 @@ pub(crate) fn report<Of>(world: &World, error: BevyError) {
 
 pub(crate) fn to_result(output: impl CommandOutput) -> Result {
     output.to_err().map_or(Ok(()), Err)
-}
-
-/// Runs a one-shot system. A system that is skipped because of its parameters is not an error.
-pub(crate) fn run_system<I>(world: &mut World, system: SystemId<I>, input: I::Inner<'_>) -> Result
-where
-    I: SystemInput<Inner<'static>: Send + Sync> + 'static,
-{
-    flatten(world.run_system_with(system, input))
 }
 
 /// Queues a system for a callback. The system runs before the next callback, and its error is

@@ -6,8 +6,8 @@ use core::{fmt, mem};
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 use bevy_platform::{collections::HashMap, sync::Arc};
 
-use super::TimerFired;
-use crate::call::{call_with_world, run_system};
+use super::{TimerFired, runner::Pool};
+use crate::call::call_with_world;
 
 /// Code that a timer calls.
 #[derive(Clone)]
@@ -102,9 +102,9 @@ pub(crate) fn add_timer_handler<M>(
         !handlers.by_name.contains_key(&name),
         "a timer handler is already registered as {name:?}: choose another name"
     );
-    let system = world.register_system(handler);
+    let system = Pool::new(handler);
     let place = Place::Name(Arc::new(name.clone()));
-    let handler = Handler::new(place, move |world, fired| run_system(world, system, fired));
+    let handler = Handler::new(place, move |world, fired| system.run(world, fired));
     let mut handlers = world.resource_mut::<TimerHandlers>();
     handlers.by_name.insert(name, handler);
 }

@@ -1,19 +1,17 @@
-//! The systems that delayed commands run.
+//! The systems that delayed commands and named handlers run.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec, vec::Vec};
 use core::any::TypeId;
 
 use bevy_ecs::{
     prelude::*,
-    system::{BoxedSystem, RunSystemError, SystemId},
+    system::{BoxedSystem, RunSystemError, SystemInput},
     world::WorldId,
 };
 use bevy_platform::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
-
-use crate::call::run_system;
 
 /// Runs a system. The system may run a schedule, which may call this function again.
 pub(super) type Runner = Box<dyn Fn(&mut World) -> Result + Send + Sync>;
@@ -26,86 +24,101 @@ pub(super) fn runner<S, M: 'static>(system: S) -> Runner
 where
     S: IntoSystem<(), (), M> + Send + Sync + 'static,
 {
-    match size_of::<S>() {
-        0 => shared(system),
-        _ => own(system),
+    let own = Pool::new(system);
+    if size_of::<S>() > 0 {
+        return Box::new(move |world| own.run(world, ()));
     }
+    Box::new(move |world| {
+        let mut shared = world.get_resource_or_init::<Shared>();
+        let shared = shared.0.entry(TypeId::of::<S>()).or_default().clone();
+        // The first command of a function brings its system, and so does one that runs while the
+        // system is running already.
+        if shared.is_empty() {
+            shared.put(own.take());
+        }
+        shared.run(world, ())
+    })
 }
 
 /// The systems that are functions, by the type of the function.
 #[derive(Resource, Default)]
-struct Shared(HashMap<TypeId, SystemId>);
+struct Shared(HashMap<TypeId, Pool<()>>);
 
-fn shared<S, M: 'static>(system: S) -> Runner
-where
-    S: IntoSystem<(), (), M> + Send + Sync + 'static,
-{
-    let unused = Mutex::new(Some(system));
-    Box::new(move |world| {
-        let shared = world.get_resource_or_init::<Shared>();
-        let known = shared.0.get(&TypeId::of::<S>()).copied();
-        let known = known.filter(|id| world.entities().contains_spawned(id.entity()));
-        let id = match known.or_else(|| Some(world.register_system(take(&unused)?))) {
-            Some(id) => id,
-            None => return Err("the entity of the system was despawned".into()),
-        };
-        let mut shared = world.get_resource_or_init::<Shared>();
-        shared.0.insert(TypeId::of::<S>(), id);
-        run_system(world, id, ())
-    })
-}
+/// The idle instances of a system. There is one, unless the system has run within itself.
+pub(super) struct Pool<I: SystemInput>(Arc<Mutex<Vec<Instance<I>>>>);
 
-/// The system lives and dies with the function.
-fn own<S, M>(system: S) -> Runner
-where
-    S: IntoSystem<(), (), M> + Send + Sync + 'static,
-{
-    let system: BoxedSystem = Box::new(IntoSystem::into_system(system));
-    let slot = Mutex::new(Some(Own {
-        system,
-        world: None,
-    }));
-    Box::new(move |world| {
-        let mut running = Running {
-            own: take(&slot),
-            slot: &slot,
-        };
-        let own = running.own.as_mut();
-        let own = own.ok_or("the system is already running")?;
-        // Only once: it makes the system see all components as changed.
-        if own.world != Some(world.id()) {
-            own.system.initialize(world);
-            own.world = Some(world.id());
-        }
-        match own.system.run((), world) {
-            Ok(()) | Err(RunSystemError::Skipped(_)) => Ok(()),
-            Err(RunSystemError::Failed(error)) => Err(error),
-        }
-    })
-}
-
-/// A system of one function.
-struct Own {
-    system: BoxedSystem,
+/// A system with its state.
+struct Instance<I: SystemInput> {
+    system: BoxedSystem<I>,
     /// The world for which the system is initialized.
     world: Option<WorldId>,
 }
 
-/// A system that runs. It returns to its slot at the end, even after a panic.
-struct Running<'a> {
-    own: Option<Own>,
-    slot: &'a Mutex<Option<Own>>,
-}
+impl<I: SystemInput + 'static> Pool<I> {
+    pub(super) fn new<M>(system: impl IntoSystem<I, (), M> + 'static) -> Self {
+        let system = Box::new(IntoSystem::into_system(system));
+        let instance = Instance {
+            system,
+            world: None,
+        };
+        Self(Arc::new(Mutex::new(vec![instance])))
+    }
 
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        if let Some(own) = self.own.take() {
-            let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-            *slot = Some(own);
+    /// Runs the system. A system that is skipped because of its parameters is not an error.
+    pub(super) fn run(&self, world: &mut World, input: I::Inner<'_>) -> Result {
+        let mut running = Running {
+            instance: self.take(),
+            pool: self,
+        };
+        let instance = running.instance.as_mut();
+        let Instance { system, world: of } = instance.ok_or("the system is already running")?;
+        // Only once: it makes the system see all components as changed.
+        if *of != Some(world.id()) {
+            system.initialize(world);
+            *of = Some(world.id());
         }
+        match system.run(input, world) {
+            Ok(()) | Err(RunSystemError::Skipped(_)) => Ok(()),
+            Err(RunSystemError::Failed(error)) => Err(error),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let instances = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        instances.is_empty()
+    }
+
+    fn take(&self) -> Option<Instance<I>> {
+        let mut instances = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        instances.pop()
+    }
+
+    fn put(&self, instance: Option<Instance<I>>) {
+        let mut instances = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        instances.extend(instance);
     }
 }
 
-fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+/// A system that runs. It returns to its pool at the end, even after a panic.
+struct Running<'a, I: SystemInput + 'static> {
+    instance: Option<Instance<I>>,
+    pool: &'a Pool<I>,
+}
+
+impl<I: SystemInput + 'static> Drop for Running<'_, I> {
+    fn drop(&mut self) {
+        self.pool.put(self.instance.take());
+    }
+}
+
+impl<I: SystemInput> Clone for Pool<I> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<I: SystemInput> Default for Pool<I> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
 }

@@ -8,10 +8,12 @@ use bevy_ecs::{
     error::{CommandOutput, ContextExt, ErrorContext, FallbackErrorHandler},
     prelude::*,
     resource::IsResource,
-    system::{RegisteredSystemError, SystemInput, SystemParam, SystemParamItem, SystemState},
+    system::{SystemInput, SystemParam, SystemParamItem, SystemState},
     utils::prelude::DebugName,
     world::CommandQueue,
 };
+
+use crate::system_pool::Pool;
 
 /// Gives callbacks their entity and commands, and reports their errors.
 ///
@@ -135,8 +137,7 @@ pub(crate) fn queue_system<I, M, S>(
     S: IntoSystem<I, (), M> + Send + 'static,
 {
     commands.queue(move |world: &mut World| {
-        let run = flatten(world.run_system_cached_with(system, input));
-        if let Err(error) = run {
+        if let Err(error) = run_system(world, system, input) {
             let place = format_args!("{} for the {component}", type_name::<S>());
             let (error, context) = locate(error, component, place, entity);
             world.fallback_error_handler()(error, context);
@@ -144,18 +145,20 @@ pub(crate) fn queue_system<I, M, S>(
     });
 }
 
-/// Returns the error of a system as it is, with its severity. A system that is skipped because of its
-/// parameters is not an error.
-fn flatten<I, Out>(run: Result<Out, RegisteredSystemError<I, Out>>) -> Result
+/// Runs a system. A function keeps its state, and a closure that captures values starts anew.
+fn run_system<I, M, S>(world: &mut World, system: S, input: I::Inner<'static>) -> Result
 where
     I: SystemInput + 'static,
-    Out: 'static,
+    S: IntoSystem<I, (), M> + 'static,
 {
-    match run {
-        Ok(_) | Err(RegisteredSystemError::Skipped(_)) => Ok(()),
-        Err(RegisteredSystemError::Failed(error)) => Err(error),
-        Err(error) => Err(error.into()),
+    if size_of::<S>() > 0 {
+        return Pool::new(system).run(world, input);
     }
+    let shared = Pool::<I>::shared::<S>(world);
+    if shared.is_empty() {
+        shared.put(Pool::new(system).take());
+    }
+    shared.run(world, input)
 }
 
 /// Adds the place and the entity to an error.

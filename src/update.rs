@@ -150,11 +150,11 @@ pub struct UpdateContext<'a> {
 impl UpdateContext<'_> {
     /// Runs a system before the next callback, to reach other entities and resources.
     ///
-    /// There is no need to register the system: Bevy caches it by its type. It can be a function,
-    /// or a closure that captures nothing. It may return a `Result`: an error goes to Bevy's error
+    /// There is no need to register the system. A function, or a closure that captures nothing,
+    /// keeps its state, such as a `Local`, from one run to the next. A closure that captures values
+    /// starts anew in each run. The system may return a `Result`: an error goes to Bevy's error
     /// handler, which gets the names of the system and the entity. (Bevy's own
-    /// `commands.run_system_cached_with` only logs it.) After a panic in it, the system can't run
-    /// again.
+    /// `commands.run_system_cached_with` only logs it.)
     ///
     /// # Examples
     ///

@@ -37,6 +37,7 @@ const LAYERS: [&[&str]; 10] = [
         "missing_plugin",
         "roster",
         "seat",
+        "system_pool",
         "double_buffer",
     ],
     &["clock"],

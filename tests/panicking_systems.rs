@@ -88,3 +88,25 @@ fn a_function_may_run_a_schedule_that_runs_it_again() {
     app.world_mut().flush();
     assert_eq!(runs(&mut app), 2);
 }
+
+#[test]
+fn a_callback_can_run_a_closure_that_captures_values() {
+    let mut app = game();
+    let callback = UpdateComponent::new(|mut me| {
+        let entity = me.entity.id();
+        let by = 2;
+        let add = move |In(entity): In<Entity>, all: Query<Entity>, mut runs: ResMut<Runs>| {
+            runs.0 += by * u32::from(all.contains(entity));
+        };
+        me.run(add, entity);
+        me.run(
+            |mut runs: ResMut<Runs>, mut own: Local<u32>| {
+                *own += 1;
+                runs.0 += u32::from(*own == 8);
+            },
+            (),
+        );
+    });
+    app.world_mut().spawn(callback);
+    assert_eq!(runs(&mut app), 17, "the function keeps its `Local`");
+}

@@ -6,8 +6,8 @@ use core::{fmt, mem};
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 use bevy_platform::{collections::HashMap, sync::Arc};
 
-use super::{TimerFired, runner::Pool};
-use crate::call::call_with_world;
+use super::TimerFired;
+use crate::{call::call_with_world, system_pool::Pool};
 
 /// Code that a timer calls.
 #[derive(Clone)]

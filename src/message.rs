@@ -32,7 +32,7 @@ pub(crate) use component::follow;
 pub use context::MessageContext;
 pub(crate) use deliver::{close_inbox, deliver_messages};
 pub(crate) use directory::Directory;
-pub(crate) use followers::Followers;
+pub(crate) use followers::{Followers, on_enable_follower};
 pub(crate) use inbox::Inbox;
 pub use inbox::MessageSender;
 pub(crate) use letter::Letter;

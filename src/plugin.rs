@@ -14,6 +14,7 @@ use crate::{
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, deliver_messages, follow,
+        on_enable_follower,
     },
     roster::Intake,
     timer::{
@@ -266,7 +267,7 @@ impl DuePlugin {
 #[derive(Resource)]
 struct PluginObservers([Entity; OBSERVERS.len()]);
 
-const OBSERVERS: [fn(&mut World) -> Entity; 11] = [
+const OBSERVERS: [fn(&mut World) -> Entity; 12] = [
     |world| world.add_observer(on_disable_clock).id(),
     |world| world.add_observer(on_enable_clock).id(),
     |world| world.add_observer(on_modify_speed).id(),
@@ -278,6 +279,7 @@ const OBSERVERS: [fn(&mut World) -> Entity; 11] = [
     |world| world.add_observer(on_resume).id(),
     |world| world.add_observer(on_key).id(),
     |world| world.add_observer(on_discard_key).id(),
+    |world| world.add_observer(on_enable_follower).id(),
 ];
 
 fn restore_observers(world: &mut World) {

@@ -73,8 +73,8 @@ use crate::{
 /// # Time complexity
 ///
 /// With *f* followers of a message: *O*(1) to send it to one entity, *O*(log *f*) to one in turn,
-/// *O*(*f*) to all. A message in turn also passes over each disabled follower before the one that
-/// gets it. Other entities cost nothing, and the message is never cloned.
+/// *O*(*f*) to all. In each frame, the messages in turn also pass over each disabled follower once.
+/// Other entities cost nothing, and the message is never cloned.
 ///
 /// # Examples
 ///

@@ -51,6 +51,8 @@ fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
         mailbag.append_arrived(inbox.take());
     }
     world.resource_mut::<Intake>().join(Stage::Messages);
+    // Components of a game may also disable entities, unnoticed.
+    world.resource_mut::<Followers>().retry_disabled();
     let mut mailbag = world.resource_mut::<Mailbag>();
     mailbag.swap();
     Ok(mailbag.items.has_released())

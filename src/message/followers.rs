@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_platform::collections::HashMap;
 use smallvec::SmallVec;
 
@@ -27,6 +27,8 @@ pub(crate) struct Followers {
     vacant: usize,
     /// The number of rounds that have begun.
     rounds: u64,
+    /// Changes whenever a disabled follower may have been enabled.
+    enabled: u64,
     /// The entity whose component is being removed or replaced.
     leaving: Option<Leaving>,
 }
@@ -39,6 +41,16 @@ struct Following {
     turn: u64,
     /// The round that has called a follower last.
     last: LastCall,
+    passed: Passed,
+}
+
+/// The disabled followers that messages in turn have passed over.
+#[derive(Default)]
+struct Passed {
+    /// The state of [`Followers::enabled`], and the first number that has not joined.
+    valid_for: (u64, u64),
+    /// By turn, the number of the first follower that could be called.
+    takers: HashMap<u64, u64>,
 }
 
 /// A round of calls to all followers, which has come to this number.
@@ -76,6 +88,8 @@ impl Follower {
     /// Calls the callback, and returns `false` if the entity is gone or disabled.
     #[inline]
     fn call(&self, caller: &mut EntityCaller, incoming: Incoming) -> bool {
+        #[cfg(test)]
+        tests::count();
         let Some((entity, commands)) = caller.get_mut(self.entity) else {
             return false;
         };
@@ -152,6 +166,11 @@ impl Followers {
     /// Forgets the places of a component that was removed, not replaced.
     pub(super) fn forget_leaving(&mut self) {
         self.leaving = None;
+    }
+
+    /// Lets messages in turn try disabled followers again.
+    pub(crate) fn retry_disabled(&mut self) {
+        self.enabled += 1;
     }
 
     /// Drops the topics without followers, if there are many.
@@ -249,14 +268,34 @@ impl Followers {
         caller: &mut EntityCaller,
         incoming: Incoming,
     ) -> Outcome {
-        let Some(Following { roster, turn, .. }) = self.by_topic.get_mut(&incoming.topic) else {
+        let valid_for = (self.enabled, joined);
+        let Some(following) = self.by_topic.get_mut(&incoming.topic) else {
             return Outcome::Undeliverable;
         };
+        let Following {
+            roster,
+            turn,
+            passed,
+            ..
+        } = following;
+        if passed.valid_for != valid_for {
+            passed.valid_for = valid_for;
+            passed.takers.clear();
+        }
+        let first = passed.takers.get(turn).copied().unwrap_or(*turn);
         let mut in_turn = roster
-            .members(*turn..joined)
-            .chain(roster.members(0..*turn));
-        let taker = in_turn.find(|(_, follower)| follower.call(caller, incoming));
+            .members(first..joined)
+            .chain(roster.members(0..first));
+        let mut has_passed = false;
+        let taker = in_turn.find(|(_, follower)| {
+            let is_called = follower.call(caller, incoming);
+            has_passed |= !is_called;
+            is_called
+        });
         if let Some((number, _)) = taker {
+            if has_passed {
+                passed.takers.insert(*turn, number);
+            }
             *turn = number + 1;
             return Outcome::Delivered;
         }
@@ -264,5 +303,75 @@ impl Followers {
             Some(_) => Outcome::Early,
             None => Outcome::Undeliverable,
         }
+    }
+}
+
+/// Notices that a follower may have been enabled.
+pub(crate) fn on_enable_follower(_: On<Remove<Disabled>>, followers: Option<ResMut<Followers>>) {
+    if let Some(mut followers) = followers {
+        followers.retry_disabled();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+    use std::prelude::rust_2024::*;
+
+    use bevy_app::App;
+    use bevy_time::TimePlugin;
+
+    use super::*;
+    use crate::prelude::*;
+
+    thread_local! {
+        static CALLS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        CALLS.set(CALLS.get() + 1);
+    }
+
+    #[derive(Message)]
+    struct Job;
+    #[derive(Component, Default)]
+    struct Done(u32);
+
+    fn worker() -> MessageComponent {
+        MessageComponent::new().on(|mut me, _: &Job| {
+            if let Some(mut done) = me.entity.get_mut::<Done>() {
+                done.0 += 1;
+            }
+        })
+    }
+
+    #[test]
+    fn messages_in_turn_pass_over_disabled_followers_once_a_frame() {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, DuePlugin::default()));
+        let first = app.world_mut().spawn((worker(), Done(0))).id();
+        let idle: Vec<Entity> = (0..1000)
+            .map(|_| app.world_mut().spawn((worker(), Done(0), Disabled)).id())
+            .collect();
+        let last = app.world_mut().spawn((worker(), Done(0))).id();
+        app.update();
+        let send = |app: &mut App, jobs: u32| {
+            CALLS.set(0);
+            for _ in 0..jobs {
+                app.world_mut()
+                    .send(Delivery::InTurn, Job)
+                    .expect("there is room");
+            }
+            app.update();
+            CALLS.get()
+        };
+        let calls = send(&mut app, 100);
+        assert!((1100..1200).contains(&calls), "{calls} for 100 messages");
+        let done = |app: &App, worker| app.world().get::<Done>(worker).map(|done| done.0);
+        assert_eq!((done(&app, first), done(&app, last)), (Some(50), Some(50)));
+
+        app.world_mut().entity_mut(idle[7]).remove::<Disabled>();
+        send(&mut app, 3);
+        assert_eq!(done(&app, idle[7]), Some(1), "it takes its turn again");
     }
 }

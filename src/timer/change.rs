@@ -16,7 +16,7 @@ use super::{
     resolve::resolve,
 };
 use crate::{
-    clock::{ClockId, ClockKey, ClockTable, NoSuchClock, Reading, saturating_nanos},
+    clock::{ClockId, ClockKey, ClockTable, FoundClock, NoSuchClock, Reading, saturating_nanos},
     owner::Owned,
     pause::Paused,
     queue::Key,
@@ -235,8 +235,7 @@ impl<'w> TimerMut<'w> {
     pub fn set_clock(&mut self, clock: impl Into<ClockId>) -> Result<(), NoSuchClock> {
         let clock = clock.into();
         let table = self.world.resource::<ClockTable>();
-        let to = table.find(clock)?.key;
-        let there = table.read_now(self.world, to).ok_or(NoSuchClock(clock))?;
+        let (FoundClock { key: to, .. }, there) = table.read(clock, self.world)?;
         let timer = self.world.get::<Timer>(self.entity);
         let Some(first_wait) = timer.map(Timer::first_wait).filter(|_| to != self.clock) else {
             return Ok(());

@@ -78,6 +78,12 @@ fn remaining(world: &mut World, owner: Entity, key: &'static str) -> Option<Dura
     Some(timer.ok()??.remaining)
 }
 
+/// Returns the timer that ends the component, if any.
+fn limit_of<C>(world: &World, owner: Entity) -> Option<Entity> {
+    let table = world.get_resource::<KeyTable>()?;
+    table.get(owner, KeyId::of(key::<C>().into()))
+}
+
 /// A closure and not data, because the function in a [`Limit`] can't be saved either.
 fn despawn_timer() -> TimerAction {
     TimerAction::call(|world, fired| _ = world.try_despawn(fired.entity()))
@@ -97,9 +103,7 @@ fn on_remove_limit(mut world: DeferredWorld, HookContext { entity, .. }: HookCon
 
 /// Removes the component, unless another timer has taken over.
 fn end<C: Component>(world: &mut World, owner: Entity) {
-    let table = world.get_resource::<KeyTable>();
-    let holder = table.and_then(|table| table.get(owner, KeyId::of(key::<C>().into())));
-    if holder.is_none()
+    if limit_of::<C>(world, owner).is_none()
         && let Ok(mut owner) = world.get_entity_mut(owner)
     {
         owner.remove::<C>();
@@ -123,9 +127,7 @@ fn watch<C: Component>(world: &mut World) {
 }
 
 fn on_remove<C: Component>(removed: On<Remove<C>>, mut world: DeferredWorld) {
-    let table = world.get_resource::<KeyTable>();
-    let timer = table.and_then(|table| table.get(removed.entity, KeyId::of(key::<C>().into())));
-    if let Some(timer) = timer {
+    if let Some(timer) = limit_of::<C>(&world, removed.entity) {
         let mut commands = world.commands();
         let mut timer = commands.entity(timer);
         // Another observer may have brought the component back: it stays.

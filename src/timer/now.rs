@@ -39,7 +39,6 @@ impl Now for World {
 
 fn game_time(world: &World) -> Option<Duration> {
     let table = world.get_resource::<ClockTable>()?;
-    let key = table.find(ClockId::Virtual).ok()?.key;
-    let reading = table.read_now(world, key)?;
+    let (_, reading) = table.read(ClockId::Virtual, world).ok()?;
     Some(reading.shown(reading.now))
 }

@@ -11,7 +11,7 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::QueryData, system:
 
 use super::{
     Arms, DespawnAfter, IntoKey, KeyTable, Kind, RunStats, Timer, TimerLines, key_id::KeyId,
-    lines::TimerLine, place::Place, setting::Setting,
+    lines::TimerLine, pending::Pending, place::Place, setting::Setting,
 };
 use crate::{
     clock::{
@@ -379,16 +379,20 @@ impl ArmedTimers<'_, '_> {
     }
 
     fn all_pending(&self) -> impl Iterator<Item = TimerStatus> {
-        let pending = self.lines.pending.iter();
-        let pending = pending.filter(|pending| pending.kind == Kind::Timer);
+        let pending = self.pending_of(Kind::Timer);
         pending.filter_map(|pending| self.get(pending.entity))
+    }
+
+    /// Returns the additions of a kind since the last swap.
+    fn pending_of(&self, kind: Kind) -> impl Iterator<Item = &Pending> {
+        let pending = self.lines.pending.iter();
+        pending.filter(move |pending| pending.kind == kind)
     }
 
     /// Returns the deadlines of the lifetimes on a clock that were inserted since the last swap.
     fn pending_lifetimes_on(&self, clock: ClockKey) -> impl Iterator<Item = Duration> {
         let reading = self.table.current(clock);
-        let lifetimes = self.lines.pending.iter();
-        let lifetimes = lifetimes.filter(|pending| pending.kind == Kind::Lifetime);
+        let lifetimes = self.pending_of(Kind::Lifetime);
         let starts = lifetimes.filter_map(|pending| pending.start);
         let starts = starts.filter(move |start| start.clock == clock && !start.is_paused);
         starts.filter_map(move |start| Some(reading?.shown(start.deadline)))
@@ -405,11 +409,7 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn count(&self) -> usize {
         let armed: usize = self.lines.iter().map(TimerLine::count).sum();
-        let pending = self.lines.pending.iter();
-        armed
-            + pending
-                .filter(|pending| pending.kind == Kind::Timer)
-                .count()
+        armed + self.pending_of(Kind::Timer).count()
     }
 
     /// Returns the statistics of the last per-frame run.

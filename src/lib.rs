@@ -288,6 +288,9 @@ pub mod conditions;
 #[cfg(feature = "worlds")]
 mod worlds;
 
+#[cfg(feature = "serialize")]
+pub mod save;
+
 mod message;
 mod update;
 

@@ -26,6 +26,8 @@ mod stats;
 mod topic;
 mod written;
 
+#[cfg(feature = "serialize")]
+pub(crate) use ask::OpenRequest;
 pub(crate) use ask::ask;
 pub use component::MessageComponent;
 pub(crate) use component::follow;

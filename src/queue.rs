@@ -446,6 +446,16 @@ impl<T> TimerQueue<T> {
     /// benches and tests.
     ///
     /// An operation on the heap counts as one. Sorting a bucket and prefetching do not count.
+    /// Returns the place of a timer among equal deadlines.
+    pub(crate) fn sequence(&self, key: Key) -> Option<u64> {
+        self.slots.get(key).map(|slot| slot.sequence)
+    }
+
+    /// Returns the sequence of the timer that is inserted next.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
     #[doc(hidden)]
     #[must_use]
     pub fn touched(&self) -> u64 {

@@ -3,19 +3,28 @@
 mod action;
 mod arm;
 mod armed;
+mod arms;
 mod backlog;
 mod between;
 mod build;
 mod cancel;
 mod cancellations;
 mod cancelled;
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
+mod capture;
 mod change;
 mod cooldown;
+#[cfg(feature = "serialize")]
+mod data;
 mod delayed;
 mod despawn_after;
 mod end;
 mod ended;
 mod find;
+mod finished;
 mod fired;
 mod forward;
 mod handlers;
@@ -40,8 +49,28 @@ mod seconds;
 mod set;
 mod setting;
 mod settings;
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
+mod sheet;
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
+mod state;
 mod stats;
 mod status;
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
+mod timer_seat;
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
+mod written;
 
 use alloc::boxed::Box;
 
@@ -58,12 +87,11 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-#[cfg(feature = "serialize")]
-use crate::clock::saturating_nanos;
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
 pub(crate) use action::check_handler;
 pub(crate) use arm::add_pending;
+pub(crate) use arms::Arms;
 pub(crate) use backlog::limit_backlog;
 pub use build::InvalidTimer;
 pub(crate) use cancel::{SurvivesCancelAll, cancel_all, cancel_keyed};
@@ -74,6 +102,8 @@ pub use cooldown::Cooldown;
 pub use delayed::TimedCommands;
 pub use despawn_after::DespawnAfter;
 pub(crate) use end::on_remove_clock;
+#[cfg(feature = "serialize")]
+pub use finished::Finished;
 pub(crate) use fired::Unannounced;
 pub use fired::{OwnedTimerFired, TimerFired};
 pub use forward::FastForwardError;
@@ -88,15 +118,20 @@ pub(crate) use key_table::KeyTable;
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
 pub(crate) use on_world::with_timers;
-use place::{Arms, TimerSeat};
+use place::Place;
 use random_interval::{RandomInterval, scale};
 pub(crate) use run::{FireParams, RunDepth, StartParams, run_timers};
 pub(crate) use seconds::Seconds;
 pub(crate) use set::{TimerBundle, refresh_keyed, set_keyed};
 pub(crate) use setting::modifiers;
 pub(crate) use settings::TimerSettings;
+use state::Loaded;
+pub(crate) use state::TimerState;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};
+use timer_seat::TimerSeat;
+#[cfg(feature = "serialize")]
+pub(crate) use written::write_timer_states;
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
@@ -172,8 +207,8 @@ pub use status::{ArmedTimers, TimerStatus};
 )]
 #[cfg_attr(
     feature = "serialize",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(into = "TimerData", try_from = "TimerData")
+    derive(serde::Deserialize),
+    serde(try_from = "data::TimerData")
 )]
 #[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),
@@ -193,6 +228,7 @@ struct Extra {
     options: Options,
     /// The wait for the first deadline, set when the timer is armed.
     wait: AtomicU64,
+    loaded: Option<Loaded>,
 }
 
 /// Rarely used settings.
@@ -220,7 +256,6 @@ enum WhenDone {
     Keep,
     Despawn,
     /// Despawns if it has no owner by then. For an entity whose owner does not exist.
-    #[cfg_attr(feature = "serialize", serde(skip))]
     DespawnUnlessOwned,
 }
 
@@ -288,14 +323,6 @@ impl Timer {
         }
     }
 
-    /// Returns the wait for the first deadline.
-    pub(crate) fn first_wait(&self) -> u64 {
-        match &self.extra {
-            Some(extra) => extra.wait.load(Ordering::Relaxed),
-            None => self.delay,
-        }
-    }
-
     fn options(&self) -> Options {
         let extra = self.extra.as_deref();
         extra.map(|extra| extra.options).unwrap_or_default()
@@ -310,8 +337,35 @@ impl Arms for Timer {
         &self.seat
     }
 
-    fn clock(&self) -> Option<ClockId> {
-        self.clock()
+    fn chosen_clock(&self) -> Option<ClockId> {
+        let wait = self.loaded().and_then(TimerState::wait);
+        wait.map(|wait| wait.clock).or_else(|| self.clock())
+    }
+
+    fn loaded(&self) -> Option<&TimerState> {
+        self.extra.as_deref()?.loaded.as_ref()?.state()
+    }
+
+    fn load(&mut self, state: TimerState) {
+        let extra = self.extra.get_or_insert_default();
+        // The wait before the first firing. Later ones follow from the interval.
+        let wait = state.wait().map_or(0, |wait| wait.length);
+        extra.wait = AtomicU64::new(wait);
+        extra.loaded = Some(Loaded::new(state));
+    }
+
+    fn use_loaded(&self) {
+        let extra = self.extra.as_deref();
+        if let Some(loaded) = extra.and_then(|extra| extra.loaded.as_ref()) {
+            loaded.use_up();
+        }
+    }
+
+    fn first_wait(&self) -> u64 {
+        match &self.extra {
+            Some(extra) => extra.wait.load(Ordering::Relaxed),
+            None => self.delay,
+        }
     }
 
     fn has_jitter(&self) -> bool {
@@ -343,20 +397,31 @@ pub(crate) enum Kind {
 
 impl MapEntities for Timer {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        let options = self.extra.as_deref_mut().map(|extra| &mut extra.options);
-        if let Some(clock) = options.and_then(|options| options.clock.as_mut()) {
+        let Some(Extra {
+            options, loaded, ..
+        }) = self.extra.as_deref_mut()
+        else {
+            return;
+        };
+        if let Some(clock) = &mut options.clock {
             clock.map_entities(mapper);
+        }
+        if let Some(loaded) = loaded {
+            loaded.state_mut().map_entities(mapper);
         }
     }
 }
 
-/// Clones the settings. The clone is armed when it is inserted.
+/// Clones the settings. The clone is armed when it is inserted. The clone of a loaded timer that has
+/// not been inserted yet is in the same state.
 impl Clone for Timer {
     fn clone(&self) -> Self {
+        let is_inserted = !matches!(self.seat.place(), Place::Nowhere);
         let extra = self.extra.as_deref().map(|extra| {
             Box::new(Extra {
                 options: extra.options,
-                ..Extra::default()
+                wait: AtomicU64::new(extra.wait.load(Ordering::Relaxed)),
+                loaded: extra.loaded.clone().filter(|_| !is_inserted),
             })
         });
         Self {
@@ -383,87 +448,5 @@ impl fmt::Debug for Timer {
             .field("max_firings", &self.max_firings())
             .field("clock", &self.clock())
             .finish_non_exhaustive()
-    }
-}
-
-/// The serialized form of a [`Timer`]. Fields with a default may be omitted.
-#[cfg(feature = "serialize")]
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(rename = "Timer", deny_unknown_fields)]
-struct TimerData {
-    delay: Duration,
-    interval: Option<Duration>,
-    times: Option<u32>,
-    #[serde(default)]
-    clock: Option<ClockId>,
-    #[serde(default)]
-    missed_ticks: MissedTicks,
-    #[serde(default)]
-    since: Option<Duration>,
-    #[serde(default)]
-    jitter: Duration,
-    #[serde(default)]
-    interval_span: Duration,
-    #[serde(default)]
-    when_done: WhenDone,
-}
-
-#[cfg(feature = "serialize")]
-impl From<Timer> for TimerData {
-    fn from(timer: Timer) -> Self {
-        let Options {
-            clock,
-            since,
-            jitter,
-            interval_span,
-            missed_ticks,
-            when_done,
-            acts_without_clock: _,
-        } = timer.options();
-        Self {
-            delay: timer.delay(),
-            interval: timer.interval(),
-            times: timer.max_firings(),
-            clock,
-            missed_ticks,
-            since: since.map(Duration::from_nanos),
-            jitter: Duration::from_nanos(jitter),
-            interval_span: Duration::from_nanos(interval_span),
-            when_done,
-        }
-    }
-}
-
-#[cfg(feature = "serialize")]
-impl TryFrom<TimerData> for Timer {
-    type Error = InvalidTimer;
-
-    fn try_from(data: TimerData) -> Result<Self, InvalidTimer> {
-        let mut timer = match data.interval {
-            Some(interval) => Self::try_every(interval)?.first_after(data.delay),
-            None => Self::after(data.delay),
-        };
-        if data.jitter > Duration::ZERO {
-            timer = timer.with_jitter(data.jitter);
-        }
-        if data.interval_span > Duration::ZERO {
-            if data.interval.is_none() {
-                return Err(InvalidTimer::SpanWithoutInterval(data.interval_span));
-            }
-            timer.options_mut().interval_span = saturating_nanos(data.interval_span);
-        }
-        if let Some(since) = data.since {
-            timer = timer.since(since);
-        }
-        if let Some(times) = data.times {
-            timer = timer.try_times(times)?;
-        }
-        if (data.clock, data.missed_ticks, data.when_done) != Default::default() {
-            let options = timer.options_mut();
-            options.clock = data.clock;
-            options.missed_ticks = data.missed_ticks;
-            options.when_done = data.when_done;
-        }
-        Ok(timer)
     }
 }

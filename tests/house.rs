@@ -22,11 +22,12 @@ use imports::SourceTree;
 
 /// The top-level modules, from top to bottom. A module may import from its own line and from the
 /// lines below it.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &["plugin"],
     &["ext"],
     &["conditions"],
     &["worlds"],
+    &["save"],
     &["message"],
     &["update"],
     &["timer"],

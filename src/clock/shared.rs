@@ -121,6 +121,11 @@ impl ClockTable {
         table.get_of_age(key, age).map(|row| row.cadence)
     }
 
+    /// Returns the number of changes of clocks so far. Each run is one.
+    pub(crate) fn changes(&self) -> u64 {
+        self.lock().counters.changes
+    }
+
     /// Returns how often a clock has changed its cadence.
     pub(crate) fn moves(&self) -> u64 {
         self.lock().counters.moves

@@ -3,6 +3,8 @@
 use alloc::{borrow::Cow, vec::Vec};
 use core::time::Duration;
 
+#[cfg(feature = "serialize")]
+use bevy_ecs::entity::EntityHashMap;
 use bevy_ecs::prelude::*;
 
 use crate::{
@@ -14,6 +16,14 @@ use crate::{
         ArmedTimers, FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
         fast_forward_to_next, with_timers,
     },
+};
+#[cfg(feature = "serialize")]
+use crate::{
+    save::{
+        LoadError, SaveError, SavedTimers, Unsavable, all_or_error, load_timers, save_all,
+        save_entity,
+    },
+    timer::write_timer_states,
 };
 
 /// Registers handlers, asks about timers, runs them without waiting, and sends messages.
@@ -146,6 +156,90 @@ pub trait DueWorldExt {
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, FastForwardError>;
 
+    /// Writes the state of every timer out, so that the components can be serialized.
+    ///
+    /// Call this right before you serialize [`Timer`](crate::Timer)s and
+    /// [`DespawnAfter`](crate::DespawnAfter)s with serde, by reflection, or as a `DynamicWorld`. Their
+    /// serialized form then holds the remaining time, the number of firings, and whatever else they
+    /// need to go on. Without this call, serializing an armed timer is an error. The states hold until
+    /// the timer changes, a clock changes, or the next run begins.
+    ///
+    /// Entities that await the next run to despawn are marked as
+    /// [`Finished`](crate::save::Finished).
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of timers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_time::TimePlugin;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let bomb = app.world_mut().spawn(Timer::after_secs(3.0)).id();
+    /// assert!(ron::to_string(app.world().get::<Timer>(bomb).unwrap()).is_err());
+    ///
+    /// app.world_mut().write_timer_states();
+    /// assert!(ron::to_string(app.world().get::<Timer>(bomb).unwrap()).is_ok());
+    /// ```
+    #[cfg(feature = "serialize")]
+    fn write_timer_states(&mut self);
+
+    /// Saves all timers of this world, their owners and their clocks.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SaveError`](crate::save::SaveError) if the action of a timer is a closure, such as a
+    /// delayed command. [`save_timers_without_closures`](Self::save_timers_without_closures) leaves
+    /// these timers out.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of timers, owners and clocks.
+    #[cfg(feature = "serialize")]
+    fn save_timers(&mut self) -> Result<SavedTimers, SaveError>;
+
+    /// Saves all timers of this world whose actions are data, and returns the timers that it left
+    /// out.
+    #[cfg(feature = "serialize")]
+    fn save_timers_without_closures(&mut self) -> (SavedTimers, Vec<Unsavable>);
+
+    /// Saves the timers of an entity, and everything that it owns.
+    ///
+    /// The clocks on which they run are saved only if the entity owns them. To load the result, map
+    /// each other clock to a clock.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SaveError`](crate::save::SaveError) if the action of a timer is a closure.
+    #[cfg(feature = "serialize")]
+    fn save_entity(&mut self, entity: Entity) -> Result<SavedTimers, SaveError>;
+
+    /// Loads saved timers into this world.
+    ///
+    /// `entities` maps saved entities to entities of this world. Put the entities in that your game
+    /// has loaded already. Each other saved entity is spawned and added to the map.
+    ///
+    /// A timer keeps its remaining time. With equal deadlines, it fires after the timers that are
+    /// armed already, and before those that are inserted later in this frame. If all timers of a world
+    /// were saved, this also sets the built-in clocks, the number of random delays drawn so far, and
+    /// the overstep of `Time<Fixed>`. Load them into a new app.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LoadError`](crate::save::LoadError), and leaves the world and the map as they were,
+    /// if the data contradicts itself, the map or the world.
+    #[cfg(feature = "serialize")]
+    fn load_timers(
+        &mut self,
+        saved: &SavedTimers,
+        entities: &mut EntityHashMap<Entity>,
+    ) -> Result<(), LoadError>;
+
     /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
     ///
     /// # Errors
@@ -227,6 +321,35 @@ impl DueWorldExt for World {
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, FastForwardError> {
         fast_forward_to_next(self, clock.into())
+    }
+
+    #[cfg(feature = "serialize")]
+    fn write_timer_states(&mut self) {
+        write_timer_states(self);
+    }
+
+    #[cfg(feature = "serialize")]
+    fn save_timers(&mut self) -> Result<SavedTimers, SaveError> {
+        all_or_error(save_all(self))
+    }
+
+    #[cfg(feature = "serialize")]
+    fn save_timers_without_closures(&mut self) -> (SavedTimers, Vec<Unsavable>) {
+        save_all(self)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn save_entity(&mut self, entity: Entity) -> Result<SavedTimers, SaveError> {
+        all_or_error(save_entity(self, entity))
+    }
+
+    #[cfg(feature = "serialize")]
+    fn load_timers(
+        &mut self,
+        saved: &SavedTimers,
+        entities: &mut EntityHashMap<Entity>,
+    ) -> Result<(), LoadError> {
+        load_timers(self, saved, entities)
     }
 
     fn send<P: Payload>(

@@ -18,7 +18,7 @@ use crate::{
 
 /// Marks the entity of a request that is open.
 #[derive(Component, Clone, Copy)]
-struct OpenRequest;
+pub(crate) struct OpenRequest;
 
 /// The state of a request when its reply arrives.
 #[derive(Clone, Copy, PartialEq, Eq)]

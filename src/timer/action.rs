@@ -171,6 +171,18 @@ impl TimerAction {
         Self(Kind::Call(Handler::new(Place::Code(name), call)))
     }
 
+    /// Returns the type of the closure, if the action is one.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn closure(&self) -> Option<&'static str> {
+        match &self.0 {
+            Kind::Call(Handler {
+                place: Place::Code(name),
+                ..
+            }) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Runs the action of the timer that fired, and reports its error, if any.
     pub(crate) fn act(world: &mut World, fired: &TimerFired) {
         let Some(action) = world.get::<Self>(fired.entity()) else {

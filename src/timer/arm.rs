@@ -4,7 +4,8 @@
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    Arms, CancelReason, KeyTable, Timer, TimerCancelled, TimerLines,
+    Arms, CancelReason, KeyTable, Timer, TimerCancelled, TimerLines, TimerState,
+    finished::end_in_next_run,
     fired::Unannounced,
     pending::{Pending, Start},
     place::Place,
@@ -29,10 +30,16 @@ pub(super) fn on_insert<C: Arms>(
 /// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
 /// data there.
 pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    let random = match world.get::<C>(entity) {
-        None => return,
-        Some(component) if component.has_jitter() => draw(world),
-        Some(_) => 0,
+    let Some(component) = world.get::<C>(entity) else {
+        return;
+    };
+    let (loaded, has_jitter) = (component.loaded().copied(), component.has_jitter());
+    if loaded == Some(TimerState::Finished) {
+        return end_in_next_run(world, entity);
+    }
+    let random = match has_jitter && loaded.is_none() {
+        true => draw(world),
+        false => 0,
     };
     let start = match start::<C>(world, entity, random) {
         Some(Err(NoSuchClock(clock))) => {
@@ -45,35 +52,47 @@ pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
         return warn_without_plugin(world, C::NAME);
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.pending.push(Pending {
+        let pending = Pending {
             entity,
             kind: C::KIND,
-            start: start.ok(),
-        });
+            start: start.ok().flatten(),
+        };
+        match loaded {
+            None => lines.pending.push(pending),
+            Some(_) => lines.pending.push_loaded(pending),
+        }
     }
 }
 
 /// Gives a timer the next place among the pending ones, and starts its delay if its clock exists by
 /// now. Returns `None` without the plugin.
+///
+/// A loaded timer whose delay had not started starts at the swap.
 fn start<C: Arms>(
     world: &DeferredWorld,
     entity: Entity,
     random: u64,
-) -> Option<Result<Start, NoSuchClock>> {
+) -> Option<Result<Option<Start>, NoSuchClock>> {
     let lines = world.get_resource::<TimerLines>()?;
     let table = world.get_resource::<ClockTable>()?;
     let entity = world.get_entity(entity).ok()?;
     let component = entity.get::<C>()?;
     let place = Place::Pending(lines.pending.next_index());
     component.seat().move_to(place);
-    let setting = Setting::new(world, lines, entity, component.clock());
+    let setting = Setting::new(world, lines, entity, component.chosen_clock());
     let read = table.read(setting.clock, world);
-    Some(read.map(|(FoundClock { key, age, .. }, reading)| Start {
-        clock: key,
-        age,
-        deadline: component.start(reading, random),
-        now: reading.now,
-        is_paused: setting.is_paused,
+    Some(read.map(|(FoundClock { key, age, .. }, reading)| {
+        let deadline = match component.loaded() {
+            Some(loaded) => loaded.wait()?.deadline(reading),
+            None => component.start(reading, random),
+        };
+        Some(Start {
+            clock: key,
+            age,
+            deadline,
+            now: reading.now,
+            is_paused: setting.is_paused,
+        })
     }))
 }
 
@@ -94,14 +113,20 @@ pub(super) fn on_discard_silently<C: Arms>(
 
 /// Takes the timer of `C` on `entity` out of its queue, without an event.
 pub(super) fn cancel_silently<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    let Some(seat) = world.get::<C>(entity).map(Arms::seat) else {
+    let Some(component) = world.get::<C>(entity) else {
         return;
     };
-    let place = seat.place();
-    seat.move_to(Place::Nowhere);
+    let place = component.seat().place();
+    leave(component);
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         lines.leave(place);
     }
+}
+
+/// Empties the seat of a timer that is cancelled. If it is inserted again, it starts over.
+fn leave<C: Arms>(component: &C) {
+    component.seat().move_to(Place::Nowhere);
+    component.use_loaded();
 }
 
 /// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
@@ -159,9 +184,9 @@ pub(super) fn take_out(
     entity: Entity,
     reason: CancelReason,
 ) -> Option<TimerCancelled> {
-    let seat = world.get::<Timer>(entity)?.seat();
-    let place = seat.place();
-    seat.move_to(Place::Nowhere);
+    let timer = world.get::<Timer>(entity)?;
+    let place = timer.seat().place();
+    leave(timer);
     let is_armed = world.get_resource::<TimerLines>()?.is_at(place);
     let cancelled = is_armed.then(|| cancellation(world, entity, place, reason))?;
     world.get_resource_mut::<TimerLines>()?.leave(place);

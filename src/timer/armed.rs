@@ -166,7 +166,11 @@ impl ArmedTimer {
     /// Sets the interval, which is no longer random.
     pub(super) fn set_interval(&mut self, interval: Option<NonZeroU64>) {
         self.interval = interval;
-        self.count_high &= !RANDOM;
+        self.set_random(false);
+    }
+
+    pub(super) fn set_random(&mut self, is_random: bool) {
+        self.count_high = self.count_high & !RANDOM | if is_random { RANDOM } else { 0 };
     }
 
     /// Starts the count over.
@@ -180,6 +184,13 @@ impl ArmedTimer {
         self.count = 0;
         self.count_high = if random { RANDOM } else { 0 };
         self.times = times.unwrap_or(0);
+    }
+
+    /// Sets the number of firings so far.
+    pub(super) fn set_count(&mut self, count: u64) {
+        let high = u16::try_from(count >> 32).unwrap_or(u16::MAX);
+        self.count = count as u32;
+        self.count_high = self.count_high & RANDOM | high & !RANDOM;
     }
 
     /// Counts a firing, and returns the interval to the next one unless this was the last.

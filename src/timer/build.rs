@@ -6,7 +6,9 @@ use core::{
     time::Duration,
 };
 
-use super::{Extra, MissedTicks, Options, Timer, WhenDone, place::TimerSeat, seconds::Seconds};
+use super::{
+    Extra, MissedTicks, Options, Timer, WhenDone, seconds::Seconds, timer_seat::TimerSeat,
+};
 use crate::clock::{ClockId, FRAME, saturating_nanos};
 
 impl Timer {

@@ -93,7 +93,9 @@ impl<'w> TimerMut<'w> {
         }
         // Timers that were inserted earlier also come earlier among equal deadlines.
         resolve(world, None);
-        let (clock, key) = world.get::<Timer>(entity)?.seat().armed()?;
+        let seat = world.get::<Timer>(entity)?.seat();
+        seat.unwrite();
+        let (clock, key) = seat.armed()?;
         let reading = world.get_resource::<ClockTable>()?.read_now(world, clock)?;
         world
             .get_resource::<TimerLines>()?

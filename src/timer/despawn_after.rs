@@ -1,8 +1,9 @@
 //! The lifetime of an entity.
 
-use core::time::Duration;
+use alloc::boxed::Box;
+use core::{fmt, time::Duration};
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
@@ -11,7 +12,9 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use super::{
     Arms, InvalidTimer, Kind, TimerSeat, arm,
     build::{nanos_from_secs, or_panic},
+    place::Place,
     seconds::Seconds,
+    state::{Loaded, TimerState},
 };
 use crate::clock::{ClockId, Reading, saturating_nanos};
 
@@ -50,8 +53,8 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
 /// assert!(app.world().get_entity(bullet).is_err());
 /// ```
 #[doc(alias("lifetime", "ttl"))]
-#[derive(Component, Clone, Debug)]
-#[component(immutable, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard_silently::<Self>)]
+#[derive(Component)]
+#[component(immutable, map_entities, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard_silently::<Self>)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -60,15 +63,16 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
 )]
 #[cfg_attr(
     feature = "serialize",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(into = "Duration", from = "Duration")
+    derive(serde::Deserialize),
+    serde(from = "super::data::LifetimeData")
 )]
 #[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
 pub struct DespawnAfter {
-    delay: Duration,
+    delay: u64,
+    loaded: Option<Box<Loaded>>,
     seat: TimerSeat,
 }
 
@@ -77,7 +81,8 @@ impl DespawnAfter {
     #[must_use]
     pub fn new(delay: Duration) -> Self {
         Self {
-            delay,
+            delay: saturating_nanos(delay),
+            loaded: None,
             seat: TimerSeat::default(),
         }
     }
@@ -103,10 +108,10 @@ impl DespawnAfter {
         Ok(Self::new(Duration::from_nanos(nanos_from_secs(secs)?)))
     }
 
-    /// Returns the delay from insertion to the despawn.
+    /// Returns the delay from insertion to the despawn, at most `u64::MAX` nanoseconds.
     #[must_use]
     pub fn delay(&self) -> Duration {
-        self.delay
+        Duration::from_nanos(self.delay)
     }
 }
 
@@ -125,8 +130,27 @@ impl Arms for DespawnAfter {
         &self.seat
     }
 
-    fn clock(&self) -> Option<ClockId> {
-        None
+    fn chosen_clock(&self) -> Option<ClockId> {
+        let wait = self.loaded().and_then(TimerState::wait);
+        wait.map(|wait| wait.clock)
+    }
+
+    fn loaded(&self) -> Option<&TimerState> {
+        self.loaded.as_deref()?.state()
+    }
+
+    fn load(&mut self, state: TimerState) {
+        self.loaded = Some(Box::new(Loaded::new(state)));
+    }
+
+    fn use_loaded(&self) {
+        if let Some(loaded) = &self.loaded {
+            loaded.use_up();
+        }
+    }
+
+    fn first_wait(&self) -> u64 {
+        self.delay
     }
 
     fn has_jitter(&self) -> bool {
@@ -134,7 +158,7 @@ impl Arms for DespawnAfter {
     }
 
     fn start(&self, reading: Reading, _: u64) -> u64 {
-        reading.now.saturating_add(saturating_nanos(self.delay))
+        reading.now.saturating_add(self.delay)
     }
 }
 
@@ -154,6 +178,33 @@ impl From<Duration> for DespawnAfter {
 
 impl From<DespawnAfter> for Duration {
     fn from(lifetime: DespawnAfter) -> Self {
-        lifetime.delay
+        lifetime.delay()
+    }
+}
+
+impl MapEntities for DespawnAfter {
+    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.state_mut().map_entities(mapper);
+        }
+    }
+}
+
+/// Clones the delay. The clone starts over when it is inserted, unless it was loaded and has not been
+/// inserted yet.
+impl Clone for DespawnAfter {
+    fn clone(&self) -> Self {
+        let is_inserted = !matches!(self.seat.place(), Place::Nowhere);
+        Self {
+            delay: self.delay,
+            loaded: self.loaded.clone().filter(|_| !is_inserted),
+            seat: TimerSeat::default(),
+        }
+    }
+}
+
+impl fmt::Debug for DespawnAfter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DespawnAfter").field(&self.delay()).finish()
     }
 }

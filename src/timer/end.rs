@@ -8,6 +8,7 @@ use super::{
     Arms, CancelReason, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines, WhenDone,
     arm::{cancel, cancel_silently},
     ended::Ended,
+    finished::Finished,
     lines::is_armed,
     place::Place,
     setting::Setting,
@@ -34,6 +35,7 @@ pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
 pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone) {
     let has_timer = world.get::<Timer>(entity).is_some();
     if has_timer && is_armed(world, entity) {
+        world.entity_mut(entity).remove::<Finished>();
         return;
     }
     if despawns(world, entity, when_done) {
@@ -140,11 +142,8 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
         entity.remove::<Timer>();
     }
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        let ended = &mut lines.ended;
         let when_done = WhenDone::DespawnUnlessOwned;
-        // Pushed for both cadences, so that whichever run comes first despawns the entity.
-        ended.push(Cadence::Frame, Ended { entity, when_done });
-        ended.push(Cadence::FixedStep, Ended { entity, when_done });
+        lines.ended.push_for_any_run(Ended { entity, when_done });
     }
 }
 

@@ -35,6 +35,16 @@ impl EndedTimers {
         self.0[cadence as usize].push(ended);
     }
 
+    /// Pushes for both cadences, so that whichever run comes first ends the timer.
+    pub(super) fn push_for_any_run(&mut self, ended: Ended) {
+        self.push(Cadence::Frame, ended);
+        self.push(Cadence::FixedStep, ended);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Ended> {
+        self.0.iter().flat_map(DoubleBuffer::pending)
+    }
+
     /// Withdraws the last end of an entity, because a handler gave the entity another timer.
     pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity) {
         self.0[cadence as usize].take_last(|ended| ended.entity == entity);

@@ -71,13 +71,13 @@ fn update(world: &mut DeferredWorld, entity: Entity) {
 }
 
 fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    let Ok(entity) = world.get_entity(entity) else {
+    let Ok(entity_ref) = world.get_entity(entity) else {
         return;
     };
-    let Some(place) = entity.get::<C>().map(|armed| armed.seat().place()) else {
+    let Some(place) = entity_ref.get::<C>().map(|armed| armed.seat().place()) else {
         return;
     };
-    let is_paused = is_paused(world, entity, owner_of(entity));
+    let is_paused = is_paused(world, entity_ref, owner_of(entity_ref));
     let now = |clock| {
         let table = world.get_resource::<ClockTable>()?;
         Some(table.read_now(world, clock)?.now)
@@ -99,6 +99,9 @@ fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
     let Some(now) = clock.and_then(now) else {
         return;
     };
+    if let Some(armed) = world.get::<C>(entity) {
+        armed.seat().unwrite();
+    }
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         lines.set_paused(place, is_paused, now);
     }

@@ -16,6 +16,8 @@ use super::{
     pending::{PendingTimers, resumed},
     place::Place,
     random_interval::RandomInterval,
+    sheet::Written,
+    state::Progress,
     stats::{RunStats, TimerStats},
 };
 use crate::{
@@ -36,6 +38,8 @@ pub(crate) struct TimerLines {
     due: Vec<(Age, ClockKey)>,
     pub(super) cancelled: Cancellations,
     pub(super) ended: EndedTimers,
+    /// The states that were written out for serialization, until the next run.
+    pub(super) written: Option<Written>,
     pub(super) stats: TimerStats,
     /// The number of random numbers drawn so far.
     draws: u64,
@@ -92,6 +96,7 @@ impl TimerLines {
             due: Vec::new(),
             cancelled: Cancellations::default(),
             ended: EndedTimers::default(),
+            written: None,
             stats: TimerStats::default(),
             draws: 0,
             armed: 0,
@@ -225,6 +230,17 @@ impl TimerLines {
         let draw = self.draws;
         self.draws = draw.wrapping_add(1);
         draw
+    }
+
+    /// Returns the number of random numbers drawn so far.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn draws(&self) -> u64 {
+        self.draws
+    }
+
+    #[cfg(feature = "serialize")]
+    pub(crate) fn set_draws(&mut self, draws: u64) {
+        self.draws = draws;
     }
 
     pub(super) fn modifiers(&self) -> &[ComponentId] {
@@ -417,6 +433,27 @@ impl TimerLine {
             let count = timer.count();
             self.rescheduled.insert(key, Rescheduled { count, wait });
         }
+    }
+
+    /// Lets a timer that was just inserted go on from a saved state.
+    pub(super) fn resume_from(&mut self, key: Key, progress: &Progress, first_wait: u64) {
+        let length = progress.wait.length;
+        if let Some(timer) = self.queue.get_mut(key) {
+            timer.set_count(progress.count);
+            timer.set_interval(progress.interval);
+            timer.set_random(progress.random.is_some_and(|random| random.is_on));
+            timer.set_left(progress.left.map(NonZeroU32::get));
+            let count = timer.count();
+            if self.wait(key, first_wait) != Some(length) {
+                let wait = length;
+                self.rescheduled.insert(key, Rescheduled { count, wait });
+            }
+        }
+    }
+
+    /// Returns the random intervals of a timer, if it has any.
+    pub(super) fn random(&self, key: Key) -> Option<RandomInterval> {
+        self.random.get(&key).copied()
     }
 
     /// Returns the length of the wait for the next deadline of a timer.

@@ -5,7 +5,7 @@ use core::mem;
 
 use bevy_ecs::entity::Entity;
 
-use super::Kind;
+use super::{Kind, state::Order};
 use crate::clock::{Age, ClockKey, shift};
 
 /// Timers in the order in which they were inserted. The next swap looks up their clocks, owners and
@@ -16,6 +16,8 @@ pub(crate) struct PendingTimers {
     entries: Vec<Option<Pending>>,
     /// The number of entries that are no gaps.
     len: usize,
+    /// The number of entries that were pushed in a saved state.
+    loaded: usize,
 }
 
 /// A timer that waits for the next swap.
@@ -39,6 +41,13 @@ pub(super) struct Start {
 }
 
 impl Start {
+    /// Moves the deadline of a paused delay to where it would be if the delay resumed now.
+    pub(super) fn resume_at(&mut self, now: u64) {
+        if self.is_paused {
+            self.set_paused(false, now);
+        }
+    }
+
     /// Pauses or resumes the delay. A pause moves the deadline by its length.
     pub(super) fn set_paused(&mut self, is_paused: bool, now: u64) {
         if self.is_paused && !is_paused {
@@ -63,6 +72,12 @@ impl PendingTimers {
     pub(super) fn push(&mut self, pending: Pending) {
         self.entries.push(Some(pending));
         self.len += 1;
+    }
+
+    /// Adds a timer in a saved state. The next swap puts it into its saved order.
+    pub(super) fn push_loaded(&mut self, pending: Pending) {
+        self.push(pending);
+        self.loaded += 1;
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&Pending> {
@@ -94,10 +109,25 @@ impl PendingTimers {
         self.entries.iter().flatten()
     }
 
-    /// Takes all entries. Hand the memory back with [`reuse`](Self::reuse).
-    pub(super) fn swap(&mut self) -> Vec<Option<Pending>> {
+    /// Takes all entries. Those with an order, which were loaded, come first. Hand the memory back
+    /// with [`reuse`](Self::reuse).
+    pub(super) fn swap(
+        &mut self,
+        order: impl Fn(&Pending) -> Option<Order>,
+    ) -> Vec<Option<Pending>> {
         self.len = 0;
-        mem::take(&mut self.entries)
+        let mut entries = mem::take(&mut self.entries);
+        if mem::take(&mut self.loaded) > 0 {
+            sort(&mut entries, order);
+        }
+        entries
+    }
+
+    /// Returns the entries in the order of the next swap.
+    pub(super) fn sorted(&self, order: impl Fn(&Pending) -> Option<Order>) -> Vec<Option<Pending>> {
+        let mut entries = self.entries.clone();
+        sort(&mut entries, order);
+        entries
     }
 
     /// Keeps the memory of swapped entries.
@@ -107,4 +137,12 @@ impl PendingTimers {
             self.entries = entries;
         }
     }
+}
+
+/// Sorts entries by their saved order. New ones follow in the order of insertion.
+fn sort(entries: &mut [Option<Pending>], order: impl Fn(&Pending) -> Option<Order>) {
+    entries.sort_by_cached_key(|pending| {
+        let order = pending.as_ref().and_then(&order);
+        (order.is_none(), order)
+    });
 }

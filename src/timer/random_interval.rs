@@ -9,7 +9,12 @@ use super::{
 };
 
 /// The intervals of one armed timer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub(crate) struct RandomInterval {
     /// The difference between the longest and the shortest interval.
     span: u64,

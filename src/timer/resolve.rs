@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use bevy_ecs::{archetype::ArchetypeId, prelude::*};
 
 use super::{
-    Arms, DespawnAfter, Kind, Timer, TimerLines, arm::add_pending, armed::ArmedTimer,
-    end::lose_clock, pending::Pending, place::Place, setting::Setting, settings::random,
+    Arms, DespawnAfter, Kind, Timer, TimerLines, TimerState, arm::add_pending, armed::ArmedTimer,
+    capture::saved_order, end::lose_clock, pending::Pending, place::Place, setting::Setting,
+    settings::random,
 };
-use crate::clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Scope, warn};
+use crate::clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Reading, Scope, warn};
 
 /// Arms the timers that were inserted since the last swap, in the order of insertion.
 ///
@@ -20,7 +21,7 @@ pub(crate) fn resolve(world: &mut World, scope: Option<Scope>) {
     }
     let mut lost = Vec::new();
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
-        let pending = lines.pending.swap();
+        let pending = lines.pending.swap(|pending| saved_order(world, pending));
         let mut resolver = Resolver::new(world, scope);
         for pending in pending.iter().flatten() {
             let armed = match pending.kind {
@@ -86,8 +87,8 @@ impl<'w> Resolver<'w> {
             return Ok(());
         };
         let setting = match self.is_modified(entity, lines) {
-            true => Setting::look_up(self.world, entity, component.clock()),
-            false => Setting::default_of(entity.id(), component.clock()),
+            true => Setting::look_up(self.world, entity, component.chosen_clock()),
+            false => Setting::default_of(entity.id(), component.chosen_clock()),
         };
         let unknown = NoSuchClock(setting.clock);
         let (found, is_in_run) = self.find(setting.clock)?;
@@ -99,19 +100,43 @@ impl<'w> Resolver<'w> {
             Some(start) => (start.deadline, start.now),
             None => {
                 let reading = self.table.read_now(self.world, clock).ok_or(unknown)?;
-                let random = match component.has_jitter() {
-                    true => random(self.world, lines.next_draw()),
-                    false => 0,
-                };
-                (component.start(reading, random), reading.now)
+                let deadline = self.late_start(lines, component, reading, setting.is_paused);
+                (deadline, reading.now)
             }
         };
         let timer = armed(entity.id(), &setting, component);
         let paused_at = setting.is_paused.then_some(now);
-        let random = component.intervals(|| random(self.world, lines.next_draw()));
+        let progress = component.loaded().and_then(TimerState::progress);
+        let random = match progress {
+            Some(progress) => progress.random.map(|random| random.intervals),
+            None => component.intervals(|| random(self.world, lines.next_draw())),
+        };
         let key = lines.insert(clock, deadline, timer, paused_at, random, is_in_run);
+        if let (Some(progress), Some(line)) = (progress, lines.get_mut(clock)) {
+            line.resume_from(key, progress, component.first_wait());
+        }
+        component.use_loaded();
         component.seat().move_to(Place::Armed(clock, key));
         Ok(())
+    }
+
+    /// Starts the delay of a timer whose clock was unknown at insertion, and returns the deadline.
+    fn late_start<C: Arms>(
+        &self,
+        lines: &mut TimerLines,
+        component: &C,
+        reading: Reading,
+        is_paused: bool,
+    ) -> u64 {
+        match component.loaded().and_then(TimerState::wait) {
+            // The wait stood still from the start.
+            Some(wait) if is_paused => wait.deadline(reading),
+            Some(wait) => wait.deadline_on_loaded(reading),
+            None if component.has_jitter() => {
+                component.start(reading, random(self.world, lines.next_draw()))
+            }
+            None => component.start(reading, 0),
+        }
     }
 
     /// Finds a clock, and returns whether it is in the run.

@@ -17,6 +17,7 @@ use super::{
     observed::is_observed_at_all,
     resolve::resolve,
     settings::TimerSettings,
+    written::forget_written,
 };
 use crate::{
     clock::{Cadence, ClockKey, ClockTable, FoundClock, Scope, Times, Watch},
@@ -50,9 +51,10 @@ pub(crate) fn run_timers(
     let (table, times, mut intake, mut lines) = starting.get_mut(world)?;
     table.begin_run(cadence, &times);
     intake.begin_run(cadence);
-    let has_work = if lines.pending.len() == 0 {
+    let has_work = if lines.pending.len() == 0 && lines.written.is_none() {
         lines.begin_run(&table, scope)
     } else {
+        forget_written(world);
         resolve(world, Some(scope));
         let (table, .., mut lines) = starting.get_mut(world)?;
         lines.begin_run(&table, scope)

@@ -2,7 +2,7 @@
 
 use bevy_ecs::{component::ComponentId, entity_disabling::Disabled, prelude::*};
 
-use super::{TimerAction, TimerLines, place::Arms};
+use super::{Arms, TimerAction, TimerLines};
 use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
@@ -37,7 +37,7 @@ impl Setting {
     pub(super) fn of<C: Arms>(world: &World, entity: Entity) -> Option<Self> {
         let lines = world.get_resource::<TimerLines>()?;
         let entity = world.get_entity(entity).ok()?;
-        let chosen = entity.get::<C>()?.clock();
+        let chosen = entity.get::<C>()?.chosen_clock();
         Some(Self::new(world, lines, entity, chosen))
     }
 

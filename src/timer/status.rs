@@ -5,13 +5,17 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::{fmt, time::Duration};
+use core::{
+    fmt,
+    num::{NonZeroU32, NonZeroU64},
+    time::Duration,
+};
 
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::QueryData, system::SystemParam};
 
 use super::{
-    Arms, DespawnAfter, IntoKey, KeyTable, Kind, RunStats, Timer, TimerLines, key_id::KeyId,
-    lines::TimerLine, pending::Pending, place::Place, setting::Setting,
+    Arms, DespawnAfter, IntoKey, KeyTable, Kind, RunStats, Timer, TimerLines, TimerState,
+    key_id::KeyId, lines::TimerLine, pending::Pending, place::Place, setting::Setting, state::Wait,
 };
 use crate::{
     clock::{
@@ -217,13 +221,15 @@ impl ArmedTimers<'_, '_> {
         let reading = found.and_then(|found| self.table.current(found.key));
         let reading = reading.unwrap_or_default();
         let start = start.filter(|start| found.is_some_and(|found| found.age == start.age));
-        let (deadline, wait) = match start {
-            Some(start) => {
-                let mut start = start;
-                start.set_paused(false, reading.now);
-                (start.deadline, timer.first_wait())
+        let saved = timer.loaded().and_then(TimerState::wait);
+        let (deadline, wait) = match (start, saved) {
+            (Some(mut start), _) => {
+                start.resume_at(reading.now);
+                let wait = saved.map_or(timer.first_wait(), |wait| wait.length);
+                (start.deadline, wait)
             }
-            None => {
+            (None, Some(wait)) => (wait.deadline(reading), wait.length),
+            (None, None) => {
                 let deadline = timer.first_deadline(reading, 0);
                 (deadline, deadline.saturating_sub(reading.now))
             }
@@ -236,6 +242,16 @@ impl ArmedTimers<'_, '_> {
             paused: setting.is_paused,
             ..TimerStatus::done(entity)
         };
+        let progress = timer.loaded().and_then(TimerState::progress);
+        let status = progress.map_or(status, |progress| TimerStatus {
+            count: progress.count,
+            left: progress.left.map(NonZeroU32::get),
+            interval: progress
+                .interval
+                .map(NonZeroU64::get)
+                .map(Duration::from_nanos),
+            ..status
+        });
         Some(status.waiting(reading, deadline, wait))
     }
 
@@ -243,7 +259,7 @@ impl ArmedTimers<'_, '_> {
     fn setting(&self, entity: Entity, timer: &Timer) -> Option<Setting> {
         let owned = self.modifiers.get(entity).ok()?.owned;
         let owner = owned.map_or(entity, |owned| owned.0);
-        let clock = timer.clock().or_else(|| self.clock_on(entity));
+        let clock = timer.chosen_clock().or_else(|| self.clock_on(entity));
         let clock = clock.or_else(|| self.clock_on(owner));
         Some(Setting {
             owner,
@@ -291,7 +307,9 @@ impl ArmedTimers<'_, '_> {
             }
             Place::Pending(index) => {
                 let start = self.lines.pending.get(index)?.start;
-                start.map_or(lifetime.delay(), |start| {
+                let saved = lifetime.loaded().and_then(TimerState::wait);
+                let delay = saved.map_or(lifetime.delay(), Wait::remaining);
+                start.map_or(delay, |start| {
                     let now = self.table.current(start.clock).map(|reading| reading.now);
                     let now = now.filter(|_| !start.is_paused).unwrap_or(start.now);
                     Duration::from_nanos(start.deadline.saturating_sub(now))

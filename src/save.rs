@@ -1,0 +1,137 @@
+//! Saving timers as data, and loading them.
+//!
+//! The state of a timer lives in a queue, where serde and reflection do not see it. There are two ways
+//! to save it:
+//!
+//! - [`save_timers`](crate::DueWorldExt::save_timers) saves all timers of a world, and
+//!   [`save_entity`](crate::DueWorldExt::save_entity) an entity and everything it owns. The result is
+//!   [`SavedTimers`], which serde writes in any format. Use this if your game saves its own components
+//!   itself.
+//! - [`write_timer_states`](crate::DueWorldExt::write_timer_states) writes the states out, so that the
+//!   components can be serialized: by serde, by reflection, or as a `DynamicWorld` of
+//!   `bevy_world_serialization`. Use this if a scene holds all your components.
+//!
+//! A loaded world fires exactly as the saved one would have: in the same order, also among equal
+//! deadlines, with the same counts, fractions and random numbers. Deadlines keep their remaining time.
+//!
+//! | saved | not saved |
+//! |---|---|
+//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), delayed commands |
+//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, also those of a [`TimerKey`](crate::TimerKey) |
+//! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
+//! | open requests | messages, [`MessageComponent`](crate::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
+
+mod check;
+mod collect;
+mod error;
+mod load;
+mod part;
+
+use alloc::vec::Vec;
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use collect::{all_or_error, save_all, save_entity};
+pub use error::{LoadError, SaveError, Unsavable};
+pub(crate) use load::load_timers;
+use part::Part;
+
+pub use crate::timer::Finished;
+
+/// The timers of a world, or of an entity and everything it owns, as data.
+///
+/// [`DueWorldExt::load_timers`](crate::DueWorldExt::load_timers) loads them. The serialized form
+/// begins with its version. A version that this release does not know is an error.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*, save::SavedTimers};
+/// use bevy_ecs::{entity::EntityHashMap, prelude::*};
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// fn game() -> App {
+///     let mut app = App::new();
+///     app.add_plugins((TimePlugin, DuePlugin::default())).insert_resource(
+///         TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)),
+///     );
+///     app.update(); // Bevy's first frame takes no time.
+///     app
+/// }
+///
+/// let mut before = game();
+/// let hero = before.world_mut().spawn(Timer::every_secs(1.0)).id();
+/// for _ in 0..6 {
+///     before.update();
+/// }
+/// let saved = before.world_mut().save_timers()?;
+/// let text = ron::to_string(&saved)?;
+///
+/// let mut after = game();
+/// let saved: SavedTimers = ron::from_str(&text)?;
+/// let mut entities = EntityHashMap::default();
+/// after.world_mut().load_timers(&saved, &mut entities)?;
+/// let timer = after.world_mut().with_timers(|timers| timers.get(entities[&hero]));
+/// let timer = timer.unwrap();
+/// assert_eq!(timer.remaining, Duration::from_millis(500));
+/// assert_eq!(timer.count, 1);
+/// # Ok::<(), BevyError>(())
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Versions", into = "Versions")]
+pub struct SavedTimers(Content);
+
+/// All serialized forms that can be loaded.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "SavedTimers")]
+enum Versions {
+    V1(Content),
+}
+
+impl From<Versions> for SavedTimers {
+    fn from(Versions::V1(content): Versions) -> Self {
+        Self(content)
+    }
+}
+
+impl From<SavedTimers> for Versions {
+    fn from(SavedTimers(content): SavedTimers) -> Self {
+        Self::V1(content)
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    /// The state that belongs to no entity, if all timers of the world were saved.
+    world: Option<SavedWorld>,
+    entities: Vec<SavedEntity>,
+}
+
+/// The state that belongs to no entity.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedWorld {
+    /// The number of random numbers drawn so far.
+    draws: u64,
+    /// The time that the fixed clock is behind.
+    overstep: core::time::Duration,
+}
+
+/// An entity and its components of this crate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedEntity {
+    entity: Entity,
+    parts: Vec<Part>,
+}
+
+impl SavedTimers {
+    /// Returns the entities that were saved, as they were called in the saved world.
+    pub fn entities(&self) -> impl Iterator<Item = Entity> {
+        self.0.entities.iter().map(|saved| saved.entity)
+    }
+}

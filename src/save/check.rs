@@ -1,0 +1,142 @@
+//! Checking data before it is loaded.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{
+    entity::{EntityHashMap, EntityHashSet},
+    prelude::*,
+};
+use bevy_platform::collections::HashSet;
+
+use super::{LoadError, SavedEntity, part::Part};
+use crate::{
+    clock::{Clock, ClockId, ClockTable},
+    owner::OwnedBy,
+};
+
+/// Returns an error if the data can't be loaded into a world with this map of entities.
+pub(super) fn check(
+    world: &World,
+    saved: &[SavedEntity],
+    map: &EntityHashMap<Entity>,
+) -> Result<(), LoadError> {
+    if !world.contains_resource::<ClockTable>() {
+        return Err(LoadError::NoPlugin);
+    }
+    check_map(world, map)?;
+    let mut entities = EntityHashSet::default();
+    for saved in saved {
+        if !entities.insert(saved.entity) {
+            return Err(LoadError::DuplicateEntity(saved.entity));
+        }
+        check_parts(saved)?;
+    }
+    for saved in saved {
+        check_references(saved, |entity| {
+            entities.contains(&entity) || map.contains_key(&entity)
+        })?;
+    }
+    check_keys(saved)?;
+    check_clocks(world, saved, map)
+}
+
+/// Checks that the map sends different entities to different ones that exist.
+fn check_map(world: &World, map: &EntityHashMap<Entity>) -> Result<(), LoadError> {
+    let mut targets = EntityHashMap::default();
+    for (&entity, &to) in map {
+        if !world.entities().contains_spawned(to) {
+            return Err(LoadError::NotInWorld { entity, to });
+        }
+        if let Some(other) = targets.insert(to, entity) {
+            let entities = [entity.min(other), entity.max(other)];
+            return Err(LoadError::MappedTwice { entities, to });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no component is there twice.
+fn check_parts(SavedEntity { entity, parts }: &SavedEntity) -> Result<(), LoadError> {
+    for (nth, part) in parts.iter().enumerate() {
+        if parts[..nth].iter().any(|other| other.name() == part.name()) {
+            return Err(LoadError::DuplicateComponent(*entity, part.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that all references lead to known entities.
+fn check_references(
+    saved: &SavedEntity,
+    is_known: impl Fn(Entity) -> bool,
+) -> Result<(), LoadError> {
+    for part in &saved.parts {
+        if let Some(to) = part.references().into_iter().find(|&to| !is_known(to)) {
+            return Err(LoadError::UnknownEntity {
+                entity: saved.entity,
+                component: part.name(),
+                to,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the keys of each owner differ.
+fn check_keys(saved: &[SavedEntity]) -> Result<(), LoadError> {
+    let mut keys = HashSet::new();
+    for SavedEntity { parts, .. } in saved {
+        let owner = parts.iter().find_map(|part| match part {
+            Part::OwnedBy(OwnedBy(owner)) => Some(*owner),
+            _ => None,
+        });
+        let key = parts.iter().find_map(|part| match part {
+            Part::Key(key) => Some(key.name()),
+            _ => None,
+        });
+        if let (Some(owner), Some(key)) = (owner, key)
+            && !keys.insert((owner, key))
+        {
+            return Err(LoadError::DuplicateKey { owner, key });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each clock has a parent, and that none drives itself.
+fn check_clocks(
+    world: &World,
+    saved: &[SavedEntity],
+    map: &EntityHashMap<Entity>,
+) -> Result<(), LoadError> {
+    let parents: EntityHashMap<ClockId> = saved
+        .iter()
+        .filter_map(|saved| {
+            saved.parts.iter().find_map(|part| match part {
+                Part::Clock(clock) => Some((saved.entity, clock.parent())),
+                _ => None,
+            })
+        })
+        .collect();
+    for (&clock, &parent) in &parents {
+        let mut path = Vec::from([clock]);
+        let mut at = (clock, parent);
+        while let (child, ClockId::Own(parent)) = at
+            && parent != Entity::PLACEHOLDER
+        {
+            if path.contains(&parent) {
+                return Err(LoadError::ClockCycle(path));
+            }
+            path.push(parent);
+            match (parents.get(&parent), map.get(&parent)) {
+                (Some(&above), _) => at = (parent, above),
+                (None, Some(&target)) if world.get::<Clock>(target).is_some() => break,
+                (None, _) => {
+                    let clock = child;
+                    return Err(LoadError::NoParentClock { clock, parent });
+                }
+            }
+        }
+    }
+    Ok(())
+}

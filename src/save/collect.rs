@@ -1,0 +1,184 @@
+//! Collecting the timers of a world.
+
+use alloc::{borrow::ToOwned, vec::Vec};
+use core::time::Duration;
+
+use bevy_ecs::{
+    archetype::Archetype,
+    component::ComponentId,
+    entity::{EntityHashMap, EntityHashSet, MapEntities},
+    prelude::*,
+};
+use bevy_time::{Fixed, Time};
+
+use super::{Content, SaveError, SavedEntity, SavedTimers, SavedWorld, Unsavable, part::Part};
+use crate::{
+    clock::SpeedModifiers,
+    owner::{Owned, owner_of},
+    pause::PausedBy,
+    timer::{TimerAction, TimerLines, write_timer_states},
+};
+
+/// Saves all timers of a world, except those with closures, which it returns too.
+pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
+    write_timer_states(world);
+    let parts: Vec<ComponentId> = Part::components(world).collect();
+    let has_part = |archetype: &&Archetype| parts.iter().any(|&part| archetype.contains(part));
+    let archetypes = world.archetypes().iter().filter(has_part);
+    let entities = archetypes.flat_map(Archetype::entities);
+    let mut collector = Collector::new(world);
+    for entity in entities {
+        collector.add_root(entity.id());
+    }
+    let lines = world.get_resource::<TimerLines>();
+    let time = world.get_resource::<Time<Fixed>>();
+    let saved_world = SavedWorld {
+        draws: lines.map_or(0, TimerLines::draws),
+        overstep: time.map_or(Duration::ZERO, Time::<Fixed>::overstep),
+    };
+    collector.finish(Some(saved_world))
+}
+
+/// Saves an entity and everything it owns, except timers with closures, which it returns too.
+pub(crate) fn save_entity(world: &mut World, entity: Entity) -> (SavedTimers, Vec<Unsavable>) {
+    write_timer_states(world);
+    let mut collector = Collector::new(world);
+    collector.add(entity);
+    collector.finish(None)
+}
+
+/// Returns an error if something was left out.
+pub(crate) fn all_or_error(
+    (saved, unsavable): (SavedTimers, Vec<Unsavable>),
+) -> Result<SavedTimers, SaveError> {
+    match unsavable.is_empty() {
+        true => Ok(saved),
+        false => Err(SaveError { unsavable }),
+    }
+}
+
+/// Saves entities, each after its owner, and the entities of an owner in its order.
+struct Collector<'w> {
+    world: &'w World,
+    seen: EntityHashSet,
+    entities: Vec<SavedEntity>,
+    unsavable: Vec<Unsavable>,
+}
+
+impl<'w> Collector<'w> {
+    fn new(world: &'w World) -> Self {
+        Self {
+            world,
+            seen: EntityHashSet::default(),
+            entities: Vec::new(),
+            unsavable: Vec::new(),
+        }
+    }
+
+    /// Adds the owner of an entity, or the owner of that owner, and everything it owns.
+    fn add_root(&mut self, entity: Entity) {
+        let mut root = entity;
+        let mut path = EntityHashSet::default();
+        while let Ok(entity) = self.world.get_entity(root)
+            && path.insert(root)
+        {
+            root = owner_of(entity);
+        }
+        self.add(root);
+    }
+
+    /// Adds an entity and everything that depends on it.
+    fn add(&mut self, entity: Entity) {
+        let mut to_visit = Vec::from([entity]);
+        while let Some(entity) = to_visit.pop() {
+            let Ok(entity) = self.world.get_entity(entity) else {
+                continue;
+            };
+            if !self.seen.insert(entity.id()) {
+                continue;
+            }
+            self.save(entity);
+            let owned = entity.get::<Owned>().into_iter().flat_map(Owned::iter);
+            let pauses = entity.get::<PausedBy>();
+            let pauses = pauses.into_iter().flat_map(RelationshipTarget::iter);
+            let modifiers = entity.get::<SpeedModifiers>();
+            let modifiers = modifiers.into_iter().flat_map(RelationshipTarget::iter);
+            let first = to_visit.len();
+            to_visit.extend(owned.chain(pauses).chain(modifiers));
+            to_visit[first..].reverse();
+        }
+    }
+
+    fn save(&mut self, entity: EntityRef) {
+        let mut parts: Vec<Part> = Part::all_of(entity).collect();
+        if let Some(closure) = entity.get().and_then(TimerAction::closure)
+            && parts.iter().any(|part| matches!(part, Part::Timer(_)))
+        {
+            self.unsavable.push(Unsavable {
+                entity: entity.id(),
+                owner: owner_of(entity),
+                closure: closure.to_owned(),
+            });
+        }
+        if entity.get().and_then(TimerAction::closure).is_some() {
+            parts.retain(|part| !part.serves_timer());
+        }
+        for part in &mut parts {
+            part.map_entities(&mut Existing(self.world));
+        }
+        self.entities.push(SavedEntity {
+            entity: entity.id(),
+            parts,
+        });
+    }
+
+    fn finish(self, world: Option<SavedWorld>) -> (SavedTimers, Vec<Unsavable>) {
+        let Self {
+            mut entities,
+            unsavable,
+            ..
+        } = self;
+        let needed = needed(&entities);
+        entities.retain(|saved| needed.contains(&saved.entity));
+        (SavedTimers(Content { world, entities }), unsavable)
+    }
+}
+
+/// Returns the entities that have more than an owner, and those that they refer to.
+fn needed(entities: &[SavedEntity]) -> EntityHashSet {
+    let by_entity: EntityHashMap<&SavedEntity> =
+        entities.iter().map(|saved| (saved.entity, saved)).collect();
+    let has_more = |saved: &&SavedEntity| {
+        let mut parts = saved.parts.iter();
+        parts.any(|part| !matches!(part, Part::OwnedBy(_)))
+    };
+    let mut to_visit: Vec<Entity> = entities
+        .iter()
+        .filter(has_more)
+        .map(|it| it.entity)
+        .collect();
+    let mut needed = EntityHashSet::default();
+    while let Some(entity) = to_visit.pop() {
+        if let Some(saved) = by_entity.get(&entity)
+            && needed.insert(entity)
+        {
+            let parts = saved.parts.iter();
+            to_visit.extend(parts.flat_map(Part::references));
+        }
+    }
+    needed
+}
+
+/// Maps entities that no longer exist to a placeholder.
+struct Existing<'w>(&'w World);
+
+impl EntityMapper for Existing<'_> {
+    fn get_mapped(&mut self, entity: Entity) -> Entity {
+        match self.0.entities().contains_spawned(entity) {
+            true => entity,
+            false => Entity::PLACEHOLDER,
+        }
+    }
+
+    fn set_mapped(&mut self, _: Entity, _: Entity) {}
+}

@@ -1,0 +1,55 @@
+//! Loading timers into a world.
+
+use bevy_ecs::{
+    entity::{EntityHashMap, MapEntities},
+    prelude::*,
+};
+use bevy_time::{Fixed, Time};
+
+use super::{LoadError, SavedEntity, SavedTimers, SavedWorld, check::check, part::Part};
+use crate::timer::TimerLines;
+
+/// Loads timers. Saved entities that are not in the map are spawned and added to it.
+///
+/// If the data is invalid, the world and the map stay as they were.
+pub(crate) fn load_timers(
+    world: &mut World,
+    SavedTimers(saved): &SavedTimers,
+    entities: &mut EntityHashMap<Entity>,
+) -> Result<(), LoadError> {
+    world.flush();
+    check(world, &saved.entities, entities)?;
+    for saved in &saved.entities {
+        let target = entities.entry(saved.entity);
+        target.or_insert_with(|| world.spawn_empty().id());
+    }
+    if let Some(saved) = &saved.world {
+        load_world(world, saved);
+    }
+    // Clocks come first, so that timers find them.
+    for is_clock in [true, false] {
+        for SavedEntity { entity, parts } in &saved.entities {
+            let parts = parts.iter();
+            for part in parts.filter(|part| matches!(part, Part::Clock(_)) == is_clock) {
+                let mut part = part.clone();
+                part.map_entities(entities);
+                // An observer of an earlier part may have despawned the entity.
+                if let Ok(mut target) = world.get_entity_mut(entities[entity]) {
+                    part.insert(&mut target);
+                }
+            }
+        }
+    }
+    world.flush();
+    Ok(())
+}
+
+fn load_world(world: &mut World, saved: &SavedWorld) {
+    let mut lines = world.resource_mut::<TimerLines>();
+    lines.set_draws(saved.draws);
+    if let Some(mut time) = world.get_resource_mut::<Time<Fixed>>() {
+        let overstep = time.overstep();
+        time.discard_overstep(overstep);
+        time.accumulate_overstep(saved.overstep);
+    }
+}

@@ -1,0 +1,194 @@
+//! The components of an entity, as data.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{
+    component::ComponentId, entity::MapEntities, entity_disabling::Disabled, prelude::*,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    clock::{Clock, OnClock, SpeedModifier},
+    message::OpenRequest,
+    owner::OwnedBy,
+    pause::{Paused, Pauses},
+    timer::{
+        Arms, Cooldown, DespawnAfter, Finished, Keyed, SurvivesCancelAll, Timer, TimerAction,
+        Unannounced,
+    },
+};
+
+/// A component of an entity.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Part {
+    Clock(Clock),
+    SpeedModifier(SpeedModifier),
+    OnClock(OnClock),
+    OwnedBy(OwnedBy),
+    Key(Keyed),
+    Paused,
+    Pauses(Pauses),
+    Disabled,
+    Timer(Timer),
+    Action(TimerAction),
+    Lifetime(DespawnAfter),
+    Cooldown(Cooldown),
+    Finished(Finished),
+    Request,
+    Unannounced,
+    SurvivesCancelAll,
+}
+
+impl Part {
+    /// Returns the parts of an entity. The states of its timers have been written.
+    pub(super) fn all_of(entity: EntityRef) -> impl Iterator<Item = Self> {
+        let timer = entity.get::<Timer>().and_then(Arms::saved);
+        let lifetime = entity.get::<DespawnAfter>().and_then(Arms::saved);
+        let has = |is_there: bool, part: Self| is_there.then_some(part);
+        [
+            entity.get().cloned().map(Self::Clock),
+            entity.get().copied().map(Self::SpeedModifier),
+            entity.get().copied().map(Self::OnClock),
+            entity.get().copied().map(Self::OwnedBy),
+            entity.get().copied().map(Self::Key),
+            has(entity.contains::<Paused>(), Self::Paused),
+            entity.get().copied().map(Self::Pauses),
+            has(entity.contains::<Disabled>(), Self::Disabled),
+            timer.map(Self::Timer),
+            entity.get().cloned().map(Self::Action),
+            lifetime.map(Self::Lifetime),
+            entity.get().copied().map(Self::Cooldown),
+            entity.get().copied().map(Self::Finished),
+            has(entity.contains::<OpenRequest>(), Self::Request),
+            has(entity.contains::<Unannounced>(), Self::Unannounced),
+            has(
+                entity.contains::<SurvivesCancelAll>(),
+                Self::SurvivesCancelAll,
+            ),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Returns the components that are parts.
+    pub(super) fn components(world: &World) -> impl Iterator<Item = ComponentId> {
+        [
+            world.component_id::<Clock>(),
+            world.component_id::<SpeedModifier>(),
+            world.component_id::<OnClock>(),
+            world.component_id::<OwnedBy>(),
+            world.component_id::<Keyed>(),
+            world.component_id::<Paused>(),
+            world.component_id::<Pauses>(),
+            world.component_id::<Timer>(),
+            world.component_id::<TimerAction>(),
+            world.component_id::<DespawnAfter>(),
+            world.component_id::<Cooldown>(),
+            world.component_id::<Finished>(),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Returns the entities that the part refers to, except for those that no longer exist.
+    pub(super) fn references(&self) -> Vec<Entity> {
+        let mut references = References(Vec::new());
+        self.clone().map_entities(&mut references);
+        references.0
+    }
+
+    /// Returns `true` if the part has no purpose without the entity's timer.
+    pub(super) fn serves_timer(&self) -> bool {
+        matches!(
+            self,
+            Self::Timer(_)
+                | Self::Action(_)
+                | Self::Key(_)
+                | Self::Finished(_)
+                | Self::Request
+                | Self::Unannounced
+                | Self::SurvivesCancelAll
+        )
+    }
+
+    /// Returns the name of the component.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Clock(_) => "Clock",
+            Self::SpeedModifier(_) => "SpeedModifier",
+            Self::OnClock(_) => "OnClock",
+            Self::OwnedBy(_) => "OwnedBy",
+            Self::Key(_) => "Keyed",
+            Self::Paused => "Paused",
+            Self::Pauses(_) => "Pauses",
+            Self::Disabled => "Disabled",
+            Self::Timer(_) => "Timer",
+            Self::Action(_) => "TimerAction",
+            Self::Lifetime(_) => "DespawnAfter",
+            Self::Cooldown(_) => "Cooldown",
+            Self::Finished(_) => "Finished",
+            Self::Request => "Request",
+            Self::Unannounced => "Unannounced",
+            Self::SurvivesCancelAll => "SurvivesCancelAll",
+        }
+    }
+
+    /// Inserts the component.
+    pub(super) fn insert(self, entity: &mut EntityWorldMut) {
+        match self {
+            Self::Clock(clock) => entity.insert(clock),
+            Self::SpeedModifier(modifier) => entity.insert(modifier),
+            Self::OnClock(on) => entity.insert(on),
+            Self::OwnedBy(owner) => entity.insert(owner),
+            Self::Key(key) => entity.insert(key),
+            Self::Paused => entity.insert(Paused),
+            Self::Pauses(target) => entity.insert(target),
+            Self::Disabled => entity.insert(Disabled),
+            Self::Timer(timer) => entity.insert(timer),
+            Self::Action(action) => entity.insert(action),
+            Self::Lifetime(lifetime) => entity.insert(lifetime),
+            Self::Cooldown(cooldown) => entity.insert(cooldown),
+            Self::Finished(finished) => entity.insert(finished),
+            Self::Request => entity.insert(OpenRequest),
+            Self::Unannounced => entity.insert(Unannounced),
+            Self::SurvivesCancelAll => entity.insert(SurvivesCancelAll),
+        };
+    }
+}
+
+impl MapEntities for Part {
+    fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        match self {
+            Self::Clock(clock) => clock.map_entities(mapper),
+            Self::SpeedModifier(modifier) => Component::map_entities(modifier, mapper),
+            Self::OnClock(on) => on.0.map_entities(mapper),
+            Self::OwnedBy(OwnedBy(owner)) => owner.map_entities(mapper),
+            Self::Pauses(Pauses(target)) => target.map_entities(mapper),
+            Self::Timer(timer) => MapEntities::map_entities(timer, mapper),
+            Self::Lifetime(lifetime) => MapEntities::map_entities(lifetime, mapper),
+            Self::Key(_)
+            | Self::Paused
+            | Self::Disabled
+            | Self::Action(_)
+            | Self::Cooldown(_)
+            | Self::Finished(_)
+            | Self::Request
+            | Self::Unannounced
+            | Self::SurvivesCancelAll => {}
+        }
+    }
+}
+
+/// Collects the entities to be mapped.
+struct References(Vec<Entity>);
+
+impl EntityMapper for References {
+    fn get_mapped(&mut self, entity: Entity) -> Entity {
+        if entity != Entity::PLACEHOLDER {
+            self.0.push(entity);
+        }
+        entity
+    }
+
+    fn set_mapped(&mut self, _: Entity, _: Entity) {}
+}

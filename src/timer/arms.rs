@@ -1,0 +1,68 @@
+//! The components that arm a timer.
+
+use bevy_ecs::prelude::*;
+
+use super::{
+    Kind, TimerState, place::Place, random_interval::RandomInterval, sheet::NotWritten,
+    timer_seat::TimerSeat,
+};
+use crate::clock::{ClockId, Reading};
+
+/// A component that arms a timer when it is inserted.
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
+pub(crate) trait Arms: Component {
+    const KIND: Kind;
+    /// The component in an error message.
+    const NAME: &'static str;
+
+    fn seat(&self) -> &TimerSeat;
+
+    /// Returns the clock that the component names, or the clock on which it was saved.
+    fn chosen_clock(&self) -> Option<ClockId>;
+
+    /// Returns the state in which the component was loaded, until it is armed.
+    fn loaded(&self) -> Option<&TimerState>;
+
+    /// Puts the timer into a saved state when the component is inserted.
+    fn load(&mut self, state: TimerState);
+
+    /// Notes that the loaded state, if any, has been used.
+    fn use_loaded(&self);
+
+    /// Returns the wait for the first deadline.
+    fn first_wait(&self) -> u64;
+
+    /// Returns `true` if a random delay is added to the delay.
+    fn has_jitter(&self) -> bool;
+
+    /// Returns the random intervals of the timer, if any.
+    fn intervals(&self, seed: impl FnOnce() -> u64) -> Option<RandomInterval> {
+        _ = seed;
+        None
+    }
+
+    /// Starts the delay at this reading of the clock, and returns the deadline.
+    fn start(&self, reading: Reading, random: u64) -> u64;
+
+    /// Returns the component in its written state, or `None` if the timer is not armed.
+    fn saved(&self) -> Option<Self>
+    where
+        Self: Clone,
+    {
+        let state = self.written_state().ok()??;
+        let mut saved = self.clone();
+        saved.load(state);
+        Some(saved)
+    }
+
+    /// Returns the state to serialize, or `None` if the timer is not armed.
+    fn written_state(&self) -> Result<Option<TimerState>, NotWritten> {
+        match self.seat().place() {
+            Place::Nowhere | Place::Reported(_) => Ok(self.loaded().copied()),
+            Place::Pending(_) | Place::Armed(..) => self.seat().written().map(Some),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Reading the states of timers.
+
+use alloc::vec::Vec;
+use core::num::NonZeroU32;
+
+use bevy_ecs::prelude::*;
+
+use super::{
+    Arms, DespawnAfter, Kind, Timer, TimerLines,
+    lines::TimerLine,
+    pending::Pending,
+    state::{Draws, Order, Progress, TimerState, Wait},
+};
+use crate::{
+    clock::{ClockId, ClockKey, ClockTable, Reading},
+    queue::Key,
+};
+
+/// Reads the states of the timers of a world, as of the last run and with all changes since then.
+pub(super) struct Capture<'w> {
+    world: &'w World,
+    lines: &'w TimerLines,
+    table: &'w ClockTable,
+}
+
+impl<'w> Capture<'w> {
+    pub(super) fn new(world: &'w World) -> Option<Self> {
+        Some(Self {
+            world,
+            lines: world.get_resource()?,
+            table: world.get_resource()?,
+        })
+    }
+
+    /// Returns the states of all timers and lifetimes.
+    pub(super) fn all(&self) -> Vec<(Entity, Kind, TimerState)> {
+        let mut states = Vec::new();
+        for (clock, line) in (0..).zip(self.lines.iter()) {
+            let Some(clock) = self.clock(clock) else {
+                continue;
+            };
+            let timers = line.queue.iter();
+            states.extend(timers.filter_map(|(key, _, timer)| {
+                let (entity, kind) = (timer.entity, timer.kind());
+                let state = match kind {
+                    Kind::Timer => self.armed::<Timer>(entity, (line, key), clock),
+                    Kind::Lifetime => self.armed::<DespawnAfter>(entity, (line, key), clock),
+                };
+                Some((entity, kind, state?))
+            }));
+        }
+        let order = |pending: &Pending| saved_order(self.world, pending);
+        let pending = self.lines.pending.sorted(order);
+        let pending = pending.iter().flatten().zip(0..);
+        states.extend(pending.filter_map(|(pending, nth)| {
+            let state = match pending.kind {
+                Kind::Timer => self.pending::<Timer>(pending, nth),
+                Kind::Lifetime => self.pending::<DespawnAfter>(pending, nth),
+            };
+            Some((pending.entity, pending.kind, state?))
+        }));
+        states.extend(self.finished());
+        states
+    }
+
+    fn clock(&self, key: ClockKey) -> Option<(ClockId, Reading)> {
+        Some((self.table.id(key)?, self.table.current(key)?))
+    }
+
+    /// Returns the timers that have fired their last, but are still there.
+    fn finished(&self) -> impl Iterator<Item = (Entity, Kind, TimerState)> {
+        let ended = self.lines.ended.iter().map(|ended| ended.entity);
+        let finished = ended.filter(|&entity| {
+            let timer = self.world.get::<Timer>(entity);
+            let place = timer.map(|timer| timer.seat().place());
+            place.is_some_and(|place| !self.lines.is_at(place))
+        });
+        finished.map(|entity| (entity, Kind::Timer, TimerState::Finished))
+    }
+
+    /// Returns the state of a timer in the queue of a clock.
+    fn armed<C: Arms>(
+        &self,
+        entity: Entity,
+        (line, key): (&TimerLine, Key),
+        (clock, reading): (ClockId, Reading),
+    ) -> Option<TimerState> {
+        let component = self.world.get::<C>(entity)?;
+        let timer = line.queue.get(key)?;
+        let deadline = line.deadline(key, reading.now)?;
+        let length = line.wait(key, component.first_wait())?;
+        Some(TimerState::Armed(Progress {
+            sequence: line.queue.sequence(key)?,
+            wait: Wait::new(clock, reading, deadline, length),
+            count: timer.count(),
+            left: timer.left().and_then(NonZeroU32::new),
+            interval: timer.interval,
+            random: line.random(key).map(|intervals| Draws {
+                is_on: timer.is_random(),
+                intervals,
+            }),
+        }))
+    }
+
+    /// Returns the state of a timer that was inserted since the last run, after `nth` others.
+    fn pending<C: Arms>(&self, pending: &Pending, nth: u64) -> Option<TimerState> {
+        let component = self.world.get::<C>(pending.entity)?;
+        let loaded = component.loaded();
+        let wait = pending.start.and_then(|mut start| {
+            self.table.cadence(start.clock, start.age)?;
+            let (clock, reading) = self.clock(start.clock)?;
+            start.resume_at(reading.now);
+            let length = loaded.and_then(TimerState::wait).map(|wait| wait.length);
+            let length = length.unwrap_or(component.first_wait());
+            Some(Wait::new(clock, reading, start.deadline, length))
+        });
+        let Some(&progress) = loaded.and_then(TimerState::progress) else {
+            return Some(TimerState::Added { nth, wait });
+        };
+        // It follows the timers that are in the queue.
+        let line = pending.start.and_then(|start| self.lines.get(start.clock));
+        let sequence = line.map_or(0, |line| line.queue.next_sequence()) + nth;
+        Some(TimerState::Armed(Progress {
+            sequence,
+            wait: wait.unwrap_or(progress.wait),
+            ..progress
+        }))
+    }
+}
+
+/// Returns the saved order of a pending timer that was loaded.
+pub(super) fn saved_order(world: &World, pending: &Pending) -> Option<Order> {
+    let loaded = match pending.kind {
+        Kind::Timer => world.get::<Timer>(pending.entity)?.loaded(),
+        Kind::Lifetime => world.get::<DespawnAfter>(pending.entity)?.loaded(),
+    };
+    loaded.map(TimerState::order)
+}

@@ -1,0 +1,134 @@
+//! The serialized forms of [`Timer`] and [`DespawnAfter`].
+
+use core::time::Duration;
+
+use serde::{Serialize, Serializer, ser::Error};
+
+use super::{Arms, DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, TimerState, WhenDone};
+use crate::clock::{ClockId, saturating_nanos};
+
+/// The serialized form of a [`Timer`]. Fields with a default may be omitted.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Timer", deny_unknown_fields)]
+pub(super) struct TimerData {
+    delay: Duration,
+    interval: Option<Duration>,
+    times: Option<u32>,
+    #[serde(default)]
+    clock: Option<ClockId>,
+    #[serde(default)]
+    missed_ticks: MissedTicks,
+    #[serde(default)]
+    since: Option<Duration>,
+    #[serde(default)]
+    jitter: Duration,
+    #[serde(default)]
+    interval_span: Duration,
+    #[serde(default)]
+    when_done: WhenDone,
+    #[serde(default)]
+    acts_without_clock: bool,
+    #[serde(default)]
+    state: Option<TimerState>,
+}
+
+impl TimerData {
+    fn new(timer: &Timer, state: Option<TimerState>) -> Self {
+        let Options {
+            clock,
+            since,
+            jitter,
+            interval_span,
+            missed_ticks,
+            when_done,
+            acts_without_clock,
+        } = timer.options();
+        Self {
+            delay: timer.delay(),
+            interval: timer.interval(),
+            times: timer.max_firings(),
+            clock,
+            missed_ticks,
+            since: since.map(Duration::from_nanos),
+            jitter: Duration::from_nanos(jitter),
+            interval_span: Duration::from_nanos(interval_span),
+            when_done,
+            acts_without_clock,
+            state,
+        }
+    }
+}
+
+impl Serialize for Timer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let state = self.written_state().map_err(Error::custom)?;
+        TimerData::new(self, state).serialize(serializer)
+    }
+}
+
+impl TryFrom<TimerData> for Timer {
+    type Error = InvalidTimer;
+
+    fn try_from(data: TimerData) -> Result<Self, InvalidTimer> {
+        let mut timer = match data.interval {
+            Some(interval) => Self::try_every(interval)?.first_after(data.delay),
+            None => Self::after(data.delay),
+        };
+        if data.jitter > Duration::ZERO {
+            timer = timer.with_jitter(data.jitter);
+        }
+        if data.interval_span > Duration::ZERO {
+            if data.interval.is_none() {
+                return Err(InvalidTimer::SpanWithoutInterval(data.interval_span));
+            }
+            timer.options_mut().interval_span = saturating_nanos(data.interval_span);
+        }
+        if let Some(since) = data.since {
+            timer = timer.since(since);
+        }
+        if let Some(times) = data.times {
+            timer = timer.try_times(times)?;
+        }
+        let options = Options {
+            clock: data.clock,
+            missed_ticks: data.missed_ticks,
+            when_done: data.when_done,
+            acts_without_clock: data.acts_without_clock,
+            ..timer.options()
+        };
+        if options != timer.options() {
+            *timer.options_mut() = options;
+        }
+        if let Some(state) = data.state {
+            timer.load(state);
+        }
+        Ok(timer)
+    }
+}
+
+/// The serialized form of a [`DespawnAfter`].
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "DespawnAfter", deny_unknown_fields)]
+pub(super) struct LifetimeData {
+    delay: Duration,
+    #[serde(default)]
+    state: Option<TimerState>,
+}
+
+impl Serialize for DespawnAfter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let state = self.written_state().map_err(Error::custom)?;
+        let delay = self.delay();
+        LifetimeData { delay, state }.serialize(serializer)
+    }
+}
+
+impl From<LifetimeData> for DespawnAfter {
+    fn from(data: LifetimeData) -> Self {
+        let mut lifetime = Self::new(data.delay);
+        if let Some(state) = data.state {
+            lifetime.load(state);
+        }
+        lifetime
+    }
+}

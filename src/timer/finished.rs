@@ -1,0 +1,50 @@
+//! Timers that are loaded after their last firing.
+
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+
+use super::{Timer, TimerLines, WhenDone, ended::Ended};
+
+/// Marks an entity whose timer has fired its last, and which despawns in the next run.
+///
+/// [`write_timer_states`](crate::DueWorldExt::write_timer_states) inserts this component, so that a
+/// saved entity also despawns after it is loaded. It means nothing to a game.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable, on_insert = on_insert_finished)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(opaque),
+    reflect(Component, Clone, Debug, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(unreachable_pub, reason = "only saving exports it")
+)]
+pub struct Finished(pub(super) WhenDone);
+
+fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let Some(&Finished(when_done)) = world.get(entity) else {
+        return;
+    };
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.ended.push_for_any_run(Ended { entity, when_done });
+    }
+}
+
+/// Ends a timer that was loaded after its last firing.
+pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity) {
+    let when_done = world.get::<Timer>(entity).map(Timer::when_done);
+    if let (Some(when_done), Some(mut lines)) = (when_done, world.get_resource_mut::<TimerLines>())
+    {
+        lines.ended.push_for_any_run(Ended { entity, when_done });
+    }
+}

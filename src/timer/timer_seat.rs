@@ -1,0 +1,71 @@
+//! The seat of a component that arms a timer.
+
+use super::{
+    TimerState,
+    place::Place,
+    sheet::{self, NotWritten},
+};
+use crate::{clock::ClockKey, queue::Key, seat::Seat};
+
+/// The seat of a component that arms a timer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TimerSeat(Seat);
+
+/// The seat rows that mark [`Place::Pending`] and [`Place::Reported`], and a place that is written down
+/// with a state. No clock has these keys.
+const PENDING: ClockKey = ClockKey::MAX - 1;
+const REPORTED: ClockKey = ClockKey::MAX;
+const WRITTEN: ClockKey = ClockKey::MAX - 2;
+
+impl TimerSeat {
+    pub(super) fn place(&self) -> Place {
+        match self.0.get() {
+            None => Place::Nowhere,
+            Some((PENDING, index)) => Place::Pending(index as usize),
+            Some((REPORTED, number)) => Place::Reported(number),
+            Some((WRITTEN, page)) => sheet::place(page),
+            Some((clock, key)) => Place::Armed(clock, Key::from_bits(key)),
+        }
+    }
+
+    /// Returns the clock and the key of a timer that is armed, or was armed until its last firing.
+    pub(super) fn armed(&self) -> Option<(ClockKey, Key)> {
+        match self.place() {
+            Place::Armed(clock, key) => Some((clock, key)),
+            Place::Nowhere | Place::Pending(_) | Place::Reported(_) => None,
+        }
+    }
+
+    pub(super) fn move_to(&self, place: Place) {
+        match place {
+            Place::Nowhere => _ = self.0.take(),
+            Place::Pending(index) => self.0.set(PENDING, index as u64),
+            Place::Armed(clock, key) => self.0.set(clock, key.to_bits()),
+            Place::Reported(number) => self.0.set(REPORTED, number),
+        }
+    }
+
+    /// Notes where the state of the timer has been written.
+    pub(super) fn write(&self, page: u64) {
+        self.0.set(WRITTEN, page);
+    }
+
+    /// Forgets the written state, because the timer changes.
+    pub(super) fn unwrite(&self) {
+        if let Some((WRITTEN, page)) = self.0.get() {
+            self.move_to(sheet::place(page));
+        }
+    }
+
+    /// Returns the state that was written, if it still holds.
+    #[cfg_attr(
+        not(feature = "serialize"),
+        allow(dead_code, reason = "only saving uses all of it")
+    )]
+    pub(super) fn written(&self) -> Result<TimerState, NotWritten> {
+        match self.0.get() {
+            Some((WRITTEN, page)) => sheet::state(page),
+            _ => Err(NotWritten),
+        }
+    }
+}

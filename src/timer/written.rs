@@ -1,0 +1,71 @@
+//! Writing the states of all timers out, so that their components can be serialized.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::prelude::*;
+
+use super::{
+    Arms, DespawnAfter, Kind, Timer, TimerLines, WhenDone,
+    capture::Capture,
+    ended::Ended,
+    finished::Finished,
+    sheet::{Line, Written},
+    timer_seat::TimerSeat,
+};
+use crate::clock::ClockTable;
+
+/// Writes the states of all timers of a world, so that their components can be serialized.
+pub(crate) fn write_timer_states(world: &mut World) {
+    world.flush();
+    forget_written(world);
+    let Some(clocks) = world.get_resource::<ClockTable>().cloned() else {
+        return;
+    };
+    let timers = Capture::new(world).map_or_else(Vec::new, |capture| capture.all());
+    let timers = timers.into_iter().filter_map(|(entity, kind, state)| {
+        let place = seat_of(world, entity, kind)?.place();
+        Some((entity, kind, Line { place, state }))
+    });
+    let timers: Vec<_> = timers.collect();
+    let written = Written::new(clocks, &timers);
+    for (entity, kind, page) in written.pages() {
+        if let Some(seat) = seat_of(world, entity, kind) {
+            seat.write(page);
+        }
+    }
+    world.resource_mut::<TimerLines>().written = Some(written);
+    mark_finished(world);
+}
+
+/// Throws the written states away, if there are any.
+pub(crate) fn forget_written(world: &mut World) {
+    let lines = world.get_resource_mut::<TimerLines>();
+    let Some(written) = lines.and_then(|mut lines| lines.written.take()) else {
+        return;
+    };
+    for (entity, kind, _) in written.pages() {
+        if let Some(seat) = seat_of(world, entity, kind) {
+            seat.unwrite();
+        }
+    }
+}
+
+fn seat_of(world: &World, entity: Entity, kind: Kind) -> Option<&TimerSeat> {
+    match kind {
+        Kind::Timer => world.get::<Timer>(entity).map(Arms::seat),
+        Kind::Lifetime => world.get::<DespawnAfter>(entity).map(Arms::seat),
+    }
+}
+
+/// Marks the entities that await the next run to despawn.
+fn mark_finished(world: &mut World) {
+    let lines = world.resource::<TimerLines>();
+    let ended: Vec<Ended> = lines.ended.iter().copied().collect();
+    for Ended { entity, when_done } in ended {
+        if when_done != WhenDone::Keep
+            && let Ok(mut entity) = world.get_entity_mut(entity)
+        {
+            entity.insert_if_new(Finished(when_done));
+        }
+    }
+}

@@ -6,6 +6,8 @@ mod condition;
 mod find;
 mod hooks;
 mod id;
+mod load;
+mod loading;
 mod modifier;
 #[cfg(test)]
 mod oracle;
@@ -34,13 +36,16 @@ pub(crate) use built_in::BuiltInClocks;
 pub use condition::run_clock_if;
 pub use find::{Clocks, ClocksMut, OnClock};
 pub(crate) use find::{add_missing_clock, clock_of, clock_on, find_clock};
-pub(crate) use hooks::{add_clock, adopt_overwritten, on_disable_clock, on_enable_clock, warn};
+pub(crate) use hooks::{
+    add_clock, adopt_overwritten, on_disable_clock, on_enable_clock, report_orphans, warn,
+};
 pub use id::{ClockId, InvalidParent, NoSuchClock};
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use packed::PackedClockId;
 pub(crate) use reading::{Reading, saturating_nanos, shift};
 pub(crate) use readings::FRAME;
+use row::Order;
 pub(crate) use row::{Age, Cadence, ClockKey};
 use shared::Handle;
 pub(crate) use shared::{ClockTable, FoundClock, Scope, Tick, Watch};
@@ -78,6 +83,13 @@ pub(crate) use times::Times;
 /// instance a loaded one. A clone of a clock shows the time at which it was cloned. If you
 /// [swap](core::mem::swap) two clocks, they exchange their settings in the first run after either
 /// of them is next written to.
+///
+/// # Loading
+///
+/// A serialized clock holds its time with the fraction of a nanosecond, its settings, and its place
+/// in the order in which clocks run. Clocks that are loaded between two runs may arrive in any
+/// order, also before their parents. They run in the order of the saved world, after the clocks that
+/// exist already. A clone has no such place: it counts as new.
 ///
 /// # Running only sometimes
 ///
@@ -134,8 +146,8 @@ pub(crate) use times::Times;
 )]
 #[cfg_attr(
     feature = "serialize",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(into = "ClockData", try_from = "ClockData")
+    derive(serde::Deserialize),
+    serde(try_from = "ClockData")
 )]
 #[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),
@@ -145,8 +157,9 @@ pub struct Clock(Place);
 
 /// Where the state of a clock is.
 enum Place {
-    /// Here: the clock is a value that is not in a world with the plugin.
-    Value(ClockState),
+    /// Here: the clock is a value that is not in a world with the plugin. If it was loaded, it has
+    /// the order of the saved clock.
+    Value(ClockState, Option<Order>),
     /// In the table.
     Table(Handle),
 }
@@ -160,9 +173,9 @@ impl Clock {
 
     /// Creates a clock driven by another one.
     ///
-    /// Timers on a clock driven by the fixed clock fire in the fixed schedule. If the parent does
-    /// not exist when the clock is inserted, the clock stands still, and Bevy's error handler gets
-    /// a warning.
+    /// Timers on a clock driven by the fixed clock fire in the fixed schedule. The parent may be
+    /// inserted after this clock. If it does not exist by the next run, this clock stands still,
+    /// and Bevy's error handler gets a warning with [`NoSuchClock`].
     #[must_use]
     pub fn of(parent: impl Into<ClockId>) -> Self {
         ClockState::new(parent.into()).into()
@@ -225,7 +238,7 @@ impl Clock {
     pub fn set_parent(&mut self, parent: impl Into<ClockId>) -> Result<(), InvalidParent> {
         let parent = parent.into();
         match &mut self.0 {
-            Place::Value(state) => {
+            Place::Value(state, _) => {
                 state.parent = parent;
                 Ok(())
             }
@@ -339,15 +352,24 @@ impl Clock {
 
     fn state(&self) -> ClockState {
         match &self.0 {
-            Place::Value(state) => *state,
+            Place::Value(state, _) => *state,
             // A handle that outlives its clock was taken out of the world in place.
             Place::Table(handle) => handle.state().unwrap_or(ClockState::new(ClockId::Virtual)),
         }
     }
 
+    /// Returns the state, and the place in the order in which clocks run.
+    fn saved_state(&self) -> (ClockState, Option<Order>) {
+        let order = match &self.0 {
+            Place::Value(_, order) => *order,
+            Place::Table(handle) => handle.order(),
+        };
+        (self.state(), order)
+    }
+
     fn change(&mut self, change: impl FnOnce(&mut ClockState)) {
         match &mut self.0 {
-            Place::Value(state) => change(state),
+            Place::Value(state, _) => change(state),
             Place::Table(handle) => handle.change(change),
         }
     }
@@ -355,7 +377,7 @@ impl Clock {
 
 impl From<ClockState> for Clock {
     fn from(state: ClockState) -> Self {
-        Self(Place::Value(state))
+        Self(Place::Value(state, None))
     }
 }
 
@@ -365,6 +387,7 @@ impl From<Handle> for Clock {
     }
 }
 
+/// A copy counts as a new clock, which has no place in the order.
 impl Clone for Clock {
     fn clone(&self) -> Self {
         self.state().into()
@@ -421,18 +444,29 @@ struct ClockData {
     /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
     #[serde(default)]
     fraction: u64,
+    /// The order among the clocks of the saved world. Without it, the clock counts as new.
+    #[serde(default)]
+    order: Option<Order>,
 }
 
 #[cfg(feature = "serialize")]
-impl From<Clock> for ClockData {
-    fn from(clock: Clock) -> Self {
-        let state = clock.state();
+impl serde::Serialize for Clock {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ClockData::from(self).serialize(serializer)
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl From<&Clock> for ClockData {
+    fn from(clock: &Clock) -> Self {
+        let (state, order) = clock.saved_state();
         Self {
             parent: state.parent,
             speed: state.speed.ratio(),
             paused: state.paused,
             now: state.shown(),
             fraction: state.carry,
+            order,
         }
     }
 }
@@ -447,6 +481,6 @@ impl TryFrom<ClockData> for Clock {
         state.paused = data.paused;
         state.carry = data.fraction;
         state.speed = data.speed.try_into()?;
-        Ok(state.into())
+        Ok(Self(Place::Value(state, data.order)))
     }
 }

@@ -10,7 +10,7 @@ use bevy_time::{Time, Virtual};
 use crate::{
     clock::{
         BuiltInClocks, Cadence, ClockTable, add_clock, adopt_overwritten, on_disable_clock,
-        on_enable_clock, on_modify_speed, on_restore_speed,
+        on_enable_clock, on_modify_speed, on_restore_speed, report_orphans,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, deliver_messages, follow,
@@ -51,7 +51,8 @@ use crate::{
 ///    fire in the order in which the timers were armed. The repeats of different timers interleave
 ///    as they would have in real time. A timer keeps its sequence through all repeats and through a
 ///    pause; re-arming and rescheduling give it a new one. The clocks run one after the other:
-///    real, virtual, frames, then your own by age. The fixed clock has its own schedule.
+///    real, virtual, frames, then your own by age. Clocks that are loaded together keep their order.
+///    The fixed clock has its own schedule.
 /// 2. **Never early.** A timer never fires before its deadline. `deadline == now` fires.
 /// 3. **Cancel is immediate.** A timer stops firing as soon as it is removed, replaced, despawned
 ///    or paused. This holds later in the same run and between two of its repeats.
@@ -321,6 +322,7 @@ fn register_types(app: &mut App) {
 
 /// Lets clocks and callbacks follow what has happened to the clocks since the previous run.
 fn settle_clocks(world: &mut World) {
+    report_orphans(world);
     adopt_overwritten(world);
     follow_clocks(world);
 }

@@ -42,10 +42,11 @@ impl Table {
         }
     }
 
-    /// Finds the clocks under these roots on which a deadline may have passed, by age. The roots
-    /// are always among them, unless they are stopped.
+    /// Finds the clocks under these roots on which a deadline may have passed, in the order in which
+    /// they run. The roots are always among them, unless they are stopped.
     pub(super) fn find_due(&mut self, roots: &[ClockKey], due: &mut Vec<(Age, ClockKey)>) {
-        due.clear();
+        self.order_loaded();
+        let mut found = core::mem::take(&mut self.found);
         let mut to_visit = core::mem::take(&mut self.to_visit);
         to_visit.extend(roots);
         while let Some(key) = to_visit.pop() {
@@ -57,14 +58,17 @@ impl Table {
             };
             let is_due = row.plan.deadline.is_some_and(|time| time <= reading.now);
             if is_due || roots.contains(&key) {
-                due.push((row.age, key));
+                found.push((row.order, row.age, key));
             }
             let passed = ..=(reading.now, ClockKey::MAX);
             let children = row.plan.children.range(passed);
             to_visit.extend(children.map(|&(_, child)| child));
         }
         self.to_visit = to_visit;
-        due.sort_unstable();
+        found.sort_unstable();
+        due.clear();
+        due.extend(found.drain(..).map(|(_, age, key)| (age, key)));
+        self.found = found;
     }
 
     /// Returns the first clock under `root` on which something will be due, and the time on `root`

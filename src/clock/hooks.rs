@@ -90,7 +90,7 @@ fn lineage(world: &DeferredWorld, entity: Entity) -> impl Iterator<Item = Entity
 
 /// Adds a clock whose parent has been added, if it exists.
 fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
-    let Some(state) = world.get::<Clock>(entity).map(Clock::state) else {
+    let Some((state, order)) = world.get::<Clock>(entity).map(Clock::saved_state) else {
         return;
     };
     let brakes = Brakes {
@@ -98,18 +98,41 @@ fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
         disabled: world.get::<Disabled>(entity).is_some(),
         ..Brakes::default()
     };
-    let start = match start(world, table, state.parent) {
-        Ok(start) => start,
-        Err(error) => {
-            match cycle(world, entity) {
-                Some(clocks) => warn(world, InvalidParent::Cycle(clocks)),
-                None => warn(world, error),
-            }
-            Start::ORPHANED
+    let start = start(world, table, state.parent);
+    let is_orphan = start.is_err();
+    let start = start.unwrap_or(Start::ORPHANED);
+    let clock = table
+        .lock()
+        .add(Some(entity), (state, order), brakes, start);
+    if is_orphan {
+        match (cycle(world, entity), state.parent) {
+            (Some(clocks), _) => warn(world, InvalidParent::Cycle(clocks)),
+            (None, ClockId::Own(parent)) => table.lock().load.wait(parent, clock),
+            (None, _) => {}
         }
-    };
-    let (key, age) = table.lock().add(Some(entity), state, brakes, start);
-    attach(world, table, (key, age), entity);
+    }
+    attach(world, table, clock, entity);
+    adopt_waiting(world, table, entity);
+}
+
+/// Puts the clocks that have waited for a parent under it.
+fn adopt_waiting(world: &mut DeferredWorld, table: &ClockTable, parent: Entity) {
+    let waiting = table.lock().load.take_waiting(parent);
+    for child in waiting {
+        let result = table.lock().adopt(child, parent);
+        if let Err(error) = result {
+            warn(world, error);
+        }
+    }
+}
+
+/// Reports the clocks whose parent has not arrived since the previous run.
+pub(crate) fn report_orphans(world: &mut World) {
+    let table = world.get_resource::<ClockTable>();
+    let orphans = table.map(|table| table.lock().take_orphans());
+    for error in orphans.into_iter().flatten() {
+        warn(&mut world.into(), error);
+    }
 }
 
 /// Returns how a clock on this parent starts.

@@ -134,7 +134,7 @@ impl Game {
         };
         let (key, _) = self
             .table
-            .add(Some(entity), state, Brakes::default(), start);
+            .add(Some(entity), (state, None), Brakes::default(), start);
         self.entities[at] = Some(entity);
         self.model.clocks[at] = Some(Clock {
             key,

@@ -50,7 +50,11 @@ impl Table {
     }
 
     /// Returns the clocks from `key` on, each followed by its parent, if `key` would drive itself.
-    fn cycle(&self, key: ClockKey, parent: ClockKey) -> Option<Vec<bevy_ecs::entity::Entity>> {
+    pub(super) fn cycle(
+        &self,
+        key: ClockKey,
+        parent: ClockKey,
+    ) -> Option<Vec<bevy_ecs::entity::Entity>> {
         let mut clocks = Vec::new();
         let mut at = parent;
         clocks.extend(self.get(key)?.entity);

@@ -44,7 +44,7 @@ impl Table {
                     ..Reading::default()
                 },
             };
-            table.add(None, state, Brakes::default(), start);
+            table.add(None, (state, None), Brakes::default(), start);
         }
         table
     }
@@ -65,6 +65,7 @@ impl Table {
             }
         }
         self.set_back_ahead(cadence);
+        self.end_load();
     }
 
     fn read_built_in(&mut self, root: ClockKey, times: &impl TimeSource) {

@@ -10,8 +10,11 @@ use crate::queue::NEVER;
 /// The index of a clock in the table. A key is reused once its clock is gone.
 pub(crate) type ClockKey = u32;
 
-/// The number of clocks added before this one. Clocks run in this order.
+/// The number of clocks added before this one. It tells a clock from a later one of the same key.
 pub(crate) type Age = u64;
+
+/// The place of a clock in the order in which the clocks of a run go: the age, unless it was loaded.
+pub(crate) type Order = u64;
 
 /// The source of time of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,7 @@ pub(super) struct Row {
     /// The entity of the clock, unless it is built in.
     pub(super) entity: Option<Entity>,
     pub(super) age: Age,
+    pub(super) order: Order,
     pub(super) source: Source,
     /// The built-in clock at the end of the chain of parents. An orphan keeps its last one.
     pub(super) root: ClockKey,

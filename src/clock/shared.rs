@@ -10,7 +10,7 @@ use super::{
     id::{ClockId, InvalidParent, NoSuchClock},
     reading::Reading,
     readings::TimeSource,
-    row::{Age, Cadence, ClockKey},
+    row::{Age, Cadence, ClockKey, Order},
     state::ClockState,
     table::Table,
 };
@@ -270,6 +270,13 @@ impl Handle {
         let mut table = self.table.lock();
         table.get_of_age(self.key, self.age)?;
         table.current(self.key)
+    }
+
+    /// Returns the place of the clock in the order in which clocks run, unless the clock is gone.
+    pub(super) fn order(&self) -> Option<Order> {
+        let mut table = self.table.lock();
+        table.order_loaded();
+        Some(table.get_of_age(self.key, self.age)?.order)
     }
 
     /// Changes the clock, unless it is gone.

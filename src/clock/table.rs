@@ -6,10 +6,11 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
     id::{ClockId, NoSuchClock},
+    load::Load,
     reading::Reading,
     row::{
-        Age, BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Plan, Row, RunReading, Source,
-        Ticks,
+        Age, BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Order, Plan, Row, RunReading,
+        Source, Ticks,
     },
     state::ClockState,
     visits::visit,
@@ -35,9 +36,12 @@ pub(super) struct Table {
     vacant: Vec<ClockKey>,
     by_entity: EntityHashMap<ClockKey>,
     next_age: Age,
+    pub(super) load: Load,
     pub(super) counters: Counters,
     /// Kept for its memory: the clocks that a search for due ones has yet to visit.
     pub(super) to_visit: Vec<ClockKey>,
+    /// Kept for its memory: the clocks that a search has found.
+    pub(super) found: Vec<(Order, Age, ClockKey)>,
     /// The clocks that have seen their source ahead of the next run.
     pub(super) ahead: Vec<(ClockKey, Age)>,
     /// The clocks whose components may have been overwritten, each once.
@@ -83,11 +87,11 @@ impl Start {
 }
 
 impl Table {
-    /// Adds a clock, and returns its key and age.
+    /// Adds a clock, and returns its key and age. Loaded data may give it a place in the order.
     pub(super) fn add(
         &mut self,
         entity: Option<Entity>,
-        state: ClockState,
+        (state, order): (ClockState, Option<Order>),
         brakes: Brakes,
         start: Start,
     ) -> (ClockKey, Age) {
@@ -102,6 +106,7 @@ impl Table {
         let mut row = Row {
             entity,
             age: self.next_age,
+            order: self.next_age,
             source: start.source,
             root: start.root,
             cadence,
@@ -138,6 +143,7 @@ impl Table {
             parent.children.insert(key);
         }
         self.rows[key as usize] = Some(row);
+        self.load.add(order, (key, age));
         if start.seen > start.run.now {
             self.ahead.push((key, age));
         }

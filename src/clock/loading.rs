@@ -1,0 +1,84 @@
+//! Loading clocks: their order, and the clocks that wait for their parent.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use bevy_ecs::prelude::*;
+
+use super::{
+    id::{ClockId, InvalidParent, NoSuchClock},
+    row::{Age, ClockKey, Order, Source},
+    table::Table,
+};
+
+impl Table {
+    /// Brings the clocks of a load into the order of the saved world. They share the places that
+    /// they took on arrival.
+    pub(super) fn order_loaded(&mut self) {
+        if self.load.ordered == self.load.clocks.len() {
+            return;
+        }
+        let mut clocks = mem::take(&mut self.load.clocks);
+        clocks.retain(|&(_, age, key)| self.get_of_age(key, age).is_some());
+        let places = clocks
+            .iter()
+            .filter_map(|&(.., key)| Some(self.get(key)?.order));
+        let mut places: Vec<Order> = places.collect();
+        places.sort_unstable();
+        clocks.sort_unstable();
+        for (&(.., key), place) in clocks.iter().zip(places) {
+            if let Some(row) = self.get_mut(key) {
+                row.order = place;
+            }
+        }
+        self.load.ordered = clocks.len();
+        self.load.clocks = clocks;
+    }
+
+    /// Ends a load: the next loaded clocks come after these.
+    pub(super) fn end_load(&mut self) {
+        self.order_loaded();
+        self.load.clocks.clear();
+        self.load.ordered = 0;
+    }
+
+    /// Returns an error for each clock whose parent has not arrived. It waits no longer.
+    pub(super) fn take_orphans(&mut self) -> Vec<NoSuchClock> {
+        if self.load.waiting.is_empty() {
+            return Vec::new();
+        }
+        let waiting = mem::take(&mut self.load.waiting);
+        let clocks = waiting.into_iter().flat_map(|(parent, clocks)| {
+            let of = move |(key, age)| (age, key, parent);
+            clocks.into_iter().map(of)
+        });
+        let mut clocks: Vec<_> = clocks.collect();
+        clocks.sort_unstable();
+        let orphans = clocks.into_iter().filter(|&(age, key, parent)| {
+            self.get_of_age(key, age).is_some() && self.waits_for(key, parent)
+        });
+        orphans
+            .map(|(.., parent)| NoSuchClock(parent.into()))
+            .collect()
+    }
+
+    /// Returns `true` if a clock has no source yet, and this parent.
+    fn waits_for(&self, key: ClockKey, parent: Entity) -> bool {
+        self.get(key).is_some_and(|row| {
+            row.source == Source::Missing && row.state.parent == ClockId::Own(parent)
+        })
+    }
+
+    /// Puts a clock that has waited for a parent under it. No time has passed on a parent that has
+    /// just arrived.
+    pub(super) fn adopt(
+        &mut self,
+        (key, age): (ClockKey, Age),
+        parent: Entity,
+    ) -> Result<(), InvalidParent> {
+        match self.get_of_age(key, age) {
+            Some(_) if self.waits_for(key, parent) => self.set_parent(key, parent.into()),
+            _ => Ok(()),
+        }
+    }
+}

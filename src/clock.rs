@@ -3,6 +3,8 @@
 mod agenda;
 mod built_in;
 mod condition;
+#[cfg(feature = "bevy_reflect")]
+mod fields;
 mod find;
 mod hooks;
 mod id;
@@ -15,6 +17,8 @@ mod packed;
 mod parents;
 mod reading;
 mod readings;
+#[cfg(feature = "bevy_reflect")]
+mod reflection;
 mod row;
 mod set_back;
 mod shared;
@@ -27,13 +31,11 @@ mod visits;
 use core::{fmt, time::Duration};
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
-#[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 pub(crate) use built_in::BuiltInClocks;
 pub use condition::run_clock_if;
+#[cfg(feature = "bevy_reflect")]
+use fields::Fields;
 pub use find::{Clocks, ClocksMut, OnClock};
 pub(crate) use find::{add_missing_clock, clock_of, clock_on, find_clock};
 pub(crate) use hooks::{
@@ -82,7 +84,7 @@ pub(crate) use times::Times;
 /// [`InvalidParent`]. Only a clock that is inserted where there is none brings its own time, for
 /// instance a loaded one. A clone of a clock shows the time at which it was cloned. If you
 /// [swap](core::mem::swap) two clocks, they exchange their settings in the first run after either
-/// of them is next written to.
+/// of them is next written to, or read by reflection.
 ///
 /// # Loading
 ///
@@ -90,6 +92,15 @@ pub(crate) use times::Times;
 /// in the order in which clocks run. Clocks that are loaded between two runs may arrive in any
 /// order, also before their parents. They run in the order of the saved world, after the clocks that
 /// exist already. A clone has no such place: it counts as new.
+///
+/// # Reflection
+///
+/// With the feature `bevy_reflect`, a clock is a struct with the fields `parent`, `speed`, `paused`
+/// and `now`, for an inspector or the remote protocol. A field that is set takes effect in the next
+/// run, as an assignment does. Setting `now` is [`set_now`](Self::set_now). An invalid speed or
+/// parent leaves the clock as it was, and Bevy's error handler gets a warning with [`InvalidSpeed`]
+/// or [`InvalidParent`]. A clock that is applied as a whole replaces this one. To serialize a clock,
+/// reflection uses serde.
 ///
 /// # Running only sometimes
 ///
@@ -138,22 +149,17 @@ pub(crate) use times::Times;
 #[doc(alias("time_scale", "slow_motion"))]
 #[derive(Component)]
 #[component(map_entities, on_insert = hooks::on_insert, on_remove = hooks::on_remove)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    reflect(opaque),
-    reflect(Component, Clone, Debug, Default, PartialEq)
-)]
+#[cfg_attr(feature = "bevy_reflect", derive(bevy_reflect::TypePath))]
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Deserialize),
     serde(try_from = "ClockData")
 )]
-#[cfg_attr(
-    all(feature = "bevy_reflect", feature = "serialize"),
-    reflect(Serialize, Deserialize)
-)]
-pub struct Clock(Place);
+pub struct Clock {
+    place: Place,
+    #[cfg(feature = "bevy_reflect")]
+    fields: Fields,
+}
 
 /// Where the state of a clock is.
 enum Place {
@@ -236,14 +242,8 @@ impl Clock {
     /// assert_eq!(clock.set_parent(ClockId::Real), Ok(()));
     /// ```
     pub fn set_parent(&mut self, parent: impl Into<ClockId>) -> Result<(), InvalidParent> {
-        let parent = parent.into();
-        match &mut self.0 {
-            Place::Value(state, _) => {
-                state.parent = parent;
-                Ok(())
-            }
-            Place::Table(handle) => handle.set_parent(parent),
-        }
+        self.settle();
+        self.place.set_parent(parent.into())
     }
 
     /// Sets how many seconds pass on this clock per second on its parent, from now on.
@@ -351,39 +351,112 @@ impl Clock {
     }
 
     fn state(&self) -> ClockState {
-        match &self.0 {
-            Place::Value(state, _) => *state,
-            // A handle that outlives its clock was taken out of the world in place.
-            Place::Table(handle) => handle.state().unwrap_or(ClockState::new(ClockId::Virtual)),
-        }
+        let state = self.place.state();
+        #[cfg(feature = "bevy_reflect")]
+        let state = self.fields.applied_to(state);
+        state
     }
 
     /// Returns the state, and the place in the order in which clocks run.
     fn saved_state(&self) -> (ClockState, Option<Order>) {
-        let order = match &self.0 {
+        let order = match &self.place {
             Place::Value(_, order) => *order,
             Place::Table(handle) => handle.order(),
         };
         (self.state(), order)
     }
 
+    /// Returns a copy with the same place in the order, as a saved clock has it.
+    #[cfg(feature = "bevy_reflect")]
+    fn detached(&self) -> Self {
+        let (state, order) = self.saved_state();
+        Place::Value(state, order).into()
+    }
+
     fn change(&mut self, change: impl FnOnce(&mut ClockState)) {
-        match &mut self.0 {
-            Place::Value(state, _) => change(state),
-            Place::Table(handle) => handle.change(change),
+        self.settle();
+        self.place.change(change);
+    }
+
+    /// Takes over the changes made by reflection.
+    fn settle(&mut self) {
+        #[cfg(feature = "bevy_reflect")]
+        {
+            let changes = self.fields.take_changes();
+            match changes.speed.map(speed::Speed::try_from) {
+                Some(Ok(speed)) => self.place.change(|state| state.speed = speed),
+                Some(Err(error)) => self.fields.refuse(error),
+                None => {}
+            }
+            if let Some(paused) = changes.paused {
+                self.place.change(|state| state.paused = paused);
+            }
+            if let Some(now) = changes.now {
+                self.place.change(|state| state.set_shown(now));
+            }
+            if let Some(parent) = changes.parent
+                && let Err(error) = self.place.set_parent(parent)
+            {
+                self.fields.refuse(error);
+            }
+        }
+    }
+
+    /// Lets the next run look at this component.
+    #[cfg(feature = "bevy_reflect")]
+    fn note(&self) {
+        if let Place::Table(handle) = &self.place {
+            handle.note();
+        }
+    }
+}
+
+impl Place {
+    fn state(&self) -> ClockState {
+        match self {
+            Self::Value(state, _) => *state,
+            // A handle that outlives its clock was taken out of the world in place.
+            Self::Table(handle) => handle.state().unwrap_or(ClockState::new(ClockId::Virtual)),
+        }
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut ClockState)) {
+        match self {
+            Self::Value(state, _) => change(state),
+            Self::Table(handle) => handle.change(change),
+        }
+    }
+
+    fn set_parent(&mut self, parent: ClockId) -> Result<(), InvalidParent> {
+        match self {
+            Self::Value(state, _) => {
+                state.parent = parent;
+                Ok(())
+            }
+            Self::Table(handle) => handle.set_parent(parent),
+        }
+    }
+}
+
+impl From<Place> for Clock {
+    fn from(place: Place) -> Self {
+        Self {
+            place,
+            #[cfg(feature = "bevy_reflect")]
+            fields: Fields::default(),
         }
     }
 }
 
 impl From<ClockState> for Clock {
     fn from(state: ClockState) -> Self {
-        Self(Place::Value(state, None))
+        Place::Value(state, None).into()
     }
 }
 
 impl From<Handle> for Clock {
     fn from(handle: Handle) -> Self {
-        Self(Place::Table(handle))
+        Place::Table(handle).into()
     }
 }
 
@@ -408,6 +481,10 @@ impl fmt::Debug for Clock {
 
 impl MapEntities for Clock {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+        #[cfg(feature = "bevy_reflect")]
+        if let Some(parent) = self.fields.parent_mut() {
+            return parent.map_entities(mapper);
+        }
         let before = self.parent();
         let mut parent = before;
         // No lock is held here: the mapper may read clocks.
@@ -481,6 +558,6 @@ impl TryFrom<ClockData> for Clock {
         state.paused = data.paused;
         state.carry = data.fraction;
         state.speed = data.speed.try_into()?;
-        Ok(Self(Place::Value(state, data.order)))
+        Ok(Place::Value(state, data.order).into())
     }
 }

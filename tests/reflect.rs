@@ -4,16 +4,25 @@
 
 mod support;
 
+use core::{any::TypeId, cell::RefCell, time::Duration};
+
 use bevy_app::App;
-use bevy_due::{Clock, Owned, OwnedBy, Timer, TimerFired};
+use bevy_due::{
+    Clock, ClockId, ClocksMut, DueWorldExt, InvalidParent, InvalidSpeed, NoSuchClock, Owned,
+    OwnedBy, Timer, TimerAction, TimerFired,
+};
 use bevy_ecs::{
     entity::{EntityHashMap, SceneEntityMapper},
+    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    prelude::*,
     reflect::{AppTypeRegistry, ReflectComponent},
     relationship::RelationshipHookMode,
     resource::IsResource,
 };
-use bevy_reflect::{GetTypeRegistration, PartialReflect, TypeRegistry};
-use core::any::TypeId;
+use bevy_reflect::{
+    FromReflect, GetPath, GetTypeRegistration, PartialReflect, Reflect, TypeRegistry,
+    structs::{DynamicStruct, Struct},
+};
 use support::*;
 
 fn reflect_component<C: 'static>(registry: &TypeRegistry) -> ReflectComponent {
@@ -105,4 +114,358 @@ fn saving_and_loading_a_world_adds_no_clocks() {
     };
     assert_eq!(clock.now(), ms(10), "a loaded clock brings its time");
     assert_eq!(clock.speed(), 0.5);
+}
+
+/// Sets a field of a clock by path, as an inspector or the remote protocol does.
+fn set_field<T: Reflect>(app: &mut App, clock: Entity, path: &str, value: T) {
+    let registry = app.world().resource::<AppTypeRegistry>().clone();
+    let component = reflect_component::<Clock>(&registry.read());
+    let mut reflected = component
+        .reflect_mut(app.world_mut().entity_mut(clock))
+        .expect("there should be a clock");
+    let field = reflected.reflect_path_mut(path).expect("a field");
+    field
+        .try_apply(value.as_partial_reflect())
+        .expect("of this type");
+}
+
+/// Reads a field of a clock by path.
+fn field<T: Reflect + Clone>(app: &App, clock: Entity, path: &str) -> T {
+    let registry = app.world().resource::<AppTypeRegistry>().clone();
+    let component = reflect_component::<Clock>(&registry.read());
+    let reflected = component.reflect(app.world().entity(clock));
+    let reflected = reflected.expect("there should be a clock");
+    reflected
+        .path::<T>(path)
+        .expect("a field of this type")
+        .clone()
+}
+
+fn clock(app: &App, clock: Entity) -> &Clock {
+    app.world().get(clock).expect("there should be a clock")
+}
+
+fn spawn_clock(app: &mut App, clock: Clock) -> Entity {
+    app.world_mut().spawn(clock).id()
+}
+
+thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
+
+fn record(error: BevyError, _: ErrorContext) {
+    ERRORS.with_borrow_mut(|errors| errors.push(error.to_string().trim_end().into()));
+}
+
+#[test]
+fn the_fields_of_a_clock_show_what_it_shows() {
+    let mut app = app();
+    let parent = spawn_clock(&mut app, Clock::new());
+    let own = spawn_clock(&mut app, Clock::of(parent).with_speed(0.5));
+    let fields = |app: &App| {
+        (
+            field::<ClockId>(app, own, "parent"),
+            field::<f64>(app, own, "speed"),
+            field::<bool>(app, own, "paused"),
+            field::<Duration>(app, own, ".now"),
+        )
+    };
+    let expect = |app: &App, millis: u64| {
+        let seen = clock(app, own);
+        let shown = (seen.parent(), seen.speed(), seen.is_paused(), seen.now());
+        assert_eq!(fields(app), shown);
+        assert_eq!(shown.3, ms(millis));
+    };
+    expect(&app, 0);
+    for frame in 1..4 {
+        advance_ms(&mut app, 10);
+        expect(&app, 5 * frame);
+        expect(&app, 5 * frame);
+    }
+    app.world_mut()
+        .fast_forward(parent, ms(10))
+        .expect("it runs");
+    expect(&app, 20);
+    let mut seen = app.world_mut().get_mut::<Clock>(own).expect("a clock");
+    seen.set_speed(3.0);
+    seen.pause();
+    seen.set_parent(ClockId::Real).expect("it exists");
+    expect(&app, 20);
+    assert_eq!(fields(&app), (ClockId::Real, 3.0, true, ms(20)));
+}
+
+#[test]
+fn the_fields_of_a_clock_follow_a_fast_forward() {
+    let mut app = app();
+    let own = spawn_clock(&mut app, Clock::new());
+    let note_time = TimerAction::call(move |world: &mut World, _| {
+        let now = world.get::<Clock>(own).and_then(|clock| clock.field("now"));
+        let now = now.and_then(|now| now.try_downcast_ref().copied());
+        world.resource_mut::<Times>().0.push(now.expect("a field"));
+    });
+    app.init_resource::<Times>();
+    app.world_mut()
+        .spawn((Timer::every(ms(10)).on(own), note_time));
+    app.world_mut().fast_forward(own, ms(30)).expect("it runs");
+    assert_eq!(app.world().resource::<Times>().0, [ms(10), ms(20), ms(30)]);
+}
+
+#[derive(Resource, Default)]
+struct Times(Vec<Duration>);
+
+#[test]
+fn a_reference_to_a_field_outlives_further_reads() {
+    let mut app = app();
+    let own = spawn_clock(&mut app, Clock::new());
+    let seen = clock(&app, own);
+    let first = seen.field("now").expect("a field");
+    let all: Vec<_> = seen
+        .iter_fields()
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    assert_eq!(all, ["parent", "speed", "paused", "now"]);
+    assert_eq!(seen.field("nothing").map(|_| ()), None);
+    let now = first.try_downcast_ref::<Duration>();
+    assert_eq!(now, Some(&ms(0)));
+}
+
+#[test]
+fn a_field_set_by_path_takes_effect_in_the_next_run() {
+    let mut app = app();
+    let fast = spawn_clock(&mut app, Clock::new().with_speed(10.0));
+    let own = spawn_clock(&mut app, Clock::new());
+    spawn(&mut app, "x", Timer::after(ms(100)).on(own));
+    advance_ms(&mut app, 10);
+
+    set_field(&mut app, own, "speed", 0.5);
+    assert_eq!(field::<f64>(&app, own, "speed"), 0.5);
+    assert_eq!(clock(&app, own).speed(), 0.5, "as after an assignment");
+    advance_ms(&mut app, 20);
+    assert_eq!(clock(&app, own).now(), ms(20));
+
+    set_field(&mut app, own, "paused", true);
+    advance_ms(&mut app, 1000);
+    assert_eq!(clock(&app, own).now(), ms(20));
+
+    set_field(&mut app, own, "paused", false);
+    set_field(&mut app, own, "parent", ClockId::Own(fast));
+    set_field(&mut app, own, "now", ms(7000));
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&app, own).parent(), ClockId::Own(fast));
+    assert_eq!(clock(&app, own).now(), ms(7050));
+    assert!(fired(&mut app).is_empty());
+    advance_ms(&mut app, 6);
+    assert_eq!(
+        fired_at(&mut app),
+        [("x", 7080)],
+        "it keeps its remaining time"
+    );
+}
+
+#[test]
+fn the_last_write_wins_whatever_wrote() {
+    let mut app = app();
+    let own = spawn_clock(&mut app, Clock::new());
+    set_field(&mut app, own, "speed", 2.0);
+    let mut seen = app.world_mut().get_mut::<Clock>(own).expect("a clock");
+    seen.pause();
+    seen.set_speed(3.0);
+    assert_eq!(field::<f64>(&app, own, "speed"), 3.0);
+    set_field(&mut app, own, "paused", false);
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&app, own).now(), ms(30));
+    set_field(&mut app, own, "speed", 4.0);
+    *app.world_mut().get_mut::<Clock>(own).expect("a clock") = Clock::new();
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&app, own).now(), ms(40));
+    set_field(&mut app, own, "speed", 4.0);
+    let taken = app
+        .world_mut()
+        .entity_mut(own)
+        .take::<Clock>()
+        .expect("a clock");
+    assert_eq!((taken.speed(), taken.now()), (4.0, ms(40)));
+}
+
+#[test]
+fn invalid_fields_are_reported_and_leave_the_clock_as_it_was() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let own = spawn_clock(&mut app, Clock::new().with_speed(0.5));
+    let child = spawn_clock(&mut app, Clock::of(own));
+    let nowhere = app.world_mut().spawn_empty().id();
+    let before = clock(&app, own).clone();
+
+    for bad in [f64::NAN, -1.0, f64::INFINITY] {
+        set_field(&mut app, own, "speed", bad);
+        assert_eq!(*clock(&app, own), before);
+        advance_ms(&mut app, 0);
+        assert_eq!(ERRORS.take(), [InvalidSpeed(bad).to_string()]);
+        assert_eq!(*clock(&app, own), before);
+    }
+    let cycle = InvalidParent::Cycle(vec![own, child]).to_string();
+    let missing = NoSuchClock(nowhere.into()).to_string();
+    for (bad, error) in [(child, cycle), (nowhere, missing)] {
+        set_field(&mut app, own, "parent", ClockId::Own(bad));
+        advance_ms(&mut app, 0);
+        assert_eq!(ERRORS.take(), [error]);
+        assert_eq!(*clock(&app, own), before);
+    }
+    set_field(&mut app, own, "speed", f64::NAN);
+    set_field(&mut app, own, "speed", 2.0);
+    advance_ms(&mut app, 10);
+    assert_eq!(ERRORS.take(), [""; 0], "it was never used");
+    assert_eq!(clock(&app, own).now(), ms(20));
+}
+
+#[test]
+fn an_invalid_field_of_a_clock_that_is_not_in_a_world_is_reported_at_insertion() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let mut value = Clock::new().with_now(ms(5));
+    *value.path_mut::<f64>("speed").expect("a field") = -2.0;
+    *value.path_mut::<bool>("paused").expect("a field") = true;
+    value.set_now(ms(6));
+    assert!(value.is_paused());
+    let own = spawn_clock(&mut app, value);
+    app.world_mut().flush();
+    assert_eq!(ERRORS.take(), [InvalidSpeed(-2.0).to_string()]);
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&app, own).speed(), 1.0);
+    assert_eq!(clock(&app, own).now(), ms(6));
+    assert_eq!(ERRORS.take(), [""; 0]);
+}
+
+#[test]
+fn reading_a_clock_by_reflection_changes_nothing() {
+    let mut app = app();
+    let own = spawn_clock(&mut app, Clock::new());
+    advance_ms(&mut app, 10);
+    let changed = |app: &App| {
+        let clock = app.world().entity(own).get_ref::<Clock>();
+        clock.expect("a clock").last_changed()
+    };
+    let before = changed(&app);
+    assert_eq!(field::<f64>(&app, own, "speed"), 1.0);
+    advance_ms(&mut app, 10);
+    assert_eq!(changed(&app), before);
+    assert_eq!(field::<Duration>(&app, own, "now"), ms(20));
+    // An inspector borrows every field for a write.
+    set_field(&mut app, own, "speed", 1.0);
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&app, own).now(), ms(30), "the time is not set back");
+}
+
+#[test]
+fn a_built_in_clock_can_be_changed_by_reflection() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    spawn(&mut app, "x", Timer::after(ms(100)));
+    let change = |mut clocks: ClocksMut| {
+        let mut game = clocks.get_mut(ClockId::Virtual).expect("built in");
+        *game.path_mut::<f64>("speed").expect("a field") = 5.0;
+        *game.path_mut::<ClockId>("parent").expect("a field") = ClockId::Real;
+    };
+    app.world_mut().run_system_cached(change).expect("a system");
+    advance_ms(&mut app, 20);
+    assert_eq!(fired_at(&mut app), [("x", 100)]);
+    let error = InvalidParent::BuiltIn(ClockId::Virtual).to_string();
+    assert_eq!(ERRORS.take(), [error]);
+}
+
+#[test]
+fn a_clock_is_made_from_a_dynamic_struct() {
+    let clock = Clock::of(ClockId::Real).with_speed(0.25).with_now(ms(3));
+    let dynamic = clock.to_dynamic().expect("a dynamic struct");
+    assert_eq!(dynamic.reflect_partial_eq(&clock), Some(true));
+    assert_eq!(Clock::from_reflect(&*dynamic), Some(clock));
+
+    let mut partial = DynamicStruct::default();
+    partial.insert("speed", 2.0_f64);
+    let clock = Clock::from_reflect(&partial);
+    assert_eq!(clock, Some(Clock::new().with_speed(2.0)));
+    partial.insert("paused", "of another type".to_owned());
+    assert_eq!(Clock::from_reflect(&partial), None);
+
+    let mut app = app();
+    let own = spawn_clock(&mut app, Clock::new());
+    let mut pause = DynamicStruct::default();
+    pause.insert("paused", true);
+    app.world_mut()
+        .get_mut::<Clock>(own)
+        .expect("a clock")
+        .apply(&pause);
+    advance_ms(&mut app, 10);
+    assert_eq!(crate::clock(&app, own).now(), ms(0));
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_clock_is_serialized_by_reflection_as_by_serde() {
+    use bevy_reflect::serde::{ReflectDeserializer, ReflectSerializer};
+    use serde::de::DeserializeSeed;
+
+    let mut app = app();
+    let own = spawn_clock(&mut app, Clock::new().with_speed(1.0 / 3.0));
+    advance(&mut app, Duration::from_nanos(10));
+    let registry = app.world().resource::<AppTypeRegistry>().clone();
+    let registry = registry.read();
+    let text = ron::to_string(&ReflectSerializer::new(clock(&app, own), &registry));
+    let text = text.expect("a clock can be serialized");
+    let serde = ron::to_string(clock(&app, own)).expect("a clock can be serialized");
+    assert!(text.contains(&serde), "{text} should contain {serde}");
+
+    let mut deserializer = ron::Deserializer::from_str(&text).expect("it is RON");
+    let value = ReflectDeserializer::new(&registry).deserialize(&mut deserializer);
+    let value = value.expect("a clock can be deserialized");
+    let loaded = Clock::from_reflect(&*value).expect("it is a clock");
+    assert_eq!(
+        loaded,
+        *clock(&app, own),
+        "with the fraction of a nanosecond"
+    );
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn clocks_copied_by_reflection_keep_their_order() {
+    let mut game = app();
+    let clocks = ["a", "b", "c"].map(|tag| game.world_mut().spawn((Tag(tag), Clock::new())).id());
+    let registry = game.world().resource::<AppTypeRegistry>().clone();
+    let component = reflect_component::<Clock>(&registry.read());
+    let mut loaded = app();
+    for nth in [2, 0, 1] {
+        let value = clock(&game, clocks[nth]).reflect_clone().expect("a clone");
+        let tag = *game.world().get::<Tag>(clocks[nth]).expect("a tag");
+        let mut entity = loaded.world_mut().spawn((tag, Timer::after(ms(0))));
+        component.insert(&mut entity, value.as_partial_reflect(), &registry.read());
+    }
+    advance_ms(&mut loaded, 1);
+    assert_eq!(fired(&mut loaded), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_parent_applied_by_reflection_is_mapped() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let fast = spawn_clock(&mut app, Clock::new().with_speed(4.0));
+    let own = spawn_clock(&mut app, Clock::new());
+    let elsewhere = World::new().spawn_empty().id();
+    let mut partial = DynamicStruct::default();
+    partial.insert("parent", ClockId::Own(elsewhere));
+    let registry = app.world().resource::<AppTypeRegistry>().clone();
+    let component = reflect_component::<Clock>(&registry.read());
+    let mut map = EntityHashMap::default();
+    map.insert(elsewhere, fast);
+    SceneEntityMapper::world_scope(&mut map, app.world_mut(), |world, mapper| {
+        component.apply_or_insert_mapped(
+            &mut world.entity_mut(own),
+            &partial,
+            &registry.read(),
+            mapper,
+            RelationshipHookMode::Run,
+        );
+    });
+    advance_ms(&mut app, 10);
+    assert_eq!(clock(&app, own).parent(), ClockId::Own(fast));
+    assert_eq!(clock(&app, own).now(), ms(40));
+    assert_eq!(ERRORS.take(), [""; 0]);
 }

@@ -1,6 +1,6 @@
 //! The hooks of [`Clock`], which keep the table in step with the world.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::{error::Error, iter};
 
 use bevy_ecs::{
@@ -25,6 +25,10 @@ pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 
 /// Removes a clock. Observers of `Remove<Clock>` run before this hook, and still find the clock.
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(clock) = world.get_mut::<Clock>(entity) {
+        let refused = settle(clock);
+        warn_all(&mut world, refused);
+    }
     let table = world.get_resource::<ClockTable>();
     let state = table.and_then(|table| table.lock().remove(entity));
     // Whoever takes the component out of the world gets a clock that shows the same time.
@@ -187,12 +191,16 @@ pub(crate) fn adopt_overwritten(world: &mut World) {
     let mut next = 0;
     while let Some(&(key, age)) = overwritten.get(next) {
         next += 1;
+        if let Some(clock) = component_mut(world, &table, key, age) {
+            let refused = settle(clock);
+            warn_all(&mut world.into(), refused);
+        }
         let Some(clock) = component_of(world, &table, key, age) else {
             continue;
         };
         if let Some(settings) = clock.overwrites(&table, key, age) {
             found.push(((key, age), settings));
-            if let Place::Table(other) = &clock.0
+            if let Place::Table(other) = &clock.place
                 && !overwritten.contains(&(other.key, other.age))
             {
                 overwritten.push((other.key, other.age));
@@ -215,6 +223,23 @@ fn component_of<'a>(
     match entity {
         Some(entity) => world.get(entity),
         None => world.get_resource::<BuiltInClocks>()?.0.get(key as usize),
+    }
+}
+
+/// Returns the component of a clock.
+fn component_mut<'a>(
+    world: &'a mut World,
+    table: &ClockTable,
+    key: ClockKey,
+    age: Age,
+) -> Option<Mut<'a, Clock>> {
+    let entity = table.lock().get_of_age(key, age)?.entity;
+    match entity {
+        Some(entity) => world.get_mut(entity),
+        None => {
+            let clocks = world.get_resource_mut::<BuiltInClocks>()?;
+            clocks.filter_map_unchanged(|clocks| clocks.0.get_mut(key as usize))
+        }
     }
 }
 
@@ -247,14 +272,35 @@ fn attach(
     entity: Entity,
 ) {
     if let Some(mut clock) = world.get_mut::<Clock>(entity) {
+        let refused = settle(clock.reborrow());
         *clock.bypass_change_detection() = table.handle(key, age).into();
+        warn_all(world, refused);
+    }
+}
+
+/// The reasons why changes by reflection were refused.
+type Refused = Vec<Box<dyn Error + Send + Sync>>;
+
+/// Lets a component take over the changes made by reflection, and forget what it has shown.
+fn settle(mut clock: Mut<Clock>) -> Refused {
+    let clock = clock.bypass_change_detection();
+    clock.settle();
+    #[cfg(feature = "bevy_reflect")]
+    return clock.fields.take_refused();
+    #[cfg(not(feature = "bevy_reflect"))]
+    Refused::new()
+}
+
+fn warn_all(world: &mut DeferredWorld, errors: Refused) {
+    for error in errors {
+        warn(world, error);
     }
 }
 
 impl Clock {
     /// Returns the settings of this component, unless it is the handle of this clock.
     fn overwrites(&self, table: &ClockTable, key: ClockKey, age: Age) -> Option<ClockState> {
-        match &self.0 {
+        match &self.place {
             Place::Table(handle) if handle.is_of(table, key, age) => None,
             _ => Some(self.state()),
         }
@@ -262,7 +308,8 @@ impl Clock {
 }
 
 /// Reports a problem with a clock to Bevy's error handler once commands can run.
-pub(crate) fn warn(world: &mut DeferredWorld, error: impl Error + Send + Sync + 'static) {
+pub(crate) fn warn(world: &mut DeferredWorld, error: impl Into<Box<dyn Error + Send + Sync>>) {
+    let error: Box<dyn Error + Send + Sync> = error.into();
     let result = Err::<(), _>(BevyError::warning(error));
     world.commands().queue(move |_: &mut World| result);
 }

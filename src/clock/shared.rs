@@ -288,6 +288,14 @@ impl Handle {
         }
     }
 
+    /// Notes that the component needs a look in the next run, unless its clock is gone.
+    pub(super) fn note(&self) {
+        let mut table = self.table.lock();
+        if table.get_of_age(self.key, self.age).is_some() {
+            table.note_overwritten(self.key);
+        }
+    }
+
     /// Puts the clock on another parent.
     pub(super) fn set_parent(&self, parent: ClockId) -> Result<(), InvalidParent> {
         let mut table = self.table.lock();
@@ -299,11 +307,8 @@ impl Handle {
 }
 
 impl Drop for Handle {
-    /// Notes that the component was overwritten, unless its clock is gone.
+    /// The component was overwritten.
     fn drop(&mut self) {
-        let mut table = self.table.lock();
-        if table.get_of_age(self.key, self.age).is_some() {
-            table.note_overwritten(self.key);
-        }
+        self.note();
     }
 }

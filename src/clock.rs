@@ -3,6 +3,8 @@
 mod agenda;
 mod built_in;
 mod condition;
+#[cfg(feature = "serialize")]
+mod data;
 #[cfg(feature = "bevy_reflect")]
 mod fields;
 mod find;
@@ -33,6 +35,8 @@ use core::{fmt, time::Duration};
 use bevy_ecs::{entity::MapEntities, prelude::*};
 
 pub(crate) use built_in::BuiltInClocks;
+#[allow(unused_imports, reason = "part of the clocks' side of saving a world")]
+pub(crate) use built_in::{load_built_in, save_built_in};
 pub use condition::run_clock_if;
 #[cfg(feature = "bevy_reflect")]
 use fields::Fields;
@@ -150,11 +154,6 @@ pub(crate) use times::Times;
 #[derive(Component)]
 #[component(map_entities, on_insert = hooks::on_insert, on_remove = hooks::on_remove)]
 #[cfg_attr(feature = "bevy_reflect", derive(bevy_reflect::TypePath))]
-#[cfg_attr(
-    feature = "serialize",
-    derive(serde::Deserialize),
-    serde(try_from = "ClockData")
-)]
 pub struct Clock {
     place: Place,
     #[cfg(feature = "bevy_reflect")]
@@ -367,8 +366,8 @@ impl Clock {
     }
 
     /// Returns a copy with the same place in the order, as a saved clock has it.
-    #[cfg(feature = "bevy_reflect")]
-    fn detached(&self) -> Self {
+    #[allow(dead_code, reason = "part of the clocks' side of saving a world")]
+    pub(crate) fn detached(&self) -> Self {
         let (state, order) = self.saved_state();
         Place::Value(state, order).into()
     }
@@ -506,58 +505,5 @@ impl PartialEq for Clock {
 impl Default for Clock {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// The serialized form of a [`Clock`].
-#[cfg(feature = "serialize")]
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(rename = "Clock", deny_unknown_fields)]
-struct ClockData {
-    parent: ClockId,
-    speed: f64,
-    paused: bool,
-    now: Duration,
-    /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
-    #[serde(default)]
-    fraction: u64,
-    /// The order among the clocks of the saved world. Without it, the clock counts as new.
-    #[serde(default)]
-    order: Option<Order>,
-}
-
-#[cfg(feature = "serialize")]
-impl serde::Serialize for Clock {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        ClockData::from(self).serialize(serializer)
-    }
-}
-
-#[cfg(feature = "serialize")]
-impl From<&Clock> for ClockData {
-    fn from(clock: &Clock) -> Self {
-        let (state, order) = clock.saved_state();
-        Self {
-            parent: state.parent,
-            speed: state.speed.ratio(),
-            paused: state.paused,
-            now: state.shown(),
-            fraction: state.carry,
-            order,
-        }
-    }
-}
-
-#[cfg(feature = "serialize")]
-impl TryFrom<ClockData> for Clock {
-    type Error = InvalidSpeed;
-
-    fn try_from(data: ClockData) -> Result<Self, InvalidSpeed> {
-        let mut state = ClockState::new(data.parent);
-        state.set_shown(data.now);
-        state.paused = data.paused;
-        state.carry = data.fraction;
-        state.speed = data.speed.try_into()?;
-        Ok(Place::Value(state, data.order).into())
     }
 }

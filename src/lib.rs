@@ -152,7 +152,7 @@
 //!
 //! [`ArmedTimers`] returns the remaining time of a timer, the progress of its wait, and the next
 //! deadline of an owner or a clock. It also returns the statistics of the last run and a readable
-//! list of all timers. [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
+//! list of all timers. A [`TimerProgress`] shows a timer to an inspector. [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
 //! [`fast_forward`](DueWorldExt::fast_forward) runs the timers of eight hours in a moment.
 //!
 //! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes.
@@ -326,7 +326,7 @@ pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
     ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, InvalidTimer, Keyed,
     MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands, Timer,
-    TimerAction, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerStatus,
+    TimerAction, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerProgress, TimerStatus,
 };
 pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]

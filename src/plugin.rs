@@ -18,10 +18,10 @@ use crate::{
     },
     roster::Intake,
     timer::{
-        FireParams, KeyTable, RunDepth, StartParams, TimerCancelled, TimerFired, TimerHandlers,
-        TimerLines, TimerSettings, add_pending, check_handler, limit_backlog, modifiers,
-        on_discard_key, on_disown, on_key, on_own, on_pause, on_remove_clock, on_resume,
-        report_unknown_handlers, run_timers, take_key,
+        FireParams, KeyTable, RunDepth, ShowParams, Shown, StartParams, TimerCancelled, TimerFired,
+        TimerHandlers, TimerLines, TimerSettings, add_pending, check_handler, limit_backlog,
+        modifiers, on_discard_key, on_disown, on_key, on_own, on_pause, on_remove_clock, on_resume,
+        report_unknown_handlers, run_timers, show_progress, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
@@ -311,6 +311,7 @@ fn register_types(app: &mut App) {
         .register_type::<crate::SpeedModifiers>()
         .register_type::<crate::ClockId>()
         .register_type::<crate::MissedTicks>()
+        .register_type::<crate::TimerProgress>()
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()
         .register_type::<crate::UpdateComponent>()
@@ -327,12 +328,19 @@ fn settle_clocks(world: &mut World) {
     follow_clocks(world);
 }
 
-fn run_frame_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+fn run_frame_timers(
+    world: &mut World,
+    start: &mut StartParams,
+    fire: &mut FireParams,
+    shown: &mut Shown,
+    show: &mut ShowParams,
+) -> Result {
     restore_observers(world);
     limit_backlog(world);
     report_unknown_handlers(world);
     settle_clocks(world);
-    run_timers(world, Cadence::Frame, start, fire)
+    run_timers(world, Cadence::Frame, start, fire)?;
+    show_progress(world, shown, show)
 }
 
 fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {

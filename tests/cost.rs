@@ -8,7 +8,7 @@ use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
     ClockId, DuePlugin, MessageComponent, Outbox, OwnedBy, Packet, Paused, Timer, TimerFired,
-    UpdateComponent, UpdateContext,
+    TimerProgress, UpdateComponent, UpdateContext,
     queue::{Key, TimerQueue},
 };
 use bevy_ecs::{
@@ -222,6 +222,23 @@ fn a_frame_in_steady_state_allocates_nothing() {
 
 #[derive(Component)]
 struct Count(u64);
+
+#[test]
+fn refreshing_a_timer_progress_allocates_nothing() {
+    let mut app = app_with(0, false);
+    let shown = |nth| {
+        (
+            Timer::every(Duration::from_millis(nth)),
+            TimerProgress::default(),
+        )
+    };
+    app.world_mut().spawn_batch((1..=1000).map(shown));
+    for _ in 0..60 {
+        app.update();
+    }
+    let frames = measure(|| (0..60).for_each(|_| app.update()));
+    assert_eq!(frames.count_total, 0, "allocations in sixty frames");
+}
 
 /// Returns an app with callbacks on several priorities and clocks. Every tenth callback queues a
 /// command.

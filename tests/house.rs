@@ -45,7 +45,7 @@ const LAYERS: [&[&str]; 11] = [
     &["queue"],
 ];
 
-const MAX_EXPORTS: usize = 60;
+const MAX_EXPORTS: usize = 61;
 const MAX_PRELUDE: usize = 18;
 
 #[test]

@@ -96,7 +96,7 @@
 //! | in one system, to everything that fired this frame | the buffered message [`TimerFired`] |
 //! | in a system that runs only when a timer fired | [`.run_if(timer_fired::<Waves>)`](conditions::timer_fired) |
 //! | in a system that runs at an interval | [`.run_if(every_secs(1.0))`](conditions::every_secs) |
-//! | in the timer's own bundle: a despawn, a closure, or a named handler that can be saved | a [`TimerAction`] |
+//! | in the timer's own bundle: a despawn, a closure, or a named handler, which can be saved with its data | a [`TimerAction`] |
 //! | in commands that run once or repeatedly | [`commands.after_secs(2.0)`](DueCommandsExt) |
 //!
 //! ```

@@ -270,6 +270,72 @@ fn a_despawned_target_is_not_an_error() {
 }
 
 #[test]
+fn a_named_handler_reads_the_data_of_the_action_that_runs() {
+    #[derive(Resource, Default)]
+    struct Read(Vec<(Entity, Vec<u8>)>);
+
+    fn read(In(fired): In<TimerFired>, actions: Query<&TimerAction>, mut read: ResMut<Read>) {
+        let action = actions.get(fired.entity()).expect("it runs");
+        read.0.push((fired.entity(), action.data().to_vec()));
+    }
+
+    let mut app = action_app();
+    app.init_resource::<Read>();
+    app.world_mut().add_timer_handler("read", read);
+    let boss = app.world_mut().spawn_empty().id();
+    let actions = [
+        TimerAction::named_with("read", [1, 2, 255]),
+        TimerAction::named_with("read", "text"),
+        TimerAction::named("read"),
+    ];
+    let timers = actions.map(|action| {
+        let timer = (OwnedBy(boss), Timer::after(ms(10)), action);
+        app.world_mut().spawn(timer).id()
+    });
+    let later = spawn(&mut app, "x", Timer::every(ms(10)).times(2));
+    let data = [vec![1, 2, 255], b"text".to_vec(), vec![]];
+    let mut expected: Vec<_> = timers.into_iter().zip(data).collect();
+    for data in [7, 8] {
+        let action = TimerAction::named_with("read", [data]);
+        app.world_mut().entity_mut(later).insert(action);
+        advance_ms(&mut app, 10);
+        expected.push((later, vec![data]));
+    }
+    assert_eq!(app.world().resource::<Read>().0, expected);
+    assert_eq!(ERRORS.take(), Vec::<String>::new());
+}
+
+#[test]
+fn an_action_without_a_handler_has_no_data() {
+    for action in [
+        TimerAction::default(),
+        TimerAction::despawn(),
+        TimerAction::despawn_owner(),
+        TimerAction::call(|_, _| ()),
+    ] {
+        assert_eq!(action.data(), b"", "{action:?}");
+    }
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn a_closure_can_not_be_saved_and_the_error_says_what_can() {
+    let bite = 3;
+    let action = TimerAction::call(move |world: &mut World, fired: TimerFired| -> Result {
+        world.entity_mut(fired.owner()).insert(Tag("bitten"));
+        (bite > 0).then_some(()).ok_or("no teeth".into())
+    });
+    let error = ron::to_string(&action).unwrap_err().to_string();
+    for part in [
+        "actions::a_closure_can_not_be_saved",
+        "`TimerAction::named_with`",
+        "`add_timer_handler`",
+    ] {
+        assert!(error.contains(part), "{error:?} should contain {part:?}");
+    }
+}
+
+#[test]
 #[should_panic(expected = "\"grow\"")]
 fn registering_a_handler_name_twice_panics() {
     let mut app = app();

@@ -1,9 +1,13 @@
 //! Actions that a timer runs when it fires.
 
-use alloc::borrow::Cow;
+#[cfg(feature = "serialize")]
+mod data;
+
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 use core::{any::type_name, fmt};
 
 use bevy_ecs::{error::CommandOutput, lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
@@ -11,7 +15,7 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
     TimerFired,
-    handlers::{Handler, Place, expect_handler, find_handler},
+    handlers::{Call, Handler, Place, expect_handler, find_handler, share},
     lines::change_armed,
 };
 use crate::call::{call_with_world, to_result};
@@ -26,7 +30,8 @@ use crate::call::{call_with_world, to_result};
 /// default handler does for errors of the usual severity.
 ///
 /// [`despawn`](Self::despawn) and [`named`](Self::named) are data and can be saved. A closure can't
-/// be saved. The default action does nothing.
+/// be saved: use [`named_with`](Self::named_with) instead, which hands the captured values to a
+/// handler as bytes. The default action does nothing.
 ///
 /// # Examples
 ///
@@ -72,8 +77,11 @@ enum Kind {
     Nothing,
     Despawn,
     DespawnOwner,
-    Named(Cow<'static, str>),
-    Call(Handler),
+    Named {
+        name: Cow<'static, str>,
+        data: Box<[u8]>,
+    },
+    Call(&'static str, Arc<Call>),
 }
 
 impl TimerAction {
@@ -97,7 +105,65 @@ impl TimerAction {
     /// gets an error.
     #[must_use]
     pub fn named(name: impl Into<Cow<'static, str>>) -> Self {
-        Self(Kind::Named(name.into()))
+        Self::named_with(name, Vec::new())
+    }
+
+    /// Runs a named handler, as [`named`](Self::named) does, and keeps data for it.
+    ///
+    /// The handler reads the data from the action on the timer's entity. The data is saved with the
+    /// action. The crate does not look into it: encode it with the serde format of your choice.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+    ///
+    /// #[derive(Component)]
+    /// struct Health(u32);
+    ///
+    /// fn hurt(
+    ///     In(fired): In<TimerFired>,
+    ///     actions: Query<&TimerAction>,
+    ///     mut health: Query<&mut Health>,
+    /// ) -> Result {
+    ///     let damage = actions.get(fired.entity())?.data();
+    ///     let damage = u32::from_le_bytes(damage.try_into()?);
+    ///     health.get_mut(fired.owner())?.0 -= damage;
+    ///     Ok(())
+    /// }
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default())).insert_resource(
+    ///     TimeUpdateStrategy::ManualDuration(core::time::Duration::from_millis(200)),
+    /// );
+    /// app.world_mut().add_timer_handler("hurt", hurt);
+    /// let bite = TimerAction::named_with("hurt", 3_u32.to_le_bytes());
+    /// let burn = TimerAction::named_with("hurt", 5_u32.to_le_bytes());
+    /// let hero = app.world_mut().spawn(Health(100)).id();
+    /// app.world_mut().spawn((OwnedBy(hero), Timer::after_secs(0.1), bite));
+    /// app.world_mut().spawn((OwnedBy(hero), Timer::after_secs(0.2), burn));
+    /// app.update(); // Bevy's first frame takes no time.
+    /// app.update();
+    /// assert_eq!(app.world().get::<Health>(hero).unwrap().0, 92);
+    /// ```
+    #[must_use]
+    pub fn named_with(name: impl Into<Cow<'static, str>>, data: impl Into<Vec<u8>>) -> Self {
+        let name = name.into();
+        let data = data.into().into_boxed_slice();
+        Self(Kind::Named { name, data })
+    }
+
+    /// Returns the data for a [named handler](Self::named_with). The data of any other action is
+    /// empty.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        match &self.0 {
+            Kind::Named { data, .. } => data,
+            Kind::Nothing | Kind::Despawn | Kind::DespawnOwner | Kind::Call(..) => &[],
+        }
     }
 
     /// Calls a closure with the world and the [`TimerFired`].
@@ -168,17 +234,14 @@ impl TimerAction {
         name: &'static str,
         call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
     ) -> Self {
-        Self(Kind::Call(Handler::new(Place::Code(name), call)))
+        Self(Kind::Call(name, share(call)))
     }
 
     /// Returns the type of the closure, if the action is one.
     #[cfg(feature = "serialize")]
     pub(crate) fn closure(&self) -> Option<&'static str> {
         match &self.0 {
-            Kind::Call(Handler {
-                place: Place::Code(name),
-                ..
-            }) => Some(name),
+            Kind::Call(name, _) => Some(name),
             _ => None,
         }
     }
@@ -192,8 +255,11 @@ impl TimerAction {
             Kind::Nothing => return,
             Kind::Despawn => return despawn(world, fired.entity()),
             Kind::DespawnOwner => return despawn(world, fired.owner()),
-            Kind::Call(handler) => Ok(handler.clone()),
-            Kind::Named(name) => find_handler(world, name),
+            Kind::Call(name, call) => Ok(Handler {
+                place: Place::Code(name),
+                call: call.clone(),
+            }),
+            Kind::Named { name, .. } => find_handler(world, name),
         };
         let entity = fired.entity();
         match handler {
@@ -214,8 +280,9 @@ impl fmt::Debug for TimerAction {
             Kind::Nothing => tuple.field(&format_args!("nothing")),
             Kind::Despawn => tuple.field(&format_args!("despawn")),
             Kind::DespawnOwner => tuple.field(&format_args!("despawn owner")),
-            Kind::Named(name) => tuple.field(&name),
-            Kind::Call(Handler { place, .. }) => tuple.field(&format_args!("call {place}")),
+            Kind::Named { name, data } if data.is_empty() => tuple.field(&name),
+            Kind::Named { name, data } => tuple.field(&name).field(data),
+            Kind::Call(name, _) => tuple.field(&format_args!("call {name}")),
         };
         tuple.finish()
     }
@@ -234,7 +301,7 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
 
 /// Checks that the handler of a named action exists.
 pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
-    if let Some(TimerAction(Kind::Named(name))) = world.get(entity) {
+    if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity) {
         let name = name.clone();
         expect_handler(world, entity, name);
     }
@@ -244,43 +311,13 @@ fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext)
     change_armed(&mut world, entity, |timer| timer.set_acts(false));
 }
 
-/// The serialized form of a [`TimerAction`].
-#[cfg(feature = "serialize")]
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(rename = "TimerAction")]
-enum ActionData {
-    Nothing,
-    Despawn,
-    DespawnOwner,
-    Named(Cow<'static, str>),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[cfg(feature = "serialize")]
-impl serde::Serialize for TimerAction {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let data = match &self.0 {
-            Kind::Nothing => ActionData::Nothing,
-            Kind::Despawn => ActionData::Despawn,
-            Kind::DespawnOwner => ActionData::DespawnOwner,
-            Kind::Named(name) => ActionData::Named(name.clone()),
-            Kind::Call(_) => {
-                return Err(serde::ser::Error::custom(alloc::format!(
-                    "a closure can't be saved, use `TimerAction::named`: {self:?}"
-                )));
-            }
-        };
-        data.serialize(serializer)
-    }
-}
-
-#[cfg(feature = "serialize")]
-impl<'de> serde::Deserialize<'de> for TimerAction {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match ActionData::deserialize(deserializer)? {
-            ActionData::Nothing => Self::default(),
-            ActionData::Despawn => Self::despawn(),
-            ActionData::DespawnOwner => Self::despawn_owner(),
-            ActionData::Named(name) => Self::named(name),
-        })
+    #[test]
+    fn an_action_is_small() {
+        let name_and_data = size_of::<Cow<'static, str>>() + size_of::<Box<[u8]>>();
+        assert_eq!(size_of::<TimerAction>(), name_and_data);
     }
 }

@@ -16,18 +16,15 @@ pub(super) struct Handler {
     pub(super) call: Arc<Call>,
 }
 
-type Call = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
+pub(super) type Call = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
 
-impl Handler {
-    pub(super) fn new(
-        place: Place,
-        call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
-    ) -> Self {
-        // Not `Arc::new`, which can't make an `Arc<dyn ..>` on platforms without atomics.
-        let call: Box<Call> = Box::new(call);
-        let call = call.into();
-        Self { place, call }
-    }
+/// Moves a closure to where clones of an action share it.
+pub(super) fn share(
+    call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
+) -> Arc<Call> {
+    // Not `Arc::new`, which can't make an `Arc<dyn ..>` on platforms without atomics.
+    let call: Box<Call> = Box::new(call);
+    call.into()
 }
 
 /// The name of a handler in the report of an error.
@@ -104,7 +101,8 @@ pub(crate) fn add_timer_handler<M>(
     );
     let system = Pool::new(handler);
     let place = Place::Name(Arc::new(name.clone()));
-    let handler = Handler::new(place, move |world, fired| system.run(world, fired));
+    let call = share(move |world, fired| system.run(world, fired));
+    let handler = Handler { place, call };
     let mut handlers = world.resource_mut::<TimerHandlers>();
     handlers.by_name.insert(name, handler);
 }

@@ -28,7 +28,7 @@ mod written;
 
 #[cfg(feature = "serialize")]
 pub(crate) use ask::OpenRequest;
-pub(crate) use ask::ask;
+pub(crate) use ask::{add_time_out_handler, ask};
 pub use component::MessageComponent;
 pub(crate) use component::follow;
 pub use context::MessageContext;

@@ -13,8 +13,8 @@ use crate::{
         on_enable_clock, on_modify_speed, on_restore_speed, report_orphans,
     },
     message::{
-        Directory, Followers, Inbox, Mailbag, MessageStats, Written, deliver_messages, follow,
-        on_enable_follower,
+        Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
+        deliver_messages, follow, on_enable_follower,
     },
     roster::Intake,
     timer::{
@@ -251,6 +251,7 @@ impl DuePlugin {
         world.insert_resource(PluginObservers(observers));
         world.init_resource::<KeyTable>();
         world.init_resource::<TimerHandlers>();
+        add_time_out_handler(world);
         world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();
         world.insert_resource(Mailbag::new(self.mailbox_capacity));

@@ -7,8 +7,8 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, DuePlugin, MessageComponent, Outbox, OwnedBy, Packet, Paused, Timer, TimerFired,
-    TimerProgress, UpdateComponent, UpdateContext,
+    ClockId, Delivery, DueEntityCommandsExt, DuePlugin, MessageComponent, Outbox, OwnedBy, Packet,
+    Paused, Timer, TimerFired, TimerProgress, UpdateComponent, UpdateContext,
     queue::{Key, TimerQueue},
 };
 use bevy_ecs::{
@@ -448,5 +448,31 @@ fn changing_a_timer_between_two_runs_takes_no_memory() {
     assert!(
         taken <= 1000,
         "100,000 pauses of a timer take {taken} bytes"
+    );
+}
+
+/// The action that completes a request is a name, not a closure in memory of its own.
+#[test]
+fn a_request_that_times_out_allocates_four_times() {
+    #[derive(Message)]
+    struct Question;
+
+    let mut app = app_with(0, false);
+    let asker = app.world_mut().spawn_empty().id();
+    let mut ask = |requests| {
+        for _ in 0..requests {
+            let mut commands = app.world_mut().commands();
+            let until = Timer::after_secs(0.01);
+            commands.entity(asker).ask(Delivery::All, Question, until);
+            app.world_mut().flush();
+        }
+        app.update();
+        app.update();
+    };
+    (0..10).for_each(|_| ask(100));
+    let asked = measure(|| ask(100)).count_total;
+    assert!(
+        asked < 450,
+        "100 requests allocate {asked} times, with some for the growth of collections"
     );
 }

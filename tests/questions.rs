@@ -4,14 +4,14 @@ mod support;
 
 use std::collections::{HashMap, HashSet};
 
-use bevy_app::App;
+use bevy_app::{App, PreUpdate};
 use bevy_due::{
     DueEntityWorldMutExt, MessageContext, MessageStats, NoAnswer, ReplyError, ReplyTo, Request,
-    Timer, TimerAction, UpdateContext, prelude::*,
+    Timer, TimerAction, TimerFired, UpdateContext, prelude::*,
 };
 use bevy_ecs::{
     entity_disabling::Disabled,
-    error::{FallbackErrorHandler, ignore},
+    error::{FallbackErrorHandler, ignore, panic},
     prelude::*,
 };
 use bevy_time::{Fixed, Time, Virtual};
@@ -250,6 +250,61 @@ fn a_request_without_its_asker_does_not_stay() {
     }
     assert!(!is_open(&app, session));
     assert_eq!(told(&mut app, me), []);
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn the_time_out_of_a_request_is_an_action_that_can_be_saved() {
+    let (mut app, me, other) = question_app(thinking());
+    let request = ask(&mut app, me, other, 7, 20);
+    let entity = request.entity().expect("it is of this world");
+    let action: &TimerAction = app.world().get(entity).expect("it has an action");
+    let saved = ron::to_string(action).expect("the action should be data");
+    let loaded: TimerAction = ron::from_str(&saved).expect("it was saved");
+    app.world_mut().entity_mut(entity).insert(loaded);
+    advance_ms(&mut app, 20);
+    advance_ms(&mut app, 20);
+    assert_eq!(told(&mut app, me), [(request, None)]);
+}
+
+#[test]
+#[should_panic(expected = "already registered as \"bevy_due: request timed out\"")]
+fn the_name_of_the_time_out_handler_is_taken() {
+    app()
+        .world_mut()
+        .add_timer_handler("bevy_due: request timed out", |_: In<TimerFired>| {});
+}
+
+/// A handler that is a system would not run within itself.
+#[test]
+fn a_request_times_out_while_another_is_timing_out() {
+    let (mut app, me, other) = question_app(thinking());
+    app.insert_resource(FallbackErrorHandler(panic))
+        .insert_resource(Time::<Fixed>::from_duration(ms(10)));
+    let outer = ask_until(
+        &mut app,
+        me,
+        other,
+        1,
+        Timer::after(ms(10)).on(ClockId::Fixed),
+    );
+    let outer = outer.entity().expect("it is of this world");
+    // Without its asker, the outer request despawns when it times out.
+    app.world_mut()
+        .entity_mut(outer)
+        .remove::<OwnedBy>()
+        .observe(move |_: On<Despawn<TimerAction>>, mut commands: Commands| {
+            commands
+                .entity(me)
+                .ask(other, Question(2), Timer::after(ms(0)));
+            commands.run_schedule(PreUpdate);
+        });
+    for _ in 0..3 {
+        advance_ms(&mut app, 10);
+    }
+    assert!(app.world().get_entity(outer).is_err());
+    let told = told(&mut app, me);
+    assert!(matches!(told[..], [(_, None)]), "{told:?}");
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub trait DueWorldExt {
     ///
     /// # Panics
     ///
-    /// Panics if a handler is already registered under this name.
+    /// Panics if a handler is already registered under this name. Names that start with `bevy_due: `
+    /// are for the crate.
     ///
     /// # Examples
     ///

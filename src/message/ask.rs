@@ -13,8 +13,11 @@ use super::{
 use crate::{
     call::EntityCaller,
     owner::OwnedBy,
-    timer::{SurvivesCancelAll, Timer, TimerAction, TimerFired, Unannounced},
+    timer::{SurvivesCancelAll, Timer, TimerAction, Unannounced, add_own_handler},
 };
+
+/// The name of the handler that runs when a request times out. It is saved with the request.
+const TIME_OUT: &str = "bevy_due: request timed out";
 
 /// Marks the entity of a request that is open.
 #[derive(Component, Clone, Copy)]
@@ -56,13 +59,19 @@ pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
 /// Returns the components of an open request. Its entity exists until the reply or [`NoAnswer`] is
 /// delivered.
 fn open_request(asker: Entity, until: Timer) -> impl Bundle {
-    let time_out =
-        TimerAction::call(|world: &mut World, fired: TimerFired| time_out(world, fired.entity()));
+    let until = until.keep_when_done().act_without_clock();
     (
         OwnedBy(asker),
-        (until.keep_when_done().act_without_clock(), time_out),
+        (until, TimerAction::named(TIME_OUT)),
         (SurvivesCancelAll, Unannounced, OpenRequest),
     )
+}
+
+/// Registers the handler that runs when a request times out.
+pub(crate) fn add_time_out_handler(world: &mut World) {
+    add_own_handler(world, TIME_OUT, |world, fired| {
+        time_out(world, fired.entity());
+    });
 }
 
 /// Tells the asking entity that a request has timed out.

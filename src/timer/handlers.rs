@@ -94,17 +94,34 @@ pub(crate) fn add_timer_handler<M>(
     name: Cow<'static, str>,
     handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
 ) {
-    let handlers = world.get_resource_or_init::<TimerHandlers>();
+    let system = Pool::new(handler);
+    let call = share(move |world, fired| system.run(world, fired));
+    insert_handler(world, name, call);
+}
+
+/// Registers a function of this crate as a handler. Unlike a system, it can run within itself.
+#[track_caller]
+pub(crate) fn add_own_handler(
+    world: &mut World,
+    name: &'static str,
+    handler: fn(&mut World, TimerFired),
+) {
+    let call = share(move |world, fired| {
+        handler(world, fired);
+        Ok(())
+    });
+    insert_handler(world, name.into(), call);
+}
+
+#[track_caller]
+fn insert_handler(world: &mut World, name: Cow<'static, str>, call: Arc<Call>) {
+    let mut handlers = world.get_resource_or_init::<TimerHandlers>();
     assert!(
         !handlers.by_name.contains_key(&name),
         "a timer handler is already registered as {name:?}: choose another name"
     );
-    let system = Pool::new(handler);
     let place = Place::Name(Arc::new(name.clone()));
-    let call = share(move |world, fired| system.run(world, fired));
-    let handler = Handler { place, call };
-    let mut handlers = world.resource_mut::<TimerHandlers>();
-    handlers.by_name.insert(name, handler);
+    handlers.by_name.insert(name, Handler { place, call });
 }
 
 /// The error for a name under which no handler is registered.

@@ -19,9 +19,9 @@ use crate::{
     roster::Intake,
     timer::{
         FireParams, KeyTable, RunDepth, ShowParams, Shown, StartParams, TimerCancelled, TimerFired,
-        TimerHandlers, TimerLines, TimerSettings, add_pending, check_handler, limit_backlog,
-        modifiers, on_discard_key, on_disown, on_key, on_own, on_pause, on_remove_clock, on_resume,
-        report_unknown_handlers, run_timers, show_progress, take_key,
+        TimerHandlers, TimerLines, TimerSettings, add_pending, check_handler, check_limit,
+        limit_backlog, modifiers, on_discard_key, on_disown, on_key, on_own, on_pause,
+        on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_progress, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
@@ -305,6 +305,7 @@ fn register_types(app: &mut App) {
         .register_type::<crate::Keyed>()
         .register_type::<crate::TimerAction>()
         .register_type::<crate::DespawnAfter>()
+        .register_type::<crate::timer::Limit>()
         .register_type::<crate::Cooldown>()
         .register_type::<crate::Clock>()
         .register_type::<crate::OnClock>()
@@ -377,6 +378,7 @@ fn add_existing(world: &mut World) {
     for entity in entities {
         take_key(&mut world.into(), entity);
         check_handler(&mut world.into(), entity);
+        check_limit(&mut world.into(), entity);
         add_pending::<crate::Timer>(&mut world.into(), entity);
         add_pending::<crate::DespawnAfter>(&mut world.into(), entity);
         enroll(world.into(), entity);

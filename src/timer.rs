@@ -34,6 +34,7 @@ mod key;
 mod key_hooks;
 mod key_id;
 mod key_table;
+mod limit;
 mod lines;
 mod missed_ticks;
 mod now;
@@ -118,6 +119,9 @@ pub(crate) use key::IntoKey;
 pub use key::{Keyed, TimerKey};
 pub(crate) use key_hooks::{on_discard_key, on_key, take_key};
 pub(crate) use key_table::KeyTable;
+#[cfg(feature = "bevy_reflect")]
+pub(crate) use limit::Limit;
+pub(crate) use limit::check_limit;
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
 pub(crate) use on_world::with_timers;

@@ -239,6 +239,52 @@ fn a_limited_pause_ends_itself_and_a_limited_disabling_is_an_error() {
     assert_eq!(REPORTS.take().len(), 1);
 }
 
+#[test]
+fn two_types_with_one_name_are_an_error() {
+    fn first() -> impl Component + Copy {
+        #[derive(Component, Clone, Copy)]
+        struct Local;
+        Local
+    }
+
+    fn name_of<C: Component>(_: C) -> &'static str {
+        type_name::<C>()
+    }
+
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let hero = app.world_mut().spawn_empty().id();
+    let (one, two) = {
+        let one = {
+            #[derive(Component, Clone, Copy)]
+            struct Local;
+            Local
+        };
+        #[derive(Component, Clone, Copy)]
+        struct Local;
+        (one, Local)
+    };
+    assert_eq!(name_of(one), name_of(two));
+    assert_ne!(name_of(one), name_of(first()));
+    let mut entity = app.world_mut().entity_mut(hero);
+    entity.insert_for(ms(20), one);
+    entity.insert_for(ms(20), first());
+    assert_eq!(REPORTS.take(), [""; 0]);
+    entity.insert_for(ms(10), two);
+    let reports = REPORTS.take();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert!(reports[0].contains(name_of(two)), "{reports:?}");
+    assert!(!has(&app, hero, &two), "it would stay forever");
+    advance_ms(&mut app, 19);
+    assert!(has(&app, hero, &one));
+    advance_ms(&mut app, 1);
+    assert!(!has(&app, hero, &one));
+}
+
+fn has<C: Component>(app: &App, entity: Entity, _: &C) -> bool {
+    app.world().entity(entity).contains::<C>()
+}
+
 thread_local! {
     static REPORTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }

@@ -60,8 +60,15 @@ pub trait DueEntityCommandsExt {
     ///
     /// The timer belongs to this entity. It pauses and despawns with it, and survives
     /// [`cancel_timers`](Self::cancel_timers). Its key is `core::any::type_name::<C>()`, also if the
-    /// component is a [`TimerKey`](crate::TimerKey). Cancelling it removes the component at once. The
-    /// timer can't be saved.
+    /// component is a [`TimerKey`](crate::TimerKey). Cancelling it removes the component at once.
+    ///
+    /// The timer is data: it holds the name `core::any::type_name::<C>()`. A world that loads it finds
+    /// the component if its type is registered for reflection under this name as its type path, or
+    /// if this method has already inserted one there. Otherwise Bevy's error handler gets an error
+    /// that names the component, and the component stays. `#[derive(Reflect)]` gives a type this type
+    /// path, unless you set another or declare the type in a function.
+    ///
+    /// The name must be unique: another type with the same name is an error, and is not inserted.
     ///
     /// For [`Paused`](crate::Paused), this is [`pause_for`](Self::pause_for). `Disabled` is an error,
     /// because the timers of a disabled entity stop.

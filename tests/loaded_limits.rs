@@ -1,0 +1,262 @@
+//! `insert_for`: the timers of a saved world end their components in the world that loads them.
+
+#![cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+
+mod support;
+
+use core::{any::type_name, cell::RefCell};
+
+use bevy_app::App;
+use bevy_due::{DueEntityWorldMutExt, DuePlugin, TimerAction, prelude::*};
+use bevy_ecs::{
+    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    prelude::*,
+    reflect::{AppTypeRegistry, ReflectComponent},
+};
+use bevy_reflect::{
+    Reflect, TypePath,
+    serde::{TypedReflectDeserializer, TypedReflectSerializer},
+};
+use bevy_time::TimePlugin;
+use serde::de::DeserializeSeed;
+use support::*;
+
+#[derive(Component, Reflect, Clone, Copy, Debug, PartialEq)]
+#[reflect(Component)]
+struct Shield(u32);
+
+#[derive(Component, Reflect)]
+#[reflect(Component)]
+struct Buff<Of: Reflect + TypePath>(Of);
+
+#[derive(Reflect)]
+struct Fire;
+
+#[derive(Component, Reflect)]
+struct NotReflectedAsComponent;
+
+thread_local!(static REPORTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
+
+fn record(error: BevyError, _: ErrorContext) {
+    REPORTS.with_borrow_mut(|reports| reports.push(error.to_string()));
+}
+
+/// Returns an app that records its errors, and an entity of it with a component.
+fn hero_app(component: impl Component) -> (App, Entity) {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let hero = app.world_mut().spawn(component).id();
+    (app, hero)
+}
+
+/// The components of an entity: their type paths, and their values as text.
+type Saved = Vec<(String, String)>;
+
+/// Inserts a component for 20 ms in a new app, and saves its timer without the owner.
+fn saved_limit(component: impl Component) -> Saved {
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    app.world_mut()
+        .entity_mut(hero)
+        .insert_for(ms(20), component);
+    let timers = app.world().get::<Owned>(hero).expect("it has a timer");
+    let timer = timers.iter().next().expect("it has a timer");
+    let registry = app.world().resource::<AppTypeRegistry>().read();
+    let timer = app.world().entity(timer);
+    let components = registry
+        .iter()
+        .filter(|of| of.type_id() != typeid::<OwnedBy>());
+    let components = components.filter_map(|registration| {
+        let value = registration.data::<ReflectComponent>()?.reflect(timer)?;
+        let value = TypedReflectSerializer::new(value.as_partial_reflect(), &registry);
+        let value = ron::to_string(&value).expect("it is data");
+        Some((registration.type_info().type_path().to_owned(), value))
+    });
+    components.collect()
+}
+
+/// Loads a saved timer for an owner, one component at a time.
+fn load(app: &mut App, owner: Entity, saved: &Saved) {
+    let registry = app.world().resource::<AppTypeRegistry>().clone();
+    let registry = registry.read();
+    let mut timer = app.world_mut().spawn(OwnedBy(owner));
+    for (path, value) in saved {
+        let registration = registry.get_with_type_path(path).expect(path);
+        let mut text = ron::Deserializer::from_str(value).expect(value);
+        let value = TypedReflectDeserializer::new(registration, &registry);
+        let value = value.deserialize(&mut text).expect("it was saved");
+        let component = registration.data::<ReflectComponent>().expect(path);
+        component.insert(&mut timer, &*value, &registry);
+    }
+}
+
+fn typeid<T: 'static>() -> core::any::TypeId {
+    core::any::TypeId::of::<T>()
+}
+
+fn assert_ends_in_20_ms<C: Component>(app: &mut App, hero: Entity) {
+    advance_ms(app, 19);
+    assert!(app.world().entity(hero).contains::<C>(), "too early");
+    advance_ms(app, 1);
+    assert!(!app.world().entity(hero).contains::<C>(), "too late");
+    assert_eq!(timers_of(app, hero), 0);
+}
+
+fn timers_of(app: &mut App, entity: Entity) -> usize {
+    app.world_mut()
+        .with_timers(|timers| timers.of(entity).count())
+}
+
+#[test]
+fn a_loaded_timer_removes_a_component_that_is_registered() {
+    let saved = saved_limit(Shield(1));
+    let (mut app, hero) = hero_app(Shield(1));
+    app.register_type::<Shield>();
+    load(&mut app, hero, &saved);
+    assert_ends_in_20_ms::<Shield>(&mut app, hero);
+    assert_eq!(REPORTS.take(), [""; 0]);
+}
+
+#[test]
+fn a_loaded_timer_removes_a_generic_component() {
+    let saved = saved_limit(Buff((Fire, 1_u8)));
+    let (mut app, hero) = hero_app(Buff((Fire, 2_u8)));
+    let other = Buff((2_u8, Fire));
+    app.register_type::<Buff<(Fire, u8)>>()
+        .register_type::<Buff<(u8, Fire)>>();
+    app.world_mut().entity_mut(hero).insert(other);
+    load(&mut app, hero, &saved);
+    assert_ends_in_20_ms::<Buff<(Fire, u8)>>(&mut app, hero);
+    assert!(app.world().entity(hero).contains::<Buff<(u8, Fire)>>());
+    assert_eq!(REPORTS.take(), [""; 0]);
+}
+
+#[test]
+fn a_loaded_timer_removes_a_component_that_had_a_limit_before() {
+    let saved = saved_limit(Shield(1));
+    let (mut app, hero) = hero_app(Shield(1));
+    let other = app.world_mut().spawn_empty().id();
+    app.world_mut()
+        .entity_mut(other)
+        .insert_for(ms(5), Shield(2));
+    load(&mut app, hero, &saved);
+    assert_ends_in_20_ms::<Shield>(&mut app, hero);
+    assert_eq!(REPORTS.take(), [""; 0]);
+}
+
+#[test]
+fn removing_the_component_ends_its_loaded_timer() {
+    let saved = saved_limit(Shield(1));
+    let (mut app, hero) = hero_app(Shield(1));
+    app.register_type::<Shield>();
+    load(&mut app, hero, &saved);
+    app.world_mut().entity_mut(hero).remove::<Shield>();
+    assert_eq!(timers_of(&mut app, hero), 0);
+    app.world_mut().entity_mut(hero).insert(Shield(2));
+    advance_ms(&mut app, 50);
+    assert!(app.world().entity(hero).contains::<Shield>());
+}
+
+#[test]
+fn inserted_again_a_loaded_limit_is_extended() {
+    let saved = saved_limit(Shield(1));
+    let (mut app, hero) = hero_app(Shield(1));
+    app.register_type::<Shield>();
+    load(&mut app, hero, &saved);
+    advance_ms(&mut app, 10);
+    app.world_mut()
+        .entity_mut(hero)
+        .insert_for(ms(20), Shield(3));
+    assert_eq!(timers_of(&mut app, hero), 1);
+    assert_ends_in_20_ms::<Shield>(&mut app, hero);
+}
+
+#[test]
+fn an_unknown_component_is_reported_once_when_its_timer_is_loaded() {
+    let saved = saved_limit(Shield(1));
+    let (mut app, hero) = hero_app(Shield(1));
+    load(&mut app, hero, &saved);
+    let reports = REPORTS.take();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    for part in [
+        type_name::<Shield>(),
+        "register_type",
+        "#[reflect(Component)]",
+    ] {
+        assert!(
+            reports[0].contains(part),
+            "{:?} should contain {part:?}",
+            reports[0]
+        );
+    }
+    advance_ms(&mut app, 50);
+    assert_eq!(timers_of(&mut app, hero), 0);
+    assert!(app.world().entity(hero).contains::<Shield>());
+    assert_eq!(REPORTS.take(), [""; 0]);
+}
+
+#[test]
+fn a_type_that_is_not_registered_as_a_component_is_unknown() {
+    let saved = saved_limit(NotReflectedAsComponent);
+    let (mut app, hero) = hero_app(NotReflectedAsComponent);
+    app.register_type::<NotReflectedAsComponent>();
+    load(&mut app, hero, &saved);
+    let reports = REPORTS.take();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert!(reports[0].contains("#[reflect(Component)]"), "{reports:?}");
+}
+
+#[test]
+fn a_component_may_become_known_until_its_time_is_over() {
+    for is_registered in [false, true] {
+        let saved = saved_limit(Shield(1));
+        let (mut app, hero) = hero_app(Shield(1));
+        load(&mut app, hero, &saved);
+        assert_eq!(REPORTS.take().len(), 1);
+        if is_registered {
+            app.register_type::<Shield>();
+        } else {
+            let other = app.world_mut().spawn_empty().id();
+            app.world_mut()
+                .entity_mut(other)
+                .insert_for(ms(5), Shield(2));
+        }
+        assert_ends_in_20_ms::<Shield>(&mut app, hero);
+        assert_eq!(REPORTS.take(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_timer_that_is_loaded_before_the_plugin_waits_for_it() {
+    for is_registered in [false, true] {
+        let saved = saved_limit(Shield(1));
+        let mut app = App::new();
+        let types = support::app().world().resource::<AppTypeRegistry>().clone();
+        app.insert_resource(types)
+            .insert_resource(FallbackErrorHandler(record));
+        if is_registered {
+            app.register_type::<Shield>();
+        }
+        let hero = app.world_mut().spawn(Shield(1)).id();
+        load(&mut app, hero, &saved);
+        let reports = REPORTS.take();
+        assert_eq!(reports.len(), 1, "the missing plugin: {reports:?}");
+        app.add_plugins((TimePlugin, DuePlugin::default()));
+        advance_ms(&mut app, 0);
+        let reports = REPORTS.take();
+        assert_eq!(reports.len(), usize::from(!is_registered), "{reports:?}");
+        if is_registered {
+            assert_ends_in_20_ms::<Shield>(&mut app, hero);
+        }
+    }
+}
+
+#[test]
+fn the_action_of_a_limit_is_data() {
+    let mut app = app();
+    let mut hero = app.world_mut().spawn_empty();
+    hero.insert_for(ms(20), Shield(1));
+    let mut actions = app.world_mut().query::<&TimerAction>();
+    let action = actions.single(app.world()).expect("there is one timer");
+    assert_eq!(format!("{action:?}"), "TimerAction(despawn)");
+}

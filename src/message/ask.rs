@@ -1,6 +1,8 @@
 //! Making a request, and completing it without a reply.
 
 use bevy_ecs::prelude::*;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
 
 #[cfg(feature = "worlds")]
 use super::mailbag::send_urgent;
@@ -21,6 +23,7 @@ const TIME_OUT: &str = "bevy_due: request timed out";
 
 /// Marks the entity of a request that is open.
 #[derive(Component, Clone, Copy)]
+#[cfg_attr(feature = "bevy_reflect", derive(Reflect), reflect(Component, Clone))]
 pub(crate) struct OpenRequest;
 
 /// The state of a request when its reply arrives.

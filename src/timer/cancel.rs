@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 
 use bevy_ecs::prelude::*;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
 
 use super::{
     CancelReason, IntoKey, Timer, TimerLines, WhenDone, arm::take_out, end::end_unarmed,
@@ -15,6 +17,7 @@ use crate::{
 
 /// Exempts a timer when all timers of its owner are cancelled: the time-out of a request.
 #[derive(Component, Clone, Copy)]
+#[cfg_attr(feature = "bevy_reflect", derive(Reflect), reflect(Component, Clone))]
 pub(crate) struct SurvivesCancelAll;
 
 /// Cancels the timer of `entity` and triggers the event. Then ends the timer, unless an observer has

@@ -390,6 +390,7 @@ impl Deref for OwnedTimerFired {
 
 /// Marks a timer that serves another feature, so its owner is not notified.
 #[derive(Component, Clone, Copy)]
+#[cfg_attr(feature = "bevy_reflect", derive(Reflect), reflect(Component, Clone))]
 pub(crate) struct Unannounced;
 
 #[cfg(test)]

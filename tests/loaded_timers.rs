@@ -1,13 +1,20 @@
-//! `insert_for`: the timers of a saved world end their components in the world that loads them.
+//! The timers that the crate itself arms, saved by reflection: `insert_for` and requests keep their
+//! promises in the world that loads them.
 
 #![cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 
 mod support;
 
-use core::{any::type_name, cell::RefCell};
+use core::{
+    any::{TypeId, type_name},
+    cell::RefCell,
+};
 
 use bevy_app::App;
-use bevy_due::{DueEntityWorldMutExt, DuePlugin, TimerAction, prelude::*};
+use bevy_due::{
+    DueEntityWorldMutExt, DuePlugin, MessageContext, NoAnswer, OwnedTimerFired, ReplyTo, Request,
+    Timer, TimerAction, prelude::*,
+};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler},
     prelude::*,
@@ -41,32 +48,37 @@ fn record(error: BevyError, _: ErrorContext) {
     REPORTS.with_borrow_mut(|reports| reports.push(error.to_string()));
 }
 
-/// Returns an app that records its errors, and an entity of it with a component.
-fn hero_app(component: impl Component) -> (App, Entity) {
+/// Returns an app that records its errors, and an entity with these components.
+fn hero_app(components: impl Bundle) -> (App, Entity) {
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(record));
-    let hero = app.world_mut().spawn(component).id();
+    let hero = app.world_mut().spawn(components).id();
     (app, hero)
 }
 
 /// The components of an entity: their type paths, and their values as text.
 type Saved = Vec<(String, String)>;
 
-/// Inserts a component for 20 ms in a new app, and saves its timer without the owner.
+/// Inserts a component for 20 ms in a new app, and saves its timer.
 fn saved_limit(component: impl Component) -> Saved {
     let mut app = app();
     let hero = app.world_mut().spawn_empty().id();
     app.world_mut()
         .entity_mut(hero)
         .insert_for(ms(20), component);
-    let timers = app.world().get::<Owned>(hero).expect("it has a timer");
+    save_timer(&app, hero)
+}
+
+/// Saves the only timer of an owner, without the owner.
+fn save_timer(app: &App, owner: Entity) -> Saved {
+    let timers = app.world().get::<Owned>(owner).expect("it has a timer");
     let timer = timers.iter().next().expect("it has a timer");
-    let registry = app.world().resource::<AppTypeRegistry>().read();
     let timer = app.world().entity(timer);
-    let components = registry
+    let registry = app.world().resource::<AppTypeRegistry>().read();
+    let others = registry
         .iter()
-        .filter(|of| of.type_id() != typeid::<OwnedBy>());
-    let components = components.filter_map(|registration| {
+        .filter(|of| of.type_id() != TypeId::of::<OwnedBy>());
+    let components = others.filter_map(|registration| {
         let value = registration.data::<ReflectComponent>()?.reflect(timer)?;
         let value = TypedReflectSerializer::new(value.as_partial_reflect(), &registry);
         let value = ron::to_string(&value).expect("it is data");
@@ -76,7 +88,7 @@ fn saved_limit(component: impl Component) -> Saved {
 }
 
 /// Loads a saved timer for an owner, one component at a time.
-fn load(app: &mut App, owner: Entity, saved: &Saved) {
+fn load(app: &mut App, owner: Entity, saved: &Saved) -> Entity {
     let registry = app.world().resource::<AppTypeRegistry>().clone();
     let registry = registry.read();
     let mut timer = app.world_mut().spawn(OwnedBy(owner));
@@ -88,10 +100,7 @@ fn load(app: &mut App, owner: Entity, saved: &Saved) {
         let component = registration.data::<ReflectComponent>().expect(path);
         component.insert(&mut timer, &*value, &registry);
     }
-}
-
-fn typeid<T: 'static>() -> core::any::TypeId {
-    core::any::TypeId::of::<T>()
+    timer.id()
 }
 
 fn assert_ends_in_20_ms<C: Component>(app: &mut App, hero: Entity) {
@@ -259,4 +268,109 @@ fn the_action_of_a_limit_is_data() {
     let mut actions = app.world_mut().query::<&TimerAction>();
     let action = actions.single(app.world()).expect("there is one timer");
     assert_eq!(format!("{action:?}"), "TimerAction(despawn)");
+}
+
+#[test]
+fn a_loaded_limit_survives_cancel_timers_and_is_not_announced_to_its_owner() {
+    let saved = saved_limit(Shield(1));
+    let (mut app, hero) = hero_app(Shield(1));
+    app.register_type::<Shield>().init_resource::<Announced>();
+    app.world_mut()
+        .entity_mut(hero)
+        .observe(|_: On<OwnedTimerFired>, mut announced: ResMut<Announced>| announced.0 += 1);
+    load(&mut app, hero, &saved);
+    let plain = (OwnedBy(hero), Timer::after(ms(10)));
+    app.world_mut().spawn(plain.clone());
+    app.world_mut().entity_mut(hero).cancel_timers();
+    assert_eq!(timers_of(&mut app, hero), 1);
+    app.world_mut().spawn(plain);
+    assert_ends_in_20_ms::<Shield>(&mut app, hero);
+    assert_eq!(app.world().resource::<Announced>().0, 1, "the plain timer");
+}
+
+/// The number of events for the owner of a timer.
+#[derive(Resource, Default)]
+struct Announced(u32);
+
+#[derive(Message, Clone, Copy)]
+struct Question;
+
+#[derive(Message, Clone, Copy)]
+struct Answer;
+
+/// The completed requests, with `true` for an answer.
+#[derive(Component, Default)]
+struct Told(Vec<(Request, bool)>);
+
+/// A request without a reply yet.
+#[derive(Component)]
+struct Waiting(ReplyTo);
+
+/// Returns an app with an entity that can ask, and one that keeps the request for later.
+fn question_app() -> (App, Entity, Entity) {
+    fn tell(mut me: MessageContext, is_answer: bool) {
+        let request = me.request().expect("it completes a request");
+        let mut told = me.entity.get_mut::<Told>().expect("it asks");
+        told.0.push((request, is_answer));
+    }
+
+    let asking = MessageComponent::new()
+        .on(|me: MessageContext, _: &Answer| tell(me, true))
+        .on(|me: MessageContext, _: &NoAnswer| tell(me, false));
+    let (mut app, me) = hero_app((Told::default(), asking));
+    let waiting = MessageComponent::new().on(|mut me: MessageContext, _: &Question| {
+        let reply_to = me.reply_to().expect("it is a request").clone();
+        let asked = me.entity.id();
+        me.commands.entity(asked).insert(Waiting(reply_to));
+    });
+    let asked = app.world_mut().spawn(waiting).id();
+    (app, me, asked)
+}
+
+/// Makes a request for 20 ms in a new app, and saves it together with the way back to it.
+fn saved_request() -> (Saved, Request, ReplyTo) {
+    let (mut app, me, asked) = question_app();
+    let mut commands = app.world_mut().commands();
+    let until = Timer::after(ms(20));
+    let request = commands.entity(me).ask(asked, Question, until);
+    advance_ms(&mut app, 0);
+    let waiting = app.world().get::<Waiting>(asked).expect("it was asked");
+    (save_timer(&app, me), request, waiting.0.clone())
+}
+
+#[test]
+fn a_loaded_request_times_out_once() {
+    let (saved, ..) = saved_request();
+    let (mut app, me, _) = question_app();
+    let request = load(&mut app, me, &saved);
+    advance_ms(&mut app, 19);
+    let told = &app.world().get::<Told>(me).expect("it asks").0;
+    assert_eq!(told.len(), 0, "too early");
+    for millis in [1, 30] {
+        advance_ms(&mut app, millis);
+    }
+    let told = &app.world().get::<Told>(me).expect("it asks").0;
+    let told: Vec<_> = told
+        .iter()
+        .map(|(request, is_answer)| (request.entity(), *is_answer))
+        .collect();
+    assert_eq!(told, [(Some(request), false)]);
+    assert_eq!(timers_of(&mut app, me), 0);
+    assert_eq!(REPORTS.take(), [""; 0]);
+}
+
+#[test]
+fn a_loaded_request_takes_a_reply() {
+    let (saved, request, reply_to) = saved_request();
+    let (mut app, me, _) = question_app();
+    let loaded = load(&mut app, me, &saved);
+    // The two worlds were made alike. A save game would map the entity.
+    assert_eq!(request.entity(), Some(loaded));
+    app.world_mut().commands().reply(reply_to, Answer);
+    for _ in 0..3 {
+        advance_ms(&mut app, 20);
+    }
+    let told = &app.world().get::<Told>(me).expect("it asks").0;
+    assert_eq!(told[..], [(request, true)]);
+    assert_eq!(REPORTS.take(), [""; 0]);
 }

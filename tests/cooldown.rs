@@ -297,3 +297,105 @@ fn a_loaded_cooldown_is_ready_in_a_process_whose_clock_starts_at_zero() {
         assert!(loaded.is_ready(&at(now)), "should be ready at {now} ms");
     }
 }
+
+#[cfg(feature = "serialize")]
+#[test]
+fn invalid_data_of_a_cooldown_is_an_error_that_names_it() {
+    let zero = "(secs: 0, nanos: 0)";
+    let text = |secs: u64, nanos: u32, charges: u32, more: &str| {
+        format!(
+            "(duration: (secs: {secs}, nanos: {nanos}), max_charges: {charges}, full_at: {zero}, \
+             used_at: {zero}{more})"
+        )
+    };
+    let load = |text: &str| ron::from_str::<Cooldown>(text).map_err(|error| error.to_string());
+    // The longest duration is `u64::MAX` nanoseconds.
+    let (secs, nanos) = (18_446_744_073, 709_551_615);
+    let longest = Cooldown::new(Duration::from_nanos(u64::MAX));
+    assert_eq!(load(&text(secs, nanos, 1, "")), Ok(longest));
+    for (text, named) in [
+        (text(secs, nanos + 1, 1, ""), "18446744073.709551616s"),
+        (text(u64::MAX, 0, 1, ""), "18446744073709551615s"),
+        (text(5, 0, 0, ""), "nonzero"),
+        (text(5, 0, 1, ", ready: true"), "ready"),
+    ] {
+        let error = load(&text).expect_err(&text);
+        assert!(error.contains(named), "{error} should name {named}");
+    }
+}
+
+#[cfg(feature = "bevy_reflect")]
+#[test]
+fn a_duration_set_by_reflection_is_at_most_the_longest() {
+    use bevy_reflect::GetPath;
+
+    let longest = Duration::from_nanos(u64::MAX);
+    let mut spell = Cooldown::secs(1.0).with_charges(2);
+    *spell.path_mut("duration").expect("a field") = Duration::MAX;
+    assert_eq!(spell.duration(), longest);
+    let mut expected = Cooldown::new(longest).with_charges(2);
+    let now = at(1000);
+    for spell in [&mut spell, &mut expected] {
+        assert!(spell.try_use(&now) && spell.try_use(&now));
+    }
+    let half = Clock::new().with_now(ms(1000) + longest / 2);
+    for spell in [&mut spell, &mut expected] {
+        spell.set_duration(ms(500), &half);
+        spell.add_charges(1);
+    }
+    assert_eq!(spell, expected);
+    assert_eq!((spell.charges(&half), spell.remaining(&half)), (1, ms(0)));
+    assert_eq!(spell.fraction(&half), 0.5);
+}
+
+#[cfg(feature = "bevy_reflect")]
+#[test]
+fn no_value_set_by_reflection_breaks_a_cooldown() {
+    use bevy_reflect::GetPath;
+
+    let times = [
+        ms(0),
+        Duration::from_nanos(1),
+        ms(1500),
+        Duration::from_nanos(u64::MAX),
+    ];
+    let times = times.into_iter().chain([Duration::MAX / 2, Duration::MAX]);
+    let times: Vec<Duration> = times.collect();
+    let nows = [0, 1, 2000].map(at);
+    for (&duration, &full_at, &used_at) in times.iter().flat_map(|duration| {
+        let times = &times;
+        let pairs = times
+            .iter()
+            .flat_map(|full| times.iter().map(move |used| (full, used)));
+        pairs.map(move |(full, used)| (duration, full, used))
+    }) {
+        for (now, charges) in nows
+            .iter()
+            .flat_map(|now| [(now, 1), (now, 3), (now, u32::MAX)])
+        {
+            let mut spell = Cooldown::secs(1.0).with_charges(charges);
+            *spell.path_mut("duration").expect("a field") = duration;
+            *spell.path_mut("full_at").expect("a field") = full_at;
+            *spell.path_mut("used_at").expect("a field") = used_at;
+            for change in 0..6 {
+                let context = format!("{spell:?} at {now:?}, after {change} changes");
+                assert!(spell.charges(now) <= charges, "{context}");
+                assert_eq!(spell.is_ready(now), spell.charges(now) > 0, "{context}");
+                assert!(spell.remaining(now) <= spell.duration(), "{context}");
+                assert!((0.0..=1.0).contains(&spell.fraction(now)), "{context}");
+                let next = spell.next_charge_at(now);
+                assert_eq!(next.is_none(), spell.charges(now) == charges, "{context}");
+                assert!(spell.ready_timer().delay() >= ms(0), "{context}");
+                match change {
+                    0 => _ = spell.try_use(now),
+                    1 => spell.set_duration(ms(700), now),
+                    2 => spell.add_charges(1),
+                    3 => spell.set_duration(Duration::MAX, now),
+                    _ => spell.reduce_by(ms(3)),
+                }
+            }
+            spell.reset();
+            assert_eq!(spell.charges(now), charges);
+        }
+    }
+}

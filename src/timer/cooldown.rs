@@ -1,13 +1,12 @@
 //! Cooldowns, with charges.
 
-use core::{mem, num::NonZeroU32, time::Duration};
+use core::{num::NonZeroU32, time::Duration};
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
 use super::{Timer, now::Now, seconds::Seconds};
-use crate::clock::saturating_nanos;
 
 /// A cooldown of a spell, a weapon, or a dash with two charges.
 ///
@@ -116,8 +115,17 @@ use crate::clock::saturating_nanos;
     derive(Reflect),
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct Cooldown {
+    /// At most [`LONGEST`], unless reflection has set it: read it through `duration()`.
+    #[cfg_attr(
+        feature = "serialize",
+        serde(deserialize_with = "deserialize_duration")
+    )]
     duration: Duration,
     max_charges: NonZeroU32,
     /// The time at which all charges are back.
@@ -193,7 +201,7 @@ impl Cooldown {
     /// Returns the time that a charge takes to come back.
     #[must_use]
     pub fn duration(&self) -> Duration {
-        self.duration
+        capped(self.duration)
     }
 
     /// Changes the duration, for an upgrade or for haste.
@@ -221,13 +229,14 @@ impl Cooldown {
         if now < self.used_at {
             self.reset();
         }
-        let before = mem::replace(&mut self.duration, capped(duration));
+        let before = self.duration();
+        self.duration = capped(duration);
         let missing = self.missing_of(before, now).as_nanos();
         if missing > 0 {
             // Rounded up, so that no charge comes back early. The product of two `u64`s and a
             // `u32` may exceed a `u128`, so whole charges are scaled apart from the rest.
             let (whole, rest) = (missing / before.as_nanos(), missing % before.as_nanos());
-            let after = self.duration.as_nanos();
+            let after = self.duration().as_nanos();
             let rest = rest.saturating_mul(after).div_ceil(before.as_nanos());
             let missing = whole.saturating_mul(after).saturating_add(rest);
             let missing = Duration::from_nanos_u128(missing.min(Duration::MAX.as_nanos()));
@@ -248,7 +257,7 @@ impl Cooldown {
         let missing = self.missing(now);
         let is_ready = self.wait_for_a_charge(missing).is_zero();
         if is_ready {
-            self.start(now, missing.saturating_add(self.duration));
+            self.start(now, missing.saturating_add(self.duration()));
         }
         is_ready
     }
@@ -280,7 +289,7 @@ impl Cooldown {
         if missing == 0 {
             return 1.0;
         }
-        let duration = self.duration.as_nanos();
+        let duration = self.duration().as_nanos();
         let next = (missing - 1) % duration + 1;
         1.0 - (next as f64 / duration as f64) as f32
     }
@@ -289,8 +298,7 @@ impl Cooldown {
     /// with. If that clock is set back later, the time stays the same.
     #[must_use]
     pub fn ready_at(&self) -> Duration {
-        let others = self.full_duration().saturating_sub(self.duration);
-        self.full_at.saturating_sub(others)
+        self.full_at.saturating_sub(self.other_charges())
     }
 
     /// Returns the time at which the next charge is back, or `None` if all are back.
@@ -310,7 +318,7 @@ impl Cooldown {
     pub fn next_charge_at(&self, now: &impl Now) -> Option<Duration> {
         let now = now.now();
         let missing = self.max_charges.get() - self.charges_at(now);
-        let others = self.duration.saturating_mul(missing.checked_sub(1)?);
+        let others = self.duration().saturating_mul(missing.checked_sub(1)?);
         let full_at = now.saturating_add(self.missing(now));
         Some(full_at.saturating_sub(others))
     }
@@ -360,7 +368,7 @@ impl Cooldown {
     /// ```
     #[doc(alias = "refund")]
     pub fn add_charges(&mut self, charges: u32) {
-        self.reduce_by(self.duration.saturating_mul(charges));
+        self.reduce_by(self.duration().saturating_mul(charges));
     }
 
     /// Shortens the time until the next charge by `by`. Any excess counts for the charge after it.
@@ -382,14 +390,14 @@ impl Cooldown {
     fn charges_at(&self, now: Duration) -> u32 {
         let missing = self.missing(now).as_nanos();
         // Only a cooldown of zero length has a duration of zero, and it never misses anything.
-        let missing = missing.div_ceil(self.duration.as_nanos().max(1));
+        let missing = missing.div_ceil(self.duration().as_nanos().max(1));
         let missing = u32::try_from(missing).unwrap_or(u32::MAX);
         self.max_charges.get().saturating_sub(missing)
     }
 
     /// Returns the time until all charges are back.
     fn missing(&self, now: Duration) -> Duration {
-        self.missing_of(self.duration, now)
+        self.missing_of(self.duration(), now)
     }
 
     /// Returns the time until all charges are back, if each takes `duration`.
@@ -403,12 +411,16 @@ impl Cooldown {
     }
 
     fn wait_for_a_charge(&self, missing: Duration) -> Duration {
-        let others = self.full_duration().saturating_sub(self.duration);
-        missing.saturating_sub(others)
+        missing.saturating_sub(self.other_charges())
     }
 
     fn full_duration(&self) -> Duration {
-        self.duration.saturating_mul(self.max_charges.get())
+        self.duration().saturating_mul(self.max_charges.get())
+    }
+
+    /// Returns the time that all charges but one take to come back.
+    fn other_charges(&self) -> Duration {
+        self.duration().saturating_mul(self.max_charges.get() - 1)
     }
 }
 
@@ -419,6 +431,21 @@ impl Default for Cooldown {
     }
 }
 
+/// The longest duration of a cooldown.
+const LONGEST: Duration = Duration::from_nanos(u64::MAX);
+
 fn capped(duration: Duration) -> Duration {
-    Duration::from_nanos(saturating_nanos(duration))
+    duration.min(LONGEST)
+}
+
+#[cfg(feature = "serialize")]
+fn deserialize_duration<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    let duration: Duration = serde::Deserialize::deserialize(deserializer)?;
+    if duration > LONGEST {
+        let error = format_args!("a cooldown takes at most {LONGEST:?}, got {duration:?}");
+        return Err(serde::de::Error::custom(error));
+    }
+    Ok(duration)
 }

@@ -156,7 +156,7 @@ fn record(error: BevyError, _: ErrorContext) {
 }
 
 #[test]
-fn the_fields_of_a_clock_show_what_it_shows() {
+fn the_fields_of_a_clock_agree_with_its_methods() {
     let mut app = app();
     let parent = spawn_clock(&mut app, Clock::new());
     let own = spawn_clock(&mut app, Clock::of(parent).with_speed(0.5));

@@ -167,7 +167,7 @@ fn a_world_without_the_plugin_leaves_the_component_alone() {
     );
 }
 
-/// What a remote client does: it finds components by the path of their type, and sends values.
+/// A remote client finds components by the path of their type, and sends values.
 #[cfg(feature = "bevy_reflect")]
 mod remote {
     use bevy_ecs::reflect::{AppTypeRegistry, ReflectComponent};
@@ -241,7 +241,7 @@ mod remote {
         );
         let loaded: TimerProgress = ron::from_str(&text).expect("it can be deserialized");
         assert_eq!(loaded, *shown(&app, timer));
-        // A loaded component shows what is there now.
+        // A loaded component shows the current timer.
         advance_ms(&mut app, 10);
         app.world_mut().entity_mut(timer).insert(loaded);
         assert_eq!(shown(&app, timer).remaining, ms(90));

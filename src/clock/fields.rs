@@ -29,7 +29,7 @@ pub(super) struct Fields {
     refused: Vec<Box<dyn Error + Send + Sync>>,
 }
 
-/// What a read has shown. Time may pass between two reads.
+/// The fields that a read has shown. Time may pass between two reads.
 #[derive(Debug)]
 struct Read {
     fields: ClockFields,

@@ -35,7 +35,7 @@ use core::{fmt, time::Duration};
 use bevy_ecs::{entity::MapEntities, prelude::*};
 
 pub(crate) use built_in::BuiltInClocks;
-#[allow(unused_imports, reason = "part of the clocks' side of saving a world")]
+#[cfg(feature = "serialize")]
 pub(crate) use built_in::{load_built_in, save_built_in};
 pub use condition::run_clock_if;
 #[cfg(feature = "bevy_reflect")]
@@ -356,17 +356,20 @@ impl Clock {
         state
     }
 
-    /// Returns the state, and the place in the order in which clocks run.
+    /// Returns the state to save, and the place in the order in which clocks run.
     fn saved_state(&self) -> (ClockState, Option<Order>) {
-        let order = match &self.place {
-            Place::Value(_, order) => *order,
-            Place::Table(handle) => handle.order(),
-        };
-        (self.state(), order)
+        match &self.place {
+            Place::Value(_, order) => (self.state(), *order),
+            Place::Table(handle) => {
+                let state = handle.settled().unwrap_or_else(|| self.place.state());
+                #[cfg(feature = "bevy_reflect")]
+                let state = self.fields.applied_to(state);
+                (state, handle.order())
+            }
+        }
     }
 
     /// Returns a copy with the same place in the order, as a saved clock has it.
-    #[allow(dead_code, reason = "part of the clocks' side of saving a world")]
     pub(crate) fn detached(&self) -> Self {
         let (state, order) = self.saved_state();
         Place::Value(state, order).into()
@@ -459,10 +462,14 @@ impl From<Handle> for Clock {
     }
 }
 
-/// A copy counts as a new clock, which has no place in the order.
+/// A copy counts as a new clock, which has no place in the order. The copy of a loaded clock that has
+/// not been inserted yet keeps its place.
 impl Clone for Clock {
     fn clone(&self) -> Self {
-        self.state().into()
+        match &self.place {
+            Place::Value(..) => self.detached(),
+            Place::Table(_) => self.state().into(),
+        }
     }
 }
 

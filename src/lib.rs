@@ -259,7 +259,8 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //!   `alloc`.
 //! - `worlds`: worlds on threads and links to other processes. Implies `std`.
 //! - `bevy_reflect`: reflection for the components, events and resources.
-//! - `serialize`: serde for [`Timer`] and most other components. Invalid input is an error.
+//! - `serialize`: serde for [`Timer`] and most other components, with their progress, and the module
+//!   `save`. Invalid input is an error.
 //!
 //! [`at`]: Timer::at
 //! [`change_timer`]: DueEntityCommandsExt::change_timer

@@ -32,6 +32,8 @@ use alloc::vec::Vec;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Clock;
+
 pub(crate) use collect::{all_or_error, save_all, save_entity};
 pub use error::{LoadError, SaveError, Unsavable};
 pub(crate) use load::load_timers;
@@ -115,6 +117,8 @@ struct Content {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedWorld {
+    /// Real, virtual, frames, fixed.
+    built_in: [Clock; 4],
     /// The number of random numbers drawn so far.
     draws: u64,
     /// The time that the fixed clock is behind.

@@ -119,7 +119,7 @@ pub(crate) use key::IntoKey;
 pub use key::{Keyed, TimerKey};
 pub(crate) use key_hooks::{on_discard_key, on_key, take_key};
 pub(crate) use key_table::KeyTable;
-#[cfg(feature = "bevy_reflect")]
+#[cfg(any(feature = "bevy_reflect", feature = "serialize"))]
 pub(crate) use limit::Limit;
 pub(crate) use limit::check_limit;
 pub(crate) use lines::TimerLines;

@@ -66,11 +66,12 @@ fn saved_limit(component: impl Component) -> Saved {
     app.world_mut()
         .entity_mut(hero)
         .insert_for(ms(20), component);
-    save_timer(&app, hero)
+    save_timer(&mut app, hero)
 }
 
 /// Saves the only timer of an owner, without the owner.
-fn save_timer(app: &App, owner: Entity) -> Saved {
+fn save_timer(app: &mut App, owner: Entity) -> Saved {
+    app.world_mut().write_timer_states();
     let timers = app.world().get::<Owned>(owner).expect("it has a timer");
     let timer = timers.iter().next().expect("it has a timer");
     let timer = app.world().entity(timer);
@@ -334,8 +335,9 @@ fn saved_request() -> (Saved, Request, ReplyTo) {
     let until = Timer::after(ms(20));
     let request = commands.entity(me).ask(asked, Question, until);
     advance_ms(&mut app, 0);
+    let saved = save_timer(&mut app, me);
     let waiting = app.world().get::<Waiting>(asked).expect("it was asked");
-    (save_timer(&app, me), request, waiting.0.clone())
+    (saved, request, waiting.0.clone())
 }
 
 #[test]

@@ -20,7 +20,7 @@ impl BuiltInClocks {
 }
 
 /// Returns copies of the built-in clocks to save: real, virtual, frames, fixed.
-#[allow(dead_code, reason = "part of the clocks' side of saving a world")]
+#[cfg(feature = "serialize")]
 pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
     Some(world.get_resource::<BuiltInClocks>()?.0.clone())
 }
@@ -29,7 +29,7 @@ pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
 /// Every timer keeps its remaining time.
 ///
 /// Does nothing in a world without the plugin.
-#[allow(dead_code, reason = "part of the clocks' side of saving a world")]
+#[cfg(feature = "serialize")]
 pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) {
     let Some(table) = world.get_resource::<ClockTable>().cloned() else {
         return;

@@ -165,6 +165,21 @@ impl Table {
         Some(self.get(key)?.state_at(source))
     }
 
+    /// Returns the state that a clock would have in a run that began now, if no time had passed on
+    /// the built-in clocks. A change of its parent has then reached it.
+    pub(super) fn settled(&self, key: ClockKey) -> Option<ClockState> {
+        let path = self.path(key, |_, _| false);
+        let mut above: Option<ClockState> = None;
+        for key in path.into_iter().rev() {
+            let row = self.get(key)?;
+            above = Some(match above {
+                Some(parent) => row.state_at(parent.now),
+                None => row.state,
+            });
+        }
+        above
+    }
+
     /// Returns the time of the source of a clock, as of this run.
     pub(super) fn source_now(&mut self, key: ClockKey) -> Option<u64> {
         let row = self.get(key)?;

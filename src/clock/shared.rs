@@ -241,6 +241,12 @@ impl ClockTable {
         Some(self.lock().current(key)?.read(false))
     }
 
+    /// Returns the reading that a clock would have in a run that began now, if no time had passed on
+    /// the built-in clocks.
+    pub(crate) fn settled(&self, key: ClockKey) -> Option<Reading> {
+        Some(self.lock().settled(key)?.read(false))
+    }
+
     /// Returns the reading of a clock at this moment.
     pub(crate) fn read_now(&self, world: &World, key: ClockKey) -> Option<Reading> {
         Some(self.live(key, world)?.read(false))
@@ -270,6 +276,13 @@ impl Handle {
         let mut table = self.table.lock();
         table.get_of_age(self.key, self.age)?;
         table.current(self.key)
+    }
+
+    /// Returns the state that the clock would have in a run that began now, unless the clock is gone.
+    pub(super) fn settled(&self) -> Option<ClockState> {
+        let table = self.table.lock();
+        table.get_of_age(self.key, self.age)?;
+        table.settled(self.key)
     }
 
     /// Returns the place of the clock in the order in which clocks run, unless the clock is gone.

@@ -6,14 +6,14 @@ use core::time::Duration;
 use bevy_ecs::{
     archetype::Archetype,
     component::ComponentId,
-    entity::{EntityHashMap, EntityHashSet, MapEntities},
+    entity::{EntityHashSet, MapEntities},
     prelude::*,
 };
 use bevy_time::{Fixed, Time};
 
 use super::{Content, SaveError, SavedEntity, SavedTimers, SavedWorld, Unsavable, part::Part};
 use crate::{
-    clock::SpeedModifiers,
+    clock::{SpeedModifiers, save_built_in},
     owner::{Owned, owner_of},
     pause::PausedBy,
     timer::{TimerAction, TimerLines, write_timer_states},
@@ -32,11 +32,12 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     }
     let lines = world.get_resource::<TimerLines>();
     let time = world.get_resource::<Time<Fixed>>();
-    let saved_world = SavedWorld {
+    let saved_world = save_built_in(world).map(|built_in| SavedWorld {
+        built_in,
         draws: lines.map_or(0, TimerLines::draws),
         overstep: time.map_or(Duration::ZERO, Time::<Fixed>::overstep),
-    };
-    collector.finish(Some(saved_world))
+    });
+    collector.finish(saved_world)
 }
 
 /// Saves an entity and everything it owns, except timers with closures, which it returns too.
@@ -111,16 +112,14 @@ impl<'w> Collector<'w> {
 
     fn save(&mut self, entity: EntityRef) {
         let mut parts: Vec<Part> = Part::all_of(entity).collect();
-        if let Some(closure) = entity.get().and_then(TimerAction::closure)
-            && parts.iter().any(|part| matches!(part, Part::Timer(_)))
-        {
-            self.unsavable.push(Unsavable {
-                entity: entity.id(),
-                owner: owner_of(entity),
-                closure: closure.to_owned(),
-            });
-        }
-        if entity.get().and_then(TimerAction::closure).is_some() {
+        if let Some(closure) = entity.get().and_then(TimerAction::closure) {
+            if parts.iter().any(|part| matches!(part, Part::Timer(_))) {
+                self.unsavable.push(Unsavable {
+                    entity: entity.id(),
+                    owner: owner_of(entity),
+                    closure: closure.to_owned(),
+                });
+            }
             parts.retain(|part| !part.serves_timer());
         }
         for part in &mut parts {
@@ -138,35 +137,22 @@ impl<'w> Collector<'w> {
             unsavable,
             ..
         } = self;
-        let needed = needed(&entities);
-        entities.retain(|saved| needed.contains(&saved.entity));
+        if !unsavable.is_empty() {
+            drop_remains(&mut entities, &unsavable);
+        }
         (SavedTimers(Content { world, entities }), unsavable)
     }
 }
 
-/// Returns the entities that have more than an owner, and those that they refer to.
-fn needed(entities: &[SavedEntity]) -> EntityHashSet {
-    let by_entity: EntityHashMap<&SavedEntity> =
-        entities.iter().map(|saved| (saved.entity, saved)).collect();
-    let has_more = |saved: &&SavedEntity| {
-        let mut parts = saved.parts.iter();
-        parts.any(|part| !matches!(part, Part::OwnedBy(_)))
-    };
-    let mut to_visit: Vec<Entity> = entities
-        .iter()
-        .filter(has_more)
-        .map(|it| it.entity)
-        .collect();
-    let mut needed = EntityHashSet::default();
-    while let Some(entity) = to_visit.pop() {
-        if let Some(saved) = by_entity.get(&entity)
-            && needed.insert(entity)
-        {
-            let parts = saved.parts.iter();
-            to_visit.extend(parts.flat_map(Part::references));
-        }
-    }
-    needed
+/// Drops the entities of timers that were left out, unless something else needs them.
+fn drop_remains(entities: &mut Vec<SavedEntity>, unsavable: &[Unsavable]) {
+    let left_out: EntityHashSet = unsavable.iter().map(|timer| timer.entity).collect();
+    let parts = entities.iter().flat_map(|saved| &saved.parts);
+    let referred: EntityHashSet = parts.flat_map(Part::references).collect();
+    entities.retain(|SavedEntity { entity, parts }| {
+        let is_bare = parts.iter().all(|part| matches!(part, Part::OwnedBy(_)));
+        !(left_out.contains(entity) && is_bare) || referred.contains(entity)
+    });
 }
 
 /// Maps entities that no longer exist to a placeholder.

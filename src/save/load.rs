@@ -7,7 +7,7 @@ use bevy_ecs::{
 use bevy_time::{Fixed, Time};
 
 use super::{LoadError, SavedEntity, SavedTimers, SavedWorld, check::check, part::Part};
-use crate::timer::TimerLines;
+use crate::{clock::load_built_in, timer::TimerLines};
 
 /// Loads timers. Saved entities that are not in the map are spawned and added to it.
 ///
@@ -45,6 +45,7 @@ pub(crate) fn load_timers(
 }
 
 fn load_world(world: &mut World, saved: &SavedWorld) {
+    load_built_in(world, &saved.built_in);
     let mut lines = world.resource_mut::<TimerLines>();
     lines.set_draws(saved.draws);
     if let Some(mut time) = world.get_resource_mut::<Time<Fixed>>() {

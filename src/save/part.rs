@@ -13,8 +13,8 @@ use crate::{
     owner::OwnedBy,
     pause::{Paused, Pauses},
     timer::{
-        Arms, Cooldown, DespawnAfter, Finished, Keyed, SurvivesCancelAll, Timer, TimerAction,
-        Unannounced,
+        Arms, Cooldown, DespawnAfter, Finished, Keyed, Limit, SurvivesCancelAll, Timer,
+        TimerAction, Unannounced,
     },
 };
 
@@ -37,6 +37,7 @@ pub(super) enum Part {
     Request,
     Unannounced,
     SurvivesCancelAll,
+    Limit(Limit),
 }
 
 impl Part {
@@ -46,7 +47,7 @@ impl Part {
         let lifetime = entity.get::<DespawnAfter>().and_then(Arms::saved);
         let has = |is_there: bool, part: Self| is_there.then_some(part);
         [
-            entity.get().cloned().map(Self::Clock),
+            entity.get().map(Clock::detached).map(Self::Clock),
             entity.get().copied().map(Self::SpeedModifier),
             entity.get().copied().map(Self::OnClock),
             entity.get().copied().map(Self::OwnedBy),
@@ -65,6 +66,7 @@ impl Part {
                 entity.contains::<SurvivesCancelAll>(),
                 Self::SurvivesCancelAll,
             ),
+            entity.get().copied().map(Self::Limit),
         ]
         .into_iter()
         .flatten()
@@ -108,6 +110,7 @@ impl Part {
                 | Self::Request
                 | Self::Unannounced
                 | Self::SurvivesCancelAll
+                | Self::Limit(_)
         )
     }
 
@@ -130,6 +133,7 @@ impl Part {
             Self::Request => "Request",
             Self::Unannounced => "Unannounced",
             Self::SurvivesCancelAll => "SurvivesCancelAll",
+            Self::Limit(_) => "Limit",
         }
     }
 
@@ -152,6 +156,7 @@ impl Part {
             Self::Request => entity.insert(OpenRequest),
             Self::Unannounced => entity.insert(Unannounced),
             Self::SurvivesCancelAll => entity.insert(SurvivesCancelAll),
+            Self::Limit(limit) => entity.insert(limit),
         };
     }
 }
@@ -174,7 +179,8 @@ impl MapEntities for Part {
             | Self::Finished(_)
             | Self::Request
             | Self::Unannounced
-            | Self::SurvivesCancelAll => {}
+            | Self::SurvivesCancelAll
+            | Self::Limit(_) => {}
         }
     }
 }

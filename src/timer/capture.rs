@@ -9,6 +9,7 @@ use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines,
     lines::TimerLine,
     pending::Pending,
+    setting::Setting,
     state::{Draws, Order, Progress, TimerState, Wait},
 };
 use crate::{
@@ -17,6 +18,8 @@ use crate::{
 };
 
 /// Reads the states of the timers of a world, as of the last run and with all changes since then.
+///
+/// A change of a clock has reached the clocks below it.
 pub(super) struct Capture<'w> {
     world: &'w World,
     lines: &'w TimerLines,
@@ -64,12 +67,12 @@ impl<'w> Capture<'w> {
     }
 
     fn clock(&self, key: ClockKey) -> Option<(ClockId, Reading)> {
-        Some((self.table.id(key)?, self.table.current(key)?))
+        Some((self.table.id(key)?, self.table.settled(key)?))
     }
 
     /// Returns the timers that have fired their last, but are still there.
     fn finished(&self) -> impl Iterator<Item = (Entity, Kind, TimerState)> {
-        let ended = self.lines.ended.iter().map(|ended| ended.entity);
+        let ended = self.lines.ended.iter().map(|(_, ended)| ended.entity);
         let finished = ended.filter(|&entity| {
             let timer = self.world.get::<Timer>(entity);
             let place = timer.map(|timer| timer.seat().place());
@@ -107,7 +110,10 @@ impl<'w> Capture<'w> {
         let component = self.world.get::<C>(pending.entity)?;
         let loaded = component.loaded();
         let wait = pending.start.and_then(|mut start| {
-            self.table.cadence(start.clock, start.age)?;
+            // A component that arrived later may have put the timer on another clock.
+            let setting = Setting::of::<C>(self.world, pending.entity)?;
+            let found = self.table.find(setting.clock).ok()?;
+            (found.age == start.age).then_some(())?;
             let (clock, reading) = self.clock(start.clock)?;
             start.resume_at(reading.now);
             let length = loaded.and_then(TimerState::wait).map(|wait| wait.length);

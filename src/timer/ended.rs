@@ -41,8 +41,14 @@ impl EndedTimers {
         self.push(Cadence::FixedStep, ended);
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Ended> {
-        self.0.iter().flat_map(DoubleBuffer::pending)
+    /// Returns all ends, with the cadence of the run that cleans them up.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Cadence, Ended)> {
+        [Cadence::Frame, Cadence::FixedStep]
+            .into_iter()
+            .flat_map(|cadence| {
+                let ended = self.0[cadence as usize].pending();
+                ended.map(move |&ended| (cadence, ended))
+            })
     }
 
     /// Withdraws the last end of an entity, because a handler gave the entity another timer.

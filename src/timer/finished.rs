@@ -7,6 +7,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{Timer, TimerLines, WhenDone, ended::Ended};
+use crate::clock::Cadence;
 
 /// Marks an entity whose timer has fired its last, and which despawns in the next run.
 ///
@@ -29,14 +30,27 @@ use super::{Timer, TimerLines, WhenDone, ended::Ended};
     not(feature = "serialize"),
     allow(unreachable_pub, reason = "only saving exports it")
 )]
-pub struct Finished(pub(super) WhenDone);
+pub struct Finished {
+    pub(super) when_done: WhenDone,
+    /// Whether the next run of the frame ends the timer.
+    pub(super) in_frame: bool,
+    /// Whether the next run of the fixed schedule ends the timer.
+    pub(super) in_fixed_step: bool,
+}
 
 fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some(&Finished(when_done)) = world.get(entity) else {
+    let Some(&finished) = world.get::<Finished>(entity) else {
         return;
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.ended.push_for_any_run(Ended { entity, when_done });
+        let when_done = finished.when_done;
+        let ended = Ended { entity, when_done };
+        if finished.in_frame {
+            lines.ended.push(Cadence::Frame, ended);
+        }
+        if finished.in_fixed_step {
+            lines.ended.push(Cadence::FixedStep, ended);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines, WhenDone,
@@ -12,7 +12,7 @@ use super::{
     sheet::{Line, Written},
     timer_seat::TimerSeat,
 };
-use crate::clock::ClockTable;
+use crate::clock::{Cadence, ClockTable};
 
 /// Writes the states of all timers of a world, so that their components can be serialized.
 pub(crate) fn write_timer_states(world: &mut World) {
@@ -60,12 +60,23 @@ fn seat_of(world: &World, entity: Entity, kind: Kind) -> Option<&TimerSeat> {
 /// Marks the entities that await the next run to despawn.
 fn mark_finished(world: &mut World) {
     let lines = world.resource::<TimerLines>();
-    let ended: Vec<Ended> = lines.ended.iter().copied().collect();
-    for Ended { entity, when_done } in ended {
-        if when_done != WhenDone::Keep
-            && let Ok(mut entity) = world.get_entity_mut(entity)
-        {
-            entity.insert_if_new(Finished(when_done));
+    let ended: Vec<_> = lines.ended.iter().collect();
+    let mut marks = EntityHashMap::<Finished>::default();
+    for (cadence, Ended { entity, when_done }) in ended {
+        let mark = marks.entry(entity).or_insert(Finished {
+            when_done,
+            in_frame: false,
+            in_fixed_step: false,
+        });
+        match cadence {
+            Cadence::Frame => mark.in_frame = true,
+            Cadence::FixedStep => mark.in_fixed_step = true,
+        }
+    }
+    marks.retain(|_, mark| mark.when_done != WhenDone::Keep);
+    for (entity, mark) in marks {
+        if let Ok(mut entity) = world.get_entity_mut(entity) {
+            entity.insert(mark);
         }
     }
 }

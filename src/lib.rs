@@ -250,8 +250,8 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
 //! `conditions`, `worlds`, `message`, `update`, `timer`, a shared floor (`pause`, `owner`, `call`,
-//! `missing_plugin`, `roster`, `seat`, `system_pool`, `double_buffer`), `clock` and [`queue`]. Imports
-//! only go down this list. The queue does not depend on Bevy and can be used alone.
+//! `missing_plugin`, `roster`, `seat`, `sync`, `system_pool`, `double_buffer`), `clock` and
+//! [`queue`]. Imports only go down this list. The queue does not depend on Bevy and can be used alone.
 //!
 //! # Features
 //!
@@ -305,6 +305,7 @@ mod owner;
 mod pause;
 mod roster;
 mod seat;
+mod sync;
 mod system_pool;
 
 mod clock;

@@ -38,6 +38,7 @@ const LAYERS: [&[&str]; 11] = [
         "missing_plugin",
         "roster",
         "seat",
+        "sync",
         "system_pool",
         "double_buffer",
     ],

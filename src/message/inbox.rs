@@ -4,10 +4,7 @@ use alloc::{boxed::Box, collections::VecDeque};
 use core::{any::Any, fmt, mem};
 
 use bevy_ecs::prelude::*;
-use bevy_platform::{
-    cell::SyncCell,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use bevy_platform::{cell::SyncCell, sync::Arc};
 
 use super::{
     letter::{Delivery, Letter},
@@ -16,7 +13,10 @@ use super::{
     send_error::SendError,
     topic::Payload,
 };
-use crate::double_buffer::RecentPeak;
+use crate::{
+    double_buffer::RecentPeak,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 /// Holds the messages from other threads until the next frame.
 #[derive(Resource)]

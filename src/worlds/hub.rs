@@ -1,11 +1,8 @@
 //! The hub: how a parcel finds the worlds of a group.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
-use core::sync::atomic::{AtomicU64, Ordering};
-use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-};
+use core::sync::atomic::Ordering;
+use std::collections::HashMap;
 
 use bevy_app::App;
 use bevy_ecs::{
@@ -23,6 +20,7 @@ use super::{
 use crate::{
     call::report,
     message::{Delivery, MessageSender, RefusalReason},
+    sync::{AtomicU64, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 /// The groups of worlds, and how to reach their members.

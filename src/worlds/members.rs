@@ -2,10 +2,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
@@ -14,7 +11,10 @@ use super::{
     parcel::{Parcel, Refused},
     remote::Remote,
 };
-use crate::message::{MessageSender, RefusalReason, SendError};
+use crate::{
+    message::{MessageSender, RefusalReason, SendError},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 /// A named group of worlds.
 #[derive(Debug, Default)]

@@ -1,13 +1,13 @@
 //! A member of a group behind a link.
 
 use alloc::{boxed::Box, collections::VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{
     address::Address,
     link::Link,
     parcel::{Parcel, Refused},
 };
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The other end of a link.
 pub(super) struct Remote {

@@ -1,21 +1,8 @@
 //! A world on its own thread.
 
 use alloc::{borrow::Cow, format, string::String, sync::Arc, vec::Vec};
-use core::{
-    any::Any,
-    panic::AssertUnwindSafe,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
-use std::{
-    panic::catch_unwind,
-    sync::{
-        Mutex, PoisonError,
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
-    },
-    thread::{self, JoinHandle},
-    time::Instant,
-};
+use core::{any::Any, panic::AssertUnwindSafe, sync::atomic::Ordering, time::Duration};
+use std::{panic::catch_unwind, time::Instant};
 
 use bevy_app::{
     App, AppExit, FixedMainScheduleOrder, MainScheduleOrder, PluginsState, TaskPoolOptions,
@@ -29,7 +16,15 @@ use super::{
     hub::Hub, interval::LoopInterval, members::MemberId, report::WorldReport,
     start_error::StartError,
 };
-use crate::message::{Inbox, Mailbag, close_inbox, hand_back, is_urgent};
+use crate::{
+    message::{Inbox, Mailbag, close_inbox, hand_back, is_urgent},
+    sync::{
+        AtomicBool, Mutex, PoisonError,
+        mpsc::{self, Receiver, Sender, TryRecvError},
+        thread::{self, JoinHandle},
+        wait_for_end,
+    },
+};
 
 /// A world that has been started.
 #[derive(Debug)]
@@ -90,8 +85,8 @@ impl WorldThread {
         }
     }
 
-    pub(super) fn has_ended(&self) -> bool {
-        self.thread.is_finished()
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.ended().try_recv() == Err(TryRecvError::Disconnected)
     }
 
     /// Stops the world, unless it has ended, and waits for its end.
@@ -104,8 +99,7 @@ impl WorldThread {
     /// the limit leaves its group, and its thread continues.
     pub(super) fn stop_within(mut self, limit: Duration) -> WorldReport {
         self.tell_to_stop();
-        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if ended.recv_timeout(limit) == Err(RecvTimeoutError::Disconnected) {
+        if wait_for_end(self.ended(), limit) {
             return self.join();
         }
         let Self { group, nth, .. } = self;
@@ -119,6 +113,10 @@ impl WorldThread {
     fn tell_to_stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
         self.thread.thread().unpark();
+    }
+
+    fn ended(&mut self) -> &Receiver<()> {
+        self.ended.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn join(self) -> WorldReport {

@@ -1,0 +1,53 @@
+//! The primitives through which threads share state.
+//!
+//! `--cfg shuttle` replaces them by the primitives of a checker, which chooses the thread that takes
+//! each step: see `proofs/model_check`.
+
+#[cfg(not(shuttle))]
+pub(crate) use bevy_platform::sync::{Mutex, MutexGuard, PoisonError};
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::{Mutex, MutexGuard, PoisonError};
+
+#[cfg(feature = "worlds")]
+pub(crate) use of_worlds::*;
+
+#[cfg(all(feature = "worlds", not(shuttle)))]
+mod of_worlds {
+    pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64};
+    use core::time::Duration;
+    pub(crate) use std::{
+        sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc},
+        thread,
+    };
+
+    /// Waits until a channel is disconnected. Returns `false` if the limit passes first.
+    pub(crate) fn wait_for_end(channel: &mpsc::Receiver<()>, limit: Duration) -> bool {
+        channel.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Disconnected)
+    }
+}
+
+#[cfg(all(feature = "worlds", shuttle))]
+mod of_worlds {
+    use core::time::Duration;
+    use shuttle::rand::{Rng, thread_rng};
+    pub(crate) use shuttle::{
+        sync::{
+            RwLock, RwLockReadGuard, RwLockWriteGuard,
+            atomic::{AtomicBool, AtomicU64},
+            mpsc,
+        },
+        thread,
+    };
+
+    /// Waits until a channel is disconnected. The checker has no clock, so the limit may pass at any
+    /// step.
+    pub(crate) fn wait_for_end(channel: &mpsc::Receiver<()>, _limit: Duration) -> bool {
+        while channel.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
+            if thread_rng().gen_ratio(1, 8) {
+                return false;
+            }
+            thread::yield_now();
+        }
+        true
+    }
+}

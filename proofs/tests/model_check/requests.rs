@@ -88,6 +88,14 @@ fn a_request_to_worlds_that_stop_completes_exactly_once() {
             assert!(is_expected, "{completed:?} after {frames} frames");
         }
         assert_eq!(stopper.join().unwrap(), 2);
+        let mut commands = app.world_mut().commands();
+        let late = say(Delivery::InTurn, 5);
+        commands
+            .entity(asker)
+            .ask_world(late, Timer::after_secs(1.0));
+        quarter(&mut app);
+        let refused = NoAnswer::Refused(RefusalReason::UnknownGroup);
+        assert_eq!(log.take(), [Completed::Not(refused)], "it fails at once");
         for _ in 0..6 {
             quarter(&mut app);
         }

@@ -282,23 +282,26 @@ impl Followers {
             passed.valid_for = valid_for;
             passed.takers.clear();
         }
-        let first = passed.takers.get(turn).copied().unwrap_or(*turn);
+        let start = *turn;
+        let first = passed.takers.get(&start).copied().unwrap_or(start);
         let mut in_turn = roster
             .members(first..joined)
             .chain(roster.members(0..first));
         let mut has_passed = false;
-        let taker = in_turn.find(|(_, follower)| {
+        let taker = in_turn.find(|&(number, follower)| {
+            // Set first: a follower that panics has had its turn.
+            *turn = number + 1;
             let is_called = follower.call(caller, incoming);
             has_passed |= !is_called;
             is_called
         });
         if let Some((number, _)) = taker {
             if has_passed {
-                passed.takers.insert(*turn, number);
+                passed.takers.insert(start, number);
             }
-            *turn = number + 1;
             return Outcome::Delivered;
         }
+        *turn = start;
         match roster.members(joined..u64::MAX).next() {
             Some(_) => Outcome::Early,
             None => Outcome::Undeliverable,

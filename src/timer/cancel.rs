@@ -7,8 +7,11 @@ use bevy_ecs::prelude::*;
 use bevy_reflect::Reflect;
 
 use super::{
-    CancelReason, IntoKey, Timer, TimerLines, WhenDone, arm::take_out, end::end_unarmed,
-    ended::Ended, find::find_keyed,
+    CancelReason, IntoKey, Timer, TimerLines, WhenDone,
+    arm::take_out,
+    end::{end_recorded, end_unarmed},
+    ended::Ended,
+    find::find_keyed,
 };
 use crate::{
     clock::Cadence,
@@ -34,18 +37,14 @@ fn cancel_now(
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         lines.cancelled.push(cancelled);
-        // Recorded first: if an observer panics, the next run ends the timer.
-        lines
-            .ended
-            .push(Cadence::Frame, Ended { entity, when_done });
     }
-    if cancelled.is_observed(world) {
-        cancelled.trigger(world);
-    }
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.ended.take_back(Cadence::Frame, entity);
-    }
-    end_unarmed(world, entity, when_done);
+    let ended = Ended::timer(entity, when_done);
+    end_recorded(world, Cadence::Frame, ended, |world| {
+        if cancelled.is_observed(world) {
+            cancelled.trigger(world);
+        }
+        end_unarmed(world, entity, when_done);
+    });
     true
 }
 

@@ -88,7 +88,7 @@ pub struct TimerMut<'w> {
 
 impl<'w> TimerMut<'w> {
     fn new(world: &'w mut World, entity: Entity) -> Option<Self> {
-        if !is_armed(world, entity) {
+        if !is_armed::<Timer>(world, entity) {
             return None;
         }
         // Timers that were inserted earlier also come earlier among equal deadlines.

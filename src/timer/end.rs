@@ -26,15 +26,49 @@ use crate::{
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
     let mut lines = world.resource_mut::<TimerLines>();
     lines.ended.swap(cadence);
-    while let Some(Ended { entity, when_done }) = next_ended(world, cadence) {
-        end_unarmed(world, entity, when_done);
+    while let Some(ended) = next_ended(world, cadence) {
+        end_or_retry(world, cadence, ended);
+    }
+}
+
+/// Ends a timer or a lifetime. If a handler panics, the next run tries again, once: a handler that
+/// panics every time must not cut off every run.
+fn end_or_retry(world: &mut World, cadence: Cadence, ended: Ended) {
+    let end = |world: &mut World| match ended.kind {
+        Kind::Timer => end_unarmed(world, ended.entity, ended.when_done),
+        Kind::Lifetime => end_life(world, ended.entity),
+    };
+    if ended.is_retry {
+        end(world);
+    } else {
+        let retry = Ended {
+            is_retry: true,
+            ..ended
+        };
+        end_recorded(world, cadence, retry, end);
+    }
+}
+
+/// Calls `end`. If a handler panics in it, the next run completes `ended`.
+pub(super) fn end_recorded(
+    world: &mut World,
+    cadence: Cadence,
+    ended: Ended,
+    end: impl FnOnce(&mut World),
+) {
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.ended.push(cadence, ended);
+    }
+    end(world);
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.ended.take_back(cadence, ended.entity, ended.kind);
     }
 }
 
 /// Ends the timer on an entity, unless a timer is armed there.
 pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone) {
     let has_timer = world.get::<Timer>(entity).is_some();
-    if has_timer && is_armed(world, entity) {
+    if has_timer && is_armed::<Timer>(world, entity) {
         world.entity_mut(entity).remove::<Finished>();
         return;
     }
@@ -42,6 +76,13 @@ pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone
         world.try_despawn(entity).ok();
     } else if has_timer {
         world.entity_mut(entity).remove::<Timer>();
+    }
+}
+
+/// Despawns an entity whose lifetime is over, unless it has got another one.
+fn end_life(world: &mut World, entity: Entity) {
+    if world.get::<DespawnAfter>(entity).is_some() && !is_armed::<DespawnAfter>(world, entity) {
+        world.try_despawn(entity).ok();
     }
 }
 
@@ -123,12 +164,12 @@ fn retire_timer(world: &mut World, entity: Entity) {
         return;
     };
     let acts = timer.acts_without_clock();
-    if despawns(world, entity, timer.when_done()) {
-        world.despawn(entity);
-        return;
-    }
-    world.entity_mut(entity).remove::<Timer>();
-    if acts {
+    let when_done = when_done(world, entity);
+    let ended = Ended::timer(entity, when_done);
+    end_recorded(world, Cadence::Frame, ended, |world| {
+        end_unarmed(world, entity, when_done);
+    });
+    if acts && world.get_entity(entity).is_ok() {
         TimerAction::act(world, &TimerFired::new(entity));
     }
 }
@@ -143,7 +184,9 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     }
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         let when_done = WhenDone::DespawnUnlessOwned;
-        lines.ended.push_for_any_run(Ended { entity, when_done });
+        lines
+            .ended
+            .push_for_any_run(Ended::timer(entity, when_done));
     }
 }
 

@@ -2,18 +2,41 @@
 
 use bevy_ecs::entity::Entity;
 
-use super::WhenDone;
+use super::{Kind, WhenDone};
 use crate::{clock::Cadence, double_buffer::DoubleBuffer};
 
 /// Entities whose timers have finished, by the cadence of the run that cleans them up.
 #[derive(Debug, Default)]
 pub(super) struct EndedTimers([DoubleBuffer<Ended>; 2]);
 
-/// An entity whose timer has finished.
+/// An entity whose timer or lifetime has finished.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub(super) entity: Entity,
+    pub(super) kind: Kind,
     pub(super) when_done: WhenDone,
+    /// Whether a handler has panicked at this end in an earlier run.
+    pub(super) is_retry: bool,
+}
+
+impl Ended {
+    pub(super) fn timer(entity: Entity, when_done: WhenDone) -> Self {
+        Self {
+            entity,
+            kind: Kind::Timer,
+            when_done,
+            is_retry: false,
+        }
+    }
+
+    pub(super) fn lifetime(entity: Entity) -> Self {
+        Self {
+            entity,
+            kind: Kind::Lifetime,
+            when_done: WhenDone::Despawn,
+            is_retry: false,
+        }
+    }
 }
 
 impl EndedTimers {
@@ -51,8 +74,9 @@ impl EndedTimers {
             })
     }
 
-    /// Withdraws the last end of an entity, because a handler gave the entity another timer.
-    pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity) {
-        self.0[cadence as usize].take_last(|ended| ended.entity == entity);
+    /// Withdraws the last end of the timer or the lifetime of an entity: it is complete, or a handler
+    /// gave the entity another one.
+    pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity, kind: Kind) {
+        self.0[cadence as usize].take_last(|ended| ended.entity == entity && ended.kind == kind);
     }
 }

@@ -44,7 +44,7 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         let when_done = finished.when_done;
-        let ended = Ended { entity, when_done };
+        let ended = Ended::timer(entity, when_done);
         if finished.in_frame {
             lines.ended.push(Cadence::Frame, ended);
         }
@@ -59,6 +59,8 @@ pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity) {
     let when_done = world.get::<Timer>(entity).map(Timer::when_done);
     if let (Some(when_done), Some(mut lines)) = (when_done, world.get_resource_mut::<TimerLines>())
     {
-        lines.ended.push_for_any_run(Ended { entity, when_done });
+        lines
+            .ended
+            .push_for_any_run(Ended::timer(entity, when_done));
     }
 }

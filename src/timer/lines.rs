@@ -575,9 +575,9 @@ pub(super) fn change_armed(
     }
 }
 
-/// Returns `true` if the timer of an entity is pending, armed or paused.
-pub(crate) fn is_armed(world: &World, entity: Entity) -> bool {
-    let place = world.get::<Timer>(entity).map(|timer| timer.seat().place());
+/// Returns `true` if the timer of `C` on an entity is pending, armed or paused.
+pub(crate) fn is_armed<C: Arms>(world: &World, entity: Entity) -> bool {
+    let place = world.get::<C>(entity).map(|timer| timer.seat().place());
     let lines = world.get_resource::<TimerLines>();
     let (Some(place), Some(lines)) = (place, lines) else {
         return false;

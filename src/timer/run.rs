@@ -9,9 +9,10 @@ use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_platform::sync::Arc;
 
 use super::{
-    Arms, KeyTable, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    Arms, KeyTable, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired,
+    TimerLines,
     armed::Reaction,
-    end::{end_finished, when_done},
+    end::{end_finished, end_recorded, when_done},
     ended::Ended,
     lines::Fired,
     observed::is_observed_at_all,
@@ -127,7 +128,7 @@ impl Run<'_> {
                 break;
             };
             if fired.reaction == Reaction::EndLife {
-                end_life(world, fired);
+                end_life(world, fired, cadence);
                 continue;
             }
             announce(world, fired, cadence, is_observed);
@@ -201,7 +202,7 @@ fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed:
         let when_done = when_done(world, entity);
         let mut lines = world.resource_mut::<TimerLines>();
         // Recorded first: if a handler panics, the next run ends the timer.
-        lines.ended.push(cadence, Ended { entity, when_done });
+        lines.ended.push(cadence, Ended::timer(entity, when_done));
     }
     if is_observed {
         fired.event.trigger(world);
@@ -209,9 +210,12 @@ fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed:
 }
 
 /// Despawns an entity whose lifetime is over.
-fn end_life(world: &mut World, fired: &Fired) {
-    world.try_despawn(fired.event.entity()).ok();
-    world.flush();
+fn end_life(world: &mut World, fired: &Fired, cadence: Cadence) {
+    let entity = fired.event.entity();
+    end_recorded(world, cadence, Ended::lifetime(entity), |world| {
+        world.try_despawn(entity).ok();
+        world.flush();
+    });
 }
 
 /// Runs the timer's action, unless an observer cancelled or re-armed the timer.
@@ -232,7 +236,7 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
         world.entity_mut(entity).remove::<Timer>();
     } else if world.get::<Timer>(entity).is_some() {
         let mut lines = world.resource_mut::<TimerLines>();
-        lines.ended.take_back(cadence, entity);
+        lines.ended.take_back(cadence, entity, Kind::Timer);
     }
 }
 

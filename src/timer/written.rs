@@ -62,7 +62,10 @@ fn mark_finished(world: &mut World) {
     let lines = world.resource::<TimerLines>();
     let ended: Vec<_> = lines.ended.iter().collect();
     let mut marks = EntityHashMap::<Finished>::default();
-    for (cadence, Ended { entity, when_done }) in ended {
+    for (cadence, ended) in ended {
+        let Ended {
+            entity, when_done, ..
+        } = ended;
         let mark = marks.entry(entity).or_insert(Finished {
             when_done,
             in_frame: false,

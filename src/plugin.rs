@@ -73,6 +73,8 @@ use crate::{
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
 ///     [`InvalidSpeed`](crate::InvalidSpeed), [`NoSuchClock`](crate::NoSuchClock).
 ///
+/// `docs/proofs.md` in the repository says how each promise is tested.
+///
 /// The promises also hold for callbacks, where they apply. `UpdateComponent`s are called by
 /// priority, then in the order in which they were inserted. Messages are delivered in the order of
 /// sending. An update component that is inserted during a run takes part in the next one, and so

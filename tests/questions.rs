@@ -321,6 +321,22 @@ fn a_request_can_be_withdrawn() {
 }
 
 #[test]
+fn a_time_out_that_an_observer_withdraws_is_not_announced_to_the_asker() {
+    #[derive(Resource, Default)]
+    struct Announced(u32);
+
+    let (mut app, asking, asked) = question_app(thinking());
+    app.init_resource::<Announced>()
+        .add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+            commands.entity(fired.entity()).despawn();
+        })
+        .add_observer(|_: On<OwnedTimerFired>, mut announced: ResMut<Announced>| announced.0 += 1);
+    ask(&mut app, asking, asked, 1, 10);
+    advance_ms(&mut app, 10);
+    assert_eq!(app.world().resource::<Announced>().0, 0);
+}
+
+#[test]
 fn others_can_reply_much_later() {
     let (mut app, me, other) = question_app(thinking());
     let sessions = [1, 2, 3].map(|nth| ask(&mut app, me, other, nth, 60_000));

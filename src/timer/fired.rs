@@ -258,12 +258,12 @@ impl TimerFired {
 
     /// Triggers the event for the timer's entity, then for its owner.
     pub(super) fn trigger(&mut self, world: &mut World) {
+        // An observer may despawn the entity.
+        let is_announced =
+            self.owner != self.entity && world.get::<Unannounced>(self.entity).is_none();
         world.trigger_ref_with(self, &mut EntityTrigger);
         world.flush();
-        if self.owner != self.entity
-            && is_observed::<OwnedTimerFired>(world, self.owner)
-            && world.get::<Unannounced>(self.entity).is_none()
-        {
+        if is_announced && is_observed::<OwnedTimerFired>(world, self.owner) {
             world.trigger(OwnedTimerFired::new(*self));
             world.flush();
         }

@@ -604,6 +604,22 @@ fn a_message_written_in_update_is_delivered_once_in_the_next_frame() {
 }
 
 #[test]
+fn a_message_written_after_the_only_follower_left_in_its_callback_is_delivered() {
+    let mut app = message_app();
+    let leaving = acting("leaving", |mut me| me.despawn());
+    app.world_mut().spawn(leaving);
+    app.add_message::<Word>();
+    app.world_mut().write_message(Word("written"));
+    assert_eq!(frame(&mut app), ["leaving"]);
+    assert_eq!(counts(&app), (1, 0));
+
+    spawn_listeners(&mut app, ["new"]);
+    app.world_mut().write_message(Word("written"));
+    assert_eq!(frame(&mut app), ["new"]);
+    assert_eq!(counts(&app), (2, 0));
+}
+
+#[test]
 fn the_first_follower_gets_messages_written_since_the_start_of_its_frame() {
     let mut app = message_app();
     // Bevy drops old messages after a fixed step.

@@ -604,6 +604,17 @@ fn a_message_written_in_update_is_delivered_once_in_the_next_frame() {
 }
 
 #[test]
+fn a_callback_that_panics_has_had_its_turn() {
+    let mut app = message_app();
+    let panicking = MessageComponent::new()
+        .on(|_, _: &Word| std::panic::resume_unwind(Box::new("the callback panics")));
+    app.world_mut().spawn(panicking);
+    spawn_listeners(&mut app, ["next"]);
+    assert!(hear(&mut app, Delivery::InTurn).is_empty());
+    assert_eq!(hear(&mut app, Delivery::InTurn), ["next"]);
+}
+
+#[test]
 fn a_message_written_after_the_only_follower_left_in_its_callback_is_delivered() {
     let mut app = message_app();
     let leaving = acting("leaving", |mut me| me.despawn());

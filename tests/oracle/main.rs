@@ -1,107 +1,68 @@
-//! A property test of the whole crate against an obviously correct model.
-//!
-//! Timers run on several clocks, in frames of any length. Their handlers arm, pause, move, cancel
-//! and despawn each other, their owners and their clocks. For any script, the app must behave like
-//! the model.
+//! An oracle of the whole crate: a model that is slow and obviously right plays the same operations
+//! as a real app, and both must show the same after each of them.
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod clocks;
+mod any;
+mod entry;
+#[rustfmt::skip]
+mod found;
 mod game;
 mod model;
-mod script;
+mod op;
+mod print;
+mod rules;
+mod search;
 
 use game::Game;
 use model::Model;
-use proptest::{prelude::*, test_runner::FileFailurePersistence};
-use script::{LogEntry, Op, Script, Step, any_script, any_steps};
+use op::Op;
+use rules::Rules;
+use search::{Figures, search};
 
-/// The maximum number of firings of one timer in one run.
-const BURST_LIMIT: u32 = 4;
-
-/// Spawns a slow clock, a fast clock, and a second slow clock that runs on the first.
-const INITIAL_CLOCKS: [Op; 3] = [
-    Op::SpawnClock {
-        clock: 1,
-        parent: 0,
-        quarters: 2,
-    },
-    Op::SpawnClock {
-        clock: 2,
-        parent: 0,
-        quarters: 8,
-    },
-    Op::SpawnClock {
-        clock: 3,
-        parent: 1,
-        quarters: 1,
-    },
-];
-
-fn check(script: Script, steps: Vec<Step>, by_action: bool) {
-    let mut game = Game::new(script.clone(), by_action);
-    let mut model = Model::new(script);
-    let initial = INITIAL_CLOCKS.map(Step::Do);
-    for step in initial.into_iter().chain(steps) {
-        game.run_step(step);
-        model.run_step(step);
-        assert_eq!(
-            game.timers(),
-            model.timers(),
-            "the armed timers should match"
-        );
-        assert_eq!(
-            game.entities(),
-            model.entities(),
-            "the existing entities should match"
-        );
-        assert_eq!(
-            game.fired(),
-            fired(model.log()),
-            "the firing messages should match"
-        );
-        if by_action {
-            assert_eq!(game.log(), not_fired(model.log()));
-        } else {
-            assert_eq!(game.log(), model.log());
-        }
-        let stats = game.last_run();
-        assert_eq!((stats.fired, stats.cancelled), model.last_run());
+/// Plays a script on both sides, and compares what they show after each operation.
+#[track_caller]
+fn check(rules: Rules, ops: &[Op]) {
+    if let Err(difference) = play(rules, ops) {
+        panic!("{difference}");
     }
 }
 
-fn fired(log: &[LogEntry]) -> Vec<LogEntry> {
-    log.iter().copied().filter(LogEntry::is_fired).collect()
+fn play(rules: Rules, ops: &[Op]) -> Result<Figures, String> {
+    let mut figures = Figures::default();
+    let (mut game, mut model) = (Game::new(rules), Model::new(rules));
+    for op in ops {
+        game.play(op);
+        model.play(op);
+        let (unsettled, mut expected) = model.view();
+        let mut shown = game.view(&unsettled);
+        expected.sort();
+        shown.sort();
+        figures.count_op(op);
+        figures.count_view(&expected);
+        search::compare(&shown, &expected, op)?;
+    }
+    figures.scripts = 1;
+    Ok(figures)
 }
 
-fn not_fired(log: &[LogEntry]) -> Vec<LogEntry> {
-    let others = log.iter().copied().filter(|entry| !entry.is_fired());
-    others.collect()
+#[test]
+fn short_times_are_played_like_the_model() {
+    search("short_times", rules::TINY);
 }
 
-fn config() -> ProptestConfig {
-    let failures = FileFailurePersistence::Direct("proptest-regressions/oracle.txt");
-    ProptestConfig {
-        failure_persistence: Some(Box::new(failures)),
-        ..ProptestConfig::default()
-    }
+#[test]
+fn timers_without_observers_are_played_like_the_model() {
+    search("without_observers", rules::BATCHES);
 }
 
-proptest! {
-    #![proptest_config(config())]
+#[test]
+fn times_of_a_game_are_played_like_the_model() {
+    search("times_of_a_game", rules::REAL);
+}
 
-    #[test]
-    fn timers_with_observers_match_the_model(script in any_script(), steps in any_steps()) {
-        check(script, steps, false);
-    }
-
-    /// Without observers, timers fire in batches.
-    #[test]
-    fn timers_with_actions_match_the_model(
-        script in any_script(),
-        steps in any_steps(),
-    ) {
-        check(script, steps, true);
-    }
+#[test]
+fn the_end_of_time_is_played_like_the_model() {
+    search("the_end_of_time", rules::LAST);
 }

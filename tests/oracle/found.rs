@@ -1,0 +1,35 @@
+//! Scripts on which the app and the model once differed, as the search printed them.
+
+#![allow(unused_imports, reason = "a script that is added finds all names")]
+
+use bevy_due::MissedTicks::*;
+
+use crate::{
+    check,
+    op::{Action::*, At::*, Change::*, Done::*, Op::*, Ratio::*, To::*, Topic::*, *},
+    rules::Rules,
+};
+
+#[test]
+fn a_time_out_that_an_observer_withdraws_is_not_announced() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    check(rules, &[
+        Spawn(3),
+        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Forward(Virtual, 1, then(&[&[Despawn(3)]])),
+    ]);
+}
+
+#[test]
+fn a_written_message_is_counted_if_its_last_follower_leaves() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Write,
+        Follow(4, Topics(31)),
+        Send(One(4), Packet0),
+        Frame(0, then(&[&[], &[Despawn(4)]])),
+        Follow(5, Topics(31)),
+        Write,
+        Frame(0, then(&[])),
+    ]);
+}

@@ -1,0 +1,339 @@
+//! The operations.
+
+use bevy_due::{
+    Clock, DueEntityWorldMutExt, Keyed, NoAnswer, OnClock, Packet, PausedBy, Pauses, SpeedModifier,
+    Timer, UpdateComponent, prelude::*,
+};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_time::{Time, Virtual};
+
+use super::{
+    Condition, Held, Shared,
+    handlers::{self, Answer, Word},
+    timers::{action, change, timer, with_clock},
+};
+use crate::{
+    entry::Entry,
+    op::{At, Change, KEYS, Op, Slot, Spec, To, Topic},
+};
+
+fn packet(id: u32, serial: u64) -> Packet {
+    Packet::new(id, serial.to_le_bytes())
+}
+
+pub(super) fn apply(world: &mut World, op: &Op) {
+    let shared = world.resource::<Shared>().clone();
+    Player { world, shared }.play(op);
+    world.flush();
+}
+
+struct Player<'w> {
+    world: &'w mut World,
+    shared: Shared,
+}
+
+impl Player<'_> {
+    fn play(&mut self, op: &Op) {
+        match *op {
+            Op::Spawn(slot) => _ = self.ensure(slot),
+            Op::Despawn(slot) => self.with(slot, |entity| entity.despawn()),
+            Op::Belong(slot, Some(owner)) => {
+                if let Some(owner) = self.at(owner) {
+                    self.change(slot, |entity| _ = entity.insert(OwnedBy(owner)));
+                }
+            }
+            Op::Belong(slot, None) => self.change(slot, |entity| _ = entity.remove::<OwnedBy>()),
+            Op::Orphan(slot) => {
+                let owner = OwnedBy(self.shared.cast().nowhere);
+                self.change(slot, |entity| _ = entity.insert(owner));
+            }
+            Op::Key(slot, Some(key)) => {
+                self.change(slot, |entity| _ = entity.insert(Keyed::new(KEYS[key])));
+            }
+            Op::Key(slot, None) => self.change(slot, |entity| _ = entity.remove::<Keyed>()),
+            Op::Arm(slot, spec) => {
+                let entity = self.ensure(slot).id();
+                let timer = timer(&self.shared, spec);
+                self.world.entity_mut(entity).insert(timer);
+            }
+            Op::Disarm(slot) => self.change(slot, |entity| _ = entity.remove::<Timer>()),
+            Op::SetTimer(owner, key, slot, spec) => self.set_timer(owner, key, slot, spec, false),
+            Op::RefreshTimer(owner, key, slot, spec) => {
+                self.set_timer(owner, key, slot, spec, true);
+            }
+            Op::CancelKey(owner, key) => {
+                if let Some(owner) = self.at(owner) {
+                    let was_armed = self.world.entity_mut(owner).cancel_timer(KEYS[key]);
+                    self.refuse_unless(was_armed);
+                }
+            }
+            Op::CancelAll(owner) => self.change(owner, |owner| _ = owner.cancel_timers()),
+            Op::Change(slot, how) => self.change_timer(slot, None, how),
+            Op::ChangeKey(owner, key, how) => self.change_timer(owner, Some(key), how),
+            Op::DelayAll(owner, by) => {
+                let by = self.shared.rules.span(by);
+                self.change(owner, |owner| _ = owner.delay_timers_by(by));
+            }
+            Op::Live(slot, Some(delay)) => {
+                let life = DespawnAfter::new(self.shared.rules.span(delay));
+                self.ensure(slot).insert(life);
+            }
+            Op::Live(slot, None) => {
+                self.change(slot, |entity| _ = entity.remove::<DespawnAfter>());
+            }
+            Op::Act(slot, Some(act)) => {
+                self.change(slot, |entity| _ = entity.insert(action(act)));
+            }
+            Op::Act(slot, None) => self.change(slot, |entity| _ = entity.remove::<TimerAction>()),
+            Op::Update(slot, priority, on) => {
+                let entity = self.ensure(slot).id();
+                let update = handlers::update(&self.shared).with_priority(priority);
+                let update = match on {
+                    Some(on) => update.on(self.shared.cast().clock(on)),
+                    None => update,
+                };
+                self.world.entity_mut(entity).insert(update);
+            }
+            Op::StopUpdate(slot) => {
+                self.change(slot, |entity| _ = entity.remove::<UpdateComponent>());
+            }
+            Op::PauseUpdates(Some(from)) => self.world.commands().pause_updates_from(from),
+            Op::PauseUpdates(None) => self.world.commands().resume_updates(),
+            ref op => self.play_pause(op),
+        }
+    }
+
+    fn play_pause(&mut self, op: &Op) {
+        match *op {
+            Op::Pause(slot, true) => self.change(slot, |entity| _ = entity.insert(Paused)),
+            Op::Pause(slot, false) => self.change(slot, |entity| _ = entity.remove::<Paused>()),
+            Op::Disable(slot, true) => self.change(slot, |entity| _ = entity.insert(Disabled)),
+            Op::Disable(slot, false) => {
+                self.change(slot, |entity| _ = entity.remove::<Disabled>());
+            }
+            Op::PauseFor(slot, span) => {
+                let span = self.shared.rules.span(span);
+                let Some(target) = self.at(slot) else { return };
+                self.world.entity_mut(target).pause_for(span);
+                let pause = self.world.get::<PausedBy>(target);
+                let pause = pause.and_then(|by| by.iter().last());
+                let pause = pause.expect("the pause exists");
+                self.shared.cast().name(pause);
+            }
+            Op::EndPause(slot) => {
+                let Some(target) = self.at(slot) else { return };
+                let pause = self.world.get::<PausedBy>(target);
+                if let Some(pause) = pause.and_then(|by| by.iter().next()) {
+                    assert_eq!(self.world.get::<Pauses>(pause), Some(&Pauses(target)));
+                    self.world.despawn(pause);
+                }
+            }
+            Op::Hold(slot, true) => self.change(slot, |entity| _ = entity.insert(Held)),
+            Op::Hold(slot, false) => self.change(slot, |entity| _ = entity.remove::<Held>()),
+            Op::Condition(condition) => self.world.insert_resource(Condition(condition)),
+            Op::PauseGame(is_paused) => {
+                let mut time = self.world.resource_mut::<Time<Virtual>>();
+                match is_paused {
+                    true => time.pause(),
+                    false => time.unpause(),
+                }
+            }
+            ref op => self.play_clock(op),
+        }
+    }
+
+    fn play_clock(&mut self, op: &Op) {
+        match *op {
+            Op::On(slot, Some(at)) => {
+                let on = OnClock::new(self.shared.cast().clock(at));
+                self.change(slot, |entity| _ = entity.insert(on));
+            }
+            Op::On(slot, None) => self.change(slot, |entity| _ = entity.remove::<OnClock>()),
+            Op::Clock(slot, parent, speed) => {
+                let mut entity = self.ensure(slot);
+                let parent = entity.resource::<Shared>().cast().clock(parent);
+                entity.insert(Clock::of(parent).with_speed(speed.get()));
+            }
+            Op::RemoveClock(slot) => self.change(slot, |entity| _ = entity.remove::<Clock>()),
+            Op::Speed(at, speed) => self.with_clock(at, |clock| clock.set_speed(speed.get())),
+            Op::PauseClock(at, true) => self.with_clock(at, Clock::pause),
+            Op::PauseClock(at, false) => self.with_clock(at, Clock::unpause),
+            Op::SetParent(slot, parent) => {
+                let parent = self.shared.cast().clock(parent);
+                let mut is_set = None;
+                self.with_clock(At::Own(slot), |clock| {
+                    is_set = Some(clock.set_parent(parent).is_ok());
+                });
+                self.refuse_unless(is_set != Some(false));
+            }
+            Op::SetNow(at, shown) => {
+                let shown = self.shared.rules.span(shown);
+                self.with_clock(at, |clock| clock.set_now(shown));
+            }
+            Op::Advance(at, by) => {
+                let by = self.shared.rules.span(by);
+                self.with_clock(at, |clock| clock.advance_by(by));
+            }
+            Op::Modify(slot, Some((clock, factor))) => {
+                if let Some(clock) = self.at(clock) {
+                    let modifier = SpeedModifier::new(clock, factor.get());
+                    self.change(slot, |entity| _ = entity.insert(modifier));
+                }
+            }
+            Op::Modify(slot, None) => {
+                self.change(slot, |entity| _ = entity.remove::<SpeedModifier>());
+            }
+            ref op => self.play_mail(op),
+        }
+    }
+
+    fn play_mail(&mut self, op: &Op) {
+        match *op {
+            Op::Follow(slot, topics) => {
+                let component = handlers::follower(&self.shared, topics);
+                self.ensure(slot).insert(component);
+            }
+            Op::Unfollow(slot) => {
+                self.change(slot, |entity| _ = entity.remove::<MessageComponent>());
+            }
+            Op::Send(to, topic) => self.send(to, topic),
+            Op::Write => {
+                let word = Word(self.shared.next_serial());
+                self.world.write_message(word);
+            }
+            Op::Ask(slot, to, spec) => self.ask(slot, to, spec),
+            Op::Withdraw(slot) => {
+                let Some(asker) = self.at(slot) else { return };
+                let owned = self.world.get::<Owned>(asker);
+                let mut owned = owned.into_iter().flat_map(Owned::iter);
+                let is_request = |&id: &Entity| self.shared.cast().requests.contains(&id);
+                if let Some(request) = owned.find(is_request) {
+                    self.world.despawn(request);
+                }
+            }
+            Op::Reply { keep } => {
+                let mut record = self.shared.record();
+                let Some(reply_to) = record.heard.front().cloned() else {
+                    return;
+                };
+                if !keep {
+                    record.heard.pop_front();
+                }
+                drop(record);
+                let answer = Answer(self.shared.next_serial());
+                self.world.commands().reply(reply_to, answer);
+            }
+            ref op => assert_eq!(*op, Op::Panic, "only between frames"),
+        }
+    }
+
+    fn send(&mut self, to: To, topic: Topic) {
+        let to = self.delivery(to);
+        let mut commands = self.world.commands();
+        match topic {
+            Topic::Packet0 => commands.send(to, packet(0, self.shared.next_serial())),
+            Topic::Packet1 => commands.send(to, packet(1, self.shared.next_serial())),
+            Topic::Word => commands.send(to, Word(self.shared.next_serial())),
+            Topic::Answer => commands.send(to, Answer(self.shared.next_serial())),
+            Topic::NoReply => commands.send(to, NoAnswer::TimedOut),
+        }
+    }
+
+    fn delivery(&self, to: To) -> Delivery {
+        match to {
+            To::One(slot) => Delivery::To(self.shared.cast().entity(slot)),
+            To::All => Delivery::All,
+            To::InTurn => Delivery::InTurn,
+        }
+    }
+
+    fn ask(&mut self, slot: Slot, to: To, spec: Spec) {
+        let Some(asker) = self.at(slot) else { return };
+        let (to, until) = (self.delivery(to), timer(&self.shared, spec));
+        let packet = packet(0, self.shared.next_serial());
+        let mut commands = self.world.commands();
+        let request = commands.entity(asker).ask(to, packet, until);
+        let request = request.entity().expect("it is made in this world");
+        let mut cast = self.shared.cast();
+        cast.name(request);
+        cast.requests.push(request);
+    }
+
+    /// Returns the entity in a slot, if it exists.
+    fn at(&self, slot: Slot) -> Option<Entity> {
+        let entity = self.shared.cast().entity(slot);
+        self.world
+            .entities()
+            .contains_spawned(entity)
+            .then_some(entity)
+    }
+
+    /// Returns the entity in a slot. Spawns it if it does not exist.
+    fn ensure(&mut self, slot: Slot) -> EntityWorldMut<'_> {
+        let entity = match self.at(slot) {
+            Some(entity) => entity,
+            None => {
+                let entity = self.world.spawn_empty().id();
+                self.put(slot, entity);
+                entity
+            }
+        };
+        self.world.entity_mut(entity)
+    }
+
+    /// Gives a new entity its number and its slot.
+    fn put(&mut self, slot: Slot, entity: Entity) {
+        let mut cast = self.shared.cast();
+        let id = cast.name(entity);
+        cast.slots[slot] = Some(id);
+    }
+
+    fn change(&mut self, slot: Slot, change: impl FnOnce(&mut EntityWorldMut)) {
+        self.with(slot, |mut entity| change(&mut entity));
+    }
+
+    fn with(&mut self, slot: Slot, change: impl FnOnce(EntityWorldMut)) {
+        if let Some(entity) = self.at(slot) {
+            change(self.world.entity_mut(entity));
+        }
+    }
+
+    fn with_clock(&mut self, at: At, change: impl FnOnce(&mut Clock)) {
+        let clock = self.shared.cast().clock(at);
+        with_clock(self.world, clock, change);
+    }
+
+    fn set_timer(&mut self, owner: Slot, key: usize, slot: Slot, spec: Spec, refreshes: bool) {
+        let Some(owner) = self.at(owner) else { return };
+        let timer = timer(&self.shared, spec);
+        let mut entity = self.world.entity_mut(owner);
+        match refreshes {
+            true => entity.refresh_timer(KEYS[key], timer),
+            false => entity.set_timer(KEYS[key], timer),
+        };
+        let newest = self.world.get::<Owned>(owner);
+        let newest = newest.and_then(|owned| owned.iter().last());
+        if let Some(newest) = newest.filter(|newest| !self.shared.cast().ids.contains_key(newest)) {
+            self.put(slot, newest);
+        }
+    }
+
+    fn change_timer(&mut self, slot: Slot, key: Option<usize>, how: Change) {
+        let Some(entity) = self.at(slot) else { return };
+        let mut entity = self.world.entity_mut(entity);
+        let (shared, mut is_done) = (self.shared.clone(), true);
+        let changed = match key {
+            None => entity.change_own_timer(|timer| is_done = change(timer, how, &shared)),
+            Some(key) => {
+                entity.change_timer(KEYS[key], |timer| is_done = change(timer, how, &shared))
+            }
+        };
+        self.refuse_unless(changed.is_ok() && is_done);
+    }
+
+    fn refuse_unless(&mut self, is_done: bool) {
+        if !is_done {
+            self.shared.log(Entry::Refused);
+        }
+    }
+}

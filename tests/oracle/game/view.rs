@@ -1,0 +1,115 @@
+//! What the app shows between two frames.
+
+use core::{mem, time::Duration};
+
+use bevy_due::{ArmedTimers, Clock, ClockId, Clocks, MessageStats, RunStats, TimerStatus};
+use bevy_ecs::{prelude::*, system::SystemState};
+
+use super::{Cast, Game, handlers};
+use crate::{
+    entry::{Id, Named, Status, View},
+    op::KEYS,
+};
+
+impl Game {
+    /// Returns what there is to see, and what has happened since the last call. The status of the
+    /// timers on the entities in `unsettled` is left out.
+    pub(crate) fn view(&mut self, unsettled: &[Id]) -> View {
+        let log = mem::take(&mut self.shared.record().log);
+        let cast = &*self.shared.cast();
+        let world = self.app.world_mut();
+        let fired = drain(world, |fired| handlers::firing(cast, fired));
+        let cancelled = drain(world, |cancelled| handlers::cancel(cast, cancelled));
+        let exists = |&id: &Id| world.entities().contains_spawned(cast.entities[id]);
+        let alive: Vec<Id> = (0..cast.entities.len()).filter(exists).collect();
+        let settled = || alive.iter().filter(|id| !unsettled.contains(id));
+        let mut state = SystemState::<(ArmedTimers, Clocks)>::new(world);
+        let world = self.app.world();
+        let (timers, clocks) = state.get(world).expect("the app has the plugin");
+        let entity = |id: Id| cast.entities[id];
+        let status = |&id: &Id| Some(status(cast, timers.get(entity(id))?));
+        let life = |&id: &Id| Some((id, nanos(timers.lifetime(entity(id))?)));
+        View {
+            log,
+            fired,
+            cancelled,
+            timers: settled().filter_map(status).collect(),
+            lifetimes: settled().filter_map(life).collect(),
+            keyed: keyed(cast, &alive, &timers),
+            clocks: clock_times(cast, &alive, world, &clocks),
+            alive,
+            runs: [timers.last_run(), timers.last_fixed_run()].map(stats),
+            messages: messages(world),
+        }
+    }
+}
+
+fn drain<M: Message, T>(world: &mut World, see: impl Fn(&M) -> T) -> Vec<T> {
+    let mut messages = world.resource_mut::<Messages<M>>();
+    messages.drain().map(|message| see(&message)).collect()
+}
+
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}
+
+fn stats(stats: RunStats) -> [u64; 3] {
+    [stats.fired, stats.missed, stats.cancelled]
+}
+
+fn messages(world: &World) -> [u64; 3] {
+    let stats = world.resource::<MessageStats>();
+    [stats.delivered, stats.undeliverable, stats.late]
+}
+
+fn status(cast: &Cast, status: TimerStatus) -> Status {
+    Status {
+        entity: cast.id(status.entity),
+        owner: cast.id(status.owner),
+        clock: cast.named(status.clock),
+        deadline: nanos(status.deadline),
+        remaining: nanos(status.remaining),
+        elapsed: nanos(status.elapsed),
+        wait: nanos(status.wait),
+        interval: status.interval.map(nanos),
+        count: status.count,
+        left: status.left,
+        paused: status.paused,
+    }
+}
+
+fn keyed(cast: &Cast, alive: &[Id], timers: &ArmedTimers) -> Vec<(Id, &'static str, Id)> {
+    let keys = |&owner: &Id| KEYS.map(|key| (owner, key));
+    let mut found: Vec<_> = alive.iter().flat_map(keys).collect();
+    found.sort_unstable();
+    let timer = |(owner, key)| {
+        let timer = timers.keyed(cast.entities[owner], key)?;
+        Some((owner, key, cast.id(timer.entity)))
+    };
+    found.into_iter().filter_map(timer).collect()
+}
+
+fn clock_times(
+    cast: &Cast,
+    alive: &[Id],
+    world: &World,
+    clocks: &Clocks,
+) -> Vec<(Named, u64, u64)> {
+    let built_in = [
+        (Named::Real, ClockId::Real),
+        (Named::Virtual, ClockId::Virtual),
+        (Named::Frames, ClockId::Frames),
+        (Named::Fixed, ClockId::Fixed),
+    ];
+    let own = |&id: &Id| (Named::Own(id), ClockId::Own(cast.entities[id]));
+    let all = built_in.into_iter().chain(alive.iter().map(own));
+    let times = all.filter_map(|(name, clock)| {
+        let live = nanos(clocks.get(clock).ok()?.now());
+        let shown = match clock {
+            ClockId::Own(entity) => nanos(world.get::<Clock>(entity)?.now()),
+            _ => live,
+        };
+        Some((name, live, shown))
+    });
+    times.collect()
+}

@@ -1,0 +1,368 @@
+//! Clocks that are all read in every run, parents first. A time is a number of whole nanoseconds and
+//! an exact fraction.
+
+use core::mem;
+
+use crate::entry::{Id, Named};
+
+/// The time that has passed on a new clock. It shows zero.
+const START: u64 = 1 << 61;
+
+/// The time that no clock reaches.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// The length of a frame on the frame clock.
+const FRAME: u64 = 1_000_000_000;
+
+/// The index of a clock. A lower one is older.
+pub(crate) type Nth = usize;
+
+/// Every clock ever added, the oldest first.
+pub(crate) struct Clocks {
+    pub(crate) all: Vec<Clock>,
+    pub(crate) times: Times,
+}
+
+/// Bevy's times, and whether game time was paused when this frame began.
+#[derive(Default)]
+pub(crate) struct Times {
+    pub(crate) real: u64,
+    pub(crate) game: u64,
+    pub(crate) fixed: u64,
+    pub(crate) is_game_paused: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct Clock {
+    pub(crate) name: Named,
+    pub(crate) exists: bool,
+    /// Whether it is read in fixed steps, not in frames. Kept when it loses its parent.
+    pub(crate) is_fixed: bool,
+    driver: Driver,
+    /// The parent that was set, which may not exist.
+    pub(crate) parent: Named,
+    pub(crate) speed: f64,
+    /// The product of the speed modifiers.
+    pub(crate) factor: f64,
+    pub(crate) is_paused: bool,
+    pub(crate) is_disabled: bool,
+    pub(crate) is_held: bool,
+    /// The time that has passed, and a fraction in units of 2^-64.
+    pub(crate) now: u64,
+    part: u64,
+    /// The time of the driver when this clock was last read.
+    seen: u64,
+    /// The difference between the time shown and the time passed.
+    pub(crate) offset: i128,
+    pub(crate) reading: Reading,
+    /// The time in the last two runs.
+    pub(crate) ticks: (u64, u64),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Driver {
+    Real,
+    Game,
+    Frames,
+    Fixed,
+    Clock(Nth),
+    Nothing,
+}
+
+/// The reading taken at the start of a run.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Reading {
+    pub(crate) now: u64,
+    pub(crate) offset: i128,
+    stopped: bool,
+}
+
+impl Clocks {
+    pub(crate) fn new() -> Self {
+        let built_in = [
+            (Named::Real, Driver::Real),
+            (Named::Virtual, Driver::Game),
+            (Named::Frames, Driver::Frames),
+            (Named::Fixed, Driver::Fixed),
+        ];
+        let all = built_in.map(|(name, driver)| Clock {
+            is_fixed: driver == Driver::Fixed,
+            ..Clock::new(name, name, driver, 1.0)
+        });
+        Self {
+            all: all.into(),
+            times: Times::default(),
+        }
+    }
+
+    pub(crate) fn find(&self, name: Named) -> Option<Nth> {
+        let is_it = |clock: &Clock| clock.exists && clock.name == name;
+        self.all.iter().position(is_it)
+    }
+
+    /// In a run, every clock of its cadence is read. A step of a fast-forward reads them too, and
+    /// advances only one clock on its own.
+    pub(crate) fn read_all(&mut self, is_fixed: bool, forwarded: Option<(Nth, u64)>) {
+        if let Some((nth, by)) = forwarded {
+            self.all[nth].advance(by);
+        }
+        let mut is_read = vec![false; self.all.len()];
+        for nth in 0..self.all.len() {
+            self.read(nth, is_fixed, forwarded.map(|(nth, _)| nth), &mut is_read);
+        }
+    }
+
+    fn read(&mut self, nth: Nth, is_fixed: bool, forwarded: Option<Nth>, is_read: &mut [bool]) {
+        let clock = &self.all[nth];
+        if !clock.exists || clock.is_fixed != is_fixed || mem::replace(&mut is_read[nth], true) {
+            return;
+        }
+        if let Driver::Clock(parent) = clock.driver {
+            self.read(parent, is_fixed, forwarded, is_read);
+        }
+        let is_run = forwarded.is_none();
+        let clock = &self.all[nth];
+        let (to, is_stopped) = match clock.driver {
+            Driver::Real => (self.times.real, false),
+            Driver::Game => (self.times.game, self.times.is_game_paused),
+            Driver::Fixed => (self.times.fixed, false),
+            Driver::Frames if is_run => (clock.seen + FRAME, false),
+            Driver::Frames => (clock.seen, false),
+            Driver::Clock(parent) => {
+                let Reading { now, stopped, .. } = self.all[parent].reading;
+                (now, stopped)
+            }
+            Driver::Nothing => (clock.seen, true),
+        };
+        let clock = &mut self.all[nth];
+        // A clock that is forwarded on its own sees its driver after the step.
+        let is_forwarded = forwarded == Some(nth);
+        let before = clock.now;
+        if is_run || to > clock.seen {
+            clock.follow(to);
+        }
+        clock.reading = Reading {
+            now: if is_forwarded { before } else { clock.now },
+            offset: clock.offset,
+            stopped: is_stopped && !is_forwarded || clock.is_stopped(),
+        };
+        if is_run {
+            clock.ticks = (clock.now, clock.ticks.0);
+        }
+    }
+
+    /// Returns the clock as it would be if it were read now.
+    pub(crate) fn live(&self, nth: Nth) -> Clock {
+        let mut clock = self.all[nth].clone();
+        match clock.driver {
+            Driver::Real => clock.follow(self.times.real),
+            Driver::Game => clock.follow(self.times.game),
+            Driver::Fixed => clock.follow(self.times.fixed),
+            Driver::Clock(parent) => clock.follow(self.live(parent).now),
+            Driver::Frames | Driver::Nothing => {}
+        }
+        clock
+    }
+
+    /// Stopping a clock takes effect immediately, for it and all clocks that run on it. Resuming it
+    /// takes effect at the next reading.
+    pub(crate) fn may_fire(&self, nth: Nth) -> bool {
+        !self.all[nth].reading.stopped && self.is_running(nth)
+    }
+
+    fn is_running(&self, nth: Nth) -> bool {
+        let clock = &self.all[nth];
+        let is_driven = match clock.driver {
+            Driver::Clock(parent) => self.is_running(parent),
+            Driver::Nothing => false,
+            _ => true,
+        };
+        clock.exists && !clock.is_stopped() && is_driven
+    }
+
+    /// A clock that stands still itself, or that has lost a parent, can't be fast-forwarded.
+    pub(crate) fn can_forward(&self, nth: Nth) -> bool {
+        let clock = &self.all[nth];
+        clock.exists && !clock.is_stopped() && !self.is_orphaned(nth)
+    }
+
+    fn is_orphaned(&self, nth: Nth) -> bool {
+        match self.all[nth].driver {
+            Driver::Clock(parent) => self.is_orphaned(parent),
+            Driver::Nothing => true,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn runs_on(&self, nth: Nth, root: Nth) -> bool {
+        match self.all[nth].driver {
+            _ if nth == root => true,
+            Driver::Clock(parent) => self.runs_on(parent, root),
+            _ => false,
+        }
+    }
+
+    /// Returns the time of a clock once the clock `root`, on which it runs, has advanced by `by` since
+    /// its reading, or `None` if a clock between them stands still.
+    pub(crate) fn time_after(&self, nth: Nth, root: Nth, by: u64) -> Option<u64> {
+        let mut clock = self.all[nth].clone();
+        match clock.driver {
+            _ if nth == root => {
+                clock.now = clock.reading.now;
+                clock.advance(by);
+            }
+            _ if clock.is_stopped() => return None,
+            Driver::Clock(parent) => {
+                let to = self.time_after(parent, root, by)?;
+                clock.follow(to.max(clock.seen));
+            }
+            _ => return None,
+        }
+        Some(clock.now)
+    }
+
+    /// Adds a clock. It counts from the time of its parent at this moment.
+    pub(crate) fn add(
+        &mut self,
+        entity: Id,
+        parent: Named,
+        (speed, factor, is_disabled): (f64, f64, bool),
+    ) {
+        let mut clock = Clock {
+            factor,
+            is_disabled,
+            ..Clock::new(Named::Own(entity), parent, Driver::Nothing, speed)
+        };
+        clock.reading.stopped = true;
+        if let Some(nth) = self.find(parent) {
+            clock.driver = Driver::Clock(nth);
+            clock.seen = self.live(nth).now;
+            clock.is_fixed = self.all[nth].is_fixed;
+            clock.reading.stopped = self.all[nth].reading.stopped || clock.is_stopped();
+        }
+        self.all.push(clock);
+    }
+
+    /// A clock whose parent is removed stands still.
+    pub(crate) fn remove(&mut self, nth: Nth) {
+        self.all[nth].exists = false;
+        for clock in &mut self.all {
+            if clock.driver == Driver::Clock(nth) {
+                clock.driver = Driver::Nothing;
+            }
+        }
+    }
+
+    /// Puts a clock on another parent from now on, and returns `false` if there is no such clock, or
+    /// if the clock would drive itself.
+    pub(crate) fn set_parent(&mut self, nth: Nth, parent: Named) -> bool {
+        let Some(to) = self.find(parent).filter(|&to| !self.runs_on(to, nth)) else {
+            return false;
+        };
+        if self.all[nth].driver == Driver::Clock(to) {
+            return true;
+        }
+        let Clock {
+            reading, is_fixed, ..
+        } = self.all[to];
+        let clock = &mut self.all[nth];
+        (clock.driver, clock.parent, clock.seen) = (Driver::Clock(to), parent, reading.now);
+        for at in 0..self.all.len() {
+            if self.runs_on(at, nth) && self.all[at].is_fixed != is_fixed {
+                let clock = &mut self.all[at];
+                clock.is_fixed = is_fixed;
+                clock.ticks = (clock.now, clock.now);
+            }
+        }
+        true
+    }
+}
+
+impl Clock {
+    fn new(name: Named, parent: Named, driver: Driver, speed: f64) -> Self {
+        Self {
+            name,
+            exists: true,
+            is_fixed: false,
+            driver,
+            parent,
+            speed,
+            factor: 1.0,
+            is_paused: false,
+            is_disabled: false,
+            is_held: false,
+            now: START,
+            part: 0,
+            seen: 0,
+            offset: -i128::from(START),
+            reading: Reading {
+                now: START,
+                offset: -i128::from(START),
+                stopped: speed == 0.0,
+            },
+            ticks: (START, START),
+        }
+    }
+
+    /// A clock advances by the time that has passed on its driver, times its speed. The end of time
+    /// stops it.
+    fn follow(&mut self, to: u64) {
+        let seen = mem::replace(&mut self.seen, to);
+        if self.stands_still() {
+            return;
+        }
+        let parts = |span: u64| u128::from(span).checked_mul(self.rate());
+        if to < seen {
+            let back = parts(seen - to).map_or(NEVER, whole);
+            self.now = self.now.saturating_sub(back);
+            return;
+        }
+        let passed = parts(to - seen).and_then(|parts| parts.checked_add(u128::from(self.part)));
+        let passed = passed.unwrap_or(u128::MAX);
+        self.part = passed as u64;
+        self.advance(whole(passed));
+    }
+
+    pub(crate) fn advance(&mut self, by: u64) {
+        self.now = self.now.saturating_add(by).min(NEVER - 1);
+    }
+
+    pub(crate) fn set_now(&mut self, shown: u64) {
+        self.offset = i128::from(shown.min(NEVER - 1)) - i128::from(self.now);
+    }
+
+    pub(crate) fn shown(&self, passed: u64) -> u64 {
+        shift(passed, self.offset)
+    }
+
+    fn stands_still(&self) -> bool {
+        self.is_paused || self.is_disabled || self.is_held
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stands_still() || self.rate() == 0
+    }
+
+    /// The speed in units of 2^-64. The speeds and factors in scripts and their products are exact.
+    fn rate(&self) -> u128 {
+        (self.speed * self.factor * (1_u128 << 64) as f64) as u128
+    }
+}
+
+impl Reading {
+    pub(crate) fn shown(&self, passed: u64) -> u64 {
+        shift(passed, self.offset)
+    }
+}
+
+fn whole(parts: u128) -> u64 {
+    (parts >> 64) as u64
+}
+
+/// Moves a time. It saturates at both ends, and what never happens is never moved.
+pub(crate) fn shift(time: u64, by: i128) -> u64 {
+    match time {
+        NEVER => NEVER,
+        time => (i128::from(time) + by).clamp(0, i128::from(NEVER)) as u64,
+    }
+}

@@ -1,0 +1,61 @@
+//! The setting of a timer or a callback: its clock, its owner and its pause.
+
+use super::{Model, clocks::Nth};
+use crate::{
+    entry::{Id, NOWHERE, Named},
+    op::At,
+};
+
+impl Model {
+    pub(super) fn named(&self, at: At) -> Named {
+        match at {
+            At::Real => Named::Real,
+            At::Virtual => Named::Virtual,
+            At::Frames => Named::Frames,
+            At::Fixed => Named::Fixed,
+            At::Own(slot) => Named::Own(self.slots[slot].unwrap_or(NOWHERE)),
+        }
+    }
+
+    pub(super) fn find_clock(&self, at: At) -> Option<Nth> {
+        self.clocks.find(self.named(at))
+    }
+
+    pub(super) fn owner_of(&self, id: Id) -> Id {
+        self.entities[id].owner.unwrap_or(id)
+    }
+
+    /// The clock is the one that was chosen, or else that of the entity, or else that of its owner,
+    /// or else the game clock.
+    pub(super) fn clock_of(&self, id: Id, chosen: Option<Named>) -> Named {
+        let clock = chosen.or_else(|| self.clock_on(id));
+        let clock = clock.or_else(|| self.clock_on(self.owner_of(id)));
+        clock.unwrap_or(Named::Virtual)
+    }
+
+    /// The clock of an entity is the one that it names, or else its own. A modifier is on the parent
+    /// of the clock that it modifies.
+    fn clock_on(&self, id: Id) -> Option<Named> {
+        let entity = self.entities.get(id).filter(|entity| entity.exists)?;
+        let own = || {
+            let own = Named::Own(id);
+            self.clocks.find(own).map(|_| own)
+        };
+        let modified = || {
+            let nth = self.clocks.find(Named::Own(entity.modifies?.0))?;
+            Some(self.clocks.all[nth].parent)
+        };
+        entity.on.or_else(own).or_else(modified)
+    }
+
+    /// An entity is paused by itself or by its owner.
+    pub(super) fn is_paused(&self, id: Id) -> bool {
+        let pauses = |id: Id| {
+            self.entities.get(id).is_some_and(|entity| {
+                let is_stopped = entity.is_paused || entity.is_disabled;
+                entity.exists && (is_stopped || !entity.paused_by.is_empty())
+            })
+        };
+        pauses(id) || pauses(self.owner_of(id))
+    }
+}

@@ -1,0 +1,109 @@
+//! What the model shows between two frames.
+
+use core::mem;
+
+use super::{
+    Model,
+    timers::{Kind, Timer, times},
+};
+use crate::{
+    entry::{Id, Named, Status, View},
+    op::KEYS,
+};
+
+impl Model {
+    /// Returns what there is to see, and what has happened since the last call. Also returns the
+    /// entities with a new timer whose clock is not known yet: their status is no promise.
+    pub(crate) fn view(&mut self) -> (Vec<Id>, View) {
+        let pending = self.timers.iter().filter(|timer| timer.is_pending());
+        let unsettled = pending.filter(|timer| !self.is_settled(timer));
+        let unsettled: Vec<Id> = unsettled.map(|timer| timer.entity).collect();
+        let exists = |&id: &Id| self.exists(id);
+        let alive: Vec<Id> = (0..self.entities.len()).filter(exists).collect();
+        let settled = || alive.iter().filter(|id| !unsettled.contains(id));
+        let clocks = (0..self.clocks.all.len()).filter(|&nth| self.clocks.all[nth].exists);
+        let clocks = clocks.map(|nth| {
+            let (clock, live) = (&self.clocks.all[nth], self.clocks.live(nth));
+            let now = live.shown(live.now);
+            match clock.name {
+                Named::Own(_) => (clock.name, now, clock.shown(clock.now)),
+                built_in => (built_in, now, now),
+            }
+        });
+        let mut clocks: Vec<_> = clocks.collect();
+        clocks.sort_unstable();
+        let keyed = self.keys.iter().filter(|&&(_, id)| self.exists(id));
+        let keyed = keyed.filter(|&&(_, id)| self.find_timer(id, Kind::Timer).is_some());
+        let mut keyed: Vec<_> = keyed
+            .map(|&((owner, key), id)| (owner, KEYS[key], id))
+            .collect();
+        keyed.sort_unstable();
+        let mut view = View {
+            timers: settled().filter_map(|&id| self.status(id)).collect(),
+            lifetimes: settled()
+                .filter_map(|&id| Some((id, self.lifetime(id)?)))
+                .collect(),
+            alive: alive.clone(),
+            keyed,
+            clocks,
+            runs: self.stats,
+            messages: self.mail.shown_counts,
+            ..View::default()
+        };
+        view.log = mem::take(&mut self.log);
+        view.fired = mem::take(&mut self.fired);
+        view.cancelled = mem::take(&mut self.cancelled);
+        (unsettled, view)
+    }
+
+    /// Returns `true` if a new timer is on the same clock as when it was inserted.
+    fn is_settled(&self, timer: &Timer) -> bool {
+        let chosen = self.chosen(timer.entity, timer.kind);
+        let clock = self.clocks.find(self.clock_of(timer.entity, chosen));
+        clock.is_some() && clock == timer.clock
+    }
+
+    fn status(&self, id: Id) -> Option<Status> {
+        let timer = &self.timers[self.find_timer(id, Kind::Timer)?];
+        let is_pending = timer.is_pending();
+        let spec = self.entities[id].timer?;
+        let clock = &self.clocks.all[timer.clock?];
+        let deadline = timer.deadline_at(clock.now);
+        let remaining = deadline.saturating_sub(clock.now).min(timer.wait);
+        let interval = match is_pending {
+            true => self.rules.nanos(spec.interval),
+            false => timer.interval,
+        };
+        let times = match is_pending {
+            true => times(spec),
+            false => Some(timer.times).filter(|&times| times != 0),
+        };
+        let left = times.map(|times| times.saturating_sub(timer.count as u32));
+        Some(Status {
+            entity: id,
+            owner: if is_pending {
+                self.owner_of(id)
+            } else {
+                timer.owner
+            },
+            clock: clock.name,
+            deadline: clock.shown(deadline),
+            remaining,
+            elapsed: timer.wait - remaining,
+            wait: timer.wait,
+            interval: Some(interval).filter(|&interval| interval > 0),
+            count: timer.count,
+            left,
+            paused: timer.paused_at.is_some(),
+        })
+    }
+
+    /// The time that is left to an entity.
+    fn lifetime(&self, id: Id) -> Option<u64> {
+        let timer = &self.timers[self.find_timer(id, Kind::Lifetime)?];
+        let clock = &self.clocks.all[timer.clock?];
+        let deadline = timer.deadline_at(clock.now);
+        let left = deadline.saturating_sub(clock.now);
+        Some(left.min(self.entities[id].life?))
+    }
+}

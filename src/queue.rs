@@ -425,7 +425,17 @@ impl<T> TimerQueue<T> {
     /// ```
     #[must_use]
     pub fn waiting_until(&self, until: u64) -> Vec<Key> {
-        let mut waiting = self.slots.waiting_until(until);
+        self.waiting_or_idle_until(until, |_| false)
+    }
+
+    /// Returns the same as [`waiting_until`](Self::waiting_until), with the idle timers that count
+    /// as waiting.
+    pub(crate) fn waiting_or_idle_until(
+        &self,
+        until: u64,
+        counts: impl Fn(Key) -> bool,
+    ) -> Vec<Key> {
+        let mut waiting = self.slots.waiting_until(until, counts);
         waiting.sort_unstable();
         waiting.into_iter().map(|(.., key)| key).collect()
     }

@@ -3,7 +3,9 @@
 mod support;
 
 use bevy_app::{App, First};
-use bevy_due::{ArmedTimers, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*};
+use bevy_due::{
+    ArmedTimers, DueEntityWorldMutExt, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*,
+};
 use bevy_ecs::{name::Name, prelude::*, system::SystemState};
 use bevy_time::TimeSystems;
 use support::*;
@@ -101,6 +103,33 @@ fn timers_can_be_found_by_owner_and_key() {
     assert_eq!(next(&mut app), Some(boss), "should ignore paused timers");
     app.world_mut().entity_mut(boss).insert(Paused);
     assert_eq!(next(&mut app), None);
+}
+
+#[test]
+fn a_timer_that_never_fires_is_no_next_deadline() {
+    let mut app = app();
+    app.world_mut()
+        .spawn((Timer::default(), DespawnAfter::default()));
+    for _ in 0..2 {
+        let next = read(&mut app, |timers| timers.next_deadline(ClockId::Virtual));
+        assert_eq!(next, Ok(None));
+        advance_ms(&mut app, 10);
+    }
+}
+
+#[test]
+fn timers_due_soon_include_those_that_were_moved_or_resumed_since_the_last_run() {
+    let mut app = app();
+    let [moved, resumed, new] = [30, 10, 20].map(|at| spawn(&mut app, "x", Timer::after(ms(at))));
+    app.world_mut().entity_mut(resumed).insert(Paused);
+    advance_ms(&mut app, 0);
+    app.world_mut().entity_mut(resumed).remove::<Paused>();
+    app.world_mut().entity_mut(moved).reschedule(ms(5)).unwrap();
+    let due = read(&mut app, |timers| {
+        timers.due_within(ClockId::Virtual, ms(20)).unwrap()
+    });
+    let due: Vec<Entity> = due.iter().map(|timer| timer.entity).collect();
+    assert_eq!(due, [moved, resumed, new]);
 }
 
 #[test]

@@ -191,10 +191,16 @@ impl<T> Slots<T> {
     }
 
     /// Returns the deadlines, sequences and keys of the timers that wait for a deadline at or
-    /// before `until`.
-    pub(super) fn waiting_until(&self, until: u64) -> Vec<(u64, u64, Key)> {
+    /// before `until`, and of the idle ones that count as waiting.
+    pub(super) fn waiting_until(
+        &self,
+        until: u64,
+        counts: impl Fn(Key) -> bool,
+    ) -> Vec<(u64, u64, Key)> {
+        let waits = |key, slot: &Slot<T>| slot.place() != Place::Idle || counts(key);
         self.occupied()
-            .filter(|(_, slot)| slot.place() != Place::Idle && slot.deadline <= until)
+            .filter(|(_, slot)| slot.deadline <= until && slot.deadline != NEVER)
+            .filter(|&(key, slot)| waits(key, slot))
             .map(|(key, slot)| (slot.deadline, slot.sequence, key))
             .collect()
     }

@@ -1,6 +1,9 @@
 //! The timers of each clock: in the queue, added since the last run, or paused.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 use core::{
     mem,
     num::{NonZeroU32, NonZeroU64},
@@ -487,6 +490,15 @@ impl TimerLine {
         let added = added.filter_map(|&key| self.queue.deadline(key));
         let added = added.filter(|&deadline| deadline != NEVER);
         self.queue.next_deadline().into_iter().chain(added).min()
+    }
+
+    /// Returns the timers that are due at or before `until`, in order, including those added since
+    /// the last swap.
+    pub(super) fn due_until(&self, until: u64) -> Vec<Key> {
+        let added = self.added.pending().filter(|&&key| !self.is_paused(key));
+        let added: BTreeSet<Key> = added.copied().collect();
+        let counts = |key| added.contains(&key);
+        self.queue.waiting_or_idle_until(until, counts)
     }
 
     /// Fires the first due timer, if any.

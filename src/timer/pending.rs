@@ -6,7 +6,10 @@ use core::mem;
 use bevy_ecs::entity::Entity;
 
 use super::{Kind, state::Order};
-use crate::clock::{Age, ClockKey, shift};
+use crate::{
+    clock::{Age, ClockKey, shift},
+    queue::NEVER,
+};
 
 /// Timers in the order in which they were inserted. The next swap looks up their clocks, owners and
 /// pauses.
@@ -38,6 +41,13 @@ pub(super) struct Start {
     /// The reading of the clock when the timer was inserted or paused.
     pub(super) now: u64,
     pub(super) is_paused: bool,
+}
+
+impl Pending {
+    /// Returns `true` if the timer never fires.
+    pub(super) fn is_never(&self) -> bool {
+        self.start.is_some_and(|start| start.deadline == NEVER)
+    }
 }
 
 impl Start {

@@ -372,7 +372,7 @@ impl ArmedTimers<'_, '_> {
         };
         let until = reading.now.saturating_add(saturating_nanos(span));
         let line = self.lines.get(key);
-        let due = line.map_or_else(Vec::new, |line| line.queue.waiting_until(until));
+        let due = line.map_or_else(Vec::new, |line| line.due_until(until));
         let entity = |key: Key| {
             let timer = line?.queue.get(key)?;
             (timer.kind() == Kind::Timer).then_some(timer.entity)
@@ -411,6 +411,7 @@ impl ArmedTimers<'_, '_> {
     fn pending_lifetimes_on(&self, clock: ClockKey) -> impl Iterator<Item = Duration> {
         let reading = self.table.current(clock);
         let lifetimes = self.pending_of(Kind::Lifetime);
+        let lifetimes = lifetimes.filter(|pending| !pending.is_never());
         let starts = lifetimes.filter_map(|pending| pending.start);
         let starts = starts.filter(move |start| start.clock == clock && !start.is_paused);
         starts.filter_map(move |start| Some(reading?.shown(start.deadline)))
@@ -418,7 +419,9 @@ impl ArmedTimers<'_, '_> {
 
     /// Returns the timers on a clock that were inserted since the last swap and are not paused.
     fn pending_on(&self, clock: ClockId) -> impl Iterator<Item = TimerStatus> {
-        let pending = self.all_pending();
+        let pending = self.pending_of(Kind::Timer);
+        let pending = pending.filter(|pending| !pending.is_never());
+        let pending = pending.filter_map(|pending| self.get(pending.entity));
         pending.filter(move |timer| timer.clock == clock && !timer.paused)
     }
 

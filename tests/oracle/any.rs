@@ -91,7 +91,7 @@ fn any_entity_op() -> BoxedStrategy<Op> {
         1 => any_slot().prop_map(Op::Spawn),
         2 => any_slot().prop_map(Op::Despawn),
         4 => any_pair().prop_map(|(slot, owner)| Op::Belong(slot, Some(owner))),
-        1 => any_slot().prop_map(|slot| Op::Belong(slot, None)),
+        2 => any_slot().prop_map(|slot| Op::Belong(slot, None)),
         1 => any_slot().prop_map(Op::Orphan),
         2 => (any_slot(), weighted(0.8, any_key())).prop_map(|(slot, key)| Op::Key(slot, key)),
     ]

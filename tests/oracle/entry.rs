@@ -103,6 +103,9 @@ pub(crate) struct Status {
     pub(crate) paused: bool,
 }
 
+/// The time within which a timer is due soon, in units.
+pub(crate) const SOON: u64 = 20;
+
 /// Everything that can be seen between two frames.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {
@@ -113,6 +116,10 @@ pub(crate) struct View {
     pub(crate) cancelled: Vec<Entry>,
     pub(crate) alive: Vec<Id>,
     pub(crate) timers: Vec<Status>,
+    /// The entities of all timers.
+    pub(crate) armed: Vec<Id>,
+    /// Each clock with its next deadline, and with the timers that are due soon, in order.
+    pub(crate) plans: Vec<(Named, Option<u64>, Vec<Id>)>,
     /// The timers of each owner that can be found by a key: owner, key, timer.
     pub(crate) keyed: Vec<(Id, &'static str, Id)>,
     pub(crate) lifetimes: Vec<(Id, u64)>,

@@ -72,6 +72,10 @@ struct Shared {
 #[derive(Component)]
 struct Held;
 
+/// Marks an entity that the crate spawns. It gets its number at once, because events may name it.
+#[derive(Component)]
+struct Newcomer;
+
 #[derive(Resource, PartialEq)]
 struct Condition(bool);
 
@@ -212,6 +216,9 @@ fn install(app: &mut App, shared: &Shared) {
             First,
             run_clock_if::<Held, _>(resource_equals(Condition(true))),
         )
+        .add_observer(|added: On<Add<Newcomer>>, shared: Res<Shared>| {
+            shared.cast().name(added.entity);
+        })
         .add_observer(handlers::on_cancelled);
     if shared.rules.is_observed {
         app.add_observer(handlers::on_fired)

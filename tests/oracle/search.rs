@@ -133,6 +133,8 @@ pub(crate) fn compare(shown: &View, expected: &View, op: &Op) -> Result<(), Stri
         )?;
         same("entities", &shown.alive, &expected.alive)?;
         same("timers", &shown.timers, &expected.timers)?;
+        same("armed timers", &shown.armed, &expected.armed)?;
+        same("deadlines", &shown.plans, &expected.plans)?;
         same("keys", &shown.keyed, &expected.keyed)?;
         same("lifetimes", &shown.lifetimes, &expected.lifetimes)?;
         same("clocks", &shown.clocks, &expected.clocks)?;

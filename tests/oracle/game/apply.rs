@@ -8,7 +8,7 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Time, Virtual};
 
 use super::{
-    Condition, Held, Shared,
+    Condition, Held, Newcomer, Shared,
     handlers::{self, Answer, Word},
     timers::{action, change, timer, with_clock},
 };
@@ -305,16 +305,16 @@ impl Player<'_> {
 
     fn set_timer(&mut self, owner: Slot, key: usize, slot: Slot, spec: Spec, refreshes: bool) {
         let Some(owner) = self.at(owner) else { return };
-        let timer = timer(&self.shared, spec);
+        let timer = (timer(&self.shared, spec), Newcomer);
+        let before = self.shared.cast().entities.len();
         let mut entity = self.world.entity_mut(owner);
         match refreshes {
             true => entity.refresh_timer(KEYS[key], timer),
             false => entity.set_timer(KEYS[key], timer),
         };
-        let newest = self.world.get::<Owned>(owner);
-        let newest = newest.and_then(|owned| owned.iter().last());
-        if let Some(newest) = newest.filter(|newest| !self.shared.cast().ids.contains_key(newest)) {
-            self.put(slot, newest);
+        let mut cast = self.shared.cast();
+        if cast.entities.len() > before {
+            cast.slots[slot] = Some(before);
         }
     }
 

@@ -7,8 +7,9 @@ use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{Cast, Game, handlers};
 use crate::{
-    entry::{Id, Named, Status, View},
+    entry::{Id, Named, SOON, Status, View},
     op::KEYS,
+    rules::Rules,
 };
 
 impl Game {
@@ -35,6 +36,11 @@ impl Game {
             cancelled,
             timers: settled().filter_map(status).collect(),
             lifetimes: settled().filter_map(life).collect(),
+            armed: armed(cast, &timers),
+            plans: match unsettled {
+                [] => plans(self.rules, cast, &alive, &timers),
+                _ => Vec::new(),
+            },
             keyed: keyed(cast, &alive, &timers),
             clocks: clock_times(cast, &alive, world, &clocks),
             alive,
@@ -78,6 +84,44 @@ fn status(cast: &Cast, status: TimerStatus) -> Status {
     }
 }
 
+fn armed(cast: &Cast, timers: &ArmedTimers) -> Vec<Id> {
+    let mut armed: Vec<Id> = timers.iter().map(|timer| cast.id(timer.entity)).collect();
+    armed.sort_unstable();
+    assert_eq!(
+        armed.len(),
+        timers.count(),
+        "the count should be that of the list"
+    );
+    armed
+}
+
+fn plans(
+    rules: Rules,
+    cast: &Cast,
+    alive: &[Id],
+    timers: &ArmedTimers,
+) -> Vec<(Named, Option<u64>, Vec<Id>)> {
+    let plan = |(name, clock)| {
+        let next = timers.next_deadline(clock).ok()?.map(nanos);
+        let due = timers.due_within(clock, rules.span(SOON)).ok()?;
+        let due = due.iter().map(|timer| cast.id(timer.entity)).collect();
+        Some((name, next, due))
+    };
+    all_clocks(cast, alive).filter_map(plan).collect()
+}
+
+/// Returns the built-in clocks, and the entities that may carry a clock.
+fn all_clocks(cast: &Cast, alive: &[Id]) -> impl Iterator<Item = (Named, ClockId)> {
+    let built_in = [
+        (Named::Real, ClockId::Real),
+        (Named::Virtual, ClockId::Virtual),
+        (Named::Frames, ClockId::Frames),
+        (Named::Fixed, ClockId::Fixed),
+    ];
+    let own = |&id: &Id| (Named::Own(id), ClockId::Own(cast.entities[id]));
+    built_in.into_iter().chain(alive.iter().map(own))
+}
+
 fn keyed(cast: &Cast, alive: &[Id], timers: &ArmedTimers) -> Vec<(Id, &'static str, Id)> {
     let keys = |&owner: &Id| KEYS.map(|key| (owner, key));
     let mut found: Vec<_> = alive.iter().flat_map(keys).collect();
@@ -95,15 +139,7 @@ fn clock_times(
     world: &World,
     clocks: &Clocks,
 ) -> Vec<(Named, u64, u64)> {
-    let built_in = [
-        (Named::Real, ClockId::Real),
-        (Named::Virtual, ClockId::Virtual),
-        (Named::Frames, ClockId::Frames),
-        (Named::Fixed, ClockId::Fixed),
-    ];
-    let own = |&id: &Id| (Named::Own(id), ClockId::Own(cast.entities[id]));
-    let all = built_in.into_iter().chain(alive.iter().map(own));
-    let times = all.filter_map(|(name, clock)| {
+    let times = all_clocks(cast, alive).filter_map(|(name, clock)| {
         let live = nanos(clocks.get(clock).ok()?.now());
         let shown = match clock {
             ClockId::Own(entity) => nanos(world.get::<Clock>(entity)?.now()),

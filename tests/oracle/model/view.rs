@@ -4,10 +4,11 @@ use core::mem;
 
 use super::{
     Model,
+    clocks::NEVER,
     timers::{Kind, Timer, times},
 };
 use crate::{
-    entry::{Id, Named, Status, View},
+    entry::{Id, Named, SOON, Status, View},
     op::KEYS,
 };
 
@@ -43,6 +44,11 @@ impl Model {
             lifetimes: settled()
                 .filter_map(|&id| Some((id, self.lifetime(id)?)))
                 .collect(),
+            armed: self.armed(),
+            plans: match unsettled[..] {
+                [] => clocks.iter().map(|&(clock, ..)| self.plan(clock)).collect(),
+                _ => Vec::new(),
+            },
             alive: alive.clone(),
             keyed,
             clocks,
@@ -54,6 +60,38 @@ impl Model {
         view.fired = mem::take(&mut self.fired);
         view.cancelled = mem::take(&mut self.cancelled);
         (unsettled, view)
+    }
+
+    fn armed(&self) -> Vec<Id> {
+        let timers = self.timers.iter().filter(|timer| timer.kind == Kind::Timer);
+        let mut armed: Vec<Id> = timers.map(|timer| timer.entity).collect();
+        armed.sort_unstable();
+        armed
+    }
+
+    /// Returns the next deadline on a clock, and the timers that are due soon, in order. What never
+    /// fires and what is paused does not count.
+    fn plan(&self, name: Named) -> (Named, Option<u64>, Vec<Id>) {
+        let nth = self.clocks.find(name).expect("it exists");
+        let clock = &self.clocks.all[nth];
+        let waits = |timer: &&Timer| {
+            timer.clock == Some(nth) && timer.paused_at.is_none() && timer.deadline != NEVER
+        };
+        let waiting = self.timers.iter().filter(waits);
+        let next = waiting
+            .clone()
+            .map(|timer| clock.shown(timer.deadline))
+            .min();
+        let until = clock.now.saturating_add(self.rules.nanos(SOON));
+        let is_due = |timer: &&Timer| timer.kind == Kind::Timer && timer.deadline <= until;
+        let mut due: Vec<&Timer> = waiting.filter(is_due).collect();
+        // A new timer has no sequence yet, and comes behind the others.
+        due.sort_by_key(|timer| match timer.is_pending() {
+            true => (1, 0, 0),
+            false => (0, timer.deadline, timer.sequence),
+        });
+        due.sort_by_key(|timer| clock.shown(timer.deadline));
+        (name, next, due.iter().map(|timer| timer.entity).collect())
     }
 
     /// Returns `true` if a new timer is on the same clock as when it was inserted.

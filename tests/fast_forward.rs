@@ -112,6 +112,30 @@ fn a_child_clock_can_be_fast_forwarded_alone() {
 }
 
 #[test]
+fn a_child_clock_can_be_fast_forwarded_while_its_parent_is_paused() {
+    let mut app = app();
+    let world = app.world_mut();
+    let parent = world.spawn(Clock::new()).id();
+    let child = world.spawn(Clock::of(parent)).id();
+    let grandchild = world.spawn(Clock::of(child)).id();
+    world.get_mut::<Clock>(parent).unwrap().pause();
+    spawn(&mut app, "child", Timer::every(ms(20)).on(child));
+    spawn(&mut app, "grandchild", Timer::every(ms(30)).on(grandchild));
+    app.world_mut().fast_forward(child, ms(60)).unwrap();
+    assert_eq!(
+        fired(&mut app),
+        ["child", "grandchild", "child", "child", "grandchild"]
+    );
+    assert_eq!(
+        app.world_mut().fast_forward_to_next(child),
+        Ok(Some(ms(20)))
+    );
+    assert_eq!(fired(&mut app), ["child"]);
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty(), "the parent is still paused");
+}
+
+#[test]
 fn a_handler_that_rearms_with_zero_delay_cannot_loop_forever() {
     let mut app = app();
     spawn(&mut app, "x", Timer::after(ms(0)));

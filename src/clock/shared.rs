@@ -185,12 +185,24 @@ impl ClockTable {
     }
 
     /// Returns the reading of the clock of this key and age in this run, or `None` if the clock or
-    /// an ancestor of it is stopped or gone by now.
-    pub(crate) fn reading(&self, key: ClockKey, age: Age) -> Option<Reading> {
+    /// an ancestor of it in the scope is stopped or gone by now.
+    pub(crate) fn reading(&self, key: ClockKey, age: Age, scope: Scope) -> Option<Reading> {
+        match scope {
+            Scope::Of(_) => self.reading_under(key, age, None),
+            Scope::Under(root) => self.reading_under(key, age, Some(root)),
+        }
+    }
+
+    fn reading_under(
+        &self,
+        key: ClockKey,
+        age: Age,
+        forwarded: Option<ClockKey>,
+    ) -> Option<Reading> {
         let mut table = self.lock();
         table.get_of_age(key, age)?;
         let reading = table.run_reading(key)?;
-        let is_running = !reading.stopped && table.is_running(key);
+        let is_running = !reading.stopped && table.is_running(key, forwarded);
         is_running.then_some(reading)
     }
 
@@ -207,10 +219,16 @@ impl ClockTable {
 
     /// Returns the same as [`reading`](Self::reading), and looks at the clocks again only if one of
     /// them has changed.
-    pub(crate) fn watch(&self, key: ClockKey, age: Age, watch: &mut Watch) -> Option<Reading> {
+    pub(crate) fn watch(
+        &self,
+        key: ClockKey,
+        age: Age,
+        scope: Scope,
+        watch: &mut Watch,
+    ) -> Option<Reading> {
         let changes = Some(self.lock().counters.changes);
         if watch.changes != changes {
-            let reading = self.reading(key, age);
+            let reading = self.reading(key, age, scope);
             *watch = Watch { changes, reading };
         }
         watch.reading
@@ -218,7 +236,7 @@ impl ClockTable {
 
     /// Returns the time on the clock of this key and age in this run, or `None` if it is stopped.
     pub(crate) fn tick(&self, key: ClockKey, age: Age) -> Option<Tick> {
-        let reading = self.reading(key, age)?;
+        let reading = self.reading_under(key, age, None)?;
         let mut table = self.lock();
         let ticks = table.ticks(key)?;
         Some(Tick {

@@ -262,13 +262,17 @@ impl Table {
         }
     }
 
-    /// Returns `true` if this clock, and every clock above it, has a source and is not stopped.
-    pub(super) fn is_running(&self, key: ClockKey) -> bool {
+    /// Returns `true` if this clock, and every clock above it, has a source and is not stopped. The
+    /// clocks above a clock that is fast-forwarded do not count.
+    pub(super) fn is_running(&self, key: ClockKey, forwarded: Option<ClockKey>) -> bool {
         let mut at = key;
         loop {
             match self.get(at) {
                 Some(row) if !row.is_stopped() => {}
                 _ => return false,
+            }
+            if forwarded == Some(at) {
+                return true;
             }
             match self.parent(at) {
                 Some(parent) => at = parent,

@@ -291,7 +291,7 @@ impl TimerLines {
     pub(super) fn find_due(&mut self, table: &ClockTable, scope: Scope) -> Vec<(Age, ClockKey)> {
         let mut due = mem::take(&mut self.due);
         table.find_due(scope, &mut due);
-        due.retain(|&(age, clock)| self.has_due(table, clock, age));
+        due.retain(|&(age, clock)| self.has_due(table, clock, age, scope));
         due
     }
 
@@ -302,11 +302,17 @@ impl TimerLines {
 
     /// Returns `true` if a timer is due on a clock that is not stopped. Otherwise tells the table
     /// when to look again.
-    pub(super) fn has_due(&mut self, table: &ClockTable, clock: ClockKey, age: Age) -> bool {
+    pub(super) fn has_due(
+        &mut self,
+        table: &ClockTable,
+        clock: ClockKey,
+        age: Age,
+        scope: Scope,
+    ) -> bool {
         let Some(line) = self.lines.get_mut(clock as usize) else {
             return false;
         };
-        let Some(reading) = table.reading(clock, age) else {
+        let Some(reading) = table.reading(clock, age, scope) else {
             return false;
         };
         let is_due = line.queue.has_due(reading.now);

@@ -104,7 +104,7 @@ impl Run<'_> {
                 self.fire_clock(world, FoundClock { key, age, cadence })?;
                 // Sets the time at which to look at this clock again.
                 let mut lines = world.resource_mut::<TimerLines>();
-                lines.has_due(&table, key, age);
+                lines.has_due(&table, key, age, self.scope);
             }
         }
         world.resource_mut::<TimerLines>().put_back(due);
@@ -151,7 +151,7 @@ impl Run<'_> {
         popped: &mut Option<Fired>,
     ) -> Result {
         let (table, mut lines, keys, mut messages) = self.params.get_mut(world)?;
-        let Some(reading) = table.watch(key, age, watch) else {
+        let Some(reading) = table.watch(key, age, self.scope, watch) else {
             return Ok(());
         };
         let (Some(id), Some((line, stats))) = (table.id(key), lines.firing(key, self.scope)) else {

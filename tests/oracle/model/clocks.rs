@@ -165,15 +165,16 @@ impl Clocks {
     }
 
     /// Stopping a clock takes effect immediately, for it and all clocks that run on it. Resuming it
-    /// takes effect at the next reading.
-    pub(crate) fn may_fire(&self, nth: Nth) -> bool {
-        !self.all[nth].reading.stopped && self.is_running(nth)
+    /// takes effect at the next reading. The drivers of a clock that is forwarded do not matter.
+    pub(crate) fn may_fire(&self, nth: Nth, forwarded: Option<Nth>) -> bool {
+        !self.all[nth].reading.stopped && self.is_running(nth, forwarded)
     }
 
-    fn is_running(&self, nth: Nth) -> bool {
+    fn is_running(&self, nth: Nth, forwarded: Option<Nth>) -> bool {
         let clock = &self.all[nth];
         let is_driven = match clock.driver {
-            Driver::Clock(parent) => self.is_running(parent),
+            _ if forwarded == Some(nth) => true,
+            Driver::Clock(parent) => self.is_running(parent, forwarded),
             Driver::Nothing => false,
             _ => true,
         };

@@ -61,14 +61,18 @@ impl Model {
                 self.end_unarmed(id, done);
             }
         }
+        let forwarded = match scope {
+            Scope::Under(root) => Some(root),
+            Scope::Of { .. } => None,
+        };
         let clocks = 0..self.clocks.all.len();
         let due: Vec<Nth> = clocks
-            .filter(|&clock| self.is_in(clock, scope) && self.clocks.may_fire(clock))
+            .filter(|&clock| self.is_in(clock, scope) && self.clocks.may_fire(clock, forwarded))
             .filter(|&clock| self.first_due(clock).is_some())
             .collect();
         for clock in due {
             let is_fixed = self.clocks.all[clock].is_fixed;
-            while self.clocks.may_fire(clock)
+            while self.clocks.may_fire(clock, forwarded)
                 && let Some(at) = self.first_due(clock)
             {
                 self.fire(at, is_fixed, stats)?;

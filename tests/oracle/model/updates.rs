@@ -124,7 +124,7 @@ impl Model {
     fn call(&mut self, member: Member) -> Flow {
         let Member { entity, clock, .. } = member;
         let target = self.owner_of(entity);
-        if self.is_paused(entity) || !self.clocks.may_fire(clock) {
+        if self.is_paused(entity) || !self.clocks.may_fire(clock, None) {
             return Ok(());
         }
         let clock = &self.clocks.all[clock];

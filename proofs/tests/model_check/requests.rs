@@ -93,6 +93,7 @@ fn a_request_to_worlds_that_stop_completes_exactly_once() {
         commands
             .entity(asker)
             .ask_world(late, Timer::after_secs(1.0));
+        app.world_mut().flush();
         quarter(&mut app);
         let refused = NoAnswer::Refused(RefusalReason::UnknownGroup);
         assert_eq!(log.take(), [Completed::Not(refused)], "it fails at once");

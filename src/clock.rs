@@ -36,7 +36,7 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 
 pub(crate) use built_in::BuiltInClocks;
 #[cfg(feature = "serialize")]
-pub(crate) use built_in::{load_built_in, save_built_in};
+pub(crate) use built_in::{load_built_in, load_clock, save_built_in};
 pub use condition::run_clock_if;
 #[cfg(feature = "bevy_reflect")]
 use fields::Fields;

@@ -35,15 +35,35 @@ pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) 
         return;
     };
     for (key, clock) in (0..).zip(saved) {
-        let saved = clock.state();
-        table.lock().change(key, |row| {
-            let state = &mut row.state;
-            (state.speed, state.paused, state.carry) = (saved.speed, saved.paused, saved.carry);
-            state.set_shown(saved.shown());
-        });
+        restore(&table, key, clock);
     }
     // A change that was assigned before is lost.
     world.insert_resource(BuiltInClocks::new(&table));
+}
+
+/// Inserts a saved clock. A clock that is there already takes over its time, too, and every timer
+/// keeps its remaining time.
+#[cfg(feature = "serialize")]
+pub(crate) fn load_clock(entity: &mut EntityWorldMut, saved: Clock) {
+    let is_there = entity.contains::<Clock>();
+    entity.insert(saved.clone());
+    let Some(table) = entity.get_resource::<ClockTable>().cloned() else {
+        return;
+    };
+    if let Some(key) = table.key_of(entity.id()).filter(|_| is_there) {
+        restore(&table, key, &saved);
+    }
+}
+
+/// Restores everything but the parent.
+#[cfg(feature = "serialize")]
+fn restore(table: &ClockTable, key: ClockKey, saved: &Clock) {
+    let saved = saved.state();
+    table.lock().change(key, |row| {
+        let state = &mut row.state;
+        (state.speed, state.paused, state.carry) = (saved.speed, saved.paused, saved.carry);
+        state.set_shown(saved.shown());
+    });
 }
 
 #[cfg(test)]

@@ -118,25 +118,34 @@ fn check_clocks(
             })
         })
         .collect();
-    for (&clock, &parent) in &parents {
-        let mut path = Vec::from([clock]);
-        let mut at = (clock, parent);
-        while let (child, ClockId::Own(parent)) = at
-            && parent != Entity::PLACEHOLDER
-        {
-            if path.contains(&parent) {
+    let mut checked = EntityHashSet::default();
+    for &clock in parents.keys() {
+        let mut path = Vec::new();
+        let mut on_path = EntityHashSet::default();
+        let mut at = clock;
+        while !checked.contains(&at) {
+            if !on_path.insert(at) {
                 return Err(LoadError::ClockCycle(path));
             }
-            path.push(parent);
-            match (parents.get(&parent), map.get(&parent)) {
-                (Some(&above), _) => at = (parent, above),
-                (None, Some(&target)) if world.get::<Clock>(target).is_some() => break,
-                (None, _) => {
-                    let clock = child;
-                    return Err(LoadError::NoParentClock { clock, parent });
+            path.push(at);
+            match parents.get(&at) {
+                Some(&ClockId::Own(parent)) if parent != Entity::PLACEHOLDER => at = parent,
+                Some(_) => break,
+                None if is_clock(world, map, at) => break,
+                None => {
+                    // The first clock is saved, so this one has a child.
+                    let clock = path[path.len() - 2];
+                    return Err(LoadError::NoParentClock { clock, parent: at });
                 }
             }
         }
+        checked.extend(path);
     }
     Ok(())
+}
+
+/// Returns `true` if a saved entity is mapped to an entity with a clock.
+fn is_clock(world: &World, map: &EntityHashMap<Entity>, saved: Entity) -> bool {
+    let target = map.get(&saved);
+    target.is_some_and(|&target| world.get::<Clock>(target).is_some())
 }

@@ -8,7 +8,7 @@ use bevy_ecs::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    clock::{Clock, OnClock, SpeedModifier},
+    clock::{Clock, OnClock, SpeedModifier, load_clock},
     message::OpenRequest,
     owner::OwnedBy,
     pause::{Paused, Pauses},
@@ -140,7 +140,10 @@ impl Part {
     /// Inserts the component.
     pub(super) fn insert(self, entity: &mut EntityWorldMut) {
         match self {
-            Self::Clock(clock) => entity.insert(clock),
+            Self::Clock(clock) => {
+                load_clock(entity, clock);
+                entity
+            }
             Self::SpeedModifier(modifier) => entity.insert(modifier),
             Self::OnClock(on) => entity.insert(on),
             Self::OwnedBy(owner) => entity.insert(owner),

@@ -1,0 +1,79 @@
+//! Saved timers that are loaded into a world which has some of their entities already.
+
+#![cfg(feature = "serialize")]
+
+mod support;
+
+use bevy_due::{Clock, Timer, prelude::*, save::LoadError};
+use bevy_ecs::entity::EntityHashMap;
+use support::*;
+
+#[test]
+fn a_clock_that_is_there_takes_over_the_saved_time() {
+    let mut before = app();
+    let arena = before.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    let timer = Timer::every(ms(100)).on(arena);
+    let timer = before.world_mut().spawn((timer, Tag("saved"))).id();
+    advance_ms(&mut before, 130);
+    let saved = before.world_mut().save_timers().expect("it is data");
+
+    let mut after = app();
+    advance_ms(&mut after, 500);
+    let there = after.world_mut().spawn((Clock::new(), Tag("arena"))).id();
+    let earlier = Timer::after(ms(30)).on(there);
+    after.world_mut().spawn((earlier, Tag("earlier")));
+    let copy = after.world_mut().spawn(Tag("saved")).id();
+    advance_ms(&mut after, 10);
+    let mut map = EntityHashMap::from_iter([(arena, there), (timer, copy)]);
+    let loaded = after.world_mut().load_timers(&saved, &mut map);
+    assert_eq!(loaded, Ok(()));
+
+    let clock = after.world().get::<Clock>(there).expect("it is there");
+    assert_eq!(clock.now(), ms(65), "the clock shows the saved time");
+    assert_eq!(clock.speed(), 0.5);
+    // 20 ms are left for the earlier timer, and 35 ms for the saved one, at half speed.
+    advance_ms(&mut after, 39);
+    assert_eq!(fired(&mut after), Vec::<&str>::new());
+    advance_ms(&mut after, 1);
+    assert_eq!(fired(&mut after), ["earlier"]);
+    advance_ms(&mut after, 30);
+    assert_eq!(fired(&mut after), ["saved"]);
+}
+
+#[test]
+fn a_long_chain_of_clocks_is_checked_in_a_moment() {
+    let mut before = app();
+    let mut clock = Clock::new();
+    for _ in 0..2000 {
+        let parent = before.world_mut().spawn(clock).id();
+        clock = Clock::of(parent);
+    }
+    let last = before.world_mut().spawn(clock).id();
+    let saved = before.world_mut().save_entity(last).expect("it is data");
+    let mut after = app();
+    let loaded = after
+        .world_mut()
+        .load_timers(&saved, &mut EntityHashMap::default());
+    assert!(
+        matches!(
+            loaded,
+            Err(LoadError::UnknownEntity {
+                component: "Clock",
+                ..
+            })
+        ),
+        "the parent belongs to nobody: {loaded:?}"
+    );
+    let saved = before.world_mut().save_timers().expect("it is data");
+    let mut map = EntityHashMap::default();
+    let loaded = after.world_mut().load_timers(&saved, &mut map);
+    assert_eq!(loaded, Ok(()));
+    assert_eq!(map.len(), 2001);
+    let parent = after.world().get::<Clock>(map[&last]).map(Clock::parent);
+    let saved_parent = before.world().get::<Clock>(last).map(Clock::parent);
+    let mapped = saved_parent.map(|parent| match parent {
+        ClockId::Own(parent) => ClockId::Own(map[&parent]),
+        built_in => built_in,
+    });
+    assert_eq!(parent, mapped);
+}

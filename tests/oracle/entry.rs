@@ -1,4 +1,4 @@
-//! What is observed, on both sides. Entities are numbers, in the order of spawning. Times are in
+//! The observations on both sides. Entities are numbers, in the order of spawning. Times are in
 //! nanoseconds.
 
 use bevy_due::CancelReason;
@@ -109,7 +109,7 @@ pub(crate) const SOON: u64 = 20;
 /// Everything that can be seen between two frames.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {
-    /// What has happened since the previous view.
+    /// The events since the previous view.
     pub(crate) log: Vec<Entry>,
     /// The firings and cancellations that were written as messages since the previous view.
     pub(crate) fired: Vec<Entry>,

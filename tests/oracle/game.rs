@@ -5,6 +5,7 @@
 
 mod apply;
 mod handlers;
+mod mail;
 mod timers;
 mod view;
 
@@ -49,7 +50,7 @@ struct Cast {
     nowhere: Entity,
 }
 
-/// What has happened, and what the next handlers do.
+/// The events so far, and the reactions of the next handlers.
 #[derive(Default)]
 struct Record {
     reactions: VecDeque<Vec<Op>>,
@@ -60,7 +61,7 @@ struct Record {
     heard: VecDeque<ReplyTo>,
 }
 
-/// What the game and all its handlers share.
+/// The data that the game and all its handlers share.
 #[derive(Resource, Clone)]
 struct Shared {
     rules: Rules,

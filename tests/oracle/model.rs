@@ -1,18 +1,25 @@
 //! A model of the crate that is slow and obviously right: lists that are searched from end to end.
 
 mod apply;
+mod arming;
+mod cancelling;
+mod changing;
+mod clock;
 mod clocks;
 mod entities;
 mod firing;
 mod forward;
 mod frame;
+mod mail;
 mod messages;
 mod pauses;
+mod random;
 mod requests;
 mod setting;
 mod timers;
 mod updates;
 mod view;
+mod written;
 
 use std::collections::VecDeque;
 
@@ -23,7 +30,7 @@ use crate::{
 };
 use clocks::Clocks;
 use entities::Entity;
-use messages::Mail;
+use mail::Mail;
 use timers::{Done, Timer};
 use updates::Updates;
 

@@ -1,25 +1,20 @@
 //! The operations.
 
 use bevy_due::{
-    Clock, DueEntityWorldMutExt, Keyed, NoAnswer, OnClock, Packet, PausedBy, Pauses, SpeedModifier,
-    Timer, UpdateComponent, prelude::*,
+    Clock, DueEntityWorldMutExt, Keyed, OnClock, PausedBy, Pauses, SpeedModifier, Timer,
+    UpdateComponent, prelude::*,
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Time, Virtual};
 
 use super::{
-    Condition, Held, Newcomer, Shared,
-    handlers::{self, Answer, Word},
+    Condition, Held, Newcomer, Shared, handlers,
     timers::{action, change, timer, with_clock},
 };
 use crate::{
     entry::Entry,
-    op::{At, Change, KEYS, Op, Slot, Spec, To, Topic},
+    op::{At, Change, KEYS, Op, Slot, Spec},
 };
-
-fn packet(id: u32, serial: u64) -> Packet {
-    Packet::new(id, serial.to_le_bytes())
-}
 
 pub(super) fn apply(world: &mut World, op: &Op) {
     let shared = world.resource::<Shared>().clone();
@@ -27,9 +22,10 @@ pub(super) fn apply(world: &mut World, op: &Op) {
     world.flush();
 }
 
-struct Player<'w> {
-    world: &'w mut World,
-    shared: Shared,
+/// Plays operations in a world.
+pub(super) struct Player<'w> {
+    pub(super) world: &'w mut World,
+    pub(super) shared: Shared,
 }
 
 impl Player<'_> {
@@ -187,80 +183,8 @@ impl Player<'_> {
         }
     }
 
-    fn play_mail(&mut self, op: &Op) {
-        match *op {
-            Op::Follow(slot, topics) => {
-                let component = handlers::follower(&self.shared, topics);
-                self.ensure(slot).insert(component);
-            }
-            Op::Unfollow(slot) => {
-                self.change(slot, |entity| _ = entity.remove::<MessageComponent>());
-            }
-            Op::Send(to, topic) => self.send(to, topic),
-            Op::Write => {
-                let word = Word(self.shared.next_serial());
-                self.world.write_message(word);
-            }
-            Op::Ask(slot, to, spec) => self.ask(slot, to, spec),
-            Op::Withdraw(slot) => {
-                let Some(asker) = self.at(slot) else { return };
-                let owned = self.world.get::<Owned>(asker);
-                let mut owned = owned.into_iter().flat_map(Owned::iter);
-                let is_request = |&id: &Entity| self.shared.cast().requests.contains(&id);
-                if let Some(request) = owned.find(is_request) {
-                    self.world.despawn(request);
-                }
-            }
-            Op::Reply { keep } => {
-                let mut record = self.shared.record();
-                let Some(reply_to) = record.heard.front().cloned() else {
-                    return;
-                };
-                if !keep {
-                    record.heard.pop_front();
-                }
-                drop(record);
-                let answer = Answer(self.shared.next_serial());
-                self.world.commands().reply(reply_to, answer);
-            }
-            ref op => assert_eq!(*op, Op::Panic, "only between frames"),
-        }
-    }
-
-    fn send(&mut self, to: To, topic: Topic) {
-        let to = self.delivery(to);
-        let mut commands = self.world.commands();
-        match topic {
-            Topic::Packet0 => commands.send(to, packet(0, self.shared.next_serial())),
-            Topic::Packet1 => commands.send(to, packet(1, self.shared.next_serial())),
-            Topic::Word => commands.send(to, Word(self.shared.next_serial())),
-            Topic::Answer => commands.send(to, Answer(self.shared.next_serial())),
-            Topic::NoReply => commands.send(to, NoAnswer::TimedOut),
-        }
-    }
-
-    fn delivery(&self, to: To) -> Delivery {
-        match to {
-            To::One(slot) => Delivery::To(self.shared.cast().entity(slot)),
-            To::All => Delivery::All,
-            To::InTurn => Delivery::InTurn,
-        }
-    }
-
-    fn ask(&mut self, slot: Slot, to: To, spec: Spec) {
-        let Some(asker) = self.at(slot) else { return };
-        let (to, until) = (self.delivery(to), timer(&self.shared, spec));
-        let packet = packet(0, self.shared.next_serial());
-        let mut commands = self.world.commands();
-        let request = commands.entity(asker).ask(to, packet, until);
-        let request = request.entity().expect("it is made in this world");
-        let mut cast = self.shared.cast();
-        cast.name(request);
-        cast.requests.push(request);
-    }
-
     /// Returns the entity in a slot, if it exists.
-    fn at(&self, slot: Slot) -> Option<Entity> {
+    pub(super) fn at(&self, slot: Slot) -> Option<Entity> {
         let entity = self.shared.cast().entity(slot);
         self.world
             .entities()
@@ -269,7 +193,7 @@ impl Player<'_> {
     }
 
     /// Returns the entity in a slot. Spawns it if it does not exist.
-    fn ensure(&mut self, slot: Slot) -> EntityWorldMut<'_> {
+    pub(super) fn ensure(&mut self, slot: Slot) -> EntityWorldMut<'_> {
         let entity = match self.at(slot) {
             Some(entity) => entity,
             None => {
@@ -288,7 +212,7 @@ impl Player<'_> {
         cast.slots[slot] = Some(id);
     }
 
-    fn change(&mut self, slot: Slot, change: impl FnOnce(&mut EntityWorldMut)) {
+    pub(super) fn change(&mut self, slot: Slot, change: impl FnOnce(&mut EntityWorldMut)) {
         self.with(slot, |mut entity| change(&mut entity));
     }
 

@@ -1,4 +1,4 @@
-//! What the app shows between two frames.
+//! The view of the app between two frames.
 
 use core::{mem, time::Duration};
 

@@ -1,6 +1,6 @@
 //! The operations.
 
-use super::{Model, messages::Role};
+use super::{Model, mail::Role};
 use crate::{
     entry::{Entry, Id, NOWHERE, Named},
     op::{At, Op, Ratio, Slot},
@@ -181,7 +181,7 @@ impl Model {
         self.set_owner(id, owner);
     }
 
-    fn with_clock(&mut self, at: At, change: impl FnOnce(&mut super::clocks::Clock)) {
+    fn with_clock(&mut self, at: At, change: impl FnOnce(&mut super::clock::Clock)) {
         if let Some(nth) = self.find_clock(at) {
             change(&mut self.clocks.all[nth]);
         }

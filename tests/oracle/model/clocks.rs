@@ -1,18 +1,9 @@
-//! Clocks that are all read in every run, parents first. A time is a number of whole nanoseconds and
-//! an exact fraction.
+//! Clocks that are all read in every run, parents first.
 
 use core::mem;
 
+use super::clock::{Clock, Driver, FRAME, Reading};
 use crate::entry::{Id, Named};
-
-/// The time that has passed on a new clock. It shows zero.
-const START: u64 = 1 << 61;
-
-/// The time that no clock reaches.
-pub(crate) const NEVER: u64 = u64::MAX;
-
-/// The length of a frame on the frame clock.
-const FRAME: u64 = 1_000_000_000;
 
 /// The index of a clock. A lower one is older.
 pub(crate) type Nth = usize;
@@ -30,51 +21,6 @@ pub(crate) struct Times {
     pub(crate) game: u64,
     pub(crate) fixed: u64,
     pub(crate) is_game_paused: bool,
-}
-
-#[derive(Clone)]
-pub(crate) struct Clock {
-    pub(crate) name: Named,
-    pub(crate) exists: bool,
-    /// Whether it is read in fixed steps, not in frames. Kept when it loses its parent.
-    pub(crate) is_fixed: bool,
-    driver: Driver,
-    /// The parent that was set, which may not exist.
-    pub(crate) parent: Named,
-    pub(crate) speed: f64,
-    /// The product of the speed modifiers.
-    pub(crate) factor: f64,
-    pub(crate) is_paused: bool,
-    pub(crate) is_disabled: bool,
-    pub(crate) is_held: bool,
-    /// The time that has passed, and a fraction in units of 2^-64.
-    pub(crate) now: u64,
-    part: u64,
-    /// The time of the driver when this clock was last read.
-    seen: u64,
-    /// The difference between the time shown and the time passed.
-    pub(crate) offset: i128,
-    pub(crate) reading: Reading,
-    /// The time in the last two runs.
-    pub(crate) ticks: (u64, u64),
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Driver {
-    Real,
-    Game,
-    Frames,
-    Fixed,
-    Clock(Nth),
-    Nothing,
-}
-
-/// The reading taken at the start of a run.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Reading {
-    pub(crate) now: u64,
-    pub(crate) offset: i128,
-    stopped: bool,
 }
 
 impl Clocks {
@@ -276,94 +222,5 @@ impl Clocks {
             }
         }
         true
-    }
-}
-
-impl Clock {
-    fn new(name: Named, parent: Named, driver: Driver, speed: f64) -> Self {
-        Self {
-            name,
-            exists: true,
-            is_fixed: false,
-            driver,
-            parent,
-            speed,
-            factor: 1.0,
-            is_paused: false,
-            is_disabled: false,
-            is_held: false,
-            now: START,
-            part: 0,
-            seen: 0,
-            offset: -i128::from(START),
-            reading: Reading {
-                now: START,
-                offset: -i128::from(START),
-                stopped: speed == 0.0,
-            },
-            ticks: (START, START),
-        }
-    }
-
-    /// A clock advances by the time that has passed on its driver, times its speed. The end of time
-    /// stops it.
-    fn follow(&mut self, to: u64) {
-        let seen = mem::replace(&mut self.seen, to);
-        if self.stands_still() {
-            return;
-        }
-        let parts = |span: u64| u128::from(span).checked_mul(self.rate());
-        if to < seen {
-            let back = parts(seen - to).map_or(NEVER, whole);
-            self.now = self.now.saturating_sub(back);
-            return;
-        }
-        let passed = parts(to - seen).and_then(|parts| parts.checked_add(u128::from(self.part)));
-        let passed = passed.unwrap_or(u128::MAX);
-        self.part = passed as u64;
-        self.advance(whole(passed));
-    }
-
-    pub(crate) fn advance(&mut self, by: u64) {
-        self.now = self.now.saturating_add(by).min(NEVER - 1);
-    }
-
-    pub(crate) fn set_now(&mut self, shown: u64) {
-        self.offset = i128::from(shown.min(NEVER - 1)) - i128::from(self.now);
-    }
-
-    pub(crate) fn shown(&self, passed: u64) -> u64 {
-        shift(passed, self.offset)
-    }
-
-    fn stands_still(&self) -> bool {
-        self.is_paused || self.is_disabled || self.is_held
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stands_still() || self.rate() == 0
-    }
-
-    /// The speed in units of 2^-64. The speeds and factors in scripts and their products are exact.
-    fn rate(&self) -> u128 {
-        (self.speed * self.factor * (1_u128 << 64) as f64) as u128
-    }
-}
-
-impl Reading {
-    pub(crate) fn shown(&self, passed: u64) -> u64 {
-        shift(passed, self.offset)
-    }
-}
-
-fn whole(parts: u128) -> u64 {
-    (parts >> 64) as u64
-}
-
-/// Moves a time. It saturates at both ends, and what never happens is never moved.
-pub(crate) fn shift(time: u64, by: i128) -> u64 {
-    match time {
-        NEVER => NEVER,
-        time => (i128::from(time) + by).clamp(0, i128::from(NEVER)) as u64,
     }
 }

@@ -2,7 +2,7 @@
 
 use bevy_due::CancelReason;
 
-use super::{Model, messages::Follows, timers::Kind};
+use super::{Model, mail::Follows, timers::Kind};
 use crate::{
     entry::{Id, NOWHERE, Named},
     op::{Action, KEYS, Ratio, Slot, Spec},

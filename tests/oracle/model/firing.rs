@@ -4,8 +4,10 @@ use bevy_due::{CancelReason, MissedTicks};
 
 use super::{
     Flow, Handler, Model,
-    clocks::{NEVER, Nth},
-    timers::{Done, GOLDEN, Kind, Timer, done, mix, scale},
+    clock::NEVER,
+    clocks::Nth,
+    random::{GOLDEN, mix, scale},
+    timers::{Done, Kind, Timer, done},
 };
 use crate::{
     entry::{Entry, Firing, Id, Named},
@@ -17,14 +19,14 @@ use crate::{
 pub(super) enum Scope {
     /// Those read in fixed steps, or those read in frames.
     Of { is_fixed: bool },
-    /// A clock and those that run on it.
+    /// A clock and its descendants.
     Under(Nth),
 }
 
 /// The most missed deadlines that a firing reports.
 const MOST_MISSED: u64 = (1 << 48) - 1;
 
-/// What a firing leads to.
+/// The result of a firing.
 struct Served {
     missed: u64,
     /// The next deadline, or `None` after the last firing.
@@ -41,8 +43,8 @@ impl Model {
             }
     }
 
-    /// Arms the timers that were inserted since the last run, and fires those that are due. Returns
-    /// the numbers of firings, missed deadlines and cancellations.
+    /// Arms the timers that were inserted since the last run, and fires the due timers. Counts the
+    /// firings, missed deadlines and cancellations.
     pub(super) fn run(&mut self, scope: Scope, stats: &mut [u64; 3]) -> Flow {
         self.runs += 1;
         self.resolve(|model, clock| model.is_in(clock, scope));

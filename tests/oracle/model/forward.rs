@@ -1,10 +1,6 @@
 //! Fast-forwards: a run at each deadline, found by bisection.
 
-use super::{
-    Flow, Model, Panicked,
-    clocks::{NEVER, Nth},
-    firing::Scope,
-};
+use super::{Flow, Model, Panicked, clock::NEVER, clocks::Nth, firing::Scope};
 use crate::op::At;
 
 /// The wait of a timer that is due already: one step of Bevy's fixed schedule.

@@ -1,187 +1,17 @@
-//! Messages: delivered once, in the order of sending, to one, to all or to one in turn.
+//! The delivery of messages: once, in the order of sending, to one, to all or to one in turn.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
-use super::{Flow, Handler, Model, clocks::Nth};
+use super::{
+    Flow, Handler, Model, Panicked,
+    mail::{Letter, Outcome, Role, Round, Whom},
+};
 use crate::{
     entry::{Entry, Hearing, Id, Named},
-    op::{ALL_TOPICS, Slot, TOPICS, To, Topic, Topics},
+    op::Topic,
 };
 
-/// The messages on their way.
-#[derive(Default)]
-pub(super) struct Mail {
-    /// The number of messages ever sent.
-    serial: u64,
-    /// Those of this delivery, and those that were sent since it began.
-    released: VecDeque<Letter>,
-    sent: VecDeque<Letter>,
-    /// Those that wait for a component that takes part from the next delivery on.
-    held: Vec<Letter>,
-    /// The one that was being delivered when a callback panicked.
-    broken_off: Option<Letter>,
-    /// The components with a higher number do not take part yet.
-    joined: u64,
-    /// The component whose turn it is, by topic.
-    turns: [u64; TOPICS],
-    pub(super) written: Written,
-    /// The delivered, undeliverable and late messages, and those of the last delivery.
-    counts: [u64; 3],
-    pub(super) shown_counts: [u64; 3],
-    /// The requests that were heard: who asked, and the request.
-    pub(super) heard: VecDeque<(Id, Id)>,
-    /// The request that was complete when the callback for its reply panicked.
-    completed: Option<Id>,
-}
-
-/// The messages from Bevy's writers.
-#[derive(Default)]
-pub(super) struct Written {
-    /// The number of each message, and how often Bevy has swapped its buffers since.
-    all: VecDeque<(u64, u32)>,
-    /// Whether an entity has ever followed them.
-    is_read: bool,
-    round: Option<Round>,
-    /// Whether a fixed step has run since Bevy swapped its buffers.
-    pub(super) is_swapped_next: bool,
-}
-
-/// A `MessageComponent`.
-#[derive(Clone, Copy)]
-pub(super) struct Follows {
-    topics: Topics,
-    number: u64,
-    /// The number of the first of the components that have replaced each other, by topic.
-    since: [u64; TOPICS],
-    clock: Option<Nth>,
-}
-
-#[derive(Clone)]
-pub(super) struct Letter {
-    to: Whom,
-    topic: Topic,
-    serial: u64,
-    role: Role,
-}
-
-#[derive(Clone)]
-enum Whom {
-    One(Option<Id>),
-    /// All followers. The round has begun if a callback has panicked in it.
-    All(Option<Round>),
-    /// The followers for which a message to all has waited, and the number of those that got it.
-    Rest(VecDeque<Id>, u64),
-    InTurn,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Role {
-    Plain,
-    /// Who asks, and the request.
-    Request(Id, Id),
-    Reply(Id),
-}
-
-/// The progress of a message to all followers.
-#[derive(Clone, Default)]
-struct Round {
-    /// Components with a lower number have had their turn.
-    next: u64,
-    /// Components with a higher number did not take part when the round began.
-    until: u64,
-    /// The entities that have had their turn.
-    done: BTreeSet<Id>,
-    calls: u64,
-}
-
-enum Outcome {
-    Delivered,
-    Early,
-    Disabled,
-    Late,
-    Undeliverable,
-}
-
 impl Model {
-    pub(super) fn follow(&mut self, id: Id, topics: Topics) {
-        let before = self.entities[id].follows;
-        let number = self.next_number();
-        let clock = self.clocks.find(self.clock_of(id, None));
-        let since = ALL_TOPICS.map(|topic| match before {
-            Some(before) if before.topics.contain(topic) => before.since[topic as usize],
-            _ => number,
-        });
-        self.entities[id].follows = Some(Follows {
-            topics,
-            number,
-            since,
-            clock,
-        });
-        if topics.contain(Topic::Word) && !self.mail.written.is_read {
-            self.mail.written.is_read = true;
-            self.mail.written.all.retain(|&(_, swaps)| swaps == 0);
-        }
-    }
-
-    pub(super) fn unfollow(&mut self, id: Id) {
-        self.entities[id].follows = None;
-    }
-
-    pub(super) fn next_serial(&mut self) -> u64 {
-        self.mail.serial += 1;
-        self.mail.serial
-    }
-
-    pub(super) fn send(&mut self, to: To, topic: Topic, role: Role) {
-        let to = match to {
-            To::One(slot) => Whom::One(self.last_at(slot)),
-            To::All => Whom::All(None),
-            To::InTurn => Whom::InTurn,
-        };
-        let serial = match topic {
-            Topic::NoReply => 0,
-            _ => self.next_serial(),
-        };
-        self.mail.sent.push_back(Letter {
-            to,
-            topic,
-            serial,
-            role,
-        });
-    }
-
-    fn last_at(&self, slot: Slot) -> Option<Id> {
-        self.slots[slot]
-    }
-
-    pub(super) fn send_reply(&mut self, asker: Id, request: Id, topic: Topic) {
-        let serial = match topic {
-            Topic::NoReply => 0,
-            _ => self.next_serial(),
-        };
-        self.mail.sent.push_back(Letter {
-            to: Whom::One(Some(asker)),
-            topic,
-            serial,
-            role: Role::Reply(request),
-        });
-    }
-
-    pub(super) fn write(&mut self) {
-        let serial = self.next_serial();
-        self.mail.written.all.push_back((serial, 0));
-    }
-
-    /// Bevy keeps written messages until it has swapped its buffers twice. It swaps them in the frame
-    /// after a fixed step.
-    pub(super) fn swap_written(&mut self) {
-        if core::mem::take(&mut self.mail.written.is_swapped_next) {
-            for (_, swaps) in &mut self.mail.written.all {
-                *swaps += 1;
-            }
-        }
-    }
-
     /// Held messages come first, then one that a panic has broken off, then the others in the order
     /// of sending. Messages from Bevy's writers come last.
     pub(super) fn deliver(&mut self) -> Flow {
@@ -232,7 +62,7 @@ impl Model {
 
     /// A message to an entity that is gone or disabled, or that does not follow it, is lost. It waits
     /// for a component that does not take part yet.
-    fn deliver_to(&mut self, id: Id, letter: &Letter) -> Result<Outcome, super::Panicked> {
+    fn deliver_to(&mut self, id: Id, letter: &Letter) -> Result<Outcome, Panicked> {
         if !self.exists(id) || self.entities[id].is_disabled {
             return Ok(Outcome::Undeliverable);
         }
@@ -253,7 +83,7 @@ impl Model {
         asker: Id,
         request: Id,
         letter: &Letter,
-    ) -> Result<Outcome, super::Panicked> {
+    ) -> Result<Outcome, Panicked> {
         if !self.exists(request) || self.entities[request].owner != Some(asker) {
             return Ok(Outcome::Late);
         }
@@ -273,7 +103,7 @@ impl Model {
     }
 
     /// One follower gets the message, in turn. Disabled ones are passed over.
-    fn deliver_in_turn(&mut self, letter: &Letter) -> Result<Outcome, super::Panicked> {
+    fn deliver_in_turn(&mut self, letter: &Letter) -> Result<Outcome, Panicked> {
         let topic = letter.topic as usize;
         let turn = self.mail.turns[topic];
         let all = self.followers(letter.topic);
@@ -325,15 +155,15 @@ impl Model {
         Ok(())
     }
 
-    fn new_round(&self) -> Round {
+    pub(super) fn new_round(&self) -> Round {
         Round {
             until: self.mail.joined,
             ..Round::default()
         }
     }
 
-    /// Calls the followers in order: those that take part, or those that are owed the message.
-    fn call_all(&mut self, round: &mut Round, letter: &Letter, owed: bool) -> Flow {
+    /// Calls the followers in order: all that take part, or all to which the message is owed.
+    pub(super) fn call_all(&mut self, round: &mut Round, letter: &Letter, owed: bool) -> Flow {
         loop {
             let followers = self.followers(letter.topic).into_iter();
             let next = followers.into_iter().find(|&(number, id)| {
@@ -403,43 +233,8 @@ impl Model {
         }
     }
 
-    /// Messages from Bevy's writers can't wait: entities whose component was replaced get them at
-    /// once.
-    fn deliver_written(&mut self, count: usize) -> Flow {
-        for left in (1..=count).rev() {
-            let Some(&(serial, swaps)) = self.mail.written.all.front() else {
-                break;
-            };
-            if self.followers(Topic::Word).is_empty() {
-                self.mail.written.all.drain(..left);
-                let round = self.mail.written.round.take();
-                self.mail.counts[0] += round.map_or(0, |round| round.calls);
-                break;
-            }
-            let round = self.mail.written.round.take();
-            let mut round = round.unwrap_or_else(|| self.new_round());
-            let letter = Letter {
-                to: Whom::All(None),
-                topic: Topic::Word,
-                serial,
-                role: Role::Plain,
-            };
-            if swaps < 2 {
-                let called = self.call_all(&mut round, &letter, false);
-                let called = called.and_then(|()| self.call_all(&mut round, &letter, true));
-                if called.is_err() {
-                    self.mail.written.round = Some(round);
-                    return called;
-                }
-            }
-            self.mail.counts[0] += round.calls;
-            self.mail.written.all.pop_front();
-        }
-        Ok(())
-    }
-
     /// Returns the number of each component that follows a topic, and its entity, in order.
-    fn followers(&self, topic: Topic) -> Vec<(u64, Id)> {
+    pub(super) fn followers(&self, topic: Topic) -> Vec<(u64, Id)> {
         let all = self.entities.iter().enumerate();
         let followers = all.filter_map(|(id, entity)| {
             let follows = entity.follows.filter(|_| entity.exists)?;

@@ -1,6 +1,6 @@
 //! Requests: an entity that belongs to the asking one, with a timer for the time-out.
 
-use super::{Model, messages::Role};
+use super::{Model, mail::Role};
 use crate::{
     entry::Id,
     op::{Done, Slot, Spec, To, Topic},

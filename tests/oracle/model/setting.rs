@@ -25,7 +25,7 @@ impl Model {
         self.entities[id].owner.unwrap_or(id)
     }
 
-    /// The clock is the one that was chosen, or else that of the entity, or else that of its owner,
+    /// The clock is the chosen one, or else the clock of the entity, or else the clock of its owner,
     /// or else the game clock.
     pub(super) fn clock_of(&self, id: Id, chosen: Option<Named>) -> Named {
         let clock = chosen.or_else(|| self.clock_on(id));

@@ -1,10 +1,10 @@
-//! What the model shows between two frames.
+//! The view of the model between two frames.
 
 use core::mem;
 
 use super::{
     Model,
-    clocks::NEVER,
+    clock::NEVER,
     timers::{Kind, Timer, times},
 };
 use crate::{

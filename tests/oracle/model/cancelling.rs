@@ -1,0 +1,111 @@
+//! Cancelling timers, and ending finished timers.
+
+use bevy_due::CancelReason;
+
+use super::{
+    Model,
+    timers::{Done, Kind},
+};
+use crate::entry::{Cancel, Entry, Id};
+
+impl Model {
+    /// Takes out the timer on an entity and reports it, if it is pending, armed or paused.
+    pub(super) fn cancel(&mut self, id: Id, reason: CancelReason) {
+        self.take_out(id, reason);
+    }
+
+    fn take_out(&mut self, id: Id, reason: CancelReason) -> bool {
+        if self.entities[id].timer.is_some() {
+            self.entities[id].seat = None;
+        }
+        let Some(at) = self.find_timer(id, Kind::Timer) else {
+            return false;
+        };
+        let timer = self.timers.remove(at);
+        let setting = self.clock_of(id, self.chosen(id, Kind::Timer));
+        let armed = timer.clock.filter(|_| !timer.is_pending());
+        let cancelled = Entry::Cancelled(Cancel {
+            entity: id,
+            owner: self.owner_of(id),
+            key: self.key_name(id),
+            clock: armed.map_or(setting, |nth| self.clocks.all[nth].name),
+            reason,
+        });
+        self.log.push(cancelled.clone());
+        self.unwritten.push(cancelled);
+        true
+    }
+
+    pub(super) fn cancel_life(&mut self, id: Id) {
+        self.entities[id].life = None;
+        if let Some(at) = self.find_timer(id, Kind::Lifetime) {
+            self.timers.remove(at);
+        }
+    }
+
+    /// Removes the `Timer` component.
+    pub(super) fn remove_timer(&mut self, id: Id) {
+        self.cancel(id, CancelReason::Removed);
+        self.drop_timer(id);
+    }
+
+    /// Removes the `Timer` component of a timer that is no longer armed.
+    pub(super) fn drop_timer(&mut self, id: Id) {
+        (self.entities[id].timer, self.entities[id].seat) = (None, None);
+    }
+
+    /// Cancels an owned timer, and despawns its entity. Returns `true` if it was armed.
+    pub(super) fn cancel_and_despawn(&mut self, id: Id, reason: CancelReason) -> bool {
+        let was_armed = self.take_out(id, reason);
+        self.end_unarmed(id, Done::Despawns);
+        was_armed
+    }
+
+    pub(super) fn cancel_key(&mut self, owner: Id, key: usize) -> bool {
+        let timer = self.keyed(owner, key);
+        let timer = timer.filter(|&timer| self.entities[timer].timer.is_some());
+        timer.is_some_and(|timer| self.cancel_and_despawn(timer, CancelReason::Cancelled))
+    }
+
+    /// Cancels the timers of an owner, except for the time-outs of requests.
+    pub(super) fn cancel_all(&mut self, owner: Id) {
+        for id in self.timers_of(owner) {
+            if id == owner {
+                self.cancel(id, CancelReason::Cancelled);
+                self.drop_timer(id);
+            } else if self.entities[id].owner == Some(owner) && !self.entities[id].is_request {
+                self.cancel_and_despawn(id, CancelReason::Cancelled);
+            }
+        }
+    }
+
+    /// Ends a timer that has finished, unless its entity has another one.
+    pub(super) fn end_unarmed(&mut self, id: Id, done: Done) {
+        if !self.exists(id) || self.find_timer(id, Kind::Timer).is_some() {
+            return;
+        }
+        if self.despawns(id, done) {
+            self.despawn(id);
+        } else {
+            self.drop_timer(id);
+        }
+    }
+
+    pub(super) fn despawns(&self, id: Id, done: Done) -> bool {
+        let is_owned = self.entities[id].owner.is_some();
+        match done {
+            Done::Keeps => false,
+            Done::Despawns => true,
+            Done::DespawnsIfOwned => is_owned,
+            Done::DespawnsUnlessOwned => !is_owned,
+        }
+    }
+
+    /// An entity whose owner does not exist loses its timer, and despawns in the next run.
+    pub(super) fn retire_later(&mut self, id: Id) {
+        self.drop_timer(id);
+        for ended in &mut self.ended {
+            ended.push((id, Done::DespawnsUnlessOwned));
+        }
+    }
+}

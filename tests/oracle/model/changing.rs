@@ -1,0 +1,105 @@
+//! Changing armed timers.
+
+use super::{
+    Model,
+    clock::shift,
+    timers::{Kind, Timer, times},
+};
+use crate::{
+    entry::Id,
+    op::{At, Change},
+};
+
+impl Model {
+    /// Changes an armed timer. Returns `false` if there is none, or no such clock to move it to.
+    pub(super) fn change(&mut self, id: Option<Id>, change: Change) -> bool {
+        let armed = |model: &Self| model.find_timer(id?, Kind::Timer);
+        if armed(self).is_none() {
+            return false;
+        }
+        self.resolve(|_, _| false);
+        let Some(at) = armed(self) else {
+            return false;
+        };
+        let (entity, clock) = (self.timers[at].entity, self.timers[at].clock);
+        let clock = clock.expect("it is armed");
+        let Some(spec) = self.entities[entity].timer else {
+            return false;
+        };
+        let (live, rules) = (self.clocks.live(clock), self.rules);
+        let timer = &mut self.timers[at];
+        match change {
+            Change::PauseTimer => self.set_paused(entity, true),
+            Change::ResumeTimer => self.set_paused(entity, false),
+            Change::Restart => {
+                timer.count = 0;
+                timer.interval = rules.nanos(spec.interval);
+                timer.is_random = spec.interval > 0 && spec.span > 0;
+                timer.times = times(spec).unwrap_or(0);
+                let random = self.draw_jitter(spec);
+                let (deadline, _) = self.first_deadline(entity, Kind::Timer, clock, random);
+                self.move_to(at, deadline, deadline.saturating_sub(live.now));
+            }
+            Change::Refresh => set_left(timer, times(spec)),
+            Change::SetLeft(left) => set_left(timer, Some(left)),
+            Change::SetInterval(interval) => {
+                (timer.interval, timer.is_random) = (rules.nanos(interval), false);
+            }
+            Change::SetRemaining(by) => {
+                let wait = rules.nanos(by);
+                self.move_to(at, live.now.saturating_add(wait), wait);
+            }
+            Change::Reschedule(shown) => {
+                let deadline = shift(rules.nanos(shown), -live.offset);
+                self.move_to(at, deadline, deadline.saturating_sub(live.now));
+            }
+            Change::DelayBy(by) => {
+                let by = rules.nanos(by);
+                let deadline = timer.deadline_at(live.now).saturating_add(by);
+                let wait = timer.wait.saturating_add(by);
+                self.move_to(at, deadline, wait);
+            }
+            Change::SetClock(to) => return self.move_to_clock(at, to, live.now),
+        }
+        true
+    }
+
+    /// A timer with a new deadline takes a new place among equal ones, and stays paused.
+    fn move_to(&mut self, at: usize, deadline: u64, wait: u64) {
+        let clock = self.timers[at].clock.expect("it is armed");
+        let now = self.clocks.live(clock).now;
+        self.sequence += 1;
+        let timer = &mut self.timers[at];
+        (timer.deadline, timer.wait) = (deadline, wait);
+        timer.sequence = self.sequence;
+        timer.is_released = false;
+        timer.paused_at = timer.paused_at.map(|_| now);
+    }
+
+    /// A timer keeps its remaining time on another clock.
+    fn move_to_clock(&mut self, at: usize, to: At, now: u64) -> bool {
+        let Some(to) = self.find_clock(to) else {
+            return false;
+        };
+        if self.timers[at].clock == Some(to) {
+            return true;
+        }
+        let there = self.clocks.live(to).now;
+        self.inserted += 1;
+        let timer = &mut self.timers[at];
+        let deadline = timer.deadline_at(now);
+        let deadline = shift(deadline, i128::from(there) - i128::from(now));
+        timer.paused_at = timer.paused_at.map(|_| there);
+        timer.clock = Some(to);
+        timer.seat = self.inserted;
+        self.entities[timer.entity].seat = Some(timer.seat);
+        let wait = timer.wait;
+        self.move_to(at, deadline, wait);
+        true
+    }
+}
+
+fn set_left(timer: &mut Timer, left: Option<u32>) {
+    let count = u32::try_from(timer.count).expect("counts are small");
+    timer.times = left.map_or(0, |left| count.saturating_add(left));
+}

@@ -5,7 +5,7 @@ use proptest::{collection::vec, option::weighted, prelude::*, sample::select};
 
 use crate::op::{
     ALL_TOPICS, Action, At, Change, Done, KEYS, OWNERS, Op, Ratio, SLOTS, Slot, Spec, Then, To,
-    Topics,
+    Topic, Topics,
 };
 
 /// The weights of the operations in a script: on timers, entities, pauses, clocks, updates and
@@ -15,7 +15,7 @@ type Weights = [u32; 6];
 const EVEN: Weights = [16, 4, 4, 5, 2, 8];
 const MOSTLY_TIMERS: Weights = [20, 3, 2, 2, 1, 1];
 const MOSTLY_CLOCKS: Weights = [10, 1, 1, 12, 3, 1];
-const MOSTLY_CALLBACKS: Weights = [3, 2, 2, 1, 4, 20];
+const MOSTLY_CALLBACKS: Weights = [2, 1, 4, 1, 3, 20];
 
 /// Returns scripts of any kind of operations, or mostly of one kind.
 pub(crate) fn any_script() -> BoxedStrategy<Vec<Op>> {
@@ -24,6 +24,7 @@ pub(crate) fn any_script() -> BoxedStrategy<Vec<Op>> {
         2 => any_script_of(MOSTLY_TIMERS),
         1 => any_script_of(MOSTLY_CLOCKS),
         2 => any_script_of(MOSTLY_CALLBACKS),
+        2 => any_script_of_letters(),
     ]
     .boxed()
 }
@@ -35,6 +36,24 @@ fn any_script_of(weights: Weights) -> BoxedStrategy<Vec<Op>> {
         1 => any_forward(weights),
     ];
     vec(step, 1..100).boxed()
+}
+
+/// Returns scripts with many messages per frame, so that turns come round again.
+fn any_script_of_letters() -> BoxedStrategy<Vec<Op>> {
+    let slot = || 0..5_usize;
+    let op = move || {
+        let topic = select(vec![Topic::Packet0, Topic::Packet0, Topic::Packet1]);
+        prop_oneof![
+            3 => (slot(), 0..4_u8).prop_map(|(slot, topics)| Op::Follow(slot, Topics(topics))),
+            1 => slot().prop_map(Op::Unfollow),
+            1 => slot().prop_map(Op::Despawn),
+            3 => (slot(), any::<bool>()).prop_map(|(slot, is)| Op::Disable(slot, is)),
+            10 => (any_to(), topic).prop_map(|(to, topic)| Op::Send(to, topic)),
+        ]
+    };
+    let then = vec(vec(op(), 0..2), 0..20).prop_map(Then);
+    let step = prop_oneof![7 => op(), 1 => then.prop_map(|then| Op::Frame(1, then))];
+    vec(step, 1..120).boxed()
 }
 
 fn any_forward(weights: Weights) -> BoxedStrategy<Op> {
@@ -144,7 +163,7 @@ fn any_message_op() -> BoxedStrategy<Op> {
     prop_oneof![
         5 => (any_slot(), topics()).prop_map(|(slot, topics)| Op::Follow(slot, topics)),
         1 => any_slot().prop_map(Op::Unfollow),
-        6 => (any_to(), select(ALL_TOPICS.to_vec())).prop_map(|(to, topic)| Op::Send(to, topic)),
+        6 => (any_to(), any_topic()).prop_map(|(to, topic)| Op::Send(to, topic)),
         1 => Just(Op::Write),
         4 => (any_slot(), any_to(), any_spec())
             .prop_map(|(slot, to, spec)| Op::Ask(slot, to, spec)),
@@ -154,11 +173,19 @@ fn any_message_op() -> BoxedStrategy<Op> {
     .boxed()
 }
 
+fn any_topic() -> BoxedStrategy<Topic> {
+    prop_oneof![
+        2 => Just(Topic::Packet0),
+        3 => select(ALL_TOPICS.to_vec()),
+    ]
+    .boxed()
+}
+
 fn any_to() -> BoxedStrategy<To> {
     prop_oneof![
         2 => any_slot().prop_map(To::One),
         1 => Just(To::All),
-        1 => Just(To::InTurn),
+        2 => Just(To::InTurn),
     ]
     .boxed()
 }

@@ -13,8 +13,8 @@ pub(super) struct Broadcast {
 }
 
 /// The progress of a message to all followers.
-#[derive(Default)]
 pub(super) struct Round {
+    pub(super) source: Source,
     /// No two rounds have the same id. It is zero before the first call.
     pub(super) id: u64,
     /// Followers with a lower number have had their call.
@@ -23,6 +23,14 @@ pub(super) struct Round {
     pub(super) until: u64,
     /// The number of followers that have received the message.
     pub(super) calls: u64,
+}
+
+/// The source of a message to all followers. A panic may break a round of each source off at a time.
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    Sent,
+    /// One of Bevy's message writers.
+    Written,
 }
 
 /// A letter to all followers that waits for some of them: entities whose component takes part from
@@ -36,9 +44,21 @@ pub(super) struct Rest {
     pub(super) calls: u64,
 }
 
+impl Round {
+    pub(super) fn of(source: Source) -> Self {
+        Self {
+            source,
+            id: 0,
+            next: 0,
+            until: 0,
+            calls: 0,
+        }
+    }
+}
+
 impl Broadcast {
     pub(super) fn new(letter: Letter) -> Self {
-        let round = Round::default();
+        let round = Round::of(Source::Sent);
         Self { letter, round }
     }
 }

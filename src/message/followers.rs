@@ -39,8 +39,8 @@ struct Following {
     roster: Roster<Follower>,
     /// Followers with a lower number have had their turn.
     turn: u64,
-    /// The round that has called a follower last.
-    last: LastCall,
+    /// By source, the round that has called a follower last.
+    last: [LastCall; 2],
     passed: Passed,
 }
 
@@ -65,8 +65,9 @@ struct LastCall {
 struct Standing {
     /// The number of the first of the components that have replaced each other.
     since: u64,
-    /// The round that called one of those components last, as far as it was before its replacement.
-    heard: u64,
+    /// By source, the round that called one of those components last, as far as it was before its
+    /// replacement.
+    heard: [u64; 2],
 }
 
 /// An entity whose component is being removed or replaced, with its place in each topic.
@@ -102,7 +103,7 @@ impl Follower {
     /// before its call.
     fn is_owed(&self, round: &Round) -> bool {
         let Standing { since, heard } = self.standing;
-        since < round.until && heard != round.id
+        since < round.until && heard[round.source as usize] != round.id
     }
 }
 
@@ -127,7 +128,7 @@ impl Followers {
             }
             let following = self.by_topic.entry(topic).or_default();
             let before = standings.iter().find(|(other, _)| *other == topic);
-            let (since, heard) = (number, 0);
+            let (since, heard) = (number, [0; 2]);
             let standing = before.map_or(Standing { since, heard }, |&(_, standing)| standing);
             let follower = Follower {
                 entity,
@@ -152,9 +153,12 @@ impl Followers {
             if let Some(following) = self.by_topic.get_mut(&topic)
                 && let Some(Follower { mut standing, .. }) = following.roster.leave(number)
             {
-                let LastCall { round, next } = following.last;
-                if number < next {
-                    standing.heard = round;
+                for (heard, &LastCall { round, next }) in
+                    standing.heard.iter_mut().zip(&following.last)
+                {
+                    if number < next {
+                        *heard = round;
+                    }
                 }
                 standings.push((topic, standing));
                 self.vacant += usize::from(following.roster.is_empty());
@@ -233,7 +237,7 @@ impl Followers {
                 continue;
             }
             round.next = number + 1;
-            *last = LastCall {
+            last[round.source as usize] = LastCall {
                 round: round.id,
                 next: round.next,
             };

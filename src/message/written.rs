@@ -7,7 +7,11 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    broadcast::Round, context::Incoming, followers::Followers, letter::Role, mailbag::Mailbag,
+    broadcast::{Round, Source},
+    context::Incoming,
+    followers::Followers,
+    letter::Role,
+    mailbag::Mailbag,
     topic::Topic,
 };
 use crate::{
@@ -70,7 +74,7 @@ impl TypeReader {
                 reader: self,
                 next,
                 until: next,
-                round: Round::default(),
+                round: Round::of(Source::Written),
             });
         }
     }
@@ -158,6 +162,11 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result {
 }
 
 impl Progress {
+    /// Ends the round of a message, and returns the number of its calls.
+    fn end_round(&mut self) -> u64 {
+        mem::replace(&mut self.round, Round::of(Source::Written)).calls
+    }
+
     /// Calls callbacks in order until one issues commands or no message is left.
     fn deliver<M: Message>(
         &mut self,
@@ -171,7 +180,7 @@ impl Progress {
         if !followers.is_followed(self.topic) {
             // The last follower may have left in its callback.
             self.next = self.until;
-            *delivered += mem::take(&mut self.round).calls;
+            *delivered += self.end_round();
         }
         while self.next < self.until {
             if let Some((message, _)) = messages.get_message(self.next) {
@@ -192,7 +201,7 @@ impl Progress {
                 }
             }
             self.next += 1;
-            *delivered += mem::take(&mut self.round).calls;
+            *delivered += self.end_round();
         }
     }
 }

@@ -35,7 +35,6 @@ fn a_written_message_is_counted_if_its_last_follower_leaves() {
 }
 
 #[test]
-#[ignore = "the followers of a topic remember only the last round of calls, and a sent message replaces it"]
 fn a_written_message_is_heard_once_even_if_a_panic_breaks_it_off() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[

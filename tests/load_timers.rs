@@ -4,8 +4,12 @@
 
 mod support;
 
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+
+use bevy_app::App;
 use bevy_due::{Clock, Timer, prelude::*, save::LoadError};
-use bevy_ecs::entity::EntityHashMap;
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use support::*;
 
 #[test]
@@ -76,4 +80,54 @@ fn a_long_chain_of_clocks_is_checked_in_a_moment() {
         built_in => built_in,
     });
     assert_eq!(parent, mapped);
+}
+
+/// Saves the timers of an app, and loads them into a new one that has had its first frame.
+fn save_and_load(before: &mut App) -> (App, EntityHashMap<Entity>) {
+    let saved = before.world_mut().save_timers().expect("it is data");
+    let mut after = app();
+    let mut map = EntityHashMap::default();
+    let loaded = after.world_mut().load_timers(&saved, &mut map);
+    assert_eq!(loaded, Ok(()));
+    (after, map)
+}
+
+fn exists(app: &App, entity: Entity) -> bool {
+    app.world().get_entity(entity).is_ok()
+}
+
+#[test]
+fn a_finished_timer_despawns_after_the_load() {
+    let mut before = app();
+    let owner = before.world_mut().spawn_empty().id();
+    let timer = (OwnedBy(owner), Timer::after(ms(10)));
+    let timer = before.world_mut().spawn(timer).id();
+    advance_ms(&mut before, 10);
+    assert!(exists(&before, timer), "it lives one more frame");
+
+    let (mut after, map) = save_and_load(&mut before);
+    assert!(exists(&after, map[&timer]));
+    advance_ms(&mut after, 0);
+    assert!(!exists(&after, map[&timer]));
+    assert!(exists(&after, map[&owner]));
+}
+
+#[test]
+fn an_end_that_a_panic_broke_off_is_completed_after_the_load() {
+    #[derive(Component)]
+    struct Fragile;
+
+    let mut before = app();
+    before
+        .world_mut()
+        .add_observer(|_: On<Despawn<Fragile>>| panic!("it breaks"));
+    let lifetime = DespawnAfter::new(ms(10));
+    let fragile = before.world_mut().spawn((Fragile, lifetime)).id();
+    let frame = catch_unwind(AssertUnwindSafe(|| advance_ms(&mut before, 10)));
+    assert!(frame.is_err(), "the observer should have panicked");
+    assert!(exists(&before, fragile));
+
+    let (mut after, map) = save_and_load(&mut before);
+    advance_ms(&mut after, 0);
+    assert!(!exists(&after, map[&fragile]));
 }

@@ -7,14 +7,21 @@ mod app;
 mod bytes;
 mod load;
 mod queue;
+mod save;
 mod timers;
 
 pub use load::load;
 pub use queue::queue;
+pub use save::{save, saved_worlds};
 pub use timers::timers;
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
 /// All targets, by the names of their files in `fuzz/`.
-pub const TARGETS: [(&str, Target); 3] = [("load", load), ("queue", queue), ("timers", timers)];
+pub const TARGETS: [(&str, Target); 4] = [
+    ("load", load),
+    ("queue", queue),
+    ("save", save),
+    ("timers", timers),
+];

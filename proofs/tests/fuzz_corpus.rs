@@ -4,7 +4,7 @@
 
 use std::{env, fs, path::Path};
 
-use bevy_due_proofs::fuzz::{TARGETS, Target};
+use bevy_due_proofs::fuzz::{TARGETS, Target, save, saved_worlds};
 
 /// Runs all inputs of a target.
 fn run_corpus(name: &str) {
@@ -38,6 +38,27 @@ fn the_queue_holds_for_the_corpus() {
 #[test]
 fn loading_holds_for_the_corpus() {
     run_corpus("load");
+}
+
+#[test]
+fn saved_worlds_hold_for_the_corpus() {
+    run_corpus("save");
+}
+
+/// Flips bits in saved worlds, and cuts them off, at every place.
+#[test]
+fn saved_worlds_hold_with_any_byte_broken() {
+    for world in saved_worlds() {
+        save(&world);
+        for place in 1..world.len() {
+            for flip in [1, 1 << 4, 1 << 7] {
+                let mut broken = world.clone();
+                broken[place] ^= flip;
+                save(&broken);
+            }
+            save(&world[..place]);
+        }
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
     };
     let (loaded, has_jitter) = (component.loaded().copied(), component.has_jitter());
     if loaded == Some(TimerState::Finished) {
-        return end_in_next_run(world, entity);
+        return end_in_next_run::<C>(world, entity);
     }
     let random = match has_jitter && loaded.is_none() {
         true => draw(world),

@@ -9,6 +9,7 @@ use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines,
     lines::TimerLine,
     pending::Pending,
+    place::Place,
     setting::Setting,
     state::{Draws, Order, Progress, TimerState, Wait},
 };
@@ -70,15 +71,21 @@ impl<'w> Capture<'w> {
         Some((self.table.id(key)?, self.table.settled(key)?))
     }
 
-    /// Returns the timers that have fired their last, but are still there.
+    /// Returns the timers and lifetimes that have ended, but are still there.
     fn finished(&self) -> impl Iterator<Item = (Entity, Kind, TimerState)> {
-        let ended = self.lines.ended.iter().map(|(_, ended)| ended.entity);
-        let finished = ended.filter(|&entity| {
-            let timer = self.world.get::<Timer>(entity);
-            let place = timer.map(|timer| timer.seat().place());
+        let ended = self.lines.ended.iter().map(|(_, ended)| ended);
+        let finished = ended.filter(|ended| {
+            let place = match ended.kind {
+                Kind::Timer => self.place::<Timer>(ended.entity),
+                Kind::Lifetime => self.place::<DespawnAfter>(ended.entity),
+            };
             place.is_some_and(|place| !self.lines.is_at(place))
         });
-        finished.map(|entity| (entity, Kind::Timer, TimerState::Finished))
+        finished.map(|ended| (ended.entity, ended.kind, TimerState::Finished))
+    }
+
+    fn place<C: Arms>(&self, entity: Entity) -> Option<Place> {
+        Some(self.world.get::<C>(entity)?.seat().place())
     }
 
     /// Returns the state of a timer in the queue of a clock.

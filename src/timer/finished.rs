@@ -6,7 +6,7 @@ use bevy_reflect::Reflect;
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{Timer, TimerLines, WhenDone, ended::Ended};
+use super::{Arms, Kind, Timer, TimerLines, WhenDone, ended::Ended};
 use crate::clock::Cadence;
 
 /// Marks an entity whose timer has fired its last, and which despawns in the next run.
@@ -54,13 +54,16 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
     }
 }
 
-/// Ends a timer that was loaded after its last firing.
-pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity) {
-    let when_done = world.get::<Timer>(entity).map(Timer::when_done);
-    if let (Some(when_done), Some(mut lines)) = (when_done, world.get_resource_mut::<TimerLines>())
-    {
-        lines
-            .ended
-            .push_for_any_run(Ended::timer(entity, when_done));
+/// Ends a timer or a lifetime that was loaded after its last firing.
+pub(super) fn end_in_next_run<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
+    let ended = match C::KIND {
+        Kind::Timer => {
+            let when_done = world.get::<Timer>(entity).map(Timer::when_done);
+            Ended::timer(entity, when_done.unwrap_or_default())
+        }
+        Kind::Lifetime => Ended::lifetime(entity),
+    };
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.ended.push_for_any_run(ended);
     }
 }

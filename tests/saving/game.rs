@@ -123,9 +123,19 @@ impl Game {
     }
 
     /// Saves the timers, loads them into a new app, and goes on there.
-    pub(crate) fn save_and_load(mut self, through: impl Fn(SavedTimers) -> SavedTimers) -> Self {
-        let saved = self.app.world_mut().save_timers();
-        let saved = through(saved.expect("all actions are data"));
+    pub(crate) fn save_and_load(self, through: impl Fn(SavedTimers) -> SavedTimers) -> Self {
+        self.move_to_new_app(|world, loaded, map| {
+            let saved = world.save_timers().expect("all actions are data");
+            let loaded = loaded.load_timers(&through(saved), map);
+            loaded.expect("the data should be valid");
+        })
+    }
+
+    /// Goes on in a new app, to which a function moves everything but the game's own components.
+    pub(crate) fn move_to_new_app(
+        mut self,
+        move_timers: impl FnOnce(&mut World, &mut World, &mut EntityHashMap<Entity>),
+    ) -> Self {
         let mut loaded = app(self.seed);
         let mut map = EntityHashMap::default();
         // The game keeps its own components itself.
@@ -141,10 +151,7 @@ impl Game {
                 map.insert(entity, copy);
             }
         }
-        loaded
-            .world_mut()
-            .load_timers(&saved, &mut map)
-            .expect("the data should be valid");
+        move_timers(self.app.world_mut(), loaded.world_mut(), &mut map);
         for entity in &mut self.entities {
             // A new entity may have the number of one that is gone.
             *entity = map.get(entity).copied().unwrap_or(Entity::PLACEHOLDER);

@@ -326,6 +326,9 @@ fn register_types(app: &mut App) {
         .register_type::<MessageStats>();
     #[cfg(feature = "worlds")]
     app.register_type::<crate::worlds::StableKey>();
+    #[cfg(feature = "serialize")]
+    app.register_type::<crate::save::Finished>()
+        .register_type::<crate::timer::SavedWorld>();
 }
 
 /// Lets clocks and callbacks follow what has happened to the clocks since the previous run.
@@ -380,6 +383,8 @@ fn add_existing(world: &mut World) {
     for &entity in &entities {
         add_clock(&mut world.into(), entity);
     }
+    #[cfg(feature = "serialize")]
+    crate::timer::load_world_state(world);
     for entity in entities {
         take_key(&mut world.into(), entity);
         check_handler(&mut world.into(), entity);

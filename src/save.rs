@@ -9,7 +9,9 @@
 //!   itself.
 //! - [`write_timer_states`](crate::DueWorldExt::write_timer_states) writes the states out, so that the
 //!   components can be serialized: by serde, by reflection, or as a `DynamicWorld` of
-//!   `bevy_world_serialization`. Use this if a scene holds all your components.
+//!   `bevy_world_serialization`. Use this if a scene holds all your components. The scene also holds
+//!   the built-in clocks. Leave Bevy's `Time` resources out of it: they belong to the app that loads
+//!   the scene.
 //!
 //! A loaded world fires exactly as the saved one would have: in the same order, also among equal
 //! deadlines, with the same counts, fractions and random numbers. Deadlines keep their remaining time.
@@ -32,7 +34,7 @@ use alloc::vec::Vec;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Clock;
+use crate::timer::SavedWorld;
 
 pub(crate) use collect::{all_or_error, save_all, save_entity};
 pub use error::{LoadError, SaveError, Unsavable};
@@ -111,18 +113,6 @@ struct Content {
     /// The state that belongs to no entity, if all timers of the world were saved.
     world: Option<SavedWorld>,
     entities: Vec<SavedEntity>,
-}
-
-/// The state that belongs to no entity.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SavedWorld {
-    /// Real, virtual, frames, fixed.
-    built_in: [Clock; 4],
-    /// The number of random numbers drawn so far.
-    draws: u64,
-    /// The time that the fixed clock is behind.
-    overstep: core::time::Duration,
 }
 
 /// An entity and its components of this crate.

@@ -68,6 +68,8 @@ mod status;
     allow(dead_code, reason = "only saving uses all of it")
 )]
 mod timer_seat;
+#[cfg(feature = "serialize")]
+mod world_state;
 #[cfg_attr(
     not(feature = "serialize"),
     allow(dead_code, reason = "only saving uses all of it")
@@ -85,7 +87,9 @@ use core::{
 use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+use bevy_reflect::{
+    FromReflect, PartialReflect, Reflect, ReflectFromReflect, std_traits::ReflectDefault,
+};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
@@ -139,6 +143,8 @@ pub(crate) use state::TimerState;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};
 use timer_seat::TimerSeat;
+#[cfg(feature = "serialize")]
+pub(crate) use world_state::{SavedWorld, load_world_state};
 #[cfg(feature = "serialize")]
 pub(crate) use written::write_timer_states;
 
@@ -211,8 +217,15 @@ pub(crate) use written::write_timer_states;
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    reflect(opaque),
-    reflect(Component, Clone, Debug, Default, PartialEq)
+    reflect(opaque, from_reflect = false),
+    reflect(
+        Component,
+        Clone(Arms::detached),
+        Debug,
+        Default,
+        FromReflect,
+        PartialEq
+    )
 )]
 #[cfg_attr(
     feature = "serialize",
@@ -437,6 +450,13 @@ impl Clone for Timer {
             extra,
             ..Self::new(self.delay, self.interval, self.times)
         }
+    }
+}
+
+#[cfg(feature = "bevy_reflect")]
+impl FromReflect for Timer {
+    fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
+        reflect.try_downcast_ref().map(Arms::saved_or_clone)
     }
 }
 

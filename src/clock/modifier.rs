@@ -2,7 +2,7 @@
 
 use core::{ops::Deref, slice};
 
-use bevy_ecs::{prelude::*, world::DeferredWorld};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
@@ -138,6 +138,7 @@ impl SpeedModifier {
 /// The entities with a [`SpeedModifier`] of this clock, as a slice.
 #[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
 #[relationship_target(relationship = SpeedModifier, linked_spawn)]
+#[component(on_insert = on_insert_modifiers)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -172,9 +173,17 @@ pub(crate) fn on_restore_speed(discarded: On<Discard<SpeedModifier>>, mut world:
 
 /// Updates the factor of a clock once it knows which modifiers it has.
 fn update_later(world: &mut DeferredWorld, modifier: Entity) {
-    let Some(&SpeedModifier { clock, .. }) = world.get(modifier) else {
-        return;
-    };
+    if let Some(&SpeedModifier { clock, .. }) = world.get(modifier) {
+        update_clock_later(world, clock);
+    }
+}
+
+/// Notes the modifiers of a scene, which may arrive after the components to which they refer.
+fn on_insert_modifiers(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    update_clock_later(&mut world, entity);
+}
+
+fn update_clock_later(world: &mut DeferredWorld, clock: Entity) {
     world.commands().queue(move |world: &mut World| {
         let factor = factor(world, clock);
         if let Some(table) = world.get_resource::<ClockTable>() {

@@ -1,7 +1,6 @@
 //! Collecting the timers of a world.
 
 use alloc::{borrow::ToOwned, vec::Vec};
-use core::time::Duration;
 
 use bevy_ecs::{
     archetype::Archetype,
@@ -9,14 +8,13 @@ use bevy_ecs::{
     entity::{EntityHashSet, MapEntities},
     prelude::*,
 };
-use bevy_time::{Fixed, Time};
 
-use super::{Content, SaveError, SavedEntity, SavedTimers, SavedWorld, Unsavable, part::Part};
+use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable, part::Part};
 use crate::{
-    clock::{SpeedModifiers, save_built_in},
+    clock::SpeedModifiers,
     owner::{Owned, owner_of},
     pause::PausedBy,
-    timer::{TimerAction, TimerLines, write_timer_states},
+    timer::{SavedWorld, TimerAction, write_timer_states},
 };
 
 /// Saves all timers of a world, except those with closures, which it returns too.
@@ -30,14 +28,7 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     for entity in entities {
         collector.add_root(entity.id());
     }
-    let lines = world.get_resource::<TimerLines>();
-    let time = world.get_resource::<Time<Fixed>>();
-    let saved_world = save_built_in(world).map(|built_in| SavedWorld {
-        built_in,
-        draws: lines.map_or(0, TimerLines::draws),
-        overstep: time.map_or(Duration::ZERO, Time::<Fixed>::overstep),
-    });
-    collector.finish(saved_world)
+    collector.finish(world.get_resource::<SavedWorld>().cloned())
 }
 
 /// Saves an entity and everything it owns, except timers with closures, which it returns too.

@@ -4,10 +4,8 @@ use bevy_ecs::{
     entity::{EntityHashMap, MapEntities},
     prelude::*,
 };
-use bevy_time::{Fixed, Time};
 
-use super::{LoadError, SavedEntity, SavedTimers, SavedWorld, check::check, part::Part};
-use crate::{clock::load_built_in, timer::TimerLines};
+use super::{LoadError, SavedEntity, SavedTimers, check::check, part::Part};
 
 /// Loads timers. Saved entities that are not in the map are spawned and added to it.
 ///
@@ -24,7 +22,7 @@ pub(crate) fn load_timers(
         target.or_insert_with(|| world.spawn_empty().id());
     }
     if let Some(saved) = &saved.world {
-        load_world(world, saved);
+        saved.load(world);
     }
     // Clocks come first, so that timers find them.
     for is_clock in [true, false] {
@@ -42,15 +40,4 @@ pub(crate) fn load_timers(
     }
     world.flush();
     Ok(())
-}
-
-fn load_world(world: &mut World, saved: &SavedWorld) {
-    load_built_in(world, &saved.built_in);
-    let mut lines = world.resource_mut::<TimerLines>();
-    lines.set_draws(saved.draws);
-    if let Some(mut time) = world.get_resource_mut::<Time<Fixed>>() {
-        let overstep = time.overstep();
-        time.discard_overstep(overstep);
-        time.accumulate_overstep(saved.overstep);
-    }
 }

@@ -58,11 +58,37 @@ pub(crate) trait Arms: Component {
         Some(saved)
     }
 
+    /// Returns the component in its written state, or in its first one if there is none.
+    #[cfg(feature = "bevy_reflect")]
+    fn saved_or_clone(&self) -> Self
+    where
+        Self: Clone,
+    {
+        self.saved().unwrap_or_else(|| self.clone())
+    }
+
+    /// Returns a copy to serialize later. The copy of an armed timer whose state has not been written
+    /// can't be serialized either.
+    #[cfg(feature = "bevy_reflect")]
+    fn detached(&self) -> Self
+    where
+        Self: Clone,
+    {
+        let copy = self.saved_or_clone();
+        if self.written_state().is_err() {
+            copy.seat().leave_unwritten();
+        }
+        copy
+    }
+
     /// Returns the state to serialize, or `None` if the timer is not armed.
     fn written_state(&self) -> Result<Option<TimerState>, NotWritten> {
+        if let Some(written) = self.seat().written() {
+            return written.map(Some);
+        }
         match self.seat().place() {
             Place::Nowhere | Place::Reported(_) => Ok(self.loaded().copied()),
-            Place::Pending(_) | Place::Armed(..) => self.seat().written().map(Some),
+            Place::Pending(_) | Place::Armed(..) => Err(NotWritten),
         }
     }
 }

@@ -5,7 +5,9 @@ use core::{fmt, time::Duration};
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+use bevy_reflect::{
+    FromReflect, PartialReflect, Reflect, ReflectFromReflect, std_traits::ReflectDefault,
+};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
@@ -58,8 +60,15 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    reflect(opaque),
-    reflect(Component, Clone, Debug, Default, PartialEq)
+    reflect(opaque, from_reflect = false),
+    reflect(
+        Component,
+        Clone(Arms::detached),
+        Debug,
+        Default,
+        FromReflect,
+        PartialEq
+    )
 )]
 #[cfg_attr(
     feature = "serialize",
@@ -200,6 +209,13 @@ impl Clone for DespawnAfter {
             loaded: self.loaded.clone().filter(|_| !is_inserted),
             seat: TimerSeat::default(),
         }
+    }
+}
+
+#[cfg(feature = "bevy_reflect")]
+impl FromReflect for DespawnAfter {
+    fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
+        reflect.try_downcast_ref().map(Arms::saved_or_clone)
     }
 }
 

@@ -23,6 +23,10 @@ static SHEETS: RwLock<BTreeMap<u32, Arc<Sheet>>> = RwLock::new(BTreeMap::new());
 /// The number of the next sheet.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
+/// A page that no sheet has.
+#[cfg(feature = "bevy_reflect")]
+pub(super) const NO_PAGE: u64 = u64::MAX - 1;
+
 /// The states of all timers of a world, as of one moment.
 struct Sheet {
     clocks: ClockTable,

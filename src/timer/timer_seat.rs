@@ -57,15 +57,21 @@ impl TimerSeat {
         }
     }
 
-    /// Returns the state that was written, if it still holds.
+    /// Notes that this is the seat of a copy whose state is missing.
+    #[cfg(feature = "bevy_reflect")]
+    pub(super) fn leave_unwritten(&self) {
+        self.0.set(WRITTEN, sheet::NO_PAGE);
+    }
+
+    /// Returns the state that was written, if it still holds, or `None` if no state was written.
     #[cfg_attr(
         not(feature = "serialize"),
         allow(dead_code, reason = "only saving uses all of it")
     )]
-    pub(super) fn written(&self) -> Result<TimerState, NotWritten> {
+    pub(super) fn written(&self) -> Option<Result<TimerState, NotWritten>> {
         match self.0.get() {
-            Some((WRITTEN, page)) => sheet::state(page),
-            _ => Err(NotWritten),
+            Some((WRITTEN, page)) => Some(sheet::state(page)),
+            _ => None,
         }
     }
 }

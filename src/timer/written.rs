@@ -4,6 +4,8 @@ use alloc::vec::Vec;
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
+#[cfg(feature = "serialize")]
+use super::world_state::{forget_world_state, write_world_state};
 use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines, WhenDone,
     capture::Capture,
@@ -35,6 +37,8 @@ pub(crate) fn write_timer_states(world: &mut World) {
     }
     world.resource_mut::<TimerLines>().written = Some(written);
     mark_finished(world);
+    #[cfg(feature = "serialize")]
+    write_world_state(world);
 }
 
 /// Throws the written states away, if there are any.
@@ -48,6 +52,8 @@ pub(crate) fn forget_written(world: &mut World) {
             seat.unwrite();
         }
     }
+    #[cfg(feature = "serialize")]
+    forget_world_state(world);
 }
 
 fn seat_of(world: &World, entity: Entity, kind: Kind) -> Option<&TimerSeat> {

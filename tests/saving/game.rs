@@ -131,6 +131,11 @@ impl Game {
         })
     }
 
+    #[allow(dead_code, reason = "only scenes need the world")]
+    pub(crate) fn world_mut(&mut self) -> &mut World {
+        self.app.world_mut()
+    }
+
     /// Goes on in a new app, to which a function moves everything but the game's own components.
     pub(crate) fn move_to_new_app(
         mut self,

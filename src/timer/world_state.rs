@@ -1,0 +1,111 @@
+//! The state of timers and clocks that belongs to no entity.
+
+use core::time::Duration;
+
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, ReflectDeserialize, ReflectSerialize};
+use bevy_time::{Fixed, Time};
+use serde::{Deserialize, Serialize};
+
+use super::TimerLines;
+use crate::clock::{Clock, load_built_in, save_built_in};
+
+/// The state that belongs to no entity.
+///
+/// As a resource, it carries the state of the world that wrote it into a scene. A world that loads
+/// the scene takes the state over.
+#[derive(Resource, Debug, Serialize, Deserialize)]
+#[component(immutable, on_insert = on_insert)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    reflect(opaque),
+    reflect(Resource, Clone, Debug, Serialize, Deserialize)
+)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SavedWorld {
+    /// Real, virtual, frames, fixed.
+    built_in: [Clock; 4],
+    /// The number of random numbers drawn so far.
+    draws: u64,
+    /// The time that the fixed clock is behind.
+    overstep: Duration,
+    #[serde(skip)]
+    origin: Origin,
+}
+
+/// Where a state comes from.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Origin {
+    /// The world that holds it.
+    Own,
+    #[default]
+    Saved,
+}
+
+impl SavedWorld {
+    /// Returns the state of a world with the plugin.
+    fn of(world: &World) -> Option<Self> {
+        let time = world.get_resource::<Time<Fixed>>();
+        Some(Self {
+            built_in: save_built_in(world)?,
+            draws: world.get_resource::<TimerLines>()?.draws(),
+            overstep: time.map_or(Duration::ZERO, Time::<Fixed>::overstep),
+            origin: Origin::Own,
+        })
+    }
+
+    /// Gives a world with the plugin this state.
+    pub(crate) fn load(&self, world: &mut World) {
+        load_built_in(world, &self.built_in);
+        if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+            lines.set_draws(self.draws);
+        }
+        if let Some(mut time) = world.get_resource_mut::<Time<Fixed>>() {
+            let overstep = time.overstep();
+            time.discard_overstep(overstep);
+            time.accumulate_overstep(self.overstep);
+        }
+    }
+}
+
+/// A copy is data for another world.
+impl Clone for SavedWorld {
+    fn clone(&self) -> Self {
+        Self {
+            built_in: self.built_in.clone(),
+            draws: self.draws,
+            overstep: self.overstep,
+            origin: Origin::Saved,
+        }
+    }
+}
+
+/// Writes the state of a world, so that it becomes part of a scene.
+pub(super) fn write_world_state(world: &mut World) {
+    if let Some(saved) = SavedWorld::of(world) {
+        world.insert_resource(saved);
+    }
+}
+
+/// Throws the written state away, if there is any.
+pub(super) fn forget_world_state(world: &mut World) {
+    world.remove_resource::<SavedWorld>();
+}
+
+/// Loads the state that was inserted before the plugin was added.
+pub(crate) fn load_world_state(world: &mut World) {
+    let Some(saved) = world.get_resource::<SavedWorld>() else {
+        return;
+    };
+    if saved.origin == Origin::Saved && world.contains_resource::<TimerLines>() {
+        let saved = saved.clone();
+        forget_world_state(world);
+        saved.load(world);
+    }
+}
+
+fn on_insert(mut world: DeferredWorld, _: HookContext) {
+    world.commands().queue(load_world_state);
+}

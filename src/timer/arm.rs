@@ -41,6 +41,11 @@ pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
         true => draw(world),
         false => 0,
     };
+    push_pending::<C>(world, entity, random);
+}
+
+/// Makes a timer pending whose random delay has been drawn.
+pub(super) fn push_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity, random: u64) {
     let start = match start::<C>(world, entity, random) {
         Some(Err(NoSuchClock(clock))) => {
             add_missing_clock(world, clock);
@@ -51,15 +56,18 @@ pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
     let Some(start) = start else {
         return warn_without_plugin(world, C::NAME);
     };
+    let is_loaded = world
+        .get::<C>(entity)
+        .is_some_and(|it| it.loaded().is_some());
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         let pending = Pending {
             entity,
             kind: C::KIND,
             start: start.ok().flatten(),
         };
-        match loaded {
-            None => lines.pending.push(pending),
-            Some(_) => lines.pending.push_loaded(pending),
+        match is_loaded {
+            false => lines.pending.push(pending),
+            true => lines.pending.push_loaded(pending),
         }
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use bevy_ecs::{archetype::ArchetypeId, prelude::*};
 
 use super::{
-    Arms, DespawnAfter, Kind, Timer, TimerLines, TimerState, arm::add_pending, armed::ArmedTimer,
+    Arms, DespawnAfter, Kind, Timer, TimerLines, TimerState, arm::push_pending, armed::ArmedTimer,
     capture::saved_order, end::lose_clock, pending::Pending, place::Place, setting::Setting,
     settings::random,
 };
@@ -37,8 +37,8 @@ pub(crate) fn resolve(world: &mut World, scope: Option<Scope>) {
     for (pending, error) in lost {
         // It stays pending until its command runs, because the commands before may cancel it.
         match pending.kind {
-            Kind::Timer => add_pending::<Timer>(&mut world.into(), pending.entity),
-            Kind::Lifetime => add_pending::<DespawnAfter>(&mut world.into(), pending.entity),
+            Kind::Timer => push_pending::<Timer>(&mut world.into(), pending.entity, 0),
+            Kind::Lifetime => push_pending::<DespawnAfter>(&mut world.into(), pending.entity, 0),
         }
         warn(&mut world.into(), error);
         // One command per timer: if one panics, the others still run.

@@ -1,0 +1,275 @@
+//! A fight is saved in the middle of everything: poison, a stun, a cooldown, haste, a slowed arena,
+//! the timers of a boss, and a question that nobody has answered yet. A new app loads it. Both apps
+//! continue, and print the same.
+//!
+//! ```text
+//! cargo run --example save_game --features bevy_reflect,serialize
+//! ```
+//!
+//! The recipe for your game:
+//!
+//! 1. `World::save_timers` saves the components of `bevy_due`: timers with their actions, owners and
+//!    keys, cooldowns, pauses, clocks and open requests. Save your own components beside it, each with
+//!    its `Entity`.
+//! 2. To load, make a new app with the same plugins, timer handlers and registered types. Spawn your
+//!    entities, and insert your components. `MessageComponent`s and observers contain closures, so
+//!    insert them again, as at the start of a game.
+//! 3. Keep a map from each saved `Entity` to the new one, and pass it to `World::load_timers`. It
+//!    gives the timers to the right owners, and adds the entities of the timers themselves. If your
+//!    components refer to entities, map them afterwards.
+
+use core::{fmt::Display, mem, time::Duration};
+
+use bevy_app::prelude::*;
+use bevy_due::{
+    ClockId, Clocks, NoAnswer, OnClock, PausedBy, SpeedModifier, Timer, TimerAction, prelude::*,
+    save::SavedTimers,
+};
+use bevy_ecs::{entity::EntityHashMap, prelude::*, system::SystemParam};
+use bevy_reflect::Reflect;
+use bevy_time::{TimePlugin, TimeUpdateStrategy};
+use serde::{Deserialize, Serialize};
+
+/// The time per frame. A game leaves this out and runs in real time.
+const FRAME: Duration = Duration::from_millis(100);
+
+fn main() -> Result {
+    let mut game = new_app();
+    game.world_mut().run_system_cached(start)?;
+    println!("-- The fight begins");
+    print(&play(&mut game, 30));
+
+    let text = save(game.world_mut())?;
+    println!("-- Saved as {} bytes of RON", text.len());
+    let mut loaded = new_app();
+    load(loaded.world_mut(), &text)?;
+
+    let uninterrupted = play(&mut game, 100);
+    let continued = play(&mut loaded, 100);
+    println!("-- Loaded into a new app");
+    print(&continued);
+    assert_eq!(continued, uninterrupted, "both games go on in the same way");
+    println!("-- The saved game went on in the same way");
+    Ok(())
+}
+
+/// Returns an app without a game. Everything that is not data belongs here.
+fn new_app() -> App {
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()))
+        .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
+        // A loaded timer of `insert_for` finds the component by its type path.
+        .register_type::<Enraged>()
+        .init_resource::<Log>()
+        .add_systems(Update, strike);
+    let world = app.world_mut();
+    world.add_timer_handler("poison", poison);
+    world.add_timer_handler("bite", bite);
+    world.add_timer_handler("summon", summon);
+    world.add_timer_handler("enrage", enrage);
+    world.add_timer_handler("stun", stun);
+    app.update(); // Bevy's first frame takes no time.
+    app
+}
+
+/// A component of the game, which the game saves itself.
+#[derive(Component, Clone, Serialize, Deserialize)]
+struct Creature {
+    name: String,
+    health: i32,
+}
+
+/// Bites are twice as bad.
+#[derive(Component, Reflect)]
+#[reflect(Component)]
+struct Enraged;
+
+#[derive(Message)]
+struct WillIWin;
+
+fn start(mut commands: Commands) {
+    let arena = commands.spawn(Clock::new().with_speed(0.5)).id();
+    let haste = SpeedModifier::new(arena, 1.5);
+    commands.spawn((haste, DespawnAfter::secs(4.0)));
+
+    let mut boss = commands.spawn((creature(BOSS, 120), OnClock::new(arena)));
+    let two_wolves = TimerAction::named_with("summon", [2]);
+    boss.set_timer("summon", (Timer::every_secs(1.5).times(3), two_wolves))
+        .set_timer("bite", bites(0.7, 6))
+        .set_timer("enrage", after_secs(2.0, "enrage"));
+
+    let dash = Cooldown::secs(0.9).with_charges(2);
+    let mut hero = commands.spawn((creature(HERO, 150), hears_answers(), dash));
+    let poison = Timer::every_between_secs(0.4..=1.6).times(6);
+    hero.set_timer("poison", (poison, TimerAction::named_with("poison", [3])))
+        .set_timer("stun", after_secs(2.7, "stun"));
+
+    let hero = hero.id();
+    let oracle = commands.spawn_empty().id();
+    let mut hero = commands.entity(hero);
+    hero.ask(oracle, WillIWin, Timer::after_secs(5.0));
+}
+
+const HERO: &str = "the hero";
+const BOSS: &str = "the boss";
+
+fn creature(name: &str, health: i32) -> Creature {
+    let name = name.to_owned();
+    Creature { name, health }
+}
+
+fn after_secs(secs: f32, action: &'static str) -> (Timer, TimerAction) {
+    (Timer::after_secs(secs), TimerAction::named(action))
+}
+
+/// Bites the hero again and again. The damage is the data of the action.
+fn bites(secs: f32, damage: u8) -> (Timer, TimerAction) {
+    let action = TimerAction::named_with("bite", [damage]);
+    (Timer::every_secs(secs), action)
+}
+
+/// The callbacks of the hero. They are code, so each new app inserts them.
+fn hears_answers() -> MessageComponent {
+    MessageComponent::new().on(|mut me, _: &NoAnswer| {
+        let silence = |mut fight: Fight| fight.log("The oracle is silent");
+        me.commands.run_system_cached(silence);
+    })
+}
+
+/// A saved game.
+#[derive(Serialize, Deserialize)]
+struct SaveFile {
+    creatures: Vec<(Entity, Creature)>,
+    /// `insert_for` saves the time that is left. The component belongs to the game.
+    enraged: Vec<Entity>,
+    timers: SavedTimers,
+}
+
+fn save(world: &mut World) -> Result<String> {
+    let timers = world.save_timers()?;
+    let mut creatures = world.query::<(Entity, &Creature)>();
+    let creatures = creatures.iter(world);
+    let creatures = creatures.map(|(entity, creature)| (entity, creature.clone()));
+    let creatures = creatures.collect();
+    let mut enraged = world.query_filtered::<Entity, With<Enraged>>();
+    let enraged = enraged.iter(world).collect();
+    let file = SaveFile {
+        creatures,
+        enraged,
+        timers,
+    };
+    Ok(ron::to_string(&file)?)
+}
+
+fn load(world: &mut World, text: &str) -> Result {
+    let file: SaveFile = ron::from_str(text)?;
+    let mut entities = EntityHashMap::default();
+    for (saved, creature) in file.creatures {
+        let is_hero = creature.name == HERO;
+        let mut loaded = world.spawn(creature);
+        if is_hero {
+            loaded.insert(hears_answers());
+        }
+        entities.insert(saved, loaded.id());
+    }
+    for saved in file.enraged {
+        world.entity_mut(entities[&saved]).insert(Enraged);
+    }
+    // The arena and the timers are not in the map yet. Afterwards they are.
+    Ok(world.load_timers(&file.timers, &mut entities)?)
+}
+
+fn play(app: &mut App, frames: usize) -> Vec<String> {
+    for _ in 0..frames {
+        app.update();
+    }
+    mem::take(&mut app.world_mut().resource_mut::<Log>().0)
+}
+
+fn print(lines: &[String]) {
+    for line in lines {
+        println!("{line}");
+    }
+}
+
+/// The lines that the game prints.
+#[derive(Resource, Default)]
+struct Log(Vec<String>);
+
+/// Changes and reports the fight.
+#[derive(SystemParam)]
+struct Fight<'w, 's> {
+    clocks: Clocks<'w>,
+    log: ResMut<'w, Log>,
+    creatures: Query<'w, 's, (&'static mut Creature, Has<Enraged>)>,
+    actions: Query<'w, 's, &'static TimerAction>,
+}
+
+impl Fight<'_, '_> {
+    /// Adds a line with the game time, which a loaded game continues.
+    fn log(&mut self, line: impl Display) {
+        let clock = self.clocks.get(ClockId::Virtual);
+        let now = clock.map_or(0.0, |clock| clock.now().as_secs_f32());
+        self.log.0.push(format!("{now:5.1}s  {line}"));
+    }
+
+    fn wound(&mut self, name: &str, damage: i32, how: impl Display) {
+        let mut creatures = self.creatures.iter_mut();
+        if let Some((mut target, _)) = creatures.find(|(it, _)| it.name == name) {
+            target.health -= damage;
+            let health = target.health;
+            self.log(format_args!("{how}: {name} has {health} health left"));
+        }
+    }
+
+    /// Returns the number in the action of a timer.
+    fn number(&self, fired: TimerFired) -> u8 {
+        let action = self.actions.get(fired.entity());
+        action.map_or(0, |action| action.data()[0])
+    }
+}
+
+fn poison(In(fired): In<TimerFired>, mut fight: Fight) {
+    let damage = fight.number(fired);
+    fight.wound(HERO, damage.into(), "Poison");
+}
+
+fn bite(In(fired): In<TimerFired>, mut fight: Fight) -> Result {
+    let (biter, is_enraged) = fight.creatures.get(fired.owner())?;
+    let how = match is_enraged {
+        true => format!("In rage, {} bites", biter.name),
+        false => format!("{} bites", biter.name),
+    };
+    let damage = fight.number(fired) << u8::from(is_enraged);
+    fight.wound(HERO, damage.into(), how);
+    Ok(())
+}
+
+fn summon(In(fired): In<TimerFired>, mut fight: Fight, mut commands: Commands) {
+    for nth in 1..=fight.number(fired) {
+        let name = format!("wolf {}.{nth}", fired.count());
+        fight.log(format_args!("{name} appears for three seconds"));
+        let wolf = (creature(&name, 5), DespawnAfter::secs(3.0));
+        commands.spawn(wolf).set_timer("bite", bites(0.8, nth));
+    }
+}
+
+fn enrage(In(fired): In<TimerFired>, mut fight: Fight, mut commands: Commands) {
+    fight.log("The boss is enraged");
+    let mut boss = commands.entity(fired.owner());
+    boss.insert_for_secs(2.0, Enraged);
+}
+
+fn stun(In(fired): In<TimerFired>, mut fight: Fight, mut commands: Commands) {
+    fight.log("The hero is stunned");
+    commands.entity(fired.owner()).pause_for_secs(1.5);
+}
+
+/// The hero strikes whenever the cooldown allows it, except when stunned.
+fn strike(heroes: Query<&mut Cooldown, Without<PausedBy>>, mut fight: Fight) {
+    for mut strike in heroes {
+        if strike.try_use(&fight.clocks) {
+            fight.wound(BOSS, 5, "The hero strikes");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod agenda;
 mod built_in;
 mod condition;
+mod copy;
 #[cfg(feature = "serialize")]
 mod data;
 #[cfg(feature = "bevy_reflect")]
@@ -38,6 +39,7 @@ pub(crate) use built_in::BuiltInClocks;
 #[cfg(feature = "serialize")]
 pub(crate) use built_in::{load_built_in, load_clock, save_built_in};
 pub use condition::run_clock_if;
+pub(crate) use copy::{ClocksCopy, put_clocks_back};
 #[cfg(feature = "bevy_reflect")]
 use fields::Fields;
 pub use find::{Clocks, ClocksMut, OnClock};

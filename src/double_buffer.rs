@@ -8,7 +8,7 @@ use core::mem;
 /// An item that is pushed after the swap waits for the next swap. Handlers can therefore push while
 /// the swapped items are processed, and never loop forever. Both buffers keep their memory while
 /// they need it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DoubleBuffer<T> {
     pending: VecDeque<T>,
     swapped: VecDeque<T>,
@@ -16,7 +16,7 @@ pub(crate) struct DoubleBuffer<T> {
 }
 
 /// The recent maximum of the length of a buffer. It decays to half in some fifty swaps.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RecentPeak(usize);
 
 impl RecentPeak {
@@ -75,6 +75,11 @@ impl<T> DoubleBuffer<T> {
     /// Iterates over all items, released or not.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &T> {
         self.swapped.iter().chain(&self.pending)
+    }
+
+    /// Iterates over all items, released or not.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.swapped.iter_mut().chain(&mut self.pending)
     }
 
     /// Releases the pushed items, after any items left over from the previous swap.

@@ -156,6 +156,9 @@
 //! [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
 //! [`fast_forward`](DueWorldExt::fast_forward) runs the timers of eight hours in a moment.
 //!
+//! [`snapshot_timers`](DueWorldExt::snapshot_timers) and
+//! [`restore_timers`](DueWorldExt::restore_timers) roll all timers back, for netcode: see [`rollback`].
+//!
 //! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes.
 //!
 //! # Update callbacks
@@ -249,9 +252,10 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `conditions`, `worlds`, `message`, `update`, `timer`, a shared floor (`pause`, `owner`, `call`,
-//! `missing_plugin`, `roster`, `seat`, `sync`, `system_pool`, `double_buffer`), `clock` and
-//! [`queue`]. Imports only go down this list. The queue does not depend on Bevy and can be used alone.
+//! `conditions`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor (`pause`,
+//! `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `system_pool`, `double_buffer`), `clock`
+//! and [`queue`]. Imports only go down this list. The queue does not depend on Bevy and can be used
+//! alone.
 //!
 //! # Features
 //!
@@ -289,6 +293,8 @@ pub mod conditions;
 
 #[cfg(feature = "worlds")]
 mod worlds;
+
+pub mod rollback;
 
 #[cfg(feature = "serialize")]
 pub mod save;

@@ -26,7 +26,6 @@ mod stats;
 mod topic;
 mod written;
 
-#[cfg(any(feature = "bevy_reflect", feature = "serialize"))]
 pub(crate) use ask::OpenRequest;
 pub(crate) use ask::{add_time_out_handler, ask};
 pub use component::MessageComponent;

@@ -88,6 +88,9 @@ const SHAPE: Shape = Shape {
 ///
 /// A timer takes 64 bytes if an [`Option`] of its value takes at most 40, plus about nine bytes in
 /// its bucket.
+///
+/// A clone holds the same timers under the same keys.
+#[derive(Clone)]
 pub struct TimerQueue<T> {
     slots: Slots<T>,
     near: Near,
@@ -403,6 +406,11 @@ impl<T> TimerQueue<T> {
     /// *O*(*n*) in the largest number of timers the queue has held.
     pub fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
         self.slots.iter()
+    }
+
+    /// Returns an iterator over the values of all timers.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.values_mut()
     }
 
     /// Returns the keys of all timers that wait for a deadline at or before `until`, in the order

@@ -108,6 +108,8 @@ pub use cooldown::Cooldown;
 pub use delayed::TimedCommands;
 pub use despawn_after::DespawnAfter;
 pub(crate) use end::on_remove_clock;
+#[cfg(not(feature = "serialize"))]
+pub(crate) use finished::Finished;
 #[cfg(feature = "serialize")]
 pub use finished::Finished;
 pub(crate) use fired::Unannounced;
@@ -123,9 +125,7 @@ pub(crate) use key::IntoKey;
 pub use key::{Keyed, TimerKey};
 pub(crate) use key_hooks::{on_discard_key, on_key, take_key};
 pub(crate) use key_table::KeyTable;
-#[cfg(any(feature = "bevy_reflect", feature = "serialize"))]
-pub(crate) use limit::Limit;
-pub(crate) use limit::check_limit;
+pub(crate) use limit::{Limit, check_limit};
 pub(crate) use lines::TimerLines;
 pub use missed_ticks::MissedTicks;
 pub(crate) use on_world::with_timers;
@@ -143,6 +143,7 @@ pub(crate) use state::TimerState;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};
 use timer_seat::TimerSeat;
+pub(crate) use written::forget_written;
 #[cfg(feature = "serialize")]
 pub(crate) use world_state::{SavedWorld, load_world_state};
 #[cfg(feature = "serialize")]
@@ -396,6 +397,29 @@ impl Arms for Timer {
 
     fn intervals(&self, seed: impl FnOnce() -> u64) -> Option<RandomInterval> {
         RandomInterval::of(self, seed)
+    }
+
+    fn copy(&self) -> Self {
+        let extra = self.extra.as_deref().map(|extra| {
+            Box::new(Extra {
+                options: extra.options,
+                wait: AtomicU64::new(extra.wait.load(Ordering::Relaxed)),
+                loaded: extra.loaded.clone(),
+            })
+        });
+        Self {
+            extra,
+            seat: self.seat.copy(),
+            ..Self::new(self.delay, self.interval, self.times)
+        }
+    }
+
+    fn put_back(&self, copy: &Self) {
+        self.seat.move_to(copy.seat.place());
+        if let (Some(extra), Some(copy)) = (&self.extra, &copy.extra) {
+            let wait = copy.wait.load(Ordering::Relaxed);
+            extra.wait.store(wait, Ordering::Relaxed);
+        }
     }
 
     fn start(&self, reading: Reading, random: u64) -> u64 {

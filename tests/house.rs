@@ -27,7 +27,7 @@ const LAYERS: [&[&str]; 11] = [
     &["ext"],
     &["conditions"],
     &["worlds"],
-    &["save"],
+    &["save", "rollback"],
     &["message"],
     &["update"],
     &["timer"],
@@ -46,7 +46,7 @@ const LAYERS: [&[&str]; 11] = [
     &["queue"],
 ];
 
-const MAX_EXPORTS: usize = 61;
+const MAX_EXPORTS: usize = 62;
 const MAX_PRELUDE: usize = 18;
 
 #[test]

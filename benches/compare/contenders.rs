@@ -116,8 +116,8 @@ pub fn due_observer(specs: &[TimerSpec]) -> App {
     on_one_thread(app)
 }
 
-#[derive(Component)]
-struct Ticked(bevy_time::Timer);
+#[derive(Component, Clone)]
+pub struct Ticked(bevy_time::Timer);
 
 /// Bevy's timers: a system ticks the one on each entity, and reacts when it has finished.
 pub fn bevy_timer(specs: &[TimerSpec]) -> App {

@@ -1,18 +1,13 @@
 //! Clocks that run only under a condition.
 
 use bevy_ecs::{
-    entity::EntityHashMap,
     entity_disabling::Disabled,
     prelude::*,
     schedule::{ScheduleConfigs, SystemCondition},
     system::ScheduleSystem,
 };
 
-use super::{
-    Clock,
-    row::{Age, ClockKey},
-    shared::ClockTable,
-};
+use super::{Clock, shared::ClockTable, table::Held};
 
 /// Lets time pass on the clocks of all entities with the component `C` only while a condition
 /// holds.
@@ -67,19 +62,21 @@ pub fn run_clock_if<C: Component, M>(
     condition.pipe(hold_clocks::<C>).into_configs()
 }
 
-/// The clocks that a condition holds.
-type Held = EntityHashMap<(ClockKey, Age)>;
-
 fn hold_clocks<C: Component>(
     In(runs): In<bool>,
     table: Res<ClockTable>,
     clocks: Query<Entity, (With<C>, With<Clock>, Allow<Disabled>)>,
-    mut held: Local<Held>,
+    mut condition: Local<Option<u64>>,
 ) {
+    let mut table = table.lock();
+    let condition = *condition.get_or_insert_with(|| {
+        table.conditions += 1;
+        table.conditions
+    });
+    let held = table.held.remove(&condition).unwrap_or_default();
     if runs && held.is_empty() {
         return;
     }
-    let mut table = table.lock();
     let mut holds = Held::default();
     if !runs {
         for clock in &clocks {
@@ -99,5 +96,5 @@ fn hold_clocks<C: Component>(
     };
     change(&holds, &held, -1);
     change(&held, &holds, 1);
-    *held = holds;
+    table.held.insert(condition, holds);
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::row::{Age, ClockKey, Order};
 
 /// The clocks of one load.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Load {
     /// The clocks from the first loaded one on.
     pub(super) clocks: Vec<(Place, Age, ClockKey)>,

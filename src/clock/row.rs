@@ -50,7 +50,7 @@ pub(crate) enum Cadence {
 /// A clock on an entity is brought up to date, or *settled*, only when it changes. In between, its
 /// time follows from the time of its parent. That is exact, because splitting a span does not
 /// change the result of [`Speed::scale`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Row {
     /// The entity of the clock, unless it is built in.
     pub(super) entity: Option<Entity>,
@@ -119,7 +119,7 @@ pub(super) struct Moment {
 }
 
 /// When something is due on a clock or its descendants. Too early is harmless.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     /// The first deadline on the clock itself.
     pub(super) deadline: Option<u64>,

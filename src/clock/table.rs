@@ -1,6 +1,6 @@
 //! The clocks of a world: one row each, by key and by entity.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
@@ -30,12 +30,12 @@ pub(super) const BUILT_IN: [(ClockId, Source); 4] = [
 ];
 
 /// All clocks of a world. The built-in ones have no entity, so they can't be despawned.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Option<Row>>,
     vacant: Vec<ClockKey>,
-    by_entity: EntityHashMap<ClockKey>,
-    next_age: Age,
+    pub(super) by_entity: EntityHashMap<ClockKey>,
+    pub(super) next_age: Age,
     pub(super) load: Load,
     pub(super) counters: Counters,
     /// Kept for its memory: the clocks that a search for due ones has yet to visit.
@@ -46,10 +46,17 @@ pub(super) struct Table {
     pub(super) ahead: Vec<(ClockKey, Age)>,
     /// The clocks whose components may have been overwritten, each once.
     overwritten: Vec<(ClockKey, Age)>,
+    /// The clocks that each condition holds.
+    pub(super) held: BTreeMap<u64, Held>,
+    /// The number of conditions so far.
+    pub(super) conditions: u64,
 }
 
+/// The clocks that a condition holds.
+pub(super) type Held = EntityHashMap<(ClockKey, Age)>;
+
 /// Counters that tell whether something that was computed still holds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
     /// The runs of each cadence.
     pub(super) runs: [u64; 2],
@@ -244,6 +251,20 @@ impl Table {
             Some(&(id, _)) => Some(id),
             None => self.get(key)?.entity.map(ClockId::Own),
         }
+    }
+
+    pub(super) fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
+        self.rows.iter_mut().flatten()
+    }
+
+    /// Returns the clocks on entities.
+    pub(super) fn own_clocks(&self) -> Vec<(Entity, ClockKey, Age)> {
+        let rows = (0..).zip(&self.rows);
+        let own = rows.filter_map(|(key, row)| {
+            let row = row.as_ref()?;
+            Some((row.entity?, key, row.age))
+        });
+        own.collect()
     }
 
     /// Returns the built-in clocks of a cadence.

@@ -3,15 +3,14 @@
 use alloc::{borrow::Cow, vec::Vec};
 use core::time::Duration;
 
-#[cfg(feature = "serialize")]
-use bevy_ecs::entity::EntityHashMap;
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use crate::{
     clock::ClockId,
     message::{
         Delivery, MessageSender, Payload, SendError, Undelivered, close_inbox, resend, try_send,
     },
+    rollback::{TimerSnapshot, restore_timers, snapshot_timers},
     timer::{
         ArmedTimers, FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
         fast_forward_to_next, with_timers,
@@ -156,6 +155,68 @@ pub trait DueWorldExt {
         &mut self,
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, FastForwardError>;
+
+    /// Copies the state of all timers, clocks and pauses in memory, to go back to it later.
+    ///
+    /// The module [`rollback`](crate::rollback) lists what a snapshot holds, and has an example.
+    ///
+    /// # Panics
+    ///
+    /// Panics in a world without the plugin, and in a handler of a timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of timers, clocks and entities with components of this crate.
+    fn snapshot_timers(&mut self) -> TimerSnapshot;
+
+    /// Goes back to the state of a snapshot.
+    ///
+    /// No event is triggered, no message is written, and no timer is reported as cancelled. Entities
+    /// with components of this crate are as they were:
+    ///
+    /// - An entity that still exists keeps its id.
+    /// - An entity that has despawned since the snapshot is spawned again. Bevy does not reuse ids, so
+    ///   it gets a new one, which is added to `entities`. All references inside this crate lead there.
+    ///   If `entities` already leads to an entity that exists, that one takes its place.
+    /// - An entity that was spawned after the snapshot despawns.
+    ///
+    /// Pass the same map each time, so that older snapshots find entities that were spawned again.
+    /// Bevy's hooks and your observers of components (`Add`, `Insert`, `Remove`) run as for any other
+    /// change, but must not change timers.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the snapshot is of another world, in a world without the plugin, and in a handler of a
+    /// timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of timers, clocks and entities with components of this crate, now and in
+    /// the snapshot.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
+    /// use bevy_time::TimePlugin;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let world = app.world_mut();
+    /// let bomb = world.spawn(Timer::after_secs(3.0)).id();
+    /// let snapshot = world.snapshot_timers();
+    ///
+    /// world.despawn(bomb);
+    /// let new = world.spawn(Timer::after_secs(1.0)).id();
+    ///
+    /// let mut entities = EntityHashMap::default();
+    /// world.restore_timers(&snapshot, &mut entities);
+    /// assert!(world.get_entity(new).is_err());
+    /// assert!(world.get::<Timer>(entities[&bomb]).is_some());
+    /// ```
+    fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>);
 
     /// Writes the state of every timer out, so that the components can be serialized.
     ///
@@ -322,6 +383,14 @@ impl DueWorldExt for World {
         clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, FastForwardError> {
         fast_forward_to_next(self, clock.into())
+    }
+
+    fn snapshot_timers(&mut self) -> TimerSnapshot {
+        snapshot_timers(self)
+    }
+
+    fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>) {
+        restore_timers(self, snapshot, entities);
     }
 
     #[cfg(feature = "serialize")]

@@ -41,6 +41,7 @@ const NO_CHUNK: u32 = u32::MAX / STRIDE;
 const MAX_CHUNKS: usize = (1 << 31) / STRIDE as usize;
 
 #[repr(align(64))]
+#[derive(Clone)]
 struct Chunk {
     items: [Item; CHUNK_LEN as usize],
     /// The chunk that was filled before this one. In a free chunk, the next free chunk.
@@ -67,6 +68,7 @@ pub(super) fn prefetch<T>(read: T) {
 }
 
 /// A fixed number of buckets, and the chunks they share.
+#[derive(Clone)]
 pub(super) struct Buckets {
     buckets: Box<[Bucket]>,
     /// One bit per bucket, set if the bucket is not empty.

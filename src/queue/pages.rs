@@ -9,6 +9,7 @@ const PAGE: usize = 4096;
 ///
 /// Pushing allocates a page now and then, and copies nothing. Only the first page grows like a
 /// `Vec`, so that a short list stays small.
+#[derive(Clone)]
 pub(super) struct Pages<T> {
     pages: Vec<Vec<T>>,
 }
@@ -35,6 +36,10 @@ impl<T> Pages<T> {
             Some(page) => (self.pages.len() - 1) * PAGE + page.len(),
             None => 0,
         }
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.pages.iter_mut().flatten()
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&T> {

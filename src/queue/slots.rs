@@ -72,6 +72,7 @@ impl From<Place> for PackedPlace {
 }
 
 /// A timer, or a vacant slot. A timer of this crate fills one cache line.
+#[derive(Clone)]
 #[repr(align(64))]
 pub(super) struct Slot<T> {
     pub(super) sequence: u64,
@@ -94,6 +95,7 @@ impl<T> Slot<T> {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Slots<T> {
     slots: Pages<Slot<T>>,
     /// The head of the list of vacant slots, which ends with [`NO_SLOT`].
@@ -203,6 +205,10 @@ impl<T> Slots<T> {
             .filter(|&(key, slot)| waits(key, slot))
             .map(|(key, slot)| (slot.deadline, slot.sequence, key))
             .collect()
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
     }
 
     fn occupied(&self) -> impl Iterator<Item = (Key, &Slot<T>)> {

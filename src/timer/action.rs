@@ -85,6 +85,24 @@ enum Kind {
 }
 
 impl TimerAction {
+    /// Returns `true` if another action runs the same code with the same data.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::Nothing, Kind::Nothing)
+            | (Kind::Despawn, Kind::Despawn)
+            | (Kind::DespawnOwner, Kind::DespawnOwner) => true,
+            (
+                Kind::Named { name, data },
+                Kind::Named {
+                    name: other,
+                    data: other_data,
+                },
+            ) => (name, data) == (other, other_data),
+            (Kind::Call(_, call), Kind::Call(_, other)) => Arc::ptr_eq(call, other),
+            _ => false,
+        }
+    }
+
     /// Despawns the timer's entity.
     #[must_use]
     pub fn despawn() -> Self {

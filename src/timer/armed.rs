@@ -7,7 +7,7 @@ use bevy_ecs::entity::Entity;
 use super::{Kind, MissedTicks, Timer};
 
 /// A timer in the queue. Together with the queue's own fields, it fills a cache line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ArmedTimer {
     pub(crate) entity: Entity,
     pub(crate) owner: Entity,

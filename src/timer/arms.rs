@@ -47,6 +47,12 @@ pub(crate) trait Arms: Component {
     /// Starts the delay at this reading of the clock, and returns the deadline.
     fn start(&self, reading: Reading, random: u64) -> u64;
 
+    /// Returns an exact copy, with the place of the timer and the state in which it was loaded.
+    fn copy(&self) -> Self;
+
+    /// Goes back to the place of the timer, and to its first wait, at the time of the copy.
+    fn put_back(&self, copy: &Self);
+
     /// Returns the component in its written state, or `None` if the timer is not armed.
     fn saved(&self) -> Option<Self>
     where

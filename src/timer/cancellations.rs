@@ -8,7 +8,7 @@ use bevy_ecs::message::Messages;
 use super::TimerCancelled;
 
 /// Cancellations in the order in which they happened, to be written as messages in the next run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cancellations {
     pending: Vec<TimerCancelled>,
     /// The cancellations written in the last run, which observers may not have seen yet.
@@ -32,6 +32,10 @@ impl Cancellations {
             Some(index) => self.pending.get_mut(usize::try_from(index).ok()?),
             None => self.written.get_mut(usize::try_from(index).ok()?),
         }
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut TimerCancelled> {
+        self.written.iter_mut().chain(&mut self.pending)
     }
 
     /// Returns the number of cancellations that have not been written.

@@ -166,6 +166,18 @@ impl Arms for DespawnAfter {
         false
     }
 
+    fn copy(&self) -> Self {
+        Self {
+            delay: self.delay,
+            loaded: self.loaded.clone(),
+            seat: self.seat.copy(),
+        }
+    }
+
+    fn put_back(&self, copy: &Self) {
+        self.seat.move_to(copy.seat.place());
+    }
+
     fn start(&self, reading: Reading, _: u64) -> u64 {
         reading.now.saturating_add(self.delay)
     }

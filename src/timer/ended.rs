@@ -6,7 +6,7 @@ use super::{Kind, WhenDone};
 use crate::{clock::Cadence, double_buffer::DoubleBuffer};
 
 /// Entities whose timers have finished, by the cadence of the run that cleans them up.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct EndedTimers([DoubleBuffer<Ended>; 2]);
 
 /// An entity whose timer or lifetime has finished.
@@ -72,6 +72,10 @@ impl EndedTimers {
                 let ended = self.0[cadence as usize].pending();
                 ended.map(move |&ended| (cadence, ended))
             })
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Ended> {
+        self.0.iter_mut().flat_map(DoubleBuffer::iter_mut)
     }
 
     /// Withdraws the last end of the timer or the lifetime of an entity: it is complete, or a handler

@@ -8,7 +8,7 @@ use bevy_platform::collections::{HashMap, HashSet};
 use super::key_id::KeyId;
 
 /// The entity that was last inserted with each key of each owner.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default)]
 pub(crate) struct KeyTable {
     timers: HashMap<(Entity, KeyId), Entity>,
     /// The key of each timer in `timers`.
@@ -32,6 +32,21 @@ impl KeyTable {
     /// Notes the name of a key, and returns `true` if it is new.
     pub(super) fn use_name(&mut self, name: &str) -> bool {
         !self.used.contains(name) && self.used.insert(name.into())
+    }
+
+    /// Changes the entities of all timers and owners.
+    pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
+        let timers = self.timers.iter();
+        self.timers = timers
+            .map(|(&(owner, key), &entity)| {
+                let owner = mapper.get_mapped(owner);
+                ((owner, key), mapper.get_mapped(entity))
+            })
+            .collect();
+        let keys = self.keys.iter();
+        self.keys = keys
+            .map(|(&entity, &key)| (mapper.get_mapped(entity), key))
+            .collect();
     }
 
     /// Gives a key of an owner to an entity, and returns the entity that had it before.

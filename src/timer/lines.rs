@@ -1,5 +1,7 @@
 //! The timers of each clock: in the queue, added since the last run, or paused.
 
+mod copy;
+
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -53,7 +55,7 @@ pub(crate) struct TimerLines {
 }
 
 /// The timers of one clock.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TimerLine {
     pub(crate) queue: TimerQueue<ArmedTimer>,
     added: DoubleBuffer<Key>,
@@ -74,7 +76,7 @@ pub(crate) struct TimerLine {
 }
 
 /// The wait for a deadline that was moved.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Rescheduled {
     /// The number of firings at the time of the move.
     count: u64,

@@ -13,7 +13,7 @@ use crate::{
 
 /// Timers in the order in which they were inserted. The next swap looks up their clocks, owners and
 /// pauses.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PendingTimers {
     /// A cancelled timer leaves a gap.
     entries: Vec<Option<Pending>>,
@@ -113,6 +113,10 @@ impl PendingTimers {
     /// Returns the number of pending timers.
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Pending> {
+        self.entries.iter_mut().flatten()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Pending> {

@@ -36,7 +36,7 @@ impl RunStats {
 }
 
 /// The statistics of the last run of each cadence, and of the last step of a fast-forward.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TimerStats([RunStats; 3]);
 
 impl TimerStats {

@@ -76,10 +76,10 @@ impl Frame {
 struct Called(Vec<(&'static str, Entity)>);
 
 pub(crate) struct Game {
-    seed: u64,
-    app: App,
-    entities: Vec<Entity>,
-    fired: MessageCursor<TimerFired>,
+    pub(crate) seed: u64,
+    pub(crate) app: App,
+    pub(crate) entities: Vec<Entity>,
+    pub(crate) fired: MessageCursor<TimerFired>,
 }
 
 fn app(seed: u64) -> App {
@@ -122,6 +122,7 @@ impl Game {
         game
     }
 
+    #[allow(dead_code, reason = "used by one of two test targets")]
     /// Saves the timers, loads them into a new app, and goes on there.
     pub(crate) fn save_and_load(self, through: impl Fn(SavedTimers) -> SavedTimers) -> Self {
         self.move_to_new_app(|world, loaded, map| {
@@ -434,4 +435,4 @@ impl Game {
 
 /// An entity that owns timers.
 #[derive(Component)]
-struct OwnerOf;
+pub(crate) struct OwnerOf;

@@ -1,0 +1,143 @@
+//! Workloads that copy all timers, and go back to the copy. The peer clones the components of Bevy's
+//! timers.
+
+use core::time::Duration;
+
+use bevy_app::App;
+use bevy_due::{DueWorldExt, rollback::TimerSnapshot};
+use bevy_ecs::entity::EntityHashMap;
+use bevy_time::{Fixed, Real, Time, Virtual};
+
+use crate::{
+    contenders::{Fired, Ticked, TimerSpec, bevy_timer, due_messages},
+    sides::{Done, Side, Table, timed},
+    work::{FRAME, first_deadline},
+};
+
+const SIZES: [usize; 2] = [1_000, 100_000];
+/// So that 1 % of the timers fire in a frame.
+const PERIOD: u64 = 100 * FRAME;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Workload {
+    Snapshot,
+    Restore,
+}
+
+/// Copies the timers of an app, and goes back to the copy.
+trait Rollback {
+    type Copy;
+    fn snapshot(app: &mut App) -> Self::Copy;
+    fn restore(app: &mut App, copy: &Self::Copy);
+}
+
+struct Due;
+struct Cloned;
+
+pub fn compare(table: &mut Table) {
+    for (name, workload) in [
+        ("snapshot", Workload::Snapshot),
+        ("restore", Workload::Restore),
+    ] {
+        for n in SIZES {
+            let rounds = move |units: usize| units / n + 1;
+            table.line(
+                (name, n, "cloned_bevy_timers"),
+                None,
+                |units| side::<Due>(workload, due_messages(&specs(n)), rounds(units)),
+                |units| side::<Cloned>(workload, bevy_timer(&specs(n)), rounds(units)),
+            );
+        }
+    }
+}
+
+fn specs(n: usize) -> Vec<TimerSpec> {
+    let spec = |id| TimerSpec {
+        first: first_deadline(id, PERIOD),
+        period: PERIOD,
+    };
+    (0..n as u32).map(spec).collect()
+}
+
+/// Returns a side that takes a snapshot before each frame, goes back to it, and plays the frame again.
+/// The workload decides which of the two counts.
+fn side<R: Rollback + 'static>(workload: Workload, mut app: App, rounds: usize) -> Side {
+    // The first frame arms the timers.
+    app.update();
+    let mut done = Done::default();
+    Box::new(move || {
+        let mut time = Duration::ZERO;
+        for _ in 0..rounds {
+            let mut copy = None;
+            let snapshot = timed(|| copy = Some(R::snapshot(&mut app)));
+            let times = Times::of(&app);
+            app.update();
+            let restore = timed(|| {
+                if let Some(copy) = &copy {
+                    R::restore(&mut app, copy);
+                }
+            });
+            times.restore(&mut app);
+            app.update();
+            time += match workload {
+                Workload::Snapshot => snapshot,
+                Workload::Restore => restore,
+            };
+            done.units += 1;
+        }
+        done.checksum = app.world().resource::<Fired>().checksum;
+        (time, done)
+    })
+}
+
+impl Rollback for Due {
+    type Copy = TimerSnapshot;
+
+    fn snapshot(app: &mut App) -> TimerSnapshot {
+        app.world_mut().snapshot_timers()
+    }
+
+    fn restore(app: &mut App, copy: &TimerSnapshot) {
+        let entities = &mut EntityHashMap::default();
+        app.world_mut().restore_timers(copy, entities);
+        assert!(entities.is_empty(), "no entity despawns");
+    }
+}
+
+impl Rollback for Cloned {
+    type Copy = Vec<Ticked>;
+
+    fn snapshot(app: &mut App) -> Vec<Ticked> {
+        let mut timers = app.world_mut().query::<&Ticked>();
+        timers.iter(app.world()).cloned().collect()
+    }
+
+    fn restore(app: &mut App, copy: &Vec<Ticked>) {
+        let mut timers = app.world_mut().query::<&mut Ticked>();
+        for (mut timer, copy) in timers.iter_mut(app.world_mut()).zip(copy) {
+            *timer = copy.clone();
+        }
+    }
+}
+
+/// Bevy's times.
+struct Times(Time<Real>, Time<Virtual>, Time<Fixed>, Time);
+
+impl Times {
+    fn of(app: &App) -> Self {
+        let world = app.world();
+        Self(
+            *world.resource(),
+            *world.resource(),
+            *world.resource(),
+            *world.resource(),
+        )
+    }
+
+    fn restore(&self, app: &mut App) {
+        app.insert_resource(self.0)
+            .insert_resource(self.1)
+            .insert_resource(self.2)
+            .insert_resource(self.3);
+    }
+}

@@ -1,0 +1,264 @@
+//! Tests of single rules: a restore brings the timers back, and leaves everything else alone.
+
+use core::time::Duration;
+
+use bevy_app::prelude::*;
+use bevy_due::{
+    Clock, Cooldown, DueEntityWorldMutExt, Keyed, Owned, OwnedBy, Timer, TimerAction,
+    TimerCancelled, conditions::run_clock_if, prelude::*, rollback::TimerSnapshot,
+};
+use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*};
+use bevy_time::{TimePlugin, TimeUpdateStrategy};
+
+const STEP: Duration = Duration::from_millis(100);
+
+fn app() -> App {
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()))
+        .insert_resource(TimeUpdateStrategy::ManualDuration(STEP))
+        .init_resource::<Log>();
+    app.update();
+    app
+}
+
+#[derive(Resource, Default)]
+struct Log(Vec<String>);
+
+fn restore(app: &mut App, snapshot: &TimerSnapshot) -> EntityHashMap<Entity> {
+    let mut entities = EntityHashMap::default();
+    app.world_mut().restore_timers(snapshot, &mut entities);
+    entities
+}
+
+fn is_alive(app: &App, entity: Entity) -> bool {
+    app.world().get_entity(entity).is_ok()
+}
+
+#[test]
+fn an_entity_that_exists_keeps_its_id_and_a_new_one_despawns() {
+    let mut app = app();
+    let old = app.world_mut().spawn(Timer::after(STEP)).id();
+    let bare = app.world_mut().spawn_empty().id();
+    let snapshot = app.world_mut().snapshot_timers();
+    let new = app.world_mut().spawn(Timer::after(STEP)).id();
+    let other = app.world_mut().spawn_empty().id();
+    app.world_mut().entity_mut(old).remove::<Timer>();
+    app.world_mut().entity_mut(bare).insert(Timer::after(STEP));
+    let entities = restore(&mut app, &snapshot);
+    assert!(entities.is_empty(), "nothing was spawned");
+    assert!(app.world().get::<Timer>(old).is_some());
+    assert!(is_alive(&app, bare) && app.world().get::<Timer>(bare).is_none());
+    assert!(!is_alive(&app, new), "it was spawned after the snapshot");
+    assert!(is_alive(&app, other), "it is none of this crate");
+}
+
+#[test]
+fn an_old_entity_survives_the_end_of_its_new_owner() {
+    let mut app = app();
+    let timer = app.world_mut().spawn(Timer::after(STEP)).id();
+    let snapshot = app.world_mut().snapshot_timers();
+    let owner = app.world_mut().spawn_empty().id();
+    app.world_mut().entity_mut(timer).insert(OwnedBy(owner));
+    restore(&mut app, &snapshot);
+    assert!(!is_alive(&app, owner));
+    assert!(app.world().get::<OwnedBy>(timer).is_none());
+    assert!(app.world().get::<Timer>(timer).is_some());
+}
+
+#[test]
+fn nothing_is_reported_as_cancelled() {
+    let mut app = app();
+    app.add_observer(|_: On<TimerCancelled>, mut log: ResMut<Log>| {
+        log.0.push("cancelled".into());
+    });
+    let owner = app.world_mut().spawn_empty().id();
+    let key = Keyed::new("key");
+    let spawn = |app: &mut App| {
+        let timer = (OwnedBy(owner), key, Timer::after_secs(5.0));
+        app.world_mut().spawn(timer).id()
+    };
+    let first = spawn(&mut app);
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().entity_mut(first).remove::<Keyed>();
+    let second = spawn(&mut app);
+    app.update();
+    restore(&mut app, &snapshot);
+    app.update();
+    assert!(is_alive(&app, first) && !is_alive(&app, second));
+    assert_eq!(app.world().resource::<Log>().0, [""; 0]);
+    let messages = app.world().resource::<Messages<TimerCancelled>>();
+    assert!(messages.is_empty());
+}
+
+#[test]
+fn a_cancellation_that_was_not_written_is_written_again() {
+    let mut app = app();
+    let timer = app.world_mut().spawn(Timer::after_secs(5.0)).id();
+    app.update();
+    app.world_mut().despawn(timer);
+    let snapshot = app.world_mut().snapshot_timers();
+    let written = |app: &mut App| {
+        app.update();
+        let mut messages = app.world_mut().resource_mut::<Messages<TimerCancelled>>();
+        messages.drain().count()
+    };
+    assert_eq!(written(&mut app), 1);
+    restore(&mut app, &snapshot);
+    assert_eq!(written(&mut app), 1);
+    assert_eq!(written(&mut app), 0);
+}
+
+#[test]
+fn the_entities_of_an_owner_keep_their_order() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    let timers: Vec<Entity> = (0..5)
+        .map(|_| {
+            app.world_mut()
+                .spawn((OwnedBy(owner), Timer::after(STEP)))
+                .id()
+        })
+        .collect();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(timers[1]);
+    app.world_mut().entity_mut(timers[2]).remove::<OwnedBy>();
+    let entities = restore(&mut app, &snapshot);
+    let owned: Vec<Entity> = app.world().get::<Owned>(owner).unwrap().iter().collect();
+    let mut expected = timers.clone();
+    expected[1] = entities[&timers[1]];
+    assert_eq!(owned, expected);
+}
+
+#[test]
+fn keys_and_clocks_of_entities_that_are_spawned_again_are_found() {
+    let mut app = app();
+    let owner = app.world_mut().spawn(Clock::new()).id();
+    let timer = Timer::after_secs(0.5).on(owner);
+    let key = Keyed::new("key");
+    app.world_mut().spawn((OwnedBy(owner), key, timer));
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(owner);
+    app.update();
+    let entities = restore(&mut app, &snapshot);
+    let owner = entities[&owner];
+    assert_eq!(entities.len(), 2);
+    let timer = app
+        .world_mut()
+        .with_timers(|timers| timers.keyed(owner, key));
+    let timer = timer.expect("it should be under its key again");
+    assert_eq!((timer.owner, timer.clock), (owner, owner.into()));
+    assert_eq!(timer.remaining, Duration::from_millis(400));
+    app.world_mut()
+        .entity_mut(owner)
+        .get_mut::<Clock>()
+        .unwrap()
+        .pause();
+    app.update();
+    let timer = app
+        .world_mut()
+        .with_timers(|timers| timers.keyed(owner, key));
+    assert_eq!(timer.unwrap().remaining, Duration::from_millis(400));
+}
+
+#[test]
+fn a_clock_that_a_condition_holds_runs_as_before() {
+    #[derive(Component)]
+    struct Level;
+    #[derive(Resource, PartialEq)]
+    struct IsRunning(bool);
+
+    for held_before in [false, true] {
+        let mut app = app();
+        app.add_systems(
+            First,
+            run_clock_if::<Level, _>(resource_equals(IsRunning(true))),
+        )
+        .insert_resource(IsRunning(!held_before));
+        let clock = app.world_mut().spawn((Level, Clock::new())).id();
+        app.update();
+        let snapshot = app.world_mut().snapshot_timers();
+        app.insert_resource(IsRunning(held_before));
+        app.update();
+        restore(&mut app, &snapshot);
+        for is_running in [!held_before, held_before, !held_before] {
+            app.insert_resource(IsRunning(is_running));
+            let before = app.world().get::<Clock>(clock).unwrap().now();
+            app.update();
+            let passed = app.world().get::<Clock>(clock).unwrap().now() - before;
+            // Bevy's time was not restored: the first frame makes up for one that was predicted.
+            assert_eq!(passed > Duration::ZERO, is_running);
+        }
+    }
+}
+
+#[test]
+fn cooldowns_disabled_entities_and_assigned_clocks_are_restored() {
+    let mut app = app();
+    let cooldown = Cooldown::new(Duration::from_secs(3));
+    let hero = app.world_mut().spawn((cooldown, Clock::new())).id();
+    let timer = app.world_mut().spawn((Timer::after(STEP), Disabled)).id();
+    app.update();
+    *app.world_mut().get_mut::<Clock>(hero).unwrap() = Clock::new().with_speed(3.0);
+    let snapshot = app.world_mut().snapshot_timers();
+    *app.world_mut().get_mut::<Cooldown>(hero).unwrap() = Cooldown::new(STEP);
+    *app.world_mut().get_mut::<Clock>(hero).unwrap() = Clock::new().with_speed(7.0);
+    app.world_mut().entity_mut(timer).remove::<Disabled>();
+    let other = app.world_mut().spawn(Disabled).id();
+    restore(&mut app, &snapshot);
+    app.update();
+    assert_eq!(app.world().get::<Cooldown>(hero), Some(&cooldown));
+    assert_eq!(app.world().get::<Clock>(hero).unwrap().speed(), 3.0);
+    assert!(app.world().get::<Disabled>(timer).is_some());
+    assert!(
+        app.world().get::<Disabled>(other).is_some(),
+        "it is not ours"
+    );
+}
+
+#[test]
+fn actions_with_closures_run_again() {
+    let mut app = app();
+    let action = TimerAction::call(|world, _| world.resource_mut::<Log>().0.push("ran".into()));
+    app.world_mut()
+        .spawn((Timer::after(Duration::ZERO).despawn_when_done(), action));
+    let snapshot = app.world_mut().snapshot_timers();
+    for _ in 0..3 {
+        app.update();
+        app.update();
+        restore(&mut app, &snapshot);
+    }
+    assert_eq!(app.world().resource::<Log>().0.len(), 3);
+}
+
+#[test]
+fn a_component_for_a_time_is_left_to_the_game() {
+    #[derive(Component)]
+    struct Burning;
+
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().entity_mut(hero).insert_for(STEP, Burning);
+    assert!(app.world().get::<Owned>(hero).is_some());
+    restore(&mut app, &snapshot);
+    assert!(app.world().get::<Owned>(hero).is_none());
+    assert!(app.world().get::<Burning>(hero).is_some());
+}
+
+#[test]
+#[should_panic(expected = "the snapshot is of another world")]
+fn a_snapshot_of_another_world_is_refused() {
+    let snapshot = app().world_mut().snapshot_timers();
+    restore(&mut app(), &snapshot);
+}
+
+#[test]
+#[should_panic(expected = "in a handler of a timer")]
+fn a_handler_can_not_restore() {
+    let mut app = app();
+    let action = TimerAction::call(|world, _| _ = world.snapshot_timers());
+    app.world_mut().spawn((Timer::after(STEP), action));
+    app.update();
+    app.update();
+}

@@ -4,11 +4,15 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Clock, Cooldown, DueEntityWorldMutExt, Keyed, Owned, OwnedBy, Timer, TimerAction,
-    TimerCancelled, conditions::run_clock_if, prelude::*, rollback::TimerSnapshot,
+    Clock, Clocks, ClocksMut, Cooldown, DueEntityWorldMutExt, Keyed, NoAnswer, Owned, OwnedBy,
+    PausedBy, Timer, TimerAction, TimerCancelled, conditions::run_clock_if, prelude::*,
+    rollback::TimerSnapshot,
 };
-use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*};
-use bevy_time::{TimePlugin, TimeUpdateStrategy};
+use bevy_ecs::{
+    entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*,
+    system::RunSystemOnce,
+};
+use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
 
 const STEP: Duration = Duration::from_millis(100);
 
@@ -244,6 +248,116 @@ fn a_component_for_a_time_is_left_to_the_game() {
     restore(&mut app, &snapshot);
     assert!(app.world().get::<Owned>(hero).is_none());
     assert!(app.world().get::<Burning>(hero).is_some());
+}
+
+#[test]
+fn an_open_request_times_out_again() {
+    #[derive(Message)]
+    struct Question;
+
+    let mut app = app();
+    let asker = MessageComponent::new().on(|mut me, none: &NoAnswer| {
+        let none = format!("{none:?}");
+        me.commands
+            .queue(move |world: &mut World| world.resource_mut::<Log>().0.push(none));
+    });
+    let nobody = app.world_mut().spawn_empty().id();
+    let asker = app.world_mut().spawn(asker).id();
+    let timer = Timer::after(2 * STEP);
+    let mut commands = app.world_mut().commands();
+    commands.entity(asker).ask(nobody, Question, timer);
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    for nth in 1..4 {
+        for _ in 0..4 {
+            app.update();
+        }
+        assert_eq!(app.world().resource::<Log>().0.len(), nth);
+        restore(&mut app, &snapshot);
+    }
+}
+
+#[test]
+fn built_in_clocks_are_restored() {
+    let mut app = app();
+    let change = |app: &mut App, change: fn(&mut Clock)| {
+        let system = move |mut clocks: ClocksMut| {
+            change(&mut clocks.get_mut(ClockId::Frames).unwrap());
+        };
+        app.world_mut().run_system_once(system).unwrap();
+    };
+    let speed = |app: &mut App| {
+        let system = |clocks: Clocks| clocks.get(ClockId::Frames).unwrap().speed();
+        app.world_mut().run_system_once(system).unwrap()
+    };
+    change(&mut app, |clock| clock.set_speed(3.0));
+    let snapshot = app.world_mut().snapshot_timers();
+    change(&mut app, |clock| clock.set_speed(5.0));
+    restore(&mut app, &snapshot);
+    assert_eq!(speed(&mut app), 3.0);
+    change(&mut app, |clock| *clock = Clock::new().with_speed(7.0));
+    restore(&mut app, &snapshot);
+    app.update();
+    assert_eq!(
+        speed(&mut app),
+        3.0,
+        "the assignment came after the snapshot"
+    );
+}
+
+#[test]
+fn callbacks_follow_a_clock_to_the_fixed_schedule_and_back() {
+    #[derive(Resource, Default)]
+    struct Calls(u32);
+
+    let mut app = app();
+    app.init_resource::<Calls>();
+    app.insert_resource(Time::<Fixed>::from_duration(STEP / 5));
+    let callback = UpdateComponent::new(|mut me| {
+        me.commands
+            .queue(|world: &mut World| world.resource_mut::<Calls>().0 += 1);
+    });
+    let clock = app.world_mut().spawn((Clock::new(), callback)).id();
+    let calls = |app: &mut App| {
+        app.update();
+        app.update();
+        app.world_mut().resource_mut::<Calls>().0 = 0;
+        app.update();
+        app.world().resource::<Calls>().0
+    };
+    assert_eq!(calls(&mut app), 1);
+    let snapshot = app.world_mut().snapshot_timers();
+    for _ in 0..2 {
+        let mut own = app.world_mut().get_mut::<Clock>(clock).unwrap();
+        own.set_parent(ClockId::Fixed).unwrap();
+        assert_eq!(calls(&mut app), 5, "once per step");
+        restore(&mut app, &snapshot);
+    }
+    assert_eq!(calls(&mut app), 1, "once per frame");
+}
+
+#[test]
+fn pauses_and_random_draws_are_restored() {
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    let deadline = |app: &mut App| {
+        let timer = Timer::after(STEP)
+            .with_jitter(Duration::from_secs(9))
+            .keep_when_done();
+        let timer = app.world_mut().spawn(timer).id();
+        app.update();
+        let status = app
+            .world_mut()
+            .with_timers(|timers| timers.get(timer).unwrap());
+        status.wait
+    };
+    let snapshot = app.world_mut().snapshot_timers();
+    let first = deadline(&mut app);
+    assert_ne!(deadline(&mut app), first, "another draw");
+    app.world_mut().entity_mut(hero).pause_for(STEP);
+    restore(&mut app, &snapshot);
+    assert_eq!(deadline(&mut app), first, "the same draw again");
+    assert!(app.world().get::<PausedBy>(hero).is_none());
 }
 
 #[test]

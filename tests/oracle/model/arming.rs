@@ -120,9 +120,6 @@ impl Model {
         for &(id, kind) in &lost {
             let at = self.find_timer(id, kind).expect("it is pending");
             let timer = self.timers.remove(at);
-            if let Some(spec) = self.entities[id].timer.filter(|_| kind == Kind::Timer) {
-                self.draw_jitter(spec);
-            }
             self.timers.push(Timer {
                 clock: None,
                 ..timer

@@ -155,7 +155,11 @@ pub(crate) use times::Times;
 #[doc(alias("time_scale", "slow_motion"))]
 #[derive(Component)]
 #[component(map_entities, on_insert = hooks::on_insert, on_remove = hooks::on_remove)]
-#[cfg_attr(feature = "bevy_reflect", derive(bevy_reflect::TypePath))]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(bevy_reflect::TypePath),
+    type_path = "bevy_due"
+)]
 pub struct Clock {
     place: Place,
     #[cfg(feature = "bevy_reflect")]

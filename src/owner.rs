@@ -115,6 +115,7 @@ use entities::OwnedEntities;
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Component, Clone, Debug, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
@@ -137,6 +138,7 @@ pub struct OwnedBy(pub Entity);
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]

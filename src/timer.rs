@@ -218,6 +218,7 @@ pub(crate) use written::write_timer_states;
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque, from_reflect = false),
     reflect(
         Component,

@@ -116,6 +116,7 @@ use seat::UpdateSeat;
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Component, Clone, Debug)
 )]

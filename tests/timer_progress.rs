@@ -188,7 +188,7 @@ mod remote {
     }
 
     fn read<T: Reflect + Clone>(app: &App, entity: Entity, path: &str) -> T {
-        let (_, component) = component(app, "bevy_due::timer::progress::TimerProgress");
+        let (_, component) = component(app, "bevy_due::TimerProgress");
         let shown = component
             .reflect(app.world().entity(entity))
             .expect("it is there");
@@ -204,7 +204,7 @@ mod remote {
         assert_eq!(read::<Duration>(&app, timer, ".remaining"), ms(70));
         assert_eq!(read::<ClockId>(&app, timer, ".clock"), arena.into());
 
-        let (_, clock) = component(&app, "bevy_due::clock::Clock");
+        let (_, clock) = component(&app, "bevy_due::Clock");
         let mut value = clock
             .reflect_mut(app.world_mut().entity_mut(arena))
             .expect("a clock");
@@ -212,7 +212,7 @@ mod remote {
         advance_ms(&mut app, 20);
         assert_eq!(read::<Duration>(&app, timer, ".remaining"), ms(60));
 
-        let (registry, paused) = component(&app, "bevy_due::pause::Paused");
+        let (registry, paused) = component(&app, "bevy_due::Paused");
         let mut entity = app.world_mut().entity_mut(timer);
         paused.insert(&mut entity, &DynamicStruct::default(), &registry.read());
         for _ in 0..3 {

@@ -22,6 +22,7 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Clone, Debug, Default, PartialEq, Hash)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]

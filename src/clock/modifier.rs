@@ -66,6 +66,7 @@ use super::{
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Component, Clone, Debug, PartialEq)
 )]
@@ -142,6 +143,7 @@ impl SpeedModifier {
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Component, Debug, PartialEq)
 )]
 pub struct SpeedModifiers(SmallVec<[Entity; 4]>);

@@ -23,7 +23,12 @@ const TIME_OUT: &str = "bevy_due: request timed out";
 
 /// Marks the entity of a request that is open.
 #[derive(Component, Clone, Copy)]
-#[cfg_attr(feature = "bevy_reflect", derive(Reflect), reflect(Component, Clone))]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone)
+)]
 pub(crate) struct OpenRequest;
 
 /// The state of a request when its reply arrives.

@@ -120,6 +120,7 @@ use crate::{
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Component, Clone, Debug, Default)
 )]

@@ -205,6 +205,7 @@ impl core::error::Error for ReplyError {}
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Clone, Debug, PartialEq)
 )]
 #[doc(alias = "timeout")]

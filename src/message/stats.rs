@@ -23,6 +23,7 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Resource, Clone, Debug, Default, PartialEq)
 )]
 pub struct MessageStats {

@@ -62,6 +62,7 @@ use crate::call::{call_with_world, to_result};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Component, Clone, Debug, Default)
 )]

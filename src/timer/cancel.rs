@@ -20,7 +20,12 @@ use crate::{
 
 /// Exempts a timer when all timers of its owner are cancelled: the time-out of a request.
 #[derive(Component, Clone, Copy)]
-#[cfg_attr(feature = "bevy_reflect", derive(Reflect), reflect(Component, Clone))]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone)
+)]
 pub(crate) struct SurvivesCancelAll;
 
 /// Cancels the timer of `entity` and triggers the event. Then ends the timer, unless an observer has

@@ -58,6 +58,7 @@ use crate::clock::{ClockId, PackedClockId};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Clone, Debug, PartialEq)
 )]
@@ -265,6 +266,7 @@ impl Deref for OwnedTimerCancelled {
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Clone, Debug, PartialEq, Hash)
 )]
 #[non_exhaustive]

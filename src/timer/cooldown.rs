@@ -113,6 +113,7 @@ use super::{Timer, now::Now, seconds::Seconds};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(

@@ -60,6 +60,7 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque, from_reflect = false),
     reflect(
         Component,

@@ -18,6 +18,7 @@ use crate::clock::Cadence;
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due::save",
     reflect(opaque),
     reflect(Component, Clone, Debug, PartialEq)
 )]

@@ -43,6 +43,7 @@ use crate::clock::{ClockId, PackedClockId, Reading, saturating_nanos};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Clone, Debug, PartialEq)
 )]
@@ -390,7 +391,12 @@ impl Deref for OwnedTimerFired {
 
 /// Marks a timer that serves another feature, so its owner is not notified.
 #[derive(Component, Clone, Copy)]
-#[cfg_attr(feature = "bevy_reflect", derive(Reflect), reflect(Component, Clone))]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone)
+)]
 pub(crate) struct Unannounced;
 
 #[cfg(test)]

@@ -169,6 +169,7 @@ impl IntoKey for Keyed {
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Component, Clone, Debug, PartialEq, Hash)
 )]

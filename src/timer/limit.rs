@@ -24,14 +24,15 @@ use crate::{call::call_with_world, owner::OwnedBy};
 ///
 /// The limit names the type of the component with [`core::any::type_name`], and so does the key of
 /// the timer. Any component can have a limit, but only a type that implements `Reflect` has a type
-/// path. The derive of `Reflect` makes the two equal, except for a type with a `type_path` attribute
-/// and for a type in a function. A world that loads a limit therefore looks its name up among the
+/// path. The derive of `Reflect` makes the two equal, except for a type with a `type_path` attribute,
+/// such as those of this crate, and for a type in a function. A world that loads a limit therefore looks its name up among the
 /// type paths.
 #[derive(Component, Clone, Copy, PartialEq, Eq)]
 #[component(immutable, on_insert = on_insert, on_remove = on_remove)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(opaque),
     reflect(Component, Clone, Debug, PartialEq)
 )]
@@ -158,12 +159,22 @@ fn find(world: &mut World, name: KeyId) -> Option<ComponentId> {
         None => {
             let registry = world.get_resource::<AppTypeRegistry>()?.clone();
             let registry = registry.read();
-            let registered = registry.get_with_type_path(name.name())?;
+            let registered = registry.get_with_type_path(&type_path(name.name()))?;
             let component = registered.data::<ReflectComponent>()?;
             Some(component.register_component(world))
         }
         #[cfg(not(feature = "bevy_reflect"))]
         None => None,
+    }
+}
+
+/// Returns the type path that belongs to a type name. The types of this crate are at its root.
+#[cfg(feature = "bevy_reflect")]
+fn type_path(name: &'static str) -> Cow<'static, str> {
+    let own = name.strip_prefix("bevy_due::");
+    match own.and_then(|path| path.rsplit("::").next()) {
+        Some(own) => Cow::Owned(alloc::format!("bevy_due::{own}")),
+        None => Cow::Borrowed(name),
     }
 }
 

@@ -61,6 +61,7 @@ use crate::clock::ClockId;
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(

@@ -20,6 +20,7 @@ use crate::clock::{Clock, load_built_in, save_built_in};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due::save",
     reflect(opaque),
     reflect(Resource, Clone, Debug, Serialize, Deserialize)
 )]

@@ -20,6 +20,7 @@ use crate::message::{Delivery, Directory, Recipient};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
+    type_path = "bevy_due",
     reflect(Component, Clone, Debug, PartialEq, Hash)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]

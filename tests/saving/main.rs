@@ -23,6 +23,12 @@ fn games_that_once_went_wrong_go_on_as_the_uninterrupted_ones() {
 }
 
 #[test]
+#[ignore = "between a jump of its parent and the next fixed step, a loaded clock shows the jump early"]
+fn a_clock_that_was_saved_after_a_jump_of_its_parent_shows_it_at_the_same_time() {
+    check(4648, |game| game.save_and_load(|saved| saved));
+}
+
+#[test]
 fn a_world_loaded_from_ron_fires_as_the_uninterrupted_one() {
     for seed in games() {
         check(seed, |game| {

@@ -2,6 +2,7 @@
 
 #[path = "../../tests/saving/check.rs"]
 mod check;
+#[allow(dead_code, reason = "scenes save games in another way")]
 #[path = "../../tests/saving/game.rs"]
 mod game;
 #[path = "../../tests/saving/script.rs"]

@@ -56,7 +56,7 @@
 //! app.insert_resource(game_time).insert_resource(fixed_time);
 //! app.update();
 //! app.update();
-//! assert_eq!(app.world().resource::<Counts>().0, [1, 2, 1, 2]);
+//! assert_eq!(app.world().resource::<Counts>().0, [1, 2, 3, 2, 3]);
 //! ```
 
 mod column;

@@ -104,10 +104,8 @@ pub(crate) fn check_limit(world: &mut DeferredWorld, entity: Entity) {
 }
 
 fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    // While the timers of a world are put back, nothing ends.
-    if world.contains_resource::<KeyTable>()
-        && let (Some(&Limit(Some(name))), Some(&OwnedBy(owner))) =
-            (world.get(entity), world.get(entity))
+    if let (Some(&Limit(Some(name))), Some(&OwnedBy(owner))) =
+        (world.get(entity), world.get(entity))
     {
         let mut commands = world.commands();
         commands.queue(move |world: &mut World| end(world, owner, name));

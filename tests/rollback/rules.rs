@@ -113,6 +113,73 @@ fn a_cancellation_that_was_not_written_is_written_again() {
 }
 
 #[test]
+fn an_entity_that_awaits_its_end_after_the_last_firing_awaits_it_again() {
+    let mut app = app();
+    let spawn = |app: &mut App| {
+        let timer = Timer::after(STEP).despawn_when_done();
+        let timer = app.world_mut().spawn(timer).id();
+        app.update();
+        assert!(app.world().get::<Timer>(timer).is_none(), "it has fired");
+        assert!(is_alive(app, timer));
+        timer
+    };
+    let old = spawn(&mut app);
+    let snapshot = app.world_mut().snapshot_timers();
+    let new = spawn(&mut app);
+    assert!(!is_alive(&app, old));
+    let old = restore(&mut app, &snapshot)[&old];
+    assert!(is_alive(&app, old) && !is_alive(&app, new));
+    app.update();
+    assert!(!is_alive(&app, old));
+}
+
+#[test]
+fn a_timer_that_was_armed_again_goes_back_to_its_place() {
+    let mut app = app();
+    let lifetime = DespawnAfter::new(5 * STEP);
+    let timer = Timer::after(STEP).with_jitter(Duration::from_secs(9));
+    let hero = (lifetime.clone(), timer.clone());
+    let hero = app.world_mut().spawn(hero).id();
+    app.update();
+    let wait = |app: &mut App| {
+        let timer = app.world_mut().with_timers(|timers| timers.get(hero));
+        timer.unwrap().wait
+    };
+    let before = wait(&mut app);
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().entity_mut(hero).insert((lifetime, timer));
+    app.update();
+    assert_ne!(wait(&mut app), before);
+    restore(&mut app, &snapshot);
+    assert_eq!(wait(&mut app), before);
+    app.world_mut().entity_mut(hero).remove::<DespawnAfter>();
+    for _ in 0..9 {
+        app.update();
+    }
+    assert!(is_alive(&app, hero), "its lifetime should be cancelled");
+}
+
+#[test]
+fn an_entity_that_was_spawned_again_is_found_by_all_snapshots() {
+    let mut app = app();
+    let first = app.world_mut().spawn(Timer::after(STEP)).id();
+    let early = app.world_mut().snapshot_timers();
+    let mut names = EntityHashMap::default();
+    app.world_mut().despawn(first);
+    app.world_mut().restore_timers(&early, &mut names);
+    let second = names[&first];
+    app.world_mut().restore_timers(&early, &mut names);
+    assert_eq!(names[&first], second, "it exists");
+    let late = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(second);
+    app.world_mut().restore_timers(&late, &mut names);
+    let third = names[&second];
+    app.world_mut().restore_timers(&early, &mut names);
+    assert_eq!(names[&first], third);
+    assert!(app.world().get::<Timer>(third).is_some());
+}
+
+#[test]
 fn the_entities_of_an_owner_keep_their_order() {
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
@@ -303,6 +370,8 @@ fn built_in_clocks_are_restored() {
         3.0,
         "the assignment came after the snapshot"
     );
+    change(&mut app, |clock| clock.set_speed(9.0));
+    assert_eq!(speed(&mut app), 9.0);
 }
 
 #[test]
@@ -317,6 +386,7 @@ fn callbacks_follow_a_clock_to_the_fixed_schedule_and_back() {
         me.commands
             .queue(|world: &mut World| world.resource_mut::<Calls>().0 += 1);
     });
+    let other = app.world_mut().spawn(Clock::new()).id();
     let clock = app.world_mut().spawn((Clock::new(), callback)).id();
     let calls = |app: &mut App| {
         app.update();
@@ -327,12 +397,18 @@ fn callbacks_follow_a_clock_to_the_fixed_schedule_and_back() {
     };
     assert_eq!(calls(&mut app), 1);
     let snapshot = app.world_mut().snapshot_timers();
+    let to_fixed = |app: &mut App, clock| {
+        let mut clock = app.world_mut().get_mut::<Clock>(clock).unwrap();
+        clock.set_parent(ClockId::Fixed).unwrap();
+    };
+    to_fixed(&mut app, other);
+    assert_eq!(calls(&mut app), 1, "another clock has moved");
     for _ in 0..2 {
-        let mut own = app.world_mut().get_mut::<Clock>(clock).unwrap();
-        own.set_parent(ClockId::Fixed).unwrap();
-        assert_eq!(calls(&mut app), 5, "once per step");
         restore(&mut app, &snapshot);
+        to_fixed(&mut app, clock);
+        assert_eq!(calls(&mut app), 5, "once per step");
     }
+    restore(&mut app, &snapshot);
     assert_eq!(calls(&mut app), 1, "once per frame");
 }
 

@@ -7,9 +7,9 @@
 //!
 //! | restored | not restored |
 //! |---|---|
-//! | [`Timer`], [`DespawnAfter`], [`TimerAction`], and how far they have come | the values that closures have captured and changed, such as the commands of a [one-time command](crate::TimedCommands) that has run |
+//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as the commands of a [one-time command](crate::TimedCommands) that has run |
 //! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
-//! | owners, keys, pauses, [`Disabled`] on their entities, [`Cooldown`] components | your components, also those of a [`TimerKey`](crate::TimerKey) |
+//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, also those of a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests | [`MessageComponent`](crate::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), and messages on their way |
 //!
@@ -60,6 +60,7 @@
 //! ```
 
 mod column;
+mod components;
 mod order;
 
 use alloc::vec::Vec;
@@ -68,25 +69,16 @@ use core::{fmt, iter};
 use bevy_ecs::{
     change_detection::Tick,
     entity::{EntityHashMap, EntityHashSet},
-    entity_disabling::Disabled,
     prelude::*,
     world::WorldId,
 };
 
 use crate::{
-    clock::{
-        Clock, ClockTable, ClocksCopy, OnClock, SpeedModifier, SpeedModifiers, put_clocks_back,
-    },
-    message::OpenRequest,
-    owner::{Owned, OwnedBy},
-    pause::{Paused, PausedBy, Pauses},
-    timer::{
-        Cooldown, DespawnAfter, Finished, KeyTable, Keyed, Limit, RunDepth, SurvivesCancelAll,
-        Timer, TimerAction, TimerLines, Unannounced, forget_written,
-    },
+    clock::{ClockTable, ClocksCopy, put_clocks_back},
+    timer::{KeyTable, RunDepth, TimerLines, forget_written},
 };
-use column::{Column, Moved, holders};
-use order::Order;
+use column::Moved;
+use components::{Components, all_holders};
 
 /// The state of all timers, clocks and pauses of a world at one moment.
 ///
@@ -102,92 +94,6 @@ pub struct TimerSnapshot {
     components: Components,
     /// The entities that existed, and whose timers had finished.
     finished: Vec<Entity>,
-}
-
-macro_rules! components {
-    (
-        columns { $($column:ident: $component:ty,)* }
-        orders { $($order:ident: $target:ty,)* }
-    ) => {
-        /// The components of this crate on all entities.
-        struct Components {
-            $($column: Column<$component>,)*
-            $($order: Order,)*
-            disabled: Column<Disabled>,
-        }
-
-        impl Components {
-            fn read(world: &World) -> Self {
-                let mut components = Self {
-                    $($column: Column::read(world),)*
-                    $($order: Order::read::<$target>(world),)*
-                    disabled: Column::read(world),
-                };
-                if !components.disabled.is_empty() {
-                    let entities = components.entities().collect();
-                    components.disabled.retain(&entities);
-                }
-                components
-            }
-
-            /// Returns the entities with a component of this crate, some of them several times.
-            fn entities(&self) -> impl Iterator<Item = Entity> {
-                iter::empty()
-                    $(.chain(self.$column.entities()))*
-                    $(.chain(self.$order.entities()))*
-            }
-
-            /// Inserts and removes components until each entity has the same ones as in the snapshot.
-            fn insert_all(&self, world: &mut World, moved: &Moved) {
-                $(self.$column.insert_all(world, moved, |_| true);)*
-                if !self.disabled.is_empty() || !holders::<Disabled>(world).is_empty() {
-                    let ours = self.entities().map(|entity| moved.target(entity));
-                    let ours: EntityHashSet = ours.collect();
-                    let is_ours = |entity| ours.contains(&entity);
-                    self.disabled.insert_all(world, moved, is_ours);
-                }
-                world.flush();
-            }
-
-            /// Brings the entities of each owner into their order.
-            fn put_in_order(&self, world: &mut World, moved: &Moved) {
-                $(self.$order.put_back::<$target>(world, moved);)*
-            }
-        }
-
-        /// Returns the entities with a component of this crate, some of them several times.
-        fn all_holders(world: &World) -> impl Iterator<Item = Entity> {
-            iter::empty()
-                $(.chain(holders::<$component>(world)))*
-                $(.chain(holders::<$target>(world)))*
-        }
-    };
-}
-
-components! {
-    columns {
-        clocks: Clock,
-        modifiers: SpeedModifier,
-        on_clocks: OnClock,
-        owners: OwnedBy,
-        keys: Keyed,
-        paused: Paused,
-        pauses: Pauses,
-        actions: TimerAction,
-        timers: Timer,
-        lifetimes: DespawnAfter,
-        cooldowns: Cooldown,
-        finished: Finished,
-        requests: OpenRequest,
-        unannounced: Unannounced,
-        survivors: SurvivesCancelAll,
-        limits: Limit,
-    }
-    orders {
-        owned: Owned,
-        paused_by: PausedBy,
-        modified: SpeedModifiers,
-    }
 }
 
 /// Copies the state of all timers.

@@ -143,9 +143,9 @@ pub(crate) use state::TimerState;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};
 use timer_seat::TimerSeat;
-pub(crate) use written::forget_written;
 #[cfg(feature = "serialize")]
 pub(crate) use world_state::{SavedWorld, load_world_state};
+pub(crate) use written::forget_written;
 #[cfg(feature = "serialize")]
 pub(crate) use written::write_timer_states;
 

@@ -122,8 +122,8 @@ impl Game {
         game
     }
 
-    #[allow(dead_code, reason = "used by one of two test targets")]
     /// Saves the timers, loads them into a new app, and goes on there.
+    #[allow(dead_code, reason = "only some test targets save")]
     pub(crate) fn save_and_load(self, through: impl Fn(SavedTimers) -> SavedTimers) -> Self {
         self.move_to_new_app(|world, loaded, map| {
             let saved = world.save_timers().expect("all actions are data");

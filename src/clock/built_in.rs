@@ -20,7 +20,7 @@ impl BuiltInClocks {
 }
 
 /// Returns copies of the built-in clocks to save: real, virtual, frames, fixed.
-#[cfg(feature = "serialize")]
+#[cfg(any(test, feature = "serialize"))]
 pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
     Some(world.get_resource::<BuiltInClocks>()?.0.clone())
 }
@@ -29,7 +29,7 @@ pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
 /// Every timer keeps its remaining time.
 ///
 /// Does nothing in a world without the plugin.
-#[cfg(feature = "serialize")]
+#[cfg(any(test, feature = "serialize"))]
 pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) {
     let Some(table) = world.get_resource::<ClockTable>().cloned() else {
         return;
@@ -56,7 +56,7 @@ pub(crate) fn load_clock(entity: &mut EntityWorldMut, saved: Clock) {
 }
 
 /// Restores everything but the parent.
-#[cfg(feature = "serialize")]
+#[cfg(any(test, feature = "serialize"))]
 fn restore(table: &ClockTable, key: ClockKey, saved: &Clock) {
     let saved = saved.state();
     table.lock().change(key, |row| {

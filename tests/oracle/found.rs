@@ -47,3 +47,20 @@ fn a_written_message_is_heard_once_even_if_a_panic_breaks_it_off() {
         Frame(0, then(&[])),
     ]);
 }
+
+#[test]
+#[ignore = "the app counts an undeliverable message that the model does not know"]
+fn a_time_out_on_a_lost_clock_is_counted() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(1, Own(0), Zero),
+        Act(0, None),
+        Update(2, 0, None),
+        Frame(0, then(&[&[Update(3, 0, None)]])),
+        Frame(2, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 3, missed: Skip, done: Despawns, on: None })]])),
+        Frame(8, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) })]])),
+        Frame(1, then(&[&[Change(2, SetClock(Own(1)))]])),
+        RemoveClock(1),
+        Frame(0, then(&[])),
+    ]);
+}

@@ -68,7 +68,7 @@ impl Figures {
     }
 }
 
-/// Plays random scripts: with one new seed, or for `ORACLE_SECONDS`, or with the seed `ORACLE_SEED`.
+/// Plays random scripts: with one seed, `ORACLE_SEED` or 1, or with new seeds for `ORACLE_SECONDS`.
 /// Prints the figures, or the shortest script that fails as a test to paste.
 pub(crate) fn search(name: &str, rules: Rules) {
     let number = |name| {
@@ -78,7 +78,7 @@ pub(crate) fn search(name: &str, rules: Rules) {
     };
     let (seconds, fixed): (Option<u64>, Option<u64>) =
         (number("ORACLE_SECONDS"), number("ORACLE_SEED"));
-    let first = fixed.unwrap_or_else(new_seed);
+    let first = fixed.unwrap_or_else(|| seconds.map_or(1, |_| new_seed()));
     let (start, mut figures, mut seed) = (Instant::now(), Figures::default(), first);
     loop {
         figures.add(search_with(name, rules, seed));

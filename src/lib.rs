@@ -317,6 +317,8 @@ mod system_pool;
 mod clock;
 
 pub mod queue;
+#[cfg(feature = "bevy_reflect")]
+mod shown_fields;
 
 pub use clock::{
     Clock, ClockId, Clocks, ClocksMut, InvalidParent, InvalidSpeed, NoSuchClock, OnClock,

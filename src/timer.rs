@@ -44,6 +44,8 @@ mod pending;
 mod place;
 mod progress;
 mod random_interval;
+#[cfg(feature = "bevy_reflect")]
+mod reflection;
 mod resolve;
 mod run;
 mod runner;
@@ -87,11 +89,7 @@ use core::{
 use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "bevy_reflect")]
-use bevy_reflect::{
-    FromReflect, PartialReflect, Reflect, ReflectFromReflect, std_traits::ReflectDefault,
-};
-#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::{Reflect, TypePath};
 
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
@@ -173,6 +171,13 @@ pub(crate) use written::write_timer_states;
 /// [`OwnedBy`](crate::OwnedBy) to give an entity several timers. For work that happens every frame,
 /// use a plain system instead of a timer.
 ///
+/// # Reflection
+///
+/// With the feature `bevy_reflect`, a timer is a struct with its settings as fields: `delay`,
+/// `interval`, `times`, `clock`, `missed_ticks` and so on, with times in nanoseconds. The component is
+/// immutable, so an editor changes a timer by inserting another one, also one made from a dynamic
+/// struct. [`TimerProgress`] shows how far the timer is.
+///
 /// # Time complexity
 ///
 /// With *n* armed timers, inserting is *O*(1), plus *O*(log *n*) in the next run. Removing is
@@ -215,28 +220,11 @@ pub(crate) use written::write_timer_states;
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
 #[component(immutable, map_entities, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
-#[cfg_attr(
-    feature = "bevy_reflect",
-    derive(Reflect),
-    type_path = "bevy_due",
-    reflect(opaque, from_reflect = false),
-    reflect(
-        Component,
-        Clone(Arms::detached),
-        Debug,
-        Default,
-        FromReflect,
-        PartialEq
-    )
-)]
+#[cfg_attr(feature = "bevy_reflect", derive(TypePath), type_path = "bevy_due")]
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Deserialize),
     serde(try_from = "data::TimerData")
-)]
-#[cfg_attr(
-    all(feature = "bevy_reflect", feature = "serialize"),
-    reflect(Serialize, Deserialize)
 )]
 pub struct Timer {
     delay: u64,
@@ -273,6 +261,12 @@ struct Options {
 
 /// What happens to the entity after the last firing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Clone, Debug, PartialEq)
+)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 enum WhenDone {
     #[default]
@@ -475,13 +469,6 @@ impl Clone for Timer {
             extra,
             ..Self::new(self.delay, self.interval, self.times)
         }
-    }
-}
-
-#[cfg(feature = "bevy_reflect")]
-impl FromReflect for Timer {
-    fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
-        reflect.try_downcast_ref().map(Arms::saved_or_clone)
     }
 }
 

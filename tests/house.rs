@@ -43,7 +43,7 @@ const LAYERS: [&[&str]; 11] = [
         "double_buffer",
     ],
     &["clock"],
-    &["queue"],
+    &["queue", "shown_fields"],
 ];
 
 const MAX_EXPORTS: usize = 62;

@@ -4,12 +4,17 @@
 
 mod support;
 
-use core::{any::TypeId, cell::RefCell, time::Duration};
+use core::{
+    any::TypeId,
+    cell::RefCell,
+    num::{NonZeroU32, NonZeroU64},
+    time::Duration,
+};
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, ClocksMut, DueWorldExt, InvalidParent, InvalidSpeed, NoSuchClock, Owned,
-    OwnedBy, Timer, TimerAction, TimerFired,
+    Clock, ClockId, ClocksMut, DueWorldExt, InvalidParent, InvalidSpeed, MissedTicks, NoSuchClock,
+    Owned, OwnedBy, Timer, TimerAction, TimerFired,
 };
 use bevy_ecs::{
     entity::{EntityHashMap, SceneEntityMapper},
@@ -468,4 +473,95 @@ fn a_parent_applied_by_reflection_is_mapped() {
     assert_eq!(clock(&app, own).parent(), ClockId::Own(fast));
     assert_eq!(clock(&app, own).now(), ms(40));
     assert_eq!(ERRORS.take(), [""; 0]);
+}
+
+#[test]
+fn reflection_shows_the_settings_of_a_timer() {
+    let plain = Timer::every(ms(10)).times(3);
+    assert_eq!(plain.path::<u64>("delay"), Ok(&10_000_000));
+    let interval = NonZeroU64::new(10_000_000);
+    assert_eq!(plain.path::<Option<NonZeroU64>>("interval"), Ok(&interval));
+    assert_eq!(
+        plain.path::<Option<NonZeroU32>>("times"),
+        Ok(&NonZeroU32::new(3))
+    );
+    assert_eq!(plain.path::<Option<ClockId>>("clock"), Ok(&None));
+    assert!(plain.path::<u64>("seat").is_err());
+
+    let timer = plain
+        .on(ClockId::Real)
+        .with_jitter(ms(2))
+        .with_missed_ticks(MissedTicks::Skip);
+    assert_eq!(
+        timer.path::<Option<ClockId>>("clock"),
+        Ok(&Some(ClockId::Real))
+    );
+    assert_eq!(timer.path::<u64>("jitter"), Ok(&2_000_000));
+    assert_eq!(
+        timer.path::<MissedTicks>("missed_ticks"),
+        Ok(&MissedTicks::Skip)
+    );
+    let fields: Vec<_> = (0..timer.field_len())
+        .map(|nth| timer.name_at(nth))
+        .collect();
+    assert!(fields.contains(&Some("when_done")), "{fields:?}");
+    assert!(timer.iter_fields().all(|(name, field)| {
+        let same = timer.field(name).unwrap();
+        field.reflect_partial_eq(same) == Some(true)
+    }));
+}
+
+#[test]
+fn a_timer_is_made_from_fields() {
+    let mut fields = DynamicStruct::default();
+    fields.insert("delay", 20_000_000_u64);
+    fields.insert("interval", NonZeroU64::new(30_000_000));
+    fields.insert("clock", Some(ClockId::Real));
+    let timer = Timer::from_reflect(&fields);
+    let expected = Timer::every(ms(30)).first_after(ms(20)).on(ClockId::Real);
+    assert_eq!(timer, Some(expected));
+
+    // The dynamic copy of a timer has all its settings.
+    let timer = Timer::every_between(ms(10)..=ms(20))
+        .times(4)
+        .with_jitter(ms(1))
+        .keep_when_done();
+    let copy = timer.to_dynamic_struct().expect("all fields can be copied");
+    assert_eq!(Timer::from_reflect(&copy), Some(timer));
+
+    let mut wrong = DynamicStruct::default();
+    wrong.insert("delay", "soon".to_owned());
+    assert_eq!(Timer::from_reflect(&wrong), None, "a field of another type");
+    let mut wrong = DynamicStruct::default();
+    wrong.insert("interval_span", 5_u64);
+    assert_eq!(Timer::from_reflect(&wrong), None, "no shortest interval");
+    let mut wrong = DynamicStruct::default();
+    wrong.insert("times", NonZeroU32::new(2));
+    assert_eq!(Timer::from_reflect(&wrong), None, "no interval");
+}
+
+#[test]
+fn a_timer_made_from_fields_is_inserted_and_fires() {
+    let mut app = app();
+    let registry = app.world().resource::<AppTypeRegistry>().clone();
+    let registry = registry.read();
+    let component = reflect_component::<Timer>(&registry);
+    let entity = app
+        .world_mut()
+        .spawn((Tag("x"), Timer::after(ms(500))))
+        .id();
+    advance_ms(&mut app, 10);
+
+    let mut fields = component
+        .reflect(app.world().entity(entity))
+        .and_then(|timer| timer.reflect_ref().as_struct().ok())
+        .expect("a timer is a struct")
+        .to_dynamic_struct()
+        .expect("all fields can be copied");
+    fields.insert("delay", 20_000_000_u64);
+    component.insert(&mut app.world_mut().entity_mut(entity), &fields, &registry);
+    advance_ms(&mut app, 10);
+    assert!(fired(&mut app).is_empty());
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["x"]);
 }

@@ -1,21 +1,22 @@
 //! Reflection of a [`Clock`] as a struct with the fields `parent`, `speed`, `paused` and `now`.
 
-use alloc::boxed::Box;
-use core::{any::Any, fmt, time::Duration};
+use core::time::Duration;
 
 use bevy_ecs::reflect::ReflectComponent;
 use bevy_reflect::{
-    ApplyError, FromReflect, GetTypeRegistration, NamedField, PartialReflect, Reflect,
-    ReflectCloneError, ReflectFromPtr, ReflectFromReflect, ReflectKind, ReflectMut, ReflectOwned,
-    ReflectRef, TypeInfo, TypeRegistration, TypeRegistry, Typed,
+    FromReflect, GetTypeRegistration, NamedField, PartialReflect, ReflectFromPtr,
+    ReflectFromReflect, TypeInfo, TypeRegistration, TypeRegistry, Typed,
     std_traits::ReflectDefault,
-    structs::{FieldIter, Struct, StructInfo, struct_partial_eq},
+    structs::{Struct, StructInfo},
     utility::NonGenericTypeInfoCell,
 };
 #[cfg(feature = "serialize")]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{Clock, fields::ClockFields, id::ClockId};
+use crate::shown_fields::{ShownFields, reflect_as_struct};
+
+reflect_as_struct!(Clock);
 
 impl Clock {
     /// Returns the fields as they are now.
@@ -35,145 +36,22 @@ impl Clock {
     }
 }
 
-impl Struct for Clock {
-    fn field(&self, name: &str) -> Option<&dyn PartialReflect> {
-        self.read().field(name)
-    }
-
-    fn field_mut(&mut self, name: &str) -> Option<&mut dyn PartialReflect> {
-        self.write().field_mut(name)
-    }
-
-    fn field_at(&self, index: usize) -> Option<&dyn PartialReflect> {
+impl ShownFields for Clock {
+    fn shown(&self, index: usize) -> Option<&dyn PartialReflect> {
         self.read().field_at(index)
     }
 
-    fn field_at_mut(&mut self, index: usize) -> Option<&mut dyn PartialReflect> {
+    fn shown_mut(&mut self, index: usize) -> Option<&mut dyn PartialReflect> {
         self.write().field_at_mut(index)
     }
 
-    fn name_at(&self, index: usize) -> Option<&str> {
-        let field = struct_info().field_at(index)?;
-        Some(field.name())
-    }
-
-    fn index_of_name(&self, name: &str) -> Option<usize> {
-        struct_info().index_of(name)
-    }
-
-    fn field_len(&self) -> usize {
-        struct_info().field_len()
-    }
-
-    fn iter_fields(&self) -> FieldIter<'_> {
-        FieldIter::new(self)
-    }
-}
-
-impl PartialReflect for Clock {
-    fn get_represented_type_info(&self) -> Option<&'static TypeInfo> {
-        Some(Self::type_info())
-    }
-
-    fn into_partial_reflect(self: Box<Self>) -> Box<dyn PartialReflect> {
-        self
-    }
-
-    fn as_partial_reflect(&self) -> &dyn PartialReflect {
-        self
-    }
-
-    fn as_partial_reflect_mut(&mut self) -> &mut dyn PartialReflect {
-        self
-    }
-
-    fn try_into_reflect(self: Box<Self>) -> Result<Box<dyn Reflect>, Box<dyn PartialReflect>> {
-        Ok(self)
-    }
-
-    fn try_as_reflect(&self) -> Option<&dyn Reflect> {
-        Some(self)
-    }
-
-    fn try_as_reflect_mut(&mut self) -> Option<&mut dyn Reflect> {
-        Some(self)
-    }
-
-    /// Applying a clock replaces this one. Applying a struct changes the fields that it has.
-    fn try_apply(&mut self, value: &dyn PartialReflect) -> Result<(), ApplyError> {
-        if let Some(clock) = value.try_downcast_ref::<Self>() {
-            *self = clock.detached();
-            return Ok(());
-        }
-        for (name, value) in value.reflect_ref().as_struct()? {
-            if let Some(field) = self.field_mut(name) {
-                field.try_apply(value)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn reflect_kind(&self) -> ReflectKind {
-        ReflectKind::Struct
-    }
-
-    fn reflect_ref(&self) -> ReflectRef<'_> {
-        ReflectRef::Struct(self)
-    }
-
-    fn reflect_mut(&mut self) -> ReflectMut<'_> {
-        ReflectMut::Struct(self)
-    }
-
-    fn reflect_owned(self: Box<Self>) -> ReflectOwned {
-        ReflectOwned::Struct(self)
-    }
-
     /// In contrast to a plain clone, the result keeps its place in the order, as a saved clock does.
-    fn reflect_clone(&self) -> Result<Box<dyn Reflect>, ReflectCloneError> {
-        Ok(Box::new(self.detached()))
+    fn detached(&self) -> Self {
+        Self::detached(self)
     }
 
-    fn reflect_partial_eq(&self, value: &dyn PartialReflect) -> Option<bool> {
-        match value.try_downcast_ref::<Self>() {
-            Some(clock) => Some(self == clock),
-            None => struct_partial_eq(self, value),
-        }
-    }
-
-    fn debug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
-impl Reflect for Clock {
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn into_reflect(self: Box<Self>) -> Box<dyn Reflect> {
-        self
-    }
-
-    fn as_reflect(&self) -> &dyn Reflect {
-        self
-    }
-
-    fn as_reflect_mut(&mut self) -> &mut dyn Reflect {
-        self
-    }
-
-    fn set(&mut self, value: Box<dyn Reflect>) -> Result<(), Box<dyn Reflect>> {
-        *self = value.take()?;
-        Ok(())
+    fn replace_by(&mut self, other: &Self) {
+        *self = Self::detached(other);
     }
 }
 
@@ -196,13 +74,6 @@ impl Typed for Clock {
                 NamedField::new::<Duration>("now"),
             ]))
         })
-    }
-}
-
-fn struct_info() -> &'static StructInfo {
-    match Clock::type_info() {
-        TypeInfo::Struct(info) => info,
-        info => unreachable!("a clock is a struct, not {info:?}"),
     }
 }
 

@@ -17,20 +17,26 @@ pub(crate) trait ShownFields: FromReflect + Typed + Sized {
     fn replace_by(&mut self, other: &Self);
 }
 
-/// Implements `Struct`, `PartialReflect` and `Reflect` for a type with [`ShownFields`].
+/// Implements reflection as a struct for a component with [`ShownFields`], which has these fields.
 ///
 /// Applying a value of the type replaces this one. Applying a struct changes the fields that it has.
 macro_rules! reflect_as_struct {
-    ($type:ty) => {
+    ($type:ty { $($field:ident: $field_type:ty,)* }) => {
         const _: () = {
             use alloc::boxed::Box;
             use core::{any::Any, fmt};
 
+            use bevy_ecs::reflect::ReflectComponent;
             use bevy_reflect::{
-                ApplyError, PartialReflect, Reflect, ReflectCloneError, ReflectKind, ReflectMut,
-                ReflectOwned, ReflectRef, TypeInfo, Typed,
+                ApplyError, GetTypeRegistration, NamedField, PartialReflect, Reflect,
+                ReflectCloneError, ReflectFromPtr, ReflectFromReflect, ReflectKind, ReflectMut,
+                ReflectOwned, ReflectRef, TypeInfo, TypeRegistration, TypeRegistry, Typed,
+                std_traits::ReflectDefault,
                 structs::{FieldIter, Struct, StructInfo, struct_partial_eq},
+                utility::NonGenericTypeInfoCell,
             };
+            #[cfg(feature = "serialize")]
+            use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
             use crate::shown_fields::ShownFields;
 
@@ -179,6 +185,37 @@ macro_rules! reflect_as_struct {
                 fn set(&mut self, value: Box<dyn Reflect>) -> Result<(), Box<dyn Reflect>> {
                     *self = value.take()?;
                     Ok(())
+                }
+            }
+
+            impl Typed for $type {
+                fn type_info() -> &'static TypeInfo {
+                    static CELL: NonGenericTypeInfoCell = NonGenericTypeInfoCell::new();
+                    CELL.get_or_set(|| {
+                        TypeInfo::Struct(StructInfo::new::<Self>(&[
+                            $(NamedField::new::<$field_type>(stringify!($field)),)*
+                        ]))
+                    })
+                }
+            }
+
+            impl GetTypeRegistration for $type {
+                fn get_type_registration() -> TypeRegistration {
+                    let mut registration = TypeRegistration::of::<Self>();
+                    registration.register_type_data::<ReflectFromPtr, Self>();
+                    registration.register_type_data::<ReflectFromReflect, Self>();
+                    registration.register_type_data::<ReflectComponent, Self>();
+                    registration.register_type_data::<ReflectDefault, Self>();
+                    #[cfg(feature = "serialize")]
+                    {
+                        registration.register_type_data::<ReflectSerialize, Self>();
+                        registration.register_type_data::<ReflectDeserialize, Self>();
+                    }
+                    registration
+                }
+
+                fn register_type_dependencies(registry: &mut TypeRegistry) {
+                    $(registry.register::<$field_type>();)*
                 }
             }
         };

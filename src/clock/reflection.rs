@@ -2,21 +2,17 @@
 
 use core::time::Duration;
 
-use bevy_ecs::reflect::ReflectComponent;
-use bevy_reflect::{
-    FromReflect, GetTypeRegistration, NamedField, PartialReflect, ReflectFromPtr,
-    ReflectFromReflect, TypeInfo, TypeRegistration, TypeRegistry, Typed,
-    std_traits::ReflectDefault,
-    structs::{Struct, StructInfo},
-    utility::NonGenericTypeInfoCell,
-};
-#[cfg(feature = "serialize")]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::{FromReflect, PartialReflect, structs::Struct};
 
 use super::{Clock, fields::ClockFields, id::ClockId};
 use crate::shown_fields::{ShownFields, reflect_as_struct};
 
-reflect_as_struct!(Clock);
+reflect_as_struct!(Clock {
+    parent: ClockId,
+    speed: f64,
+    paused: bool,
+    now: Duration,
+});
 
 impl Clock {
     /// Returns the fields as they are now.
@@ -60,43 +56,6 @@ impl FromReflect for Clock {
         let mut clock = Self::default();
         clock.try_apply(reflect).ok()?;
         Some(clock)
-    }
-}
-
-impl Typed for Clock {
-    fn type_info() -> &'static TypeInfo {
-        static CELL: NonGenericTypeInfoCell = NonGenericTypeInfoCell::new();
-        CELL.get_or_set(|| {
-            TypeInfo::Struct(StructInfo::new::<Self>(&[
-                NamedField::new::<ClockId>("parent"),
-                NamedField::new::<f64>("speed"),
-                NamedField::new::<bool>("paused"),
-                NamedField::new::<Duration>("now"),
-            ]))
-        })
-    }
-}
-
-impl GetTypeRegistration for Clock {
-    fn get_type_registration() -> TypeRegistration {
-        let mut registration = TypeRegistration::of::<Self>();
-        registration.register_type_data::<ReflectFromPtr, Self>();
-        registration.register_type_data::<ReflectFromReflect, Self>();
-        registration.register_type_data::<ReflectComponent, Self>();
-        registration.register_type_data::<ReflectDefault, Self>();
-        #[cfg(feature = "serialize")]
-        {
-            registration.register_type_data::<ReflectSerialize, Self>();
-            registration.register_type_data::<ReflectDeserialize, Self>();
-        }
-        registration
-    }
-
-    fn register_type_dependencies(registry: &mut TypeRegistry) {
-        registry.register::<ClockId>();
-        registry.register::<f64>();
-        registry.register::<bool>();
-        registry.register::<Duration>();
     }
 }
 

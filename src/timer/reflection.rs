@@ -2,14 +2,7 @@
 
 use core::num::{NonZeroU32, NonZeroU64};
 
-use bevy_ecs::reflect::ReflectComponent;
-use bevy_reflect::{
-    FromReflect, GetTypeRegistration, NamedField, PartialReflect, ReflectFromPtr,
-    ReflectFromReflect, TypeInfo, TypeRegistration, TypeRegistry, Typed,
-    std_traits::ReflectDefault, structs::StructInfo, utility::NonGenericTypeInfoCell,
-};
-#[cfg(feature = "serialize")]
-use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use bevy_reflect::{FromReflect, PartialReflect};
 
 use super::{Arms, MissedTicks, Options, Timer, WhenDone};
 use crate::{
@@ -28,7 +21,18 @@ static NO_OPTIONS: Options = Options {
     acts_without_clock: false,
 };
 
-reflect_as_struct!(Timer);
+reflect_as_struct!(Timer {
+    delay: u64,
+    interval: Option<NonZeroU64>,
+    times: Option<NonZeroU32>,
+    clock: Option<ClockId>,
+    missed_ticks: MissedTicks,
+    since: Option<u64>,
+    jitter: u64,
+    interval_span: u64,
+    when_done: WhenDone,
+    acts_without_clock: bool,
+});
 
 impl ShownFields for Timer {
     fn shown(&self, index: usize) -> Option<&dyn PartialReflect> {
@@ -89,52 +93,5 @@ impl FromReflect for Timer {
             None => timer.times == Some(NonZeroU32::MIN) && timer.interval_span().is_none(),
         };
         is_valid.then_some(timer)
-    }
-}
-
-impl Typed for Timer {
-    fn type_info() -> &'static TypeInfo {
-        static CELL: NonGenericTypeInfoCell = NonGenericTypeInfoCell::new();
-        CELL.get_or_set(|| {
-            TypeInfo::Struct(StructInfo::new::<Self>(&[
-                NamedField::new::<u64>("delay"),
-                NamedField::new::<Option<NonZeroU64>>("interval"),
-                NamedField::new::<Option<NonZeroU32>>("times"),
-                NamedField::new::<Option<ClockId>>("clock"),
-                NamedField::new::<MissedTicks>("missed_ticks"),
-                NamedField::new::<Option<u64>>("since"),
-                NamedField::new::<u64>("jitter"),
-                NamedField::new::<u64>("interval_span"),
-                NamedField::new::<WhenDone>("when_done"),
-                NamedField::new::<bool>("acts_without_clock"),
-            ]))
-        })
-    }
-}
-
-impl GetTypeRegistration for Timer {
-    fn get_type_registration() -> TypeRegistration {
-        let mut registration = TypeRegistration::of::<Self>();
-        registration.register_type_data::<ReflectFromPtr, Self>();
-        registration.register_type_data::<ReflectFromReflect, Self>();
-        registration.register_type_data::<ReflectComponent, Self>();
-        registration.register_type_data::<ReflectDefault, Self>();
-        #[cfg(feature = "serialize")]
-        {
-            registration.register_type_data::<ReflectSerialize, Self>();
-            registration.register_type_data::<ReflectDeserialize, Self>();
-        }
-        registration
-    }
-
-    fn register_type_dependencies(registry: &mut TypeRegistry) {
-        registry.register::<u64>();
-        registry.register::<bool>();
-        registry.register::<Option<u64>>();
-        registry.register::<Option<NonZeroU64>>();
-        registry.register::<Option<NonZeroU32>>();
-        registry.register::<Option<ClockId>>();
-        registry.register::<MissedTicks>();
-        registry.register::<WhenDone>();
     }
 }

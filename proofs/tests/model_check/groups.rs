@@ -39,8 +39,7 @@ fn parcels_in_turn_are_shared_equally() {
         let log = Log::new();
         let mut groups = WorldGroups::new();
         start_worlds(&mut groups, 2, &log);
-        let posters =
-            [0..3, 3..6].map(|numbers| post_on_thread(&groups, Delivery::InTurn, numbers));
+        let posters = post_on_two_threads(&groups);
         let posted = posters.map(|poster| poster.join().unwrap().len());
         assert_eq!(posted, [3, 3]);
         let reports = groups.stop();
@@ -60,17 +59,14 @@ fn a_parcel_in_turn_reaches_exactly_one_world_while_others_leave() {
         let log = Log::new();
         let mut groups = WorldGroups::new();
         start_worlds(&mut groups, 3, &log);
-        let posters =
-            [0..3, 3..6].map(|numbers| post_on_thread(&groups, Delivery::InTurn, numbers));
+        let posters = post_on_two_threads(&groups);
         let receiver = groups.receiver();
         exit(&receiver, 1);
         exit(&receiver, 2);
         let posted = posters.map(|poster| poster.join().unwrap()).concat();
         assert_eq!(posted, [0, 1, 2, 3, 4, 5], "one world always runs");
         let reports = groups.stop();
-        let delivered = log.take().into_iter().map(|entry| entry.1);
-        let all = sorted(delivered.chain(undelivered(&reports)));
-        assert_eq!(all, posted, "each reached one world");
+        assert_none_lost(posted, &log, &reports);
     });
 }
 

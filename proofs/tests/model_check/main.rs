@@ -172,6 +172,11 @@ fn start_worlds(groups: &mut WorldGroups, worlds: usize, log: &Log<(u64, u32)>) 
     }
 }
 
+/// Posts three numbers from each of two threads, to the worlds in turn.
+fn post_on_two_threads(groups: &WorldGroups) -> [thread::JoinHandle<Vec<u32>>; 2] {
+    [0..3, 3..6].map(|numbers| post_on_thread(groups, Delivery::InTurn, numbers))
+}
+
 /// Posts numbers on a thread. The thread returns the accepted numbers. All others were refused
 /// because no world runs.
 fn post_on_thread(
@@ -201,4 +206,11 @@ fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort();
     all
+}
+
+/// Checks that each accepted number was delivered or handed back, once.
+fn assert_none_lost(accepted: Vec<u32>, log: &Log<(u64, u32)>, reports: &[WorldReport]) {
+    let delivered = log.take().into_iter().map(|entry| entry.1);
+    let arrived = sorted(delivered.chain(undelivered(reports)));
+    assert_eq!(arrived, sorted(accepted));
 }

@@ -4,21 +4,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// Checks that each accepted number was delivered or handed back, once.
-fn assert_none_lost(accepted: Vec<u32>, log: &Log<(u64, u32)>, reports: &[WorldReport]) {
-    let delivered = log.take().into_iter().map(|entry| entry.1);
-    let arrived = sorted(delivered.chain(undelivered(reports)));
-    assert_eq!(arrived, sorted(accepted));
-}
-
 #[test]
 fn stopping_loses_no_accepted_parcel() {
     check(|| {
         let log = Log::new();
         let mut groups = WorldGroups::new();
         start_worlds(&mut groups, 2, &log);
-        let posters =
-            [0..3, 3..6].map(|numbers| post_on_thread(&groups, Delivery::InTurn, numbers));
+        let posters = post_on_two_threads(&groups);
         let receiver = groups.receiver();
         let reports = groups.stop();
         let late = receiver.receive(say(Delivery::InTurn, 9)).unwrap_err();

@@ -1,6 +1,6 @@
 //! A fight is saved in the middle of everything: poison, a stun, a cooldown, haste, a slowed arena,
-//! the timers of a boss, and a question that nobody has answered yet. A new app loads it. Both apps
-//! continue, and print the same.
+//! the timers of a boss, and an open question. A new app loads it. Both apps continue, and print the
+//! same.
 //!
 //! ```text
 //! cargo run --example save_game --features bevy_reflect,serialize

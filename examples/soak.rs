@@ -105,7 +105,7 @@ struct Roar(Entity);
 #[derive(Resource, Default)]
 struct Armed(EntityHashMap<i64>);
 
-/// What has happened so far.
+/// The totals since the start.
 #[derive(Resource, Default)]
 struct Totals {
     firings: u64,
@@ -352,7 +352,7 @@ fn build_town(app: &mut App, key: u64, seed: u64, post: &Arc<PostOffice>) {
     app.add_systems(Update, write);
 }
 
-/// What the soak prints, and the memory at its first report after the warm-up.
+/// The time between reports, and the memory at the first report after the warm-up.
 struct Report {
     start: Instant,
     every: Duration,

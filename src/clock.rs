@@ -48,12 +48,13 @@ pub(crate) use hooks::{
     add_clock, adopt_overwritten, on_disable_clock, on_enable_clock, report_orphans, warn,
 };
 pub use id::{ClockId, InvalidParent, NoSuchClock};
+use load::Saved;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use packed::PackedClockId;
 pub(crate) use reading::{Reading, saturating_nanos, shift};
 pub(crate) use readings::FRAME;
-use row::Order;
+
 pub(crate) use row::{Age, Cadence, ClockKey};
 use shared::Handle;
 pub(crate) use shared::{ClockTable, FoundClock, Scope, Tick, Watch};
@@ -168,9 +169,8 @@ pub struct Clock {
 
 /// Where the state of a clock is.
 enum Place {
-    /// Here: the clock is a value that is not in a world with the plugin. If it was loaded, it has
-    /// the order of the saved clock.
-    Value(ClockState, Option<Order>),
+    /// Here: the clock is a value that is not in a world with the plugin.
+    Value(ClockState, Saved),
     /// In the table.
     Table(Handle),
 }
@@ -362,23 +362,19 @@ impl Clock {
         state
     }
 
-    /// Returns the state to save, and the place in the order in which clocks run.
-    fn saved_state(&self) -> (ClockState, Option<Order>) {
-        match &self.place {
-            Place::Value(_, order) => (self.state(), *order),
-            Place::Table(handle) => {
-                let state = handle.settled().unwrap_or_else(|| self.place.state());
-                #[cfg(feature = "bevy_reflect")]
-                let state = self.fields.applied_to(state);
-                (state, handle.order())
-            }
-        }
+    /// Returns the state to save, and everything else that is saved.
+    fn saved_state(&self) -> (ClockState, Saved) {
+        let saved = match &self.place {
+            Place::Value(_, saved) => *saved,
+            Place::Table(handle) => handle.saved(),
+        };
+        (self.state(), saved)
     }
 
     /// Returns a copy with the same place in the order, as a saved clock has it.
     pub(crate) fn detached(&self) -> Self {
-        let (state, order) = self.saved_state();
-        Place::Value(state, order).into()
+        let (state, saved) = self.saved_state();
+        Place::Value(state, saved).into()
     }
 
     fn change(&mut self, change: impl FnOnce(&mut ClockState)) {
@@ -458,7 +454,7 @@ impl From<Place> for Clock {
 
 impl From<ClockState> for Clock {
     fn from(state: ClockState) -> Self {
-        Place::Value(state, None).into()
+        Place::Value(state, Saved::default()).into()
     }
 }
 

@@ -15,8 +15,6 @@
 //!
 //! A loaded world fires exactly as the saved one would have: in the same order, also among equal
 //! deadlines, with the same counts, fractions and random numbers. Deadlines keep their remaining time.
-//! One thing differs: a clock below the fixed clock shows a jump of its parent as soon as it is loaded,
-//! not only in the next fixed step.
 //!
 //! | saved | not saved |
 //! |---|---|

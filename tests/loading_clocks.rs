@@ -7,7 +7,7 @@ mod support;
 use core::{cell::RefCell, time::Duration};
 
 use bevy_app::App;
-use bevy_due::{Clocks, InvalidParent, NoSuchClock, Timer, prelude::*};
+use bevy_due::{Clocks, DueWorldExt, InvalidParent, NoSuchClock, Timer, prelude::*};
 use bevy_ecs::{
     entity::{EntityHashMap, MapEntities},
     error::{BevyError, ErrorContext, FallbackErrorHandler},
@@ -196,11 +196,14 @@ fn a_clock_may_be_loaded_before_its_parent() {
         [1, 3, 2, 0],
         [2, 3, 0, 1],
     ];
-    for (root, order) in [ClockId::Virtual, ClockId::Real, ClockId::Fixed]
+    for ((root, jump), order) in [ClockId::Virtual, ClockId::Real, ClockId::Fixed]
         .into_iter()
-        .flat_map(|root| ORDERS.map(|order| (root, order)))
+        .flat_map(|root| [(root, ms(0)), (root, ms(30))])
+        .flat_map(|case| ORDERS.map(|order| (case, order)))
     {
         let (mut saved_app, clocks) = family(root);
+        let grand = saved_app.world_mut().get_mut::<Clock>(clocks[0]);
+        grand.expect("a clock").advance_by(jump);
         let saved = save(&saved_app, &clocks);
         // Both apps take the same fixed steps from here.
         let mut app = recording_app();
@@ -301,4 +304,49 @@ fn a_clock_that_got_another_parent_while_it_waited_keeps_it() {
         assert_eq!(now(&app, child), Duration::from_secs(1));
         assert_eq!(ERRORS.take(), [""; 0]);
     }
+}
+
+/// The time shown by clocks, and the remaining time of each timer on them.
+fn shown(app: &mut App, clocks: &[Entity]) -> Vec<(Duration, Duration)> {
+    let now: Vec<_> = clocks.iter().map(|&clock| now(app, clock)).collect();
+    let remaining = clocks.iter().map(|&clock| {
+        app.world_mut()
+            .with_timers(|timers| timers.get(clock).map(|timer| timer.remaining))
+            .expect("a timer")
+    });
+    now.into_iter().zip(remaining.collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn a_loaded_clock_shows_a_jump_of_its_parent_no_earlier_than_the_saved_one() {
+    let mut saved_app = app();
+    saved_app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
+    let lead = spawn_clock(&mut saved_app, "lead", Clock::of(ClockId::Fixed));
+    let middle = spawn_clock(&mut saved_app, "middle", Clock::of(lead).with_speed(0.5));
+    let last = spawn_clock(&mut saved_app, "last", Clock::of(middle).with_speed(2.0));
+    let clocks = [lead, middle, last];
+    for clock in clocks {
+        let timer = Timer::after(ms(500));
+        saved_app.world_mut().entity_mut(clock).insert(timer);
+    }
+    advance_ms(&mut saved_app, 20);
+    let mut jump = saved_app
+        .world_mut()
+        .get_mut::<Clock>(lead)
+        .expect("a clock");
+    jump.advance_by(ms(60));
+    for frame in 0..3 {
+        let saved = saved_app.world_mut().save_timers().expect("no closures");
+        let mut loaded_app = app();
+        let mut map = EntityHashMap::default();
+        let loaded = loaded_app.world_mut().load_timers(&saved, &mut map);
+        loaded.expect("the data should be valid");
+        assert_eq!(
+            shown(&mut loaded_app, &clocks.map(|clock| map[&clock])),
+            shown(&mut saved_app, &clocks),
+            "saved after {frame} frames"
+        );
+        advance_ms(&mut saved_app, 4);
+    }
+    assert_eq!(now(&saved_app, middle), now(&saved_app, lead) / 2);
 }

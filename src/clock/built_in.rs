@@ -35,7 +35,7 @@ pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) 
         return;
     };
     for (key, clock) in (0..).zip(saved) {
-        restore(&table, key, clock);
+        restore(world, &table, key, clock);
     }
     // A change that was assigned before is lost.
     world.insert_resource(BuiltInClocks::new(&table));
@@ -51,19 +51,21 @@ pub(crate) fn load_clock(entity: &mut EntityWorldMut, saved: Clock) {
         return;
     };
     if let Some(key) = table.key_of(entity.id()).filter(|_| is_there) {
-        restore(&table, key, &saved);
+        restore(entity.world(), &table, key, &saved);
     }
 }
 
 /// Restores everything but the parent.
 #[cfg(any(test, feature = "serialize"))]
-fn restore(table: &ClockTable, key: ClockKey, saved: &Clock) {
-    let saved = saved.state();
-    table.lock().change(key, |row| {
+fn restore(world: &World, table: &ClockTable, key: ClockKey, saved: &Clock) {
+    let (saved, beside) = saved.saved_state();
+    let mut table = table.lock();
+    table.change(key, |row| {
         let state = &mut row.state;
         (state.speed, state.paused, state.carry) = (saved.speed, saved.paused, saved.carry);
         state.set_shown(saved.shown());
     });
+    table.fall_behind(key, beside.behind, world);
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{Clock, Place, id::ClockId, row::Order, speed::InvalidSpeed, state::ClockState};
+use super::{
+    Clock, Place, id::ClockId, load::Saved, row::Order, speed::InvalidSpeed, state::ClockState,
+};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Clock", deny_unknown_fields)]
@@ -19,6 +21,9 @@ struct ClockData {
     /// The place among the clocks of the saved world. Without it, the clock counts as new.
     #[serde(default)]
     order: Option<Order>,
+    /// The nanoseconds on the parent that the clock shows in its next run only.
+    #[serde(default)]
+    behind: u64,
 }
 
 impl Serialize for Clock {
@@ -36,7 +41,7 @@ impl<'de> Deserialize<'de> for Clock {
 
 impl From<&Clock> for ClockData {
     fn from(clock: &Clock) -> Self {
-        let (state, order) = clock.saved_state();
+        let (state, Saved { order, behind }) = clock.saved_state();
         Self {
             parent: state.parent,
             speed: state.speed.ratio(),
@@ -44,6 +49,7 @@ impl From<&Clock> for ClockData {
             now: state.shown(),
             fraction: state.carry,
             order,
+            behind,
         }
     }
 }
@@ -57,6 +63,10 @@ impl TryFrom<ClockData> for Clock {
         state.paused = data.paused;
         state.carry = data.fraction;
         state.speed = data.speed.try_into()?;
-        Ok(Place::Value(state, data.order).into())
+        let saved = Saved {
+            order: data.order,
+            behind: data.behind,
+        };
+        Ok(Place::Value(state, saved).into())
     }
 }

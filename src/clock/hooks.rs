@@ -94,7 +94,7 @@ fn lineage(world: &DeferredWorld, entity: Entity) -> impl Iterator<Item = Entity
 
 /// Adds a clock whose parent has been added, if it exists.
 fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
-    let Some((state, order)) = world.get::<Clock>(entity).map(Clock::saved_state) else {
+    let Some((state, saved)) = world.get::<Clock>(entity).map(Clock::saved_state) else {
         return;
     };
     let brakes = Brakes {
@@ -107,7 +107,8 @@ fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
     let start = start.unwrap_or(Start::ORPHANED);
     let clock = table
         .lock()
-        .add(Some(entity), (state, order), brakes, start);
+        .add(Some(entity), (state, saved), brakes, start);
+    table.lock().fall_behind(clock.0, saved.behind, &**world);
     if is_orphan {
         match (cycle(world, entity), state.parent) {
             (Some(clocks), _) => warn(world, InvalidParent::Cycle(clocks)),
@@ -123,7 +124,7 @@ fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
 fn adopt_waiting(world: &mut DeferredWorld, table: &ClockTable, parent: Entity) {
     let waiting = table.lock().load.take_waiting(parent);
     for child in waiting {
-        let result = table.lock().adopt(child, parent);
+        let result = table.lock().adopt(child, parent, &**world);
         if let Err(error) = result {
             warn(world, error);
         }

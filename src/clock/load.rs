@@ -7,6 +7,14 @@ use smallvec::SmallVec;
 
 use super::row::{Age, ClockKey, Order};
 
+/// What is saved of a clock apart from its state. A new clock has the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Saved {
+    pub(super) order: Option<Order>,
+    /// The time on its parent that the clock shows in its next run only.
+    pub(super) behind: u64,
+}
+
 /// The clocks of one load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Load {

@@ -7,6 +7,8 @@ use bevy_ecs::prelude::*;
 
 use super::{
     id::{ClockId, InvalidParent, NoSuchClock},
+    load::Saved,
+    readings::TimeSource,
     row::{Age, ClockKey, Order, Source},
     table::Table,
 };
@@ -54,12 +56,16 @@ impl Table {
         });
         let mut clocks: Vec<_> = clocks.collect();
         clocks.sort_unstable();
-        let orphans = clocks.into_iter().filter(|&(age, key, parent)| {
+        clocks.retain(|&(age, key, parent)| {
             self.get_of_age(key, age).is_some() && self.waits_for(key, parent)
         });
-        orphans
-            .map(|(.., parent)| NoSuchClock(parent.into()))
-            .collect()
+        for &(_, key, _) in &clocks {
+            if let Some(row) = self.get_mut(key) {
+                row.behind = 0;
+            }
+        }
+        let parents = clocks.into_iter().map(|(.., parent)| parent);
+        parents.map(|parent| NoSuchClock(parent.into())).collect()
     }
 
     /// Returns `true` if a clock has no source yet, and this parent.
@@ -75,10 +81,47 @@ impl Table {
         &mut self,
         (key, age): (ClockKey, Age),
         parent: Entity,
+        times: &impl TimeSource,
     ) -> Result<(), InvalidParent> {
-        match self.get_of_age(key, age) {
-            Some(_) if self.waits_for(key, parent) => self.set_parent(key, parent.into()),
-            _ => Ok(()),
+        if self.get_of_age(key, age).is_some() && self.waits_for(key, parent) {
+            self.set_parent(key, parent.into())?;
+            let row = self.get_mut(key);
+            let behind = row.map_or(0, |row| mem::take(&mut row.behind));
+            self.fall_behind(key, behind, times);
         }
+        Ok(())
+    }
+
+    /// Returns what is saved of a clock apart from its state.
+    pub(super) fn saved(&mut self, key: ClockKey) -> Saved {
+        self.order_loaded();
+        let Some(row) = self.get(key) else {
+            return Saved::default();
+        };
+        let (order, behind) = (Some(row.order), row.behind);
+        let parent = self.parent(key).and_then(|parent| self.settled(parent));
+        let seen = self.source_now(key);
+        let behind = match (parent, seen) {
+            (Some(parent), Some(seen)) => parent.now.saturating_sub(seen),
+            _ => behind,
+        };
+        Saved { order, behind }
+    }
+
+    /// Lets a clock show all time on its parent up to this moment, except the last `behind`. The rest
+    /// follows in its next run.
+    pub(super) fn fall_behind(&mut self, key: ClockKey, behind: u64, times: &impl TimeSource) {
+        let parent = self.parent(key).filter(|_| behind > 0);
+        let Some(parent) = parent.and_then(|parent| self.live(parent, times)) else {
+            return;
+        };
+        self.settle(key);
+        self.counters.changes += 1;
+        let epochs = self.counters.epochs;
+        if let Some(row) = self.get_mut(key) {
+            row.seen = parent.now.saturating_sub(behind);
+            row.added_in = Some(epochs[row.cadence as usize]);
+        }
+        self.reschedule(key);
     }
 }

@@ -9,6 +9,7 @@ use proptest::{collection, prelude::*, sample::select};
 
 use super::{
     ClockId,
+    load::Saved,
     row::{Brakes, Cadence, ClockKey, Source},
     speed::Speed,
     state::ClockState,
@@ -132,9 +133,12 @@ impl Game {
                 .run_reading(parent_key)
                 .expect("the parent exists"),
         };
-        let (key, _) = self
-            .table
-            .add(Some(entity), (state, None), Brakes::default(), start);
+        let (key, _) = self.table.add(
+            Some(entity),
+            (state, Saved::default()),
+            Brakes::default(),
+            start,
+        );
         self.entities[at] = Some(entity);
         self.model.clocks[at] = Some(Clock {
             key,

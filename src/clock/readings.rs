@@ -5,6 +5,7 @@ use core::time::Duration;
 use smallvec::SmallVec;
 
 use super::{
+    load::Saved,
     reading::{Reading, saturating_nanos},
     row::{BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Row, RunReading, Source, Ticks},
     state::ClockState,
@@ -44,7 +45,7 @@ impl Table {
                     ..Reading::default()
                 },
             };
-            table.add(None, (state, None), Brakes::default(), start);
+            table.add(None, (state, Saved::default()), Brakes::default(), start);
         }
         table
     }
@@ -174,7 +175,7 @@ impl Table {
             let row = self.get(key)?;
             above = Some(match above {
                 Some(parent) => row.state_at(parent.now),
-                None => row.state,
+                None => row.state_at(row.seen.saturating_add(row.behind)),
             });
         }
         above
@@ -182,13 +183,17 @@ impl Table {
 
     /// Returns the time of the source of a clock, as of this run.
     pub(super) fn source_now(&mut self, key: ClockKey) -> Option<u64> {
-        let row = self.get(key)?;
-        let (seen, added_in) = (row.seen, row.added_in);
-        let epoch = self.counters.epochs[row.cadence as usize];
+        let seen = self.get(key)?.seen;
         Some(match self.parent(key) {
-            Some(parent) if added_in != Some(epoch) => self.run_reading(parent)?.now,
+            Some(parent) if !self.is_new(key) => self.run_reading(parent)?.now,
             _ => seen,
         })
+    }
+
+    /// Returns `true` if no run has begun since a clock was added.
+    pub(super) fn is_new(&self, key: ClockKey) -> bool {
+        let row = self.get(key);
+        row.is_some_and(|row| row.added_in == Some(self.counters.epochs[row.cadence as usize]))
     }
 
     /// Brings a clock up to date, so that it can change.
@@ -255,7 +260,7 @@ impl Table {
         let row = self.get(key)?;
         let now = match self.parent(key) {
             Some(parent) => self.get(parent)?.live.now,
-            None => elapsed(row.source, times).unwrap_or(before),
+            None => elapsed(row.source, times).unwrap_or(before.saturating_add(row.behind)),
         };
         let mut state = row.state_at(now.max(before));
         if now < before && !row.is_stopped() {

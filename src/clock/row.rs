@@ -64,6 +64,8 @@ pub(super) struct Row {
     /// The state when the source showed `seen`.
     pub(super) state: ClockState,
     pub(super) seen: u64,
+    /// The time that has passed on a parent that has not arrived yet.
+    pub(super) behind: u64,
     /// The epoch in which the clock was added. Until it ends, `seen` is the time of the source at
     /// that moment, which may have moved since the run.
     pub(super) added_in: Option<u64>,

@@ -8,9 +8,10 @@ use bevy_platform::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
     id::{ClockId, InvalidParent, NoSuchClock},
+    load::Saved,
     reading::Reading,
     readings::TimeSource,
-    row::{Age, Cadence, ClockKey, Order},
+    row::{Age, Cadence, ClockKey},
     state::ClockState,
     table::Table,
 };
@@ -88,6 +89,27 @@ impl ClockTable {
         clock: ClockId,
         world: &World,
     ) -> Result<(FoundClock, Reading), NoSuchClock> {
+        self.find_state(clock, |table, key| table.live(key, world))
+    }
+
+    /// Finds a clock, and reads it at this moment. A clock that is new shows the time with which it was
+    /// loaded.
+    pub(crate) fn read_for_load(
+        &self,
+        clock: ClockId,
+        world: &World,
+    ) -> Result<(FoundClock, Reading), NoSuchClock> {
+        self.find_state(clock, |table, key| match table.is_new(key) {
+            true => table.current(key),
+            false => table.live(key, world),
+        })
+    }
+
+    fn find_state(
+        &self,
+        clock: ClockId,
+        state: impl FnOnce(&mut Table, ClockKey) -> Option<ClockState>,
+    ) -> Result<(FoundClock, Reading), NoSuchClock> {
         let mut table = self.lock();
         let (key, row) = table.find(clock)?;
         let found = FoundClock {
@@ -95,7 +117,7 @@ impl ClockTable {
             age: row.age,
             cadence: row.cadence,
         };
-        let state = table.live(key, world).ok_or(NoSuchClock(clock))?;
+        let state = state(&mut table, key).ok_or(NoSuchClock(clock))?;
         Ok((found, state.read(false)))
     }
 
@@ -259,12 +281,6 @@ impl ClockTable {
         Some(self.lock().current(key)?.read(false))
     }
 
-    /// Returns the reading that a clock would have in a run that began now, if no time had passed on
-    /// the built-in clocks.
-    pub(crate) fn settled(&self, key: ClockKey) -> Option<Reading> {
-        Some(self.lock().settled(key)?.read(false))
-    }
-
     /// Returns the reading of a clock at this moment.
     pub(crate) fn read_now(&self, world: &World, key: ClockKey) -> Option<Reading> {
         Some(self.live(key, world)?.read(false))
@@ -296,18 +312,13 @@ impl Handle {
         table.current(self.key)
     }
 
-    /// Returns the state that the clock would have in a run that began now, unless the clock is gone.
-    pub(super) fn settled(&self) -> Option<ClockState> {
-        let table = self.table.lock();
-        table.get_of_age(self.key, self.age)?;
-        table.settled(self.key)
-    }
-
-    /// Returns the place of the clock in the order in which clocks run, unless the clock is gone.
-    pub(super) fn order(&self) -> Option<Order> {
+    /// Returns what is saved of the clock apart from its state.
+    pub(super) fn saved(&self) -> Saved {
         let mut table = self.table.lock();
-        table.order_loaded();
-        Some(table.get_of_age(self.key, self.age)?.order)
+        match table.get_of_age(self.key, self.age) {
+            Some(_) => table.saved(self.key),
+            None => Saved::default(),
+        }
     }
 
     /// Changes the clock, unless it is gone.

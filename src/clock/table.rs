@@ -6,7 +6,7 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
     id::{ClockId, NoSuchClock},
-    load::Load,
+    load::{Load, Saved},
     reading::Reading,
     row::{
         Age, BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Order, Plan, Row, RunReading,
@@ -98,7 +98,7 @@ impl Table {
     pub(super) fn add(
         &mut self,
         entity: Option<Entity>,
-        (state, order): (ClockState, Option<Order>),
+        (state, saved): (ClockState, Saved),
         brakes: Brakes,
         start: Start,
     ) -> (ClockKey, Age) {
@@ -120,6 +120,10 @@ impl Table {
             children: Default::default(),
             state,
             seen: start.seen,
+            behind: match start.source {
+                Source::Missing => saved.behind,
+                _ => 0,
+            },
             added_in: Some(self.counters.epochs[cadence as usize]),
             brakes,
             run: RunReading {
@@ -150,7 +154,7 @@ impl Table {
             parent.children.insert(key);
         }
         self.rows[key as usize] = Some(row);
-        self.load.add(order, (key, age));
+        self.load.add(saved.order, (key, age));
         if start.seen > start.run.now {
             self.ahead.push((key, age));
         }

@@ -222,8 +222,8 @@ pub trait DueWorldExt {
     ///
     /// Call this right before you serialize [`Timer`](crate::Timer)s and
     /// [`DespawnAfter`](crate::DespawnAfter)s with serde, by reflection, or as a `DynamicWorld`. Their
-    /// serialized form then holds the remaining time, the number of firings, and whatever else they
-    /// need to go on. Without this call, serializing an armed timer is an error. The states hold until
+    /// serialized form then holds their state: the remaining time, the number of firings, and so on.
+    /// Without this call, serializing an armed timer is an error. The states hold until
     /// the timer changes, a clock changes, or the next run begins.
     ///
     /// Entities that await the next run to despawn are marked as
@@ -283,8 +283,8 @@ pub trait DueWorldExt {
 
     /// Loads saved timers into this world.
     ///
-    /// `entities` maps saved entities to entities of this world. Put the entities in that your game
-    /// has loaded already. Each other saved entity is spawned and added to the map.
+    /// `entities` maps saved entities to entities of this world. It may already contain entities that
+    /// your game has loaded. Each other saved entity is spawned and added to the map.
     ///
     /// A timer keeps its remaining time. With equal deadlines, it fires after the timers that are
     /// armed already, and before those that are inserted later in this frame. If all timers of a world

@@ -88,7 +88,10 @@ fn start<C: Arms>(
     let place = Place::Pending(lines.pending.next_index());
     component.seat().move_to(place);
     let setting = Setting::new(world, lines, entity, component.chosen_clock());
-    let read = table.read(setting.clock, world);
+    let read = match component.loaded() {
+        Some(_) => table.read_for_load(setting.clock, world),
+        None => table.read(setting.clock, world),
+    };
     Some(read.map(|(FoundClock { key, age, .. }, reading)| {
         let deadline = match component.loaded() {
             Some(loaded) => loaded.wait()?.deadline(reading),

@@ -68,7 +68,7 @@ impl<'w> Capture<'w> {
     }
 
     fn clock(&self, key: ClockKey) -> Option<(ClockId, Reading)> {
-        Some((self.table.id(key)?, self.table.settled(key)?))
+        Some((self.table.id(key)?, self.table.current(key)?))
     }
 
     /// Returns the timers and lifetimes that have ended, but are still there.

@@ -78,9 +78,9 @@ pub(crate) use times::Times;
 ///
 /// While a clock is paused or its speed is zero, nothing on it fires, not even an overdue timer.
 /// When a clock is despawned or removed, its timers are cancelled with
-/// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone). A clock stops when its parent
-/// despawns, until it [gets another parent](Self::set_parent). The clock of a disabled entity
-/// counts as paused.
+/// [`CancelReason::ClockGone`](crate::CancelReason::ClockGone), in the order in which they were
+/// armed. A clock stops when its parent despawns, until it
+/// [gets another parent](Self::set_parent). The clock of a disabled entity counts as paused.
 ///
 /// # Replacing a clock
 ///

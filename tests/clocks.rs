@@ -226,6 +226,24 @@ fn a_despawned_clock_cancels_its_timers() {
 }
 
 #[test]
+fn the_timers_of_a_despawned_clock_are_cancelled_in_the_order_of_arming() {
+    let mut app = app();
+    let arena = spawn_clock(&mut app, Clock::new());
+    let timer = |app: &mut App| spawn(app, "", Timer::every(ms(10)).on(arena));
+    let [first, second, third] = [(); 3].map(|()| timer(&mut app));
+    advance_ms(&mut app, 1);
+    // Their places in the queue are free for others.
+    app.world_mut().despawn(first);
+    app.world_mut().despawn(second);
+    let [fourth, fifth] = [(); 2].map(|()| timer(&mut app));
+    advance_ms(&mut app, 1);
+    cancelled(&mut app);
+    app.world_mut().despawn(arena);
+    let gone = [third, fourth, fifth].map(|timer| (timer, CancelReason::ClockGone));
+    assert_eq!(cancelled(&mut app), gone);
+}
+
+#[test]
 fn a_clock_despawned_by_its_own_timer_fires_nothing_more() {
     let mut app = app();
     let arena = spawn_clock(&mut app, Clock::new());

@@ -91,7 +91,7 @@ fn next_ended(world: &mut World, cadence: Cadence) -> Option<Ended> {
     lines.ended.next(cadence)
 }
 
-/// Cancels the timers of a clock that is removed or despawned.
+/// Cancels the timers of a clock that is removed or despawned, in the order in which they were armed.
 pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWorld) {
     let clock = removed.entity;
     let is_despawned = removed.trigger().new_archetype.is_none();
@@ -99,11 +99,17 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
     let key = key.and_then(|table| table.key_of(clock));
     let lines = world.get_resource::<TimerLines>();
     let line = lines.and_then(|lines| lines.get(key?));
-    let timers = line.into_iter().flat_map(|line| line.queue.iter());
-    let timers: Vec<_> = timers
-        .map(|(.., timer)| (timer.entity, timer.owner, timer.kind()))
-        .collect();
-    for (timer, owner, kind) in timers {
+    let timers = line.into_iter().flat_map(|line| {
+        let timers = line.queue.iter();
+        timers.map(|(key, _, timer)| {
+            let sequence = line.queue.sequence(key);
+            (sequence, timer.entity, timer.owner, timer.kind())
+        })
+    });
+    let mut timers: Vec<_> = timers.collect();
+    // The order in the queue depends on its past, which a loaded world does not share.
+    timers.sort_unstable_by_key(|&(sequence, ..)| sequence);
+    for (_, timer, owner, kind) in timers {
         // If the clock is also the owner, `OwnerGone` is the more precise reason.
         let reason = match is_despawned && owner == clock {
             true => CancelReason::OwnerGone,

@@ -12,6 +12,8 @@ pub(crate) type Nth = usize;
 pub(crate) struct Clocks {
     pub(crate) all: Vec<Clock>,
     pub(crate) times: Times,
+    /// The clocks that were added since the last run, and wait for this parent.
+    waiting: Vec<(Named, Nth)>,
 }
 
 /// Bevy's times, and whether game time was paused when this frame began.
@@ -38,6 +40,7 @@ impl Clocks {
         Self {
             all: all.into(),
             times: Times::default(),
+            waiting: Vec::new(),
         }
     }
 
@@ -168,7 +171,8 @@ impl Clocks {
         Some(clock.now)
     }
 
-    /// Adds a clock. It counts from the time of its parent at this moment.
+    /// Adds a clock. It counts from the time of its parent at this moment. A parent that does not
+    /// exist yet may arrive before the next run.
     pub(crate) fn add(
         &mut self,
         entity: Id,
@@ -186,8 +190,30 @@ impl Clocks {
             clock.seen = self.live(nth).now;
             clock.is_fixed = self.all[nth].is_fixed;
             clock.reading.stopped = self.all[nth].reading.stopped || clock.is_stopped();
+        } else if parent != clock.name {
+            self.waiting.push((parent, self.all.len()));
         }
+        let name = clock.name;
         self.all.push(clock);
+        self.adopt_waiting(name);
+    }
+
+    /// Puts the clocks that wait for a parent under it, unless they got another one.
+    fn adopt_waiting(&mut self, parent: Named) {
+        let waiting = mem::take(&mut self.waiting).into_iter();
+        let (found, others) = waiting.partition::<Vec<_>, _>(|&(name, _)| name == parent);
+        self.waiting = others;
+        for (_, nth) in found {
+            let clock = &self.all[nth];
+            if clock.exists && clock.driver == Driver::Nothing && clock.parent == parent {
+                self.set_parent(nth, parent);
+            }
+        }
+    }
+
+    /// Clocks whose parent has not arrived by the next run wait no longer.
+    pub(crate) fn stop_waiting(&mut self) {
+        self.waiting.clear();
     }
 
     /// A clock whose parent is removed stands still.

@@ -191,14 +191,18 @@ impl Model {
         }
     }
 
-    /// The timers of a clock are cancelled with it. Returns them: they must retire.
+    /// The timers of a clock are cancelled with it, in the order of arming. Returns them: they must
+    /// retire.
     pub(super) fn remove_clock(&mut self, id: Id, is_despawned: bool) -> Vec<(Id, Kind)> {
         let Some(clock) = self.clocks.find(Named::Own(id)) else {
             return Vec::new();
         };
         let armed = |timer: &&Timer| timer.clock == Some(clock) && !timer.is_pending();
-        let armed = self.timers.iter().filter(armed);
-        let armed = armed.map(|timer| (timer.entity, timer.kind, timer.owner));
+        let mut armed: Vec<&Timer> = self.timers.iter().filter(armed).collect();
+        armed.sort_by_key(|timer| timer.sequence);
+        let armed = armed
+            .into_iter()
+            .map(|timer| (timer.entity, timer.kind, timer.owner));
         let armed: Vec<_> = armed.collect();
         for &(timer, kind, owner) in &armed {
             match kind {

@@ -34,6 +34,7 @@ impl Model {
     }
 
     fn timers_and_updates(&mut self, is_fixed: bool) {
+        self.clocks.stop_waiting();
         self.follow_clocks();
         self.clocks.read_all(is_fixed, None);
         self.let_updates_join(is_fixed);

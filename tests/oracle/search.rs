@@ -79,6 +79,7 @@ pub(crate) fn search(name: &str, rules: Rules) {
     let (seconds, fixed): (Option<u64>, Option<u64>) =
         (number("ORACLE_SECONDS"), number("ORACLE_SEED"));
     let first = fixed.unwrap_or_else(|| seconds.map_or(1, |_| new_seed()));
+    println!("{name}: the first seed is {first}");
     let (start, mut figures, mut seed) = (Instant::now(), Figures::default(), first);
     loop {
         figures.add(search_with(name, rules, seed));

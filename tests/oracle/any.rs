@@ -4,8 +4,8 @@ use bevy_due::MissedTicks;
 use proptest::{collection::vec, option::weighted, prelude::*, sample::select};
 
 use crate::op::{
-    ALL_TOPICS, Action, At, Change, Done, KEYS, OWNERS, Op, Ratio, SLOTS, Slot, Spec, Then, To,
-    Topic, Topics,
+    ALL_TOPICS, Action, At, Change, Done, KEYS, OWNERS, Op, Ratio, SLOTS, SNAPSHOTS, Slot, Spec,
+    Then, To, Topic, Topics,
 };
 
 /// The weights of the operations in a script: on timers, entities, pauses, clocks, updates and
@@ -34,6 +34,7 @@ fn any_script_of(weights: Weights) -> BoxedStrategy<Vec<Op>> {
         9 => any_op(weights),
         5 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Frame(by, then)),
         1 => any_forward(weights),
+        2 => any_rollback(),
     ];
     vec(step, 1..100).boxed()
 }
@@ -63,6 +64,10 @@ fn any_forward(weights: Weights) -> BoxedStrategy<Op> {
         1 => (any_at(), any_then(weights)).prop_map(|(at, then)| Op::ForwardToNext(at, then)),
     ]
     .boxed()
+}
+
+fn any_rollback() -> BoxedStrategy<Op> {
+    prop_oneof![Just(Op::Snapshot), (0..SNAPSHOTS).prop_map(Op::Restore),].boxed()
 }
 
 fn any_then(weights: Weights) -> impl Strategy<Value = Then> {

@@ -6,6 +6,7 @@
 mod apply;
 mod handlers;
 mod mail;
+mod rollback;
 mod timers;
 mod view;
 
@@ -31,11 +32,13 @@ use crate::{
     rules::Rules,
     support::{advance, unobserved_app_with},
 };
+use rollback::Rollback;
 
 pub(crate) struct Game {
     app: App,
     rules: Rules,
     shared: Shared,
+    rollback: Rollback,
 }
 
 /// The entities of a script.
@@ -111,7 +114,12 @@ impl Game {
             let ahead = core::time::Duration::from_nanos(rules.ahead);
             timers::with_clock(app.world_mut(), clock, |clock| clock.advance_by(ahead));
         }
-        Self { app, rules, shared }
+        Self {
+            app,
+            rules,
+            shared,
+            rollback: Rollback::default(),
+        }
     }
 
     /// Plays an operation between frames.
@@ -142,6 +150,8 @@ impl Game {
                 let by = by.map(|by| by.map(|by| by.as_nanos() as u64));
                 self.shared.record().log.push(Entry::ForwardedBy(by));
             }
+            Op::Snapshot => self.snapshot(),
+            Op::Restore(nth) => self.restore(*nth),
             op => apply::apply(self.app.world_mut(), op),
         }
         self.shared.record().reactions.clear();

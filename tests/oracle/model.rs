@@ -10,11 +10,13 @@ mod entities;
 mod firing;
 mod forward;
 mod frame;
+mod ids;
 mod mail;
 mod messages;
 mod pauses;
 mod random;
 mod requests;
+mod rollback;
 mod setting;
 mod timers;
 mod updates;
@@ -31,9 +33,11 @@ use crate::{
 use clocks::Clocks;
 use entities::Entity;
 use mail::Mail;
+use rollback::Rollback;
 use timers::{Done, Timer};
 use updates::Updates;
 
+#[derive(Clone)]
 pub(crate) struct Model {
     rules: Rules,
     /// Every entity ever spawned.
@@ -70,6 +74,7 @@ pub(crate) struct Model {
     unwritten: Vec<Entry>,
     cancelled: Vec<Entry>,
     stats: [[u64; 3]; 2],
+    rollback: Rollback,
 }
 
 /// The panic of a handler, which ends its run.
@@ -113,6 +118,7 @@ impl Model {
             unwritten: Vec::new(),
             cancelled: Vec::new(),
             stats: Default::default(),
+            rollback: Rollback::default(),
         };
         model.frame(0);
         for clock in &mut model.clocks.all {
@@ -140,6 +146,8 @@ impl Model {
                 let by = self.fast_forward_to_next(*at);
                 self.log.push(Entry::ForwardedBy(by.ok().flatten()));
             }
+            Op::Snapshot => self.snapshot(),
+            Op::Restore(nth) => self.restore(*nth),
             op => self.apply(op),
         }
         self.reactions.clear();

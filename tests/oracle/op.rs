@@ -12,6 +12,9 @@ pub(crate) const SLOTS: usize = 8;
 /// changes the speed of, an entity in a lower slot.
 pub(crate) const OWNERS: usize = 4;
 
+/// The number of snapshots that are kept.
+pub(crate) const SNAPSHOTS: usize = 3;
+
 /// The keys that timers can have.
 pub(crate) const KEYS: [&str; 2] = ["a", "b"];
 
@@ -93,6 +96,11 @@ pub(crate) enum Op {
     /// Panics. In the first place, the handler itself panics, and otherwise its command. Between
     /// frames, it does nothing.
     Panic,
+    /// Takes a snapshot. Only between frames.
+    Snapshot,
+    /// Goes back to one of the last snapshots, from the newest on, if there is one. Only between
+    /// frames.
+    Restore(usize),
     /// Runs a frame. Its handlers do what `then` says. Only between frames.
     Frame(u64, Then),
     /// Runs an empty frame, and then fast-forwards a clock. Only between frames.

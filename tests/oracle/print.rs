@@ -115,6 +115,8 @@ mod tests {
                 then(&[&[PauseUpdates(Some(-1)), PauseUpdates(None)]])
             ),
             ForwardToNext(Virtual, then(&[])),
+            Snapshot,
+            Restore(2),
         ];
         let squeeze = |text: &str| text.replace(char::is_whitespace, "");
         for (op, source) in ops.iter().zip(sources) {

@@ -9,15 +9,16 @@ use crate::entry::{Id, Named};
 pub(crate) type Nth = usize;
 
 /// Every clock ever added, the oldest first.
+#[derive(Clone)]
 pub(crate) struct Clocks {
     pub(crate) all: Vec<Clock>,
     pub(crate) times: Times,
     /// The clocks that were added since the last run, and wait for this parent.
-    waiting: Vec<(Named, Nth)>,
+    pub(super) waiting: Vec<(Named, Nth)>,
 }
 
 /// Bevy's times, and whether game time was paused when this frame began.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Times {
     pub(crate) real: u64,
     pub(crate) game: u64,

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The messages on their way.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Mail {
     /// The number of messages ever sent.
     pub(super) serial: u64,

@@ -8,6 +8,7 @@ use crate::{
     op::{self, Spec},
 };
 
+#[derive(Clone)]
 pub(super) struct Timer {
     pub(super) entity: Id,
     pub(super) kind: Kind,

@@ -6,7 +6,7 @@ use crate::{
     op::At,
 };
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Updates {
     members: Vec<Member>,
     /// The number of update and message components ever inserted.

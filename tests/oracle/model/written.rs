@@ -9,7 +9,7 @@ use super::{
 use crate::op::Topic;
 
 /// The messages from Bevy's writers.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Written {
     /// The number of each message, and how often Bevy has swapped its buffers since.
     pub(super) all: VecDeque<(u64, u32)>,

@@ -1,0 +1,70 @@
+//! Calling entities by other numbers.
+
+use super::{Model, clocks::Clocks, entities::Entity};
+use crate::entry::{Cancel, Entry, Id, Named};
+
+impl Model {
+    /// Replaces the numbers of entities in everything that the crate keeps.
+    pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        for entity in &mut self.entities {
+            entity.rename(&name);
+        }
+        self.clocks.rename(&name);
+        for ((owner, _), timer) in &mut self.keys {
+            (*owner, *timer) = (name(*owner), name(*timer));
+        }
+        for timer in &mut self.timers {
+            (timer.entity, timer.owner) = (name(timer.entity), name(timer.owner));
+        }
+        for (id, _) in self.ended.iter_mut().flatten() {
+            *id = name(*id);
+        }
+        for entry in &mut self.unwritten {
+            if let Entry::Cancelled(Cancel {
+                entity,
+                owner,
+                clock,
+                ..
+            }) = entry
+            {
+                (*entity, *owner) = (name(*entity), name(*owner));
+                clock.rename(&name);
+            }
+        }
+    }
+}
+
+impl Entity {
+    /// Replaces the numbers of other entities.
+    pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        let ids = self.owner.iter_mut().chain(&mut self.pauses);
+        let modified = self.modifies.as_mut().map(|(clock, _)| clock);
+        let lists = [&mut self.owned, &mut self.paused_by, &mut self.modifiers];
+        for id in ids.chain(modified).chain(lists.into_iter().flatten()) {
+            *id = name(*id);
+        }
+        for clock in self.on.iter_mut().chain(&mut self.timer_on) {
+            clock.rename(&name);
+        }
+    }
+}
+
+impl Clocks {
+    fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        for clock in &mut self.all {
+            clock.name.rename(&name);
+            clock.parent.rename(&name);
+        }
+        for (parent, _) in &mut self.waiting {
+            parent.rename(&name);
+        }
+    }
+}
+
+impl Named {
+    fn rename(&mut self, name: impl Fn(Id) -> Id) {
+        if let Self::Own(id) = self {
+            *id = name(*id);
+        }
+    }
+}

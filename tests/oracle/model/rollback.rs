@@ -1,0 +1,140 @@
+//! Snapshots: copies of the whole model. Messages and callbacks do not go back with it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Model, entities::Entity};
+use crate::{
+    entry::{Id, Named},
+    op::SNAPSHOTS,
+};
+
+#[derive(Clone, Default)]
+pub(super) struct Rollback {
+    /// The last snapshots, the newest first.
+    snapshots: VecDeque<Model>,
+    /// The entity that took the place of each one that was spawned again.
+    successors: BTreeMap<Id, Id>,
+}
+
+impl Model {
+    pub(super) fn snapshot(&mut self) {
+        let rollback = core::mem::take(&mut self.rollback);
+        let copy = self.clone();
+        self.rollback = rollback;
+        self.rollback.snapshots.push_front(copy);
+        self.rollback.snapshots.truncate(SNAPSHOTS);
+    }
+
+    /// Everything but the messages and the callbacks is as it was. An entity that has despawned since
+    /// is spawned again, with another number.
+    pub(super) fn restore(&mut self, nth: usize) {
+        let Some(mut then) = self.rollback.snapshots.get(nth).cloned() else {
+            return;
+        };
+        let alive: Vec<Id> = then.alive().collect();
+        let (ours, others): (Vec<Id>, Vec<Id>) = alive.iter().partition(|&&id| then.is_ours(id));
+        let latest = ours.iter().filter_map(|&id| Some((id, self.latest(id)?)));
+        let latest: BTreeMap<Id, Id> = latest.filter(|(id, latest)| id != latest).collect();
+        let mut kept = ours.clone();
+        kept.extend(latest.values());
+        self.rollback.successors.extend(latest);
+        for id in then.entities.len()..self.entities.len() {
+            if self.exists(id) && self.is_ours(id) && !kept.contains(&id) {
+                self.vanish(id);
+            }
+        }
+        // The game spawns those without components of the crate.
+        let kept: Vec<Id> = alive.iter().filter_map(|&id| self.latest(id)).collect();
+        for id in 0..self.entities.len() {
+            if self.exists(id) && !kept.contains(&id) {
+                self.vanish(id);
+            }
+        }
+        for &id in &alive {
+            if self.latest(id).is_none() {
+                let new = self.spawn();
+                self.rollback.successors.insert(id, new);
+            }
+        }
+        // References to entities without components of the crate stay.
+        let name = |id: Id| match others.contains(&id) || !alive.contains(&id) {
+            true => id,
+            false => self.latest(id).unwrap_or(id),
+        };
+        then.rename(name);
+        then.slots = then.slots.map(|id| Some(self.latest(id?).unwrap_or(id?)));
+        self.go_back(then, &alive);
+    }
+
+    fn go_back(&mut self, then: Self, alive: &[Id]) {
+        for &id in alive {
+            let now = self.latest(id).expect("it is alive again");
+            let before = core::mem::take(&mut self.entities[now]);
+            self.entities[now] = Entity {
+                exists: true,
+                is_held: before.is_held,
+                follows: before.follows,
+                is_disabled: match then.has_part(id) {
+                    true => then.entities[id].is_disabled,
+                    false => before.is_disabled,
+                },
+                ..then.entities[id].clone()
+            };
+        }
+        // A later clock is no clock of the snapshot.
+        let later = self.clocks.all.split_off(then.clocks.all.len());
+        self.clocks = then.clocks;
+        for mut clock in later {
+            clock.exists = false;
+            self.clocks.all.push(clock);
+        }
+        (self.slots, self.keys) = (then.slots, then.keys);
+        (self.timers, self.ended) = (then.timers, then.ended);
+        (self.inserted, self.sequence) = (then.inserted, then.sequence);
+        (self.draws, self.unwritten) = (then.draws, then.unwritten);
+        (self.overstep, self.stats) = (then.overstep, then.stats);
+        self.is_game_paused = then.is_game_paused;
+    }
+
+    fn alive(&self) -> impl Iterator<Item = Id> {
+        (0..self.entities.len()).filter(|&id| self.exists(id))
+    }
+
+    /// An entity despawns, and nobody hears of it.
+    fn vanish(&mut self, id: Id) {
+        self.stop_update(id);
+        self.entities[id] = Entity::default();
+    }
+
+    /// Returns an entity, or the last one that took its place, if it exists.
+    fn latest(&self, id: Id) -> Option<Id> {
+        let mut latest = id;
+        while !self.exists(latest) {
+            latest = *self.rollback.successors.get(&latest)?;
+        }
+        Some(latest)
+    }
+
+    /// Returns `true` if a snapshot holds an entity: it has a component of the crate, or its timer
+    /// finished in the last run.
+    fn is_ours(&self, id: Id) -> bool {
+        self.has_part(id) || self.ended.iter().flatten().any(|&(of, _)| of == id)
+    }
+
+    fn has_part(&self, id: Id) -> bool {
+        let entity = &self.entities[id];
+        let has_clock = self.clocks.find(Named::Own(id)).is_some();
+        let has_part = entity.owner.is_some()
+            || entity.key.is_some()
+            || entity.timer.is_some()
+            || entity.life.is_some()
+            || entity.action.is_some()
+            || entity.is_paused
+            || entity.pauses.is_some()
+            || entity.on.is_some()
+            || entity.modifies.is_some();
+        let lists = [&entity.owned, &entity.paused_by, &entity.modifiers];
+        let is_target = lists.into_iter().any(|list| !list.is_empty());
+        has_clock || has_part || is_target || entity.is_request
+    }
+}

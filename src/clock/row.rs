@@ -179,16 +179,17 @@ impl Row {
     }
 
     /// Returns the time of the parent when this clock will show `time`, or `None` if that takes
-    /// forever.
+    /// forever. A time that has passed is always in the past of the parent, which the clock may have
+    /// seen ahead of the run.
     pub(super) fn parent_time(&self, time: u64) -> Option<u64> {
         if self.is_stopped() {
             return None;
         }
         let span = time.saturating_sub(self.state.now);
-        let span = match span {
-            0 => 0,
-            _ => self.rate().unscale(span, self.state.carry)?,
-        };
+        if span == 0 {
+            return Some(0);
+        }
+        let span = self.rate().unscale(span, self.state.carry)?;
         self.seen.checked_add(span).filter(|&time| time < NEVER)
     }
 }

@@ -74,3 +74,35 @@ fn a_clock_waits_for_a_parent_that_arrives_before_the_next_run() {
         Frame(1, then(&[])),
     ]);
 }
+
+#[test]
+fn a_due_timer_fires_in_a_fast_forward_even_if_its_clock_is_ahead_of_the_parent() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Clock(0, Real, Zero),
+        Clock(0, Fixed, Quarter),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[Clock(2, Own(0), Quarter)]])),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[])),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Forward(Own(0), 0, then(&[])),
+    ]);
+}
+
+#[test]
+fn cancelling_the_timers_of_an_owner_keeps_one_that_loses_its_clock() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    check(rules, &[
+        Update(0, 0, None),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Update(1, 0, None),
+        Arm(0, Spec { delay: 2, since: None, jitter: 0, interval: 6, span: 0, times: 3, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[RefreshTimer(0, 1, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Clock(2, Real, Zero),
+        SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: Keeps, on: Some(Own(2)) }),
+        Frame(0, then(&[&[CancelAll(0)]])),
+    ]);
+}

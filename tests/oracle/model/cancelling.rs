@@ -4,6 +4,7 @@ use bevy_due::CancelReason;
 
 use super::{
     Model,
+    entities::Entity,
     timers::{Done, Kind},
 };
 use crate::entry::{Cancel, Entry, Id};
@@ -73,7 +74,13 @@ impl Model {
             if id == owner {
                 self.cancel(id, CancelReason::Cancelled);
                 self.drop_timer(id);
-            } else if self.entities[id].owner == Some(owner) && !self.entities[id].is_request {
+                continue;
+            }
+            let Entity {
+                timer, is_request, ..
+            } = self.entities[id];
+            // It may have lost its clock with one of the others.
+            if self.entities[id].owner == Some(owner) && timer.is_some() && !is_request {
                 self.cancel_and_despawn(id, CancelReason::Cancelled);
             }
         }

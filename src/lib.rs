@@ -306,6 +306,7 @@ mod timer;
 
 mod call;
 mod double_buffer;
+mod journal;
 mod missing_plugin;
 mod owner;
 mod pause;

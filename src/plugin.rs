@@ -16,6 +16,7 @@ use crate::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
         deliver_messages, follow, on_enable_follower,
     },
+    rollback::forget_dropped_snapshots,
     roster::Intake,
     timer::{
         FireParams, KeyTable, RunDepth, ShowParams, Shown, StartParams, TimerCancelled, TimerFired,
@@ -346,6 +347,7 @@ fn run_frame_timers(
     show: &mut ShowParams,
 ) -> Result {
     restore_observers(world);
+    forget_dropped_snapshots(world);
     limit_backlog(world);
     report_unknown_handlers(world);
     settle_clocks(world);
@@ -358,6 +360,7 @@ fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
 }
 
 fn run_fixed_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+    forget_dropped_snapshots(world);
     settle_clocks(world);
     run_timers(world, Cadence::FixedStep, start, fire)
 }

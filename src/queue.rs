@@ -33,6 +33,7 @@ mod near;
 mod oracle;
 mod pages;
 mod slots;
+mod undo;
 mod wheel;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -42,7 +43,9 @@ pub use due::Due;
 use heap::Entry;
 use near::{First, Near};
 pub use slots::Key;
+pub(crate) use slots::SlotJournal;
 use slots::{Place, Slots};
+pub(crate) use undo::QueueMark;
 use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.
@@ -210,6 +213,7 @@ impl<T> TimerQueue<T> {
     pub fn park(&mut self, key: Key, deadline: u64) -> bool {
         let known = self.slots.get(key).is_some();
         if known {
+            self.slots.note(key.index());
             self.detach(key.index());
             self.slots.at_mut(key.index()).deadline = deadline;
         }
@@ -242,7 +246,9 @@ impl<T> TimerQueue<T> {
         let Some(slot) = slot.filter(|slot| slot.place() == Place::Idle) else {
             return false;
         };
-        self.attach(key.index(), slot.deadline);
+        let deadline = slot.deadline;
+        self.slots.note(key.index());
+        self.attach(key.index(), deadline);
         true
     }
 
@@ -256,6 +262,7 @@ impl<T> TimerQueue<T> {
     pub fn arm(&mut self, key: Key, deadline: u64) -> bool {
         let known = self.slots.get(key).is_some();
         if known {
+            self.slots.note(key.index());
             self.detach(key.index());
             self.attach(key.index(), deadline);
         }
@@ -331,6 +338,7 @@ impl<T> TimerQueue<T> {
         {
             wheel.prefetch();
         }
+        self.slots.note(first.index);
         // The timer keeps its place until `Due` removes or re-arms it.
         Some(Due::new(self, first))
     }
@@ -408,11 +416,6 @@ impl<T> TimerQueue<T> {
         self.slots.iter()
     }
 
-    /// Returns an iterator over the values of all timers.
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.slots.values_mut()
-    }
-
     /// Returns the keys of all timers that wait for a deadline at or before `until`, in the order
     /// in which they are due.
     ///
@@ -460,10 +463,6 @@ impl<T> TimerQueue<T> {
         self.len() == 0
     }
 
-    /// Returns how many entries the queue has inserted, moved and removed. This is a probe for
-    /// benches and tests.
-    ///
-    /// An operation on the heap counts as one. Sorting a bucket and prefetching do not count.
     /// Returns the place of a timer among equal deadlines.
     pub(crate) fn sequence(&self, key: Key) -> Option<u64> {
         self.slots.get(key).map(|slot| slot.sequence)
@@ -474,6 +473,10 @@ impl<T> TimerQueue<T> {
         self.next_sequence
     }
 
+    /// Returns how many entries the queue has inserted, moved and removed. This is a probe for
+    /// benches and tests.
+    ///
+    /// An operation on the heap counts as one. Sorting a bucket and prefetching do not count.
     #[doc(hidden)]
     #[must_use]
     pub fn touched(&self) -> u64 {

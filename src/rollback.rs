@@ -1,7 +1,9 @@
 //! Going back to an earlier state of all timers, for rollback netcode.
 //!
-//! [`snapshot_timers`](crate::DueWorldExt::snapshot_timers) copies the state of this crate in memory,
-//! and [`restore_timers`](crate::DueWorldExt::restore_timers) goes back to it. A game that restores a
+//! [`snapshot_timers`](crate::DueWorldExt::snapshot_timers) remembers the state of this crate, and
+//! [`restore_timers`](crate::DueWorldExt::restore_timers) goes back to it. Both cost what has changed,
+//! not what exists: while there is a snapshot, the world notes the earlier state of everything that
+//! changes. A game that restores a
 //! snapshot and plays the same inputs again gets the same firings: with the same deadlines and counts,
 //! in the same order, also among equal deadlines, and with the same random numbers.
 //!
@@ -61,55 +63,65 @@
 
 mod column;
 mod components;
+mod entities;
+mod log;
+mod names;
 mod order;
+mod watch;
 
 use alloc::vec::Vec;
-use core::{fmt, iter};
+use core::fmt;
 
-use bevy_ecs::{
-    change_detection::Tick,
-    entity::{EntityHashMap, EntityHashSet},
-    prelude::*,
-    world::WorldId,
-};
+use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*, world::WorldId};
+use bevy_platform::sync::Arc;
 
 use crate::{
     clock::{ClockTable, ClocksCopy, put_clocks_back},
-    timer::{KeyTable, RunDepth, TimerLines, forget_written},
+    timer::{KeyTable, LinesMark, RunDepth, TimerLines, forget_written},
 };
-use column::Moved;
-use components::{Components, all_holders};
+use entities::{Restored, despawn, finished};
+use log::{Changes, Log, Token, end_journals};
+use watch::{unwatch, watch};
 
 /// The state of all timers, clocks and pauses of a world at one moment.
 ///
 /// [`DueWorldExt::snapshot_timers`](crate::DueWorldExt::snapshot_timers) takes it. Any number of
 /// snapshots can exist at a time, and each can be restored any number of times.
+///
+/// While a snapshot exists, the world keeps one earlier state of each timer that has changed since.
+/// Drop the snapshots that you no longer need. The next run frees their memory.
 pub struct TimerSnapshot {
     world: WorldId,
     /// Entities that were spawned at a later tick are new.
     tick: Tick,
-    lines: TimerLines,
-    keys: KeyTable,
+    token: Arc<Token>,
+    lines: LinesMark,
     clocks: ClocksCopy,
-    components: Components,
     /// The entities that existed, and whose timers had finished.
     finished: Vec<Entity>,
 }
 
-/// Copies the state of all timers.
+/// Takes a snapshot: begins a period of the log, and copies everything that has no journal.
 #[track_caller]
 pub(crate) fn snapshot_timers(world: &mut World) -> TimerSnapshot {
     check(world, "take a snapshot");
     world.flush();
     let clocks = ClocksCopy::of(world);
     world.flush();
+    match world.contains_resource::<Log>() {
+        true => end_journals(world),
+        false => watch(world),
+    }
+    let mut log = world.resource_mut::<Log>();
+    log.forget_dropped();
+    let token = log.add_snapshot();
+    note_unseen(world);
     TimerSnapshot {
         world: world.id(),
-        lines: world.resource::<TimerLines>().copy(),
-        keys: world.resource::<KeyTable>().clone(),
+        token,
+        lines: world.resource::<TimerLines>().mark(),
         clocks,
         finished: finished(world).collect(),
-        components: Components::read(world),
         // Whatever is spawned from now on has a later tick.
         tick: world.increment_change_tick(),
     }
@@ -130,19 +142,55 @@ pub(crate) fn restore_timers(
     );
     world.flush();
     forget_written(world);
-    let moved = respawn(world, snapshot, entities);
-    let new = spawned_since(world, snapshot.tick, &moved);
+    end_journals(world);
+    let mut log = world.resource_mut::<Log>();
+    log.forget_dropped();
+    let is_latest = log.is_latest(&snapshot.token);
+    let mut changes = log.changes_since(&snapshot.token);
+    let restored = Restored::new(world, &snapshot.finished, &mut changes, entities);
+    let new = restored.spawned_since(world, snapshot.tick, &changes);
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, table: Mut<ClockTable>| {
-                snapshot.components.insert_all(world, &moved);
+                changes.components.put_back(world, &changes.names);
+                restored.rename_clocks(world, &changes.names);
                 despawn(world, new);
-                snapshot.components.put_in_order(world, &moved);
-                snapshot.put_back(world, (&mut lines, &mut keys, &table), &moved);
+                changes.components.put_in_order(world, &changes.names);
+                snapshot.put_back(world, (&mut lines, &mut keys, &table), &changes);
             });
         });
     });
+    for (earlier, latest) in changes.names.iter() {
+        if world.entities().contains_spawned(latest) {
+            entities.insert(earlier, latest);
+        }
+    }
+    end_journals(world);
+    let mut log = world.resource_mut::<Log>();
+    if is_latest {
+        // Nothing has changed since the snapshot.
+        changes = Changes {
+            names: changes.names,
+            ..Changes::default()
+        };
+        log.forget_latest();
+        log.append(changes);
+        note_unseen(world);
+    } else {
+        log.append(Changes {
+            names: restored.respawned,
+            ..Changes::default()
+        });
+    }
+}
+
+/// Forgets the snapshots that were dropped since the previous run.
+pub(crate) fn forget_dropped_snapshots(world: &mut World) {
+    let log = world.get_resource_mut::<Log>();
+    if log.is_some_and(|mut log| !log.forget_dropped()) {
+        unwatch(world);
+    }
 }
 
 impl fmt::Debug for TimerSnapshot {
@@ -157,19 +205,18 @@ impl TimerSnapshot {
         &self,
         world: &mut World,
         (lines, keys, table): (&mut TimerLines, &mut KeyTable, &ClockTable),
-        moved: &Moved,
+        changes: &Changes,
     ) {
-        *lines = self.lines.copy();
-        *keys = self.keys.clone();
+        let names = &changes.names;
+        lines.rewind(&self.lines, &changes.lines, &mut &*names);
+        let (name, earlier) = (|it| names.latest(it), |it| names.earlier(it));
+        keys.put_back(&changes.keys, name, earlier);
         let mut clocks = self.clocks.clone();
-        if !moved.0.is_empty() {
-            lines.map_entities(&mut &*moved);
-            keys.map_entities(&mut &*moved);
-            clocks.map_entities(&mut &*moved);
+        if !names.is_empty() {
+            clocks.map_entities(&mut &*names);
         }
         put_clocks_back(world, table, clocks);
-        self.components.timers.put_back(world, moved);
-        self.components.lifetimes.put_back(world, moved);
+        lines.seat_timers(world, &changes.lines);
     }
 }
 
@@ -185,60 +232,124 @@ fn check(world: &World, what: &str) {
     );
 }
 
-/// Spawns the entities that have despawned since the snapshot, unless the map has them.
-fn respawn(
-    world: &mut World,
-    snapshot: &TimerSnapshot,
-    entities: &mut EntityHashMap<Entity>,
-) -> Moved {
-    let mut moved = Moved::default();
-    let finished = snapshot.finished.iter().copied();
-    for entity in snapshot.components.entities().chain(finished) {
-        if world.entities().contains_spawned(entity) || moved.0.contains_key(&entity) {
-            continue;
+/// Notes the components whose changes nobody reports.
+fn note_unseen(world: &mut World) {
+    world.resource_scope(|world, mut log: Mut<Log>| log.components.note_unseen(world));
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use core::time::Duration;
+    use std::collections::VecDeque;
+
+    use bevy_app::prelude::*;
+    use bevy_time::{TimePlugin, TimeUpdateStrategy};
+
+    use super::*;
+    use crate::{DueWorldExt, plugin::DuePlugin, timer::Timer};
+
+    const FRAME: Duration = Duration::from_millis(50);
+
+    /// Returns a world in which 25 of a thousand timers fire in each frame.
+    fn app() -> App {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, DuePlugin::default()))
+            .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME));
+        for nth in 0..1000 {
+            let timer = Timer::every(40 * FRAME).first_after(nth % 40 * FRAME);
+            app.world_mut().spawn(timer);
         }
-        let target = latest(world, entities, entity);
-        let target = target.unwrap_or_else(|| world.spawn_empty().id());
-        entities.insert(entity, target);
-        moved.0.insert(entity, target);
+        // The resource of the log keeps its entity.
+        drop(app.world_mut().snapshot_timers());
+        for _ in 0..3 {
+            app.update();
+        }
+        app
     }
-    moved
-}
 
-/// Follows an entity through all restores in which it was spawned again.
-fn latest(world: &World, entities: &EntityHashMap<Entity>, entity: Entity) -> Option<Entity> {
-    let next = |&entity: &Entity| entities.get(&entity).copied();
-    let names = iter::successors(next(&entity), next);
-    // The map may be any, so it may lead in a circle.
-    let mut names = names.take(entities.len());
-    names.find(|&name| world.entities().contains_spawned(name))
-}
-
-/// Returns the entities with components of this crate that were spawned after the snapshot.
-fn spawned_since(world: &mut World, snapshot: Tick, moved: &Moved) -> Vec<Entity> {
-    let now = world.change_tick();
-    let is_new = |entity: &Entity| {
-        let tick = world.entities().entity_get_spawn_or_despawn_tick(*entity);
-        tick.is_some_and(|tick| tick.is_newer_than(snapshot, now))
-    };
-    let targets: EntityHashSet = moved.0.values().copied().collect();
-    let new = all_holders(world).chain(finished(world)).filter(is_new);
-    let mut new: Vec<Entity> = new.filter(|entity| !targets.contains(entity)).collect();
-    new.sort_unstable();
-    new.dedup();
-    new
-}
-
-/// Returns the entities that the next run despawns, because their timers have finished.
-fn finished(world: &World) -> impl Iterator<Item = Entity> {
-    let finished = world.resource::<TimerLines>().finished();
-    finished.filter(|&entity| world.entities().contains_spawned(entity))
-}
-
-/// Despawns entities to which nothing belongs by now.
-fn despawn(world: &mut World, entities: Vec<Entity>) {
-    for entity in entities {
-        world.try_despawn(entity).ok();
+    fn entries(app: &App) -> usize {
+        app.world().get_resource::<Log>().map_or(0, Log::len)
     }
-    world.flush();
+
+    /// Plays a frame in which a few timers come and go.
+    fn play(app: &mut App) {
+        for nth in 1..5 {
+            let timer = Timer::after(nth * FRAME).despawn_when_done();
+            app.world_mut().spawn(timer);
+        }
+        app.update();
+    }
+
+    #[test]
+    fn a_window_of_eight_frames_keeps_the_log_short() {
+        let mut app = app();
+        let entities = app.world().entities().count_spawned();
+        let mut window = VecDeque::new();
+        let mut most = 0;
+        for frame in 0..300 {
+            window.push_back(app.world_mut().snapshot_timers());
+            if window.len() > 8 {
+                window.pop_front();
+            }
+            play(&mut app);
+            if frame % 3 == 0 {
+                let mut names = EntityHashMap::default();
+                let nth = frame % window.len();
+                app.world_mut().restore_timers(&window[nth], &mut names);
+            }
+            if frame == 30 {
+                most = entries(&app);
+            }
+            assert!(
+                frame < 30 || entries(&app) <= 2 * most,
+                "{} entries",
+                entries(&app)
+            );
+        }
+        assert!(
+            most > 8 * 25,
+            "the log should hold eight frames: {most} entries"
+        );
+        window.clear();
+        for _ in 0..10 {
+            app.update();
+        }
+        assert!(
+            !app.world().contains_resource::<Log>(),
+            "no snapshot exists"
+        );
+        let after = app.world().entities().count_spawned();
+        assert_eq!(after, entities, "the observers should be gone");
+    }
+
+    #[test]
+    fn snapshots_that_come_and_go_leave_the_log_of_an_old_one_as_it_is() {
+        let mut app = app();
+        let old = app.world_mut().snapshot_timers();
+        let mut all = 0;
+        for frame in 0..400 {
+            drop(app.world_mut().snapshot_timers());
+            app.update();
+            if frame == 100 {
+                all = entries(&app);
+            }
+        }
+        assert_eq!(all, 1000, "all timers have fired since");
+        assert_eq!(entries(&app), all);
+        drop(old);
+    }
+
+    #[test]
+    fn the_journal_notes_what_changes_and_nothing_else() {
+        let mut app = app();
+        let snapshot = app.world_mut().snapshot_timers();
+        app.update();
+        drop(app.world_mut().snapshot_timers());
+        assert_eq!(entries(&app), 25, "25 timers have fired");
+        app.world_mut()
+            .restore_timers(&snapshot, &mut EntityHashMap::default());
+        assert_eq!(entries(&app), 0, "nothing has changed since the snapshot");
+    }
 }

@@ -122,9 +122,9 @@ pub(crate) use insert_for::insert_for;
 pub(crate) use key::IntoKey;
 pub use key::{Keyed, TimerKey};
 pub(crate) use key_hooks::{on_discard_key, on_key, take_key};
-pub(crate) use key_table::KeyTable;
+pub(crate) use key_table::{KeyJournal, KeyTable};
 pub(crate) use limit::{Limit, check_limit};
-pub(crate) use lines::TimerLines;
+pub(crate) use lines::{LinesJournal, LinesMark, TimerLines};
 pub use missed_ticks::MissedTicks;
 pub(crate) use on_world::with_timers;
 use place::Place;
@@ -406,14 +406,6 @@ impl Arms for Timer {
             extra,
             seat: self.seat.copy(),
             ..Self::new(self.delay, self.interval, self.times)
-        }
-    }
-
-    fn put_back(&self, copy: &Self) {
-        self.seat.move_to(copy.seat.place());
-        if let (Some(extra), Some(copy)) = (&self.extra, &copy.extra) {
-            let wait = copy.wait.load(Ordering::Relaxed);
-            extra.wait.store(wait, Ordering::Relaxed);
         }
     }
 

@@ -7,11 +7,12 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, Delivery, DueEntityCommandsExt, DuePlugin, MessageComponent, Outbox, OwnedBy, Packet,
-    Paused, Timer, TimerFired, TimerProgress, UpdateComponent, UpdateContext,
+    ClockId, Delivery, DueEntityCommandsExt, DuePlugin, DueWorldExt, MessageComponent, Outbox,
+    OwnedBy, Packet, Paused, Timer, TimerFired, TimerProgress, UpdateComponent, UpdateContext,
     queue::{Key, TimerQueue},
 };
 use bevy_ecs::{
+    entity::EntityHashMap,
     prelude::*,
     schedule::{Schedules, SingleThreadedExecutor},
 };
@@ -475,4 +476,57 @@ fn a_request_that_times_out_allocates_four_times() {
         asked < 450,
         "100 requests allocate {asked} times, with some for the growth of collections"
     );
+}
+
+/// Returns what a snapshot and a restore allocate in a world in which a hundred timers fire each
+/// frame, and all others wait.
+fn memory_of_a_rollback(waiting: u64) -> (u64, u64) {
+    let mut app = app_with(0, false);
+    for nth in 0..waiting {
+        let delay = Duration::from_secs(3600 + scramble(nth) % 3600);
+        app.world_mut().spawn(Timer::after(delay));
+    }
+    let firing = (0..100).map(|_| Timer::every(Duration::from_nanos(FRAME)));
+    app.world_mut().spawn_batch(firing);
+    let mut kept = None;
+    for _ in 0..10 {
+        app.update();
+        kept = Some(app.world_mut().snapshot_timers());
+    }
+    let rollback = measure(|| {
+        let snapshot = app.world_mut().snapshot_timers();
+        app.update();
+        let mut names = EntityHashMap::default();
+        app.world_mut().restore_timers(&snapshot, &mut names);
+    });
+    drop(kept);
+    (rollback.count_total, rollback.bytes_total)
+}
+
+#[test]
+fn a_rollback_costs_what_has_changed() {
+    let (few, few_bytes) = memory_of_a_rollback(1_000);
+    let (many, many_bytes) = memory_of_a_rollback(50_000);
+    assert!(many <= few + 20, "{few} and {many} allocations");
+    // A copy of all timers would take three million bytes. A collection that grows takes some.
+    assert!(
+        many_bytes <= 4 * few_bytes,
+        "{few_bytes} and {many_bytes} bytes"
+    );
+}
+
+#[test]
+fn a_world_whose_snapshots_were_dropped_keeps_no_journal() {
+    let mut app = app_with(0, false);
+    let firing = (0..100).map(|_| Timer::every(Duration::from_nanos(FRAME)));
+    app.world_mut().spawn_batch(firing);
+    let frames = |app: &mut App| (0..100).for_each(|_| app.update());
+    frames(&mut app);
+    let snapshot = app.world_mut().snapshot_timers();
+    let watched = measure(|| frames(&mut app));
+    assert!(watched.count_total > 0, "the timers should be noted");
+    drop(snapshot);
+    app.update();
+    let after = measure(|| frames(&mut app));
+    assert_eq!(after.count_total, 0, "{after:?}");
 }

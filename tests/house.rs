@@ -22,7 +22,7 @@ use imports::SourceTree;
 
 /// The top-level modules, from top to bottom. A module may import from its own line and from the
 /// lines below it.
-const LAYERS: [&[&str]; 11] = [
+const LAYERS: [&[&str]; 12] = [
     &["plugin"],
     &["ext"],
     &["conditions"],
@@ -44,6 +44,7 @@ const LAYERS: [&[&str]; 11] = [
     ],
     &["clock"],
     &["queue", "shown_fields"],
+    &["journal"],
 ];
 
 const MAX_EXPORTS: usize = 62;

@@ -38,10 +38,6 @@ impl<T> Pages<T> {
         }
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.pages.iter_mut().flatten()
-    }
-
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         self.pages.get(index / PAGE)?.get(index % PAGE)
     }

@@ -1,8 +1,12 @@
 //! A slab of timers, addressed by index, with generations that detect stale keys.
 
-use alloc::vec::Vec;
+mod undo;
+
+use alloc::{boxed::Box, vec::Vec};
 
 use super::{NEVER, pages::Pages};
+use undo::Watch;
+pub(crate) use undo::{SlotJournal, SlotMark};
 
 /// A key that identifies one timer of one [`TimerQueue`](super::TimerQueue).
 ///
@@ -98,9 +102,13 @@ impl<T> Slot<T> {
 #[derive(Clone)]
 pub(super) struct Slots<T> {
     slots: Pages<Slot<T>>,
+    /// The number of slots that have been in use. After a step back, more exist.
+    used: u32,
     /// The head of the list of vacant slots, which ends with [`NO_SLOT`].
     first_vacant: u32,
     len: usize,
+    /// The journal, if the queue keeps one.
+    watch: Option<Box<Watch<T>>>,
 }
 
 const NO_SLOT: u32 = u32::MAX;
@@ -109,14 +117,16 @@ const NO_SLOT: u32 = u32::MAX;
 ///
 /// Places in the heap and in buckets have 31 bits, and a bucket may leave most of its last chunk
 /// unused.
-const MAX_TIMERS: usize = 1 << 30;
+const MAX_TIMERS: u32 = 1 << 30;
 
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Pages::new(),
+            used: 0,
             first_vacant: NO_SLOT,
             len: 0,
+            watch: None,
         }
     }
 
@@ -135,6 +145,7 @@ impl<T> Slots<T> {
         };
         let index = self.first_vacant;
         if index != NO_SLOT {
+            self.note(index);
             let vacancy = &mut self.slots[index];
             self.first_vacant = vacancy.place.0;
             slot.generation = vacancy.generation;
@@ -142,17 +153,23 @@ impl<T> Slots<T> {
             self.len += 1;
             return self.key(index);
         }
-        let index = self.slots.len();
+        let index = self.used;
         assert!(index < MAX_TIMERS, "the queue already holds 2^30 timers");
-        self.slots.push(slot);
+        self.note(index);
+        match self.slots.get_mut(index as usize) {
+            Some(unused) => *unused = slot,
+            None => self.slots.push(slot),
+        }
+        self.used += 1;
         self.len += 1;
-        self.key(index as u32)
+        self.key(index)
     }
 
     /// Removes the value of a timer. Its key becomes invalid, but its slot is not vacant until
     /// [`vacate`](Self::vacate), because the heap or a bucket still refers to it.
     #[inline]
     pub(super) fn take(&mut self, key: Key) -> Option<T> {
+        self.note_timer(key);
         let value = self.get_mut(key)?.value.take()?;
         self.len -= 1;
         Some(value)
@@ -207,10 +224,6 @@ impl<T> Slots<T> {
             .collect()
     }
 
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
-    }
-
     fn occupied(&self) -> impl Iterator<Item = (Key, &Slot<T>)> {
         let slots = (0..self.slots.len() as u32).map(|index| (self.key(index), &self.slots[index]));
         slots.filter(|(_, slot)| slot.value.is_some())
@@ -221,6 +234,7 @@ impl<T> Slots<T> {
     }
 
     pub(super) fn value_mut(&mut self, key: Key) -> Option<&mut T> {
+        self.note_timer(key);
         self.get_mut(key)?.value.as_mut()
     }
 }

@@ -223,7 +223,7 @@ impl Wheel {
     }
 
     /// Completes all deferred removals. Must run before the wheel advances.
-    fn flush_removals<T>(&mut self, slots: &mut Slots<T>) {
+    pub(super) fn flush_removals<T>(&mut self, slots: &mut Slots<T>) {
         if self.pending_removals.is_empty() {
             return;
         }

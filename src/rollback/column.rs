@@ -2,14 +2,12 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{
-    entity::{EntityHashMap, EntityHashSet, MapEntities},
-    entity_disabling::Disabled,
-    prelude::*,
-};
+use bevy_ecs::{entity::MapEntities, entity_disabling::Disabled, prelude::*};
 
+use super::names::Names;
 use crate::{
     clock::{Clock, OnClock, SpeedModifier},
+    journal::Journal,
     message::OpenRequest,
     owner::OwnedBy,
     pause::{Paused, Pauses},
@@ -37,29 +35,9 @@ pub(super) trait Kept: Component + Sized {
     }
 }
 
-/// The values of a component by entity.
-pub(super) struct Column<C>(Vec<(Entity, C)>);
-
-/// The entities of a snapshot that are called differently by now, because they were spawned again.
-#[derive(Default)]
-pub(super) struct Moved(pub(super) EntityHashMap<Entity>);
-
-impl Moved {
-    pub(super) fn target(&self, entity: Entity) -> Entity {
-        match self.0.is_empty() {
-            true => entity,
-            false => self.0.get(&entity).copied().unwrap_or(entity),
-        }
-    }
-}
-
-impl EntityMapper for &Moved {
-    fn get_mapped(&mut self, entity: Entity) -> Entity {
-        self.target(entity)
-    }
-
-    fn set_mapped(&mut self, _: Entity, _: Entity) {}
-}
+/// The values of a component that have changed, as they were. An entity without the component has
+/// none.
+pub(super) struct Column<C>(Journal<Entity, Option<C>>);
 
 /// Returns the entities with a component.
 pub(super) fn holders<C: Component>(world: &World) -> Vec<Entity> {
@@ -77,67 +55,98 @@ pub(super) fn holders<C: Component>(world: &World) -> Vec<Entity> {
 }
 
 impl<C: Kept> Column<C> {
-    /// Copies the component of all entities.
-    pub(super) fn read(world: &World) -> Self {
-        let holders = holders::<C>(world).into_iter();
-        let values = holders.filter_map(|entity| Some((entity, world.get::<C>(entity)?.copied())));
-        Self(values.collect())
+    /// Notes that an entity had no such component.
+    pub(super) fn note_missing(&mut self, entity: Entity) {
+        self.0.note(entity, || None);
     }
 
-    /// Keeps the values of these entities only.
-    pub(super) fn retain(&mut self, entities: &EntityHashSet) {
-        self.0.retain(|(entity, _)| entities.contains(entity));
+    /// Notes the component of an entity before it changes.
+    pub(super) fn note(&mut self, entity: Entity, value: &C) {
+        self.0.note(entity, || Some(value.copied()));
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Notes the component of all entities.
+    pub(super) fn note_all(&mut self, world: &World) {
+        for entity in holders::<C>(world) {
+            if let Some(value) = world.get::<C>(entity) {
+                self.note(entity, value);
+            }
+        }
     }
 
+    pub(super) fn append(&mut self, later: Self) {
+        self.0.append(later.0);
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the entities whose component has changed.
+    pub(super) fn changed(&self) -> impl Iterator<Item = Entity> {
+        self.0.iter().map(|(entity, _)| entity)
+    }
+
+    /// Returns the entities that had the component.
     pub(super) fn entities(&self) -> impl Iterator<Item = Entity> {
-        self.0.iter().map(|&(entity, _)| entity)
+        let values = self.0.iter();
+        values.filter_map(|(entity, value)| value.is_some().then_some(entity))
     }
 
-    /// Inserts each value where the component has another value or is missing. Removes the component
-    /// from all other entities that are `ours`.
-    pub(super) fn insert_all(
+    /// Returns `true` if an entity had the component.
+    pub(super) fn had(&self, world: &World, names: &Names, entity: Entity) -> bool {
+        let noted = names.up_to(entity).filter_map(|name| self.0.get(name));
+        let is_there = || world.get::<C>(entity).is_some();
+        noted.last().map_or_else(is_there, Option::is_some)
+    }
+
+    /// Inserts the component where it was, and removes it where it was not, from the entities that are
+    /// `ours`.
+    pub(super) fn put_back(
         &self,
         world: &mut World,
-        moved: &Moved,
-        ours: impl Fn(Entity) -> bool,
+        names: &Names,
+        ours: impl Fn(&World, Entity) -> bool,
     ) {
-        let targets = || self.0.iter().map(|&(entity, _)| moved.target(entity));
-        let holders = holders::<C>(world);
-        if holders.len() != self.0.len() || !holders.iter().copied().eq(targets()) {
-            let targets: EntityHashSet = targets().collect();
-            let others = holders.into_iter();
-            for other in others.filter(|other| !targets.contains(other) && ours(*other)) {
-                if let Ok(mut other) = world.get_entity_mut(other) {
-                    other.remove::<C>();
+        for (entity, value) in self.0.under_first_names(|entity| names.earlier(entity)) {
+            let entity = names.latest(entity);
+            let value = value.as_ref().map(|value| {
+                let mut value = value.copied();
+                if !names.is_empty() {
+                    value.map(&mut &*names);
                 }
-            }
-        }
-        for (entity, value) in &self.0 {
-            let target = moved.target(*entity);
-            if moved.0.is_empty() && world.get::<C>(target).is_some_and(|it| it.is_like(value)) {
+                value
+            });
+            let is_there = world.get::<C>(entity).is_some();
+            if !is_there && value.is_none() || !ours(world, entity) {
                 continue;
             }
-            let mut value = value.copied();
-            value.map(&mut &*moved);
-            if let Ok(mut target) = world.get_entity_mut(target)
-                && !target.get::<C>().is_some_and(|it| it.is_like(&value))
-            {
-                target.insert(value);
+            let Ok(mut entity) = world.get_entity_mut(entity) else {
+                continue;
+            };
+            match (value, entity.get::<C>()) {
+                (None, _) => _ = entity.remove::<C>(),
+                (Some(value), Some(now)) if now.is_like(&value) => now.put_back(&value),
+                (Some(value), _) => _ = entity.insert(value),
             }
         }
     }
+}
 
-    /// Puts the components back that have a place in a queue.
-    pub(super) fn put_back(&self, world: &World, moved: &Moved) {
-        for (entity, value) in &self.0 {
-            if let Some(component) = world.get::<C>(moved.target(*entity)) {
-                component.put_back(value);
-            }
+impl<C: Kept> Clone for Column<C> {
+    fn clone(&self) -> Self {
+        let mut copy = Journal::default();
+        for (entity, value) in self.0.iter() {
+            copy.note(entity, || value.as_ref().map(Kept::copied));
         }
+        Self(copy)
+    }
+}
+
+impl<C> Default for Column<C> {
+    fn default() -> Self {
+        Self(Journal::default())
     }
 }
 
@@ -200,7 +209,9 @@ macro_rules! keep_armed {
             }
 
             fn is_like(&self, copy: &Self) -> bool {
-                self == copy && self.loaded() == copy.loaded()
+                self == copy
+                    && self.loaded() == copy.loaded()
+                    && self.first_wait() == copy.first_wait()
             }
 
             fn put_back(&self, copy: &Self) {

@@ -1,81 +1,116 @@
-//! The components of this crate that a snapshot copies.
+//! The components of this crate that have changed.
 
 use core::iter;
 
-use bevy_ecs::{entity::EntityHashSet, entity_disabling::Disabled, prelude::*};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
 use super::{
-    column::{Column, Moved, holders},
+    column::{Column, Kept, holders},
+    names::Names,
     order::Order,
 };
 use crate::{
-    clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
+    clock::{Clock, ClockId, OnClock, SpeedModifier, SpeedModifiers},
     message::OpenRequest,
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses},
     timer::{
-        Cooldown, DespawnAfter, Finished, Keyed, Limit, SurvivesCancelAll, Timer, TimerAction,
-        Unannounced,
+        Arms, Cooldown, DespawnAfter, Finished, Keyed, Kind, Limit, SurvivesCancelAll, Timer,
+        TimerAction, TimerLines, Unannounced,
     },
 };
+
+/// A component with a column among the components.
+pub(super) trait HasColumn: Kept {
+    fn column(components: &mut Components) -> &mut Column<Self>;
+}
+
+/// The target of a relationship, with a place among the components.
+pub(super) trait HasOrder: RelationshipTarget {
+    fn order(components: &mut Components) -> &mut Order;
+}
 
 macro_rules! components {
     (
         columns { $($column:ident: $component:ty,)* }
         orders { $($order:ident: $target:ty,)* }
     ) => {
-        /// The components of this crate on all entities.
+        /// The components of this crate that have changed, as they were, by entity.
+        #[derive(Clone, Default)]
         pub(super) struct Components {
-            $(pub(super) $column: Column<$component>,)*
+            $($column: Column<$component>,)*
             $($order: Order,)*
             disabled: Column<Disabled>,
         }
 
         impl Components {
-            pub(super) fn read(world: &World) -> Self {
-                let mut components = Self {
-                    $($column: Column::read(world),)*
-                    $($order: Order::read::<$target>(world),)*
-                    disabled: Column::read(world),
-                };
-                if !components.disabled.is_empty() {
-                    let entities = components.entities().collect();
-                    components.disabled.retain(&entities);
-                }
-                components
+            /// Adds the changes that came after these.
+            pub(super) fn append(&mut self, later: Self) {
+                $(self.$column.append(later.$column);)*
+                $(self.$order.append(later.$order);)*
+                self.disabled.append(later.disabled);
             }
 
-            /// Returns the entities with a component of this crate, some of them several times.
+            /// Returns the number of entries.
+            #[cfg(test)]
+            pub(super) fn len(&self) -> usize {
+                self.disabled.len() $(+ self.$column.len())* $(+ self.$order.len())*
+            }
+
+            /// Returns the entities that have changed, some of them several times.
+            pub(super) fn changed(&self) -> impl Iterator<Item = Entity> {
+                iter::empty()
+                    $(.chain(self.$column.changed()))*
+                    $(.chain(self.$order.changed()))*
+            }
+
+            /// Returns the entities that had one of the changed components, some of them several
+            /// times.
             pub(super) fn entities(&self) -> impl Iterator<Item = Entity> {
                 iter::empty()
                     $(.chain(self.$column.entities()))*
                     $(.chain(self.$order.entities()))*
             }
 
-            /// Inserts and removes components until each entity has the same ones as in the snapshot.
-            pub(super) fn insert_all(&self, world: &mut World, moved: &Moved) {
-                $(self.$column.insert_all(world, moved, |_| true);)*
-                if !self.disabled.is_empty() || !holders::<Disabled>(world).is_empty() {
-                    let ours = self.entities().map(|entity| moved.target(entity));
-                    let ours: EntityHashSet = ours.collect();
-                    let is_ours = |entity| ours.contains(&entity);
-                    self.disabled.insert_all(world, moved, is_ours);
-                }
+            /// Returns `true` if an entity had a component of this crate.
+            pub(super) fn had_any(&self, world: &World, names: &Names, entity: Entity) -> bool {
+                false
+                    $(|| self.$column.had(world, names, entity))*
+                    $(|| self.$order.had::<$target>(world, names, entity))*
+            }
+
+            /// Inserts and removes components until each entity has the same ones as before.
+            pub(super) fn put_back(&self, world: &mut World, names: &Names) {
+                $(self.$column.put_back(world, names, |_, _| true);)*
+                // Only this crate's entities are enabled and disabled.
+                self.disabled.put_back(world, names, has_any);
                 world.flush();
             }
 
             /// Brings the entities of each owner into their order.
-            pub(super) fn put_in_order(&self, world: &mut World, moved: &Moved) {
-                $(self.$order.put_back::<$target>(world, moved);)*
+            pub(super) fn put_in_order(&self, world: &mut World, names: &Names) {
+                $(self.$order.put_back::<$target>(world, names);)*
             }
         }
 
-        /// Returns the entities with a component of this crate, some of them several times.
-        pub(super) fn all_holders(world: &World) -> impl Iterator<Item = Entity> {
-            iter::empty()
-                $(.chain(holders::<$component>(world)))*
-                $(.chain(holders::<$target>(world)))*
+        /// Returns `true` if an entity has a component of this crate.
+        pub(super) fn has_any(world: &World, entity: Entity) -> bool {
+            world.get_entity(entity).is_ok_and(|entity| {
+                false $(|| entity.contains::<$component>())* $(|| entity.contains::<$target>())*
+            })
         }
+
+        $(impl HasColumn for $component {
+            fn column(components: &mut Components) -> &mut Column<Self> {
+                &mut components.$column
+            }
+        })*
+
+        $(impl HasOrder for $target {
+            fn order(components: &mut Components) -> &mut Order {
+                &mut components.$order
+            }
+        })*
     };
 }
 
@@ -102,5 +137,47 @@ components! {
         owned: Owned,
         paused_by: PausedBy,
         modified: SpeedModifiers,
+    }
+}
+
+impl HasColumn for Disabled {
+    fn column(components: &mut Components) -> &mut Column<Self> {
+        &mut components.disabled
+    }
+}
+
+impl Components {
+    /// Notes the components that may change unseen: systems write to them, or the next run does.
+    pub(super) fn note_unseen(&mut self, world: &World) {
+        self.on_clocks.note_all(world);
+        self.cooldowns.note_all(world);
+        for (entity, kind) in world.resource::<TimerLines>().waiting() {
+            match kind {
+                Kind::Timer => note_one(&mut self.timers, world, entity),
+                Kind::Lifetime => note_one(&mut self.lifetimes, world, entity),
+            }
+        }
+    }
+}
+
+fn note_one<C: Kept>(column: &mut Column<C>, world: &World, entity: Entity) {
+    if let Some(value) = world.get::<C>(entity) {
+        column.note(entity, value);
+    }
+}
+
+/// Renames the clocks in all timers. The timers on a clock end with it, except for those that have
+/// moved to another clock.
+pub(super) fn rename_clocks(world: &mut World, names: &Names) {
+    for entity in holders::<Timer>(world) {
+        let clock = world.get::<Timer>(entity).and_then(Timer::clock);
+        if let Some(ClockId::Own(clock)) = clock
+            && names.latest(clock) != clock
+            && let Some(timer) = world.get::<Timer>(entity)
+        {
+            let mut timer = timer.copy();
+            Kept::map(&mut timer, &mut &*names);
+            world.entity_mut(entity).insert(timer);
+        }
     }
 }

@@ -50,8 +50,10 @@ pub(crate) trait Arms: Component {
     /// Returns an exact copy, with the place of the timer and the state in which it was loaded.
     fn copy(&self) -> Self;
 
-    /// Goes back to the place of the timer, and to its first wait, at the time of the copy.
-    fn put_back(&self, copy: &Self);
+    /// Goes back to the place of the timer at the time of the copy.
+    fn put_back(&self, copy: &Self) {
+        self.seat().move_to(copy.seat().place());
+    }
 
     /// Returns the component in its written state, or `None` if the timer is not armed.
     fn saved(&self) -> Option<Self>

@@ -175,10 +175,6 @@ impl Arms for DespawnAfter {
         }
     }
 
-    fn put_back(&self, copy: &Self) {
-        self.seat.move_to(copy.seat.place());
-    }
-
     fn start(&self, reading: Reading, _: u64) -> u64 {
         reading.now.saturating_add(self.delay)
     }

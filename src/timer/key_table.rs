@@ -1,14 +1,16 @@
 //! The timers of a world by key.
 
 use alloc::string::String;
+use core::mem;
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::collections::{HashMap, HashSet};
 
 use super::key_id::KeyId;
+use crate::journal::Journal;
 
 /// The entity that was last inserted with each key of each owner.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Debug, Default)]
 pub(crate) struct KeyTable {
     timers: HashMap<(Entity, KeyId), Entity>,
     /// The key of each timer in `timers`.
@@ -16,6 +18,15 @@ pub(crate) struct KeyTable {
     /// The names of the keys that timers of this world have had, or that were reported. Only debug
     /// builds fill it.
     used: HashSet<String>,
+    /// The journal, if the table keeps one.
+    journal: Option<KeyJournal>,
+}
+
+/// The keys that have changed, as they were.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyJournal {
+    timers: Journal<(Entity, KeyId), Option<Entity>>,
+    keys: Journal<Entity, Option<KeyId>>,
 }
 
 impl KeyTable {
@@ -34,26 +45,12 @@ impl KeyTable {
         !self.used.contains(name) && self.used.insert(name.into())
     }
 
-    /// Changes the entities of all timers and owners.
-    pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
-        let timers = self.timers.iter();
-        self.timers = timers
-            .map(|(&(owner, key), &entity)| {
-                let owner = mapper.get_mapped(owner);
-                ((owner, key), mapper.get_mapped(entity))
-            })
-            .collect();
-        let keys = self.keys.iter();
-        self.keys = keys
-            .map(|(&entity, &key)| (mapper.get_mapped(entity), key))
-            .collect();
-    }
-
     /// Gives a key of an owner to an entity, and returns the entity that had it before.
     pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
         if cfg!(debug_assertions) {
             self.use_name(key.name());
         }
+        self.note(owner, key, entity);
         self.keys.insert(entity, key);
         let earlier = self.timers.insert((owner, key), entity);
         earlier.filter(|&earlier| earlier != entity)
@@ -61,9 +58,87 @@ impl KeyTable {
 
     /// Frees a key of an owner, unless another entity has it by now.
     pub(super) fn remove(&mut self, owner: Entity, key: KeyId, entity: Entity) {
+        self.note(owner, key, entity);
         self.keys.remove(&entity);
         if self.get(owner, key) == Some(entity) {
             self.timers.remove(&(owner, key));
         }
+    }
+    /// Begins a journal of the keys that change.
+    pub(crate) fn watch(&mut self) {
+        self.journal = Some(KeyJournal::default());
+    }
+
+    /// Ends the journal.
+    pub(crate) fn unwatch(&mut self) {
+        self.journal = None;
+    }
+
+    /// Ends the journal, and begins the next one.
+    pub(crate) fn take_journal(&mut self) -> KeyJournal {
+        let journal = self.journal.as_mut();
+        journal.map(mem::take).unwrap_or_default()
+    }
+
+    /// Goes back to the moment at which `journal` began. By now, its entities are called `name`. A name
+    /// may have an `earlier` one.
+    pub(crate) fn put_back(
+        &mut self,
+        journal: &KeyJournal,
+        name: impl Fn(Entity) -> Entity,
+        earlier: impl Fn(Entity) -> Option<Entity>,
+    ) {
+        let keys = journal.keys.under_first_names(&earlier);
+        for (timer, key) in keys {
+            self.note_timer(name(timer));
+            match *key {
+                Some(key) => _ = self.keys.insert(name(timer), key),
+                None => _ = self.keys.remove(&name(timer)),
+            }
+        }
+        let earlier = |(owner, key)| Some((earlier(owner)?, key));
+        let timers = journal.timers.under_first_names(earlier);
+        for ((owner, key), timer) in timers {
+            let owner = name(owner);
+            self.note_owner(owner, key);
+            match *timer {
+                Some(timer) => _ = self.timers.insert((owner, key), name(timer)),
+                None => _ = self.timers.remove(&(owner, key)),
+            }
+        }
+    }
+
+    fn note(&mut self, owner: Entity, key: KeyId, timer: Entity) {
+        self.note_owner(owner, key);
+        self.note_timer(timer);
+    }
+
+    fn note_owner(&mut self, owner: Entity, key: KeyId) {
+        if let Some(journal) = &mut self.journal {
+            let timers = &self.timers;
+            let timer = || timers.get(&(owner, key)).copied();
+            journal.timers.note((owner, key), timer);
+        }
+    }
+
+    fn note_timer(&mut self, timer: Entity) {
+        if let Some(journal) = &mut self.journal {
+            let keys = &self.keys;
+            journal.keys.note(timer, || keys.get(&timer).copied());
+        }
+    }
+}
+
+impl KeyJournal {
+    /// Adds the journal that began when this one ended.
+    pub(crate) fn append(&mut self, later: Self) {
+        self.timers.append(later.timers);
+        self.keys.append(later.keys);
+    }
+
+    /// Returns the number of entries.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.timers.len() + self.keys.len()
     }
 }

@@ -1,11 +1,8 @@
 //! The timers of each clock: in the queue, added since the last run, or paused.
 
-mod copy;
+mod undo;
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::{collections::BTreeSet, vec::Vec};
 use core::{
     mem,
     num::{NonZeroU32, NonZeroU64},
@@ -28,8 +25,10 @@ use super::{
 use crate::{
     clock::{Age, ClockKey, ClockTable, PackedClockId, Reading, Scope},
     double_buffer::DoubleBuffer,
+    journal::WatchedMap,
     queue::{Key, NEVER, TimerQueue},
 };
+pub(crate) use undo::{LinesJournal, LinesMark};
 
 /// The timers of a world, one line per clock.
 #[derive(Resource, Debug)]
@@ -52,21 +51,23 @@ pub(crate) struct TimerLines {
     armed: u64,
     /// The components that change how a timer is armed.
     modifiers: [ComponentId; 8],
+    /// Creates the line of a clock.
+    new_line: fn() -> TimerLine,
 }
 
 /// The timers of one clock.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct TimerLine {
     pub(crate) queue: TimerQueue<ArmedTimer>,
     added: DoubleBuffer<Key>,
     /// The paused timers, and the reading of the clock when they were paused.
     ///
     /// A tree grows a little at a time. A hash map would move all its entries in one frame.
-    paused: BTreeMap<Key, u64>,
+    paused: WatchedMap<Key, u64>,
     /// The waits of timers whose deadlines were moved.
-    rescheduled: BTreeMap<Key, Rescheduled>,
+    rescheduled: WatchedMap<Key, Rescheduled>,
     /// The intervals of timers that draw them.
-    random: BTreeMap<Key, RandomInterval>,
+    random: WatchedMap<Key, RandomInterval>,
     /// The timers in the middle of a burst.
     bursting: Vec<Key>,
     /// The number of lifetimes in the queue.
@@ -106,6 +107,7 @@ impl TimerLines {
             draws: 0,
             armed: 0,
             modifiers,
+            new_line: TimerLine::default,
         }
     }
 
@@ -139,7 +141,7 @@ impl TimerLines {
     ) -> Key {
         let index = clock as usize;
         if self.lines.len() <= index {
-            self.lines.resize_with(index + 1, TimerLine::default);
+            self.lines.resize_with(index + 1, self.new_line);
         }
         self.get_mut(clock);
         let line = &mut self.lines[index];
@@ -217,7 +219,7 @@ impl TimerLines {
         let wait = line.wait(key, first_wait)?;
         let deadline = line.deadline(key, now)?;
         let paused_at = line.is_paused(key).then_some(now_there);
-        let random = line.random.get(&key).copied();
+        let random = line.random.get(key).copied();
         let mut timer = line.queue.cancel(key)?;
         line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
         line.forget(key);
@@ -385,7 +387,7 @@ impl TimerLine {
         let mut armed = 0;
         for key in self.added.drain() {
             // A timer that was cancelled in the meantime is no longer in the queue.
-            if !self.paused.contains_key(&key) && self.queue.release(key) {
+            if !self.paused.contains_key(key) && self.queue.release(key) {
                 armed += 1;
             }
         }
@@ -407,18 +409,18 @@ impl TimerLine {
         };
         self.end_burst(key);
         if paused {
-            self.paused.entry(key).or_insert_with(|| {
+            if !self.is_paused(key) {
                 self.queue.park(key, deadline);
-                now
-            });
-        } else if let Some(paused_at) = self.paused.remove(&key) {
+                self.paused.insert(key, now);
+            }
+        } else if let Some(paused_at) = self.paused.remove(key) {
             self.queue.park(key, resumed(deadline, paused_at, now));
             self.push_added(key);
         }
     }
 
     pub(crate) fn is_paused(&self, key: Key) -> bool {
-        self.paused.contains_key(&key)
+        self.paused.contains_key(key)
     }
 
     /// Moves the deadline of a timer as if it had just been armed.
@@ -430,7 +432,7 @@ impl TimerLine {
         self.rescheduled.insert(key, Rescheduled { count, wait });
         self.end_burst(key);
         self.queue.park_anew(key, deadline);
-        match self.paused.get_mut(&key) {
+        match self.paused.get_mut(key) {
             Some(paused_at) => *paused_at = now,
             None => self.push_added(key),
         }
@@ -464,18 +466,18 @@ impl TimerLine {
 
     /// Returns the random intervals of a timer, if it has any.
     pub(super) fn random(&self, key: Key) -> Option<RandomInterval> {
-        self.random.get(&key).copied()
+        self.random.get(key).copied()
     }
 
     /// Returns the length of the wait for the next deadline of a timer.
     pub(crate) fn wait(&self, key: Key, first_wait: u64) -> Option<u64> {
         let timer = self.queue.get(key)?;
-        let rescheduled = self.rescheduled.get(&key);
+        let rescheduled = self.rescheduled.get(key);
         let rescheduled = rescheduled.filter(|moved| moved.count == timer.count());
         Some(match (rescheduled, timer.interval) {
             (Some(moved), _) => moved.wait,
             (None, Some(interval)) if timer.count() > 0 => {
-                let random = self.random.get(&key).filter(|_| timer.is_random());
+                let random = self.random.get(key).filter(|_| timer.is_random());
                 random.map_or(interval.get(), |random| random.wait)
             }
             (None, _) => first_wait,
@@ -486,7 +488,7 @@ impl TimerLine {
     /// it resumed now.
     pub(crate) fn deadline(&self, key: Key, now: u64) -> Option<u64> {
         let deadline = self.queue.deadline(key)?;
-        Some(match self.paused.get(&key) {
+        Some(match self.paused.get(key) {
             Some(&paused_at) => resumed(deadline, paused_at, now),
             None => deadline,
         })
@@ -525,7 +527,7 @@ impl TimerLine {
         let deadline = due.deadline();
         let timer = &mut *due;
         let random = match timer.is_random() {
-            true => self.random.get_mut(&key),
+            true => self.random.get_mut(key),
             false => None,
         };
         let Served { missed, next } = match random {
@@ -568,13 +570,13 @@ impl TimerLine {
 
     fn forget(&mut self, key: Key) {
         if !self.paused.is_empty() {
-            self.paused.remove(&key);
+            self.paused.remove(key);
         }
         if !self.rescheduled.is_empty() {
-            self.rescheduled.remove(&key);
+            self.rescheduled.remove(key);
         }
         if !self.random.is_empty() {
-            self.random.remove(&key);
+            self.random.remove(key);
         }
     }
 }

@@ -123,6 +123,12 @@ impl PendingTimers {
         self.entries.iter().flatten()
     }
 
+    /// Returns the timers with their indices.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, &Pending)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(|(index, pending)| Some((index, pending.as_ref()?)))
+    }
+
     /// Takes all entries. Those with an order, which were loaded, come first. Hand the memory back
     /// with [`reuse`](Self::reuse).
     pub(super) fn swap(

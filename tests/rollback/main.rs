@@ -2,6 +2,7 @@
 
 #![cfg(feature = "serialize")]
 
+mod crowd;
 #[path = "../saving/game.rs"]
 mod game;
 mod rewind;

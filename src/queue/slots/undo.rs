@@ -1,0 +1,218 @@
+//! Slots as they were.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{Key, NO_SLOT, PackedPlace, Place, Slot, Slots};
+use crate::{journal::Journal, queue::NEVER};
+
+/// The slots that have changed, as they were. A slot that was not in use has no image.
+#[derive(Clone, Debug)]
+pub(crate) struct SlotJournal<T>(Journal<u32, Option<Image<T>>>);
+
+/// A slot as it was.
+#[derive(Clone, Debug)]
+struct Image<T> {
+    sequence: u64,
+    deadline: u64,
+    generation: u32,
+    content: Content<T>,
+}
+
+#[derive(Clone, Debug)]
+enum Content<T> {
+    /// A timer that waits for its deadline.
+    Waiting(T),
+    /// A timer that is idle.
+    Idle(T),
+    /// Nothing, and a link to the next vacant slot.
+    Vacant(u32),
+}
+
+/// The numbers that belong to the slots as they were.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotMark {
+    first_vacant: u32,
+    used: u32,
+    len: usize,
+}
+
+/// A journal, and the function that copies values for it.
+#[derive(Clone)]
+pub(super) struct Watch<T> {
+    copy: fn(&T) -> T,
+    journal: SlotJournal<T>,
+}
+
+impl<T> Slots<T> {
+    pub(in crate::queue) fn watch(&mut self)
+    where
+        T: Clone,
+    {
+        self.watch = Some(Box::new(Watch {
+            copy: T::clone,
+            journal: SlotJournal::default(),
+        }));
+    }
+
+    pub(in crate::queue) fn unwatch(&mut self) {
+        self.watch = None;
+    }
+
+    /// Notes a slot that is about to change, in use or not.
+    #[inline]
+    pub(in crate::queue) fn note(&mut self, index: u32) {
+        if self.watch.is_some() {
+            self.note_watched(index);
+        }
+    }
+
+    /// Notes the slot of a timer that is about to change, if there is such a timer.
+    #[inline]
+    pub(in crate::queue) fn note_timer(&mut self, key: Key) {
+        if self.watch.is_some() && self.get(key).is_some() {
+            self.note_watched(key.index);
+        }
+    }
+
+    #[cold]
+    fn note_watched(&mut self, index: u32) {
+        if let Some(watch) = &mut self.watch {
+            let slot = self.slots.get(index as usize);
+            let slot = slot.filter(|_| index < self.used);
+            let copy = watch.copy;
+            let journal = &mut watch.journal.0;
+            journal.note(index, || slot.map(|slot| Image::of(slot, copy)));
+        }
+    }
+
+    /// Ends the journal, and begins the next one.
+    pub(in crate::queue) fn take_journal(&mut self) -> SlotJournal<T> {
+        let watch = self.watch.as_mut();
+        let journal = watch.map(|watch| watch.journal.0.take());
+        SlotJournal(journal.unwrap_or_default())
+    }
+
+    pub(in crate::queue) fn mark(&self) -> SlotMark {
+        SlotMark {
+            first_vacant: self.first_vacant,
+            used: self.used,
+            len: self.len,
+        }
+    }
+
+    /// Writes the slots of a journal back. They are idle, and `change` has changed their timers.
+    pub(in crate::queue) fn put_back(
+        &mut self,
+        mark: SlotMark,
+        journal: &SlotJournal<T>,
+        mut change: impl FnMut(&mut T),
+    ) where
+        T: Clone,
+    {
+        for (index, image) in journal.0.iter() {
+            self.slots[index] = match image {
+                Some(image) => image.slot(&mut change),
+                None => Slot::unused(),
+            };
+        }
+        self.first_vacant = mark.first_vacant;
+        self.used = mark.used;
+        self.len = mark.len;
+    }
+}
+
+impl<T> SlotJournal<T> {
+    pub(crate) fn append(&mut self, later: Self) {
+        self.0.append(later.0);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the keys of the timers.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        self.0.iter().filter_map(|(index, image)| {
+            let image = image.as_ref()?;
+            let generation = image.generation;
+            let key = Key { index, generation };
+            (!matches!(image.content, Content::Vacant(_))).then_some(key)
+        })
+    }
+
+    pub(in crate::queue) fn indices(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|(index, _)| index)
+    }
+
+    /// Returns the slots and the deadlines of the timers that waited.
+    pub(in crate::queue) fn waiting(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.0.iter().filter_map(|(index, image)| {
+            let image = image.as_ref()?;
+            let waits = matches!(image.content, Content::Waiting(_));
+            waits.then_some((index, image.deadline))
+        })
+    }
+}
+
+impl<T> Image<T> {
+    fn of(slot: &Slot<T>, copy: fn(&T) -> T) -> Self {
+        Self {
+            sequence: slot.sequence,
+            deadline: slot.deadline,
+            generation: slot.generation,
+            content: match (&slot.value, slot.place()) {
+                (None, _) => Content::Vacant(slot.place.0),
+                (Some(value), Place::Idle) => Content::Idle(copy(value)),
+                (Some(value), Place::Heap(_) | Place::Bucket(_)) => Content::Waiting(copy(value)),
+            },
+        }
+    }
+
+    fn slot(&self, change: &mut impl FnMut(&mut T)) -> Slot<T>
+    where
+        T: Clone,
+    {
+        let (mut value, place) = match &self.content {
+            Content::Waiting(value) | Content::Idle(value) => {
+                (Some(value.clone()), Place::Idle.into())
+            }
+            Content::Vacant(next) => (None, PackedPlace(*next)),
+        };
+        if let Some(value) = &mut value {
+            change(value);
+        }
+        Slot {
+            sequence: self.sequence,
+            deadline: self.deadline,
+            place,
+            generation: self.generation,
+            value,
+        }
+    }
+}
+
+impl<T> Slot<T> {
+    /// A slot that is in use again once all earlier ones are. A stale item does not match it.
+    fn unused() -> Self {
+        Self {
+            sequence: 0,
+            deadline: NEVER,
+            place: PackedPlace(NO_SLOT),
+            generation: 0,
+            value: None,
+        }
+    }
+}
+
+impl<T> Default for SlotJournal<T> {
+    fn default() -> Self {
+        Self(Journal::default())
+    }
+}
+
+impl<T> fmt::Debug for Watch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}

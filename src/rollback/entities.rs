@@ -1,0 +1,127 @@
+//! The entities that a restore spawns again, and those that it despawns.
+
+use alloc::vec::Vec;
+use core::iter;
+
+use bevy_ecs::{
+    change_detection::Tick,
+    entity::{EntityHashMap, EntityHashSet},
+    prelude::*,
+};
+
+use super::{
+    components::{has_any, rename_clocks},
+    log::Changes,
+    names::Names,
+};
+use crate::{clock::Clock, timer::TimerLines};
+
+/// The entities of a snapshot that is restored.
+pub(super) struct Restored {
+    /// The entities that awaited their end.
+    finished: EntityHashSet,
+    /// The entities that were spawned again by this restore.
+    pub(super) respawned: Names,
+}
+
+impl Restored {
+    /// Spawns the entities that have despawned since the snapshot, unless the map has them.
+    pub(super) fn new(
+        world: &mut World,
+        awaiting_end: &[Entity],
+        Changes {
+            components, names, ..
+        }: &mut Changes,
+        entities: &EntityHashMap<Entity>,
+    ) -> Self {
+        let finished = || awaiting_end.iter().copied();
+        let changed = components.entities().chain(finished());
+        let is_gone = |&entity: &Entity| !world.entities().contains_spawned(names.latest(entity));
+        let mut gone: Vec<Entity> = changed.filter(is_gone).collect();
+        gone.sort_unstable();
+        let mut respawned = Names::default();
+        for entity in gone {
+            let last = names.latest(entity);
+            if !world.entities().contains_spawned(last) {
+                let name = find_named(world, entities, names, entity);
+                let name = name.unwrap_or_else(|| world.spawn_empty().id());
+                names.rename(last, name);
+                respawned.rename(last, name);
+            }
+        }
+        Self {
+            finished: finished().map(|entity| names.latest(entity)).collect(),
+            respawned,
+        }
+    }
+
+    /// Returns the entities with components of this crate that were spawned after the snapshot, also
+    /// by other restores.
+    pub(super) fn spawned_since(
+        &self,
+        world: &World,
+        snapshot: Tick,
+        changes: &Changes,
+    ) -> Vec<Entity> {
+        let Changes {
+            components, names, ..
+        } = changes;
+        let now = world.read_change_tick();
+        let is_new = |entity: &Entity| {
+            let tick = world.entities().entity_get_spawn_or_despawn_tick(*entity);
+            tick.is_some_and(|tick| tick.is_newer_than(snapshot, now))
+        };
+        let changed = components.changed().map(|entity| names.latest(entity));
+        let holders = changed.filter(|&entity| has_any(world, entity));
+        let renamed = names.iter().map(|(_, latest)| latest);
+        let new = holders.chain(renamed).chain(finished(world)).filter(is_new);
+        let mut new: Vec<Entity> = new.collect();
+        new.sort_unstable();
+        new.dedup();
+        new.retain(|entity| !self.finished.contains(entity));
+        new.retain(|&entity| !components.had_any(world, names, entity));
+        new
+    }
+
+    /// Leads all timers to the clocks that were spawned again by this restore.
+    pub(super) fn rename_clocks(&self, world: &mut World, names: &Names) {
+        let is_clock = |entity| world.get::<Clock>(entity).is_some();
+        if self.respawned.iter().any(|(_, latest)| is_clock(latest)) {
+            rename_clocks(world, names);
+        }
+    }
+}
+
+/// Finds an entity that has despawned in a map. It may be there under any of its names.
+fn find_named(
+    world: &World,
+    entities: &EntityHashMap<Entity>,
+    names: &Names,
+    entity: Entity,
+) -> Option<Entity> {
+    let mut names = names.up_to(names.latest(entity));
+    names.find_map(|name| find_in(world, entities, name))
+}
+
+/// Follows an entity through all restores in which it was spawned again.
+fn find_in(world: &World, entities: &EntityHashMap<Entity>, entity: Entity) -> Option<Entity> {
+    let next = |&entity: &Entity| entities.get(&entity).copied();
+    let names = iter::successors(next(&entity), next);
+    // The map may be any, so it may lead in a circle.
+    let mut names = names.take(entities.len());
+    names.find(|&name| world.entities().contains_spawned(name))
+}
+
+/// Returns the entities that the next run despawns, because their timers have finished.
+pub(super) fn finished(world: &World) -> impl Iterator<Item = Entity> {
+    let finished = world.resource::<TimerLines>().finished();
+    finished.filter(|&entity| world.entities().contains_spawned(entity))
+}
+
+/// Despawns entities to which nothing belongs by now.
+pub(super) fn despawn(world: &mut World, entities: Vec<Entity>) {
+    for entity in entities {
+        world.try_despawn(entity).ok();
+    }
+    world.flush();
+}

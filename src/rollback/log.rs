@@ -1,0 +1,154 @@
+//! The log of all changes since the oldest snapshot.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use bevy_ecs::prelude::*;
+use bevy_platform::sync::{Arc, Weak};
+
+use super::{components::Components, names::Names};
+use crate::timer::{KeyJournal, KeyTable, LinesJournal, TimerLines};
+
+/// The changes since the oldest snapshot that exists. A world without snapshots has no log.
+///
+/// ```text
+/// snapshots   1          2        3
+///             │ changes  │ chan…  │ journals of the present
+/// ```
+///
+/// To go back to a snapshot, each entry gets the first value that was noted since. That is a change
+/// like any other, so later snapshots can be restored afterwards.
+#[derive(Resource, Default)]
+pub(super) struct Log {
+    /// From the oldest snapshot to the latest one.
+    periods: Vec<Period>,
+    /// The journal of the components. Those of the timers and the keys are with them.
+    pub(super) components: Components,
+}
+
+/// A snapshot, and the changes until the next one.
+struct Period {
+    snapshot: Weak<Token>,
+    changes: Changes,
+}
+
+/// Says that a snapshot exists.
+pub(super) struct Token;
+
+/// Everything that has changed, as it was.
+#[derive(Clone, Default)]
+pub(super) struct Changes {
+    pub(super) lines: LinesJournal,
+    pub(super) keys: KeyJournal,
+    pub(super) components: Components,
+    /// The entities that were spawned again.
+    pub(super) names: Names,
+}
+
+impl Changes {
+    /// Adds the changes that came after these.
+    fn append(&mut self, later: Self) {
+        self.lines.append(later.lines);
+        self.keys.append(later.keys);
+        self.components.append(later.components);
+        self.names.append(later.names);
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.lines.len() + self.keys.len() + self.components.len()
+    }
+}
+
+impl Period {
+    fn is_of(&self, snapshot: &Arc<Token>) -> bool {
+        self.snapshot.as_ptr() == Arc::as_ptr(snapshot)
+    }
+
+    fn exists(&self) -> bool {
+        self.snapshot.strong_count() > 0
+    }
+}
+
+impl Log {
+    /// Begins the period of a new snapshot.
+    pub(super) fn add_snapshot(&mut self) -> Arc<Token> {
+        let token = Arc::new(Token);
+        self.periods.push(Period {
+            snapshot: Arc::downgrade(&token),
+            changes: Changes::default(),
+        });
+        token
+    }
+
+    /// Forgets the snapshots that were dropped. Their changes belong to the snapshots before them.
+    /// Returns `false` if no snapshot is left.
+    pub(super) fn forget_dropped(&mut self) -> bool {
+        if !self.periods.iter().all(Period::exists) {
+            for period in mem::take(&mut self.periods) {
+                if period.exists() {
+                    self.periods.push(period);
+                } else if let Some(earlier) = self.periods.last_mut() {
+                    earlier.changes.append(period.changes);
+                }
+            }
+        }
+        !self.periods.is_empty()
+    }
+
+    /// Adds changes to the latest period.
+    pub(super) fn append(&mut self, changes: Changes) {
+        if let Some(latest) = self.periods.last_mut() {
+            latest.changes.append(changes);
+        }
+    }
+
+    /// Returns `true` if there is no later snapshot.
+    pub(super) fn is_latest(&self, snapshot: &Arc<Token>) -> bool {
+        let latest = self.periods.last();
+        latest.is_some_and(|latest| latest.is_of(snapshot))
+    }
+
+    /// Forgets the changes since the latest snapshot.
+    pub(super) fn forget_latest(&mut self) {
+        if let Some(latest) = self.periods.last_mut() {
+            latest.changes = Changes::default();
+        }
+    }
+
+    /// Returns the changes since a snapshot. Takes them out of the log if there is no later snapshot.
+    pub(super) fn changes_since(&mut self, snapshot: &Arc<Token>) -> Changes {
+        let mut periods = self.periods.iter();
+        let nth = periods.position(|period| period.is_of(snapshot));
+        match &mut self.periods[nth.expect("the snapshot exists")..] {
+            [latest] => mem::take(&mut latest.changes),
+            periods => {
+                let mut all = Changes::default();
+                for period in periods {
+                    all.append(period.changes.clone());
+                }
+                all
+            }
+        }
+    }
+
+    /// Returns the number of entries.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.periods.iter().map(|period| period.changes.len()).sum()
+    }
+}
+
+/// Moves the journals of the present into the latest period.
+pub(super) fn end_journals(world: &mut World) {
+    let lines = world.resource_mut::<TimerLines>().take_journal();
+    let keys = world.resource_mut::<KeyTable>().take_journal();
+    let mut log = world.resource_mut::<Log>();
+    let components = mem::take(&mut log.components);
+    log.append(Changes {
+        lines,
+        keys,
+        components,
+        names: Names::default(),
+    });
+}

@@ -1,0 +1,174 @@
+//! Observers that note the components that change while a snapshot exists.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{
+    entity_disabling::Disabled, lifecycle::HookContext, prelude::*, query::Allow,
+    relationship::Relationship, world::DeferredWorld,
+};
+
+use super::{
+    components::{HasColumn, HasOrder},
+    log::Log,
+};
+use crate::{
+    clock::{Clock, OnClock, SpeedModifier},
+    message::OpenRequest,
+    owner::OwnedBy,
+    pause::{Paused, Pauses},
+    timer::{
+        Cooldown, DespawnAfter, Finished, KeyTable, Keyed, Limit, SurvivesCancelAll, Timer,
+        TimerAction, TimerLines, Unannounced,
+    },
+};
+
+/// One of the observers, by its index in [`OBSERVERS`].
+///
+/// A game that despawns every entity despawns the observers, too. They return immediately, to see
+/// which other entities despawn.
+#[derive(Component, Clone, Copy)]
+#[component(on_remove = on_remove_watcher)]
+struct Watcher(usize);
+
+macro_rules! observers {
+    (columns { $($column:ty,)* } orders { $($relationship:ty,)* }) => {
+        const OBSERVERS: &[fn() -> Observer] = &[
+            $(|| Observer::new(on_add::<$column>), || Observer::new(on_discard::<$column>),)*
+            $(
+                || Observer::new(on_join::<$relationship>),
+                || Observer::new(on_part::<$relationship>),
+                || Observer::new(on_add_list::<TargetOf<$relationship>>),
+                || Observer::new(on_discard_list::<TargetOf<$relationship>>),
+            )*
+        ];
+    };
+}
+
+observers! {
+    columns {
+        Clock,
+        SpeedModifier,
+        OnClock,
+        OwnedBy,
+        Keyed,
+        Paused,
+        Pauses,
+        TimerAction,
+        Timer,
+        DespawnAfter,
+        Cooldown,
+        Finished,
+        OpenRequest,
+        Unannounced,
+        SurvivesCancelAll,
+        Limit,
+        Disabled,
+    }
+    orders { OwnedBy, Pauses, SpeedModifier, }
+}
+
+/// Begins a log.
+pub(super) fn watch(world: &mut World) {
+    world.init_resource::<Log>();
+    world.resource_mut::<TimerLines>().watch();
+    world.resource_mut::<KeyTable>().watch();
+    for nth in 0..OBSERVERS.len() {
+        world.spawn((Watcher(nth), OBSERVERS[nth]()));
+    }
+    world.flush();
+}
+
+/// Throws the log away.
+pub(super) fn unwatch(world: &mut World) {
+    world.remove_resource::<Log>();
+    world.resource_mut::<TimerLines>().unwatch();
+    world.resource_mut::<KeyTable>().unwatch();
+    let mut watchers = world.query_filtered::<Entity, With<Watcher>>();
+    let watchers: Vec<Entity> = watchers.iter(world).collect();
+    for watcher in watchers {
+        world.despawn(watcher);
+    }
+}
+
+fn on_remove_watcher(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let watcher = world.get::<Watcher>(entity).copied();
+    let watcher = watcher.filter(|_| world.contains_resource::<Log>());
+    if let Some(Watcher(nth)) = watcher {
+        world.commands().spawn((Watcher(nth), OBSERVERS[nth]()));
+    }
+}
+
+fn on_add<C: HasColumn>(added: On<Add<C>>, log: Option<ResMut<Log>>) {
+    if let Some(mut log) = log {
+        C::column(&mut log.components).note_missing(added.entity);
+    }
+}
+
+fn on_discard<C: HasColumn>(
+    discarded: On<Discard<C>>,
+    values: Query<&C, Allow<Disabled>>,
+    log: Option<ResMut<Log>>,
+) {
+    let entity = discarded.entity;
+    if let (Some(mut log), Ok(value)) = (log, values.get(entity)) {
+        C::column(&mut log.components).note(entity, value);
+    }
+}
+
+type TargetOf<R> = <R as Relationship>::RelationshipTarget;
+
+/// Notes the entities of a target that gets another one. Bevy adds it to the list later.
+fn on_join<R: Relationship>(
+    joined: On<Insert<R>>,
+    sources: Query<&R, Allow<Disabled>>,
+    targets: Query<Option<&TargetOf<R>>, Allow<Disabled>>,
+    log: Option<ResMut<Log>>,
+) where
+    TargetOf<R>: HasOrder,
+{
+    note_list(joined.entity, sources, targets, log);
+}
+
+/// Notes the entities of a target that loses one of them. Bevy removes it from the list later.
+fn on_part<R: Relationship>(
+    parted: On<Discard<R>>,
+    sources: Query<&R, Allow<Disabled>>,
+    targets: Query<Option<&TargetOf<R>>, Allow<Disabled>>,
+    log: Option<ResMut<Log>>,
+) where
+    TargetOf<R>: HasOrder,
+{
+    note_list(parted.entity, sources, targets, log);
+}
+
+fn note_list<R: Relationship>(
+    source: Entity,
+    sources: Query<&R, Allow<Disabled>>,
+    targets: Query<Option<&TargetOf<R>>, Allow<Disabled>>,
+    log: Option<ResMut<Log>>,
+) where
+    TargetOf<R>: HasOrder,
+{
+    let target = sources.get(source).map(Relationship::get);
+    let list = target.and_then(|target| Ok((target, targets.get(target)?)));
+    if let (Some(mut log), Ok((target, list))) = (log, list) {
+        TargetOf::<R>::order(&mut log.components).note(target, list);
+    }
+}
+
+fn on_add_list<T: HasOrder>(added: On<Add<T>>, log: Option<ResMut<Log>>) {
+    if let Some(mut log) = log {
+        T::order(&mut log.components).note_empty(added.entity);
+    }
+}
+
+fn on_discard_list<T: HasOrder>(
+    discarded: On<Discard<T>>,
+    targets: Query<&T, Allow<Disabled>>,
+    log: Option<ResMut<Log>>,
+) {
+    let target = discarded.entity;
+    if let (Some(mut log), Ok(list)) = (log, targets.get(target)) {
+        T::order(&mut log.components).note(target, Some(list));
+    }
+}

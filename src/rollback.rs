@@ -81,6 +81,7 @@ use crate::{
 };
 use entities::{Restored, despawn, finished};
 use log::{Changes, Log, Token, end_journals};
+use names::Names;
 use watch::{unwatch, watch};
 
 /// The state of all timers, clocks and pauses of a world at one moment.
@@ -167,21 +168,12 @@ pub(crate) fn restore_timers(
         }
     }
     end_journals(world);
-    let mut log = world.resource_mut::<Log>();
-    if is_latest {
-        // Nothing has changed since the snapshot.
-        changes = Changes {
-            names: changes.names,
-            ..Changes::default()
-        };
-        log.forget_latest();
-        log.append(changes);
-        note_unseen(world);
-    } else {
-        log.append(Changes {
+    match is_latest {
+        true => forget_changes(world, changes.names),
+        false => world.resource_mut::<Log>().append(Changes {
             names: restored.respawned,
             ..Changes::default()
-        });
+        }),
     }
 }
 
@@ -230,6 +222,18 @@ fn check(world: &World, what: &str) {
         !RunDepth::is_active(world),
         "can't {what} in a handler of a timer: call this between two frames, or in a system"
     );
+}
+
+/// Begins the period of the latest snapshot anew, because its state has been restored.
+fn forget_changes(world: &mut World, mut names: Names) {
+    names.forget_between(|entity| world.entities().contains_spawned(entity));
+    let mut log = world.resource_mut::<Log>();
+    log.forget_latest();
+    log.append(Changes {
+        names,
+        ..Changes::default()
+    });
+    note_unseen(world);
 }
 
 /// Notes the components whose changes nobody reports.
@@ -339,6 +343,23 @@ mod tests {
         assert_eq!(all, 1000, "all timers have fired since");
         assert_eq!(entries(&app), all);
         drop(old);
+    }
+
+    #[test]
+    fn a_snapshot_that_is_restored_again_and_again_keeps_the_log_short() {
+        let mut app = app();
+        let bomb = app.world_mut().spawn(Timer::after(FRAME)).id();
+        let snapshot = app.world_mut().snapshot_timers();
+        let mut name = bomb;
+        for _ in 0..100 {
+            app.world_mut().despawn(name);
+            let mut names = EntityHashMap::default();
+            app.world_mut().restore_timers(&snapshot, &mut names);
+            name = names[&bomb];
+            assert!(app.world().get::<Timer>(name).is_some());
+            assert!(names.len() <= 2, "it has had the names {names:?}");
+        }
+        assert_eq!(entries(&app), 0, "nothing has changed since the snapshot");
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub(crate) use hold::{on_disown, on_own, on_pause, on_resume};
 pub(crate) use insert_for::insert_for;
 pub(crate) use key::IntoKey;
 pub use key::{Keyed, TimerKey};
-pub(crate) use key_hooks::{on_discard_key, on_key, take_key};
+pub(crate) use key_hooks::{note_key, on_discard_key, on_key, take_key};
 pub(crate) use key_table::{KeyJournal, KeyTable};
 pub(crate) use limit::{Limit, check_limit};
 pub(crate) use lines::{LinesJournal, LinesMark, TimerLines};

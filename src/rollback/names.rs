@@ -1,6 +1,6 @@
 //! The names of entities that were spawned again.
 
-use core::iter;
+use core::{iter, mem};
 
 use bevy_ecs::{
     entity::{EntityHashMap, EntityMapper},
@@ -10,40 +10,54 @@ use bevy_ecs::{
 /// The names of entities that were spawned again after they had despawned, by earlier names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    later: EntityHashMap<Entity>,
+    /// The latest name of each earlier one.
+    latest: EntityHashMap<Entity>,
+    /// The name before each later one.
     earlier: EntityHashMap<Entity>,
 }
 
 impl Names {
     pub(super) fn is_empty(&self) -> bool {
-        self.later.is_empty()
+        self.latest.is_empty()
     }
 
     /// Returns the earlier names, with the latest name of each entity.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Entity, Entity)> {
-        let earlier = self.later.keys();
-        earlier.map(|&earlier| (earlier, self.latest(earlier)))
+        let names = self.latest.iter();
+        names.map(|(&earlier, &latest)| (earlier, latest))
     }
 
-    /// Notes that the entity `earlier` is called `later` from now on.
-    pub(super) fn rename(&mut self, earlier: Entity, later: Entity) {
-        self.later.insert(earlier, later);
-        self.earlier.insert(later, earlier);
+    /// Notes that the entity whose latest name is `last` is called `new` from now on.
+    pub(super) fn rename(&mut self, last: Entity, new: Entity) {
+        let names = iter::successors(Some(last), |name| self.earlier.get(name).copied());
+        for name in names {
+            self.latest.insert(name, new);
+        }
+        self.earlier.insert(new, last);
     }
 
     /// Adds the names that were given after these.
     pub(super) fn append(&mut self, later: Self) {
-        self.later.extend(later.later);
+        for name in self.latest.values_mut() {
+            *name = later.latest(*name);
+        }
+        self.latest.extend(later.latest);
         self.earlier.extend(later.earlier);
+    }
+
+    /// Forgets the names between the first one and the latest one, and entities that don't exist.
+    pub(super) fn forget_between(&mut self, exists: impl Fn(Entity) -> bool) {
+        let names = mem::take(self);
+        for (earlier, latest) in names.iter() {
+            if names.earlier(earlier).is_none() && exists(latest) {
+                self.rename(earlier, latest);
+            }
+        }
     }
 
     /// Returns the latest name of an entity.
     pub(super) fn latest(&self, entity: Entity) -> Entity {
-        let mut name = entity;
-        while let Some(&later) = self.later.get(&name) {
-            name = later;
-        }
-        name
+        self.latest.get(&entity).copied().unwrap_or(entity)
     }
 
     /// Returns a name of an entity, and all earlier ones.
@@ -63,4 +77,30 @@ impl EntityMapper for &Names {
     }
 
     fn set_mapped(&mut self, _: Entity, _: Entity) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_the_latest_one() {
+        let mut world = World::new();
+        let [a, b, c, d] = [(); 4].map(|()| world.spawn_empty().id());
+        let mut names = Names::default();
+        names.rename(a, b);
+        let mut later = Names::default();
+        later.rename(b, c);
+        later.rename(c, d);
+        names.append(later);
+        assert_eq!([a, b, c, d].map(|name| names.latest(name)), [d; 4]);
+        assert!(names.up_to(d).eq([d, c, b, a]));
+        names.forget_between(|_| true);
+        assert_eq!(names.iter().collect::<Vec<_>>(), [(a, d)]);
+        assert!(names.up_to(d).eq([d, a]));
+        names.forget_between(|_| false);
+        assert!(names.is_empty());
+    }
 }

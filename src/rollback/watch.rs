@@ -18,7 +18,7 @@ use crate::{
     pause::{Paused, Pauses},
     timer::{
         Cooldown, DespawnAfter, Finished, KeyTable, Keyed, Limit, SurvivesCancelAll, Timer,
-        TimerAction, TimerLines, Unannounced,
+        TimerAction, TimerLines, Unannounced, note_key,
     },
 };
 
@@ -40,6 +40,7 @@ macro_rules! observers {
                 || Observer::new(on_add_list::<TargetOf<$relationship>>),
                 || Observer::new(on_discard_list::<TargetOf<$relationship>>),
             )*
+            || Observer::new(note_key),
         ];
     };
 }
@@ -72,8 +73,8 @@ pub(super) fn watch(world: &mut World) {
     world.init_resource::<Log>();
     world.resource_mut::<TimerLines>().watch();
     world.resource_mut::<KeyTable>().watch();
-    for nth in 0..OBSERVERS.len() {
-        world.spawn((Watcher(nth), OBSERVERS[nth]()));
+    for (nth, observer) in OBSERVERS.iter().enumerate() {
+        world.spawn((Watcher(nth), observer()));
     }
     world.flush();
 }

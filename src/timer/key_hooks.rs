@@ -41,6 +41,16 @@ pub(crate) fn on_discard_key(discarded: On<Discard<(Keyed, OwnedBy)>>, mut world
     }
 }
 
+/// Notes a key that is lost while there is a snapshot, even if nothing else sees it.
+pub(crate) fn note_key(discarded: On<Discard<(Keyed, OwnedBy)>>, mut world: DeferredWorld) {
+    let entity = discarded.entity;
+    if let Some((owner, key)) = key_of(&world, entity)
+        && let Some(mut table) = world.get_resource_mut::<KeyTable>()
+    {
+        table.note(owner, key, entity);
+    }
+}
+
 /// Returns the owner and the key of an entity, if it has both.
 fn key_of(world: &World, entity: Entity) -> Option<(Entity, KeyId)> {
     let &OwnedBy(owner) = world.get(entity)?;

@@ -108,7 +108,8 @@ impl KeyTable {
         }
     }
 
-    fn note(&mut self, owner: Entity, key: KeyId, timer: Entity) {
+    /// Notes a key of an owner and the key of a timer before they change.
+    pub(super) fn note(&mut self, owner: Entity, key: KeyId, timer: Entity) {
         self.note_owner(owner, key);
         self.note_timer(timer);
     }

@@ -10,7 +10,7 @@ use bevy_due::{
 };
 use bevy_ecs::{
     entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*,
-    system::RunSystemOnce,
+    resource::IsResource, system::RunSystemOnce,
 };
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
 
@@ -177,6 +177,32 @@ fn an_entity_that_was_spawned_again_is_found_by_all_snapshots() {
     app.world_mut().restore_timers(&early, &mut names);
     assert_eq!(names[&first], third);
     assert!(app.world().get::<Timer>(third).is_some());
+}
+
+#[test]
+fn a_clean_up_that_despawns_every_entity_is_undone() {
+    let mut app = app();
+    let owner = app.world_mut().spawn(Clock::new()).id();
+    let key = Keyed::new("key");
+    let timer = (OwnedBy(owner), key, Timer::after_secs(1.0));
+    let timer = app.world_mut().spawn(timer).id();
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    let mut names = EntityHashMap::default();
+    for _ in 0..2 {
+        let world = app.world_mut();
+        let mut all = world.query_filtered::<Entity, Without<IsResource>>();
+        let all: Vec<Entity> = all.iter(world).collect();
+        for entity in all {
+            world.try_despawn(entity).ok();
+        }
+        world.restore_timers(&snapshot, &mut names);
+        let keyed = world.with_timers(|timers| timers.keyed(names[&owner], key));
+        let keyed = keyed.expect("it should be under its key again");
+        assert_eq!(keyed.entity, names[&timer]);
+        assert_eq!(keyed.remaining, Duration::from_millis(900));
+        app.update();
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use core::{any::type_name, fmt::Display};
 
 use bevy_ecs::{
     entity::{Entities, EntityAllocator},
+    entity_disabling::Disabled,
     error::{CommandOutput, ContextExt, ErrorContext, FallbackErrorHandler},
     prelude::*,
     resource::IsResource,
@@ -13,7 +14,7 @@ use bevy_ecs::{
     world::CommandQueue,
 };
 
-use crate::system_pool::Pool;
+use crate::{system_pool::Pool, transit::InTransit};
 
 /// Gives callbacks their entity and commands, and reports their errors.
 ///
@@ -22,7 +23,8 @@ use crate::system_pool::Pool;
 /// call.
 #[derive(SystemParam)]
 pub(crate) struct EntityCaller<'w, 's> {
-    entities: Query<'w, 's, EntityMut<'static>, Without<IsResource>>,
+    entities: Query<'w, 's, EntityMut<'static>, (Without<IsResource>, Without<InTransit>)>,
+    in_transit: Query<'w, 's, &'static InTransit, Allow<Disabled>>,
     queue: Deferred<'s, CommandQueue>,
     allocator: &'w EntityAllocator,
     all: &'w Entities,
@@ -30,7 +32,8 @@ pub(crate) struct EntityCaller<'w, 's> {
 }
 
 impl EntityCaller<'_, '_> {
-    /// Returns an entity and commands for its callback, unless the entity is gone or disabled.
+    /// Returns an entity and commands for its callback, unless the entity is gone, disabled or in
+    /// transit.
     #[inline]
     pub(crate) fn get_mut(&mut self, entity: Entity) -> Option<(EntityMut<'_>, Commands<'_, '_>)> {
         let entity = self.entities.get_mut(entity).ok()?;
@@ -43,7 +46,12 @@ impl EntityCaller<'_, '_> {
         self.all.contains_spawned(entity)
     }
 
-    /// Returns an entity to read, unless it is gone or disabled.
+    /// Returns the entity that moves to or from another world and takes this one along, if any.
+    pub(crate) fn root_in_transit(&self, entity: Entity) -> Option<Entity> {
+        self.in_transit.get(entity).ok().map(|transit| transit.root)
+    }
+
+    /// Returns an entity to read, unless it is gone, disabled or in transit.
     #[inline]
     pub(crate) fn get(&self, entity: Entity) -> Option<EntityRef<'_>> {
         self.entities.get(entity).ok()

@@ -65,6 +65,17 @@ impl<T> DoubleBuffer<T> {
         }
     }
 
+    /// Replaces each item, released or not, by the result of a function, or removes it.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn filter_map(&mut self, mut change: impl FnMut(T) -> Option<T>) {
+        for items in [&mut self.swapped, &mut self.pending] {
+            for _ in 0..items.len() {
+                let item = items.pop_front().and_then(&mut change);
+                items.extend(item);
+            }
+        }
+    }
+
     /// Removes the most recently pushed item that matches, if any.
     pub(crate) fn take_last(&mut self, matches: impl Fn(&T) -> bool) {
         if let Some(index) = self.pending.iter().rposition(matches) {

@@ -252,8 +252,9 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `conditions`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor (`pause`,
-//! `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `system_pool`, `double_buffer`), `clock`
+//! `conditions`, `moving`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor (`pause`,
+//! `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `system_pool`, `transit`,
+//! `double_buffer`), `clock`
 //! and [`queue`]. Imports only go down this list. The queue does not depend on Bevy and can be used
 //! alone.
 //!
@@ -263,8 +264,8 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //!   `alloc`.
 //! - `worlds`: worlds on threads and links to other processes. Implies `std`.
 //! - `bevy_reflect`: reflection for the components, events and resources.
-//! - `serialize`: serde for [`Timer`] and most other components, with their progress, and the module
-//!   `save`. Invalid input is an error.
+//! - `serialize`: serde for [`Timer`] and most other components, with their progress, and the modules
+//!   `save` and `moving`. Invalid input is an error.
 //!
 //! [`at`]: Timer::at
 //! [`change_timer`]: DueEntityCommandsExt::change_timer
@@ -291,6 +292,9 @@ mod ext;
 
 pub mod conditions;
 
+#[cfg(feature = "serialize")]
+pub mod moving;
+
 #[cfg(feature = "worlds")]
 mod worlds;
 
@@ -314,6 +318,7 @@ mod roster;
 mod seat;
 mod sync;
 mod system_pool;
+mod transit;
 
 mod clock;
 

@@ -6,12 +6,17 @@
 mod ask;
 mod batch;
 mod broadcast;
+#[cfg(feature = "serialize")]
+mod codec;
 mod component;
 mod context;
 mod courier;
+#[cfg(feature = "serialize")]
+mod data;
 mod deliver;
 mod directory;
 mod followers;
+mod held_letters;
 mod inbox;
 mod letter;
 mod mailbag;
@@ -24,15 +29,23 @@ mod room;
 mod send_error;
 mod stats;
 mod topic;
+#[cfg(feature = "serialize")]
+mod transit;
 mod written;
 
 pub(crate) use ask::OpenRequest;
 pub(crate) use ask::{add_time_out_handler, ask};
+#[cfg(feature = "serialize")]
+pub(crate) use codec::add_message_codec;
 pub use component::MessageComponent;
 pub(crate) use component::follow;
 pub use context::MessageContext;
+#[cfg(feature = "serialize")]
+pub use data::UnmovableMail;
 pub(crate) use deliver::{close_inbox, deliver_messages};
 pub(crate) use directory::Directory;
+#[cfg(feature = "serialize")]
+pub(crate) use directory::{MovedRequest, name_of_request};
 pub(crate) use followers::{Followers, on_enable_follower};
 pub(crate) use inbox::Inbox;
 pub use inbox::MessageSender;
@@ -55,6 +68,13 @@ pub(crate) use {
     directory::KeyListener,
     letter::{Recipient, Role},
     mailbag::{is_urgent, send_urgent},
-    request::PostReply,
+    request::RemoteAsker,
     topic::Topic,
+};
+#[cfg(feature = "serialize")]
+pub(crate) use {
+    data::{LetterData, LetterError, letter_to_data},
+    held_letters::HeldLetters,
+    request::PostReply,
+    transit::{take_letters, visit_letters},
 };

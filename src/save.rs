@@ -28,6 +28,7 @@ mod collect;
 mod error;
 mod load;
 mod part;
+mod pass;
 
 use alloc::vec::Vec;
 
@@ -36,7 +37,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::timer::SavedWorld;
 
-pub(crate) use collect::{all_or_error, save_all, save_entity};
+pub(crate) use check::check_saved;
+pub(crate) use collect::{all_or_error, dependents, save_all, save_entity};
 pub use error::{LoadError, SaveError, Unsavable};
 pub(crate) use load::load_timers;
 use part::Part;

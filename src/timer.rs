@@ -105,6 +105,8 @@ pub(crate) use change::{change_keyed, change_timer, delay_all};
 pub use cooldown::Cooldown;
 pub use delayed::TimedCommands;
 pub use despawn_after::DespawnAfter;
+#[cfg(feature = "serialize")]
+pub(crate) use end::forget_timers;
 pub(crate) use end::on_remove_clock;
 #[cfg(not(feature = "serialize"))]
 pub(crate) use finished::Finished;

@@ -25,5 +25,7 @@ pub use interval::LoopInterval;
 pub(crate) use link::connect;
 pub use link::{Link, WorldLink};
 pub use parcel::{Parcel, Refused};
+#[cfg(feature = "serialize")]
+pub(crate) use receive::post_reply;
 pub use report::WorldReport;
 pub use start_error::StartError;

@@ -232,6 +232,35 @@ impl Table {
         }
     }
 
+    /// Returns how far a clock advances while the built-in clocks but the one of frames advance by
+    /// `nanos`, at their present speeds.
+    #[cfg(feature = "serialize")]
+    pub(super) fn share(&self, key: ClockKey, nanos: u64) -> u64 {
+        let path = self.path(key, |_, _| false);
+        let top = path.last().and_then(|&top| self.get(top));
+        let mut span = match top.map(|top| top.source) {
+            Some(Source::Bevy(_)) => nanos,
+            Some(Source::Frames | Source::Clock(..) | Source::Missing) | None => 0,
+        };
+        for key in path.into_iter().rev() {
+            let Some(row) = self.get(key) else {
+                return 0;
+            };
+            let before = row.state.now;
+            span = row.state_at(row.seen.saturating_add(span)).now - before;
+        }
+        span
+    }
+
+    /// Lets the source of a clock advance by `nanos`, unseen by other clocks.
+    #[cfg(feature = "serialize")]
+    pub(super) fn pass(&mut self, key: ClockKey, nanos: u64) {
+        self.change(key, |row| {
+            row.state = row.state_at(row.seen.saturating_add(nanos));
+        });
+        self.fast_forward(key, 0);
+    }
+
     /// Returns the state of a clock at this moment. Bevy's time may have advanced since the last
     /// run.
     pub(super) fn live(&mut self, key: ClockKey, times: &impl TimeSource) -> Option<ClockState> {

@@ -121,6 +121,31 @@ impl ClockTable {
         Ok((found, state.read(false)))
     }
 
+    /// Returns how far a clock advances while the built-in clocks but the one of frames advance by
+    /// `nanos`, at their present speeds.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn share(&self, clock: ClockId, nanos: u64) -> u64 {
+        let table = self.lock();
+        let found = table.find(clock).map(|(key, _)| key);
+        found.map_or(0, |key| table.share(key, nanos))
+    }
+
+    /// Lets the clock on an entity advance as if its parent had advanced by `nanos`.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn pass(&self, clock: Entity, nanos: u64) {
+        let mut table = self.lock();
+        if let Some(key) = table.key_of(clock) {
+            table.pass(key, nanos);
+        }
+    }
+
+    /// Returns the time that a clock shows at this moment.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn shown_now(&self, clock: ClockId, world: &World) -> Option<Duration> {
+        let (_, reading) = self.read(clock, world).ok()?;
+        Some(reading.shown(reading.now))
+    }
+
     /// Returns the key of the clock on `entity`.
     pub(crate) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
         self.lock().key_of(entity)

@@ -18,6 +18,11 @@ use crate::{
 };
 #[cfg(feature = "serialize")]
 use crate::{
+    message::add_message_codec,
+    moving::{
+        HeldMail, MoveError, MovedEntity, commit_entity, export_entity, forget_entity,
+        import_entity,
+    },
     save::{
         LoadError, SaveError, SavedTimers, Unsavable, all_or_error, load_timers, save_all,
         save_entity,
@@ -313,6 +318,127 @@ pub trait DueWorldExt {
         entities: &mut EntityHashMap<Entity>,
     ) -> Result<(), LoadError>;
 
+    /// Registers how messages of the type `M` become bytes and back, so that they can move with the
+    /// entity for which they wait.
+    ///
+    /// Register the same name in all worlds between which entities move. [Packets](crate::Packet) and
+    /// [`NoAnswer`](crate::NoAnswer) need no codec. An `Entity` in a message keeps its id, which means
+    /// nothing in another world.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the name or the type is already registered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Message, Serialize, Deserialize)]
+    /// struct Damage(u32);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// app.world_mut().add_message_codec(
+    ///     "damage",
+    ///     |damage: &Damage| Ok(ron::to_string(damage)?.into()),
+    ///     |data| Ok(ron::de::from_bytes(data)?),
+    /// );
+    /// let hero = app.world_mut().spawn_empty().id();
+    /// app.world_mut().send(hero, Damage(3)).unwrap();
+    /// assert!(app.world_mut().export_entity(hero).is_ok());
+    /// ```
+    #[cfg(feature = "serialize")]
+    #[track_caller]
+    fn add_message_codec<M: Message>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
+        decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
+    );
+
+    /// Returns an entity as data for another world, with its timers, cooldowns, mail and open requests,
+    /// and with everything that it owns.
+    ///
+    /// From here on the entity is [in transit](crate::moving::InTransit) until you
+    /// [commit](Self::commit_entity) or [forget](Self::forget_entity) it. What you change on it
+    /// meanwhile does not move. The module [`moving`](crate::moving) describes a move, and has an
+    /// example.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MoveError`](crate::moving::MoveError), and leaves the world as it was, if the entity
+    /// does not exist or is in transit, if one of its timers has a closure, or if a message that waits
+    /// for it is neither a [`Packet`](crate::Packet) nor has a [codec](Self::add_message_codec). A
+    /// request that waits for it must be a packet, and a reply must be able to reach the asking entity
+    /// from another world. Also fails in a handler of a timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of timers and waiting messages of the world.
+    #[cfg(feature = "serialize")]
+    fn export_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError>;
+
+    /// Brings an exported entity into this world, and returns it.
+    ///
+    /// `on_the_way` is the time that has passed on the built-in clocks since the export. Clocks of your
+    /// own advance by it at their speed, and the clock of frames does not. `entities` maps exported
+    /// entities to entities of this world, as for [`load_timers`](Self::load_timers): map the clocks
+    /// that do not move along, and the owner, if any.
+    ///
+    /// The entity is [in transit](crate::moving::InTransit) until you [commit](Self::commit_entity) it,
+    /// or [forget](Self::forget_entity) it if the old world keeps it.
+    #[cfg_attr(
+        feature = "worlds",
+        doc = "
+Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the key come to this world."
+    )]
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MoveError`](crate::moving::MoveError), and leaves the world and the map as they were,
+    /// if the data contradicts itself, the map or the world, or if a message needs a codec that is not
+    /// registered.
+    #[cfg(feature = "serialize")]
+    fn import_entity(
+        &mut self,
+        moved: &MovedEntity,
+        on_the_way: Duration,
+        entities: &mut EntityHashMap<Entity>,
+    ) -> Result<Entity, MoveError>;
+
+    /// Despawns an entity that goes on in another world, with everything that it owns, and returns the
+    /// mail that was held for it here.
+    ///
+    /// Nothing is reported as cancelled, completed or lost. Pass the mail to the
+    /// [commit](Self::commit_entity) in the other world. Timers of other entities on a clock that moves
+    /// along are cancelled with [`ClockGone`](crate::CancelReason::ClockGone).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MoveError`](crate::moving::MoveError) if the entity is not in transit, or if a held
+    /// message is not data, as for [`export_entity`](Self::export_entity). The entity then stays in
+    /// transit, and nothing is lost: register a codec and try again, or commit the entity here.
+    #[cfg(feature = "serialize")]
+    fn forget_entity(&mut self, entity: Entity) -> Result<HeldMail, MoveError>;
+
+    /// Lets an entity go on in this world.
+    ///
+    /// Pass the mail that the other world has held, or `&HeldMail::default()` if the entity was never
+    /// imported. It is delivered after the mail that was exported, and before the mail that has arrived
+    /// since in this world.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MoveError`](crate::moving::MoveError) if the entity is not in transit, or if the mail
+    /// is invalid. The entity then stays in transit.
+    #[cfg(feature = "serialize")]
+    fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError>;
+
     /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
     ///
     /// # Errors
@@ -431,6 +557,41 @@ impl DueWorldExt for World {
         entities: &mut EntityHashMap<Entity>,
     ) -> Result<(), LoadError> {
         load_timers(self, saved, entities)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn add_message_codec<M: Message>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
+        decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
+    ) {
+        add_message_codec(self, name.into(), encode, decode);
+    }
+
+    #[cfg(feature = "serialize")]
+    fn export_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError> {
+        export_entity(self, entity)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn import_entity(
+        &mut self,
+        moved: &MovedEntity,
+        on_the_way: Duration,
+        entities: &mut EntityHashMap<Entity>,
+    ) -> Result<Entity, MoveError> {
+        import_entity(self, moved, on_the_way, entities)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn forget_entity(&mut self, entity: Entity) -> Result<HeldMail, MoveError> {
+        forget_entity(self, entity)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError> {
+        commit_entity(self, entity, late)
     }
 
     fn send<P: Payload>(

@@ -1,10 +1,14 @@
 //! Many messages of one type, each to an entity, without an allocation per message.
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+#[cfg(feature = "serialize")]
+use core::any::type_name;
 use core::{any::Any, ops::ControlFlow};
 
 use bevy_ecs::entity::Entity;
 
+#[cfg(feature = "serialize")]
+use super::{held_letters::LetterRef, letter::Role};
 use super::{
     letter::Letter,
     topic::{Payload, Topic, sealed::Sealed},
@@ -20,6 +24,14 @@ pub(super) trait AnyBatch: Any + Send + Sync {
 
     /// Takes all waiting messages.
     fn into_letters(self: Box<Self>) -> Vec<Letter>;
+
+    /// Calls a function with each waiting message.
+    #[cfg(feature = "serialize")]
+    fn visit(&self, visit: &mut dyn FnMut(LetterRef));
+
+    /// Takes the messages to these entities.
+    #[cfg(feature = "serialize")]
+    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool) -> Vec<Letter>;
 }
 
 /// Delivers messages to entities.
@@ -32,8 +44,8 @@ pub(super) trait Deliver {
         message: &dyn Any,
     ) -> ControlFlow<Outcome, Outcome>;
 
-    /// Keeps a message whose recipient takes part later.
-    fn hold_letter(&mut self, letter: Letter);
+    /// Keeps a message whose recipient takes part later, or is in transit.
+    fn hold_letter(&mut self, letter: Letter, outcome: Outcome);
 }
 
 /// The result of a message to one entity.
@@ -44,6 +56,8 @@ pub(super) enum Outcome {
     Early,
     /// A reply to an entity that is disabled.
     Disabled,
+    /// The recipient is moving to or from another world.
+    InTransit,
     /// A reply to a request that is not open.
     Late,
     Undeliverable,
@@ -66,8 +80,8 @@ impl<P: Payload> AnyBatch for Batch<P> {
         while let Some((to, payload)) = self.0.pop_front() {
             let delivered = courier.deliver_message(to, Sealed::topic(&payload), &payload);
             let (ControlFlow::Continue(outcome) | ControlFlow::Break(outcome)) = delivered;
-            if outcome == Outcome::Early {
-                courier.hold_letter(Letter::plain(to, payload));
+            if let Outcome::Early | Outcome::InTransit = outcome {
+                courier.hold_letter(Letter::plain(to, payload), outcome);
             }
             if delivered.is_break() {
                 return;
@@ -80,5 +94,24 @@ impl<P: Payload> AnyBatch for Batch<P> {
         waiting
             .map(|(to, payload)| Letter::plain(to, payload))
             .collect()
+    }
+
+    #[cfg(feature = "serialize")]
+    fn visit(&self, visit: &mut dyn FnMut(LetterRef)) {
+        for (to, payload) in &self.0 {
+            visit(LetterRef {
+                to: (*to).into(),
+                name: type_name::<P>(),
+                payload,
+                role: &Role::Plain,
+            });
+        }
+    }
+
+    #[cfg(feature = "serialize")]
+    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool) -> Vec<Letter> {
+        let (taken, others) = self.0.drain(..).partition(|(to, _)| is_meant(*to));
+        self.0 = others;
+        Box::new(Self(taken)).into_letters()
     }
 }

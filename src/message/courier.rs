@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{any::Any, ops::ControlFlow};
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::cell::SyncCell;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     context::Incoming,
     directory::Directory,
     followers::Followers,
+    held_letters::HeldLetters,
     letter::{Letter, Recipient, Role},
     mailbag::{InProgress, Item},
     room::Room,
@@ -31,6 +32,7 @@ pub(super) struct Courier<'a, 'w, 's> {
     pub(super) joined: u64,
     pub(super) clocks: &'a ClockTable,
     pub(super) held: &'a mut Vec<Item>,
+    pub(super) transit: &'a mut EntityHashMap<HeldLetters>,
     pub(super) room: &'a mut Room,
     pub(super) is_urgent: &'a mut bool,
     pub(super) stats: &'a mut MessageStats,
@@ -98,7 +100,8 @@ impl Courier<'_, '_, '_> {
                     self.stats.delivered += 1;
                 }
                 Outcome::Early => rest.early.push_back(entity),
-                Outcome::Disabled | Outcome::Late | Outcome::Undeliverable => {}
+                Outcome::Disabled | Outcome::InTransit | Outcome::Late | Outcome::Undeliverable => {
+                }
             }
         }
     }
@@ -141,13 +144,19 @@ impl Courier<'_, '_, '_> {
             }
             Recipient::Entity(entity) => self.deliver_to(entity, &mut letter),
             Recipient::Key(key) => match self.directory.entity(key) {
-                Some(entity) => self.deliver_to(entity, &mut letter),
+                Some(entity) => {
+                    let outcome = self.deliver_to(entity, &mut letter);
+                    if outcome == Outcome::InTransit {
+                        letter.to = Recipient::Entity(entity);
+                    }
+                    outcome
+                }
                 None => Outcome::Undeliverable,
             },
         };
         self.count(outcome);
         match outcome {
-            Outcome::Early => self.hold_letter(letter),
+            Outcome::Early | Outcome::InTransit => self.hold_letter(letter, outcome),
             Outcome::Disabled => {
                 // It is not urgent: the entity can stay disabled for long.
                 self.room.take_anyway(1);
@@ -165,6 +174,9 @@ impl Courier<'_, '_, '_> {
             let Some(request) = request.entity() else {
                 return Outcome::Late;
             };
+            if self.caller.root_in_transit(entity).is_some() {
+                return Outcome::InTransit;
+            }
             match state_of(request, entity, self.caller) {
                 RequestState::Closed => return Outcome::Late,
                 RequestState::Disabled => return Outcome::Disabled,
@@ -197,7 +209,10 @@ impl Courier<'_, '_, '_> {
     #[inline]
     fn call(&mut self, entity: Entity, incoming: Incoming) -> Outcome {
         let Some((entity_mut, commands)) = self.caller.get_mut(entity) else {
-            return Outcome::Undeliverable;
+            return match self.caller.root_in_transit(entity) {
+                Some(_) => Outcome::InTransit,
+                None => Outcome::Undeliverable,
+            };
         };
         let Some(component) = entity_mut.get::<MessageComponent>() else {
             return Outcome::Undeliverable;
@@ -218,7 +233,7 @@ impl Courier<'_, '_, '_> {
     fn count(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Delivered => self.stats.delivered += 1,
-            Outcome::Early | Outcome::Disabled => {}
+            Outcome::Early | Outcome::Disabled | Outcome::InTransit => {}
             Outcome::Late => self.stats.late += 1,
             Outcome::Undeliverable => self.stats.undeliverable += 1,
         }
@@ -247,9 +262,18 @@ impl Deliver for Courier<'_, '_, '_> {
         }
     }
 
-    fn hold_letter(&mut self, letter: Letter) {
+    fn hold_letter(&mut self, letter: Letter, outcome: Outcome) {
         self.room.take_anyway(1);
-        self.hold(Item::Letter(letter));
+        let root = match letter.to {
+            Recipient::Entity(to) if outcome == Outcome::InTransit => {
+                self.caller.root_in_transit(to)
+            }
+            _ => None,
+        };
+        match root {
+            Some(root) => self.transit.entry(root).or_default().arrived.push(letter),
+            None => self.hold(Item::Letter(letter)),
+        }
     }
 }
 

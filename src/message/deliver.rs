@@ -5,8 +5,14 @@ use alloc::{collections::VecDeque, vec::Vec};
 use bevy_ecs::{error::ErrorContext, prelude::*};
 
 use super::{
-    courier::Courier, directory::Directory, followers::Followers, inbox::Inbox,
-    letter::Undelivered, mailbag::Mailbag, stats::MessageStats, written,
+    courier::Courier,
+    directory::Directory,
+    followers::Followers,
+    inbox::Inbox,
+    letter::Undelivered,
+    mailbag::{Mailbag, release_lost},
+    stats::MessageStats,
+    written,
 };
 use crate::{
     call::{PumpState, pump},
@@ -53,6 +59,9 @@ fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
     world.resource_mut::<Intake>().join(Stage::Messages);
     // Components of a game may also disable entities, unnoticed.
     world.resource_mut::<Followers>().retry_disabled();
+    if !world.resource::<Mailbag>().transit.is_empty() {
+        release_lost(world);
+    }
     let mut mailbag = world.resource_mut::<Mailbag>();
     mailbag.swap();
     Ok(mailbag.items.has_released())
@@ -67,6 +76,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
                 items,
                 in_progress,
                 held,
+                transit,
                 room,
                 is_urgent,
                 stats,
@@ -78,6 +88,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
                 joined: intake.joined(Stage::Messages),
                 clocks: &clocks,
                 held,
+                transit,
                 room,
                 is_urgent,
                 stats,

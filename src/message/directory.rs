@@ -1,32 +1,47 @@
 //! The names by which other worlds know this world and its entities.
 
 use bevy_ecs::prelude::*;
+#[cfg(feature = "serialize")]
+use bevy_ecs::{lifecycle::HookContext, world::DeferredWorld};
 use bevy_platform::collections::HashMap;
 #[cfg(feature = "worlds")]
-use bevy_platform::sync::Arc;
+use {alloc::borrow::Cow, bevy_platform::sync::Arc};
 
-use super::request::Request;
+#[cfg(feature = "serialize")]
+use super::request::RemoteAsker;
+use super::request::{Origin, Request};
 
 /// The names by which other worlds know this world and its entities.
 #[derive(Resource, Default)]
 pub(crate) struct Directory {
     entities: HashMap<u64, Entity>,
+    /// The requests that have moved to this world, by the name under which they were made.
+    moved: HashMap<Request, Entity>,
     /// The random id of this world, once it has sent a request to another world.
     world: Option<u64>,
-    /// Called for each key that is bound or unbound.
+    /// The name of this world's group, and a function that is called for each key that is bound or
+    /// unbound.
     #[cfg(feature = "worlds")]
-    listener: Option<Arc<KeyListener>>,
+    listener: Option<(Cow<'static, str>, Arc<KeyListener>)>,
 }
 
 impl Directory {
     /// Returns the entity with a key.
-    pub(super) fn entity(&self, key: u64) -> Option<Entity> {
+    pub(crate) fn entity(&self, key: u64) -> Option<Entity> {
         self.entities.get(&key).copied()
     }
 
     /// Returns a request as seen from this world: a request that was made here has an entity.
     pub(crate) fn resolve(&self, request: Request) -> Request {
-        request.seen_from(self.world)
+        if let Some(&moved) = self.moved.get(&request) {
+            return Request::here(moved);
+        }
+        match request.0 {
+            Origin::Elsewhere { world, number } if Some(world) == self.world => {
+                Entity::try_from_bits(number).map_or(request, Request::here)
+            }
+            Origin::Elsewhere { .. } | Origin::Here(_) => request,
+        }
     }
 }
 
@@ -48,7 +63,7 @@ impl Directory {
     /// Gives an entity a key, and returns the entity that had the key before, if any.
     pub(crate) fn bind(&mut self, key: u64, entity: Entity) -> Option<Entity> {
         let before = self.entities.insert(key, entity);
-        if let Some(listener) = &self.listener {
+        if let Some((_, listener)) = &self.listener {
             listener(key, true);
         }
         before
@@ -58,7 +73,7 @@ impl Directory {
     pub(crate) fn unbind(&mut self, key: u64, entity: Entity) {
         if self.entity(key) == Some(entity) {
             self.entities.remove(&key);
-            if let Some(listener) = &self.listener {
+            if let Some((_, listener)) = &self.listener {
                 listener(key, false);
             }
         }
@@ -70,12 +85,77 @@ impl Directory {
     }
 
     /// Sets the listener, and passes it all keys that are already bound.
-    pub(crate) fn listen(&mut self, listener: Option<Arc<KeyListener>>) {
-        if let Some(listener) = &listener {
+    pub(crate) fn listen(&mut self, listener: Option<(Cow<'static, str>, Arc<KeyListener>)>) {
+        if let Some((_, listener)) = &listener {
             for &key in self.entities.keys() {
                 listener(key, true);
             }
         }
         self.listener = listener;
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl Directory {
+    /// Returns how another world can reply to a request of an entity of this world, if it can.
+    #[cfg(feature = "worlds")]
+    pub(super) fn remote_asker(&self, asker: Entity, request: Request) -> Option<RemoteAsker> {
+        let (group, _) = self.listener.as_ref()?;
+        let mut keys = self.entities.iter();
+        let (&key, _) = keys.find(|&(_, &entity)| entity == asker)?;
+        Some(RemoteAsker {
+            group: group.clone(),
+            key,
+            world: self.world?,
+            number: request.entity()?.to_bits(),
+        })
+    }
+
+    /// Returns how another world can reply to a request of an entity of this world, if it can.
+    #[cfg(not(feature = "worlds"))]
+    pub(super) fn remote_asker(&self, _: Entity, _: Request) -> Option<RemoteAsker> {
+        None
+    }
+}
+
+/// Returns the name under which other worlds know the request of an entity, if they know any request
+/// of this world.
+#[cfg(feature = "serialize")]
+pub(crate) fn name_of_request(world: &World, request: Entity) -> Option<(u64, u64)> {
+    match world.get::<MovedRequest>(request) {
+        Some(&MovedRequest(Request(Origin::Elsewhere { world, number }))) => Some((world, number)),
+        _ => Some((world.get_resource::<Directory>()?.world?, request.to_bits())),
+    }
+}
+
+/// The name under which the request of an entity was made, in the world that it came from.
+#[cfg(feature = "serialize")]
+#[derive(Component, Clone, Copy)]
+#[component(immutable, on_insert = on_insert, on_discard = on_discard)]
+pub(crate) struct MovedRequest(Request);
+
+#[cfg(feature = "serialize")]
+impl MovedRequest {
+    pub(crate) fn new((world, number): (u64, u64)) -> Self {
+        Self(Request(Origin::Elsewhere { world, number }))
+    }
+}
+
+#[cfg(feature = "serialize")]
+fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(&MovedRequest(name)) = world.get(entity)
+        && let Some(mut directory) = world.get_resource_mut::<Directory>()
+    {
+        directory.moved.insert(name, entity);
+    }
+}
+
+#[cfg(feature = "serialize")]
+fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(&MovedRequest(name)) = world.get(entity)
+        && let Some(mut directory) = world.get_resource_mut::<Directory>()
+        && directory.moved.get(&name) == Some(&entity)
+    {
+        directory.moved.remove(&name);
     }
 }

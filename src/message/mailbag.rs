@@ -3,12 +3,13 @@
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::any::Any;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::cell::SyncCell;
 
 use super::{
     batch::AnyBatch,
     broadcast::{Broadcast, Rest},
+    held_letters::HeldLetters,
     letter::{Delivery, Letter, Role, Undelivered},
     packet::Packet,
     request::{ReplyTo, Route},
@@ -17,7 +18,9 @@ use super::{
     stats::MessageStats,
     topic::Payload,
 };
-use crate::{double_buffer::DoubleBuffer, missing_plugin::warn_without_plugin};
+#[cfg(feature = "serialize")]
+use super::{held_letters::LetterRef, letter::Recipient};
+use crate::{double_buffer::DoubleBuffer, missing_plugin::warn_without_plugin, transit::InTransit};
 
 /// The messages of a world that are on their way.
 #[derive(Resource)]
@@ -28,6 +31,9 @@ pub(crate) struct Mailbag {
     pub(super) in_progress: Option<InProgress>,
     /// Letters whose recipient takes part from the next frame on. They are delivered first then.
     pub(super) held: Vec<Item>,
+    /// Letters to entities that are moving to or from another world, by the entity that takes the
+    /// others along.
+    pub(super) transit: EntityHashMap<HeldLetters>,
     pub(super) room: Room,
     /// Whether the next run should not wait, because a message was put back or refused.
     pub(super) is_urgent: bool,
@@ -69,6 +75,62 @@ impl Item {
     }
 }
 
+#[cfg(feature = "serialize")]
+impl Item {
+    /// Calls a function with each letter to an entity.
+    pub(super) fn visit(&self, visit: &mut dyn FnMut(LetterRef)) {
+        match self {
+            Self::Letter(letter) => visit(letter.into()),
+            Self::Batch(batch) => batch.visit(visit),
+            Self::Broadcast(_) | Self::Rest(_) | Self::Command(_) => {}
+        }
+    }
+
+    /// Takes the letters whose recipient `member` names, and returns the rest.
+    pub(super) fn extract(
+        self,
+        member: &dyn Fn(Recipient) -> Option<Entity>,
+        taken: &mut Vec<Letter>,
+    ) -> Option<Self> {
+        match self {
+            Self::Letter(letter) => match member(letter.to) {
+                Some(to) => {
+                    taken.push(Letter {
+                        to: Recipient::Entity(to),
+                        ..letter
+                    });
+                    None
+                }
+                None => Some(Self::Letter(letter)),
+            },
+            Self::Batch(mut batch) => {
+                taken.extend(batch.extract(&|to| member(to.into()).is_some()));
+                Some(Self::Batch(batch))
+            }
+            item => Some(item),
+        }
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl InProgress {
+    pub(super) fn visit(&self, visit: &mut dyn FnMut(LetterRef)) {
+        if let Self::Batch(batch) = self {
+            batch.visit(visit);
+        }
+    }
+
+    pub(super) fn extract(
+        &mut self,
+        member: &dyn Fn(Recipient) -> Option<Entity>,
+        taken: &mut Vec<Letter>,
+    ) {
+        if let Self::Batch(batch) = self {
+            taken.extend(batch.extract(&|to| member(to.into()).is_some()));
+        }
+    }
+}
+
 impl From<InProgress> for Item {
     fn from(in_progress: InProgress) -> Self {
         match in_progress {
@@ -86,6 +148,7 @@ impl Mailbag {
             items: DoubleBuffer::default(),
             in_progress: None,
             held: Vec::new(),
+            transit: EntityHashMap::default(),
             room: Room::new(capacity),
             is_urgent: false,
             stats: MessageStats::default(),
@@ -101,6 +164,13 @@ impl Mailbag {
     /// Adds items that have room, behind all others, and empties `items`.
     pub(super) fn append(&mut self, items: &mut VecDeque<Item>) {
         self.items.append(items);
+    }
+
+    /// Releases letters that have room before all others.
+    pub(super) fn release_first(&mut self, letters: Vec<Letter>) {
+        for letter in letters.into_iter().rev() {
+            self.items.put_first(Item::Letter(letter));
+        }
     }
 
     /// Releases all items for delivery. Held letters come first, then an item that a panic has
@@ -120,14 +190,38 @@ impl Mailbag {
     /// Takes all undelivered letters, and drops the commands.
     pub(super) fn hand_back(&mut self) -> Vec<Undelivered> {
         self.swap();
-        let Self { items, room, .. } = self;
+        let Self {
+            items,
+            room,
+            transit,
+            ..
+        } = self;
+        let moving: Vec<Letter> = transit
+            .drain()
+            .flat_map(|(_, held)| held.into_letters())
+            .collect();
+        room.give_back(moving.len());
         let letters = items.drain().flat_map(|item| {
             let letters = item.into_letters();
             // A command also takes room.
             room.give_back(letters.len().max(1));
             letters
         });
-        letters.map(Undelivered).collect()
+        moving.into_iter().chain(letters).map(Undelivered).collect()
+    }
+}
+
+/// Releases the letters to entities that are no longer in transit, although their move has not ended:
+/// they have despawned.
+pub(super) fn release_lost(world: &mut World) {
+    let held = world.resource::<Mailbag>().transit.keys().copied();
+    let is_lost = |&root: &Entity| world.get::<InTransit>(root).is_none();
+    let lost: Vec<Entity> = held.filter(is_lost).collect();
+    let mut mailbag = world.resource_mut::<Mailbag>();
+    for root in lost {
+        if let Some(held) = mailbag.transit.remove(&root) {
+            mailbag.release_first(held.into_letters());
+        }
     }
 }
 
@@ -213,14 +307,14 @@ pub(crate) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
             let letter = Letter::new(asker, reply, Role::Reply(reply_to.request));
             commands.queue(move |world: &mut World| resend(world, letter));
         }
-        Route::Elsewhere(ref post) => {
-            let (post, checked) = (post.clone(), reply_to.check(&reply));
+        Route::Elsewhere(ref asker, post) => {
+            let (asker, checked) = (asker.clone(), reply_to.check(&reply));
             let reply: &dyn Any = &reply;
             let packet = reply.downcast_ref::<Packet>().cloned();
             commands.queue(move |world: &mut World| -> Result {
                 checked?;
                 if let Some(packet) = packet {
-                    post(world, packet);
+                    post(world, &asker, packet);
                 }
                 Ok(())
             });

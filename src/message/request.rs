@@ -1,5 +1,6 @@
 //! Requests and replies.
 
+use alloc::borrow::Cow;
 use core::{any::type_name, fmt};
 
 use bevy_ecs::prelude::*;
@@ -20,14 +21,16 @@ use super::{
 /// entities of the asking entity. Despawn that entity to withdraw the request: a reply that arrives
 /// later is dropped, and counted in [`MessageStats::late`](super::MessageStats::late).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Request(Origin);
+pub struct Request(pub(super) Origin);
 
+/// The world and the entity that made a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Origin {
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub(super) enum Origin {
     Here(Entity),
     #[cfg_attr(
         not(feature = "worlds"),
-        expect(dead_code, reason = "there is no other world")
+        allow(dead_code, reason = "there is no other world")
     )]
     Elsewhere {
         world: u64,
@@ -47,16 +50,6 @@ impl Request {
         match self.0 {
             Origin::Here(entity) => Some(entity),
             Origin::Elsewhere { .. } => None,
-        }
-    }
-
-    /// Returns the request as seen from `this_world`: a request that was made there has an entity.
-    pub(super) fn seen_from(self, this_world: Option<u64>) -> Self {
-        match self.0 {
-            Origin::Elsewhere { world, number } if Some(world) == this_world => {
-                Entity::try_from_bits(number).map_or(self, Self::here)
-            }
-            _ => self,
         }
     }
 }
@@ -122,13 +115,25 @@ pub(super) enum Route {
     Here(Entity),
     #[cfg_attr(
         not(feature = "worlds"),
-        expect(dead_code, reason = "there is no other world")
+        allow(dead_code, reason = "there is no other world")
     )]
-    Elsewhere(Arc<PostReply>),
+    Elsewhere(Arc<RemoteAsker>, PostReply),
+}
+
+/// An entity of another world that has made a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct RemoteAsker {
+    /// The group and the key of the entity.
+    pub(crate) group: Cow<'static, str>,
+    pub(crate) key: u64,
+    /// The id of its world when it made the request, and the number of the request there.
+    pub(crate) world: u64,
+    pub(crate) number: u64,
 }
 
 /// Posts the reply to a request from another world.
-pub(crate) type PostReply = dyn Fn(&mut World, Packet) + Send + Sync;
+pub(crate) type PostReply = fn(&mut World, &RemoteAsker, Packet);
 
 impl ReplyTo {
     pub(super) fn here(asker: Entity, request: Request) -> Self {
@@ -145,15 +150,18 @@ impl ReplyTo {
     /// Checks that a payload can go to the asking entity.
     pub(super) fn check<P: Payload>(&self, reply: &P) -> Result<(), ReplyError> {
         match (&self.route, Sealed::topic(reply)) {
-            (Route::Elsewhere(_), Topic::Type(_)) => Err(ReplyError::NotAPacket(type_name::<P>())),
+            (Route::Elsewhere(..), Topic::Type(_)) => Err(ReplyError::NotAPacket(type_name::<P>())),
             _ => Ok(()),
         }
     }
 
-    #[cfg(feature = "worlds")]
-    pub(crate) fn elsewhere(request: Request, post: impl Into<Arc<PostReply>>) -> Self {
-        let route = Route::Elsewhere(post.into());
-        Self { request, route }
+    #[cfg(any(feature = "worlds", feature = "serialize"))]
+    pub(crate) fn elsewhere(asker: RemoteAsker, post: PostReply) -> Self {
+        let RemoteAsker { world, number, .. } = asker;
+        Self {
+            request: Request(Origin::Elsewhere { world, number }),
+            route: Route::Elsewhere(Arc::new(asker), post),
+        }
     }
 }
 
@@ -208,6 +216,7 @@ impl core::error::Error for ReplyError {}
     type_path = "bevy_due",
     reflect(Clone, Debug, PartialEq)
 )]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 #[doc(alias = "timeout")]
 #[non_exhaustive]
 pub enum NoAnswer {

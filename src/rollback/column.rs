@@ -15,6 +15,7 @@ use crate::{
         Arms, Cooldown, DespawnAfter, Finished, Keyed, Limit, SurvivesCancelAll, Timer,
         TimerAction, Unannounced,
     },
+    transit::InTransit,
 };
 
 /// A component of this crate.
@@ -176,7 +177,8 @@ keep_values!(
     Pauses,
     Cooldown,
     Finished,
-    Limit
+    Limit,
+    InTransit
 );
 
 macro_rules! keep_markers {

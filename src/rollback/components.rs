@@ -18,6 +18,7 @@ use crate::{
         Arms, Cooldown, DespawnAfter, Finished, Keyed, Kind, Limit, SurvivesCancelAll, Timer,
         TimerAction, TimerLines, Unannounced,
     },
+    transit::InTransit,
 };
 
 /// A component with a column among the components.
@@ -132,6 +133,7 @@ components! {
         unannounced: Unannounced,
         survivors: SurvivesCancelAll,
         limits: Limit,
+        transits: InTransit,
     }
     orders {
         owned: Owned,

@@ -8,11 +8,20 @@ use bevy_ecs::{
 };
 use bevy_platform::collections::HashSet;
 
-use super::{LoadError, SavedEntity, part::Part};
+use super::{LoadError, SavedEntity, SavedTimers, part::Part};
 use crate::{
     clock::{Clock, ClockId, ClockTable},
     owner::OwnedBy,
 };
+
+/// Returns an error if saved timers can't be loaded into a world with this map of entities.
+pub(crate) fn check_saved(
+    world: &World,
+    SavedTimers(saved): &SavedTimers,
+    map: &EntityHashMap<Entity>,
+) -> Result<(), LoadError> {
+    check(world, &saved.entities, map)
+}
 
 /// Returns an error if the data can't be loaded into a world with this map of entities.
 pub(super) fn check(

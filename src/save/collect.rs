@@ -49,6 +49,34 @@ pub(crate) fn all_or_error(
     }
 }
 
+/// Returns an entity and everything that depends on it, except for the entities that were seen.
+pub(crate) fn dependents<'w>(
+    world: &'w World,
+    entity: Entity,
+    seen: &mut EntityHashSet,
+) -> Vec<EntityRef<'w>> {
+    let mut found = Vec::new();
+    let mut to_visit = Vec::from([entity]);
+    while let Some(entity) = to_visit.pop() {
+        let Ok(entity) = world.get_entity(entity) else {
+            continue;
+        };
+        if !seen.insert(entity.id()) {
+            continue;
+        }
+        found.push(entity);
+        let owned = entity.get::<Owned>().into_iter().flat_map(Owned::iter);
+        let pauses = entity.get::<PausedBy>();
+        let pauses = pauses.into_iter().flat_map(RelationshipTarget::iter);
+        let modifiers = entity.get::<SpeedModifiers>();
+        let modifiers = modifiers.into_iter().flat_map(RelationshipTarget::iter);
+        let first = to_visit.len();
+        to_visit.extend(owned.chain(pauses).chain(modifiers));
+        to_visit[first..].reverse();
+    }
+    found
+}
+
 /// Saves entities, each after its owner, and the entities of an owner in its order.
 struct Collector<'w> {
     world: &'w World,
@@ -81,23 +109,8 @@ impl<'w> Collector<'w> {
 
     /// Adds an entity and everything that depends on it.
     fn add(&mut self, entity: Entity) {
-        let mut to_visit = Vec::from([entity]);
-        while let Some(entity) = to_visit.pop() {
-            let Ok(entity) = self.world.get_entity(entity) else {
-                continue;
-            };
-            if !self.seen.insert(entity.id()) {
-                continue;
-            }
+        for entity in dependents(self.world, entity, &mut self.seen) {
             self.save(entity);
-            let owned = entity.get::<Owned>().into_iter().flat_map(Owned::iter);
-            let pauses = entity.get::<PausedBy>();
-            let pauses = pauses.into_iter().flat_map(RelationshipTarget::iter);
-            let modifiers = entity.get::<SpeedModifiers>();
-            let modifiers = modifiers.into_iter().flat_map(RelationshipTarget::iter);
-            let first = to_visit.len();
-            to_visit.extend(owned.chain(pauses).chain(modifiers));
-            to_visit[first..].reverse();
         }
     }
 

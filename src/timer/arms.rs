@@ -29,6 +29,15 @@ pub(crate) trait Arms: Component {
     /// Puts the timer into a saved state when the component is inserted.
     fn load(&mut self, state: TimerState);
 
+    /// Lets time pass on the clock of a saved timer.
+    #[cfg(feature = "serialize")]
+    fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
+        if let Some(mut state) = self.loaded().copied() {
+            state.pass(passed);
+            self.load(state);
+        }
+    }
+
     /// Notes that the loaded state, if any, has been used.
     fn use_loaded(&self);
 

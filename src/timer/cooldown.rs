@@ -382,6 +382,14 @@ impl Cooldown {
         self.start(Duration::ZERO, Duration::ZERO);
     }
 
+    /// Moves the cooldown from a clock that shows `there` to one that shows `here`, after `passed` on the
+    /// way.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn carry(&mut self, there: Duration, here: Duration, passed: Duration) {
+        let missing = self.missing(there).saturating_sub(passed);
+        self.start(here, missing);
+    }
+
     /// Notes a use: all charges are back after `missing`.
     fn start(&mut self, now: Duration, missing: Duration) {
         self.full_at = now.saturating_add(missing);

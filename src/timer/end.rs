@@ -160,6 +160,13 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
     }
 }
 
+/// Takes the timer and the lifetime of an entity out of their queues, without an event.
+#[cfg(feature = "serialize")]
+pub(crate) fn forget_timers(world: &mut DeferredWorld, entity: Entity) {
+    cancel_silently::<Timer>(world, entity);
+    cancel_silently::<DespawnAfter>(world, entity);
+}
+
 fn is_nowhere<C: Arms>(world: &World, entity: Entity) -> bool {
     let component = world.get::<C>(entity);
     component.is_some_and(|component| matches!(component.seat().place(), Place::Nowhere))

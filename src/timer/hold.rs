@@ -1,4 +1,4 @@
-//! Pausing armed timers, and keeping track of their owners.
+//! Halting armed timers, and keeping track of their owners.
 
 use alloc::vec::Vec;
 
@@ -12,16 +12,20 @@ use crate::{
     clock::ClockTable,
     owner::{Owned, OwnedBy, owner_of},
     pause::{Paused, PausedBy, is_paused},
+    transit::{InTransit, is_in_transit},
 };
 
-/// Pauses the timers of an entity when it is paused or disabled.
-pub(crate) fn on_pause(paused: On<Add<(Paused, PausedBy, Disabled)>>, mut world: DeferredWorld) {
+/// Halts the timers of an entity when it is paused, disabled or in transit.
+pub(crate) fn on_pause(
+    paused: On<Add<(Paused, PausedBy, Disabled, InTransit)>>,
+    mut world: DeferredWorld,
+) {
     update_all(&mut world, paused.entity);
 }
 
-/// Resumes the timers of an entity when it is no longer paused or disabled.
+/// Resumes the timers of an entity when it is no longer paused, disabled or in transit.
 pub(crate) fn on_resume(
-    resumed: On<Remove<(Paused, PausedBy, Disabled)>>,
+    resumed: On<Remove<(Paused, PausedBy, Disabled, InTransit)>>,
     mut world: DeferredWorld,
 ) {
     let entity = resumed.entity;
@@ -64,7 +68,7 @@ fn update_all(world: &mut DeferredWorld, entity: Entity) {
     }
 }
 
-/// Pauses or resumes the timers of an entity, depending on its entity and its owner.
+/// Halts or resumes the timers of an entity, depending on its entity and its owner.
 fn update(world: &mut DeferredWorld, entity: Entity) {
     update_one::<Timer>(world, entity);
     update_one::<DespawnAfter>(world, entity);
@@ -78,6 +82,10 @@ fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
         return;
     };
     let is_paused = is_paused(world, entity_ref, owner_of(entity_ref));
+    let is_in_transit = is_in_transit(world, entity_ref, owner_of(entity_ref));
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.set_in_transit(place, is_in_transit);
+    }
     let now = |clock| {
         let table = world.get_resource::<ClockTable>()?;
         Some(table.read_now(world, clock)?.now)

@@ -50,7 +50,7 @@ pub(crate) struct TimerLines {
     /// The number of timers armed since the last run.
     armed: u64,
     /// The components that change how a timer is armed.
-    modifiers: [ComponentId; 8],
+    modifiers: [ComponentId; 9],
     /// Creates the line of a clock.
     new_line: fn() -> TimerLine,
 }
@@ -64,6 +64,8 @@ pub(crate) struct TimerLine {
     ///
     /// A tree grows a little at a time. A hash map would move all its entries in one frame.
     paused: WatchedMap<Key, u64>,
+    /// The timers of entities that are moving to or from another world. Their time goes on.
+    in_transit: WatchedMap<Key, ()>,
     /// The waits of timers whose deadlines were moved.
     rescheduled: WatchedMap<Key, Rescheduled>,
     /// The intervals of timers that draw them.
@@ -74,6 +76,15 @@ pub(crate) struct TimerLine {
     lifetimes: usize,
     /// Whether the line is among the touched ones.
     is_touched: bool,
+}
+
+/// What keeps a timer from firing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Halt {
+    /// The reading of the clock at the start of a pause. The pause moves the deadline.
+    pub(super) paused_at: Option<u64>,
+    /// Whether the entity is moving to or from another world.
+    pub(super) is_in_transit: bool,
 }
 
 /// The wait for a deadline that was moved.
@@ -94,7 +105,7 @@ pub(crate) struct Fired {
 }
 
 impl TimerLines {
-    pub(crate) fn new(modifiers: [ComponentId; 8]) -> Self {
+    pub(crate) fn new(modifiers: [ComponentId; 9]) -> Self {
         Self {
             lines: Vec::new(),
             pending: PendingTimers::default(),
@@ -129,13 +140,16 @@ impl TimerLines {
         Some(line)
     }
 
-    /// Arms a timer, unless it is paused. Outside a run, the next run arms it.
+    /// Arms a timer, unless it is halted. Outside a run, the next run arms it.
     pub(super) fn insert(
         &mut self,
         clock: ClockKey,
         deadline: u64,
         timer: ArmedTimer,
-        paused_at: Option<u64>,
+        Halt {
+            paused_at,
+            is_in_transit,
+        }: Halt,
         random: Option<RandomInterval>,
         is_in_run: bool,
     ) -> Key {
@@ -147,13 +161,16 @@ impl TimerLines {
         let line = &mut self.lines[index];
         line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
         let key = match paused_at {
-            None if is_in_run => {
+            None if is_in_run && !is_in_transit => {
                 self.armed += 1;
                 line.queue.insert(deadline, timer)
             }
             None => line.add(deadline, timer),
             Some(now) => line.add_paused(deadline, timer, now),
         };
+        if is_in_transit {
+            line.in_transit.insert(key, ());
+        }
         if let Some(random) = random {
             line.random.insert(key, random);
         }
@@ -206,6 +223,17 @@ impl TimerLines {
         }
     }
 
+    /// Halts a timer while its entity is in transit. The deadline stays.
+    pub(super) fn set_in_transit(&mut self, place: Place, is_in_transit: bool) {
+        if let Place::Armed(clock, key) = place
+            && let Some(line) = self.lines.get(clock as usize)
+            && line.is_in_transit(key) != is_in_transit
+            && let Some(line) = self.get_mut(clock)
+        {
+            line.set_in_transit(key, is_in_transit);
+        }
+    }
+
     /// Moves a timer from a clock that shows `now` to one that shows `now_there`, and returns its
     /// new key. It keeps its remaining time, its count and its pause.
     pub(super) fn move_to(
@@ -218,7 +246,10 @@ impl TimerLines {
         let line = self.get_mut(from)?;
         let wait = line.wait(key, first_wait)?;
         let deadline = line.deadline(key, now)?;
-        let paused_at = line.is_paused(key).then_some(now_there);
+        let halt = Halt {
+            paused_at: line.is_paused(key).then_some(now_there),
+            is_in_transit: line.is_in_transit(key),
+        };
         let random = line.random.get(key).copied();
         let mut timer = line.queue.cancel(key)?;
         line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
@@ -226,7 +257,7 @@ impl TimerLines {
         timer.burst = 0;
         let count = timer.count();
         let deadline = resumed(deadline, now, now_there);
-        let key = self.insert(to, deadline, timer, paused_at, random, false);
+        let key = self.insert(to, deadline, timer, halt, random, false);
         let moved = Rescheduled { count, wait };
         self.get_mut(to)?.rescheduled.insert(key, moved);
         Some(key)
@@ -387,7 +418,8 @@ impl TimerLine {
         let mut armed = 0;
         for key in self.added.drain() {
             // A timer that was cancelled in the meantime is no longer in the queue.
-            if !self.paused.contains_key(key) && self.queue.release(key) {
+            let is_halted = self.paused.contains_key(key) || self.in_transit.contains_key(key);
+            if !is_halted && self.queue.release(key) {
                 armed += 1;
             }
         }
@@ -419,8 +451,32 @@ impl TimerLine {
         }
     }
 
+    fn set_in_transit(&mut self, key: Key, is_in_transit: bool) {
+        let Some(deadline) = self.queue.deadline(key) else {
+            return;
+        };
+        self.end_burst(key);
+        if is_in_transit {
+            self.in_transit.insert(key, ());
+            self.queue.park(key, deadline);
+        } else {
+            self.in_transit.remove(key);
+            // If it is paused, the next swap leaves it out.
+            self.push_added(key);
+        }
+    }
+
     pub(crate) fn is_paused(&self, key: Key) -> bool {
         self.paused.contains_key(key)
+    }
+
+    pub(super) fn is_in_transit(&self, key: Key) -> bool {
+        self.in_transit.contains_key(key)
+    }
+
+    /// Returns `true` if a timer is paused or in transit, so that it does not fire.
+    fn is_halted(&self, key: Key) -> bool {
+        self.is_paused(key) || self.is_in_transit(key)
     }
 
     /// Moves the deadline of a timer as if it had just been armed.
@@ -496,7 +552,7 @@ impl TimerLine {
 
     /// Returns the earliest deadline, including the timers added since the last swap.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        let added = self.added.pending().filter(|&&key| !self.is_paused(key));
+        let added = self.added.pending().filter(|&&key| !self.is_halted(key));
         let added = added.filter_map(|&key| self.queue.deadline(key));
         let added = added.filter(|&deadline| deadline != NEVER);
         self.queue.next_deadline().into_iter().chain(added).min()
@@ -505,7 +561,7 @@ impl TimerLine {
     /// Returns the timers that are due at or before `until`, in order, including those added since
     /// the last swap.
     pub(super) fn due_until(&self, until: u64) -> Vec<Key> {
-        let added = self.added.pending().filter(|&&key| !self.is_paused(key));
+        let added = self.added.pending().filter(|&&key| !self.is_halted(key));
         let added: BTreeSet<Key> = added.copied().collect();
         let counts = |key| added.contains(&key);
         self.queue.waiting_or_idle_until(until, counts)
@@ -571,6 +627,9 @@ impl TimerLine {
     fn forget(&mut self, key: Key) {
         if !self.paused.is_empty() {
             self.paused.remove(key);
+        }
+        if !self.in_transit.is_empty() {
+            self.in_transit.remove(key);
         }
         if !self.rescheduled.is_empty() {
             self.rescheduled.remove(key);

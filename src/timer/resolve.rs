@@ -6,8 +6,8 @@ use bevy_ecs::{archetype::ArchetypeId, prelude::*};
 
 use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines, TimerState, arm::push_pending, armed::ArmedTimer,
-    capture::saved_order, end::lose_clock, pending::Pending, place::Place, setting::Setting,
-    settings::random,
+    capture::saved_order, end::lose_clock, lines::Halt, pending::Pending, place::Place,
+    setting::Setting, settings::random,
 };
 use crate::clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Reading, Scope, warn};
 
@@ -105,13 +105,16 @@ impl<'w> Resolver<'w> {
             }
         };
         let timer = armed(entity.id(), &setting, component);
-        let paused_at = setting.is_paused.then_some(now);
+        let halt = Halt {
+            paused_at: setting.is_paused.then_some(now),
+            is_in_transit: setting.is_in_transit,
+        };
         let progress = component.loaded().and_then(TimerState::progress);
         let random = match progress {
             Some(progress) => progress.random.map(|random| random.intervals),
             None => component.intervals(|| random(self.world, lines.next_draw())),
         };
-        let key = lines.insert(clock, deadline, timer, paused_at, random, is_in_run);
+        let key = lines.insert(clock, deadline, timer, halt, random, is_in_run);
         if let (Some(progress), Some(line)) = (progress, lines.get_mut(clock)) {
             line.resume_from(key, progress, component.first_wait());
         }

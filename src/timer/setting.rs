@@ -7,6 +7,7 @@ use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
     pause::{Paused, PausedBy, is_paused},
+    transit::{InTransit, is_in_transit},
 };
 
 /// The setting of a timer, as the components of its entity and its owner decide.
@@ -14,12 +15,13 @@ pub(super) struct Setting {
     pub(super) owner: Entity,
     pub(super) clock: ClockId,
     pub(super) is_paused: bool,
+    pub(super) is_in_transit: bool,
     /// Whether the entity has a [`TimerAction`].
     pub(super) acts: bool,
 }
 
 /// The components that make a setting differ from the default. Most timers have none.
-pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 8] {
+pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 9] {
     [
         world.register_component::<OwnedBy>(),
         world.register_component::<TimerAction>(),
@@ -29,6 +31,7 @@ pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 8] {
         world.register_component::<OnClock>(),
         world.register_component::<Clock>(),
         world.register_component::<SpeedModifier>(),
+        world.register_component::<InTransit>(),
     ]
 }
 
@@ -62,6 +65,7 @@ impl Setting {
             owner: entity,
             clock: chosen.unwrap_or_default(),
             is_paused: false,
+            is_in_transit: false,
             acts: false,
         }
     }
@@ -73,6 +77,7 @@ impl Setting {
             owner,
             clock: clock_of(world, entity, owner, chosen),
             is_paused: is_paused(world, entity, owner),
+            is_in_transit: is_in_transit(world, entity, owner),
             acts: entity.contains::<TimerAction>(),
         }
     }

@@ -113,6 +113,18 @@ impl TimerState {
         }
     }
 
+    /// Lets time pass on the clock of the wait, if there is one.
+    #[cfg(feature = "serialize")]
+    pub(super) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
+        match self {
+            Self::Armed(Progress { wait, .. })
+            | Self::Added {
+                wait: Some(wait), ..
+            } => wait.pass(passed(wait.clock)),
+            Self::Added { wait: None, .. } | Self::Finished => {}
+        }
+    }
+
     pub(super) fn progress(&self) -> Option<&Progress> {
         match self {
             Self::Armed(progress) => Some(progress),
@@ -134,6 +146,18 @@ impl Wait {
             due,
             length,
         }
+    }
+
+    #[cfg(feature = "serialize")]
+    fn pass(&mut self, nanos: u64) {
+        self.due = match self.due {
+            Due::In(remaining) => match remaining.checked_sub(nanos) {
+                Some(remaining) => Due::In(remaining),
+                None => Due::Since(nanos - remaining),
+            },
+            Due::Since(lateness) => Due::Since(lateness.saturating_add(nanos)),
+            Due::Never => Due::Never,
+        };
     }
 
     /// Returns the deadline on a clock that shows the same time as the saved one now.

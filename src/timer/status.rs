@@ -265,6 +265,7 @@ impl ArmedTimers<'_, '_> {
             owner,
             clock: clock.unwrap_or_default(),
             is_paused: self.is_paused(entity) || self.is_paused(owner),
+            is_in_transit: false,
             acts: false,
         })
     }

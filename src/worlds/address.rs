@@ -7,7 +7,10 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
-use crate::message::{Delivery, Directory, Recipient};
+use crate::{
+    message::{Delivery, Directory, Recipient},
+    transit::InTransit,
+};
 
 /// The key by which other worlds know this entity.
 ///
@@ -78,6 +81,13 @@ fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext)
     {
         directory.unbind(key, entity);
     }
+}
+
+/// Returns `true` if the entity with a key has come from another world, which has yet to forget it.
+pub(super) fn is_arriving(world: &World, key: StableKey) -> bool {
+    let directory = world.get_resource::<Directory>();
+    let entity = directory.and_then(|directory| directory.entity(key.0));
+    entity.is_some_and(|entity| world.get::<InTransit>(entity).is_some())
 }
 
 /// Two worlds of a group have an entity with the same key.

@@ -1,7 +1,7 @@
 //! The hub: how a parcel finds the worlds of a group.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
-use core::sync::atomic::Ordering;
+use core::{ops::ControlFlow, sync::atomic::Ordering};
 use std::collections::HashMap;
 
 use bevy_app::App;
@@ -11,7 +11,7 @@ use bevy_ecs::{
 };
 
 use super::{
-    address::{Address, SharedKey, StableKey},
+    address::{Address, SharedKey, StableKey, is_arriving},
     link::{Link, WorldLink},
     members::{Among, Group, Member, MemberId, Members},
     parcel::{Parcel, Refused},
@@ -120,7 +120,11 @@ impl Hub {
 
     /// Sends a parcel to the member with a key. If no world here has that key, a remote member may.
     fn send_to(&self, key: StableKey, parcel: Parcel, among: Among) -> Result<(), Refused> {
-        let members = self.select(&parcel, |group| group.with_key(key, among));
+        let parcel = match self.send_here(key, parcel) {
+            ControlFlow::Break(sent) => return sent,
+            ControlFlow::Continue(parcel) => parcel,
+        };
+        let members = self.select(&parcel, |group| group.members_elsewhere(among));
         let mut refused = match members {
             Some(_) => parcel.refused(RefusalReason::UnknownKey),
             None => parcel.refused(RefusalReason::UnknownGroup),
@@ -132,6 +136,25 @@ impl Hub {
             }
         }
         Err(refused)
+    }
+
+    /// Sends a parcel to the world of this process that has a key, if any.
+    ///
+    /// The parcel is in the inbox before the lock is released. When a key goes to another world, all
+    /// parcels that were sent before are therefore in the inbox of the world that had it.
+    fn send_here(
+        &self,
+        key: StableKey,
+        parcel: Parcel,
+    ) -> ControlFlow<Result<(), Refused>, Parcel> {
+        let groups = self.read();
+        match groups
+            .get(&parcel.group)
+            .and_then(|group| group.with_key(key))
+        {
+            Some(member) => ControlFlow::Break(member.take(parcel)),
+            None => ControlFlow::Continue(parcel),
+        }
     }
 
     /// Sends a parcel to all members. A refusal by one does not stop the others.
@@ -212,6 +235,13 @@ impl Hub {
         }
     }
 
+    /// Returns `true` if several worlds of this process have an entity with this address.
+    fn is_shared(&self, address: &Address) -> bool {
+        let groups = self.read();
+        let group = groups.get(&address.group);
+        group.is_some_and(|group| group.is_shared(address.key))
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Groups> {
         self.groups.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -241,8 +271,13 @@ impl Link for HubLink {
             [Notice::Bind(address.clone())].into()
         });
         if let Some(sender) = warn {
-            let shared = SharedKey(address.clone());
-            let warn = |world: &mut World| report::<StableKey>(world, BevyError::warning(shared));
+            let (hub, shared) = (Arc::downgrade(&self.hub), SharedKey(address.clone()));
+            let warn = move |world: &mut World| {
+                let is_shared = hub.upgrade().is_some_and(|hub| hub.is_shared(&shared.0));
+                if is_shared && !is_arriving(world, shared.0.key) {
+                    report::<StableKey>(world, BevyError::warning(shared));
+                }
+            };
             // A world that takes no messages has no use for the warning.
             sender.run(warn).ok();
         }

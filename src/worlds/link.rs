@@ -86,10 +86,11 @@ impl WorldLink {
         }
     }
 
-    /// Returns a listener that tells the link which keys are bound and unbound.
-    fn listener(&self) -> Arc<KeyListener> {
+    /// Returns the name of the group, and a listener that tells the link which keys are bound and
+    /// unbound.
+    fn listener(&self) -> (Cow<'static, str>, Arc<KeyListener>) {
         let (group, link) = (self.group.clone(), self.link.clone());
-        Arc::new(move |key, is_bound| {
+        let listener = move |key, is_bound| {
             let address = Address {
                 group: group.clone(),
                 key: StableKey(key),
@@ -99,7 +100,8 @@ impl WorldLink {
             } else {
                 link.unbind(&address);
             }
-        })
+        };
+        (self.group.clone(), Arc::new(listener))
     }
 }
 

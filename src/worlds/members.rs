@@ -63,16 +63,21 @@ impl Group {
         members.map(|(id, member)| (*id, member.clone()))
     }
 
-    /// Returns the member with a key. If none has it, returns all members that may have it.
-    pub(super) fn with_key(&self, key: StableKey, among: Among) -> Members {
-        let here = self.keys.get(&key).and_then(|ids| self.get(*ids.last()?));
-        match here {
-            Some(member) => [member.clone()].into_iter().collect(),
-            None => {
-                let members = self.members(among);
-                members.filter(|(_, member)| !member.is_here()).collect()
-            }
-        }
+    /// Returns the member of this process with a key, if any.
+    pub(super) fn with_key(&self, key: StableKey) -> Option<&Member> {
+        let (_, member) = self.get(*self.keys.get(&key)?.last()?)?;
+        Some(member)
+    }
+
+    /// Returns the members that may have a key that no member of this process has.
+    pub(super) fn members_elsewhere(&self, among: Among) -> Members {
+        let members = self.members(among);
+        members.filter(|(_, member)| !member.is_here()).collect()
+    }
+
+    /// Returns `true` if several members have a key.
+    pub(super) fn is_shared(&self, key: StableKey) -> bool {
+        self.keys.get(&key).is_some_and(|members| members.len() > 1)
     }
 
     /// Gives a key to a member. Returns `true` if another member has the key, too.

@@ -1,15 +1,13 @@
 //! Parcels that arrive.
 
-use alloc::boxed::Box;
-
 use bevy_ecs::world::World;
 
 use super::{
-    address::Address,
+    address::{Address, StableKey},
     link::post,
     parcel::{Parcel, Part, RequestId},
 };
-use crate::message::{Letter, MessageSender, Packet, PostReply, ReplyTo, Role, SendError};
+use crate::message::{Letter, MessageSender, Packet, RemoteAsker, ReplyTo, Role, SendError};
 
 impl MessageSender {
     /// Takes a parcel from another world: the receiving end of a [`Link`](crate::Link).
@@ -27,19 +25,25 @@ fn into_letter(parcel: Parcel) -> Letter {
     let role = match parcel.part {
         Part::Plain => Role::Plain,
         Part::Request { reply_to, request } => {
-            let reply_to = ReplyTo::elsewhere(request.into(), posting_to(reply_to, request));
-            Role::Request(reply_to.into())
+            let Address { group, key } = reply_to;
+            let RequestId { world, number } = request;
+            let asker = RemoteAsker {
+                group,
+                key: key.0,
+                world,
+                number,
+            };
+            Role::Request(ReplyTo::elsewhere(asker, post_reply).into())
         }
         Part::Reply(request) => Role::Reply(request.into()),
     };
     Letter::new(parcel.delivery, parcel.packet, role)
 }
 
-/// Returns a function that posts the reply to a request.
-fn posting_to(Address { group, key }: Address, request: RequestId) -> Box<PostReply> {
-    Box::new(move |world: &mut World, packet: Packet| {
-        let mut parcel = Parcel::new(group.clone(), key, packet);
-        parcel.part = Part::Reply(request);
-        post(world, parcel);
-    })
+/// Posts the reply to a request of an entity of another world.
+pub(crate) fn post_reply(sender: &mut World, asker: &RemoteAsker, packet: Packet) {
+    let &RemoteAsker { world, number, .. } = asker;
+    let mut parcel = Parcel::new(asker.group.clone(), StableKey(asker.key), packet);
+    parcel.part = Part::Reply(RequestId { world, number });
+    post(sender, parcel);
 }

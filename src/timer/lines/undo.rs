@@ -29,6 +29,7 @@ pub(crate) struct LinesJournal(BTreeMap<ClockKey, LineJournal>);
 struct LineJournal {
     slots: SlotJournal<ArmedTimer>,
     paused: Journal<Key, Option<u64>>,
+    in_transit: Journal<Key, Option<()>>,
     rescheduled: Journal<Key, Option<Rescheduled>>,
     random: Journal<Key, Option<RandomInterval>>,
 }
@@ -73,6 +74,7 @@ impl TimerLines {
         for line in &mut self.lines {
             line.queue.unwatch();
             line.paused.unwatch();
+            line.in_transit.unwatch();
             line.rescheduled.unwatch();
             line.random.unwatch();
         }
@@ -184,6 +186,7 @@ impl TimerLine {
     fn watch(&mut self) {
         self.queue.watch();
         self.paused.watch();
+        self.in_transit.watch();
         self.rescheduled.watch();
         self.random.watch();
     }
@@ -192,6 +195,7 @@ impl TimerLine {
         LineJournal {
             slots: self.queue.take_journal(),
             paused: self.paused.take_journal(),
+            in_transit: self.in_transit.take_journal(),
             rescheduled: self.rescheduled.take_journal(),
             random: self.random.take_journal(),
         }
@@ -218,6 +222,7 @@ impl TimerLine {
             timer.owner.map_entities(mapper);
         });
         self.paused.put_back(&journal.paused);
+        self.in_transit.put_back(&journal.in_transit);
         self.rescheduled.put_back(&journal.rescheduled);
         self.random.put_back(&journal.random);
     }
@@ -252,11 +257,16 @@ impl LineJournal {
     fn append(&mut self, later: Self) {
         self.slots.append(later.slots);
         self.paused.append(later.paused);
+        self.in_transit.append(later.in_transit);
         self.rescheduled.append(later.rescheduled);
         self.random.append(later.random);
     }
 
     fn len(&self) -> usize {
-        self.slots.len() + self.paused.len() + self.rescheduled.len() + self.random.len()
+        self.slots.len()
+            + self.paused.len()
+            + self.in_transit.len()
+            + self.rescheduled.len()
+            + self.random.len()
     }
 }

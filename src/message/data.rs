@@ -1,0 +1,222 @@
+//! Letters as data.
+
+use alloc::{
+    borrow::Cow,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::fmt;
+
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    codec::MessageCodecs,
+    directory::Directory,
+    held_letters::LetterRef,
+    letter::{Letter, Recipient, Role},
+    packet::Packet,
+    request::{NoAnswer, Origin, PostReply, RemoteAsker, ReplyTo, Request, Route},
+};
+
+/// A letter to an entity, as data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LetterData {
+    to: Entity,
+    content: Content,
+    role: RoleData,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Content {
+    Packet(Packet),
+    NoAnswer(NoAnswer),
+    Named {
+        name: Cow<'static, str>,
+        data: Vec<u8>,
+    },
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum RoleData {
+    Plain,
+    Request(RemoteAsker),
+    Reply(Origin),
+}
+
+/// A message that can't move with the entity for which it waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnmovableMail {
+    /// The entity for which the message waits.
+    pub entity: Entity,
+    /// The type of the message.
+    pub message: &'static str,
+    reason: Reason,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reason {
+    NoCodec,
+    /// The error of the codec.
+    Encode(String),
+    /// A request that is not a packet.
+    TypedRequest,
+    /// A request by an entity that the other world can't reach.
+    NoAddress(Entity),
+}
+
+impl fmt::Display for UnmovableMail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            entity,
+            message,
+            reason,
+        } = self;
+        write!(f, "the message `{message}` to entity {entity} can't move: ")?;
+        match reason {
+            Reason::NoCodec => f.write_str(
+                "register the type with `add_message_codec`, or send a `Packet` instead",
+            ),
+            Reason::Encode(error) => write!(f, "its codec returned an error: {error}"),
+            Reason::TypedRequest => f.write_str(
+                "it is a request, and only a `Packet` can ask across worlds: send a `Packet`, or move \
+                 the entity after it has got the request",
+            ),
+            Reason::NoAddress(asker) => write!(
+                f,
+                "it is a request by entity {asker}, which a reply from another world can't reach: \
+                 give that entity a `StableKey` and its world a `WorldLink`, or move the entity after \
+                 it has got the request"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for UnmovableMail {}
+
+/// The error for data that does not become a letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LetterError {
+    NoCodec(String),
+    Decode {
+        name: String,
+        error: String,
+    },
+    /// A request from another world, without the feature `worlds`.
+    NoWorlds,
+}
+
+/// Turns a letter to an entity into data.
+pub(crate) fn letter_to_data(
+    world: &World,
+    to: Entity,
+    letter: LetterRef,
+) -> Result<LetterData, UnmovableMail> {
+    let unmovable = |reason| UnmovableMail {
+        entity: to,
+        message: letter.name,
+        reason,
+    };
+    let content = content(world, letter).map_err(unmovable)?;
+    let role = role(world, letter.role, &content).map_err(unmovable)?;
+    Ok(LetterData { to, content, role })
+}
+
+fn content(world: &World, letter: LetterRef) -> Result<Content, Reason> {
+    if let Some(packet) = letter.payload.downcast_ref::<Packet>() {
+        return Ok(Content::Packet(packet.clone()));
+    }
+    if let Some(&no_answer) = letter.payload.downcast_ref::<NoAnswer>() {
+        return Ok(Content::NoAnswer(no_answer));
+    }
+    let codecs = world.get_resource::<MessageCodecs>();
+    let codec = codecs.and_then(|codecs| codecs.of_type(letter.payload.type_id()));
+    let codec = codec.ok_or(Reason::NoCodec)?;
+    let data = codec.encode(letter.payload);
+    let data = data.map_err(|error| Reason::Encode(error.to_string()))?;
+    let name = codec.name.clone();
+    Ok(Content::Named { name, data })
+}
+
+fn role(world: &World, role: &Role, content: &Content) -> Result<RoleData, Reason> {
+    Ok(match role {
+        Role::Plain => RoleData::Plain,
+        Role::Reply(Request(origin)) => RoleData::Reply(*origin),
+        Role::Request(_) if !matches!(content, Content::Packet(_)) => {
+            return Err(Reason::TypedRequest);
+        }
+        Role::Request(reply_to) => match &reply_to.route {
+            Route::Elsewhere(asker, _) => RoleData::Request((**asker).clone()),
+            Route::Here(asker) => {
+                let directory = world.get_resource::<Directory>();
+                let remote = directory.and_then(|it| it.remote_asker(*asker, reply_to.request));
+                RoleData::Request(remote.ok_or(Reason::NoAddress(*asker))?)
+            }
+        },
+    })
+}
+
+impl LetterData {
+    /// Returns the entity to which the letter goes, as the exporting world calls it.
+    pub(crate) fn to(&self) -> Entity {
+        self.to
+    }
+
+    /// Changes the names of entities. A request that has no name is over.
+    pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+        self.to = renamed(self.to, names);
+        if let RoleData::Reply(Origin::Here(request)) = &mut self.role {
+            *request = renamed(*request, names);
+        }
+    }
+
+    /// Turns the data into a letter.
+    pub(crate) fn to_letter(
+        &self,
+        world: &World,
+        post: Option<PostReply>,
+    ) -> Result<Letter, LetterError> {
+        let to = self.to;
+        let mut letter = match &self.content {
+            Content::Packet(packet) => Letter::plain(to, packet.clone()),
+            Content::NoAnswer(no_answer) => Letter::plain(to, *no_answer),
+            Content::Named { name, data } => {
+                let codecs = world.get_resource::<MessageCodecs>();
+                let codec = codecs.and_then(|codecs| codecs.named(name));
+                let codec = codec.ok_or_else(|| LetterError::NoCodec(name.to_string()))?;
+                let letter = codec.decode(data, to);
+                letter.map_err(|error| LetterError::Decode {
+                    name: name.to_string(),
+                    error: error.to_string(),
+                })?
+            }
+        };
+        letter.role = match &self.role {
+            RoleData::Plain => Role::Plain,
+            RoleData::Reply(origin) => Role::Reply(Request(*origin)),
+            RoleData::Request(asker) => {
+                let post = post.ok_or(LetterError::NoWorlds)?;
+                Role::Request(ReplyTo::elsewhere(asker.clone(), post).into())
+            }
+        };
+        Ok(letter)
+    }
+}
+
+impl Letter {
+    /// Changes the names of entities. A request that has no name is over.
+    pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+        if let Recipient::Entity(to) = &mut self.to {
+            *to = renamed(*to, names);
+        }
+        if let Role::Reply(Request(Origin::Here(request))) = &mut self.role {
+            *request = renamed(*request, names);
+        }
+    }
+}
+
+fn renamed(entity: Entity, names: &EntityHashMap<Entity>) -> Entity {
+    names.get(&entity).copied().unwrap_or(Entity::PLACEHOLDER)
+}

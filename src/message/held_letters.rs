@@ -1,0 +1,52 @@
+//! The letters that are held for an entity in transit.
+
+use alloc::vec::Vec;
+
+#[cfg(feature = "serialize")]
+use bevy_ecs::entity::{Entity, EntityHashMap};
+
+use super::letter::Letter;
+#[cfg(feature = "serialize")]
+use super::letter::{Recipient, Role};
+
+/// The letters to an entity in transit and to everything that moves with it, in order.
+#[derive(Default)]
+pub(crate) struct HeldLetters {
+    /// The entities that move, by their names in the world that exported them.
+    #[cfg(feature = "serialize")]
+    pub(crate) names: EntityHashMap<Entity>,
+    /// The letters that are part of the exported data.
+    pub(super) exported: Vec<Letter>,
+    /// The letters that have arrived since then.
+    pub(crate) arrived: Vec<Letter>,
+}
+
+impl HeldLetters {
+    pub(super) fn into_letters(self) -> Vec<Letter> {
+        let mut letters = self.exported;
+        letters.extend(self.arrived);
+        letters
+    }
+}
+
+/// A letter that stays where it is.
+#[cfg(feature = "serialize")]
+#[derive(Clone, Copy)]
+pub(crate) struct LetterRef<'a> {
+    pub(super) to: Recipient,
+    pub(super) name: &'static str,
+    pub(super) payload: &'a dyn core::any::Any,
+    pub(super) role: &'a Role,
+}
+
+#[cfg(feature = "serialize")]
+impl<'a> From<&'a Letter> for LetterRef<'a> {
+    fn from(letter: &'a Letter) -> Self {
+        Self {
+            to: letter.to,
+            name: letter.name,
+            payload: &*letter.payload,
+            role: &letter.role,
+        }
+    }
+}

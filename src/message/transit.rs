@@ -1,0 +1,168 @@
+//! Holding the letters to entities in transit.
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
+
+use super::{
+    directory::Directory,
+    followers::Followers,
+    held_letters::{HeldLetters, LetterRef},
+    inbox::Inbox,
+    letter::{Letter, Recipient},
+    mailbag::Mailbag,
+};
+
+impl HeldLetters {
+    /// Starts to hold the letters to the entities of a move. These were exported.
+    pub(crate) fn begin(
+        world: &mut World,
+        root: Entity,
+        names: EntityHashMap<Entity>,
+        exported: Vec<Letter>,
+    ) {
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.room.take_anyway(exported.len());
+            let held = Self {
+                names,
+                exported,
+                arrived: Vec::new(),
+            };
+            // A game may have removed the mark of an earlier move.
+            if let Some(before) = mailbag.transit.insert(root, held) {
+                mailbag.release_first(before.into_letters());
+            }
+        }
+    }
+
+    /// Ends the hold, and releases the letters for delivery before all others. Late letters, which the
+    /// other world has held, follow the exported ones.
+    pub(crate) fn release(world: &mut World, root: Entity, late: Vec<Letter>) {
+        // Messages in turn may go to the entity again.
+        if let Some(mut followers) = world.get_resource_mut::<Followers>() {
+            followers.retry_disabled();
+        }
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+            && let Some(mut held) = mailbag.transit.remove(&root)
+        {
+            mailbag.room.take_anyway(late.len());
+            held.exported.extend(late);
+            mailbag.release_first(held.into_letters());
+        }
+    }
+
+    /// Ends the hold, and drops the letters. The other world has the exported ones, and gets this number
+    /// of the others.
+    pub(crate) fn drop_all(world: &mut World, root: Entity, passed_on: usize) {
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+            && let Some(held) = mailbag.transit.remove(&root)
+        {
+            let HeldLetters {
+                exported, arrived, ..
+            } = held;
+            mailbag.room.give_back(exported.len() + arrived.len());
+            let lost = arrived.len() - passed_on;
+            mailbag.stats.undeliverable += lost as u64;
+        }
+    }
+
+    /// Returns the letters to the entities of a move, and their names.
+    pub(crate) fn of(world: &World, root: Entity) -> Option<&Self> {
+        world.get_resource::<Mailbag>()?.transit.get(&root)
+    }
+
+    /// Adds all letters to the entities of a move that have been sent, also from other threads.
+    pub(crate) fn collect_arrived(
+        world: &mut World,
+        root: Entity,
+        is_member: &dyn Fn(Entity) -> bool,
+    ) {
+        let mut arrived = VecDeque::new();
+        if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
+            arrived.append(inbox.take());
+        }
+        let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
+            return;
+        };
+        mailbag.append_arrived(&mut arrived);
+        let letters = take_letters(world, is_member);
+        let mut mailbag = world.resource_mut::<Mailbag>();
+        mailbag.room.take_anyway(letters.len());
+        let held = mailbag.transit.entry(root).or_default();
+        held.arrived.extend(letters);
+    }
+}
+
+/// Calls a function with each letter to these entities that waits for its delivery, in order.
+pub(crate) fn visit_letters(
+    world: &World,
+    is_member: &dyn Fn(Entity) -> bool,
+    mut visit: impl FnMut(Entity, LetterRef),
+) {
+    let (Some(mailbag), Some(directory)) = (
+        world.get_resource::<Mailbag>(),
+        world.get_resource::<Directory>(),
+    ) else {
+        return;
+    };
+    mailbag.visit(&mut |letter| {
+        if let Some(to) = recipient(letter.to, directory).filter(|&to| is_member(to)) {
+            visit(to, letter);
+        }
+    });
+}
+
+/// Takes the letters to these entities out of the mailbag, in order.
+pub(crate) fn take_letters(world: &mut World, is_member: &dyn Fn(Entity) -> bool) -> Vec<Letter> {
+    if !world.contains_resource::<Mailbag>() {
+        return Vec::new();
+    }
+    world.resource_scope(|world, mut mailbag: Mut<Mailbag>| {
+        let directory = world.get_resource::<Directory>();
+        let letters = mailbag.extract(&|to| {
+            let to = recipient(to, directory?)?;
+            is_member(to).then_some(to)
+        });
+        mailbag.room.give_back(letters.len());
+        letters
+    })
+}
+
+/// Returns the entity to which a letter goes, if it goes to one.
+fn recipient(to: Recipient, directory: &Directory) -> Option<Entity> {
+    match to {
+        Recipient::Entity(entity) => Some(entity),
+        Recipient::Key(key) => directory.entity(key),
+        Recipient::All | Recipient::InTurn => None,
+    }
+}
+
+impl Mailbag {
+    /// Calls a function with each letter, in the order of delivery.
+    fn visit(&self, visit: &mut dyn FnMut(LetterRef)) {
+        for item in &self.held {
+            item.visit(visit);
+        }
+        if let Some(in_progress) = &self.in_progress {
+            in_progress.visit(visit);
+        }
+        for item in self.items.pending() {
+            item.visit(visit);
+        }
+    }
+
+    /// Takes the letters whose recipient a function names, in the order of delivery.
+    fn extract(&mut self, member: &dyn Fn(Recipient) -> Option<Entity>) -> Vec<Letter> {
+        let mut taken = Vec::new();
+        let held = core::mem::take(&mut self.held).into_iter();
+        self.held = held
+            .filter_map(|item| item.extract(member, &mut taken))
+            .collect();
+        if let Some(in_progress) = &mut self.in_progress {
+            in_progress.extract(member, &mut taken);
+        }
+        self.items
+            .filter_map(|item| item.extract(member, &mut taken));
+        taken
+    }
+}

@@ -1,0 +1,247 @@
+//! Moving an entity to another world: on another thread, or in another process.
+//!
+//! A move has two ends. Each holds the entity until it knows how the move ends. Then one end commits,
+//! and the other forgets:
+//!
+//! 1. [`export_entity`] returns the entity as data: its timers and cooldowns with their remaining times,
+//!    its waiting mail, its open requests, and everything that it owns. From here on the entity is
+//!    [in transit](InTransit): nothing of it fires, no callback of it is called, and mail to it is held.
+//! 2. [`import_entity`] brings it into the other world, where it is in transit, too. Insert your own
+//!    components now, and its [`MessageComponent`](crate::MessageComponent).
+//! 3. [`forget_entity`] despawns the entity at the old place without a word, and returns the mail that
+//!    was held there.
+//! 4. [`commit_entity`] lets the entity go on at the new place. The exported mail comes first, then the
+//!    mail from step 3, then the mail that has arrived at the new place.
+//!
+//! If the other world refuses the entity, commit it at the old place with an empty [`HeldMail`]. It goes
+//! on as if nothing had happened. If the other world has imported the entity already, forget it there,
+//! and pass on what that returns.
+//!
+//! # Time
+//!
+//! Time goes on during a move. You tell `import_entity` how long the data was on its way, and from then
+//! on the clocks of the new world count. A deadline that has passed by the time of the commit is served
+//! in the next run. A periodic timer then follows its [`MissedTicks`](crate::MissedTicks). A paused
+//! timer stays paused, and keeps its full remaining time. If the move ends at the old place, the clocks
+//! there count all the time.
+//!
+//! # What moves
+//!
+//! | moves | stays |
+//! |---|---|
+//! | everything that [`save_entity`](crate::DueWorldExt::save_entity) saves | your components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
+//! | a [`Cooldown`](crate::Cooldown) component, as on the clock of its entity | cooldowns inside your components |
+//! | mail to the entity: [packets](crate::Packet), and messages [with a codec](crate::DueWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
+//! | open requests | the requests of others that the entity has got, but not answered |
+#![cfg_attr(
+    feature = "worlds",
+    doc = "| its [`StableKey`](crate::StableKey), from the import on | |"
+)]
+//!
+//! # Requests
+//!
+//! A reply that arrives during the move is held mail, and completes the request at the new place. After
+//! `forget_entity`, a reply still finds the entity if the request was made to another world, because the
+//! stable key has moved along. A reply that is sent inside the old world finds nobody: it is counted in
+//! [`MessageStats::late`](crate::MessageStats::late) there, and the request times out at the new place.
+//!
+//! # Crashes
+//!
+//! If a process ends halfway, the entity can be in both worlds or in none, unless you store the data and
+//! what has become of it. The four calls are the parts for that.
+//!
+//! # Examples
+//!
+//! ```
+//! use core::time::Duration;
+//! use bevy_app::prelude::*;
+//! use bevy_due::{Packet, Timer, moving::{HeldMail, MovedEntity}, prelude::*};
+//! use bevy_ecs::{entity::EntityHashMap, prelude::*};
+//! use bevy_time::{TimePlugin, TimeUpdateStrategy};
+//!
+//! const HIT: u32 = 1;
+//!
+//! #[derive(Component)]
+//! struct Health(u8);
+//!
+//! fn ears() -> MessageComponent {
+//!     MessageComponent::new().on_packet(HIT, |mut me, hit| {
+//!         me.entity.get_mut::<Health>().unwrap().0 -= hit.payload()[0];
+//!     })
+//! }
+//!
+//! fn zone() -> App {
+//!     let mut app = App::new();
+//!     app.add_plugins((TimePlugin, DuePlugin::default())).insert_resource(
+//!         TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)),
+//!     );
+//!     app.update(); // Bevy's first frame takes no time.
+//!     app
+//! }
+//!
+//! let (mut forest, mut town) = (zone(), zone());
+//! let hero = forest.world_mut().spawn((Health(10), ears(), Timer::after_secs(1.0))).id();
+//! forest.update();
+//!
+//! let moved = forest.world_mut().export_entity(hero)?;
+//! let data = ron::to_string(&moved)?; // As bytes, with the components of the game.
+//! forest.world_mut().send(hero, Packet::new(HIT, [3]))?; // Held.
+//! forest.update();
+//!
+//! let moved: MovedEntity = ron::from_str(&data)?;
+//! let on_the_way = Duration::from_millis(250);
+//! let mut entities = EntityHashMap::default();
+//! let in_town = town.world_mut().import_entity(&moved, on_the_way, &mut entities)?;
+//! town.world_mut().entity_mut(in_town).insert((Health(10), ears()));
+//!
+//! let late = ron::to_string(&forest.world_mut().forget_entity(hero)?)?;
+//! assert!(forest.world().get_entity(hero).is_err());
+//!
+//! let late: HeldMail = ron::from_str(&late)?;
+//! town.world_mut().commit_entity(in_town, &late)?;
+//! let timer = town.world_mut().with_timers(|timers| timers.get(in_town));
+//! assert_eq!(timer.unwrap().remaining, Duration::from_millis(500));
+//! town.update();
+//! assert_eq!(town.world().get::<Health>(in_town).unwrap().0, 7);
+//! # Ok::<(), BevyError>(())
+//! ```
+//!
+//! [`commit_entity`]: crate::DueWorldExt::commit_entity
+//! [`export_entity`]: crate::DueWorldExt::export_entity
+//! [`forget_entity`]: crate::DueWorldExt::forget_entity
+//! [`import_entity`]: crate::DueWorldExt::import_entity
+
+mod end;
+mod error;
+mod export;
+mod import;
+mod names;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::{clock::ClockId, message::LetterData, save::SavedTimers};
+pub(crate) use end::{commit_entity, forget_entity};
+pub use error::MoveError;
+pub(crate) use export::export_entity;
+pub(crate) use import::import_entity;
+
+pub use crate::{message::UnmovableMail, transit::InTransit};
+
+/// An entity on its way to another world, as data.
+///
+/// [`DueWorldExt::export_entity`](crate::DueWorldExt::export_entity) returns it, and
+/// [`DueWorldExt::import_entity`](crate::DueWorldExt::import_entity) takes it. The serialized form begins
+/// with its version. A version that this release does not know is an error.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "EntityVersions", into = "EntityVersions")]
+pub struct MovedEntity(Content);
+
+/// The mail that was held for an entity in transit, as data.
+///
+/// [`DueWorldExt::forget_entity`](crate::DueWorldExt::forget_entity) returns it, and
+/// [`DueWorldExt::commit_entity`](crate::DueWorldExt::commit_entity) takes it. The default value is
+/// empty. The serialized form begins with its version.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "MailVersions", into = "MailVersions")]
+pub struct HeldMail(Vec<LetterData>);
+
+/// An entity, by the names of the world that exported it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    entity: Entity,
+    timers: SavedTimers,
+    cooldowns: Vec<CooldownClock>,
+    mail: Vec<LetterData>,
+    /// The keys by which other worlds know the entities.
+    keys: Vec<(Entity, u64)>,
+    requests: Vec<RequestName>,
+}
+
+/// The clock of a cooldown, and the time that it showed.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CooldownClock {
+    entity: Entity,
+    clock: ClockId,
+    now: Duration,
+}
+
+/// The name under which an open request was made.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequestName {
+    entity: Entity,
+    world: u64,
+    number: u64,
+}
+
+impl MovedEntity {
+    /// Returns the entity, as it is called in the world that exported it.
+    #[must_use]
+    pub fn entity(&self) -> Entity {
+        self.0.entity
+    }
+
+    /// Returns the entity and everything that moves with it, as they are called in the world that
+    /// exported them.
+    pub fn entities(&self) -> impl Iterator<Item = Entity> {
+        self.0.timers.entities()
+    }
+}
+
+impl HeldMail {
+    /// Returns the number of messages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns `true` if there is no message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// All serialized forms of a moved entity that can be imported.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "MovedEntity")]
+enum EntityVersions {
+    V1(Content),
+}
+
+impl From<EntityVersions> for MovedEntity {
+    fn from(EntityVersions::V1(content): EntityVersions) -> Self {
+        Self(content)
+    }
+}
+
+impl From<MovedEntity> for EntityVersions {
+    fn from(MovedEntity(content): MovedEntity) -> Self {
+        Self::V1(content)
+    }
+}
+
+/// All serialized forms of held mail that can be delivered.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "HeldMail")]
+enum MailVersions {
+    V1(Vec<LetterData>),
+}
+
+impl From<MailVersions> for HeldMail {
+    fn from(MailVersions::V1(mail): MailVersions) -> Self {
+        Self(mail)
+    }
+}
+
+impl From<HeldMail> for MailVersions {
+    fn from(HeldMail(mail): HeldMail) -> Self {
+        Self::V1(mail)
+    }
+}

@@ -1,0 +1,98 @@
+//! Ending a move: one end forgets the entity, and the other commits it.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{entity::EntityHashSet, prelude::*};
+
+use super::{HeldMail, MoveError, export::inverted, import::letters};
+use crate::{
+    message::{HeldLetters, LetterData, letter_to_data},
+    save::dependents,
+    timer::forget_timers,
+    transit::InTransit,
+};
+
+/// Ends a move elsewhere: despawns the entity without a word, and returns the mail that was held.
+pub(crate) fn forget_entity(world: &mut World, entity: Entity) -> Result<HeldMail, MoveError> {
+    world.flush();
+    let members = members(world, entity)?;
+    let dependents = dependents(world, entity, &mut EntityHashSet::default());
+    let mut all: EntityHashSet = dependents.iter().map(|entity| entity.id()).collect();
+    all.extend(&members);
+    HeldLetters::collect_arrived(world, entity, &|to| all.contains(&to));
+    let mail = held_mail(world, entity)?;
+    HeldLetters::drop_all(world, entity, mail.len());
+    for &member in &all {
+        forget_timers(&mut world.into(), member);
+    }
+    for member in [entity].into_iter().chain(members) {
+        world.try_despawn(member).ok();
+    }
+    world.flush();
+    Ok(mail)
+}
+
+/// Ends a move here: the entity goes on. Late mail follows the exported mail.
+pub(crate) fn commit_entity(
+    world: &mut World,
+    entity: Entity,
+    HeldMail(late): &HeldMail,
+) -> Result<(), MoveError> {
+    world.flush();
+    let members = members(world, entity)?;
+    let names = HeldLetters::of(world, entity).map(|held| held.names.clone());
+    let names = names.unwrap_or_default();
+    for to in late.iter().map(LetterData::to) {
+        if !names.contains_key(&to) {
+            return Err(MoveError::UnknownEntity(to));
+        }
+    }
+    let mut late = letters(world, late)?;
+    for letter in &mut late {
+        letter.rename(&names);
+    }
+    for member in members {
+        if let Ok(mut member) = world.get_entity_mut(member) {
+            member.remove::<InTransit>();
+        }
+    }
+    world.flush();
+    HeldLetters::release(world, entity, late);
+    Ok(())
+}
+
+/// Returns the entities of a move, or an error if this entity does not move.
+fn members(world: &World, root: Entity) -> Result<Vec<Entity>, MoveError> {
+    let mark = world.get::<InTransit>(root);
+    let held = HeldLetters::of(world, root);
+    match (mark, held) {
+        (Some(mark), Some(held)) if mark.root == root => Ok(held.names.values().copied().collect()),
+        _ => Err(MoveError::NotInTransit(root)),
+    }
+}
+
+/// Returns the mail that has arrived since the export or the import, by the names of the world that
+/// exported the entity. Mail to entities that joined them later has no place there.
+fn held_mail(world: &World, root: Entity) -> Result<HeldMail, MoveError> {
+    let Some(held) = HeldLetters::of(world, root) else {
+        return Ok(HeldMail::default());
+    };
+    let names = inverted(&held.names);
+    let (mut mail, mut unmovable) = (Vec::new(), Vec::new());
+    for letter in &held.arrived {
+        let Some(to) = letter.entity().filter(|to| names.contains_key(to)) else {
+            continue;
+        };
+        match letter_to_data(world, to, letter.into()) {
+            Ok(mut letter) => {
+                letter.rename(&names);
+                mail.push(letter);
+            }
+            Err(error) => unmovable.push(error),
+        }
+    }
+    match unmovable.is_empty() {
+        true => Ok(HeldMail(mail)),
+        false => Err(MoveError::Mail(unmovable)),
+    }
+}

@@ -1,0 +1,153 @@
+//! Importing an entity.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bevy_ecs::{
+    entity::{EntityHashMap, EntityHashSet},
+    prelude::*,
+};
+
+use super::{Content, CooldownClock, MoveError, MovedEntity, export::hold, names};
+use crate::{
+    clock::{ClockId, ClockTable, saturating_nanos},
+    message::{HeldLetters, Letter, LetterData},
+    save::{SavedTimers, check_saved, load_timers},
+    transit::InTransit,
+};
+
+/// Imports an entity after this time on the way, and returns it. It is in transit from here on.
+pub(crate) fn import_entity(
+    world: &mut World,
+    MovedEntity(content): &MovedEntity,
+    on_the_way: Duration,
+    entities: &mut EntityHashMap<Entity>,
+) -> Result<Entity, MoveError> {
+    world.flush();
+    check(world, content, entities)?;
+    let mut mail = letters(world, &content.mail)?;
+
+    let members: Vec<Entity> = content.timers.entities().collect();
+    for &member in &members {
+        let target = entities.entry(member);
+        target.or_insert_with(|| world.spawn_empty().id());
+    }
+    let names: EntityHashMap<Entity> = members
+        .iter()
+        .map(|member| (*member, entities[member]))
+        .collect();
+    let root = names[&content.entity];
+    for letter in &mut mail {
+        letter.rename(&names);
+    }
+    // The mark comes first, so that no timer is armed before it.
+    HeldLetters::begin(world, root, names.clone(), mail);
+    hold(world, root, names.values().copied());
+
+    let passed = Passed {
+        nanos: saturating_nanos(on_the_way),
+        entities,
+    };
+    let timers = passed.timers(world, content);
+    let clocks = passed.clocks(world, &content.timers);
+    load_timers(world, &timers, entities)?;
+    if let Some(table) = world.get_resource::<ClockTable>() {
+        for (clock, nanos) in clocks {
+            table.pass(clock, nanos);
+        }
+    }
+    names::bind(world, content, |member| names[&member]);
+    world.flush();
+    Ok(root)
+}
+
+/// Returns an error if an entity can't be imported with this map of entities.
+fn check(
+    world: &World,
+    content: &Content,
+    entities: &EntityHashMap<Entity>,
+) -> Result<(), MoveError> {
+    check_saved(world, &content.timers, entities)?;
+    let members: EntityHashSet = content.timers.entities().collect();
+    let named = content.cooldowns.iter().map(|it| it.entity);
+    let named = named.chain(content.requests.iter().map(|it| it.entity));
+    let named = named.chain(content.keys.iter().map(|&(entity, _)| entity));
+    let named = named.chain(content.mail.iter().map(LetterData::to));
+    for entity in [content.entity].into_iter().chain(named) {
+        if !members.contains(&entity) {
+            return Err(MoveError::UnknownEntity(entity));
+        }
+    }
+    for member in &members {
+        if let Some(&target) = entities.get(member)
+            && world.get::<InTransit>(target).is_some()
+        {
+            return Err(MoveError::InTransit(target));
+        }
+    }
+    names::check_keys(world, content, |member| entities.get(&member).copied())
+}
+
+/// Turns mail into letters, by the names of the world that it comes from.
+pub(super) fn letters(world: &World, mail: &[LetterData]) -> Result<Vec<Letter>, MoveError> {
+    let letters = mail.iter().map(|letter| {
+        let letter = letter.to_letter(world, names::post())?;
+        Ok(letter)
+    });
+    letters.collect()
+}
+
+/// The time that has passed on the built-in clocks, and the clocks of this world by their names in the
+/// data.
+struct Passed<'a> {
+    nanos: u64,
+    entities: &'a EntityHashMap<Entity>,
+}
+
+impl Passed<'_> {
+    /// Returns the timers with the time that has passed on clocks outside of the data.
+    fn timers(&self, world: &World, content: &Content) -> SavedTimers {
+        let mut timers = content.timers.clone();
+        timers.pass(|clock| self.on(world, clock));
+        let moving: EntityHashSet = timers.clocks().map(|(clock, _)| clock).collect();
+        // A clock that moves along shows the same time.
+        let outside = content.cooldowns.iter().filter(|it| match it.clock {
+            ClockId::Own(clock) => !moving.contains(&clock),
+            _ => true,
+        });
+        let outside: EntityHashMap<CooldownClock> = outside.map(|it| (it.entity, *it)).collect();
+        timers.change_cooldowns(&outside, |cooldown, it| {
+            let table = world.get_resource::<ClockTable>();
+            let here = table.and_then(|table| table.shown_now(self.here(it.clock), world));
+            let passed = Duration::from_nanos(self.on(world, it.clock));
+            cooldown.carry(it.now, here.unwrap_or_default(), passed);
+        });
+        timers
+    }
+
+    /// Returns the clocks that move along and whose parents do not, and how far these have advanced.
+    fn clocks(&self, world: &World, timers: &SavedTimers) -> Vec<(Entity, u64)> {
+        let moving: EntityHashMap<ClockId> = timers.clocks().collect();
+        let top = moving.iter().filter(|(_, parent)| match parent {
+            ClockId::Own(parent) => !moving.contains_key(parent),
+            _ => true,
+        });
+        let top = top.map(|(clock, &parent)| (self.entities[clock], self.on(world, parent)));
+        top.collect()
+    }
+
+    /// Returns how far a clock outside of the data has advanced.
+    fn on(&self, world: &World, clock: ClockId) -> u64 {
+        let table = world.get_resource::<ClockTable>();
+        table.map_or(0, |table| table.share(self.here(clock), self.nanos))
+    }
+
+    fn here(&self, mut clock: ClockId) -> ClockId {
+        if let ClockId::Own(entity) = &mut clock
+            && let Some(&here) = self.entities.get(entity)
+        {
+            *entity = here;
+        }
+        clock
+    }
+}

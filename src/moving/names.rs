@@ -1,0 +1,110 @@
+//! The names by which other worlds know an entity and its requests.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::prelude::*;
+
+use super::{Content, MoveError, RequestName};
+use crate::message::{MovedRequest, OpenRequest, PostReply, name_of_request};
+#[cfg(feature = "worlds")]
+use crate::{
+    message::Directory,
+    worlds::{StableKey, post_reply},
+};
+
+/// Returns the keys of entities.
+#[cfg(feature = "worlds")]
+pub(super) fn keys(world: &World, entities: &[Entity]) -> Vec<(Entity, u64)> {
+    let keys = entities.iter().filter_map(|&entity| {
+        let &StableKey(key) = world.get(entity)?;
+        Some((entity, key))
+    });
+    keys.collect()
+}
+
+#[cfg(not(feature = "worlds"))]
+pub(super) fn keys(_: &World, _: &[Entity]) -> Vec<(Entity, u64)> {
+    Vec::new()
+}
+
+/// Lets other worlds know the requests of this world, if they reach it.
+pub(super) fn name_this_world(world: &mut World) {
+    #[cfg(feature = "worlds")]
+    if let Some(mut directory) = world.get_resource_mut::<Directory>()
+        && directory.is_heard()
+    {
+        directory.world();
+    }
+    #[cfg(not(feature = "worlds"))]
+    let _ = world;
+}
+
+/// Returns the names of the open requests among these entities.
+pub(super) fn requests(world: &World, entities: &[Entity]) -> Vec<RequestName> {
+    let open = entities.iter().copied();
+    let open = open.filter(|&entity| world.get::<OpenRequest>(entity).is_some());
+    let named = open.filter_map(|entity| {
+        let (world, number) = name_of_request(world, entity)?;
+        Some(RequestName {
+            entity,
+            world,
+            number,
+        })
+    });
+    named.collect()
+}
+
+/// Returns an error if a key is taken.
+#[cfg(feature = "worlds")]
+pub(super) fn check_keys(
+    world: &World,
+    content: &Content,
+    target: impl Fn(Entity) -> Option<Entity>,
+) -> Result<(), MoveError> {
+    let directory = world.get_resource::<Directory>();
+    for (nth, &(entity, key)) in content.keys.iter().enumerate() {
+        let bound = directory.and_then(|directory| directory.entity(key));
+        if let Some(bound) = bound.filter(|&bound| target(entity) != Some(bound)) {
+            return Err(MoveError::KeyInUse { key, entity: bound });
+        }
+        let mut others = content.keys[..nth].iter();
+        if let Some(&(entity, _)) = others.find(|(_, other)| *other == key) {
+            return Err(MoveError::KeyInUse { key, entity });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "worlds"))]
+pub(super) fn check_keys(
+    _: &World,
+    _: &Content,
+    _: impl Fn(Entity) -> Option<Entity>,
+) -> Result<(), MoveError> {
+    Ok(())
+}
+
+/// Gives the imported requests their names, and binds the keys: from here on, parcels come to this
+/// world.
+pub(super) fn bind(world: &mut World, content: &Content, target: impl Fn(Entity) -> Entity) {
+    for request in &content.requests {
+        let name = (request.world, request.number);
+        if let Ok(mut entity) = world.get_entity_mut(target(request.entity)) {
+            entity.insert(MovedRequest::new(name));
+        }
+    }
+    #[cfg(feature = "worlds")]
+    for &(entity, key) in &content.keys {
+        if let Ok(mut entity) = world.get_entity_mut(target(entity)) {
+            entity.insert(StableKey(key));
+        }
+    }
+}
+
+/// Returns the function that posts a reply to another world.
+pub(super) fn post() -> Option<PostReply> {
+    #[cfg(feature = "worlds")]
+    return Some(post_reply);
+    #[cfg(not(feature = "worlds"))]
+    None
+}

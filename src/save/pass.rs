@@ -1,0 +1,87 @@
+//! Time that passes for saved timers.
+
+use bevy_ecs::{
+    entity::{EntityHashMap, EntityHashSet},
+    prelude::*,
+};
+
+use super::{SavedEntity, SavedTimers, part::Part};
+use crate::{
+    clock::ClockId,
+    owner::OwnedBy,
+    pause::Pauses,
+    timer::{Arms, Cooldown},
+};
+
+impl SavedTimers {
+    /// Lets time pass on the clocks of all timers that are neither paused nor on a saved clock.
+    pub(crate) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
+        let clocks: EntityHashSet = self.clocks().map(|(clock, _)| clock).collect();
+        let passed = |clock| match clock {
+            ClockId::Own(clock) if clocks.contains(&clock) => 0,
+            clock => passed(clock),
+        };
+        let paused = self.paused();
+        for saved in &mut self.0.entities {
+            if paused.contains(&saved.entity)
+                || owner(saved).is_some_and(|owner| paused.contains(&owner))
+            {
+                continue;
+            }
+            for part in &mut saved.parts {
+                match part {
+                    Part::Timer(timer) => timer.pass(passed),
+                    Part::Lifetime(lifetime) => lifetime.pass(passed),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Changes the cooldowns of these entities.
+    pub(crate) fn change_cooldowns<T>(
+        &mut self,
+        entities: &EntityHashMap<T>,
+        change: impl Fn(&mut Cooldown, &T),
+    ) {
+        for saved in &mut self.0.entities {
+            for part in &mut saved.parts {
+                if let Part::Cooldown(cooldown) = part
+                    && let Some(how) = entities.get(&saved.entity)
+                {
+                    change(cooldown, how);
+                }
+            }
+        }
+    }
+
+    /// Returns the entities with a saved clock, and the parents of these clocks.
+    pub(crate) fn clocks(&self) -> impl Iterator<Item = (Entity, ClockId)> {
+        self.0.entities.iter().filter_map(|saved| {
+            let parent = saved.parts.iter().find_map(|part| match part {
+                Part::Clock(clock) => Some(clock.parent()),
+                _ => None,
+            });
+            Some((saved.entity, parent?))
+        })
+    }
+
+    /// Returns the entities whose own pauses stop their timers.
+    fn paused(&self) -> EntityHashSet {
+        let parts = self.0.entities.iter();
+        let parts = parts.flat_map(|saved| saved.parts.iter().map(|part| (saved.entity, part)));
+        let paused = parts.filter_map(|(entity, part)| match part {
+            Part::Paused | Part::Disabled => Some(entity),
+            Part::Pauses(Pauses(target)) => Some(*target),
+            _ => None,
+        });
+        paused.collect()
+    }
+}
+
+fn owner(saved: &SavedEntity) -> Option<Entity> {
+    saved.parts.iter().find_map(|part| match part {
+        Part::OwnedBy(OwnedBy(owner)) => Some(*owner),
+        _ => None,
+    })
+}

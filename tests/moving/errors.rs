@@ -1,0 +1,285 @@
+//! Steps that are not possible leave the world as it was.
+
+use core::fmt::Write;
+
+use bevy_due::{Timer, TimerAction, TimerFired, save::LoadError};
+
+use bevy_ecs::resource::IsResource;
+
+use super::*;
+
+/// Describes everything that a move changes. Bevy adds entities for resources on first use.
+fn describe(app: &mut App) -> String {
+    let world = app.world_mut();
+    let mut text = String::new();
+    let entities = world.iter_entities();
+    for entity in entities.filter(|entity| !entity.contains::<IsResource>()) {
+        let archetype = entity.archetype();
+        let components: Vec<_> = archetype.components().to_vec();
+        writeln!(text, "{}: {components:?}", entity.id()).expect("a string");
+    }
+    world.with_timers(|timers| {
+        for timer in timers.iter() {
+            writeln!(text, "{timer:?}").expect("a string");
+        }
+    });
+    text
+}
+
+/// Checks that a call fails and changes nothing, and returns the error.
+#[track_caller]
+fn refused<T: core::fmt::Debug>(
+    app: &mut App,
+    call: impl FnOnce(&mut World) -> Result<T, MoveError>,
+) -> MoveError {
+    app.world_mut()
+        .register_component::<bevy_due::moving::InTransit>();
+    let before = describe(app);
+    let error = call(app.world_mut()).expect_err("it should fail");
+    assert_eq!(describe(app), before, "the world should stay as it was");
+    error
+}
+
+/// The serialized form of an entity with a timer, a cooldown and mail.
+fn exported() -> (Entity, String) {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn((ears(), Cooldown::secs(1.0))).id();
+    set_timer(forest.world_mut(), hero, "a", Timer::every(ms(100)));
+    advance_ms(&mut forest, 50);
+    send(&mut forest, hero, 1);
+    forest
+        .world_mut()
+        .send(hero, Hit(2))
+        .expect("there is room");
+    let moved = forest.world_mut().export_entity(hero).expect("it can move");
+    (hero, ron::to_string(&moved).expect("it is data"))
+}
+
+/// Tries to import changed data, and returns the error.
+#[track_caller]
+fn changed(from: &str, to: &str) -> MoveError {
+    let (_, text) = exported();
+    assert!(text.contains(from), "{text} should contain {from}");
+    let text = text.replacen(from, to, 1);
+    let moved: MovedEntity = ron::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let mut town = zone();
+    let mut map = EntityHashMap::default();
+    let error = refused(&mut town, |world| {
+        world.import_entity(&moved, ms(0), &mut map)
+    });
+    assert!(map.is_empty());
+    error
+}
+
+#[test]
+fn an_entity_that_is_gone_or_in_transit_is_not_exported() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    let gone = forest.world_mut().spawn_empty().id();
+    let owner = forest.world_mut().spawn_empty().id();
+    forest.world_mut().entity_mut(hero).insert(OwnedBy(owner));
+    forest.world_mut().despawn(gone);
+    let export = |entity| move |world: &mut World| world.export_entity(entity);
+    let error = refused(&mut forest, export(gone));
+    assert_eq!(error, MoveError::NoSuchEntity(gone));
+    forest.world_mut().export_entity(hero).expect("it can move");
+    let error = refused(&mut forest, export(hero));
+    assert_eq!(error, MoveError::InTransit(hero));
+    let error = refused(&mut forest, export(owner));
+    assert_eq!(error, MoveError::InTransit(hero));
+}
+
+#[test]
+fn a_closure_stops_the_export() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    let timer = (
+        Timer::after_secs(1.0),
+        TimerAction::call(|_: &mut World, _| ()),
+    );
+    forest.world_mut().spawn((OwnedBy(hero), timer));
+    let error = refused(&mut forest, |world| world.export_entity(hero));
+    assert!(matches!(error, MoveError::Timers(_)), "{error:?}");
+    assert!(error.to_string().contains("add_timer_handler"), "{error}");
+}
+
+#[test]
+fn a_handler_of_a_timer_cannot_export() {
+    #[derive(Resource)]
+    struct Tried(Option<MoveError>);
+    let mut forest = zone();
+    let hero = spawn(&mut forest, "hero", Timer::after_secs(0.0));
+    forest.world_mut().entity_mut(hero).observe(
+        move |_: On<TimerFired>, mut commands: Commands| {
+            commands.queue(move |world: &mut World| {
+                let error = world.export_entity(hero).err();
+                world.insert_resource(Tried(error));
+            });
+        },
+    );
+    advance_ms(&mut forest, 0);
+    let tried = &forest.world().resource::<Tried>().0;
+    assert_eq!(*tried, Some(MoveError::Running));
+}
+
+#[test]
+fn only_the_entity_of_a_move_is_committed_or_forgotten_and_only_once() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    let pet = forest.world_mut().spawn(OwnedBy(hero)).id();
+    let none = HeldMail::default();
+    for entity in [hero, pet] {
+        let error = refused(&mut forest, |world| world.commit_entity(entity, &none));
+        assert_eq!(error, MoveError::NotInTransit(entity));
+        let error = refused(&mut forest, |world| world.forget_entity(entity));
+        assert_eq!(error, MoveError::NotInTransit(entity));
+    }
+    export(&mut forest, hero);
+    let error = refused(&mut forest, |world| world.commit_entity(pet, &none));
+    assert_eq!(error, MoveError::NotInTransit(pet));
+    commit(&mut forest, hero, &none);
+    let error = refused(&mut forest, |world| world.forget_entity(hero));
+    assert_eq!(error, MoveError::NotInTransit(hero));
+}
+
+#[test]
+fn a_world_without_the_plugin_is_refused() {
+    let mut world = World::new();
+    let entity = world.spawn_empty().id();
+    let entities = world.entities().count_spawned();
+    assert_eq!(world.export_entity(entity).err(), Some(MoveError::NoPlugin));
+    let (_, text) = exported();
+    let moved: MovedEntity = ron::from_str(&text).expect("it is data");
+    let mut map = EntityHashMap::default();
+    let imported = world.import_entity(&moved, ms(0), &mut map);
+    assert_eq!(imported.err(), Some(MoveError::NoPlugin));
+    assert_eq!(world.entities().count_spawned(), entities);
+    let committed = world.commit_entity(entity, &HeldMail::default());
+    assert_eq!(committed.err(), Some(MoveError::NotInTransit(entity)));
+}
+
+#[test]
+fn data_that_contradicts_itself_is_refused() {
+    let (hero, _) = exported();
+    let hero = hero.to_bits();
+    let stranger = Entity::from_raw_u32(4_000_000).expect("a small number");
+    let bits = stranger.to_bits();
+    let error = changed(&format!("(entity:{hero}"), &format!("(entity:{bits}"));
+    assert_eq!(error, MoveError::UnknownEntity(stranger));
+    let error = changed(&format!("(to:{hero}"), &format!("(to:{bits}"));
+    assert_eq!(error, MoveError::UnknownEntity(stranger));
+    let error = changed(
+        &format!("cooldowns:[(entity:{hero}"),
+        &format!("cooldowns:[(entity:{bits}"),
+    );
+    assert_eq!(error, MoveError::UnknownEntity(stranger));
+    let error = changed(&format!("OwnedBy(({hero}))"), &format!("OwnedBy(({bits}))"));
+    assert!(
+        matches!(error, MoveError::Load(LoadError::UnknownEntity { .. })),
+        "{error:?}"
+    );
+    let error = changed("name:\"hit\"", "name:\"hat\"");
+    assert_eq!(error, MoveError::NoCodec("hat".into()));
+    assert!(error.to_string().contains("add_message_codec"), "{error}");
+    let error = changed("data:[2]", "data:[2,2]");
+    assert!(matches!(error, MoveError::Decode { .. }), "{error:?}");
+    assert!(error.to_string().contains("2 bytes"), "{error}");
+    let error = changed(
+        "requests:[]",
+        &format!("requests:[(entity:{bits},world:1,number:2)]"),
+    );
+    assert_eq!(error, MoveError::UnknownEntity(stranger));
+}
+
+#[test]
+fn a_version_that_is_not_known_is_an_error() {
+    let (_, text) = exported();
+    let text = text.replacen("V1", "V2", 1);
+    let error = ron::from_str::<MovedEntity>(&text).expect_err("there is no V2");
+    assert!(error.to_string().contains("V2"), "{error}");
+    assert!(ron::from_str::<HeldMail>("V2([])").is_err());
+}
+
+#[test]
+fn a_map_that_leads_to_an_entity_in_transit_is_refused() {
+    let (hero, text) = exported();
+    let moved: MovedEntity = ron::from_str(&text).expect("it is data");
+    let mut town = zone();
+    let local = town.world_mut().spawn(ears()).id();
+    export(&mut town, local);
+    let mut map: EntityHashMap<Entity> = [(hero, local)].into_iter().collect();
+    let error = refused(&mut town, |world| {
+        world.import_entity(&moved, ms(0), &mut map)
+    });
+    assert_eq!(error, MoveError::InTransit(local));
+    assert_eq!(map.len(), 1);
+}
+
+#[test]
+fn late_mail_for_another_entity_is_refused_and_the_entity_stays_in_transit() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 0);
+    let stranger = Entity::from_raw_u32(4_000_000).expect("a small number");
+    let bits = stranger.to_bits();
+    let letter = |content: &str, to| format!("V1([(to:{to},content:{content},role:Plain)])");
+    let packet = "Packet((id:1,payload:[9]))";
+    let late: HeldMail = ron::from_str(&letter(packet, bits)).expect("it is data");
+    let error = refused(&mut town, |world| world.commit_entity(here, &late));
+    assert_eq!(error, MoveError::UnknownEntity(stranger));
+    let unknown = "Named(name:\"hat\",data:[])";
+    let late: HeldMail = ron::from_str(&letter(unknown, hero.to_bits())).expect("it is data");
+    let error = refused(&mut town, |world| world.commit_entity(here, &late));
+    assert_eq!(error, MoveError::NoCodec("hat".into()));
+    let late: HeldMail = ron::from_str(&letter(packet, hero.to_bits())).expect("it is data");
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [9]);
+}
+
+#[test]
+fn any_cut_or_changed_byte_is_an_error_or_a_valid_entity() {
+    let (_, text) = exported();
+    for at in 0..text.len() {
+        assert!(ron::from_str::<MovedEntity>(&text[..at]).is_err());
+        let mut bytes = text.clone().into_bytes();
+        for byte in [b'9', b')'] {
+            bytes[at] = byte;
+            let Ok(moved) = ron::de::from_bytes::<MovedEntity>(&bytes) else {
+                continue;
+            };
+            let mut town = zone();
+            town.world_mut()
+                .register_component::<bevy_due::moving::InTransit>();
+            let before = describe(&mut town);
+            let mut map = EntityHashMap::default();
+            match town.world_mut().import_entity(&moved, ms(100), &mut map) {
+                Ok(here) => {
+                    commit(&mut town, here, &HeldMail::default());
+                    advance_ms(&mut town, 1000);
+                }
+                Err(_) => assert_eq!(describe(&mut town), before, "byte {at}: {byte}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn two_codecs_under_one_name_or_for_one_type_panic() {
+    for (name, says) in [
+        ("hit", "choose another name"),
+        ("hat", "one codec per type"),
+    ] {
+        let mut app = zone();
+        let register = move || {
+            let decode = |_: &[u8]| Ok(Hit(0));
+            let encode = |_: &Hit| Ok(Vec::new());
+            app.world_mut().add_message_codec(name, encode, decode);
+        };
+        let panic = std::panic::catch_unwind(core::panic::AssertUnwindSafe(register));
+        let panic = panic.expect_err("it should panic");
+        let text = panic.downcast_ref::<String>().expect("a text");
+        assert!(text.contains(says), "{text}");
+    }
+}

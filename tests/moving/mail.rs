@@ -1,0 +1,270 @@
+//! Mail is held during a move, and delivered in order.
+
+use bevy_due::Outbox;
+use bevy_ecs::system::RunSystemOnce;
+
+use super::*;
+
+#[test]
+fn mail_before_during_and_after_a_move_arrives_in_order() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    forest
+        .world_mut()
+        .send(hero, Hit(2))
+        .expect("there is room");
+    let moved = export(&mut forest, hero);
+    send(&mut forest, hero, 3);
+    let here = import(&mut town, &moved, 0);
+    send(&mut town, here, 6);
+    for app in [&mut forest, &mut town] {
+        advance_ms(app, 0);
+    }
+    forest
+        .world_mut()
+        .send(hero, Hit(4))
+        .expect("there is room");
+    send(&mut town, here, 7);
+    let sender = forest.world_mut().message_sender();
+    sender.send(hero, note(5)).expect("there is room");
+    let late = forget(&mut forest, hero);
+    assert_eq!(late.len(), 3);
+    commit(&mut town, here, &late);
+    send(&mut town, here, 8);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [1, 102, 3, 104, 5, 6, 7, 8]);
+    let lost = |app: &App| app.world().resource::<MessageStats>().undeliverable;
+    assert_eq!((lost(&forest), lost(&town)), (0, 0));
+}
+
+#[test]
+fn mail_to_everything_that_moves_along_keeps_its_order() {
+    #[derive(Resource, Default)]
+    struct Order(Vec<u8>);
+    fn telling() -> MessageComponent {
+        MessageComponent::new().on_packet(NOTE, |mut me, note| {
+            let nth = note.payload()[0];
+            me.commands
+                .queue(move |world: &mut World| world.resource_mut::<Order>().0.push(nth));
+        })
+    }
+    let (mut forest, mut town) = (zone(), zone());
+    town.init_resource::<Order>();
+    let hero = forest.world_mut().spawn(telling()).id();
+    let pet = forest.world_mut().spawn((OwnedBy(hero), telling())).id();
+    for (nth, to) in [(1, pet), (2, hero), (3, pet)] {
+        send(&mut forest, to, nth);
+    }
+    let moved = export(&mut forest, hero);
+    let mut map = EntityHashMap::default();
+    let here = town.world_mut().import_entity(&moved, ms(0), &mut map);
+    let here = here.expect("the data is valid");
+    for entity in map.values() {
+        town.world_mut().entity_mut(*entity).insert(telling());
+    }
+    for (nth, to) in [(4, hero), (5, pet), (6, hero)] {
+        send(&mut forest, to, nth);
+    }
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(town.world().resource::<Order>().0, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn mail_of_an_outbox_is_split() {
+    let (mut forest, mut town) = (zone(), zone());
+    let [hero, other] = [(); 2].map(|()| forest.world_mut().spawn(ears()).id());
+    advance_ms(&mut forest, 0);
+    let send_four = move |mut outbox: Outbox| {
+        for (nth, to) in [(1, hero), (2, other), (3, hero), (4, other)] {
+            outbox.send(to, note(nth)).expect("there is room");
+        }
+    };
+    forest
+        .world_mut()
+        .run_system_once(send_four)
+        .expect("a system");
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 0);
+    forest
+        .world_mut()
+        .run_system_once(send_four)
+        .expect("a system");
+    advance_ms(&mut forest, 0);
+    assert_eq!(heard(&mut forest, other), [2, 4, 2, 4]);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [1, 3, 1, 3]);
+}
+
+#[test]
+fn an_entity_can_leave_in_the_middle_of_a_delivery() {
+    #[derive(Resource)]
+    struct Leaving(Option<MovedEntity>);
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    let gate = MessageComponent::new().on_packet(NOTE, move |mut me, _| {
+        me.commands.queue(move |world: &mut World| {
+            let moved = world.export_entity(hero).expect("it can move");
+            world.insert_resource(Leaving(Some(moved)));
+        });
+    });
+    let gate = forest.world_mut().spawn(gate).id();
+    let send_five = move |mut outbox: Outbox| {
+        for (nth, to) in [(1, hero), (2, gate), (3, hero), (4, hero)] {
+            outbox.send(to, note(nth)).expect("there is room");
+        }
+    };
+    forest
+        .world_mut()
+        .run_system_once(send_five)
+        .expect("a system");
+    send(&mut forest, hero, 5);
+    advance_ms(&mut forest, 0);
+    assert_eq!(heard(&mut forest, hero), [1]);
+    let mut leaving = forest.world_mut().resource_mut::<Leaving>();
+    let moved = leaving.0.take().expect("it has left");
+    let here = import(&mut town, &moved, 0);
+    let late = forget(&mut forest, hero);
+    assert!(late.is_empty(), "the rest of the delivery was exported");
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [3, 4, 5]);
+}
+
+#[test]
+fn an_entity_can_arrive_in_the_middle_of_a_delivery() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 0);
+    send(&mut forest, hero, 2);
+    let late = forget(&mut forest, hero);
+    let gate = MessageComponent::new().on_packet(NOTE, move |mut me, _| {
+        let late = late.clone();
+        me.commands.queue(move |world: &mut World| {
+            world.commit_entity(here, &late).expect("it is in transit");
+        });
+    });
+    let gate = town.world_mut().spawn(gate).id();
+    advance_ms(&mut town, 0);
+    for (nth, to) in [(3, here), (0, gate), (4, here), (5, here)] {
+        send(&mut town, to, nth);
+    }
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn mail_that_waits_for_a_new_component_comes_first() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    // The new callback takes part from the next run on, so the second message waits.
+    let changing = MessageComponent::new().on_packet(NOTE, |mut me, _| {
+        me.commands.entity(me.entity.id()).insert(ears());
+    });
+    forest.world_mut().entity_mut(hero).insert(changing);
+    for nth in 1..=2 {
+        send(&mut forest, hero, nth);
+    }
+    advance_ms(&mut forest, 0);
+    send(&mut forest, hero, 3);
+    let here = carry(&mut forest, hero, &mut town);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [2, 3]);
+}
+
+#[test]
+fn mail_that_is_neither_packet_nor_registered_stops_the_export_and_nothing_is_lost() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    forest
+        .world_mut()
+        .send(hero, Look(2))
+        .expect("there is room");
+    send(&mut forest, hero, 3);
+    let refused = forest.world_mut().export_entity(hero);
+    let Err(MoveError::Mail(mail)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(mail.len(), 1);
+    assert_eq!(mail[0].entity, hero);
+    let text = mail[0].to_string();
+    for part in [&hero.to_string(), "Look", "add_message_codec", "Packet"] {
+        assert!(text.contains(part), "{text:?} should contain {part:?}");
+    }
+    advance_ms(&mut forest, 0);
+    assert_eq!(heard(&mut forest, hero), [1, 202, 3]);
+}
+
+#[test]
+fn held_mail_that_is_not_data_stops_the_forgetting_until_it_has_a_codec() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 0);
+    forest
+        .world_mut()
+        .send(hero, Look(1))
+        .expect("there is room");
+    send(&mut forest, hero, 2);
+    let refused = forest.world_mut().forget_entity(hero);
+    assert!(matches!(refused, Err(MoveError::Mail(_))), "{refused:?}");
+    assert!(forest.world().get_entity(hero).is_ok());
+    for app in [&mut forest, &mut town] {
+        let decode = |data: &[u8]| Ok(Look(data.first().copied().ok_or("no byte")?));
+        app.world_mut()
+            .add_message_codec("look", |look: &Look| Ok([look.0].into()), decode);
+    }
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [201, 2]);
+}
+
+#[test]
+fn mail_that_waits_takes_room_and_gives_it_back() {
+    let plugin = DuePlugin {
+        mailbox_capacity: 3,
+        ..DuePlugin::default()
+    };
+    let (mut forest, mut town) = (app_with(plugin), app_with(plugin));
+    let has_room = |app: &mut App| {
+        let nobody = app.world_mut().spawn_empty().id();
+        let sent = (0..3).take_while(|nth| app.world_mut().send(nobody, note(*nth)).is_ok());
+        let sent = sent.count();
+        advance_ms(app, 0);
+        sent
+    };
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    let moved = export(&mut forest, hero);
+    assert_eq!(has_room(&mut forest), 2);
+    let here = import(&mut town, &moved, 0);
+    assert_eq!(has_room(&mut town), 2);
+    send(&mut forest, hero, 2);
+    assert_eq!(has_room(&mut forest), 1);
+    let late = forget(&mut forest, hero);
+    assert_eq!(has_room(&mut forest), 3);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [1, 2]);
+    assert_eq!(has_room(&mut town), 3);
+}
+
+#[test]
+fn a_closed_inbox_returns_held_mail() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    export(&mut forest, hero);
+    send(&mut forest, hero, 2);
+    let left = forest.world_mut().close_inbox();
+    let left: Vec<_> = left.iter().filter_map(|mail| mail.packet()).collect();
+    assert_eq!(left, [&note(1), &note(2)]);
+}

@@ -1,0 +1,205 @@
+//! Open requests move with the asking entity.
+
+use bevy_due::{ClockId, ReplyTo, Timer};
+
+use super::*;
+
+/// The requests that an entity has got.
+#[derive(Component, Default)]
+struct Kept(Vec<ReplyTo>);
+
+fn thinker() -> impl Bundle {
+    let follows = MessageComponent::new().on_packet(QUESTION, |mut me, _| {
+        let reply_to = me.reply_to().expect("a request").clone();
+        me.entity
+            .get_mut::<Kept>()
+            .expect("it keeps")
+            .0
+            .push(reply_to);
+    });
+    (Kept::default(), follows)
+}
+
+fn ask(app: &mut App, asker: Entity, asked: Entity, millis: u64) -> Request {
+    let mut commands = app.world_mut().commands();
+    let until = Timer::after(ms(millis));
+    let request = commands
+        .entity(asker)
+        .ask(asked, Packet::new(QUESTION, []), until);
+    app.world_mut().flush();
+    request
+}
+
+fn reply_all(app: &mut App, asked: Entity, what: u8) {
+    let kept = core::mem::take(&mut app.world_mut().get_mut::<Kept>(asked).expect("it keeps").0);
+    for reply_to in kept {
+        let answer = Packet::new(ANSWER, [what]);
+        app.world_mut().commands().reply(reply_to, answer);
+    }
+    app.world_mut().flush();
+}
+
+fn told(app: &App, asker: Entity) -> Vec<Option<u8>> {
+    let told = app.world().get::<Told>(asker).expect("it asks");
+    told.0.iter().map(|(_, answer)| *answer).collect()
+}
+
+/// An entity that has asked, and the one that thinks about it.
+fn asked(forest: &mut App) -> (Entity, Entity, Request) {
+    let hero = forest.world_mut().spawn(ears()).id();
+    let sage = forest.world_mut().spawn(thinker()).id();
+    let request = ask(forest, hero, sage, 1000);
+    advance_ms(forest, 100);
+    (hero, sage, request)
+}
+
+#[test]
+fn a_reply_that_is_held_completes_the_request_at_the_new_place() {
+    let (mut forest, mut town) = (zone(), zone());
+    let (hero, sage, request) = asked(&mut forest);
+    let moved = export(&mut forest, hero);
+    reply_all(&mut forest, sage, 7);
+    advance_ms(&mut forest, 0);
+    let mut map = EntityHashMap::default();
+    let here = town.world_mut().import_entity(&moved, ms(0), &mut map);
+    let here = here.expect("the data is valid");
+    town.world_mut().entity_mut(here).insert(ears());
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(told(&town, here), [Some(7)]);
+    let told = town.world().get::<Told>(here).expect("it asks").0[0].0;
+    let old = request.entity().expect("it was made there");
+    assert_eq!(told.entity(), Some(map[&old]));
+    advance_ms(&mut town, 2000);
+    assert_eq!(self::told(&town, here), [Some(7)], "once");
+}
+
+#[test]
+fn a_reply_that_waits_at_the_export_moves_along() {
+    let (mut forest, mut town) = (zone(), zone());
+    let (hero, sage, _) = asked(&mut forest);
+    reply_all(&mut forest, sage, 7);
+    let here = carry(&mut forest, hero, &mut town);
+    advance_ms(&mut town, 0);
+    assert_eq!(told(&town, here), [Some(7)]);
+    advance_ms(&mut town, 2000);
+    assert_eq!(told(&town, here), [Some(7)], "once");
+    assert_eq!(forest.world().resource::<MessageStats>().late, 0);
+}
+
+#[test]
+fn a_request_times_out_at_the_new_place_and_not_at_the_old_one() {
+    let (mut forest, mut town) = (zone(), zone());
+    let (hero, ..) = asked(&mut forest);
+    let moved = export(&mut forest, hero);
+    advance_ms(&mut forest, 5000);
+    assert_eq!(told(&forest, hero), []);
+    let here = import(&mut town, &moved, 850);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 49);
+    advance_ms(&mut town, 0);
+    assert_eq!(told(&town, here), []);
+    advance_ms(&mut town, 1);
+    advance_ms(&mut town, 0);
+    assert_eq!(told(&town, here), [None]);
+}
+
+#[test]
+fn a_time_out_reached_on_the_way_comes_after_a_held_reply() {
+    let (mut forest, mut town) = (zone(), zone());
+    let (hero, sage, _) = asked(&mut forest);
+    let moved = export(&mut forest, hero);
+    reply_all(&mut forest, sage, 7);
+    let here = import(&mut town, &moved, 5000);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    for _ in 0..3 {
+        advance_ms(&mut town, 0);
+    }
+    assert_eq!(told(&town, here), [Some(7)]);
+}
+
+#[test]
+fn a_time_out_that_waits_at_the_export_moves_along() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    let sage = forest.world_mut().spawn(thinker()).id();
+    ask(&mut forest, hero, sage, 10);
+    let leave = |app: &mut App| app.world_mut().export_entity(hero);
+    forest
+        .world_mut()
+        .fast_forward(ClockId::Virtual, ms(10))
+        .expect("it runs");
+    let moved = leave(&mut forest).expect("a time-out is data");
+    let moved = through_text(&moved);
+    let here = import(&mut town, &moved, 0);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(told(&town, here), [None]);
+}
+
+#[test]
+fn a_reply_in_the_old_world_after_the_entity_was_forgotten_is_late() {
+    let (mut forest, mut town) = (zone(), zone());
+    let (hero, sage, _) = asked(&mut forest);
+    let here = carry(&mut forest, hero, &mut town);
+    reply_all(&mut forest, sage, 7);
+    advance_ms(&mut forest, 0);
+    assert_eq!(forest.world().resource::<MessageStats>().late, 1);
+    advance_ms(&mut town, 900);
+    advance_ms(&mut town, 0);
+    assert_eq!(told(&town, here), [None], "it is told once");
+}
+
+#[test]
+fn a_request_to_the_entity_that_no_reply_could_reach_stops_the_export() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    let asker = forest.world_mut().spawn(ears()).id();
+    ask(&mut forest, asker, hero, 100);
+    let refused = forest.world_mut().export_entity(hero);
+    let Err(MoveError::Mail(mail)) = refused else {
+        panic!("{refused:?}");
+    };
+    let text = mail[0].to_string();
+    for part in [&hero.to_string(), &asker.to_string(), "Packet", "StableKey"] {
+        assert!(text.contains(part), "{text:?} should contain {part:?}");
+    }
+}
+
+#[test]
+fn a_typed_request_to_the_entity_stops_the_export() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    let asker = forest.world_mut().spawn(ears()).id();
+    let mut commands = forest.world_mut().commands();
+    commands
+        .entity(asker)
+        .ask(hero, Hit(1), Timer::after(ms(100)));
+    forest.world_mut().flush();
+    let refused = forest.world_mut().export_entity(hero);
+    let Err(MoveError::Mail(mail)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(
+        mail[0].to_string().contains("only a `Packet` can ask"),
+        "{mail:?}"
+    );
+}
+
+#[test]
+fn a_withdrawn_request_stays_withdrawn() {
+    let (mut forest, mut town) = (zone(), zone());
+    let (hero, sage, request) = asked(&mut forest);
+    reply_all(&mut forest, sage, 7);
+    forest
+        .world_mut()
+        .despawn(request.entity().expect("made here"));
+    let here = carry(&mut forest, hero, &mut town);
+    advance_ms(&mut town, 0);
+    assert_eq!(told(&town, here), []);
+    assert_eq!(town.world().resource::<MessageStats>().late, 1);
+}

@@ -1,0 +1,249 @@
+//! Remaining times are kept, and deadlines reached on the way fire once on arrival.
+
+use bevy_due::{
+    Clock, ClockId, Keyed, MissedTicks, OnClock, Paused, Timer, TimerAction, TimerFired,
+};
+
+use super::*;
+
+#[test]
+fn remaining_times_counts_and_keys_move_along() {
+    let (mut forest, mut town) = (zone(), zone());
+    advance_ms(&mut town, 7777);
+    let hero = forest.world_mut().spawn((ears(), Tag("hero"))).id();
+    set_timer(
+        forest.world_mut(),
+        hero,
+        "poison",
+        Timer::every(ms(100)).times(5),
+    );
+    set_timer(forest.world_mut(), hero, "curse", Timer::after(ms(1000)));
+    advance_ms(&mut forest, 250);
+    assert_eq!(fired(&mut forest), ["poison", "poison"]);
+
+    let here = carry(&mut forest, hero, &mut town);
+    let timers = town.world_mut().with_timers(|timers| {
+        let of = |key: &'static str| timers.keyed(here, key).expect("it moved");
+        [of("poison"), of("curse")]
+    });
+    assert_eq!(timers[0].remaining, ms(50));
+    assert_eq!((timers[0].count, timers[0].left), (2, Some(3)));
+    assert_eq!(timers[1].remaining, ms(750));
+
+    advance_ms(&mut town, 49);
+    assert_eq!(firings(&mut town), []);
+    advance_ms(&mut town, 1);
+    let poison = firings(&mut town);
+    assert_eq!(poison.len(), 1);
+    assert_eq!(poison[0].key(), Some("poison"));
+    assert_eq!((poison[0].count(), poison[0].owner()), (3, here));
+}
+
+#[test]
+fn a_deadline_reached_on_the_way_fires_once_on_arrival() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest
+        .world_mut()
+        .spawn((ears(), Timer::after(ms(100))))
+        .id();
+    advance_ms(&mut forest, 40);
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 90);
+    advance_ms(&mut town, 0);
+    assert_eq!(firings(&mut town), [], "it is still in transit");
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    let fired = firings(&mut town);
+    assert_eq!(fired.len(), 1);
+    assert_eq!(fired[0].lateness(), ms(30));
+    advance_ms(&mut town, 500);
+    assert_eq!(firings(&mut town), []);
+    advance_ms(&mut forest, 500);
+    assert_eq!(firings(&mut forest), [], "it has left");
+}
+
+#[test]
+fn time_between_import_and_commit_counts() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest
+        .world_mut()
+        .spawn((ears(), Timer::after(ms(100))))
+        .id();
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 30);
+    advance_ms(&mut town, 50);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    let timer = town.world_mut().with_timers(|timers| timers.get(here));
+    assert_eq!(timer.expect("it is armed").remaining, ms(20));
+    advance_ms(&mut town, 19);
+    assert_eq!(firings(&mut town).len(), 0);
+    advance_ms(&mut town, 1);
+    assert_eq!(firings(&mut town).len(), 1);
+}
+
+#[test]
+fn missed_ticks_follow_the_policy_of_the_timer() {
+    for (policy, counts) in [
+        (MissedTicks::Burst, vec![(1, 0), (2, 0), (3, 0)]),
+        (MissedTicks::Skip, vec![(1, 2)]),
+        (MissedTicks::Delay, vec![(1, 2)]),
+    ] {
+        let (mut forest, mut town) = (zone(), zone());
+        let timer = Timer::every(ms(100)).with_missed_ticks(policy);
+        let hero = forest.world_mut().spawn((ears(), timer)).id();
+        let moved = export(&mut forest, hero);
+        let here = import(&mut town, &moved, 310);
+        let late = forget(&mut forest, hero);
+        commit(&mut town, here, &late);
+        advance_ms(&mut town, 0);
+        let fired = firings(&mut town);
+        let fired: Vec<_> = fired.iter().map(|it| (it.count(), it.missed())).collect();
+        assert_eq!(fired, counts, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_paused_timer_keeps_its_full_remaining_time() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest
+        .world_mut()
+        .spawn((ears(), Timer::after(ms(100)), Paused))
+        .id();
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 5000);
+    advance_ms(&mut town, 50);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 1000);
+    assert_eq!(firings(&mut town), []);
+    town.world_mut().entity_mut(here).remove::<Paused>();
+    advance_ms(&mut town, 99);
+    assert_eq!(firings(&mut town), []);
+    advance_ms(&mut town, 1);
+    assert_eq!(firings(&mut town).len(), 1);
+}
+
+#[test]
+fn a_clock_that_moves_along_advances_at_its_speed() {
+    let (mut forest, mut town) = (zone(), zone());
+    let clock = Clock::new().with_speed(0.5).with_now(ms(1000));
+    let hero = forest.world_mut().spawn((ears(), clock)).id();
+    set_timer(forest.world_mut(), hero, "slow", Timer::after(ms(100)));
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 120);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    let now = town.world().get::<Clock>(here).expect("it moved").now();
+    assert_eq!(now, ms(1060));
+    advance_ms(&mut town, 79);
+    assert_eq!(firings(&mut town).len(), 0);
+    advance_ms(&mut town, 1);
+    assert_eq!(firings(&mut town).len(), 1);
+}
+
+#[test]
+fn timers_on_a_mapped_clock_go_by_its_speed() {
+    let (mut forest, mut town) = (zone(), zone());
+    let arena = forest.world_mut().spawn(Clock::new().with_speed(2.0)).id();
+    let hero = forest
+        .world_mut()
+        .spawn((ears(), OnClock::new(arena), Timer::after(ms(100))))
+        .id();
+    let moved = export(&mut forest, hero);
+    let slow = town.world_mut().spawn(Clock::new().with_speed(0.25)).id();
+    let mut map: EntityHashMap<Entity> = [(arena, slow)].into_iter().collect();
+    let here = town.world_mut().import_entity(&moved, ms(200), &mut map);
+    let here = here.expect("the clock is mapped");
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    let timer = town.world_mut().with_timers(|timers| timers.get(here));
+    let timer = timer.expect("it is armed");
+    assert_eq!((timer.clock, timer.remaining), (ClockId::Own(slow), ms(50)));
+}
+
+#[test]
+fn frames_do_not_pass_on_the_way() {
+    let (mut forest, mut town) = (zone(), zone());
+    let timer = Timer::after_secs(3.0).on(ClockId::Frames);
+    let hero = forest.world_mut().spawn((ears(), timer)).id();
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 10_000);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    for _ in 0..2 {
+        advance_ms(&mut town, 1);
+        assert_eq!(firings(&mut town), []);
+    }
+    advance_ms(&mut town, 1);
+    assert_eq!(firings(&mut town).len(), 1);
+}
+
+#[test]
+fn a_cooldown_keeps_its_remaining_time_and_its_charges() {
+    let (mut forest, mut town) = (zone(), zone());
+    advance_ms(&mut forest, 9000);
+    advance_ms(&mut town, 100);
+    let mut dash = Cooldown::new(ms(1000)).with_charges(3);
+    for _ in 0..2 {
+        assert!(dash.try_use(forest.world()));
+    }
+    let hero = forest.world_mut().spawn((ears(), dash)).id();
+    advance_ms(&mut forest, 300);
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 200);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    let mut dash = *town.world().get::<Cooldown>(here).expect("it moved");
+    assert_eq!(dash.charges(town.world()), 1);
+    let next = dash.next_charge_at(town.world());
+    assert_eq!(next, Some(ms(600)), "500 ms after now");
+    assert_eq!(dash.fraction(town.world()), 0.5);
+    assert!(dash.try_use(town.world()));
+    assert_eq!(dash.remaining(town.world()), ms(500));
+    advance_ms(&mut town, 2500);
+    assert_eq!(dash.charges(town.world()), 3);
+}
+
+#[test]
+fn a_cooldown_on_a_clock_that_moves_along_stays_as_it_is() {
+    let (mut forest, mut town) = (zone(), zone());
+    let clock = Clock::new().with_now(ms(5000));
+    let mut dash = Cooldown::new(ms(1000));
+    assert!(dash.try_use(&clock));
+    let hero = forest.world_mut().spawn((ears(), clock, dash)).id();
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 400);
+    let clock = town.world().get::<Clock>(here).expect("it moved");
+    let dash = town.world().get::<Cooldown>(here).expect("it moved");
+    assert_eq!(dash.remaining(clock), ms(600));
+}
+
+#[test]
+fn a_lifetime_and_a_handler_with_data_move_along() {
+    let (mut forest, mut town) = (zone(), zone());
+    town.init_resource::<Calls>();
+    fn call(In(fired): In<TimerFired>, actions: Query<&TimerAction>, mut calls: ResMut<Calls>) {
+        let data = actions.get(fired.entity()).map(TimerAction::data);
+        calls.0.push(data.map(<[u8]>::to_vec).unwrap_or_default());
+    }
+    #[derive(Resource, Default)]
+    struct Calls(Vec<Vec<u8>>);
+    town.world_mut().add_timer_handler("call", call);
+    let hero = forest
+        .world_mut()
+        .spawn((ears(), DespawnAfter::new(ms(100))))
+        .id();
+    let action = TimerAction::named_with("call", *b"abc");
+    forest
+        .world_mut()
+        .spawn((OwnedBy(hero), Keyed::new("k"), Timer::after(ms(50)), action));
+    advance_ms(&mut forest, 10);
+    let here = carry(&mut forest, hero, &mut town);
+    advance_ms(&mut town, 40);
+    assert_eq!(town.world().resource::<Calls>().0, [b"abc"]);
+    assert!(town.world().get_entity(here).is_ok());
+    advance_ms(&mut town, 50);
+    assert!(town.world().get_entity(here).is_err(), "its life is over");
+}

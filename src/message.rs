@@ -74,7 +74,7 @@ pub(crate) use {
 #[cfg(feature = "serialize")]
 pub(crate) use {
     data::{LetterData, LetterError, letter_to_data},
-    held_letters::HeldLetters,
+    held_letters::{End, HeldLetters},
     request::PostReply,
     transit::{take_letters, visit_letters},
 };

@@ -15,7 +15,7 @@
 //!
 //! If the other world refuses the entity, commit it at the old place with an empty [`HeldMail`]. It goes
 //! on as if nothing had happened. If the other world has imported the entity already, forget it there,
-//! and pass on what that returns.
+//! and pass on what that returns. Its mail then comes after the mail that the old world has held.
 //!
 //! # Time
 //!

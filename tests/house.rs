@@ -22,7 +22,7 @@ use imports::SourceTree;
 
 /// The top-level modules, from top to bottom. A module may import from its own line and from the
 /// lines below it.
-const LAYERS: [&[&str]; 12] = [
+const LAYERS: [&[&str]; 13] = [
     &["plugin"],
     &["ext"],
     &["conditions"],

@@ -429,8 +429,8 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     /// Lets an entity go on in this world.
     ///
     /// Pass the mail that the other world has held, or `&HeldMail::default()` if the entity was never
-    /// imported. It is delivered after the mail that was exported, and before the mail that has arrived
-    /// since in this world.
+    /// imported. In the new world, it is delivered after the mail that was exported, and before the mail
+    /// that has arrived there. In the old world, it is delivered after the mail that was held there.
     ///
     /// # Errors
     ///

@@ -12,6 +12,8 @@ use super::letter::{Recipient, Role};
 /// The letters to an entity in transit and to everything that moves with it, in order.
 #[derive(Default)]
 pub(crate) struct HeldLetters {
+    #[cfg(feature = "serialize")]
+    pub(super) end: End,
     /// The entities that move, by their names in the world that exported them.
     #[cfg(feature = "serialize")]
     pub(crate) names: EntityHashMap<Entity>,
@@ -19,6 +21,17 @@ pub(crate) struct HeldLetters {
     pub(super) exported: Vec<Letter>,
     /// The letters that have arrived since then.
     pub(crate) arrived: Vec<Letter>,
+}
+
+/// The two ends of a move.
+#[cfg(feature = "serialize")]
+#[derive(Clone, Copy, Default)]
+pub(crate) enum End {
+    /// The entity was exported here.
+    #[default]
+    Old,
+    /// The entity was imported here.
+    New,
 }
 
 impl HeldLetters {

@@ -7,23 +7,24 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use super::{
     directory::Directory,
     followers::Followers,
-    held_letters::{HeldLetters, LetterRef},
+    held_letters::{End, HeldLetters, LetterRef},
     inbox::Inbox,
     letter::{Letter, Recipient},
     mailbag::Mailbag,
 };
 
 impl HeldLetters {
-    /// Starts to hold the letters to the entities of a move. These were exported.
+    /// Starts to hold the letters to the entities of a move, at one of its ends. These were exported.
     pub(crate) fn begin(
         world: &mut World,
-        root: Entity,
+        (root, end): (Entity, End),
         names: EntityHashMap<Entity>,
         exported: Vec<Letter>,
     ) {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             mailbag.room.take_anyway(exported.len());
             let held = Self {
+                end,
                 names,
                 exported,
                 arrived: Vec::new(),
@@ -35,8 +36,8 @@ impl HeldLetters {
         }
     }
 
-    /// Ends the hold, and releases the letters for delivery before all others. Late letters, which the
-    /// other world has held, follow the exported ones.
+    /// Ends the hold, and releases the letters for delivery before all others. At the new end, the late
+    /// letters, which the other world has held, follow the exported ones. At the old end, they come last.
     pub(crate) fn release(world: &mut World, root: Entity, late: Vec<Letter>) {
         // Messages in turn may go to the entity again.
         if let Some(mut followers) = world.get_resource_mut::<Followers>() {
@@ -46,7 +47,10 @@ impl HeldLetters {
             && let Some(mut held) = mailbag.transit.remove(&root)
         {
             mailbag.room.take_anyway(late.len());
-            held.exported.extend(late);
+            match held.end {
+                End::Old => held.arrived.extend(late),
+                End::New => held.exported.extend(late),
+            }
             mailbag.release_first(held.into_letters());
         }
     }

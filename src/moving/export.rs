@@ -10,7 +10,7 @@ use bevy_ecs::{
 use super::{Content, CooldownClock, MoveError, MovedEntity, names};
 use crate::{
     clock::{ClockTable, clock_of},
-    message::{HeldLetters, LetterData, letter_to_data, take_letters, visit_letters},
+    message::{End, HeldLetters, LetterData, letter_to_data, take_letters, visit_letters},
     owner::owner_of,
     save::{all_or_error, save_entity},
     timer::{Cooldown, RunDepth},
@@ -49,7 +49,7 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
     };
     let exported = take_letters(world, &is_member);
     let names = members.iter().map(|&member| (member, member));
-    HeldLetters::begin(world, entity, names.collect(), exported);
+    HeldLetters::begin(world, (entity, End::Old), names.collect(), exported);
     hold(world, entity, members);
     Ok(MovedEntity(content))
 }

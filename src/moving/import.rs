@@ -11,7 +11,7 @@ use bevy_ecs::{
 use super::{Content, CooldownClock, MoveError, MovedEntity, export::hold, names};
 use crate::{
     clock::{ClockId, ClockTable, saturating_nanos},
-    message::{HeldLetters, Letter, LetterData},
+    message::{End, HeldLetters, Letter, LetterData},
     save::{SavedTimers, check_saved, load_timers},
     transit::InTransit,
 };
@@ -41,7 +41,7 @@ pub(crate) fn import_entity(
         letter.rename(&names);
     }
     // The mark comes first, so that no timer is armed before it.
-    HeldLetters::begin(world, root, names.clone(), mail);
+    HeldLetters::begin(world, (root, End::New), names.clone(), mail);
     hold(world, root, names.values().copied());
 
     let passed = Passed {

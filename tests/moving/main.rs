@@ -7,6 +7,7 @@ mod support;
 
 mod back;
 mod errors;
+mod game;
 #[cfg(feature = "worlds")]
 mod groups;
 mod held;

@@ -31,10 +31,44 @@ pub(super) trait HasOrder: RelationshipTarget {
     fn order(components: &mut Components) -> &mut Order;
 }
 
+/// Calls a macro with all components of this crate that a snapshot restores.
+macro_rules! all_components {
+    ($for_all:ident) => {
+        $for_all! {
+            columns {
+                clocks: Clock,
+                modifiers: SpeedModifier,
+                on_clocks: OnClock,
+                owners: OwnedBy,
+                keys: Keyed,
+                paused: Paused,
+                pauses: Pauses,
+                actions: TimerAction,
+                timers: Timer,
+                lifetimes: DespawnAfter,
+                cooldowns: Cooldown,
+                finished: Finished,
+                requests: OpenRequest,
+                unannounced: Unannounced,
+                survivors: SurvivesCancelAll,
+                limits: Limit,
+                transits: InTransit,
+            }
+            orders {
+                owned: OwnedBy => Owned,
+                paused_by: Pauses => PausedBy,
+                modified: SpeedModifier => SpeedModifiers,
+            }
+        }
+    };
+}
+
+pub(super) use all_components;
+
 macro_rules! components {
     (
         columns { $($column:ident: $component:ty,)* }
-        orders { $($order:ident: $target:ty,)* }
+        orders { $($order:ident: $relationship:ty => $target:ty,)* }
     ) => {
         /// The components of this crate that have changed, as they were, by entity.
         #[derive(Clone, Default)]
@@ -115,32 +149,7 @@ macro_rules! components {
     };
 }
 
-components! {
-    columns {
-        clocks: Clock,
-        modifiers: SpeedModifier,
-        on_clocks: OnClock,
-        owners: OwnedBy,
-        keys: Keyed,
-        paused: Paused,
-        pauses: Pauses,
-        actions: TimerAction,
-        timers: Timer,
-        lifetimes: DespawnAfter,
-        cooldowns: Cooldown,
-        finished: Finished,
-        requests: OpenRequest,
-        unannounced: Unannounced,
-        survivors: SurvivesCancelAll,
-        limits: Limit,
-        transits: InTransit,
-    }
-    orders {
-        owned: Owned,
-        paused_by: PausedBy,
-        modified: SpeedModifiers,
-    }
-}
+all_components!(components);
 
 impl HasColumn for Disabled {
     fn column(components: &mut Components) -> &mut Column<Self> {

@@ -8,18 +8,19 @@ use bevy_ecs::{
 };
 
 use super::{
-    components::{HasColumn, HasOrder},
+    components::{HasColumn, HasOrder, all_components},
     log::Log,
 };
 use crate::{
-    clock::{Clock, OnClock, SpeedModifier},
+    clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
     message::OpenRequest,
-    owner::OwnedBy,
-    pause::{Paused, Pauses},
+    owner::{Owned, OwnedBy},
+    pause::{Paused, PausedBy, Pauses},
     timer::{
         Cooldown, DespawnAfter, Finished, KeyTable, Keyed, Limit, SurvivesCancelAll, Timer,
         TimerAction, TimerLines, Unannounced, note_key,
     },
+    transit::InTransit,
 };
 
 /// One of the observers, by its index in [`OBSERVERS`].
@@ -31,42 +32,26 @@ use crate::{
 struct Watcher(usize);
 
 macro_rules! observers {
-    (columns { $($column:ty,)* } orders { $($relationship:ty,)* }) => {
+    (
+        columns { $($name:ident: $column:ty,)* }
+        orders { $($order:ident: $relationship:ty => $target:ty,)* }
+    ) => {
         const OBSERVERS: &[fn() -> Observer] = &[
             $(|| Observer::new(on_add::<$column>), || Observer::new(on_discard::<$column>),)*
+            || Observer::new(on_add::<Disabled>),
+            || Observer::new(on_discard::<Disabled>),
             $(
                 || Observer::new(on_join::<$relationship>),
                 || Observer::new(on_part::<$relationship>),
-                || Observer::new(on_add_list::<TargetOf<$relationship>>),
-                || Observer::new(on_discard_list::<TargetOf<$relationship>>),
+                || Observer::new(on_add_list::<$target>),
+                || Observer::new(on_discard_list::<$target>),
             )*
             || Observer::new(note_key),
         ];
     };
 }
 
-observers! {
-    columns {
-        Clock,
-        SpeedModifier,
-        OnClock,
-        OwnedBy,
-        Keyed,
-        Paused,
-        Pauses,
-        TimerAction,
-        Timer,
-        DespawnAfter,
-        Cooldown,
-        Finished,
-        OpenRequest,
-        Unannounced,
-        SurvivesCancelAll,
-        Limit,
-        Disabled,
-    }
-    orders { OwnedBy, Pauses, SpeedModifier, }
-}
+all_components!(observers);
 
 /// Begins a log.
 pub(super) fn watch(world: &mut World) {

@@ -362,13 +362,19 @@ impl Clock {
         state
     }
 
-    /// Returns the state to save, and everything else that is saved.
+    /// Returns the state to save, and everything else that is saved. A clock that has no parent any
+    /// more, or not yet, is saved without one.
     fn saved_state(&self) -> (ClockState, Saved) {
-        let saved = match &self.place {
-            Place::Value(_, saved) => *saved,
-            Place::Table(handle) => handle.saved(),
-        };
-        (self.state(), saved)
+        let mut state = self.state();
+        match &self.place {
+            Place::Value(_, saved) => (state, *saved),
+            Place::Table(handle) => {
+                if handle.has_lost_parent() {
+                    state.parent = Entity::PLACEHOLDER.into();
+                }
+                (state, handle.saved())
+            }
+        }
     }
 
     /// Returns a copy with the same place in the order, as a saved clock has it.

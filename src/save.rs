@@ -15,6 +15,7 @@
 //!
 //! A loaded world fires exactly as the saved one would have: in the same order, also among equal
 //! deadlines, with the same counts, fractions and random numbers. Deadlines keep their remaining time.
+//! A clock that has no parent, because it lost it or still waits for it, is loaded without one.
 //!
 //! | saved | not saved |
 //! |---|---|

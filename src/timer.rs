@@ -279,6 +279,18 @@ enum WhenDone {
     DespawnUnlessOwned,
 }
 
+impl WhenDone {
+    /// Returns the end of an entity that comes to both of two ends in one run.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Keep, end) | (end, Self::Keep) => end,
+            (Self::DespawnIfOwned, Self::DespawnIfOwned) => Self::DespawnIfOwned,
+            (Self::DespawnUnlessOwned, Self::DespawnUnlessOwned) => Self::DespawnUnlessOwned,
+            _ => Self::Despawn,
+        }
+    }
+}
+
 impl Timer {
     /// Returns the delay to the first firing, at most `u64::MAX` nanoseconds.
     ///

@@ -337,6 +337,11 @@ impl Handle {
         table.current(self.key)
     }
 
+    /// Returns `true` if the clock has no parent any more, or not yet.
+    pub(super) fn has_lost_parent(&self) -> bool {
+        self.table.lock().has_lost_parent(self.key)
+    }
+
     /// Returns what is saved of the clock apart from its state.
     pub(super) fn saved(&self) -> Saved {
         let mut table = self.table.lock();

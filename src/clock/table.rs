@@ -316,7 +316,7 @@ impl Table {
     }
 
     /// Returns `true` if the parent of a clock is gone, or never existed.
-    fn has_lost_parent(&self, key: ClockKey) -> bool {
+    pub(super) fn has_lost_parent(&self, key: ClockKey) -> bool {
         let source = self.get(key).map(|row| row.source);
         matches!(source, Some(Source::Clock(..) | Source::Missing)) && self.parent(key).is_none()
     }

@@ -68,14 +68,17 @@ pub(super) fn end_recorded(
 /// Ends the timer on an entity, unless a timer is armed there.
 pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone) {
     let has_timer = world.get::<Timer>(entity).is_some();
-    if has_timer && is_armed::<Timer>(world, entity) {
-        world.entity_mut(entity).remove::<Finished>();
+    let is_armed = has_timer && is_armed::<Timer>(world, entity);
+    if !is_armed && despawns(world, entity, when_done) {
+        world.try_despawn(entity).ok();
         return;
     }
-    if despawns(world, entity, when_done) {
-        world.try_despawn(entity).ok();
-    } else if has_timer {
+    if has_timer && !is_armed {
         world.entity_mut(entity).remove::<Timer>();
+    }
+    // The entity stays, so it must not despawn in a world that loads it later.
+    if world.get::<Finished>(entity).is_some() {
+        world.entity_mut(entity).remove::<Finished>();
     }
 }
 

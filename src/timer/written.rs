@@ -66,7 +66,9 @@ fn seat_of(world: &World, entity: Entity, kind: Kind) -> Option<&TimerSeat> {
 /// Marks the entities that await the next run to despawn.
 fn mark_finished(world: &mut World) {
     let lines = world.resource::<TimerLines>();
-    let ended: Vec<_> = lines.ended.iter().collect();
+    let ended = lines.ended.iter();
+    let ended = ended.filter(|(_, ended)| ended.when_done != WhenDone::Keep);
+    let ended: Vec<_> = ended.collect();
     let mut marks = EntityHashMap::<Finished>::default();
     for (cadence, ended) in ended {
         let Ended {
@@ -77,12 +79,12 @@ fn mark_finished(world: &mut World) {
             in_frame: false,
             in_fixed_step: false,
         });
+        mark.when_done = mark.when_done.or(when_done);
         match cadence {
             Cadence::Frame => mark.in_frame = true,
             Cadence::FixedStep => mark.in_fixed_step = true,
         }
     }
-    marks.retain(|_, mark| mark.when_done != WhenDone::Keep);
     for (entity, mark) in marks {
         if let Ok(mut entity) = world.get_entity_mut(entity) {
             entity.insert(mark);

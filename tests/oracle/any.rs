@@ -31,10 +31,11 @@ pub(crate) fn any_script() -> BoxedStrategy<Vec<Op>> {
 
 fn any_script_of(weights: Weights) -> BoxedStrategy<Vec<Op>> {
     let step = prop_oneof![
-        9 => any_op(weights),
-        5 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Frame(by, then)),
-        1 => any_forward(weights),
-        2 => any_rollback(),
+        27 => any_op(weights),
+        15 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Frame(by, then)),
+        3 => any_forward(weights),
+        4 => any_rollback(),
+        1 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Reload(by, then)),
     ];
     vec(step, 1..100).boxed()
 }

@@ -106,3 +106,32 @@ fn cancelling_the_timers_of_an_owner_keeps_one_that_loses_its_clock() {
         Frame(0, then(&[&[CancelAll(0)]])),
     ]);
 }
+
+#[test]
+fn an_entity_whose_timer_finished_before_it_lost_its_owner_despawns_after_loading() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[])),
+        Orphan(2),
+        Reload(0, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_clock_without_a_parent_can_be_loaded() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(0, Own(0), Same),
+        Spawn(2),
+        Clock(1, Own(2), Same),
+        Clock(3, Real, Same),
+        Clock(2, Own(3), Same),
+        Arm(2, Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(1, then(&[])),
+        RemoveClock(3),
+        Reload(1, then(&[])),
+        SetParent(2, Virtual),
+        Frame(5, then(&[])),
+    ]);
+}

@@ -6,6 +6,7 @@
 mod apply;
 mod handlers;
 mod mail;
+mod reload;
 mod rollback;
 mod timers;
 mod view;
@@ -86,6 +87,7 @@ struct Condition(bool);
 impl Game {
     pub(crate) fn new(rules: Rules) -> Self {
         let mut app = unobserved_app_with(rules.plugin());
+        set_step(&mut app, rules);
         let nowhere = app.world_mut().spawn_empty().id();
         app.world_mut().despawn(nowhere);
         let cast = Cast {
@@ -101,10 +103,6 @@ impl Game {
             record: Arc::default(),
         };
         install(&mut app, &shared);
-        if rules.step > 0 {
-            let mut fixed = app.world_mut().resource_mut::<Time<Fixed>>();
-            fixed.set_timestep(rules.span(rules.step));
-        }
         for clock in [
             ClockId::Real,
             ClockId::Virtual,
@@ -126,6 +124,11 @@ impl Game {
     pub(crate) fn play(&mut self, op: &Op) {
         match op {
             Op::Frame(by, then) => {
+                self.shared.record().reactions = then.0.iter().cloned().collect();
+                advance(&mut self.app, self.rules.span(*by));
+            }
+            Op::Reload(by, then) => {
+                self.reload();
                 self.shared.record().reactions = then.0.iter().cloned().collect();
                 advance(&mut self.app, self.rules.span(*by));
             }
@@ -214,6 +217,13 @@ impl Cast {
             ClockId::Fixed => Named::Fixed,
             ClockId::Own(entity) => Named::Own(self.id(entity)),
         }
+    }
+}
+
+fn set_step(app: &mut App, rules: Rules) {
+    if rules.step > 0 {
+        let mut fixed = app.world_mut().resource_mut::<Time<Fixed>>();
+        fixed.set_timestep(rules.span(rules.step));
     }
 }
 

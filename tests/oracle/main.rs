@@ -1,6 +1,8 @@
 //! An oracle of the whole crate: a model that is slow and obviously right plays the same operations
 //! as a real app, and both must show the same after each of them.
 
+#![cfg(feature = "serialize")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -15,6 +15,7 @@ mod mail;
 mod messages;
 mod pauses;
 mod random;
+mod reload;
 mod requests;
 mod rollback;
 mod setting;
@@ -131,6 +132,11 @@ impl Model {
     pub(crate) fn play(&mut self, op: &Op) {
         match op {
             Op::Frame(by, then) => {
+                self.reactions = then.0.iter().cloned().collect();
+                self.frame(self.rules.nanos(*by));
+            }
+            Op::Reload(by, then) => {
+                self.reload();
                 self.reactions = then.0.iter().cloned().collect();
                 self.frame(self.rules.nanos(*by));
             }

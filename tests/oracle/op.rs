@@ -101,6 +101,8 @@ pub(crate) enum Op {
     /// Goes back to one of the last snapshots, from the newest on, if there is one. Only between
     /// frames.
     Restore(usize),
+    /// Saves all timers, loads them into a new app, and runs a frame there. Only between frames.
+    Reload(u64, Then),
     /// Runs a frame. Its handlers do what `then` says. Only between frames.
     Frame(u64, Then),
     /// Runs an empty frame, and then fast-forwards a clock. Only between frames.

@@ -117,6 +117,7 @@ mod tests {
             ForwardToNext(Virtual, then(&[])),
             Snapshot,
             Restore(2),
+            Reload(3, then(&[&[Spawn(5)]])),
         ];
         let squeeze = |text: &str| text.replace(char::is_whitespace, "");
         for (op, source) in ops.iter().zip(sources) {

@@ -3,10 +3,12 @@
 use core::mem;
 
 use super::clock::{Clock, Driver, FRAME, Reading};
-use crate::entry::{Id, Named};
+use crate::entry::{Id, NOWHERE, Named};
 
 /// The index of a clock. A lower one is older.
 pub(crate) type Nth = usize;
+
+const FIXED: Nth = 3;
 
 /// Every clock ever added, the oldest first.
 #[derive(Clone)]
@@ -209,6 +211,33 @@ impl Clocks {
             if clock.exists && clock.driver == Driver::Nothing && clock.parent == parent {
                 self.set_parent(nth, parent);
             }
+        }
+    }
+
+    /// All clocks start over at the start of time, with another shift. So they show the same time, of
+    /// which the built-in ones know no fraction.
+    pub(super) fn start_over(&mut self, new: Self) {
+        let lives: Vec<Clock> = (0..self.all.len()).map(|nth| self.live(nth)).collect();
+        self.times = new.times;
+        self.waiting.clear();
+        for (nth, live) in lives.into_iter().enumerate() {
+            let own = Clock::new(live.name, live.parent, live.driver, live.speed);
+            let mut clock = new.all.get(nth).cloned().unwrap_or(own);
+            clock.set_now(live.shown(live.now));
+            clock.part = live.part;
+            (clock.speed, clock.is_paused) = (live.speed, live.is_paused);
+            (clock.factor, clock.is_disabled) = (live.factor, live.is_disabled);
+            clock.exists = live.exists;
+            if clock.driver == Driver::Nothing {
+                clock.parent = Named::Own(NOWHERE);
+            }
+            self.all[nth] = clock;
+        }
+        for nth in 0..self.all.len() {
+            if let Driver::Clock(parent) = self.all[nth].driver {
+                self.all[nth].seen = self.all[parent].now;
+            }
+            self.all[nth].is_fixed = self.runs_on(nth, FIXED);
         }
     }
 

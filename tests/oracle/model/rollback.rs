@@ -56,6 +56,8 @@ impl Model {
                 self.rollback.successors.insert(id, new);
             }
         }
+        let has_part = |&id: &Id| then.has_part(id);
+        let parts: Vec<Id> = alive.iter().copied().filter(has_part).collect();
         // References to entities without components of the crate stay.
         let name = |id: Id| match others.contains(&id) || !alive.contains(&id) {
             true => id,
@@ -63,10 +65,10 @@ impl Model {
         };
         then.rename(name);
         then.slots = then.slots.map(|id| Some(self.latest(id?).unwrap_or(id?)));
-        self.go_back(then, &alive);
+        self.go_back(then, &alive, &parts);
     }
 
-    fn go_back(&mut self, then: Self, alive: &[Id]) {
+    fn go_back(&mut self, then: Self, alive: &[Id], parts: &[Id]) {
         for &id in alive {
             let now = self.latest(id).expect("it is alive again");
             let before = core::mem::take(&mut self.entities[now]);
@@ -74,7 +76,7 @@ impl Model {
                 exists: true,
                 is_held: before.is_held,
                 follows: before.follows,
-                is_disabled: match then.has_part(id) {
+                is_disabled: match parts.contains(&id) {
                     true => then.entities[id].is_disabled,
                     false => before.is_disabled,
                 },

@@ -74,6 +74,15 @@ impl Timer {
     }
 }
 
+impl Timer {
+    /// A timer keeps its remaining time, and its pause, when its clock shows another time.
+    pub(super) fn follow_clock(&mut self, from: u64, to: u64) {
+        let deadline = self.deadline_at(from);
+        self.deadline = shift(deadline, i128::from(to) - i128::from(from));
+        self.paused_at = self.paused_at.map(|_| to);
+    }
+}
+
 impl Model {
     pub(super) fn find_timer(&self, id: Id, kind: Kind) -> Option<usize> {
         let is_it = |timer: &Timer| timer.entity == id && timer.kind == kind;

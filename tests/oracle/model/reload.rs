@@ -1,0 +1,40 @@
+//! A new world that goes on where the last one was saved.
+
+use super::{Model, mail::Mail, rollback::Rollback, updates::Updates};
+use crate::{entry::NOWHERE, rules::Rules};
+
+impl Model {
+    /// Messages, callbacks and snapshots are lost, and so are the statistics. All clocks start over,
+    /// with their timers.
+    pub(super) fn reload(&mut self) {
+        let new = Self::new(Rules {
+            ahead: 0,
+            ..self.rules
+        });
+        for entity in &mut self.entities {
+            entity.follows = None;
+        }
+        self.updates = Updates::default();
+        self.mail = Mail {
+            serial: self.mail.serial,
+            ..Mail::default()
+        };
+        self.rollback = Rollback::default();
+        (self.stats, self.unwritten) = (new.stats, Vec::new());
+        let before = self.clocks.all.len();
+        let times: Vec<u64> = (0..before).map(|nth| self.clocks.live(nth).now).collect();
+        self.clocks.start_over(new.clocks);
+        for timer in &mut self.timers {
+            if let Some(nth) = timer.clock {
+                timer.follow_clock(times[nth], self.clocks.all[nth].now);
+            }
+        }
+        let alive: Vec<bool> = (0..self.entities.len()).map(|id| self.exists(id)).collect();
+        let is_alive = |id: usize| alive.get(id) == Some(&true);
+        for ended in &mut self.ended {
+            ended.retain(|&(id, _)| is_alive(id));
+        }
+        // Entities that do not exist any more are all the same.
+        self.rename(|id| if is_alive(id) { id } else { NOWHERE });
+    }
+}

@@ -85,9 +85,12 @@ fn mark_finished(world: &mut World) {
             Cadence::FixedStep => mark.in_fixed_step = true,
         }
     }
+    // The marks mean something to the world that loads them. This world knows already.
+    let ended = world.resource::<TimerLines>().ended.clone();
     for (entity, mark) in marks {
         if let Ok(mut entity) = world.get_entity_mut(entity) {
             entity.insert(mark);
         }
     }
+    world.resource_mut::<TimerLines>().ended = ended;
 }

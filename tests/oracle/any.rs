@@ -36,6 +36,8 @@ fn any_script_of(weights: Weights) -> BoxedStrategy<Vec<Op>> {
         3 => any_forward(weights),
         4 => any_rollback(),
         1 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Reload(by, then)),
+        2 => (any_slot(), any_span(), any_then(weights))
+            .prop_map(|(slot, by, then)| Op::Revive(slot, by, then)),
     ];
     vec(step, 1..100).boxed()
 }

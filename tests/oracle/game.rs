@@ -7,6 +7,7 @@ mod apply;
 mod handlers;
 mod mail;
 mod reload;
+mod revive;
 mod rollback;
 mod timers;
 mod view;
@@ -92,7 +93,10 @@ impl Game {
         app.world_mut().despawn(nowhere);
         let cast = Cast {
             entities: Vec::new(),
-            ids: [(nowhere, NOWHERE)].into_iter().collect(),
+            ids: [nowhere, Entity::PLACEHOLDER]
+                .map(|entity| (entity, NOWHERE))
+                .into_iter()
+                .collect(),
             slots: [None; SLOTS],
             requests: Vec::new(),
             nowhere,
@@ -129,6 +133,11 @@ impl Game {
             }
             Op::Reload(by, then) => {
                 self.reload();
+                self.shared.record().reactions = then.0.iter().cloned().collect();
+                advance(&mut self.app, self.rules.span(*by));
+            }
+            Op::Revive(slot, by, then) => {
+                self.revive(*slot);
                 self.shared.record().reactions = then.0.iter().cloned().collect();
                 advance(&mut self.app, self.rules.span(*by));
             }

@@ -17,6 +17,7 @@ mod pauses;
 mod random;
 mod reload;
 mod requests;
+mod revive;
 mod rollback;
 mod setting;
 mod timers;
@@ -137,6 +138,11 @@ impl Model {
             }
             Op::Reload(by, then) => {
                 self.reload();
+                self.reactions = then.0.iter().cloned().collect();
+                self.frame(self.rules.nanos(*by));
+            }
+            Op::Revive(slot, by, then) => {
+                self.revive(*slot);
                 self.reactions = then.0.iter().cloned().collect();
                 self.frame(self.rules.nanos(*by));
             }

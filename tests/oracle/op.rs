@@ -103,6 +103,9 @@ pub(crate) enum Op {
     Restore(usize),
     /// Saves all timers, loads them into a new app, and runs a frame there. Only between frames.
     Reload(u64, Then),
+    /// Saves the timers of an entity and of everything it owns, despawns it, loads the timers again,
+    /// and runs a frame. Only between frames.
+    Revive(Slot, u64, Then),
     /// Runs a frame. Its handlers do what `then` says. Only between frames.
     Frame(u64, Then),
     /// Runs an empty frame, and then fast-forwards a clock. Only between frames.

@@ -118,6 +118,7 @@ mod tests {
             Snapshot,
             Restore(2),
             Reload(3, then(&[&[Spawn(5)]])),
+            Revive(0, 3, then(&[&[Spawn(5)]])),
         ];
         let squeeze = |text: &str| text.replace(char::is_whitespace, "");
         for (op, source) in ops.iter().zip(sources) {

@@ -98,10 +98,11 @@ impl Clock {
             self.now = self.now.saturating_sub(back);
             return;
         }
-        let passed = parts(to - seen).and_then(|parts| parts.checked_add(u128::from(self.part)));
-        let passed = passed.unwrap_or(u128::MAX);
-        self.part = passed as u64;
-        self.advance(whole(passed));
+        let part = u128::from(self.part);
+        let passed = parts(to - seen).and_then(|parts| parts.checked_add(part));
+        let fraction = u128::from(to - seen).wrapping_mul(self.rate());
+        self.part = fraction.wrapping_add(part) as u64;
+        self.advance(whole(passed.unwrap_or(u128::MAX)));
     }
 
     pub(crate) fn advance(&mut self, by: u64) {

@@ -1,6 +1,7 @@
 //! Clocks that are all read in every run, parents first.
 
 use core::mem;
+use std::collections::BTreeMap;
 
 use super::clock::{Clock, Driver, FRAME, Reading};
 use crate::entry::{Id, NOWHERE, Named};
@@ -236,6 +237,38 @@ impl Clocks {
         for nth in 0..self.all.len() {
             if let Driver::Clock(parent) = self.all[nth].driver {
                 self.all[nth].seen = self.all[parent].now;
+            }
+            self.all[nth].is_fixed = self.runs_on(nth, FIXED);
+        }
+    }
+
+    /// Adds copies of clocks, which have these places here. They show the same time.
+    pub(super) fn copy(
+        &mut self,
+        from: &Self,
+        places: &BTreeMap<Nth, Nth>,
+        name: impl Fn(Id) -> Id,
+    ) {
+        for &nth in places.keys() {
+            let live = from.live(nth);
+            let (parent, driver) = match live.driver {
+                Driver::Clock(at) => {
+                    let at = places.get(&at).copied().unwrap_or(at);
+                    (live.parent, Driver::Clock(at))
+                }
+                _ => (Named::Own(NOWHERE), Driver::Nothing),
+            };
+            let mut clock = Clock::new(live.name, parent, driver, live.speed);
+            clock.name.rename(&name);
+            clock.parent.rename(&name);
+            clock.set_now(live.shown(live.now));
+            (clock.part, clock.is_paused) = (live.part, live.is_paused);
+            (clock.factor, clock.is_disabled) = (live.factor, live.is_disabled);
+            self.all.push(clock);
+        }
+        for &nth in places.values() {
+            if let Driver::Clock(parent) = self.all[nth].driver {
+                self.all[nth].seen = self.live(parent).now;
             }
             self.all[nth].is_fixed = self.runs_on(nth, FIXED);
         }

@@ -62,7 +62,7 @@ impl Clocks {
 }
 
 impl Named {
-    fn rename(&mut self, name: impl Fn(Id) -> Id) {
+    pub(super) fn rename(&mut self, name: impl Fn(Id) -> Id) {
         if let Self::Own(id) = self {
             *id = name(*id);
         }

@@ -1,0 +1,134 @@
+//! An entity that is saved with everything it owns, and comes back under another number.
+
+use std::collections::BTreeMap;
+
+use super::{Model, clocks::Nth, entities::Entity, timers::Done, timers::Timer};
+use crate::{
+    entry::{Id, NOWHERE, Named},
+    op::Slot,
+};
+
+impl Model {
+    /// An entity despawns with everything that depends on it, and is loaded again. If others despawn
+    /// with it, for instance timers on its clock, it is not loaded: they may be named in the data.
+    pub(super) fn revive(&mut self, slot: Slot) {
+        let Some(root) = self.at(slot) else { return };
+        let mut saved = Vec::new();
+        self.collect(root, &mut saved);
+        let then = self.clone();
+        self.despawn(root);
+        let lives_on = |id: Id| !then.exists(id) || self.exists(id) || saved.contains(&id);
+        if !(0..then.entities.len()).all(lives_on) {
+            return;
+        }
+        let names: BTreeMap<Id, Id> = saved.iter().map(|&id| (id, self.spawn())).collect();
+        let name = |id: Id| match names.get(&id) {
+            Some(&name) => name,
+            None if then.exists(id) => id,
+            None => NOWHERE,
+        };
+        let clocks = self.load_clocks(&then, name);
+        for &id in &saved {
+            self.load_entity(&then.entities[id], name(id), name);
+        }
+        self.load_timers(&then, &saved, &clocks, name);
+        for (at, ended) in then.ended.iter().enumerate() {
+            let mine = ended.iter().filter(|(id, _)| saved.contains(id));
+            let despawns = mine.filter(|&&(_, done)| done != Done::Keeps);
+            self.ended[at].extend(despawns.map(|&(id, done)| (name(id), done)));
+        }
+        self.slots = self
+            .slots
+            .map(|id| Some(names.get(&id?).copied().unwrap_or(id?)));
+    }
+
+    /// Collects an entity and everything that depends on it, each after its owner.
+    fn collect(&self, id: Id, found: &mut Vec<Id>) {
+        if found.contains(&id) {
+            return;
+        }
+        found.push(id);
+        let entity = &self.entities[id];
+        let lists = [&entity.owned, &entity.paused_by, &entity.modifiers];
+        for &dependent in lists.into_iter().flatten() {
+            self.collect(dependent, found);
+        }
+    }
+
+    /// Loads the clocks in their order, after those that exist. Returns their places before and now.
+    fn load_clocks(&mut self, then: &Self, name: impl Fn(Id) -> Id) -> BTreeMap<Nth, Nth> {
+        let clocks = then.clocks.all.iter().enumerate();
+        let mine = clocks.filter(|(_, clock)| match clock.name {
+            Named::Own(id) => clock.exists && name(id) != id,
+            _ => false,
+        });
+        let before: Vec<Nth> = mine.map(|(nth, _)| nth).collect();
+        let first = self.clocks.all.len();
+        let places: BTreeMap<Nth, Nth> = before.into_iter().zip(first..).collect();
+        self.clocks.copy(&then.clocks, &places, name);
+        places
+    }
+
+    fn load_entity(&mut self, saved: &Entity, id: Id, name: impl Fn(Id) -> Id) {
+        let mut entity = Entity {
+            follows: None,
+            is_held: false,
+            ..saved.clone()
+        };
+        entity.rename(&name);
+        if let Some(owner) = entity.owner {
+            let owned = &mut self.entities[owner].owned;
+            if !owned.contains(&id) {
+                owned.push(id);
+            }
+            if let Some(key) = entity.key {
+                self.keys.push(((owner, key), id));
+            }
+        }
+        self.entities[id] = entity;
+        if let Some((clock, _)) = self.entities[id].modifies {
+            let factor = self.entities[id].modifies;
+            let modifiers = &mut self.entities[clock].modifiers;
+            if !modifiers.contains(&id) {
+                modifiers.push(id);
+                self.set_modifier(id, factor);
+            }
+        }
+    }
+
+    /// The timers come after those that are armed, and before the new ones.
+    fn load_timers(
+        &mut self,
+        then: &Self,
+        saved: &[Id],
+        clocks: &BTreeMap<Nth, Nth>,
+        name: impl Fn(Id) -> Id,
+    ) {
+        let is_mine = |timer: &&Timer| saved.contains(&timer.entity);
+        let mut timers: Vec<Timer> = then.timers.iter().filter(is_mine).cloned().collect();
+        timers.sort_by_key(|timer| match timer.is_pending() {
+            true => (true, 0),
+            false => (false, timer.sequence),
+        });
+        for timer in &mut timers {
+            self.inserted += 1;
+            self.sequence += 1;
+            if self.entities[name(timer.entity)].seat == Some(timer.seat) {
+                self.entities[name(timer.entity)].seat = Some(self.inserted);
+            }
+            (timer.seat, timer.sequence) = (self.inserted, self.sequence);
+            (timer.entity, timer.owner) = (name(timer.entity), name(timer.owner));
+            timer.is_released = false;
+            if let Some(before) = timer.clock.filter(|&nth| then.clocks.all[nth].exists) {
+                let now = clocks.get(&before).copied().unwrap_or(before);
+                timer.clock = Some(now);
+                let times = (then.clocks.live(before).now, self.clocks.live(now).now);
+                timer.follow_clock(times.0, times.1);
+            }
+        }
+        let (armed, new): (Vec<Timer>, Vec<Timer>) = core::mem::take(&mut self.timers)
+            .into_iter()
+            .partition(|timer| !timer.is_pending());
+        self.timers = armed.into_iter().chain(timers).chain(new).collect();
+    }
+}

@@ -48,7 +48,8 @@
 //! # Crashes
 //!
 //! If a process ends halfway, the entity can be in both worlds or in none, unless you store the data and
-//! what has become of it. The four calls are the parts for that.
+//! what has become of it. The four calls are the parts for that. A world that is saved during a move is
+//! saved as if the entity were not in transit, and without the held mail.
 //!
 //! # Examples
 //!

@@ -92,6 +92,35 @@ fn messages_to_all_and_in_turn_go_to_the_others() {
 }
 
 #[test]
+fn messages_in_turn_go_to_an_entity_that_arrives_in_the_middle_of_a_delivery() {
+    let mut forest = zone();
+    let [hero, other] = [(); 2].map(|()| forest.world_mut().spawn(ears()).id());
+    let gate = MessageComponent::new().on_packet(NOTE, move |mut me, _| {
+        me.commands.queue(move |world: &mut World| {
+            let committed = world.commit_entity(hero, &HeldMail::default());
+            committed.expect("it is in transit");
+        });
+    });
+    advance_ms(&mut forest, 0);
+    export(&mut forest, hero);
+    for nth in 1..=2 {
+        forest
+            .world_mut()
+            .send(Delivery::InTurn, Hit(nth))
+            .expect("there is room");
+    }
+    let gate = forest.world_mut().spawn(gate).id();
+    send(&mut forest, gate, 0);
+    forest
+        .world_mut()
+        .send(Delivery::InTurn, Hit(3))
+        .expect("there is room");
+    advance_ms(&mut forest, 0);
+    assert_eq!(heard(&mut forest, other), [101, 102]);
+    assert_eq!(heard(&mut forest, hero), [103]);
+}
+
+#[test]
 fn forgetting_cancels_and_reports_nothing() {
     let mut forest = zone();
     let hero = busy(&mut forest);

@@ -6,8 +6,13 @@ use bevy_due::{
     Address, Clock, ClockId, Cooldown, Delivery, DespawnAfter, DuePlugin, DueWorldExt, Keyed,
     MessageComponent, MissedTicks, OnClock, Owned, OwnedBy, Packet, Parcel, Paused, Pauses,
     RefusalReason, SpeedModifier, StableKey, Timer, TimerAction,
+    moving::{HeldMail, MovedEntity},
 };
-use bevy_ecs::{entity::EntityMapper, prelude::*, query::QueryFilter};
+use bevy_ecs::{
+    entity::{EntityHashMap, EntityMapper},
+    prelude::*,
+    query::QueryFilter,
+};
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -94,6 +99,22 @@ fn load_one(kind: u8, value: Value, entity: Entity, world: &mut World) {
             world.message_sender().receive(parcel).unwrap();
         }),
         19 => value.with(|reason: RefusalReason| assert!(!reason.to_string().is_empty())),
+        20 => value.with(|moved: MovedEntity| {
+            let mut map = EntityHashMap::default();
+            let on_the_way = Duration::from_secs(1);
+            if let Ok(here) = world.import_entity(&moved, on_the_way, &mut map) {
+                // Despawned with the others.
+                world
+                    .entity_mut(here)
+                    .insert_if_new(MessageComponent::new());
+                world.commit_entity(here, &HeldMail::default()).unwrap();
+            }
+        }),
+        21 => value.with(|late: HeldMail| {
+            if world.export_entity(entity).is_ok() && world.commit_entity(entity, &late).is_err() {
+                world.commit_entity(entity, &HeldMail::default()).unwrap();
+            }
+        }),
         _ => {}
     }
 }

@@ -64,6 +64,8 @@ fn restore(world: &World, table: &ClockTable, key: ClockKey, saved: &Clock) {
         let state = &mut row.state;
         (state.speed, state.paused, state.carry) = (saved.speed, saved.paused, saved.carry);
         state.set_shown(saved.shown());
+        // Callbacks see the time of the last reading, which may be long ago on the fixed clock.
+        row.run.reading.offset = row.state.offset;
     });
     table.fall_behind(key, beside.behind, world);
 }

@@ -122,6 +122,8 @@ pub(crate) struct View {
     pub(crate) plans: Vec<(Named, Option<u64>, Vec<Id>)>,
     /// The timers of each owner that can be found by a key: owner, key, timer.
     pub(crate) keyed: Vec<(Id, &'static str, Id)>,
+    /// The entities of each owner, in order.
+    pub(crate) owned: Vec<(Id, Vec<Id>)>,
     pub(crate) lifetimes: Vec<(Id, u64)>,
     /// Each clock with its time at this moment, and the time that its component shows.
     pub(crate) clocks: Vec<(Named, u64, u64)>,

@@ -135,3 +135,63 @@ fn a_clock_without_a_parent_can_be_loaded() {
         Frame(5, then(&[])),
     ]);
 }
+
+#[test]
+fn a_loaded_clock_may_come_before_its_parent() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Revive(0, 0, then(&[])),
+        Clock(3, Real, Zero),
+        Update(0, 0, None),
+        Frame(3, then(&[&[Clock(0, Real, Zero)], &[Clock(3, Own(0), Quarter)], &[], &[]])),
+        Modify(3, Some((0, Quarter))),
+        Frame(0, then(&[&[Clock(0, Real, Quarter)]])),
+        Revive(0, 0, then(&[])),
+        Arm(0, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+    ]);
+}
+
+#[test]
+fn a_timer_that_was_due_while_its_clock_stood_still_is_loaded_late() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(0, Virtual, Same),
+        Arm(1, Spec { delay: 5, since: None, jitter: 0, interval: 4, span: 3, times: 0, missed: Skip, done: ByOwner, on: Some(Own(0)) }),
+        Frame(3, then(&[])),
+        PauseClock(Own(0), true),
+        Advance(Own(0), 9),
+        Reload(2, then(&[])),
+        PauseClock(Own(0), false),
+        Frame(20, then(&[])),
+    ]);
+}
+
+#[test]
+fn an_entity_that_got_an_owner_in_time_does_not_despawn_after_loading() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Spawn(0),
+        Arm(2, Spec { delay: 50, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Orphan(2),
+        Belong(2, Some(0)),
+        Key(2, Some(0)),
+        Revive(0, 0, then(&[])),
+        Frame(13, then(&[])),
+        Belong(2, None),
+        Reload(0, then(&[])),
+        Frame(13, then(&[])),
+    ]);
+}
+
+#[test]
+fn an_entity_that_lost_its_owner_after_its_last_firing_despawns_after_loading() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Spawn(0),
+        SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[])),
+        Orphan(2),
+        Reload(0, then(&[])),
+    ]);
+}

@@ -137,6 +137,7 @@ pub(crate) fn compare(shown: &View, expected: &View, op: &Op) -> Result<(), Stri
         same("armed timers", &shown.armed, &expected.armed)?;
         same("deadlines", &shown.plans, &expected.plans)?;
         same("keys", &shown.keyed, &expected.keyed)?;
+        same("owned entities", &shown.owned, &expected.owned)?;
         same("lifetimes", &shown.lifetimes, &expected.lifetimes)?;
         same("clocks", &shown.clocks, &expected.clocks)?;
         same("statistics", &shown.runs, &expected.runs)?;

@@ -67,17 +67,20 @@ fn spawn_others(
     others.map(spawn).collect()
 }
 
+/// Returns an entity that does not exist.
+fn gone(world: &mut World) -> Entity {
+    let gone = world.spawn_empty().id();
+    world.despawn(gone);
+    gone
+}
+
 impl Cast {
     /// Follows the entities to another world. Those that do not exist have other names there.
     fn follow(&mut self, world: &mut World, entities: &EntityHashMap<Entity>) {
-        let mut gone = || {
-            let gone = world.spawn_empty().id();
-            world.despawn(gone);
-            gone
-        };
-        self.nowhere = gone();
+        self.nowhere = gone(world);
         for entity in &mut self.entities {
-            *entity = entities.get(entity).copied().unwrap_or_else(&mut gone);
+            let entity_there = entities.get(entity).copied();
+            *entity = entity_there.unwrap_or_else(|| gone(world));
         }
         let requests = self.requests.iter();
         self.requests = requests

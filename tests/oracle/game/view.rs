@@ -2,7 +2,7 @@
 
 use core::{mem, time::Duration};
 
-use bevy_due::{ArmedTimers, Clock, ClockId, Clocks, MessageStats, RunStats, TimerStatus};
+use bevy_due::{ArmedTimers, Clock, ClockId, Clocks, MessageStats, Owned, RunStats, TimerStatus};
 use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{Cast, Game, handlers};
@@ -43,6 +43,7 @@ impl Game {
             },
             keyed: keyed(cast, &alive, &timers),
             clocks: clock_times(cast, &alive, world, &clocks),
+            owned: owned(cast, &alive, world),
             alive,
             runs: [timers.last_run(), timers.last_fixed_run()].map(stats),
             messages: messages(world),
@@ -131,6 +132,14 @@ fn keyed(cast: &Cast, alive: &[Id], timers: &ArmedTimers) -> Vec<(Id, &'static s
         Some((owner, key, cast.id(timer.entity)))
     };
     found.into_iter().filter_map(timer).collect()
+}
+
+fn owned(cast: &Cast, alive: &[Id], world: &World) -> Vec<(Id, Vec<Id>)> {
+    let owned = alive.iter().filter_map(|&owner| {
+        let owned = world.get::<Owned>(cast.entities[owner])?;
+        Some((owner, owned.iter().map(|entity| cast.id(entity)).collect()))
+    });
+    owned.collect()
 }
 
 fn clock_times(

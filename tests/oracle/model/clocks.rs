@@ -225,6 +225,7 @@ impl Clocks {
             let own = Clock::new(live.name, live.parent, live.driver, live.speed);
             let mut clock = new.all.get(nth).cloned().unwrap_or(own);
             clock.set_now(live.shown(live.now));
+            clock.reading.offset = clock.offset;
             clock.part = live.part;
             (clock.speed, clock.is_paused) = (live.speed, live.is_paused);
             (clock.factor, clock.is_disabled) = (live.factor, live.is_disabled);
@@ -262,15 +263,31 @@ impl Clocks {
             clock.name.rename(&name);
             clock.parent.rename(&name);
             clock.set_now(live.shown(live.now));
+            clock.reading.offset = clock.offset;
             (clock.part, clock.is_paused) = (live.part, live.is_paused);
             (clock.factor, clock.is_disabled) = (live.factor, live.is_disabled);
             self.all.push(clock);
         }
         for &nth in places.values() {
             if let Driver::Clock(parent) = self.all[nth].driver {
-                self.all[nth].seen = self.live(parent).now;
+                let is_new = places.values().any(|&new| new == parent);
+                self.all[nth].seen = match is_new {
+                    true => self.all[parent].now,
+                    false => self.live(parent).now,
+                };
             }
-            self.all[nth].is_fixed = self.runs_on(nth, FIXED);
+            self.all[nth].is_fixed = self.is_fixed_under(nth, places);
+        }
+    }
+
+    /// A new clock is read with its parent. One without a parent is read in frames.
+    fn is_fixed_under(&self, nth: Nth, places: &BTreeMap<Nth, Nth>) -> bool {
+        match self.all[nth].driver {
+            Driver::Clock(parent) if places.values().any(|&new| new == parent) => {
+                self.is_fixed_under(parent, places)
+            }
+            Driver::Clock(parent) => self.all[parent].is_fixed,
+            _ => false,
         }
     }
 

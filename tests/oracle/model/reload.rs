@@ -1,4 +1,4 @@
-//! A new world that goes on where the last one was saved.
+//! Saving the world, and going on in a new one.
 
 use super::{Model, mail::Mail, rollback::Rollback, updates::Updates};
 use crate::{entry::NOWHERE, rules::Rules};

@@ -55,7 +55,7 @@ impl Model {
         }
     }
 
-    /// Loads the clocks in their order, after those that exist. Returns their places before and now.
+    /// Loads the clocks in their order, after all existing ones. Returns their places before and now.
     fn load_clocks(&mut self, then: &Self, name: impl Fn(Id) -> Id) -> BTreeMap<Nth, Nth> {
         let clocks = then.clocks.all.iter().enumerate();
         let mine = clocks.filter(|(_, clock)| match clock.name {
@@ -96,7 +96,7 @@ impl Model {
         }
     }
 
-    /// The timers come after those that are armed, and before the new ones.
+    /// Loaded timers come after all armed timers, and before the new ones.
     fn load_timers(
         &mut self,
         then: &Self,

@@ -102,7 +102,7 @@ impl Model {
         (0..self.entities.len()).filter(|&id| self.exists(id))
     }
 
-    /// An entity despawns, and nobody hears of it.
+    /// An entity despawns without any event.
     fn vanish(&mut self, id: Id) {
         self.stop_update(id);
         self.entities[id] = Entity::default();

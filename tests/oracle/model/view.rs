@@ -49,6 +49,11 @@ impl Model {
                 [] => clocks.iter().map(|&(clock, ..)| self.plan(clock)).collect(),
                 _ => Vec::new(),
             },
+            owned: alive
+                .iter()
+                .map(|&id| (id, self.entities[id].owned.clone()))
+                .filter(|(_, owned)| !owned.is_empty())
+                .collect(),
             alive: alive.clone(),
             keyed,
             clocks,

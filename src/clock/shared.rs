@@ -339,7 +339,8 @@ impl Handle {
 
     /// Returns `true` if the clock has no parent any more, or not yet.
     pub(super) fn has_lost_parent(&self) -> bool {
-        self.table.lock().has_lost_parent(self.key)
+        let table = self.table.lock();
+        table.get_of_age(self.key, self.age).is_some() && table.has_lost_parent(self.key)
     }
 
     /// Returns what is saved of the clock apart from its state.

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) fn forget_entity(world: &mut World, entity: Entity) -> Result<HeldMail, MoveError> {
     world.flush();
     let members = members(world, entity)?;
-    let dependents = dependents(world, entity, &mut EntityHashSet::default());
+    let dependents = dependents(world, entity);
     let mut all: EntityHashSet = dependents.iter().map(|entity| entity.id()).collect();
     all.extend(&members);
     HeldLetters::collect_arrived(world, entity, &|to| all.contains(&to));

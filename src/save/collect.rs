@@ -49,8 +49,23 @@ pub(crate) fn all_or_error(
     }
 }
 
-/// Returns an entity and everything that depends on it, except for the entities that were seen.
-pub(crate) fn dependents<'w>(
+/// Returns an entity and everything that depends on it: what it owns, and then the pauses and the speed
+/// modifiers of all of these, with what they own.
+pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
+    let mut seen = EntityHashSet::default();
+    let mut found = with_owned(world, entity, &mut seen);
+    let mut next = 0;
+    while let Some(&entity) = found.get(next) {
+        next += 1;
+        for effect in effects(entity) {
+            found.extend(with_owned(world, effect, &mut seen));
+        }
+    }
+    found
+}
+
+/// Returns an entity and everything it owns, in order, except for the entities that were seen.
+fn with_owned<'w>(
     world: &'w World,
     entity: Entity,
     seen: &mut EntityHashSet,
@@ -65,16 +80,19 @@ pub(crate) fn dependents<'w>(
             continue;
         }
         found.push(entity);
-        let owned = entity.get::<Owned>().into_iter().flat_map(Owned::iter);
-        let pauses = entity.get::<PausedBy>();
-        let pauses = pauses.into_iter().flat_map(RelationshipTarget::iter);
-        let modifiers = entity.get::<SpeedModifiers>();
-        let modifiers = modifiers.into_iter().flat_map(RelationshipTarget::iter);
         let first = to_visit.len();
-        to_visit.extend(owned.chain(pauses).chain(modifiers));
+        to_visit.extend(entity.get::<Owned>().into_iter().flat_map(Owned::iter));
         to_visit[first..].reverse();
     }
     found
+}
+
+/// Returns the pauses and the speed modifiers of an entity.
+fn effects(entity: EntityRef<'_>) -> impl Iterator<Item = Entity> {
+    let pauses = entity.get::<PausedBy>();
+    let pauses = pauses.into_iter().flat_map(RelationshipTarget::iter);
+    let modifiers = entity.get::<SpeedModifiers>();
+    pauses.chain(modifiers.into_iter().flat_map(RelationshipTarget::iter))
 }
 
 /// Saves entities, each after its owner, and the entities of an owner in its order.
@@ -107,10 +125,23 @@ impl<'w> Collector<'w> {
         self.add(root);
     }
 
-    /// Adds an entity and everything that depends on it.
+    /// Adds an entity and everything it owns, in order.
     fn add(&mut self, entity: Entity) {
-        for entity in dependents(self.world, entity, &mut self.seen) {
+        for entity in with_owned(self.world, entity, &mut self.seen) {
             self.save(entity);
+        }
+    }
+
+    /// Adds the pauses and the speed modifiers of all entities so far. They come last, because one that
+    /// is owned has its place among the entities of its owner.
+    fn add_effects(&mut self) {
+        let mut next = 0;
+        while let Some(saved) = self.entities.get(next) {
+            next += 1;
+            let entity = self.world.get_entity(saved.entity);
+            for effect in entity.into_iter().flat_map(effects) {
+                self.add(effect);
+            }
         }
     }
 
@@ -135,7 +166,8 @@ impl<'w> Collector<'w> {
         });
     }
 
-    fn finish(self, world: Option<SavedWorld>) -> (SavedTimers, Vec<Unsavable>) {
+    fn finish(mut self, world: Option<SavedWorld>) -> (SavedTimers, Vec<Unsavable>) {
+        self.add_effects();
         let Self {
             mut entities,
             unsavable,

@@ -195,3 +195,18 @@ fn an_entity_that_lost_its_owner_after_its_last_firing_despawns_after_loading() 
         Reload(0, then(&[])),
     ]);
 }
+
+#[test]
+fn an_owned_speed_modifier_keeps_its_place_among_the_entities_of_its_owner() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(0, Real, Same),
+        Spawn(1),
+        Spawn(4),
+        Belong(4, Some(1)),
+        Spawn(5),
+        Belong(5, Some(1)),
+        Modify(5, Some((0, Double))),
+        Reload(0, then(&[])),
+    ]);
+}

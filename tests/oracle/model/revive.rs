@@ -15,6 +15,18 @@ impl Model {
         let Some(root) = self.at(slot) else { return };
         let mut saved = Vec::new();
         self.collect(root, &mut saved);
+        let mut next = 0;
+        while let Some(&id) = saved.get(next) {
+            next += 1;
+            let Entity {
+                paused_by,
+                modifiers,
+                ..
+            } = &self.entities[id];
+            for &effect in paused_by.iter().chain(modifiers) {
+                self.collect(effect, &mut saved);
+            }
+        }
         let then = self.clone();
         self.despawn(root);
         let lives_on = |id: Id| !then.exists(id) || self.exists(id) || saved.contains(&id);
@@ -42,16 +54,14 @@ impl Model {
             .map(|id| Some(names.get(&id?).copied().unwrap_or(id?)));
     }
 
-    /// Collects an entity and everything that depends on it, each after its owner.
+    /// Collects an entity and everything it owns, in order.
     fn collect(&self, id: Id, found: &mut Vec<Id>) {
         if found.contains(&id) {
             return;
         }
         found.push(id);
-        let entity = &self.entities[id];
-        let lists = [&entity.owned, &entity.paused_by, &entity.modifiers];
-        for &dependent in lists.into_iter().flatten() {
-            self.collect(dependent, found);
+        for &owned in &self.entities[id].owned {
+            self.collect(owned, found);
         }
     }
 

@@ -102,8 +102,8 @@ impl<T> Slot<T> {
 #[derive(Clone)]
 pub(super) struct Slots<T> {
     slots: Pages<Slot<T>>,
-    /// The number of slots that have been in use. After a step back, more exist.
-    used: u32,
+    /// The number of slots at the end that count as new, because the queue went back.
+    unused: u32,
     /// The head of the list of vacant slots, which ends with [`NO_SLOT`].
     first_vacant: u32,
     len: usize,
@@ -123,7 +123,7 @@ impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Pages::new(),
-            used: 0,
+            unused: 0,
             first_vacant: NO_SLOT,
             len: 0,
             watch: None,
@@ -153,16 +153,22 @@ impl<T> Slots<T> {
             self.len += 1;
             return self.key(index);
         }
-        let index = self.used;
+        let index = self.used();
         assert!(index < MAX_TIMERS, "the queue already holds 2^30 timers");
         self.note(index);
-        match self.slots.get_mut(index as usize) {
-            Some(unused) => *unused = slot,
-            None => self.slots.push(slot),
+        if self.unused == 0 {
+            self.slots.push(slot);
+        } else {
+            self.unused -= 1;
+            self.slots[index] = slot;
         }
-        self.used += 1;
         self.len += 1;
         self.key(index)
+    }
+
+    /// Returns the number of slots that have been in use.
+    fn used(&self) -> u32 {
+        self.slots.len() as u32 - self.unused
     }
 
     /// Removes the value of a timer. Its key becomes invalid, but its slot is not vacant until

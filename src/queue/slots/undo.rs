@@ -77,9 +77,10 @@ impl<T> Slots<T> {
 
     #[cold]
     fn note_watched(&mut self, index: u32) {
+        let used = self.used();
         if let Some(watch) = &mut self.watch {
             let slot = self.slots.get(index as usize);
-            let slot = slot.filter(|_| index < self.used);
+            let slot = slot.filter(|_| index < used);
             let copy = watch.copy;
             let journal = &mut watch.journal.0;
             journal.note(index, || slot.map(|slot| Image::of(slot, copy)));
@@ -96,7 +97,7 @@ impl<T> Slots<T> {
     pub(in crate::queue) fn mark(&self) -> SlotMark {
         SlotMark {
             first_vacant: self.first_vacant,
-            used: self.used,
+            used: self.used(),
             len: self.len,
         }
     }
@@ -117,7 +118,7 @@ impl<T> Slots<T> {
             };
         }
         self.first_vacant = mark.first_vacant;
-        self.used = mark.used;
+        self.unused = self.slots.len() as u32 - mark.used;
         self.len = mark.len;
     }
 }

@@ -176,6 +176,9 @@ fn mail_that_waits_for_a_new_component_comes_first() {
     let here = carry(&mut forest, hero, &mut town);
     advance_ms(&mut town, 0);
     assert_eq!(heard(&mut town, here), [2, 3]);
+    advance_ms(&mut forest, 0);
+    let stats = forest.world().resource::<MessageStats>();
+    assert_eq!(stats.undeliverable, 0, "nothing stayed behind");
 }
 
 #[test]

@@ -4,11 +4,11 @@ use bevy_reflect::{FromReflect, PartialReflect, Typed};
 
 /// A type with fields that reflection shows as those of a struct.
 pub(crate) trait ShownFields: FromReflect + Typed + Sized {
-    /// Returns the field with this index in the type's information.
-    fn shown(&self, index: usize) -> Option<&dyn PartialReflect>;
+    /// Returns the field with this name.
+    fn shown(&self, name: &str) -> Option<&dyn PartialReflect>;
 
-    /// Returns the field with this index, for a write.
-    fn shown_mut(&mut self, index: usize) -> Option<&mut dyn PartialReflect>;
+    /// Returns the field with this name, for a write.
+    fn shown_mut(&mut self, name: &str) -> Option<&mut dyn PartialReflect>;
 
     /// Returns a copy for reflection to keep.
     fn detached(&self) -> Self;
@@ -49,19 +49,19 @@ macro_rules! reflect_as_struct {
 
             impl Struct for $type {
                 fn field(&self, name: &str) -> Option<&dyn PartialReflect> {
-                    self.shown(info().index_of(name)?)
+                    self.shown(name)
                 }
 
                 fn field_mut(&mut self, name: &str) -> Option<&mut dyn PartialReflect> {
-                    self.shown_mut(info().index_of(name)?)
+                    self.shown_mut(name)
                 }
 
                 fn field_at(&self, index: usize) -> Option<&dyn PartialReflect> {
-                    self.shown(index)
+                    self.shown(info().field_at(index)?.name())
                 }
 
                 fn field_at_mut(&mut self, index: usize) -> Option<&mut dyn PartialReflect> {
-                    self.shown_mut(index)
+                    self.shown_mut(info().field_at(index)?.name())
                 }
 
                 fn name_at(&self, index: usize) -> Option<&str> {

@@ -309,10 +309,14 @@ impl Timer {
             .map(|interval| Duration::from_nanos(interval.get()))
     }
 
-    /// Returns the total number of firings, or `None` if the timer fires forever.
+    /// Returns the total number of firings, or `None` if the timer fires forever. Without an interval,
+    /// this is one.
     #[must_use]
     pub fn max_firings(&self) -> Option<u32> {
-        self.times.map(NonZeroU32::get)
+        match self.interval {
+            Some(_) => self.times.map(NonZeroU32::get),
+            None => Some(1),
+        }
     }
 
     /// Returns the clock chosen with [`on`](Self::on), or `None` if the timer uses the default.
@@ -332,6 +336,7 @@ impl Timer {
 
     /// Returns the maximum random addition to each interval, if any.
     fn interval_span(&self) -> Option<NonZeroU64> {
+        self.interval?;
         NonZeroU64::new(self.extra.as_deref()?.options.interval_span)
     }
 

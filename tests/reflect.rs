@@ -565,3 +565,28 @@ fn a_timer_made_from_fields_is_inserted_and_fires() {
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["x"]);
 }
+
+#[test]
+fn a_timer_with_fields_that_contradict_each_other_fires_once_and_can_be_saved() {
+    let mut timer = Timer::after(ms(10));
+    let edit: &mut dyn Struct = &mut timer;
+    for (name, value) in [
+        ("times", &NonZeroU32::new(3) as &dyn PartialReflect),
+        ("interval_span", &5_u64),
+    ] {
+        edit.field_mut(name).expect("a field").apply(value);
+    }
+    assert_eq!(timer.max_firings(), Some(1), "it has no interval");
+    let mut app = app();
+    let entity = app.world_mut().spawn((Tag("x"), timer)).id();
+    #[cfg(feature = "serialize")]
+    {
+        let saved = app.world_mut().save_timers().expect("no closures");
+        let text = ron::to_string(&saved).expect("it can be saved");
+        let saved: bevy_due::save::SavedTimers = ron::from_str(&text).expect("it can be loaded");
+        assert!(saved.entities().any(|saved| saved == entity));
+    }
+    advance_ms(&mut app, 50);
+    assert_eq!(fired(&mut app), ["x"]);
+    assert!(app.world().get::<Timer>(entity).is_none());
+}

@@ -33,12 +33,12 @@ impl Clock {
 }
 
 impl ShownFields for Clock {
-    fn shown(&self, index: usize) -> Option<&dyn PartialReflect> {
-        self.read().field_at(index)
+    fn shown(&self, name: &str) -> Option<&dyn PartialReflect> {
+        self.read().field(name)
     }
 
-    fn shown_mut(&mut self, index: usize) -> Option<&mut dyn PartialReflect> {
-        self.write().field_at_mut(index)
+    fn shown_mut(&mut self, name: &str) -> Option<&mut dyn PartialReflect> {
+        self.write().field_mut(name)
     }
 
     /// In contrast to a plain clone, the result keeps its place in the order, as a saved clock does.

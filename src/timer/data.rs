@@ -43,6 +43,8 @@ impl TimerData {
             when_done,
             acts_without_clock,
         } = timer.options();
+        // Reflection may have set it on a timer without an interval, where it means nothing.
+        let interval_span = timer.interval_span().map_or(0, |_| interval_span);
         Self {
             delay: timer.delay(),
             interval: timer.interval(),

@@ -35,36 +35,36 @@ reflect_as_struct!(Timer {
 });
 
 impl ShownFields for Timer {
-    fn shown(&self, index: usize) -> Option<&dyn PartialReflect> {
+    fn shown(&self, name: &str) -> Option<&dyn PartialReflect> {
         let extra = self.extra.as_deref();
         let options = extra.map_or(&NO_OPTIONS, |extra| &extra.options);
-        Some(match index {
-            0 => &self.delay,
-            1 => &self.interval,
-            2 => &self.times,
-            3 => &options.clock,
-            4 => &options.missed_ticks,
-            5 => &options.since,
-            6 => &options.jitter,
-            7 => &options.interval_span,
-            8 => &options.when_done,
-            9 => &options.acts_without_clock,
+        Some(match name {
+            "delay" => &self.delay,
+            "interval" => &self.interval,
+            "times" => &self.times,
+            "clock" => &options.clock,
+            "missed_ticks" => &options.missed_ticks,
+            "since" => &options.since,
+            "jitter" => &options.jitter,
+            "interval_span" => &options.interval_span,
+            "when_done" => &options.when_done,
+            "acts_without_clock" => &options.acts_without_clock,
             _ => return None,
         })
     }
 
-    fn shown_mut(&mut self, index: usize) -> Option<&mut dyn PartialReflect> {
-        Some(match index {
-            0 => &mut self.delay,
-            1 => &mut self.interval,
-            2 => &mut self.times,
-            3 => &mut self.options_mut().clock,
-            4 => &mut self.options_mut().missed_ticks,
-            5 => &mut self.options_mut().since,
-            6 => &mut self.options_mut().jitter,
-            7 => &mut self.options_mut().interval_span,
-            8 => &mut self.options_mut().when_done,
-            9 => &mut self.options_mut().acts_without_clock,
+    fn shown_mut(&mut self, name: &str) -> Option<&mut dyn PartialReflect> {
+        Some(match name {
+            "delay" => &mut self.delay,
+            "interval" => &mut self.interval,
+            "times" => &mut self.times,
+            "clock" => &mut self.options_mut().clock,
+            "missed_ticks" => &mut self.options_mut().missed_ticks,
+            "since" => &mut self.options_mut().since,
+            "jitter" => &mut self.options_mut().jitter,
+            "interval_span" => &mut self.options_mut().interval_span,
+            "when_done" => &mut self.options_mut().when_done,
+            "acts_without_clock" => &mut self.options_mut().acts_without_clock,
             _ => return None,
         })
     }
@@ -90,7 +90,7 @@ impl FromReflect for Timer {
         }
         let is_valid = match timer.interval {
             Some(_) => true,
-            None => timer.times == Some(NonZeroU32::MIN) && timer.interval_span().is_none(),
+            None => timer.times == Some(NonZeroU32::MIN) && timer.options().interval_span == 0,
         };
         is_valid.then_some(timer)
     }

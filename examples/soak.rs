@@ -352,14 +352,15 @@ fn build_town(app: &mut App, key: u64, seed: u64, post: &Arc<PostOffice>) {
     app.add_systems(Update, write);
 }
 
-/// The time between reports, and the memory at the first report after the warm-up.
+/// The times of the reports, and the most memory that a report in the first half has seen.
 struct Report {
     start: Instant,
+    length: Duration,
     every: Duration,
     next: Duration,
     frames: u64,
     worst: Duration,
-    warm: Option<u64>,
+    first_half: Option<u64>,
 }
 
 impl Report {
@@ -367,11 +368,12 @@ impl Report {
         let every = (length / 10).min(Duration::from_secs(30));
         Self {
             start: Instant::now(),
+            length,
             every,
             next: every,
             frames: 0,
             worst: Duration::ZERO,
-            warm: None,
+            first_half: None,
         }
     }
 
@@ -380,8 +382,8 @@ impl Report {
         self.worst = self.worst.max(frame);
         if self.start.elapsed() >= self.next {
             self.print(world, post);
-            if self.next >= 3 * self.every {
-                self.warm = self.warm.or_else(memory);
+            if self.next <= self.length / 2 {
+                self.first_half = self.first_half.max(memory());
             }
             self.next += self.every;
             self.worst = Duration::ZERO;
@@ -406,18 +408,18 @@ impl Report {
         );
     }
 
-    /// The memory must not grow after the warm-up. A run of less than a minute is all warm-up.
+    /// The memory must not grow in the second half. A run of less than a minute is all warm-up.
     fn check_memory(&self) -> Result<(), Box<dyn Error>> {
-        let Some((warm, end)) = self.warm.zip(memory()) else {
+        let Some((before, end)) = self.first_half.zip(memory()) else {
             return Ok(());
         };
         println!(
-            "memory: {} KiB after the warm-up, {} KiB at the end",
-            warm / 1024,
+            "memory: at most {} KiB in the first half, {} KiB at the end",
+            before / 1024,
             end / 1024
         );
         let is_short = self.start.elapsed() < Duration::from_secs(60);
-        match is_short || end <= warm + warm / 4 {
+        match is_short || end <= before + before / 4 {
             true => Ok(()),
             false => Err("the memory has grown by more than a quarter".into()),
         }

@@ -252,11 +252,10 @@ With a [`Link`] of your own, a world in another process becomes a member.
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `conditions`, `moving`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor (`pause`,
-//! `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `system_pool`, `transit`,
-//! `double_buffer`), `clock`
-//! and [`queue`]. Imports only go down this list. The queue does not depend on Bevy and can be used
-//! alone.
+//! `conditions`, `moving`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor
+//! (`pause`, `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `system_pool`, `transit`,
+//! `double_buffer`), `clock`, [`queue`] with `shown_fields`, and `journal`. Imports only go down this
+//! list. The queue knows no entities and can be used alone.
 //!
 //! # Features
 //!

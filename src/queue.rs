@@ -1,7 +1,7 @@
 //! A timer queue that pops timers in exact (deadline, sequence) order.
 //!
-//! The queue does not depend on Bevy and reads no clock, so it can be tested, measured and used
-//! without an ECS. A deadline is a plain `u64` on a time line of the caller's choice. The timers of
+//! The queue knows no entities and reads no clock, so it can be tested, measured and used without an
+//! ECS. A deadline is a plain `u64` on a time line of the caller's choice. The timers of
 //! this crate count nanoseconds; a turn-based game might count turns. The order is exact in any
 //! unit. The bucket widths suit nanoseconds, but they matter only in a queue of more than two
 //! thousand timers.

@@ -1,11 +1,13 @@
 //! Going back to an earlier state of all timers, for rollback netcode.
 //!
 //! [`snapshot_timers`](crate::DueWorldExt::snapshot_timers) remembers the state of this crate, and
-//! [`restore_timers`](crate::DueWorldExt::restore_timers) goes back to it. Both cost what has changed,
-//! not what exists: while there is a snapshot, the world notes the earlier state of everything that
-//! changes. A game that restores a
-//! snapshot and plays the same inputs again gets the same firings: with the same deadlines and counts,
-//! in the same order, also among equal deadlines, and with the same random numbers.
+//! [`restore_timers`](crate::DueWorldExt::restore_timers) goes back to it. Both take time in proportion
+//! to what has changed, not to what exists. While a snapshot exists, the world notes the earlier state
+//! of everything that changes.
+//!
+//! A game that restores a snapshot and plays the same inputs again gets the same firings: with the same
+//! deadlines and counts, in the same order, also among equal deadlines, and with the same random
+//! numbers.
 //!
 //! | restored | not restored |
 //! |---|---|
@@ -236,7 +238,7 @@ fn forget_changes(world: &mut World, mut names: Names) {
     note_unseen(world);
 }
 
-/// Notes the components whose changes nobody reports.
+/// Notes the components that change without an event.
 fn note_unseen(world: &mut World) {
     world.resource_scope(|world, mut log: Mut<Log>| log.components.note_unseen(world));
 }

@@ -69,7 +69,7 @@ pub(super) fn unwatch(world: &mut World) {
     world.remove_resource::<Log>();
     world.resource_mut::<TimerLines>().unwatch();
     world.resource_mut::<KeyTable>().unwatch();
-    let mut watchers = world.query_filtered::<Entity, With<Watcher>>();
+    let mut watchers = world.query_filtered::<Entity, (With<Watcher>, Allow<Disabled>)>();
     let watchers: Vec<Entity> = watchers.iter(world).collect();
     for watcher in watchers {
         world.despawn(watcher);

@@ -64,6 +64,7 @@ impl KeyTable {
             self.timers.remove(&(owner, key));
         }
     }
+
     /// Begins a journal of the keys that change.
     pub(crate) fn watch(&mut self) {
         self.journal = Some(KeyJournal::default());

@@ -90,15 +90,30 @@ impl TimerLines {
 
     /// Returns what [`rewind`](Self::rewind) needs beside the journal that begins now.
     pub(crate) fn mark(&self) -> LinesMark {
+        // Every field is named, so that a new one is not forgotten.
+        let Self {
+            lines,
+            pending,
+            touched,
+            due: _,
+            cancelled,
+            ended,
+            written: _,
+            stats,
+            draws,
+            armed,
+            modifiers: _,
+            new_line: _,
+        } = self;
         LinesMark {
-            lines: self.lines.iter().map(TimerLine::mark).collect(),
-            pending: self.pending.clone(),
-            touched: self.touched.clone(),
-            cancelled: self.cancelled.clone(),
-            ended: self.ended.clone(),
-            stats: self.stats.clone(),
-            draws: self.draws,
-            armed: self.armed,
+            lines: lines.iter().map(TimerLine::mark).collect(),
+            pending: pending.clone(),
+            touched: touched.clone(),
+            cancelled: cancelled.clone(),
+            ended: ended.clone(),
+            stats: stats.clone(),
+            draws: *draws,
+            armed: *armed,
         }
     }
 
@@ -202,12 +217,24 @@ impl TimerLine {
     }
 
     fn mark(&self) -> LineMark {
+        // Every field is named, so that a new one is not forgotten. Four of them have a journal.
+        let Self {
+            queue,
+            added,
+            paused: _,
+            in_transit: _,
+            rescheduled: _,
+            random: _,
+            bursting,
+            lifetimes,
+            is_touched,
+        } = self;
         LineMark {
-            queue: self.queue.mark(),
-            added: self.added.clone(),
-            bursting: self.bursting.clone(),
-            lifetimes: self.lifetimes,
-            is_touched: self.is_touched,
+            queue: queue.mark(),
+            added: added.clone(),
+            bursting: bursting.clone(),
+            lifetimes: *lifetimes,
+            is_touched: *is_touched,
         }
     }
 

@@ -45,7 +45,7 @@ pub use data::UnmovableMail;
 pub(crate) use deliver::{close_inbox, deliver_messages};
 pub(crate) use directory::Directory;
 #[cfg(feature = "serialize")]
-pub(crate) use directory::{MovedRequest, name_of_request};
+pub(crate) use directory::{MovedRequest, name_of_request, request_with_name};
 pub(crate) use followers::{Followers, on_enable_follower};
 pub(crate) use inbox::Inbox;
 pub use inbox::MessageSender;

@@ -41,7 +41,7 @@ use crate::timer::SavedWorld;
 pub(crate) use check::check_saved;
 pub(crate) use collect::{all_or_error, dependents, save_all, save_entity};
 pub use error::{LoadError, SaveError, Unsavable};
-pub(crate) use load::load_timers;
+pub(crate) use load::{load_checked, load_timers};
 use part::Part;
 
 pub use crate::timer::Finished;

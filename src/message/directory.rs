@@ -7,9 +7,9 @@ use bevy_platform::collections::HashMap;
 #[cfg(feature = "worlds")]
 use {alloc::borrow::Cow, bevy_platform::sync::Arc};
 
-#[cfg(feature = "serialize")]
-use super::request::RemoteAsker;
 use super::request::{Origin, Request};
+#[cfg(feature = "serialize")]
+use super::{ask::OpenRequest, request::RemoteAsker};
 
 /// The names by which other worlds know this world and its entities.
 #[derive(Resource, Default)]
@@ -126,6 +126,15 @@ pub(crate) fn name_of_request(world: &World, request: Entity) -> Option<(u64, u6
         Some(&MovedRequest(Request(Origin::Elsewhere { world, number }))) => Some((world, number)),
         _ => Some((world.get_resource::<Directory>()?.world?, request.to_bits())),
     }
+}
+
+/// Returns the entity of the request that has this name, if it is open in this world.
+#[cfg(feature = "serialize")]
+pub(crate) fn request_with_name(world: &World, (id, number): (u64, u64)) -> Option<Entity> {
+    let directory = world.get_resource::<Directory>()?;
+    let request = directory.resolve(Request(Origin::Elsewhere { world: id, number }));
+    let request = request.entity()?;
+    world.get::<OpenRequest>(request).map(|_| request)
 }
 
 /// The name under which the request of an entity was made, in the world that it came from.

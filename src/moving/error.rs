@@ -32,6 +32,11 @@ pub enum MoveError {
     Load(LoadError),
     /// The data refers to this entity, which it does not contain.
     UnknownEntity(Entity),
+    /// The data contains the state of a whole world.
+    WholeWorld,
+    /// The data gives this entity the name of a request, but the entity is not a request, or another
+    /// request has the name.
+    InvalidRequest(Entity),
     /// No codec is registered under this name.
     NoCodec(String),
     /// A codec returned an error for a message.
@@ -82,6 +87,14 @@ impl fmt::Display for MoveError {
             Self::UnknownEntity(entity) => write!(
                 f,
                 "the data refers to entity {entity}, but does not contain it: export the entity again"
+            ),
+            Self::WholeWorld => f.write_str(
+                "the data contains the state of a whole world: load it with `load_timers`",
+            ),
+            Self::InvalidRequest(entity) => write!(
+                f,
+                "the data names entity {entity} as a request, but it is not a request, or another \
+                 request has its name: export the entity again"
             ),
             Self::NoCodec(name) => write!(
                 f,

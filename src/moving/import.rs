@@ -8,11 +8,13 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Content, CooldownClock, MoveError, MovedEntity, export::hold, names};
+use super::{Content, MoveError, MovedEntity, export::hold, names};
 use crate::{
-    clock::{ClockId, ClockTable, saturating_nanos},
+    clock::{ClockId, ClockTable, clock_of, saturating_nanos},
     message::{End, HeldLetters, Letter, LetterData},
-    save::{SavedTimers, check_saved, load_timers},
+    owner::owner_of,
+    save::{SavedTimers, check_saved, load_checked},
+    timer::Cooldown,
     transit::InTransit,
 };
 
@@ -50,12 +52,13 @@ pub(crate) fn import_entity(
     };
     let timers = passed.timers(world, content);
     let clocks = passed.clocks(world, &content.timers);
-    load_timers(world, &timers, entities)?;
+    load_checked(world, &timers, entities);
     if let Some(table) = world.get_resource::<ClockTable>() {
         for (clock, nanos) in clocks {
             table.pass(clock, nanos);
         }
     }
+    carry_cooldowns(world, content, entities, on_the_way);
     names::bind(world, content, |member| names[&member]);
     world.flush();
     Ok(root)
@@ -68,6 +71,9 @@ fn check(
     entities: &EntityHashMap<Entity>,
 ) -> Result<(), MoveError> {
     check_saved(world, &content.timers, entities)?;
+    if content.timers.is_whole_world() {
+        return Err(MoveError::WholeWorld);
+    }
     let members: EntityHashSet = content.timers.entities().collect();
     let named = content.cooldowns.iter().map(|it| it.entity);
     let named = named.chain(content.requests.iter().map(|it| it.entity));
@@ -85,7 +91,9 @@ fn check(
             return Err(MoveError::InTransit(target));
         }
     }
-    names::check_keys(world, content, |member| entities.get(&member).copied())
+    let target = |member| entities.get(&member).copied();
+    names::check_requests(world, content, target)?;
+    names::check_keys(world, content, target)
 }
 
 /// Turns mail into letters, by the names of the world that it comes from.
@@ -95,6 +103,40 @@ pub(super) fn letters(world: &World, mail: &[LetterData]) -> Result<Vec<Letter>,
         Ok(letter)
     });
     letters.collect()
+}
+
+/// Moves the cooldowns to the clocks of their entities in this world, on which they are read from here
+/// on.
+fn carry_cooldowns(
+    world: &mut World,
+    content: &Content,
+    entities: &EntityHashMap<Entity>,
+    on_the_way: Duration,
+) {
+    let moving: EntityHashSet = content.timers.clocks().map(|(clock, _)| clock).collect();
+    // A clock that moves along shows the same time.
+    let outside = content.cooldowns.iter().filter(|it| match it.clock {
+        ClockId::Own(clock) => !moving.contains(&clock),
+        _ => true,
+    });
+    for it in outside {
+        let target = entities[&it.entity];
+        if let Some((here, passed)) = reading(world, target, on_the_way)
+            && let Some(mut cooldown) = world.get_mut::<Cooldown>(target)
+        {
+            cooldown.carry(it.now, here, passed);
+        }
+    }
+}
+
+/// Returns the time that the clock of an entity shows, and how far it has advanced on the way.
+fn reading(world: &World, entity: Entity, on_the_way: Duration) -> Option<(Duration, Duration)> {
+    let entity = world.get_entity(entity).ok()?;
+    let clock = clock_of(world, entity, owner_of(entity), None);
+    let table = world.get_resource::<ClockTable>()?;
+    let passed = table.share(clock, saturating_nanos(on_the_way));
+    let here = table.shown_now(clock, world).unwrap_or_default();
+    Some((here, Duration::from_nanos(passed)))
 }
 
 /// The time that has passed on the built-in clocks, and the clocks of this world by their names in the
@@ -109,19 +151,6 @@ impl Passed<'_> {
     fn timers(&self, world: &World, content: &Content) -> SavedTimers {
         let mut timers = content.timers.clone();
         timers.pass(|clock| self.on(world, clock));
-        let moving: EntityHashSet = timers.clocks().map(|(clock, _)| clock).collect();
-        // A clock that moves along shows the same time.
-        let outside = content.cooldowns.iter().filter(|it| match it.clock {
-            ClockId::Own(clock) => !moving.contains(&clock),
-            _ => true,
-        });
-        let outside: EntityHashMap<CooldownClock> = outside.map(|it| (it.entity, *it)).collect();
-        timers.change_cooldowns(&outside, |cooldown, it| {
-            let table = world.get_resource::<ClockTable>();
-            let here = table.and_then(|table| table.shown_now(self.here(it.clock), world));
-            let passed = Duration::from_nanos(self.on(world, it.clock));
-            cooldown.carry(it.now, here.unwrap_or_default(), passed);
-        });
         timers
     }
 

@@ -3,9 +3,10 @@
 use alloc::vec::Vec;
 
 use bevy_ecs::prelude::*;
+use bevy_platform::collections::HashSet;
 
 use super::{Content, MoveError, RequestName};
-use crate::message::{MovedRequest, OpenRequest, PostReply, name_of_request};
+use crate::message::{MovedRequest, OpenRequest, PostReply, name_of_request, request_with_name};
 #[cfg(feature = "worlds")]
 use crate::{
     message::Directory,
@@ -52,6 +53,26 @@ pub(super) fn requests(world: &World, entities: &[Entity]) -> Vec<RequestName> {
         })
     });
     named.collect()
+}
+
+/// Returns an error if an entity with the name of a request is none, or if a name is taken.
+pub(super) fn check_requests(
+    world: &World,
+    content: &Content,
+    target: impl Fn(Entity) -> Option<Entity>,
+) -> Result<(), MoveError> {
+    let mut unnamed = content.timers.requests();
+    let mut names = HashSet::new();
+    for request in &content.requests {
+        let entity = request.entity;
+        let name = (request.world, request.number);
+        let bound = request_with_name(world, name);
+        let is_taken = bound.is_some_and(|bound| target(entity) != Some(bound));
+        if is_taken || !unnamed.remove(&entity) || !names.insert(name) {
+            return Err(MoveError::InvalidRequest(entity));
+        }
+    }
+    Ok(())
 }
 
 /// Returns an error if a key is taken.

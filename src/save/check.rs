@@ -20,15 +20,7 @@ pub(crate) fn check_saved(
     SavedTimers(saved): &SavedTimers,
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
-    check(world, &saved.entities, map)
-}
-
-/// Returns an error if the data can't be loaded into a world with this map of entities.
-pub(super) fn check(
-    world: &World,
-    saved: &[SavedEntity],
-    map: &EntityHashMap<Entity>,
-) -> Result<(), LoadError> {
+    let saved = &saved.entities;
     if !world.contains_resource::<ClockTable>() {
         return Err(LoadError::NoPlugin);
     }

@@ -5,18 +5,28 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{LoadError, SavedEntity, SavedTimers, check::check, part::Part};
+use super::{LoadError, SavedEntity, SavedTimers, check::check_saved, part::Part};
 
 /// Loads timers. Saved entities that are not in the map are spawned and added to it.
 ///
 /// If the data is invalid, the world and the map stay as they were.
 pub(crate) fn load_timers(
     world: &mut World,
-    SavedTimers(saved): &SavedTimers,
+    saved: &SavedTimers,
     entities: &mut EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
     world.flush();
-    check(world, &saved.entities, entities)?;
+    check_saved(world, saved, entities)?;
+    load_checked(world, saved, entities);
+    Ok(())
+}
+
+/// Loads timers after [`check_saved`], also if an observer has changed the world since.
+pub(crate) fn load_checked(
+    world: &mut World,
+    SavedTimers(saved): &SavedTimers,
+    entities: &mut EntityHashMap<Entity>,
+) {
     for saved in &saved.entities {
         let target = entities.entry(saved.entity);
         target.or_insert_with(|| world.spawn_empty().id());
@@ -39,5 +49,4 @@ pub(crate) fn load_timers(
         }
     }
     world.flush();
-    Ok(())
 }

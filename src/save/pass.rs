@@ -1,17 +1,9 @@
 //! Time that passes for saved timers.
 
-use bevy_ecs::{
-    entity::{EntityHashMap, EntityHashSet},
-    prelude::*,
-};
+use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use super::{SavedEntity, SavedTimers, part::Part};
-use crate::{
-    clock::ClockId,
-    owner::OwnedBy,
-    pause::Pauses,
-    timer::{Arms, Cooldown},
-};
+use crate::{clock::ClockId, owner::OwnedBy, pause::Pauses, timer::Arms};
 
 impl SavedTimers {
     /// Lets time pass on the clocks of all timers that are neither paused nor on a saved clock.
@@ -38,21 +30,19 @@ impl SavedTimers {
         }
     }
 
-    /// Changes the cooldowns of these entities.
-    pub(crate) fn change_cooldowns<T>(
-        &mut self,
-        entities: &EntityHashMap<T>,
-        change: impl Fn(&mut Cooldown, &T),
-    ) {
-        for saved in &mut self.0.entities {
-            for part in &mut saved.parts {
-                if let Part::Cooldown(cooldown) = part
-                    && let Some(how) = entities.get(&saved.entity)
-                {
-                    change(cooldown, how);
-                }
-            }
-        }
+    /// Returns `true` if all timers of a world were saved, with the state that belongs to no entity.
+    pub(crate) fn is_whole_world(&self) -> bool {
+        self.0.world.is_some()
+    }
+
+    /// Returns the entities that are open requests.
+    pub(crate) fn requests(&self) -> EntityHashSet {
+        let is_request = |saved: &&SavedEntity| {
+            let mut parts = saved.parts.iter();
+            parts.any(|part| matches!(part, Part::Request))
+        };
+        let requests = self.0.entities.iter().filter(is_request);
+        requests.map(|saved| saved.entity).collect()
     }
 
     /// Returns the entities with a saved clock, and the parents of these clocks.

@@ -283,3 +283,71 @@ fn two_codecs_under_one_name_or_for_one_type_panic() {
         assert!(text.contains(says), "{text}");
     }
 }
+
+#[test]
+fn data_of_a_whole_world_is_refused() {
+    let mut forest = zone();
+    forest.world_mut().spawn(Timer::after_secs(1.0));
+    let saved = forest.world_mut().save_timers().expect("no closures");
+    let saved = ron::to_string(&saved).expect("it is data");
+    let (_, state) = saved.split_once("world:").expect("it has a state");
+    let (state, _) = state.split_once(",entities:").expect("it has entities");
+    assert!(state.starts_with("Some("), "{state}");
+    let error = changed("world:None", &format!("world:{state}"));
+    assert_eq!(error, MoveError::WholeWorld);
+}
+
+/// The serialized form of an entity with an open request, and the entity of the request.
+fn exported_asker() -> (Entity, Entity, String) {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    let mut commands = forest.world_mut().commands();
+    let question = Packet::new(QUESTION, []);
+    let until = Timer::after(ms(100));
+    let request = commands
+        .entity(hero)
+        .ask(Entity::PLACEHOLDER, question, until);
+    forest.world_mut().flush();
+    let moved = forest.world_mut().export_entity(hero).expect("it can move");
+    let request = request.entity().expect("it was made here");
+    (hero, request, ron::to_string(&moved).expect("it is data"))
+}
+
+/// Replaces the names of the requests in the data.
+fn with_names(text: &str, names: &[(Entity, u64, u64)]) -> MovedEntity {
+    let name = |&(entity, world, number): &(Entity, u64, u64)| {
+        format!(
+            "(entity:{},world:{world},number:{number})",
+            entity.to_bits()
+        )
+    };
+    let names: Vec<String> = names.iter().map(name).collect();
+    assert!(text.contains("requests:[]"), "{text}");
+    let text = text.replacen("requests:[]", &format!("requests:[{}]", names.join(",")), 1);
+    ron::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn the_names_of_requests_are_checked() {
+    let (hero, request, text) = exported_asker();
+    let mut town = zone();
+    for (names, wrong) in [
+        (vec![(hero, 1, 2)], hero),
+        (vec![(request, 1, 2), (request, 1, 3)], request),
+        (vec![(request, 1, 2), (request, 1, 2)], request),
+    ] {
+        let moved = with_names(&text, &names);
+        let mut map = EntityHashMap::default();
+        let error = refused(&mut town, |world| {
+            world.import_entity(&moved, ms(0), &mut map)
+        });
+        assert_eq!(error, MoveError::InvalidRequest(wrong), "{names:?}");
+    }
+    let moved = with_names(&text, &[(request, 1, 2)]);
+    import(&mut town, &moved, 0);
+    let mut map = EntityHashMap::default();
+    let error = refused(&mut town, |world| {
+        world.import_entity(&moved, ms(0), &mut map)
+    });
+    assert_eq!(error, MoveError::InvalidRequest(request), "it is taken");
+}

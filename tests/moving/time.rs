@@ -247,3 +247,30 @@ fn a_lifetime_and_a_handler_with_data_move_along() {
     advance_ms(&mut town, 50);
     assert!(town.world().get_entity(here).is_err(), "its life is over");
 }
+
+#[test]
+fn a_cooldown_goes_on_with_the_clock_on_which_it_is_read_at_the_new_place() {
+    let (mut forest, mut town) = (zone(), zone());
+    advance_ms(&mut town, 9000);
+    let arena = Clock::new().with_now(ms(5000));
+    let mut dash = Cooldown::new(ms(1000));
+    assert!(dash.try_use(&arena));
+    let arena = forest.world_mut().spawn(arena).id();
+    let owner = forest.world_mut().spawn(OnClock::new(arena)).id();
+    let pet = forest.world_mut().spawn((dash, OwnedBy(owner))).id();
+    let moved = export(&mut forest, pet);
+    // The owner in the town is on game time, and the name of the arena means another clock there.
+    let master = town.world_mut().spawn_empty().id();
+    while town.world().get_entity(arena).is_err() {
+        town.world_mut().spawn_empty();
+    }
+    if arena != master {
+        let other = Clock::new().with_speed(3.0).with_now(ms(1));
+        town.world_mut().entity_mut(arena).insert(other);
+    }
+    let mut map: EntityHashMap<Entity> = [(owner, master)].into_iter().collect();
+    let here = town.world_mut().import_entity(&moved, ms(400), &mut map);
+    let here = here.expect("the owner is mapped");
+    let dash = town.world().get::<Cooldown>(here).expect("it moved");
+    assert_eq!(dash.remaining(town.world()), ms(600));
+}

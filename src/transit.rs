@@ -11,9 +11,9 @@ use bevy_ecs::prelude::*;
 /// what becomes due meanwhile fires when the move ends here.
 ///
 /// Your own systems still see the entity. Filter it out with `Without<InTransit>` where it must not act
-/// in two worlds.
+/// in two worlds. A clone of the entity is not in transit.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable)]
+#[component(immutable, clone_behavior = Ignore)]
 #[cfg_attr(
     not(feature = "serialize"),
     allow(unreachable_pub, dead_code, reason = "only a move inserts it")

@@ -466,6 +466,12 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     /// Messages without a recipient are not returned, but counted in
     /// [`MessageStats::undeliverable`](crate::MessageStats::undeliverable). Open requests stay
     /// open. Further frames can run, and the returned messages can be [sent again](Self::resend).
+    #[cfg_attr(
+        feature = "serialize",
+        doc = "
+Messages that are held for an entity [in transit](crate::moving::InTransit) are returned, too, except for
+those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in transit."
+    )]
     ///
     /// # Examples
     ///

@@ -31,7 +31,7 @@ pub(super) trait AnyBatch: Any + Send + Sync {
 
     /// Takes the messages to these entities.
     #[cfg(feature = "serialize")]
-    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool) -> Vec<Letter>;
+    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool, taken: &mut Vec<(Entity, Letter)>);
 }
 
 /// Delivers messages to entities.
@@ -109,9 +109,10 @@ impl<P: Payload> AnyBatch for Batch<P> {
     }
 
     #[cfg(feature = "serialize")]
-    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool) -> Vec<Letter> {
-        let (taken, others) = self.0.drain(..).partition(|(to, _)| is_meant(*to));
+    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool, taken: &mut Vec<(Entity, Letter)>) {
+        let (meant, others): (VecDeque<_>, _) = self.0.drain(..).partition(|(to, _)| is_meant(*to));
         self.0 = others;
-        Box::new(Self(taken)).into_letters()
+        let meant = meant.into_iter();
+        taken.extend(meant.map(|(to, payload)| (to, Letter::plain(to, payload))));
     }
 }

@@ -144,13 +144,7 @@ impl Courier<'_, '_, '_> {
             }
             Recipient::Entity(entity) => self.deliver_to(entity, &mut letter),
             Recipient::Key(key) => match self.directory.entity(key) {
-                Some(entity) => {
-                    let outcome = self.deliver_to(entity, &mut letter);
-                    if outcome == Outcome::InTransit {
-                        letter.to = Recipient::Entity(entity);
-                    }
-                    outcome
-                }
+                Some(entity) => self.deliver_to(entity, &mut letter),
                 None => Outcome::Undeliverable,
             },
         };
@@ -264,15 +258,21 @@ impl Deliver for Courier<'_, '_, '_> {
 
     fn hold_letter(&mut self, letter: Letter, outcome: Outcome) {
         self.room.take_anyway(1);
-        let root = match letter.to {
-            Recipient::Entity(to) if outcome == Outcome::InTransit => {
-                self.caller.root_in_transit(to)
-            }
-            _ => None,
+        if outcome != Outcome::InTransit {
+            self.hold(Item::Letter(letter));
+            return;
+        }
+        let to = match letter.to {
+            Recipient::Entity(entity) => Some(entity),
+            Recipient::Key(key) => self.directory.entity(key),
+            Recipient::All | Recipient::InTurn => None,
         };
-        match root {
-            Some(root) => self.transit.entry(root).or_default().arrived.push(letter),
-            None => self.hold(Item::Letter(letter)),
+        let root = to.and_then(|to| self.caller.root_in_transit(to));
+        let held = root.and_then(|root| self.transit.get_mut(&root));
+        match (to, held) {
+            (Some(to), Some(held)) => held.arrived.push((to, letter)),
+            // Its move has ended, but not for this entity.
+            _ => self.held.push(Item::Letter(letter)),
         }
     }
 }

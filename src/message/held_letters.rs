@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
+use bevy_ecs::entity::Entity;
 #[cfg(feature = "serialize")]
-use bevy_ecs::entity::{Entity, EntityHashMap};
+use bevy_ecs::entity::EntityHashMap;
 
 use super::letter::Letter;
 #[cfg(feature = "serialize")]
@@ -19,8 +20,9 @@ pub(crate) struct HeldLetters {
     pub(crate) names: EntityHashMap<Entity>,
     /// The letters that are part of the exported data.
     pub(super) exported: Vec<Letter>,
-    /// The letters that have arrived since then.
-    pub(crate) arrived: Vec<Letter>,
+    /// The letters that have arrived since then, each with the entity to which it goes. The entity of a
+    /// key may change later.
+    pub(crate) arrived: Vec<(Entity, Letter)>,
 }
 
 /// The two ends of a move.
@@ -37,8 +39,14 @@ pub(crate) enum End {
 impl HeldLetters {
     pub(super) fn into_letters(self) -> Vec<Letter> {
         let mut letters = self.exported;
-        letters.extend(self.arrived);
+        letters.extend(self.arrived.into_iter().map(|(_, letter)| letter));
         letters
+    }
+
+    /// Takes the letters that are not part of the exported data. The others move with that data.
+    pub(super) fn take_arrived(&mut self) -> impl Iterator<Item = Letter> {
+        let arrived = core::mem::take(&mut self.arrived);
+        arrived.into_iter().map(|(_, letter)| letter)
     }
 }
 

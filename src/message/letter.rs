@@ -165,15 +165,6 @@ impl Letter {
         Self::new(to, payload, Role::Plain)
     }
 
-    /// Returns the entity to which the letter goes, if it goes to one by its id.
-    #[cfg(feature = "serialize")]
-    pub(crate) fn entity(&self) -> Option<Entity> {
-        match self.to {
-            Recipient::Entity(entity) => Some(entity),
-            Recipient::Key(_) | Recipient::All | Recipient::InTurn => None,
-        }
-    }
-
     /// Returns the message, if it has the type `M`.
     pub(super) fn message<M: Payload>(&self) -> Option<&M> {
         let payload: &dyn Any = &*self.payload;

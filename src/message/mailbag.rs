@@ -86,25 +86,22 @@ impl Item {
         }
     }
 
-    /// Takes the letters whose recipient `member` names, and returns the rest.
+    /// Takes the letters whose recipient `member` names, with that recipient, and returns the rest.
     pub(super) fn extract(
         self,
         member: &dyn Fn(Recipient) -> Option<Entity>,
-        taken: &mut Vec<Letter>,
+        taken: &mut Vec<(Entity, Letter)>,
     ) -> Option<Self> {
         match self {
             Self::Letter(letter) => match member(letter.to) {
                 Some(to) => {
-                    taken.push(Letter {
-                        to: Recipient::Entity(to),
-                        ..letter
-                    });
+                    taken.push((to, letter));
                     None
                 }
                 None => Some(Self::Letter(letter)),
             },
             Self::Batch(mut batch) => {
-                taken.extend(batch.extract(&|to| member(to.into()).is_some()));
+                batch.extract(&|to| member(to.into()).is_some(), taken);
                 Some(Self::Batch(batch))
             }
             item => Some(item),
@@ -123,10 +120,10 @@ impl InProgress {
     pub(super) fn extract(
         &mut self,
         member: &dyn Fn(Recipient) -> Option<Entity>,
-        taken: &mut Vec<Letter>,
+        taken: &mut Vec<(Entity, Letter)>,
     ) {
         if let Self::Batch(batch) = self {
-            taken.extend(batch.extract(&|to| member(to.into()).is_some()));
+            batch.extract(&|to| member(to.into()).is_some(), taken);
         }
     }
 }
@@ -187,7 +184,8 @@ impl Mailbag {
         self.items.swap();
     }
 
-    /// Takes all undelivered letters, and drops the commands.
+    /// Takes all undelivered letters, and drops the commands. The letters that were exported with an
+    /// entity in transit stay.
     pub(super) fn hand_back(&mut self) -> Vec<Undelivered> {
         self.swap();
         let Self {
@@ -196,10 +194,8 @@ impl Mailbag {
             transit,
             ..
         } = self;
-        let moving: Vec<Letter> = transit
-            .drain()
-            .flat_map(|(_, held)| held.into_letters())
-            .collect();
+        let moving = transit.values_mut().flat_map(HeldLetters::take_arrived);
+        let moving: Vec<Letter> = moving.collect();
         room.give_back(moving.len());
         let letters = items.drain().flat_map(|item| {
             let letters = item.into_letters();

@@ -36,22 +36,28 @@ impl HeldLetters {
         }
     }
 
-    /// Ends the hold, and releases the letters for delivery before all others. At the new end, the late
-    /// letters, which the other world has held, follow the exported ones. At the old end, they come last.
-    pub(crate) fn release(world: &mut World, root: Entity, late: Vec<Letter>) {
+    /// Ends the hold, and takes its letters to [release](Self::release) them.
+    pub(crate) fn end(world: &mut World, root: Entity) -> Option<Self> {
+        let mut mailbag = world.get_resource_mut::<Mailbag>()?;
+        mailbag.transit.remove(&root)
+    }
+
+    /// Releases the letters for delivery before all others. At the new end, the late letters, which the
+    /// other world has held, follow the exported ones. At the old end, they come last.
+    pub(crate) fn release(self, world: &mut World, late: Vec<Letter>) {
         // Messages in turn may go to the entity again.
         if let Some(mut followers) = world.get_resource_mut::<Followers>() {
             followers.retry_disabled();
         }
-        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
-            && let Some(mut held) = mailbag.transit.remove(&root)
-        {
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             mailbag.room.take_anyway(late.len());
-            match held.end {
-                End::Old => held.arrived.extend(late),
-                End::New => held.exported.extend(late),
+            let mut letters = self.exported;
+            let arrived = self.arrived.into_iter().map(|(_, letter)| letter);
+            match self.end {
+                End::Old => letters.extend(arrived.chain(late)),
+                End::New => letters.extend(late.into_iter().chain(arrived)),
             }
-            mailbag.release_first(held.into_letters());
+            mailbag.release_first(letters);
         }
     }
 
@@ -89,11 +95,15 @@ impl HeldLetters {
             return;
         };
         mailbag.append_arrived(&mut arrived);
+        if !mailbag.transit.contains_key(&root) {
+            return;
+        }
         let letters = take_letters(world, is_member);
         let mut mailbag = world.resource_mut::<Mailbag>();
         mailbag.room.take_anyway(letters.len());
-        let held = mailbag.transit.entry(root).or_default();
-        held.arrived.extend(letters);
+        if let Some(held) = mailbag.transit.get_mut(&root) {
+            held.arrived.extend(letters);
+        }
     }
 }
 
@@ -116,8 +126,11 @@ pub(crate) fn visit_letters(
     });
 }
 
-/// Takes the letters to these entities out of the mailbag, in order.
-pub(crate) fn take_letters(world: &mut World, is_member: &dyn Fn(Entity) -> bool) -> Vec<Letter> {
+/// Takes the letters to these entities out of the mailbag, in order, each with its entity.
+pub(crate) fn take_letters(
+    world: &mut World,
+    is_member: &dyn Fn(Entity) -> bool,
+) -> Vec<(Entity, Letter)> {
     if !world.contains_resource::<Mailbag>() {
         return Vec::new();
     }
@@ -156,7 +169,7 @@ impl Mailbag {
     }
 
     /// Takes the letters whose recipient a function names, in the order of delivery.
-    fn extract(&mut self, member: &dyn Fn(Recipient) -> Option<Entity>) -> Vec<Letter> {
+    fn extract(&mut self, member: &dyn Fn(Recipient) -> Option<Entity>) -> Vec<(Entity, Letter)> {
         let mut taken = Vec::new();
         let held = core::mem::take(&mut self.held).into_iter();
         self.held = held

@@ -51,13 +51,17 @@ pub(crate) fn commit_entity(
     for letter in &mut late {
         letter.rename(&names);
     }
+    // An observer of a mark may export the entity again, and begin another hold.
+    let held = HeldLetters::end(world, entity);
     for member in members {
         if let Ok(mut member) = world.get_entity_mut(member) {
             member.remove::<InTransit>();
         }
     }
     world.flush();
-    HeldLetters::release(world, entity, late);
+    if let Some(held) = held {
+        held.release(world, late);
+    }
     Ok(())
 }
 
@@ -79,11 +83,9 @@ fn held_mail(world: &World, root: Entity) -> Result<HeldMail, MoveError> {
     };
     let names = inverted(&held.names);
     let (mut mail, mut unmovable) = (Vec::new(), Vec::new());
-    for letter in &held.arrived {
-        let Some(to) = letter.entity().filter(|to| names.contains_key(to)) else {
-            continue;
-        };
-        match letter_to_data(world, to, letter.into()) {
+    let meant = held.arrived.iter().filter(|(to, _)| names.contains_key(to));
+    for (to, letter) in meant {
+        match letter_to_data(world, *to, letter.into()) {
             Ok(mut letter) => {
                 letter.rename(&names);
                 mail.push(letter);

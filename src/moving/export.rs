@@ -47,7 +47,8 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
         keys: names::keys(world, &members),
         requests: names::requests(world, &members),
     };
-    let exported = take_letters(world, &is_member);
+    let exported = take_letters(world, &is_member).into_iter();
+    let exported = exported.map(|(_, letter)| letter).collect();
     let names = members.iter().map(|&member| (member, member));
     HeldLetters::begin(world, (entity, End::Old), names.collect(), exported);
     hold(world, entity, members);

@@ -452,3 +452,52 @@ fn worlds_on_threads_lose_and_reorder_no_parcel_while_an_entity_moves_to_and_fro
         assert!(report.undelivered.is_empty(), "{report:?}");
     }
 }
+
+#[test]
+fn a_held_letter_to_a_key_keeps_the_key() {
+    let groups = WorldGroups::new();
+    let mut forest = member(&groups, "zones");
+    let hero = forest.world_mut().spawn((ears(), HERO)).id();
+    export(&mut forest, hero);
+    post(&groups, 1);
+    advance_ms(&mut forest, 0);
+    let left = forest.world_mut().close_inbox();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].delivery(), None, "it goes to a key");
+}
+
+#[test]
+fn mail_to_the_key_of_an_entity_that_stays_is_delivered_after_the_commit() {
+    let groups = WorldGroups::new();
+    let mut forest = member(&groups, "zones");
+    let hero = forest.world_mut().spawn((ears(), HERO)).id();
+    post(&groups, 1);
+    forest.world_mut().flush();
+    export(&mut forest, hero);
+    post(&groups, 2);
+    advance_ms(&mut forest, 0);
+    commit(&mut forest, hero, &HeldMail::default());
+    post(&groups, 3);
+    advance_ms(&mut forest, 0);
+    assert_eq!(heard(&mut forest, hero), [1, 2, 3]);
+}
+
+#[test]
+fn a_request_does_not_get_the_name_of_an_open_one() {
+    let groups = WorldGroups::new();
+    let mut forest = member(&groups, "zones");
+    let hero = forest.world_mut().spawn(ears()).id();
+    let mut commands = forest.world_mut().commands();
+    let question = Packet::new(QUESTION, []);
+    let until = Timer::after(ms(1000));
+    let request = commands
+        .entity(hero)
+        .ask(Entity::PLACEHOLDER, question, until);
+    forest.world_mut().flush();
+    let moved = export(&mut forest, hero);
+    commit(&mut forest, hero, &HeldMail::default());
+    let mut map = EntityHashMap::default();
+    let again = forest.world_mut().import_entity(&moved, ms(0), &mut map);
+    let request = request.entity().expect("it was made here");
+    assert_eq!(again.err(), Some(MoveError::InvalidRequest(request)));
+}

@@ -1,8 +1,7 @@
 //! An entity in transit does nothing, at either end.
 
 use bevy_due::{
-    CancelReason, Clock, DueEntityWorldMutExt, Paused, Pauses, Timer, UpdateComponent,
-    moving::InTransit,
+    CancelReason, Clock, DueEntityWorldMutExt, OnClock, Paused, Pauses, Timer, UpdateComponent,
 };
 use bevy_ecs::world::CommandQueue;
 
@@ -253,4 +252,36 @@ fn a_snapshot_takes_the_entity_out_of_transit_again() {
     assert_eq!(fired(&mut forest), ["hero"]);
     assert_eq!(heard(&mut forest, hero), [1]);
     forest.world_mut().entity_mut(hero).cancel_timers();
+}
+
+#[test]
+fn a_copy_of_the_entity_is_not_in_transit() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn((ears(), Tag("hero"))).id();
+    export(&mut forest, hero);
+    let copy = forest.world_mut().entity_mut(hero).clone_and_spawn();
+    assert!(forest.world().get::<Tag>(copy).is_some());
+    assert!(forest.world().get::<InTransit>(copy).is_none());
+}
+
+#[test]
+fn an_observer_that_despawns_a_mapped_entity_does_not_stop_the_import_halfway() {
+    let (mut forest, mut town) = (zone(), zone());
+    let arena = forest.world_mut().spawn(Clock::new()).id();
+    let timers = (OnClock::new(arena), Timer::after(ms(100)));
+    let hero = forest.world_mut().spawn((ears(), timers)).id();
+    send(&mut forest, hero, 1);
+    let moved = export(&mut forest, hero);
+    let ring = town.world_mut().spawn(Clock::new()).id();
+    town.world_mut()
+        .add_observer(move |_: On<Insert<InTransit>>, mut commands: Commands| {
+            commands.entity(ring).despawn();
+        });
+    let mut map: EntityHashMap<Entity> = [(arena, ring)].into_iter().collect();
+    let here = town.world_mut().import_entity(&moved, ms(0), &mut map);
+    let here = here.expect("the clock existed before the import");
+    town.world_mut().entity_mut(here).insert(ears());
+    commit(&mut town, here, &HeldMail::default());
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [1]);
 }

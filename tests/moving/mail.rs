@@ -269,5 +269,77 @@ fn a_closed_inbox_returns_held_mail() {
     send(&mut forest, hero, 2);
     let left = forest.world_mut().close_inbox();
     let left: Vec<_> = left.iter().filter_map(|mail| mail.packet()).collect();
-    assert_eq!(left, [&note(1), &note(2)]);
+    assert_eq!(left, [&note(2)]);
+}
+
+#[test]
+fn a_closed_inbox_leaves_the_exported_mail_to_the_other_world() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    let moved = export(&mut forest, hero);
+    send(&mut forest, hero, 2);
+    let left = forest.world_mut().close_inbox();
+    let packets: Vec<_> = left.iter().filter_map(|mail| mail.packet()).collect();
+    assert_eq!(packets, [&note(2)], "the data contains the first");
+    for mail in left {
+        forest.world_mut().resend(mail);
+    }
+    let here = import(&mut town, &moved, 0);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [1, 2]);
+}
+
+#[test]
+fn an_entity_can_still_be_committed_after_the_inbox_was_closed() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 0);
+    for (app, hero) in [(&mut forest, hero), (&mut town, here)] {
+        assert_eq!(app.world_mut().close_inbox().len(), 0);
+        commit(app, hero, &HeldMail::default());
+        advance_ms(app, 0);
+        assert_eq!(heard(app, hero), [1]);
+    }
+}
+
+/// The data of an export that an observer has made.
+#[derive(Resource)]
+struct Again(MovedEntity);
+
+#[test]
+fn an_observer_of_the_commit_may_export_the_entity_again() {
+    let (mut forest, mut town, mut port) = (zone(), zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    send(&mut forest, hero, 1);
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 0);
+    send(&mut town, here, 3);
+    advance_ms(&mut town, 0);
+    send(&mut forest, hero, 2);
+    let late = forget(&mut forest, hero);
+    town.world_mut()
+        .add_observer(|ended: On<Remove<InTransit>>, mut commands: Commands| {
+            let entity = ended.entity;
+            commands.queue(move |world: &mut World| {
+                // The mark also ends when the entity is forgotten.
+                if let Ok(moved) = world.export_entity(entity) {
+                    world.insert_resource(Again(moved));
+                }
+            });
+        });
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 0);
+    assert!(town.world().get::<InTransit>(here).is_some());
+    let moved = town.world_mut().remove_resource::<Again>();
+    let moved = moved.expect("it was exported again").0;
+    let there = import(&mut port, &moved, 0);
+    let late = forget(&mut town, here);
+    commit(&mut port, there, &late);
+    advance_ms(&mut port, 0);
+    assert_eq!(heard(&mut port, there), [1, 2, 3]);
 }

@@ -18,7 +18,7 @@ mod time;
 use bevy_app::App;
 use bevy_due::{
     MessageContext, MessageStats, NoAnswer, Packet, Request,
-    moving::{HeldMail, MoveError, MovedEntity},
+    moving::{HeldMail, InTransit, MoveError, MovedEntity},
     prelude::*,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};

@@ -51,7 +51,7 @@ pub(crate) use inbox::Inbox;
 pub use inbox::MessageSender;
 pub(crate) use letter::Letter;
 pub use letter::{Delivery, Undelivered};
-pub(crate) use mailbag::{Mailbag, reply, resend, send, try_send};
+pub(crate) use mailbag::{Mailbag, is_held, reply, resend, send, try_send};
 pub use outbox::Outbox;
 pub use packet::Packet;
 #[cfg(feature = "worlds")]

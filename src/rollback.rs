@@ -16,6 +16,10 @@
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, also those of a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests | [`MessageComponent`](crate::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), and messages on their way |
+#![cfg_attr(
+    feature = "serialize",
+    doc = "| entities before their export, as [not in transit](crate::moving::InTransit) | held mail, and entities that another world has taken over: do not roll back past a [`forget_entity`](crate::DueWorldExt::forget_entity) |"
+)]
 //!
 //! Copy Bevy's `Time` resources with each snapshot, and insert them again with it. The order of the two
 //! steps does not matter.
@@ -79,8 +83,11 @@ use bevy_platform::sync::Arc;
 
 use crate::{
     clock::{ClockTable, ClocksCopy, put_clocks_back},
+    message::is_held,
     timer::{KeyTable, LinesMark, RunDepth, TimerLines, forget_written},
+    transit::InTransit,
 };
+use column::holders;
 use entities::{Restored, despawn, finished};
 use log::{Changes, Log, Token, end_journals};
 use names::Names;
@@ -177,6 +184,17 @@ pub(crate) fn restore_timers(
             ..Changes::default()
         }),
     }
+    end_lost_transits(world);
+}
+
+/// Takes entities out of transit whose moves have ended since the snapshot. Their mail is not held.
+fn end_lost_transits(world: &mut World) {
+    for entity in holders::<InTransit>(world) {
+        if !is_held(world, entity) {
+            world.entity_mut(entity).remove::<InTransit>();
+        }
+    }
+    world.flush();
 }
 
 /// Forgets the snapshots that were dropped since the previous run.

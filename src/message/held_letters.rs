@@ -43,6 +43,18 @@ impl HeldLetters {
         letters
     }
 
+    /// Returns `true` if an entity moves.
+    #[cfg(feature = "serialize")]
+    pub(super) fn has_member(&self, entity: Entity) -> bool {
+        self.names.values().any(|&member| member == entity)
+    }
+
+    /// Returns `true` if an entity moves.
+    #[cfg(not(feature = "serialize"))]
+    pub(super) fn has_member(&self, _: Entity) -> bool {
+        false
+    }
+
     /// Takes the letters that are not part of the exported data. The others move with that data.
     pub(super) fn take_arrived(&mut self) -> impl Iterator<Item = Letter> {
         let arrived = core::mem::take(&mut self.arrived);

@@ -207,6 +207,14 @@ impl Mailbag {
     }
 }
 
+/// Returns `true` if the letters to an entity in transit are held.
+pub(crate) fn is_held(world: &World, entity: Entity) -> bool {
+    let mailbag = world.get_resource::<Mailbag>();
+    let root = world.get::<InTransit>(entity).map(|mark| mark.root);
+    let held = root.and_then(|root| mailbag?.transit.get(&root));
+    held.is_some_and(|held| held.has_member(entity))
+}
+
 /// Releases the letters to entities that are no longer in transit, although their move has not ended:
 /// they have despawned.
 pub(super) fn release_lost(world: &mut World) {

@@ -285,3 +285,25 @@ fn an_observer_that_despawns_a_mapped_entity_does_not_stop_the_import_halfway() 
     advance_ms(&mut town, 0);
     assert_eq!(heard(&mut town, here), [1]);
 }
+
+#[test]
+fn a_restore_does_not_put_an_entity_back_in_transit() {
+    let mut forest = zone();
+    let hero = busy(&mut forest);
+    let pet = forest.world_mut().spawn((ears(), OwnedBy(hero))).id();
+    export(&mut forest, hero);
+    let snapshot = forest.world_mut().snapshot_timers();
+    commit(&mut forest, hero, &HeldMail::default());
+    advance_ms(&mut forest, 10);
+    assert_eq!(fired(&mut forest), ["hero", "owned"]);
+    heard(&mut forest, hero);
+    let mut map = EntityHashMap::default();
+    forest.world_mut().restore_timers(&snapshot, &mut map);
+    assert!(forest.world().get::<InTransit>(hero).is_none());
+    assert!(forest.world().get::<InTransit>(pet).is_none());
+    send(&mut forest, pet, 1);
+    // The ten milliseconds pass again, because the game has not set Bevy's time back.
+    advance_ms(&mut forest, 0);
+    assert_eq!(fired(&mut forest), ["hero", "owned"]);
+    assert_eq!(heard(&mut forest, pet), [1]);
+}

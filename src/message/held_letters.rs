@@ -43,16 +43,16 @@ impl HeldLetters {
         letters
     }
 
-    /// Returns `true` if an entity moves.
+    /// Returns the entities that move.
     #[cfg(feature = "serialize")]
-    pub(super) fn has_member(&self, entity: Entity) -> bool {
-        self.names.values().any(|&member| member == entity)
+    pub(super) fn members(&self) -> impl Iterator<Item = Entity> {
+        self.names.values().copied()
     }
 
-    /// Returns `true` if an entity moves.
+    /// Returns the entities that move: nothing does.
     #[cfg(not(feature = "serialize"))]
-    pub(super) fn has_member(&self, _: Entity) -> bool {
-        false
+    pub(super) fn members(&self) -> impl Iterator<Item = Entity> {
+        core::iter::empty()
     }
 
     /// Takes the letters that are not part of the exported data. The others move with that data.

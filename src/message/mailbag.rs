@@ -212,18 +212,27 @@ pub(crate) fn is_held(world: &World, entity: Entity) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
     let root = world.get::<InTransit>(entity).map(|mark| mark.root);
     let held = root.and_then(|root| mailbag?.transit.get(&root));
-    held.is_some_and(|held| held.has_member(entity))
+    held.is_some_and(|held| held.members().any(|member| member == entity))
 }
 
-/// Releases the letters to entities that are no longer in transit, although their move has not ended:
-/// they have despawned.
+/// Ends the holds of entities that are no longer in transit, although their move has not ended: they have
+/// despawned, or a restore or the game has removed their mark.
 pub(super) fn release_lost(world: &mut World) {
     let held = world.resource::<Mailbag>().transit.keys().copied();
     let is_lost = |&root: &Entity| world.get::<InTransit>(root).is_none();
     let lost: Vec<Entity> = held.filter(is_lost).collect();
-    let mut mailbag = world.resource_mut::<Mailbag>();
     for root in lost {
-        if let Some(held) = mailbag.transit.remove(&root) {
+        let mut mailbag = world.resource_mut::<Mailbag>();
+        let Some(held) = mailbag.transit.remove(&root) else {
+            continue;
+        };
+        for member in held.members() {
+            let mark = world.get::<InTransit>(member);
+            if mark.is_some_and(|mark| mark.root == root) {
+                world.entity_mut(member).remove::<InTransit>();
+            }
+        }
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             mailbag.release_first(held.into_letters());
         }
     }

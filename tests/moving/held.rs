@@ -307,3 +307,23 @@ fn a_restore_does_not_put_an_entity_back_in_transit() {
     assert_eq!(fired(&mut forest), ["hero", "owned"]);
     assert_eq!(heard(&mut forest, pet), [1]);
 }
+
+#[test]
+fn the_hold_ends_with_the_mark_of_the_entity_that_moves() {
+    let mut forest = zone();
+    let hero = forest.world_mut().spawn(ears()).id();
+    let pet = forest.world_mut().spawn((ears(), OwnedBy(hero))).id();
+    advance_ms(&mut forest, 0);
+    export(&mut forest, hero);
+    for entity in [hero, pet] {
+        send(&mut forest, entity, 1);
+    }
+    forest.world_mut().entity_mut(hero).remove::<InTransit>();
+    advance_ms(&mut forest, 0);
+    assert!(forest.world().get::<InTransit>(pet).is_none());
+    for entity in [hero, pet] {
+        assert_eq!(heard(&mut forest, entity), [1]);
+    }
+    let error = forest.world_mut().forget_entity(hero).err();
+    assert_eq!(error, Some(MoveError::NotInTransit(hero)));
+}

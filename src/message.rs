@@ -41,7 +41,7 @@ pub use component::MessageComponent;
 pub(crate) use component::follow;
 pub use context::MessageContext;
 #[cfg(feature = "serialize")]
-pub use data::UnmovableMail;
+pub use data::{UnmovableMail, UnmovableReason};
 pub(crate) use deliver::{close_inbox, deliver_messages};
 pub(crate) use directory::Directory;
 #[cfg(feature = "serialize")]

@@ -5,22 +5,22 @@
 //!
 //! 1. [`export_entity`] returns the entity as data: its timers and cooldowns with their remaining times,
 //!    its waiting mail, its open requests, and everything that it owns. From here on the entity is
-//!    [in transit](InTransit): nothing of it fires, no callback of it is called, and mail to it is held.
+//!    [in transit](InTransit): its timers do not fire, its callbacks do not run, and its mail is held.
 //! 2. [`import_entity`] brings it into the other world, where it is in transit, too. Insert your own
 //!    components now, and its [`MessageComponent`](crate::MessageComponent).
-//! 3. [`forget_entity`] despawns the entity at the old place without a word, and returns the mail that
-//!    was held there.
+//! 3. [`forget_entity`] despawns the entity in the old world without any event, and returns the mail
+//!    held there.
 //! 4. [`commit_entity`] lets the entity go on at the new place. The exported mail comes first, then the
 //!    mail from step 3, then the mail that has arrived at the new place.
 //!
-//! If the other world refuses the entity, commit it at the old place with an empty [`HeldMail`]. It goes
-//! on as if nothing had happened. If the other world has imported the entity already, forget it there,
+//! If the other world refuses the entity, commit it at the old place with an empty [`HeldMail`]. It
+//! continues as if nothing had happened. If the other world has imported the entity already, forget it there,
 //! and pass on what that returns. Its mail then comes after the mail that the old world has held.
 //!
 //! # Time
 //!
-//! Time goes on during a move. You tell `import_entity` how long the data was on its way, and from then
-//! on the clocks of the new world count. A deadline that has passed by the time of the commit is served
+//! Clocks keep running during a move. Pass `import_entity` the time since the export; from the import on,
+//! the clocks of the new world count. A deadline that has passed by the time of the commit is served
 //! in the next run. A periodic timer then follows its [`MissedTicks`](crate::MissedTicks). A paused
 //! timer stays paused, and keeps its full remaining time. If the move ends at the old place, the clocks
 //! there count all the time.
@@ -30,9 +30,9 @@
 //! | moves | stays |
 //! |---|---|
 //! | everything that [`save_entity`](crate::DueWorldExt::save_entity) saves | your components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
-//! | a [`Cooldown`](crate::Cooldown) component, as on the clock of its entity | cooldowns inside your components |
+//! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
 //! | mail to the entity: [packets](crate::Packet), and messages [with a codec](crate::DueWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
-//! | open requests | the requests of others that the entity has got, but not answered |
+//! | open requests | requests from others that the entity has received but not answered |
 #![cfg_attr(
     feature = "worlds",
     doc = "| its [`StableKey`](crate::StableKey), from the import on | |"
@@ -47,8 +47,8 @@
 //!
 //! # Crashes
 //!
-//! If a process ends halfway, the entity can be in both worlds or in none, unless you store the data and
-//! what has become of it. The four calls are the parts for that. A world that is saved during a move is
+//! If a process crashes during a move, the entity can exist in both worlds or in neither. To recover,
+//! store the exported data and the last call that succeeded. A world that is saved during a move is
 //! saved as if the entity were not in transit, and without the held mail.
 //!
 //! # Examples
@@ -130,7 +130,10 @@ pub use error::MoveError;
 pub(crate) use export::export_entity;
 pub(crate) use import::import_entity;
 
-pub use crate::{message::UnmovableMail, transit::InTransit};
+pub use crate::{
+    message::{UnmovableMail, UnmovableReason},
+    transit::InTransit,
+};
 
 /// An entity on its way to another world, as data.
 ///

@@ -375,7 +375,7 @@ pub trait DueWorldExt {
     /// does not exist or is in transit, if one of its timers has a closure, or if a message that waits
     /// for it is neither a [`Packet`](crate::Packet) nor has a [codec](Self::add_message_codec). A
     /// request that waits for it must be a packet, and a reply must be able to reach the asking entity
-    /// from another world. Also fails in a handler of a timer.
+    /// from another world. Also fails in a timer handler.
     ///
     /// # Time complexity
     ///
@@ -403,6 +403,10 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     /// Returns [`MoveError`](crate::moving::MoveError), and leaves the world and the map as they were,
     /// if the data contradicts itself, the map or the world, or if a message needs a codec that is not
     /// registered.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of entities, messages and components in the data and of entries in the map.
     #[cfg(feature = "serialize")]
     fn import_entity(
         &mut self,
@@ -423,6 +427,10 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     /// Returns [`MoveError`](crate::moving::MoveError) if the entity is not in transit, or if a held
     /// message is not data, as for [`export_entity`](Self::export_entity). The entity then stays in
     /// transit, and nothing is lost: register a codec and try again, or commit the entity here.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of entities that move and of messages that wait in the world.
     #[cfg(feature = "serialize")]
     fn forget_entity(&mut self, entity: Entity) -> Result<HeldMail, MoveError>;
 
@@ -436,6 +444,10 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     ///
     /// Returns [`MoveError`](crate::moving::MoveError) if the entity is not in transit, or if the mail
     /// is invalid. The entity then stays in transit.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n*) in the number of entities that move and of messages held for them.
     #[cfg(feature = "serialize")]
     fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError>;
 

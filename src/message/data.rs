@@ -53,17 +53,21 @@ pub struct UnmovableMail {
     pub entity: Entity,
     /// The type of the message.
     pub message: &'static str,
-    reason: Reason,
+    /// The reason.
+    pub reason: UnmovableReason,
 }
 
+/// The reason why a message can't move.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Reason {
+#[non_exhaustive]
+pub enum UnmovableReason {
+    /// The type of the message has no codec.
     NoCodec,
-    /// The error of the codec.
+    /// The codec returned this error.
     Encode(String),
-    /// A request that is not a packet.
+    /// The message is a request, but not a packet.
     TypedRequest,
-    /// A request by an entity that the other world can't reach.
+    /// The message is a request by this entity, which a reply from another world can't reach.
     NoAddress(Entity),
 }
 
@@ -76,15 +80,15 @@ impl fmt::Display for UnmovableMail {
         } = self;
         write!(f, "the message `{message}` to entity {entity} can't move: ")?;
         match reason {
-            Reason::NoCodec => f.write_str(
+            UnmovableReason::NoCodec => f.write_str(
                 "register the type with `add_message_codec`, or send a `Packet` instead",
             ),
-            Reason::Encode(error) => write!(f, "its codec returned an error: {error}"),
-            Reason::TypedRequest => f.write_str(
+            UnmovableReason::Encode(error) => write!(f, "its codec returned an error: {error}"),
+            UnmovableReason::TypedRequest => f.write_str(
                 "it is a request, and only a `Packet` can ask across worlds: send a `Packet`, or move \
                  the entity after it has got the request",
             ),
-            Reason::NoAddress(asker) => write!(
+            UnmovableReason::NoAddress(asker) => write!(
                 f,
                 "it is a request by entity {asker}, which a reply from another world can't reach: \
                  give that entity a `StableKey` and its world a `WorldLink`, or move the entity after \
@@ -124,7 +128,7 @@ pub(crate) fn letter_to_data(
     Ok(LetterData { to, content, role })
 }
 
-fn content(world: &World, letter: LetterRef) -> Result<Content, Reason> {
+fn content(world: &World, letter: LetterRef) -> Result<Content, UnmovableReason> {
     if let Some(packet) = letter.payload.downcast_ref::<Packet>() {
         return Ok(Content::Packet(packet.clone()));
     }
@@ -133,26 +137,26 @@ fn content(world: &World, letter: LetterRef) -> Result<Content, Reason> {
     }
     let codecs = world.get_resource::<MessageCodecs>();
     let codec = codecs.and_then(|codecs| codecs.of_type(letter.payload.type_id()));
-    let codec = codec.ok_or(Reason::NoCodec)?;
+    let codec = codec.ok_or(UnmovableReason::NoCodec)?;
     let data = codec.encode(letter.payload);
-    let data = data.map_err(|error| Reason::Encode(error.to_string()))?;
+    let data = data.map_err(|error| UnmovableReason::Encode(error.to_string()))?;
     let name = codec.name.clone();
     Ok(Content::Named { name, data })
 }
 
-fn role(world: &World, role: &Role, content: &Content) -> Result<RoleData, Reason> {
+fn role(world: &World, role: &Role, content: &Content) -> Result<RoleData, UnmovableReason> {
     Ok(match role {
         Role::Plain => RoleData::Plain,
         Role::Reply(Request(origin)) => RoleData::Reply(*origin),
         Role::Request(_) if !matches!(content, Content::Packet(_)) => {
-            return Err(Reason::TypedRequest);
+            return Err(UnmovableReason::TypedRequest);
         }
         Role::Request(reply_to) => match &reply_to.route {
             Route::Elsewhere(asker, _) => RoleData::Request((**asker).clone()),
             Route::Here(asker) => {
                 let directory = world.get_resource::<Directory>();
                 let remote = directory.and_then(|it| it.remote_asker(*asker, reply_to.request));
-                RoleData::Request(remote.ok_or(Reason::NoAddress(*asker))?)
+                RoleData::Request(remote.ok_or(UnmovableReason::NoAddress(*asker))?)
             }
         },
     })

@@ -18,7 +18,8 @@ pub enum MoveError {
     NoPlugin,
     /// The entity does not exist.
     NoSuchEntity(Entity),
-    /// The call was made from a timer handler.
+    /// A timer handler has called [`export_entity`](crate::DueWorldExt::export_entity). The other steps
+    /// never return this.
     Running,
     /// This entity is already in transit.
     InTransit(Entity),
@@ -63,7 +64,7 @@ impl fmt::Display for MoveError {
             Self::NoPlugin => f.write_str("the world has no `DuePlugin`: add it before you move"),
             Self::NoSuchEntity(entity) => write!(f, "entity {entity} does not exist"),
             Self::Running => f.write_str(
-                "can't move an entity in a timer handler: call this from a system or between frames",
+                "can't export an entity in a timer handler: call this from a system or between frames",
             ),
             Self::InTransit(entity) => write!(
                 f,

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 
 use bevy_ecs::prelude::*;
+#[cfg(feature = "worlds")]
+use bevy_platform::collections::HashMap;
 use bevy_platform::collections::HashSet;
 
 use super::{Content, MoveError, RequestName};
@@ -83,13 +85,13 @@ pub(super) fn check_keys(
     target: impl Fn(Entity) -> Option<Entity>,
 ) -> Result<(), MoveError> {
     let directory = world.get_resource::<Directory>();
-    for (nth, &(entity, key)) in content.keys.iter().enumerate() {
+    let mut keys = HashMap::new();
+    for &(entity, key) in &content.keys {
         let bound = directory.and_then(|directory| directory.entity(key));
         if let Some(bound) = bound.filter(|&bound| target(entity) != Some(bound)) {
             return Err(MoveError::KeyInUse { key, entity: bound });
         }
-        let mut others = content.keys[..nth].iter();
-        if let Some(&(entity, _)) = others.find(|(_, other)| *other == key) {
+        if let Some(entity) = keys.insert(key, entity) {
             return Err(MoveError::KeyInUse { key, entity });
         }
     }

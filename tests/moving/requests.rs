@@ -1,6 +1,6 @@
 //! Open requests move with the asking entity.
 
-use bevy_due::{ClockId, ReplyTo, Timer};
+use bevy_due::{ClockId, ReplyTo, Timer, moving::UnmovableReason};
 
 use super::*;
 
@@ -164,6 +164,7 @@ fn a_request_to_the_entity_that_no_reply_could_reach_stops_the_export() {
     let Err(MoveError::Mail(mail)) = refused else {
         panic!("{refused:?}");
     };
+    assert_eq!(mail[0].reason, UnmovableReason::NoAddress(asker));
     let text = mail[0].to_string();
     for part in [&hero.to_string(), &asker.to_string(), "Packet", "StableKey"] {
         assert!(text.contains(part), "{text:?} should contain {part:?}");

@@ -10,7 +10,7 @@
 //!    components now, and its [`MessageComponent`](crate::MessageComponent).
 //! 3. [`forget_entity`] despawns the entity in the old world without any event, and returns the mail
 //!    held there.
-//! 4. [`commit_entity`] lets the entity go on at the new place. The exported mail comes first, then the
+//! 4. [`commit_entity`] releases the entity in the new world. The exported mail comes first, then the
 //!    mail from step 3, then the mail that has arrived at the new place.
 //!
 //! If the other world refuses the entity, commit it at the old place with an empty [`HeldMail`]. It
@@ -42,7 +42,7 @@
 //!
 //! A reply that arrives during the move is held mail, and completes the request at the new place. After
 //! `forget_entity`, a reply still finds the entity if the request was made to another world, because the
-//! stable key has moved along. A reply that is sent inside the old world finds nobody: it is counted in
+//! stable key has moved along. A reply that is sent inside the old world is too late: it is counted in
 //! [`MessageStats::late`](crate::MessageStats::late) there, and the request times out at the new place.
 //!
 //! # Crashes

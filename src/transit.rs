@@ -7,8 +7,8 @@ use bevy_ecs::prelude::*;
 ///
 /// [`export_entity`](crate::DueWorldExt::export_entity) and
 /// [`import_entity`](crate::DueWorldExt::import_entity) insert it on the entity and on everything that
-/// moves with it. Nothing of these entities fires, and no callback of theirs is called. Time goes on:
-/// what becomes due meanwhile fires when the move ends here.
+/// moves with it. Their timers do not fire, and their callbacks do not run. Clocks keep running: a timer
+/// that becomes due during the move fires when the move ends here.
 ///
 /// Your own systems still see the entity. Filter it out with `Without<InTransit>` where it must not act
 /// in two worlds. A clone of the entity is not in transit.

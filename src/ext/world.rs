@@ -415,7 +415,7 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
         entities: &mut EntityHashMap<Entity>,
     ) -> Result<Entity, MoveError>;
 
-    /// Despawns an entity that goes on in another world, with everything that it owns, and returns the
+    /// Despawns an entity that continues in another world, with everything that it owns, and returns the
     /// mail that was held for it here.
     ///
     /// Nothing is reported as cancelled, completed or lost. Pass the mail to the
@@ -434,7 +434,7 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     #[cfg(feature = "serialize")]
     fn forget_entity(&mut self, entity: Entity) -> Result<HeldMail, MoveError>;
 
-    /// Lets an entity go on in this world.
+    /// Ends the move of an entity in this world: its timers and callbacks run again.
     ///
     /// Pass the mail that the other world has held, or `&HeldMail::default()` if the entity was never
     /// imported. In the new world, it is delivered after the mail that was exported, and before the mail

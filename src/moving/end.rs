@@ -32,7 +32,7 @@ pub(crate) fn forget_entity(world: &mut World, entity: Entity) -> Result<HeldMai
     Ok(mail)
 }
 
-/// Ends a move here: the entity goes on, and gets the mail that was held at both ends.
+/// Ends a move here: the entity continues, and gets the mail that was held at both ends.
 pub(crate) fn commit_entity(
     world: &mut World,
     entity: Entity,

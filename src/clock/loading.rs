@@ -109,7 +109,7 @@ impl Table {
     }
 
     /// Lets a clock show all time on its parent up to this moment, except the last `behind`. The rest
-    /// follows in its next run.
+    /// follows in its next run, or at once if it began before the parent did.
     pub(super) fn fall_behind(&mut self, key: ClockKey, behind: u64, times: &impl TimeSource) {
         let parent = self.parent(key).filter(|_| behind > 0);
         let Some(parent) = parent.and_then(|parent| self.live(parent, times)) else {
@@ -119,7 +119,11 @@ impl Table {
         self.counters.changes += 1;
         let epochs = self.counters.epochs;
         if let Some(row) = self.get_mut(key) {
-            row.seen = parent.now.saturating_sub(behind);
+            match parent.now.checked_sub(behind) {
+                Some(seen) => row.seen = seen,
+                None if row.is_stopped() => {}
+                None => row.state.run(row.rate(), behind),
+            }
             row.added_in = Some(epochs[row.cadence as usize]);
         }
         self.reschedule(key);

@@ -210,3 +210,19 @@ fn an_owned_speed_modifier_keeps_its_place_among_the_entities_of_its_owner() {
         Reload(0, then(&[])),
     ]);
 }
+
+#[test]
+fn an_entity_that_was_spawned_again_and_has_lost_its_timer_does_not_outlive_another_restore() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Snapshot,
+        Frame(0, then(&[])),
+        Snapshot,
+        Snapshot,
+        Revive(3, 0, then(&[])),
+        Restore(2),
+        Frame(0, then(&[])),
+        Restore(0),
+    ]);
+}

@@ -1,6 +1,6 @@
 //! Snapshots: copies of the whole model. Messages and callbacks do not go back with it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Model, entities::Entity};
 use crate::{
@@ -14,6 +14,8 @@ pub(super) struct Rollback {
     snapshots: VecDeque<Model>,
     /// The entity that took the place of each one that was spawned again.
     successors: BTreeMap<Id, Id>,
+    /// The entities that the crate has spawned again.
+    respawned: BTreeSet<Id>,
 }
 
 impl Model {
@@ -39,7 +41,8 @@ impl Model {
         kept.extend(latest.values());
         self.rollback.successors.extend(latest);
         for id in then.entities.len()..self.entities.len() {
-            if self.exists(id) && self.is_ours(id) && !kept.contains(&id) {
+            let is_ours = self.is_ours(id) || self.rollback.respawned.contains(&id);
+            if self.exists(id) && is_ours && !kept.contains(&id) {
                 self.vanish(id);
             }
         }
@@ -54,6 +57,9 @@ impl Model {
             if self.latest(id).is_none() {
                 let new = self.spawn();
                 self.rollback.successors.insert(id, new);
+                if ours.contains(&id) {
+                    self.rollback.respawned.insert(new);
+                }
             }
         }
         let has_part = |&id: &Id| then.has_part(id);

@@ -70,6 +70,7 @@
 mod column;
 mod components;
 mod entities;
+mod history;
 mod log;
 mod names;
 mod order;

@@ -4,10 +4,9 @@ use alloc::vec::Vec;
 
 use bevy_ecs::{entity::MapEntities, entity_disabling::Disabled, prelude::*};
 
-use super::names::Names;
+use super::{history::History, names::Names};
 use crate::{
     clock::{Clock, OnClock, SpeedModifier},
-    journal::Journal,
     message::OpenRequest,
     owner::OwnedBy,
     pause::{Paused, Pauses},
@@ -36,9 +35,8 @@ pub(super) trait Kept: Component + Sized {
     }
 }
 
-/// The values of a component that have changed, as they were. An entity without the component has
-/// none.
-pub(super) struct Column<C>(Journal<Entity, Option<C>>);
+/// The values of a component, as they were.
+pub(super) type Column<C> = History<C>;
 
 /// Returns the entities with a component.
 pub(super) fn holders<C: Component>(world: &World) -> Vec<Entity> {
@@ -56,50 +54,23 @@ pub(super) fn holders<C: Component>(world: &World) -> Vec<Entity> {
 }
 
 impl<C: Kept> Column<C> {
-    /// Notes that an entity had no such component.
-    pub(super) fn note_missing(&mut self, entity: Entity) {
-        self.0.note(entity, || None);
-    }
-
     /// Notes the component of an entity before it changes.
-    pub(super) fn note(&mut self, entity: Entity, value: &C) {
-        self.0.note(entity, || Some(value.copied()));
+    pub(super) fn note_value(&mut self, entity: Entity, value: &C) {
+        self.note(entity, || Some(value.copied()));
     }
 
     /// Notes the component of all entities.
     pub(super) fn note_all(&mut self, world: &World) {
-        for entity in holders::<C>(world) {
+        self.note_each(world, holders::<C>(world));
+    }
+
+    /// Notes the component of those entities that have it.
+    pub(super) fn note_each(&mut self, world: &World, entities: impl IntoIterator<Item = Entity>) {
+        for entity in entities {
             if let Some(value) = world.get::<C>(entity) {
-                self.note(entity, value);
+                self.note_value(entity, value);
             }
         }
-    }
-
-    pub(super) fn append(&mut self, later: Self) {
-        self.0.append(later.0);
-    }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns the entities whose component has changed.
-    pub(super) fn changed(&self) -> impl Iterator<Item = Entity> {
-        self.0.iter().map(|(entity, _)| entity)
-    }
-
-    /// Returns the entities that had the component.
-    pub(super) fn entities(&self) -> impl Iterator<Item = Entity> {
-        let values = self.0.iter();
-        values.filter_map(|(entity, value)| value.is_some().then_some(entity))
-    }
-
-    /// Returns `true` if an entity had the component.
-    pub(super) fn had(&self, world: &World, names: &Names, entity: Entity) -> bool {
-        let noted = names.up_to(entity).filter_map(|name| self.0.get(name));
-        let is_there = || world.get::<C>(entity).is_some();
-        noted.last().map_or_else(is_there, Option::is_some)
     }
 
     /// Inserts the component where it was, and removes it where it was not, from the entities that are
@@ -110,9 +81,8 @@ impl<C: Kept> Column<C> {
         names: &Names,
         ours: impl Fn(&World, Entity) -> bool,
     ) {
-        for (entity, value) in self.0.under_first_names(|entity| names.earlier(entity)) {
-            let entity = names.latest(entity);
-            let value = value.as_ref().map(|value| {
+        for (entity, value) in self.first(names) {
+            let value = value.map(|value| {
                 let mut value = value.copied();
                 if !names.is_empty() {
                     value.map(&mut &*names);
@@ -137,17 +107,7 @@ impl<C: Kept> Column<C> {
 
 impl<C: Kept> Clone for Column<C> {
     fn clone(&self) -> Self {
-        let mut copy = Journal::default();
-        for (entity, value) in self.0.iter() {
-            copy.note(entity, || value.as_ref().map(Kept::copied));
-        }
-        Self(copy)
-    }
-}
-
-impl<C> Default for Column<C> {
-    fn default() -> Self {
-        Self(Journal::default())
+        self.copied(Kept::copied)
     }
 }
 

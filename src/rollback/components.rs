@@ -95,8 +95,8 @@ macro_rules! components {
             /// Returns the entities that have changed, some of them several times.
             pub(super) fn changed(&self) -> impl Iterator<Item = Entity> {
                 iter::empty()
-                    $(.chain(self.$column.changed()))*
-                    $(.chain(self.$order.changed()))*
+                    $(.chain(self.$column.iter().map(|(entity, _)| entity)))*
+                    $(.chain(self.$order.iter().map(|(entity, _)| entity)))*
             }
 
             /// Returns the entities that had one of the changed components, some of them several
@@ -110,8 +110,8 @@ macro_rules! components {
             /// Returns `true` if an entity had a component of this crate.
             pub(super) fn had_any(&self, world: &World, names: &Names, entity: Entity) -> bool {
                 false
-                    $(|| self.$column.had(world, names, entity))*
-                    $(|| self.$order.had::<$target>(world, names, entity))*
+                    $(|| self.$column.had(names, entity, || world.get::<$component>(entity).is_some()))*
+                    $(|| self.$order.had(names, entity, || world.get::<$target>(entity).is_some()))*
             }
 
             /// Inserts and removes components until each entity has the same ones as before.
@@ -124,7 +124,7 @@ macro_rules! components {
 
             /// Brings the entities of each owner into their order.
             pub(super) fn put_in_order(&self, world: &mut World, names: &Names) {
-                $(self.$order.put_back::<$target>(world, names);)*
+                $(self.$order.put_in_order::<$target>(world, names);)*
             }
         }
 
@@ -164,16 +164,10 @@ impl Components {
         self.cooldowns.note_all(world);
         for (entity, kind) in world.resource::<TimerLines>().waiting() {
             match kind {
-                Kind::Timer => note_one(&mut self.timers, world, entity),
-                Kind::Lifetime => note_one(&mut self.lifetimes, world, entity),
+                Kind::Timer => self.timers.note_each(world, [entity]),
+                Kind::Lifetime => self.lifetimes.note_each(world, [entity]),
             }
         }
-    }
-}
-
-fn note_one<C: Kept>(column: &mut Column<C>, world: &World, entity: Entity) {
-    if let Some(value) = world.get::<C>(entity) {
-        column.note(entity, value);
     }
 }
 

@@ -86,7 +86,7 @@ fn on_remove_watcher(mut world: DeferredWorld, HookContext { entity, .. }: HookC
 
 fn on_add<C: HasColumn>(added: On<Add<C>>, log: Option<ResMut<Log>>) {
     if let Some(mut log) = log {
-        C::column(&mut log.components).note_missing(added.entity);
+        C::column(&mut log.components).note(added.entity, || None);
     }
 }
 
@@ -97,7 +97,7 @@ fn on_discard<C: HasColumn>(
 ) {
     let entity = discarded.entity;
     if let (Some(mut log), Ok(value)) = (log, values.get(entity)) {
-        C::column(&mut log.components).note(entity, value);
+        C::column(&mut log.components).note_value(entity, value);
     }
 }
 
@@ -138,13 +138,13 @@ fn note_list<R: Relationship>(
     let target = sources.get(source).map(Relationship::get);
     let list = target.and_then(|target| Ok((target, targets.get(target)?)));
     if let (Some(mut log), Ok((target, list))) = (log, list) {
-        TargetOf::<R>::order(&mut log.components).note(target, list);
+        TargetOf::<R>::order(&mut log.components).note_list(target, list);
     }
 }
 
 fn on_add_list<T: HasOrder>(added: On<Add<T>>, log: Option<ResMut<Log>>) {
     if let Some(mut log) = log {
-        T::order(&mut log.components).note_empty(added.entity);
+        T::order(&mut log.components).note(added.entity, || None);
     }
 }
 
@@ -155,6 +155,6 @@ fn on_discard_list<T: HasOrder>(
 ) {
     let target = discarded.entity;
     if let (Some(mut log), Ok(list)) = (log, targets.get(target)) {
-        T::order(&mut log.components).note(target, Some(list));
+        T::order(&mut log.components).note_list(target, Some(list));
     }
 }

@@ -36,7 +36,7 @@ use alloc::vec::Vec;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::timer::SavedWorld;
+use crate::{clock::ClockId, owner::OwnedBy, timer::SavedWorld};
 
 pub(crate) use check::check_saved;
 pub(crate) use collect::{all_or_error, dependents, save_all, save_entity};
@@ -124,6 +124,30 @@ struct Content {
 struct SavedEntity {
     entity: Entity,
     parts: Vec<Part>,
+}
+
+impl SavedEntity {
+    fn owner(&self) -> Option<Entity> {
+        self.parts.iter().find_map(|part| match part {
+            Part::OwnedBy(OwnedBy(owner)) => Some(*owner),
+            _ => None,
+        })
+    }
+
+    fn key(&self) -> Option<&'static str> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Key(key) => Some(key.name()),
+            _ => None,
+        })
+    }
+
+    /// Returns the parent of the entity's clock.
+    fn clock_parent(&self) -> Option<ClockId> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Clock(clock) => Some(clock.parent()),
+            _ => None,
+        })
+    }
 }
 
 impl SavedTimers {

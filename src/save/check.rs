@@ -8,11 +8,8 @@ use bevy_ecs::{
 };
 use bevy_platform::collections::HashSet;
 
-use super::{LoadError, SavedEntity, SavedTimers, part::Part};
-use crate::{
-    clock::{Clock, ClockId, ClockTable},
-    owner::OwnedBy,
-};
+use super::{LoadError, SavedEntity, SavedTimers};
+use crate::clock::{Clock, ClockId, ClockTable};
 
 /// Returns an error if saved timers can't be loaded into a world with this map of entities.
 pub(crate) fn check_saved(
@@ -86,16 +83,8 @@ fn check_references(
 /// Checks that the keys of each owner differ.
 fn check_keys(saved: &[SavedEntity]) -> Result<(), LoadError> {
     let mut keys = HashSet::new();
-    for SavedEntity { parts, .. } in saved {
-        let owner = parts.iter().find_map(|part| match part {
-            Part::OwnedBy(OwnedBy(owner)) => Some(*owner),
-            _ => None,
-        });
-        let key = parts.iter().find_map(|part| match part {
-            Part::Key(key) => Some(key.name()),
-            _ => None,
-        });
-        if let (Some(owner), Some(key)) = (owner, key)
+    for saved in saved {
+        if let (Some(owner), Some(key)) = (saved.owner(), saved.key())
             && !keys.insert((owner, key))
         {
             return Err(LoadError::DuplicateKey { owner, key });
@@ -110,15 +99,9 @@ fn check_clocks(
     saved: &[SavedEntity],
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
-    let parents: EntityHashMap<ClockId> = saved
-        .iter()
-        .filter_map(|saved| {
-            saved.parts.iter().find_map(|part| match part {
-                Part::Clock(clock) => Some((saved.entity, clock.parent())),
-                _ => None,
-            })
-        })
-        .collect();
+    let parents = saved.iter();
+    let parents = parents.filter_map(|saved| Some((saved.entity, saved.clock_parent()?)));
+    let parents: EntityHashMap<ClockId> = parents.collect();
     let mut checked = EntityHashSet::default();
     for &clock in parents.keys() {
         let mut path = Vec::new();

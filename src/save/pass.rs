@@ -3,7 +3,7 @@
 use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use super::{SavedEntity, SavedTimers, part::Part};
-use crate::{clock::ClockId, owner::OwnedBy, pause::Pauses, timer::Arms};
+use crate::{clock::ClockId, pause::Pauses, timer::Arms};
 
 impl SavedTimers {
     /// Lets time pass on the clocks of all timers that are neither paused nor on a saved clock.
@@ -16,7 +16,7 @@ impl SavedTimers {
         let paused = self.paused();
         for saved in &mut self.0.entities {
             if paused.contains(&saved.entity)
-                || owner(saved).is_some_and(|owner| paused.contains(&owner))
+                || saved.owner().is_some_and(|owner| paused.contains(&owner))
             {
                 continue;
             }
@@ -47,13 +47,8 @@ impl SavedTimers {
 
     /// Returns the entities with a saved clock, and the parents of these clocks.
     pub(crate) fn clocks(&self) -> impl Iterator<Item = (Entity, ClockId)> {
-        self.0.entities.iter().filter_map(|saved| {
-            let parent = saved.parts.iter().find_map(|part| match part {
-                Part::Clock(clock) => Some(clock.parent()),
-                _ => None,
-            });
-            Some((saved.entity, parent?))
-        })
+        let clocks = self.0.entities.iter();
+        clocks.filter_map(|saved| Some((saved.entity, saved.clock_parent()?)))
     }
 
     /// Returns the entities whose own pauses stop their timers.
@@ -67,11 +62,4 @@ impl SavedTimers {
         });
         paused.collect()
     }
-}
-
-fn owner(saved: &SavedEntity) -> Option<Entity> {
-    saved.parts.iter().find_map(|part| match part {
-        Part::OwnedBy(OwnedBy(owner)) => Some(*owner),
-        _ => None,
-    })
 }

@@ -91,9 +91,6 @@ const SHAPE: Shape = Shape {
 ///
 /// A timer takes 64 bytes if an [`Option`] of its value takes at most 40, plus about nine bytes in
 /// its bucket.
-///
-/// A clone holds the same timers under the same keys.
-#[derive(Clone)]
 pub struct TimerQueue<T> {
     slots: Slots<T>,
     near: Near,

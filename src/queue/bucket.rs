@@ -68,7 +68,6 @@ pub(super) fn prefetch<T>(read: T) {
 }
 
 /// A fixed number of buckets, and the chunks they share.
-#[derive(Clone)]
 pub(super) struct Buckets {
     buckets: Box<[Bucket]>,
     /// One bit per bucket, set if the bucket is not empty.

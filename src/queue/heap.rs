@@ -25,7 +25,6 @@ impl Entry {
 /// Four entries fill a cache line of 64 bytes, and the heap is half as high as a binary heap.
 const ARITY: usize = 4;
 
-#[derive(Clone)]
 pub(super) struct Heap {
     entries: Vec<Entry>,
 }

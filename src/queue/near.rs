@@ -24,7 +24,6 @@ pub(super) struct First {
 ///
 /// An item of the run is stale once its timer is cancelled or re-armed. Its slot shows this: the
 /// slot is vacant, or it has another deadline or another place.
-#[derive(Clone)]
 pub(super) struct Near {
     pub(super) heap: Heap,
     /// The first item that has not been popped is never stale.

@@ -9,7 +9,6 @@ const PAGE: usize = 4096;
 ///
 /// Pushing allocates a page now and then, and copies nothing. Only the first page grows like a
 /// `Vec`, so that a short list stays small.
-#[derive(Clone)]
 pub(super) struct Pages<T> {
     pages: Vec<Vec<T>>,
 }

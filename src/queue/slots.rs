@@ -76,7 +76,6 @@ impl From<Place> for PackedPlace {
 }
 
 /// A timer, or a vacant slot. A timer of this crate fills one cache line.
-#[derive(Clone)]
 #[repr(align(64))]
 pub(super) struct Slot<T> {
     pub(super) sequence: u64,
@@ -99,7 +98,6 @@ impl<T> Slot<T> {
     }
 }
 
-#[derive(Clone)]
 pub(super) struct Slots<T> {
     slots: Pages<Slot<T>>,
     /// The number of slots at the end that count as new, because the queue went back.

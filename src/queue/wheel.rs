@@ -38,7 +38,6 @@ pub(super) struct Shape {
     pub(super) wheel_threshold: usize,
 }
 
-#[derive(Clone)]
 pub(super) struct Wheel {
     /// Level 0 is the ring.
     levels: Vec<Level>,
@@ -53,7 +52,6 @@ pub(super) struct Wheel {
     touched: u64,
 }
 
-#[derive(Clone)]
 struct Level {
     /// A deadline belongs to the bucket with the number `deadline >> shift`.
     shift: u32,

@@ -38,7 +38,6 @@ pub(crate) struct SlotMark {
 }
 
 /// A journal, and the function that copies values for it.
-#[derive(Clone)]
 pub(super) struct Watch<T> {
     copy: fn(&T) -> T,
     journal: SlotJournal<T>,

@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     post.check(letters as u64)
 }
 
-/// The number of towns. Each is a world on a thread of its own.
+/// The number of towns. Each is a world on its own thread.
 const TOWNS: u64 = 3;
 /// The number of places for monsters. Each holds a monster that may be gone.
 const MONSTERS: usize = 5000;

@@ -10,15 +10,8 @@ mod build;
 mod cancel;
 mod cancellations;
 mod cancelled;
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only saving uses all of it")
-)]
-mod capture;
 mod change;
 mod cooldown;
-#[cfg(feature = "serialize")]
-mod data;
 mod delayed;
 mod despawn_after;
 mod end;
@@ -49,20 +42,15 @@ mod reflection;
 mod resolve;
 mod run;
 mod runner;
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
+mod saving;
 mod seconds;
 mod set;
 mod setting;
 mod settings;
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only saving uses all of it")
-)]
-mod sheet;
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only saving uses all of it")
-)]
-mod state;
 mod stats;
 mod status;
 #[cfg_attr(
@@ -70,13 +58,6 @@ mod status;
     allow(dead_code, reason = "only saving uses all of it")
 )]
 mod timer_seat;
-#[cfg(feature = "serialize")]
-mod world_state;
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only saving uses all of it")
-)]
-mod written;
 
 use alloc::boxed::Box;
 
@@ -134,20 +115,17 @@ pub use progress::TimerProgress;
 pub(crate) use progress::{ShowParams, Shown, show_progress};
 use random_interval::{RandomInterval, scale};
 pub(crate) use run::{FireParams, RunDepth, StartParams, run_timers};
+use saving::Loaded;
+#[cfg(feature = "serialize")]
+pub(crate) use saving::{SavedWorld, load_world_state, write_timer_states};
+pub(crate) use saving::{TimerState, forget_written};
 pub(crate) use seconds::Seconds;
 pub(crate) use set::{TimerBundle, refresh_keyed, set_keyed};
 pub(crate) use setting::modifiers;
 pub(crate) use settings::TimerSettings;
-use state::Loaded;
-pub(crate) use state::TimerState;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};
 use timer_seat::TimerSeat;
-#[cfg(feature = "serialize")]
-pub(crate) use world_state::{SavedWorld, load_world_state};
-pub(crate) use written::forget_written;
-#[cfg(feature = "serialize")]
-pub(crate) use written::write_timer_states;
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
@@ -226,7 +204,7 @@ pub(crate) use written::write_timer_states;
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Deserialize),
-    serde(try_from = "data::TimerData")
+    serde(try_from = "saving::TimerData")
 )]
 pub struct Timer {
     delay: u64,

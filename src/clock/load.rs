@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::row::{Age, ClockKey, Order};
 
-/// What is saved of a clock apart from its state. A new clock has the default.
+/// The part of a saved clock that is not its state. A new clock has the default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Saved {
     pub(super) order: Option<Order>,

@@ -92,7 +92,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns what is saved of a clock apart from its state.
+    /// Returns the part of a saved clock that is not its state.
     pub(super) fn saved(&mut self, key: ClockKey) -> Saved {
         self.order_loaded();
         let Some(row) = self.get(key) else {

@@ -343,7 +343,7 @@ impl Handle {
         table.get_of_age(self.key, self.age).is_some() && table.has_lost_parent(self.key)
     }
 
-    /// Returns what is saved of the clock apart from its state.
+    /// Returns the part of the saved clock that is not its state.
     pub(super) fn saved(&self) -> Saved {
         let mut table = self.table.lock();
         match table.get_of_age(self.key, self.age) {

@@ -86,7 +86,7 @@ impl fmt::Display for UnmovableMail {
             UnmovableReason::Encode(error) => write!(f, "its codec returned an error: {error}"),
             UnmovableReason::TypedRequest => f.write_str(
                 "it is a request, and only a `Packet` can ask across worlds: send a `Packet`, or move \
-                 the entity after it has got the request",
+                 the entity after it has received the request",
             ),
             UnmovableReason::NoAddress(asker) => write!(
                 f,

@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use super::{
-    Kind, TimerState, place::Place, random_interval::RandomInterval, sheet::NotWritten,
+    Kind, TimerState, place::Place, random_interval::RandomInterval, saving::sheet::NotWritten,
     timer_seat::TimerSeat,
 };
 use crate::clock::{ClockId, Reading};

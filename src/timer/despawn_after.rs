@@ -15,8 +15,8 @@ use super::{
     Arms, InvalidTimer, Kind, TimerSeat, arm,
     build::{nanos_from_secs, or_panic},
     place::Place,
+    saving::{Loaded, TimerState},
     seconds::Seconds,
-    state::{Loaded, TimerState},
 };
 use crate::clock::{ClockId, Reading, saturating_nanos};
 
@@ -74,7 +74,7 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Deserialize),
-    serde(from = "super::data::LifetimeData")
+    serde(from = "super::saving::LifetimeData")
 )]
 #[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),

@@ -18,8 +18,7 @@ use super::{
     pending::{PendingTimers, resumed},
     place::Place,
     random_interval::RandomInterval,
-    sheet::Written,
-    state::Progress,
+    saving::{Progress, sheet::Written},
     stats::{RunStats, TimerStats},
 };
 use crate::{

@@ -5,7 +5,7 @@ use core::mem;
 
 use bevy_ecs::entity::Entity;
 
-use super::{Kind, state::Order};
+use super::{Kind, saving::Order};
 use crate::{
     clock::{Age, ClockKey, shift},
     queue::NEVER,

@@ -6,7 +6,7 @@ use bevy_ecs::{archetype::ArchetypeId, prelude::*};
 
 use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines, TimerState, arm::push_pending, armed::ArmedTimer,
-    capture::saved_order, end::lose_clock, lines::Halt, pending::Pending, place::Place,
+    end::lose_clock, lines::Halt, pending::Pending, place::Place, saving::saved_order,
     setting::Setting, settings::random,
 };
 use crate::clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Reading, Scope, warn};

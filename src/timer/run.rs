@@ -17,8 +17,8 @@ use super::{
     lines::Fired,
     observed::is_observed_at_all,
     resolve::resolve,
+    saving::forget_written,
     settings::TimerSettings,
-    written::forget_written,
 };
 use crate::{
     clock::{Cadence, ClockKey, ClockTable, FoundClock, Scope, Times, Watch},

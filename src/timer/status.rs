@@ -15,7 +15,8 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::QueryData, system:
 
 use super::{
     Arms, DespawnAfter, IntoKey, KeyTable, Kind, RunStats, Timer, TimerLines, TimerState,
-    key_id::KeyId, lines::TimerLine, pending::Pending, place::Place, setting::Setting, state::Wait,
+    key_id::KeyId, lines::TimerLine, pending::Pending, place::Place, saving::Wait,
+    setting::Setting,
 };
 use crate::{
     clock::{

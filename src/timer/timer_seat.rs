@@ -3,7 +3,7 @@
 use super::{
     TimerState,
     place::Place,
-    sheet::{self, NotWritten},
+    saving::sheet::{self, NotWritten},
 };
 use crate::{clock::ClockKey, queue::Key, seat::Seat};
 

@@ -5,13 +5,10 @@ use core::num::NonZeroU32;
 
 use bevy_ecs::prelude::*;
 
-use super::{
-    Arms, DespawnAfter, Kind, Timer, TimerLines,
-    lines::TimerLine,
-    pending::Pending,
-    place::Place,
+use super::state::{Draws, Order, Progress, TimerState, Wait};
+use crate::timer::{
+    Arms, DespawnAfter, Kind, Timer, TimerLines, lines::TimerLine, pending::Pending, place::Place,
     setting::Setting,
-    state::{Draws, Order, Progress, TimerState, Wait},
 };
 use crate::{
     clock::{ClockId, ClockKey, ClockTable, Reading},
@@ -21,14 +18,14 @@ use crate::{
 /// Reads the states of the timers of a world, as of the last run and with all changes since then.
 ///
 /// A change of a clock has reached the clocks below it.
-pub(super) struct Capture<'w> {
+pub(in crate::timer) struct Capture<'w> {
     world: &'w World,
     lines: &'w TimerLines,
     table: &'w ClockTable,
 }
 
 impl<'w> Capture<'w> {
-    pub(super) fn new(world: &'w World) -> Option<Self> {
+    pub(in crate::timer) fn new(world: &'w World) -> Option<Self> {
         Some(Self {
             world,
             lines: world.get_resource()?,
@@ -37,7 +34,7 @@ impl<'w> Capture<'w> {
     }
 
     /// Returns the states of all timers and lifetimes.
-    pub(super) fn all(&self) -> Vec<(Entity, Kind, TimerState)> {
+    pub(in crate::timer) fn all(&self) -> Vec<(Entity, Kind, TimerState)> {
         let mut states = Vec::new();
         for (clock, line) in (0..).zip(self.lines.iter()) {
             let Some(clock) = self.clock(clock) else {
@@ -142,7 +139,7 @@ impl<'w> Capture<'w> {
 }
 
 /// Returns the saved order of a pending timer that was loaded.
-pub(super) fn saved_order(world: &World, pending: &Pending) -> Option<Order> {
+pub(in crate::timer) fn saved_order(world: &World, pending: &Pending) -> Option<Order> {
     let loaded = match pending.kind {
         Kind::Timer => world.get::<Timer>(pending.entity)?.loaded(),
         Kind::Lifetime => world.get::<DespawnAfter>(pending.entity)?.loaded(),

@@ -14,8 +14,9 @@ use bevy_platform::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use super::{Kind, TimerState, place::Place};
+use super::TimerState;
 use crate::clock::ClockTable;
+use crate::timer::{Kind, place::Place};
 
 /// The sheets of all worlds. Few exist at a time.
 static SHEETS: RwLock<BTreeMap<u32, Arc<Sheet>>> = RwLock::new(BTreeMap::new());
@@ -25,7 +26,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A page that no sheet has.
 #[cfg(feature = "bevy_reflect")]
-pub(super) const NO_PAGE: u64 = u64::MAX - 1;
+pub(in crate::timer) const NO_PAGE: u64 = u64::MAX - 1;
 
 /// The states of all timers of a world, as of one moment.
 struct Sheet {
@@ -37,9 +38,9 @@ struct Sheet {
 
 /// A timer on a sheet.
 #[derive(Clone, Copy)]
-pub(super) struct Line {
-    pub(super) place: Place,
-    pub(super) state: TimerState,
+pub(in crate::timer) struct Line {
+    pub(in crate::timer) place: Place,
+    pub(in crate::timer) state: TimerState,
 }
 
 /// A sheet that was written for a world. It is thrown away when this is dropped.
@@ -52,7 +53,7 @@ pub(crate) struct Written {
 
 impl Written {
     /// Fills a sheet with timers whose states hold until a clock changes.
-    pub(super) fn new(clocks: ClockTable, timers: &[(Entity, Kind, Line)]) -> Self {
+    pub(in crate::timer) fn new(clocks: ClockTable, timers: &[(Entity, Kind, Line)]) -> Self {
         let sheet = Sheet {
             changes: clocks.changes(),
             clocks,
@@ -71,7 +72,7 @@ impl Written {
     }
 
     /// Returns the timers, and the page of each: the number of the sheet and of the line.
-    pub(super) fn pages(&self) -> impl Iterator<Item = (Entity, Kind, u64)> {
+    pub(in crate::timer) fn pages(&self) -> impl Iterator<Item = (Entity, Kind, u64)> {
         let pages = u64::from(self.sheet) << 32..;
         let timers = self.timers.iter().zip(pages);
         timers.map(|(&(entity, kind), page)| (entity, kind, page))
@@ -99,12 +100,12 @@ impl fmt::Display for NotWritten {
 }
 
 /// Returns the place of the timer on a line.
-pub(super) fn place(page: u64) -> Place {
+pub(in crate::timer) fn place(page: u64) -> Place {
     line(page).map_or(Place::Nowhere, |(_, line)| line.place)
 }
 
 /// Returns the state of the timer on a line, unless a clock has changed since.
-pub(super) fn state(page: u64) -> Result<TimerState, NotWritten> {
+pub(in crate::timer) fn state(page: u64) -> Result<TimerState, NotWritten> {
     let (sheet, line) = line(page).ok_or(NotWritten)?;
     match sheet.clocks.changes() == sheet.changes {
         true => Ok(line.state),

@@ -9,10 +9,10 @@ use core::{
 use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::sync::atomic::{AtomicBool, Ordering};
 
-use super::random_interval::RandomInterval;
 use crate::{
     clock::{ClockId, Reading},
     queue::NEVER,
+    timer::random_interval::RandomInterval,
 };
 
 /// The state of a timer or a lifetime.
@@ -37,15 +37,15 @@ pub(crate) enum TimerState {
 )]
 pub(crate) struct Progress {
     /// The place among equal deadlines on the clock.
-    pub(super) sequence: u64,
-    pub(super) wait: Wait,
+    pub(in crate::timer) sequence: u64,
+    pub(in crate::timer) wait: Wait,
     /// The number of firings.
-    pub(super) count: u64,
+    pub(in crate::timer) count: u64,
     /// The number of firings left, or `None` if the timer fires forever.
-    pub(super) left: Option<NonZeroU32>,
+    pub(in crate::timer) left: Option<NonZeroU32>,
     /// The current interval in nanoseconds.
-    pub(super) interval: Option<NonZeroU64>,
-    pub(super) random: Option<Draws>,
+    pub(in crate::timer) interval: Option<NonZeroU64>,
+    pub(in crate::timer) random: Option<Draws>,
 }
 
 /// The wait for the next deadline, in nanoseconds on a clock.
@@ -56,12 +56,12 @@ pub(crate) struct Progress {
     serde(deny_unknown_fields)
 )]
 pub(crate) struct Wait {
-    pub(super) clock: ClockId,
+    pub(in crate::timer) clock: ClockId,
     /// The time that the clock shows.
     now: u64,
     due: Due,
     /// The length of the whole wait.
-    pub(super) length: u64,
+    pub(in crate::timer) length: u64,
 }
 
 /// The time of a deadline, relative to now.
@@ -83,20 +83,20 @@ enum Due {
 )]
 pub(crate) struct Draws {
     /// Whether the next interval is drawn. A changed interval is fixed.
-    pub(super) is_on: bool,
-    pub(super) intervals: RandomInterval,
+    pub(in crate::timer) is_on: bool,
+    pub(in crate::timer) intervals: RandomInterval,
 }
 
 /// The place of a saved timer among the others that are inserted with it. The timers that were
 /// armed come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Order {
+pub(in crate::timer) enum Order {
     Armed(u64),
     Added(u64),
 }
 
 impl TimerState {
-    pub(super) fn order(&self) -> Order {
+    pub(in crate::timer) fn order(&self) -> Order {
         match *self {
             Self::Armed(Progress { sequence, .. }) => Order::Armed(sequence),
             Self::Added { nth, .. } => Order::Added(nth),
@@ -105,7 +105,7 @@ impl TimerState {
     }
 
     /// Returns the wait for the next deadline, if its clock was known.
-    pub(super) fn wait(&self) -> Option<&Wait> {
+    pub(in crate::timer) fn wait(&self) -> Option<&Wait> {
         match self {
             Self::Armed(progress) => Some(&progress.wait),
             Self::Added { wait, .. } => wait.as_ref(),
@@ -115,7 +115,7 @@ impl TimerState {
 
     /// Lets time pass on the clock of the wait, if there is one.
     #[cfg(feature = "serialize")]
-    pub(super) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
+    pub(in crate::timer) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
         match self {
             Self::Armed(Progress { wait, .. })
             | Self::Added {
@@ -125,7 +125,7 @@ impl TimerState {
         }
     }
 
-    pub(super) fn progress(&self) -> Option<&Progress> {
+    pub(in crate::timer) fn progress(&self) -> Option<&Progress> {
         match self {
             Self::Armed(progress) => Some(progress),
             Self::Added { .. } | Self::Finished => None,
@@ -134,7 +134,12 @@ impl TimerState {
 }
 
 impl Wait {
-    pub(super) fn new(clock: ClockId, reading: Reading, deadline: u64, length: u64) -> Self {
+    pub(in crate::timer) fn new(
+        clock: ClockId,
+        reading: Reading,
+        deadline: u64,
+        length: u64,
+    ) -> Self {
         let due = match deadline.checked_sub(reading.now) {
             _ if deadline == NEVER => Due::Never,
             Some(remaining) => Due::In(remaining),
@@ -161,7 +166,7 @@ impl Wait {
     }
 
     /// Returns the deadline on a clock that shows the same time as the saved one now.
-    pub(super) fn deadline(&self, reading: Reading) -> u64 {
+    pub(in crate::timer) fn deadline(&self, reading: Reading) -> u64 {
         match self.due {
             Due::In(remaining) => reading.now.saturating_add(remaining),
             Due::Since(lateness) => reading.now.saturating_sub(lateness),
@@ -170,7 +175,7 @@ impl Wait {
     }
 
     /// Returns the deadline on a clock that has moved on since it was loaded.
-    pub(super) fn deadline_on_loaded(&self, reading: Reading) -> u64 {
+    pub(in crate::timer) fn deadline_on_loaded(&self, reading: Reading) -> u64 {
         let due = match self.due {
             Due::In(remaining) => i128::from(remaining),
             Due::Since(lateness) => -i128::from(lateness),
@@ -181,7 +186,7 @@ impl Wait {
     }
 
     /// Returns the time until the deadline, or zero if it has passed.
-    pub(super) fn remaining(&self) -> Duration {
+    pub(in crate::timer) fn remaining(&self) -> Duration {
         Duration::from_nanos(match self.due {
             Due::In(remaining) => remaining,
             Due::Since(_) => 0,
@@ -204,30 +209,30 @@ impl MapEntities for TimerState {
 
 /// The state with which a component was loaded. It counts for the first insertion.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(in crate::timer) struct Loaded {
     state: TimerState,
     is_used: AtomicBool,
 }
 
 impl Loaded {
-    pub(super) fn new(state: TimerState) -> Self {
+    pub(in crate::timer) fn new(state: TimerState) -> Self {
         Self {
             state,
             is_used: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn state(&self) -> Option<&TimerState> {
+    pub(in crate::timer) fn state(&self) -> Option<&TimerState> {
         let is_used = self.is_used.load(Ordering::Relaxed);
         (!is_used).then_some(&self.state)
     }
 
-    pub(super) fn state_mut(&mut self) -> &mut TimerState {
+    pub(in crate::timer) fn state_mut(&mut self) -> &mut TimerState {
         &mut self.state
     }
 
     /// Notes that the timer has been armed or cancelled. If it is inserted again, it starts over.
-    pub(super) fn use_up(&self) {
+    pub(in crate::timer) fn use_up(&self) {
         self.is_used.store(true, Ordering::Relaxed);
     }
 }

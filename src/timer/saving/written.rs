@@ -7,14 +7,16 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 #[cfg(feature = "serialize")]
 use super::world_state::{forget_world_state, write_world_state};
 use super::{
-    Arms, DespawnAfter, Kind, Timer, TimerLines, WhenDone,
     capture::Capture,
-    ended::Ended,
-    finished::Finished,
     sheet::{Line, Written},
-    timer_seat::TimerSeat,
 };
-use crate::clock::{Cadence, ClockTable};
+use crate::{
+    clock::{Cadence, ClockTable},
+    timer::{
+        Arms, DespawnAfter, Kind, Timer, TimerLines, WhenDone, ended::Ended, finished::Finished,
+        timer_seat::TimerSeat,
+    },
+};
 
 /// Writes the states of all timers of a world, so that their components can be serialized.
 pub(crate) fn write_timer_states(world: &mut World) {

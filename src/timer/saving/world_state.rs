@@ -8,8 +8,8 @@ use bevy_reflect::{Reflect, ReflectDeserialize, ReflectSerialize};
 use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 
-use super::TimerLines;
 use crate::clock::{Clock, load_built_in, save_built_in};
+use crate::timer::TimerLines;
 
 /// The state that belongs to no entity.
 ///
@@ -84,14 +84,14 @@ impl Clone for SavedWorld {
 }
 
 /// Writes the state of a world, so that it becomes part of a scene.
-pub(super) fn write_world_state(world: &mut World) {
+pub(in crate::timer) fn write_world_state(world: &mut World) {
     if let Some(saved) = SavedWorld::of(world) {
         world.insert_resource(saved);
     }
 }
 
 /// Throws the written state away, if there is any.
-pub(super) fn forget_world_state(world: &mut World) {
+pub(in crate::timer) fn forget_world_state(world: &mut World) {
     world.remove_resource::<SavedWorld>();
 }
 

@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use serde::{Serialize, Serializer, ser::Error};
 
-use super::{Arms, DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, TimerState, WhenDone};
+use super::TimerState;
 use crate::clock::{ClockId, saturating_nanos};
+use crate::timer::{Arms, DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone};
 
 /// The serialized form of a [`Timer`]. Fields with a default may be omitted.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Timer", deny_unknown_fields)]
-pub(super) struct TimerData {
+pub(in crate::timer) struct TimerData {
     delay: Duration,
     interval: Option<Duration>,
     times: Option<u32>,
@@ -111,7 +112,7 @@ impl TryFrom<TimerData> for Timer {
 /// The serialized form of a [`DespawnAfter`].
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "DespawnAfter", deny_unknown_fields)]
-pub(super) struct LifetimeData {
+pub(in crate::timer) struct LifetimeData {
     delay: Duration,
     #[serde(default)]
     state: Option<TimerState>,

@@ -1,0 +1,21 @@
+//! The state of timers as data: what a save writes and a load reads.
+
+mod capture;
+#[cfg(feature = "serialize")]
+mod data;
+pub(super) mod sheet;
+mod state;
+#[cfg(feature = "serialize")]
+mod world_state;
+mod written;
+
+pub(super) use capture::saved_order;
+#[cfg(feature = "serialize")]
+pub(super) use data::{LifetimeData, TimerData};
+pub(crate) use state::TimerState;
+pub(super) use state::{Loaded, Order, Progress, Wait};
+#[cfg(feature = "serialize")]
+pub(crate) use world_state::{SavedWorld, load_world_state};
+pub(crate) use written::forget_written;
+#[cfg(feature = "serialize")]
+pub(crate) use written::write_timer_states;

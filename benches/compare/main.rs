@@ -24,8 +24,8 @@
 //! | `app_spawn` | spawns entities with an id and a timer one by one, and runs a frame | one spawn |
 //! | `app_spawn_batch` | spawns the same entities with `spawn_batch`, and runs a frame | one spawn |
 //! | `app_despawn` | despawns the same entities one by one, and runs a frame | one despawn |
-//! | `snapshot` | copies all timers, 1 % of which fire in every frame | one snapshot |
-//! | `restore` | goes back to the copy after a frame | one restore |
+//! | `snapshot` | takes a snapshot of all timers, 1 % of which fire in every frame | one snapshot |
+//! | `restore` | goes back to the snapshot after a frame | one restore |
 //! | `app_update` | calls a closure per entity every frame, which adds the time to a component | one call |
 //! | `group_broadcast` | sends packets to both of two worlds on threads, which add them up | one packet sent |
 //! | `group_exclusive` | sends each packet to one of the two worlds, in turn | one packet sent |
@@ -48,8 +48,8 @@
 //!
 //! In reading order: `work` has the numbers, `sides` the turns and the table. `queue` has the queue
 //! workloads, and `peers` the queues. `app` and `spawn` have the app workloads, and `contenders` the
-//! apps. `rollback` has snapshots, `update` has update callbacks, `message` messages, and `group` worlds on threads, each with
-//! its peers. `chart` draws the chart.
+//! apps. `rollback` has snapshots, `update` has update callbacks, `message` messages, and
+//! `group` worlds on threads, each with its peers. `chart` draws the chart.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 

@@ -1,5 +1,5 @@
-//! Workloads that copy all timers, and go back to the copy. The peer clones the components of Bevy's
-//! timers.
+//! Workloads that take a snapshot of all timers, and go back to it. The peer clones the components of
+//! Bevy's timers.
 
 use core::time::Duration;
 
@@ -24,11 +24,11 @@ enum Workload {
     Restore,
 }
 
-/// Copies the timers of an app, and goes back to the copy.
+/// Takes a snapshot of the timers of an app, and goes back to it.
 trait Rollback {
-    type Copy;
-    fn snapshot(app: &mut App) -> Self::Copy;
-    fn restore(app: &mut App, copy: &Self::Copy);
+    type Snapshot;
+    fn snapshot(app: &mut App) -> Self::Snapshot;
+    fn restore(app: &mut App, snapshot: &Self::Snapshot);
 }
 
 struct Due;
@@ -68,13 +68,13 @@ fn side<R: Rollback + 'static>(workload: Workload, mut app: App, rounds: usize) 
     Box::new(move || {
         let mut time = Duration::ZERO;
         for _ in 0..rounds {
-            let mut copy = None;
-            let snapshot = timed(|| copy = Some(R::snapshot(&mut app)));
+            let mut taken = None;
+            let snapshot = timed(|| taken = Some(R::snapshot(&mut app)));
             let times = Times::of(&app);
             app.update();
             let restore = timed(|| {
-                if let Some(copy) = &copy {
-                    R::restore(&mut app, copy);
+                if let Some(taken) = &taken {
+                    R::restore(&mut app, taken);
                 }
             });
             times.restore(&mut app);
@@ -91,31 +91,31 @@ fn side<R: Rollback + 'static>(workload: Workload, mut app: App, rounds: usize) 
 }
 
 impl Rollback for Due {
-    type Copy = TimerSnapshot;
+    type Snapshot = TimerSnapshot;
 
     fn snapshot(app: &mut App) -> TimerSnapshot {
         app.world_mut().snapshot_timers()
     }
 
-    fn restore(app: &mut App, copy: &TimerSnapshot) {
+    fn restore(app: &mut App, snapshot: &TimerSnapshot) {
         let entities = &mut EntityHashMap::default();
-        app.world_mut().restore_timers(copy, entities);
+        app.world_mut().restore_timers(snapshot, entities);
         assert!(entities.is_empty(), "no entity despawns");
     }
 }
 
 impl Rollback for Cloned {
-    type Copy = Vec<Ticked>;
+    type Snapshot = Vec<Ticked>;
 
     fn snapshot(app: &mut App) -> Vec<Ticked> {
         let mut timers = app.world_mut().query::<&Ticked>();
         timers.iter(app.world()).cloned().collect()
     }
 
-    fn restore(app: &mut App, copy: &Vec<Ticked>) {
+    fn restore(app: &mut App, snapshot: &Vec<Ticked>) {
         let mut timers = app.world_mut().query::<&mut Ticked>();
-        for (mut timer, copy) in timers.iter_mut(app.world_mut()).zip(copy) {
-            *timer = copy.clone();
+        for (mut timer, earlier) in timers.iter_mut(app.world_mut()).zip(snapshot) {
+            *timer = earlier.clone();
         }
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use bevy_due::{
     Address, Link, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused,
-    ReplyTo, StableKey, Timer, WorldGroups, WorldLink,
+    StableKey, Timer, WorldGroups, WorldLink,
 };
 use bevy_ecs::error::{BevyError, ErrorContext, FallbackErrorHandler};
 
@@ -105,31 +105,6 @@ fn a_key_that_is_taken_is_refused() {
     assert!(map.is_empty());
 }
 
-/// Keeps requests from other worlds.
-#[derive(Component, Default)]
-struct Kept(Vec<ReplyTo>);
-
-fn thinker() -> impl Bundle {
-    let follows = MessageComponent::new().on_packet(QUESTION, |mut me, _| {
-        let reply_to = me.reply_to().expect("a request").clone();
-        me.entity
-            .get_mut::<Kept>()
-            .expect("it keeps")
-            .0
-            .push(reply_to);
-    });
-    (Kept::default(), follows)
-}
-
-fn reply_all(app: &mut App, asked: Entity, what: u8) {
-    let mut kept = app.world_mut().get_mut::<Kept>(asked).expect("it keeps");
-    for reply_to in core::mem::take(&mut kept.0) {
-        let answer = Packet::new(ANSWER, [what]);
-        app.world_mut().commands().reply(reply_to, answer);
-    }
-    app.world_mut().flush();
-}
-
 fn ask_world(app: &mut App, asker: Entity, group: &'static str) {
     let question = Parcel::new(group, Delivery::All, Packet::new(QUESTION, []));
     let mut commands = app.world_mut().commands();
@@ -137,11 +112,6 @@ fn ask_world(app: &mut App, asker: Entity, group: &'static str) {
         .entity(asker)
         .ask_world(question, Timer::after(ms(1000)));
     app.world_mut().flush();
-}
-
-fn told(app: &App, asker: Entity) -> Vec<Option<u8>> {
-    let told = app.world().get::<Told>(asker).expect("it asks");
-    told.0.iter().map(|(_, answer)| *answer).collect()
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod groups;
 mod held;
 mod mail;
 mod requests;
+mod thinker;
 mod time;
 
 use bevy_app::App;
@@ -25,6 +26,7 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use serde::{Serialize, de::DeserializeOwned};
 
 use support::*;
+use thinker::*;
 
 const NOTE: u32 = 1;
 const QUESTION: u32 = 2;

@@ -1,24 +1,8 @@
 //! Open requests move with the asking entity.
 
-use bevy_due::{ClockId, ReplyTo, Timer, moving::UnmovableReason};
+use bevy_due::{ClockId, Timer, moving::UnmovableReason};
 
 use super::*;
-
-/// The requests that an entity has got.
-#[derive(Component, Default)]
-struct Kept(Vec<ReplyTo>);
-
-fn thinker() -> impl Bundle {
-    let follows = MessageComponent::new().on_packet(QUESTION, |mut me, _| {
-        let reply_to = me.reply_to().expect("a request").clone();
-        me.entity
-            .get_mut::<Kept>()
-            .expect("it keeps")
-            .0
-            .push(reply_to);
-    });
-    (Kept::default(), follows)
-}
 
 fn ask(app: &mut App, asker: Entity, asked: Entity, millis: u64) -> Request {
     let mut commands = app.world_mut().commands();
@@ -28,20 +12,6 @@ fn ask(app: &mut App, asker: Entity, asked: Entity, millis: u64) -> Request {
         .ask(asked, Packet::new(QUESTION, []), until);
     app.world_mut().flush();
     request
-}
-
-fn reply_all(app: &mut App, asked: Entity, what: u8) {
-    let kept = core::mem::take(&mut app.world_mut().get_mut::<Kept>(asked).expect("it keeps").0);
-    for reply_to in kept {
-        let answer = Packet::new(ANSWER, [what]);
-        app.world_mut().commands().reply(reply_to, answer);
-    }
-    app.world_mut().flush();
-}
-
-fn told(app: &App, asker: Entity) -> Vec<Option<u8>> {
-    let told = app.world().get::<Told>(asker).expect("it asks");
-    told.0.iter().map(|(_, answer)| *answer).collect()
 }
 
 /// An entity that has asked, and the one that thinks about it.

@@ -7,7 +7,8 @@ use crate::{
         Fired, TimerSpec, bevy_timer, delayed_commands, due_messages, due_observer,
         due_without_reaction, empty_app,
     },
-    sides::{Done, Side, Table, timed},
+    frames::frames,
+    sides::Table,
     work::{FRAME, SECOND, first_deadline, period_up_to},
 };
 
@@ -24,22 +25,19 @@ struct Workload {
 const WORKLOADS: [Workload; 5] = [
     Workload {
         name: "app_idle",
-        spec: |id| TimerSpec {
-            first: YEAR + u64::from(id),
-            period: YEAR,
-        },
+        spec: idle,
         timers_per_firing: 200,
         ours: due_without_reaction,
     },
     Workload {
         name: "app_periodic_messages",
-        spec: |id| periodic(id, period_up_to(60, id.into())),
+        spec: up_to_a_minute,
         timers_per_firing: 200,
         ours: due_messages,
     },
     Workload {
         name: "app_periodic_observers",
-        spec: |id| periodic(id, period_up_to(60, id.into())),
+        spec: up_to_a_minute,
         timers_per_firing: 200,
         ours: due_observer,
     },
@@ -62,6 +60,19 @@ const WORKLOADS: [Workload; 5] = [
 
 const YEAR: u64 = 365 * 24 * 3600 * SECOND;
 
+/// Not due for a year.
+pub fn idle(id: u32) -> TimerSpec {
+    TimerSpec {
+        first: YEAR + u64::from(id),
+        period: YEAR,
+    }
+}
+
+/// Due every 1 to 60 s.
+pub fn up_to_a_minute(id: u32) -> TimerSpec {
+    periodic(id, period_up_to(60, id.into()))
+}
+
 fn periodic(id: u32, period: u64) -> TimerSpec {
     TimerSpec {
         first: first_deadline(id, period),
@@ -75,7 +86,8 @@ pub fn compare(table: &mut Table) {
             let mut against = |peer, contender: fn(&[TimerSpec]) -> App, timers_per_firing| {
                 let side = |app: fn(&[TimerSpec]) -> App| {
                     let specs = move || (0..n as u32).map(workload.spec).collect::<Vec<_>>();
-                    move |units| side(app(&specs()), units * timers_per_firing / n + 1)
+                    let fired = |app: &mut App| app.world().resource::<Fired>().checksum;
+                    move |units| frames(app(&specs()), units * timers_per_firing / n + 1, 1, fired)
                 };
                 let (ours, theirs) = (side(workload.ours), side(contender));
                 table.line((workload.name, n, peer), None, ours, theirs);
@@ -92,19 +104,4 @@ pub fn compare(table: &mut Table) {
             }
         }
     }
-}
-
-/// Returns a side that runs `frames` frames per turn. A unit is a frame.
-fn side(mut app: App, frames: usize) -> Side {
-    let mut units = 0;
-    Box::new(move || {
-        let time = timed(|| {
-            for _ in 0..frames {
-                app.update();
-            }
-        });
-        units += frames as u64;
-        let checksum = app.world().resource::<Fired>().checksum;
-        (time, Done { units, checksum })
-    })
 }

@@ -83,9 +83,16 @@ pub fn due_without_reaction(specs: &[TimerSpec]) -> App {
     on_one_thread(due(specs))
 }
 
-fn due(specs: &[TimerSpec]) -> App {
+/// Returns an app with this crate's plugin, and without timers.
+pub fn due_app() -> App {
     let mut app = app();
     app.add_plugins(DuePlugin::default());
+    app
+}
+
+/// This crate's timers, on any number of threads.
+pub fn due(specs: &[TimerSpec]) -> App {
+    let mut app = due_app();
     spawn(&mut app, specs, |spec| {
         let timer = Timer::every(Duration::from_nanos(spec.period));
         timer.first_after(Duration::from_nanos(spec.first))
@@ -96,6 +103,12 @@ fn due(specs: &[TimerSpec]) -> App {
 /// This crate's timers, and a system that reads their messages.
 pub fn due_messages(specs: &[TimerSpec]) -> App {
     let mut app = due(specs);
+    read_messages(&mut app);
+    on_one_thread(app)
+}
+
+/// Adds a system that reads the messages of firings.
+pub fn read_messages(app: &mut App) {
     app.add_systems(
         Update,
         |mut messages: MessageReader<TimerFired>, mut fired: ResMut<Fired>| {
@@ -104,7 +117,6 @@ pub fn due_messages(specs: &[TimerSpec]) -> App {
             }
         },
     );
-    on_one_thread(app)
 }
 
 /// This crate's timers, and a global observer of their firings.

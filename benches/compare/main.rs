@@ -24,12 +24,19 @@
 //! | `app_spawn` | spawns entities with an id and a timer one by one, and runs a frame | one spawn |
 //! | `app_spawn_batch` | spawns the same entities with `spawn_batch`, and runs a frame | one spawn |
 //! | `app_despawn` | despawns the same entities one by one, and runs a frame | one despawn |
+//! | `app_bullets` | spawns n bullets a second, which live two seconds | one frame |
+//! | `app_buffs` | ticks a periodic effect on each unit, every 0.25 to 5 s, and changes a component | one frame |
+//! | `app_keyed` | sets, refreshes and cancels one of four keyed timers on 1 % of the units each | one frame |
+//! | `app_clocks` | runs frames with a clock and a timer on each entity, none due | one frame |
+//! | `app_requests` | answers one in a hundred of n open requests with time-outs, and makes it again | one frame |
+//! | `systems_idle`, `systems_periodic` | runs fifty systems on several threads, with timers of which none is due, or that fire every 1 to 60 s | one frame |
 //! | `snapshot` | takes a snapshot of all timers, 1 % of which fire in every frame | one snapshot |
 //! | `restore` | goes back to the snapshot after a frame | one restore |
 //! | `app_update` | calls a closure per entity every frame, which adds the time to a component | one call |
 //! | `group_broadcast` | sends packets to both of two worlds on threads, which add them up | one packet sent |
 //! | `group_exclusive` | sends each packet to one of the two worlds, in turn | one packet sent |
 //! | `group_latency` | sends requests to another world, each after the reply to the last | one request; the median |
+//! | `worlds_idle` | waits with n started worlds, or n plain threads, and measures the CPU time | one microsecond |
 //! | `message_to_one` | sends one message to each of n entities in every frame | one message |
 //! | `message_broadcast` | sends ten messages per frame to all followers, one in a hundred of n entities | one delivery |
 //! | `message_from_thread` | sends from n threads as fast as they can while frames run | one message |
@@ -48,18 +55,27 @@
 //!
 //! In reading order: `work` has the numbers, `sides` the turns and the table. `queue` has the queue
 //! workloads, and `peers` the queues. `app` and `spawn` have the app workloads, and `contenders` the
-//! apps. `rollback` has snapshots, `update` has update callbacks, `message` messages, and
-//! `group` worlds on threads, each with its peers. `chart` draws the chart.
+//! apps. `lifetimes`, `buffs`, `keyed`, `clocks` and `requests` have what games do, and `executor` an app
+//! on several threads. `rollback` has snapshots, `update` update callbacks, `message` messages, and
+//! `group` and `idle_worlds` worlds on threads, each with its peers. `chart` draws the chart.
 
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 
 mod app;
+mod buffs;
 mod chart;
+mod clocks;
 mod contenders;
+mod executor;
+mod frames;
 mod group;
+mod idle_worlds;
+mod keyed;
+mod lifetimes;
 mod message;
 mod peers;
 mod queue;
+mod requests;
 mod rollback;
 mod sides;
 mod spawn;
@@ -113,9 +129,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     queue::compare(&mut table);
     app::compare(&mut table);
     spawn::compare(&mut table);
+    lifetimes::compare(&mut table);
+    buffs::compare(&mut table);
+    keyed::compare(&mut table);
+    clocks::compare(&mut table);
+    requests::compare(&mut table);
+    executor::compare(&mut table);
     rollback::compare(&mut table);
     update::compare(&mut table);
     group::compare(&mut table);
+    idle_worlds::compare(&mut table);
     message::compare(&mut table);
     if let Some(path) = chart {
         chart::draw(path.as_ref(), table.lines())?;

@@ -13,6 +13,7 @@ use bevy_time::TimePlugin;
 
 use crate::{
     contenders::on_one_thread,
+    frames::frames,
     sides::{Done, Side, Table, timed},
     work::random,
 };
@@ -69,7 +70,7 @@ pub fn compare(table: &mut Table) {
             ("shared_observer", shared_observer),
         ] {
             let side = |app: fn(usize) -> App| {
-                move |units| frames(on_one_thread(app(n)), units / n + 1, n)
+                move |units| frames(on_one_thread(app(n)), units / n + 1, n, checksum)
             };
             let name = ("message_to_one", n, peer);
             table.line(name, None, side(message_to_one), side(theirs));
@@ -82,7 +83,10 @@ pub fn compare(table: &mut Table) {
         ] {
             let side = |app: fn(usize) -> App| {
                 let deliveries = BROADCASTS as usize * n / ENTITIES_PER_FOLLOWER;
-                move |units| frames(on_one_thread(app(n)), units / deliveries + 1, deliveries)
+                move |units| {
+                    let app = on_one_thread(app(n));
+                    frames(app, units / deliveries + 1, deliveries, checksum)
+                }
             };
             let name = ("message_broadcast", n, peer);
             table.line(name, None, side(message_to_all), side(theirs));
@@ -135,21 +139,6 @@ fn adding() -> MessageComponent {
 fn checksum(app: &mut App) -> u64 {
     let mut sums = app.world_mut().query::<&Sum>();
     sums.iter(app.world()).map(|sum| sum.0).sum()
-}
-
-/// Returns a side that runs `frames` frames per turn.
-fn frames(mut app: App, frames: usize, units_per_frame: usize) -> Side {
-    let mut units = 0;
-    Box::new(move || {
-        let time = timed(|| {
-            for _ in 0..frames {
-                app.update();
-            }
-        });
-        units += (frames * units_per_frame) as u64;
-        let checksum = checksum(&mut app);
-        (time, Done { units, checksum })
-    })
 }
 
 /// This crate's outbox, which sends a message to each entity.

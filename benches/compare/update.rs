@@ -8,8 +8,9 @@ use bevy_ecs::{prelude::*, resource::IsResource, world::EntityMutExcept};
 use bevy_time::Time;
 
 use crate::{
-    contenders::{app, on_one_thread},
-    sides::{Done, Side, Table, timed},
+    contenders::{app, due_app, on_one_thread},
+    frames::frames,
+    sides::Table,
 };
 
 const SIZES: [usize; 2] = [10_000, 100_000];
@@ -24,12 +25,12 @@ pub fn compare(table: &mut Table) {
             ("boxed_closures", boxed_closures as fn(usize) -> App),
             ("plain_system", plain_system),
         ] {
-            let frames = |units| units * 5 / n + 1;
+            let per_turn = |units| units * 5 / n + 1;
             table.line(
                 ("app_update", n, peer),
                 None,
-                |units| side(update_components(n), n, frames(units)),
-                |units| side(contender(n), n, frames(units)),
+                |units| frames(update_components(n), per_turn(units), n, ages),
+                |units| frames(contender(n), per_turn(units), n, ages),
             );
         }
     }
@@ -37,8 +38,7 @@ pub fn compare(table: &mut Table) {
 
 /// This crate's components, with a closure per entity.
 fn update_components(n: usize) -> App {
-    let mut app = app();
-    app.add_plugins(DuePlugin::default());
+    let mut app = due_app();
     app.world_mut().spawn_batch((0..n).map(|_| {
         let grow = UpdateComponent::new(|mut me: UpdateContext| {
             if let Some(mut age) = me.entity.get_mut::<Age>() {
@@ -93,21 +93,8 @@ fn plain_system(n: usize) -> App {
     on_one_thread(app)
 }
 
-/// Returns a side that runs `frames` frames per turn. A unit is a call.
-fn side(mut app: App, n: usize, frames: usize) -> Side {
-    // No time passes in Bevy's first frame, in which the components join.
-    app.update();
-    let mut done = Done::default();
-    Box::new(move || {
-        let time = timed(|| {
-            for _ in 0..frames {
-                app.update();
-            }
-        });
-        done.units += (n * frames) as u64;
-        let mut ages = app.world_mut().query::<&Age>();
-        let ages = ages.iter(app.world()).map(|age| age.0.as_nanos() as u64);
-        done.checksum = ages.fold(0, u64::wrapping_add);
-        (time, done)
-    })
+fn ages(app: &mut App) -> u64 {
+    let mut ages = app.world_mut().query::<&Age>();
+    let ages = ages.iter(app.world()).map(|age| age.0.as_nanos() as u64);
+    ages.fold(0, u64::wrapping_add)
 }

@@ -1,7 +1,8 @@
 //! The numbers of the workloads, equal in every run and for every peer.
 
 pub const SECOND: u64 = 1_000_000_000;
-pub const FRAME: u64 = SECOND / 60;
+pub const FRAMES_PER_SECOND: usize = 60;
+pub const FRAME: u64 = SECOND / FRAMES_PER_SECOND as u64;
 
 /// Returns the n-th pseudo-random number.
 pub fn random(n: u64) -> u64 {

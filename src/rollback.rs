@@ -11,7 +11,7 @@
 //!
 //! | restored | not restored |
 //! |---|---|
-//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as the commands of a [one-time command](crate::TimedCommands) that has run |
+//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::TimedCommands) that has run: a warning says so when it is due again |
 //! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, also those of a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
@@ -21,8 +21,12 @@
     doc = "| entities before their export, as [not in transit](crate::moving::InTransit) | held mail, and entities that another world has taken over: do not roll back past a [`forget_entity`](crate::DueWorldExt::forget_entity) |"
 )]
 //!
-//! Copy Bevy's `Time` resources with each snapshot, and insert them again with it. The order of the two
-//! steps does not matter.
+//! Copy Bevy's times with each snapshot: `Time<Virtual>`, `Time<Fixed>`, and, if timers run on
+//! [`ClockId::Real`](crate::ClockId::Real), `Time<Real>`. Insert them again with it. The order of the
+//! two steps does not matter. If you forget one, its clock jumps: its timers fire late and in a burst.
+//!
+//! Entities that despawned after the snapshot are spawned again, so queries may visit entities in
+//! another order than before. A system whose result depends on that order needs an order of its own.
 //!
 //! To store timers in a file, or to load them in another process, use the module `save` of the feature
 //! `serialize`.
@@ -149,7 +153,7 @@ pub(crate) fn restore_timers(
     check(world, "restore timers");
     assert!(
         snapshot.world == world.id(),
-        "the snapshot is of another world"
+        "the snapshot was taken in another world: restore it there, or take one in this world"
     );
     world.flush();
     forget_written(world);

@@ -24,8 +24,8 @@ use crate::{
         import_entity,
     },
     save::{
-        LoadError, SaveError, SavedTimers, Unsavable, all_or_error, load_timers, save_all,
-        save_entity,
+        LoadError, SaveError, SavedTimers, Unsavable, load_timers, save_all, save_entity,
+        save_timers,
     },
     timer::write_timer_states,
 };
@@ -271,8 +271,8 @@ pub trait DueWorldExt {
     ///
     /// # Errors
     ///
-    /// Returns [`SaveError`](crate::save::SaveError) if the action of a timer is a closure, such as a
-    /// delayed command. [`save_timers_without_closures`](Self::save_timers_without_closures) leaves
+    /// Returns [`SaveError`](crate::save::SaveError) in a world without the plugin, and if the action of
+    /// a timer is a closure, such as a delayed command. [`save_timers_without_closures`](Self::save_timers_without_closures) leaves
     /// these timers out.
     ///
     /// # Time complexity
@@ -293,7 +293,8 @@ pub trait DueWorldExt {
     ///
     /// # Errors
     ///
-    /// Returns [`SaveError`](crate::save::SaveError) if the action of a timer is a closure.
+    /// Returns [`SaveError`](crate::save::SaveError) if the entity does not exist, in a world without the
+    /// plugin, and if the action of a timer is a closure.
     #[cfg(feature = "serialize")]
     fn save_entity(&mut self, entity: Entity) -> Result<SavedTimers, SaveError>;
 
@@ -555,7 +556,7 @@ impl DueWorldExt for World {
 
     #[cfg(feature = "serialize")]
     fn save_timers(&mut self) -> Result<SavedTimers, SaveError> {
-        all_or_error(save_all(self))
+        save_timers(self)
     }
 
     #[cfg(feature = "serialize")]
@@ -565,7 +566,7 @@ impl DueWorldExt for World {
 
     #[cfg(feature = "serialize")]
     fn save_entity(&mut self, entity: Entity) -> Result<SavedTimers, SaveError> {
-        all_or_error(save_entity(self, entity))
+        save_entity(self, entity)
     }
 
     #[cfg(feature = "serialize")]

@@ -12,7 +12,7 @@ use crate::{
     clock::{ClockTable, clock_of},
     message::{End, HeldLetters, LetterData, letter_to_data, take_letters, visit_letters},
     owner::owner_of,
-    save::{all_or_error, save_entity},
+    save::save_entity,
     timer::{Cooldown, RunDepth},
     transit::InTransit,
 };
@@ -29,7 +29,7 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
     if RunDepth::is_active(world) {
         return Err(MoveError::Running);
     }
-    let timers = all_or_error(save_entity(world, entity))?;
+    let timers = save_entity(world, entity)?;
     let members: Vec<Entity> = timers.entities().collect();
     for &member in &members {
         if world.get::<InTransit>(member).is_some() {

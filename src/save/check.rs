@@ -7,19 +7,28 @@ use bevy_ecs::{
     prelude::*,
 };
 use bevy_platform::collections::HashSet;
+use bevy_time::{Fixed, Time};
 
-use super::{LoadError, SavedEntity, SavedTimers};
-use crate::clock::{Clock, ClockId, ClockTable};
+use super::{Content, LoadError, SavedEntity, SavedTimers, error::MAX_STEPS, part::Part};
+use crate::{
+    clock::{Clock, ClockId, ClockTable},
+    timer::SavedWorld,
+};
 
 /// Returns an error if saved timers can't be loaded into a world with this map of entities.
 pub(crate) fn check_saved(
     world: &World,
-    SavedTimers(saved): &SavedTimers,
+    SavedTimers(Content {
+        world: state,
+        entities: saved,
+    }): &SavedTimers,
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
-    let saved = &saved.entities;
     if !world.contains_resource::<ClockTable>() {
         return Err(LoadError::NoPlugin);
+    }
+    if let Some(state) = state {
+        check_steps(world, state)?;
     }
     check_map(world, map)?;
     let mut entities = EntityHashSet::default();
@@ -35,6 +44,7 @@ pub(crate) fn check_saved(
         })?;
     }
     check_keys(saved)?;
+    check_parents(saved)?;
     check_clocks(world, saved, map)
 }
 
@@ -93,12 +103,8 @@ fn check_keys(saved: &[SavedEntity]) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Checks that each clock has a parent, and that none drives itself.
-fn check_clocks(
-    world: &World,
-    saved: &[SavedEntity],
-    map: &EntityHashMap<Entity>,
-) -> Result<(), LoadError> {
+/// Checks that no clock drives itself.
+fn check_parents(saved: &[SavedEntity]) -> Result<(), LoadError> {
     let parents = saved.iter();
     let parents = parents.filter_map(|saved| Some((saved.entity, saved.clock_parent()?)));
     let parents: EntityHashMap<ClockId> = parents.collect();
@@ -113,17 +119,41 @@ fn check_clocks(
             }
             path.push(at);
             match parents.get(&at) {
-                Some(&ClockId::Own(parent)) if parent != Entity::PLACEHOLDER => at = parent,
-                Some(_) => break,
-                None if is_clock(world, map, at) => break,
-                None => {
-                    // The first clock is saved, so this one has a child.
-                    let clock = path[path.len() - 2];
-                    return Err(LoadError::NoParentClock { clock, parent: at });
-                }
+                Some(&ClockId::Own(parent)) => at = parent,
+                _ => break,
             }
         }
         checked.extend(path);
+    }
+    Ok(())
+}
+
+/// Checks that each clock and each timer runs on an entity with a clock. A saved timer may await the
+/// report that its clock is gone.
+fn check_clocks(
+    world: &World,
+    saved: &[SavedEntity],
+    map: &EntityHashMap<Entity>,
+) -> Result<(), LoadError> {
+    let has_clock = |saved: &SavedEntity| (saved.entity, saved.clock_parent().is_some());
+    let has_clock: EntityHashMap<bool> = saved.iter().map(has_clock).collect();
+    for SavedEntity { entity, parts } in saved {
+        for part in parts {
+            let Some(clock) = part.clock() else {
+                continue;
+            };
+            let is_lost_timer = !matches!(part, Part::Clock(_)) && has_clock.contains_key(&clock);
+            if !has_clock.get(&clock).is_some_and(|&has_clock| has_clock)
+                && !is_lost_timer
+                && !is_clock(world, map, clock)
+            {
+                return Err(LoadError::NoClock {
+                    entity: *entity,
+                    component: part.name(),
+                    clock,
+                });
+            }
+        }
     }
     Ok(())
 }
@@ -132,4 +162,16 @@ fn check_clocks(
 fn is_clock(world: &World, map: &EntityHashMap<Entity>, saved: Entity) -> bool {
     let target = map.get(&saved);
     target.is_some_and(|&target| world.get::<Clock>(target).is_some())
+}
+
+/// Checks that the world does not have to run a great number of fixed steps at once.
+fn check_steps(world: &World, saved: &SavedWorld) -> Result<(), LoadError> {
+    let Some(time) = world.get_resource::<Time<Fixed>>() else {
+        return Ok(());
+    };
+    let (overstep, timestep) = (saved.overstep(), time.timestep());
+    match overstep > timestep.saturating_mul(MAX_STEPS) {
+        true => Err(LoadError::TooManySteps { overstep, timestep }),
+        false => Ok(()),
+    }
 }

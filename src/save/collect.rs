@@ -11,10 +11,10 @@ use bevy_ecs::{
 
 use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable, part::Part};
 use crate::{
-    clock::SpeedModifiers,
+    clock::{ClockTable, SpeedModifiers},
     owner::{Owned, owner_of},
     pause::PausedBy,
-    timer::{SavedWorld, TimerAction, write_timer_states},
+    timer::{Keyed, SavedWorld, TimerAction, write_timer_states},
 };
 
 /// Saves all timers of a world, except those with closures, which it returns too.
@@ -31,21 +31,38 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     collector.finish(world.get_resource::<SavedWorld>().cloned())
 }
 
-/// Saves an entity and everything it owns, except timers with closures, which it returns too.
-pub(crate) fn save_entity(world: &mut World, entity: Entity) -> (SavedTimers, Vec<Unsavable>) {
+/// Saves all timers of a world.
+pub(crate) fn save_timers(world: &mut World) -> Result<SavedTimers, SaveError> {
+    check_plugin(world)?;
+    all_or_error(save_all(world))
+}
+
+/// Saves an entity and everything it owns.
+pub(crate) fn save_entity(world: &mut World, entity: Entity) -> Result<SavedTimers, SaveError> {
+    check_plugin(world)?;
+    world.flush();
+    if world.get_entity(entity).is_err() {
+        return Err(SaveError::NoSuchEntity(entity));
+    }
     write_timer_states(world);
     let mut collector = Collector::new(world);
     collector.add(entity);
-    collector.finish(None)
+    all_or_error(collector.finish(None))
 }
 
-/// Returns an error if something was left out.
-pub(crate) fn all_or_error(
+fn check_plugin(world: &World) -> Result<(), SaveError> {
+    match world.contains_resource::<ClockTable>() {
+        true => Ok(()),
+        false => Err(SaveError::NoPlugin),
+    }
+}
+
+fn all_or_error(
     (saved, unsavable): (SavedTimers, Vec<Unsavable>),
 ) -> Result<SavedTimers, SaveError> {
     match unsavable.is_empty() {
         true => Ok(saved),
-        false => Err(SaveError { unsavable }),
+        false => Err(SaveError::Closures(unsavable)),
     }
 }
 
@@ -152,6 +169,7 @@ impl<'w> Collector<'w> {
                 self.unsavable.push(Unsavable {
                     entity: entity.id(),
                     owner: owner_of(entity),
+                    key: entity.get().map(Keyed::name),
                     closure: closure.to_owned(),
                 });
             }

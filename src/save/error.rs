@@ -1,9 +1,12 @@
 //! The errors of saving and loading.
 
 use alloc::{string::String, vec::Vec};
-use core::fmt;
+use core::{fmt, time::Duration};
 
 use bevy_ecs::prelude::*;
+
+/// The number of fixed steps that a loaded world may have to catch up on. Running them takes time.
+pub(super) const MAX_STEPS: u32 = 10_000;
 
 /// A timer that can't be saved, because its action is a closure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,20 +16,23 @@ pub struct Unsavable {
     pub entity: Entity,
     /// The owner of the timer, or its own entity if it has none.
     pub owner: Entity,
+    /// The key of the timer, if it has one.
+    pub key: Option<&'static str>,
     /// The type of the closure, or of the system of a delayed command.
     pub closure: String,
 }
 
 impl fmt::Display for Unsavable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            entity, closure, ..
-        } = self;
-        write!(
-            f,
-            "the timer on entity {entity} can't be saved, because its action is a closure \
-             ({closure}): register it with `add_timer_handler`, and use `TimerAction::named`"
-        )
+        f.write_str("the timer ")?;
+        if let Some(key) = self.key {
+            write!(f, "{key:?} ")?;
+        }
+        write!(f, "on entity {}", self.entity)?;
+        if self.owner != self.entity {
+            write!(f, ", which belongs to {},", self.owner)?;
+        }
+        write!(f, " runs a closure ({})", self.closure)
     }
 }
 
@@ -34,20 +40,37 @@ impl core::error::Error for Unsavable {}
 
 /// The error for timers that can't be saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaveError {
-    /// The timers that can't be saved. There is at least one.
-    pub unsavable: Vec<Unsavable>,
+#[non_exhaustive]
+pub enum SaveError {
+    /// The world has no [`DuePlugin`](crate::DuePlugin).
+    NoPlugin,
+    /// The entity does not exist.
+    NoSuchEntity(Entity),
+    /// The actions of some timers are closures. There is at least one.
+    Closures(Vec<Unsavable>),
 }
 
 impl fmt::Display for SaveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (nth, unsavable) in self.unsavable.iter().enumerate() {
-            if nth > 0 {
-                f.write_str("; ")?;
+        let closures = match self {
+            Self::NoPlugin => {
+                return f.write_str("the world has no `DuePlugin`: add it to the app");
             }
-            unsavable.fmt(f)?;
+            Self::NoSuchEntity(entity) => {
+                return write!(
+                    f,
+                    "entity {entity} does not exist: save it before it despawns"
+                );
+            }
+            Self::Closures(closures) => closures,
+        };
+        for unsavable in closures {
+            write!(f, "{unsavable}; ")?;
         }
-        Ok(())
+        f.write_str(
+            "closures can't be saved: register a handler with `add_timer_handler` and use \
+             `TimerAction::named`, or leave these timers out with `save_timers_without_closures`",
+        )
     }
 }
 
@@ -88,12 +111,21 @@ pub enum LoadError {
     },
     /// Clocks of these saved entities drive each other.
     ClockCycle(Vec<Entity>),
-    /// The parent of a saved clock has no clock.
-    NoParentClock {
-        /// The saved entity of the clock.
+    /// A clock or a timer runs on an entity that has no clock.
+    NoClock {
+        /// The saved entity of the clock or the timer.
+        entity: Entity,
+        /// Its component.
+        component: &'static str,
+        /// The saved entity of the clock on which it runs.
         clock: Entity,
-        /// The saved entity of its parent.
-        parent: Entity,
+    },
+    /// The fixed clock would have to run too many steps at once.
+    TooManySteps {
+        /// The time that the fixed clock is behind.
+        overstep: Duration,
+        /// The time of one step.
+        timestep: Duration,
     },
     /// Two timers of an owner have the same key.
     DuplicateKey {
@@ -136,10 +168,19 @@ impl fmt::Display for LoadError {
             Self::ClockCycle(clocks) => {
                 write!(f, "clocks can't drive each other in a circle: {clocks:?}")
             }
-            Self::NoParentClock { clock, parent } => write!(
+            Self::NoClock {
+                entity,
+                component,
+                clock,
+            } => write!(
                 f,
-                "the clock on saved entity {clock} runs on {parent}, which has no clock: map it to \
-                 an entity with a `Clock`"
+                "the `{component}` of saved entity {entity} runs on entity {clock}, which has no \
+                 clock: map it to an entity with a `Clock`"
+            ),
+            Self::TooManySteps { overstep, timestep } => write!(
+                f,
+                "the overstep of the fixed clock is {overstep:?}, more than {MAX_STEPS} steps of \
+                 {timestep:?}: the data may be damaged"
             ),
             Self::DuplicateKey { owner, key } => write!(
                 f,

@@ -8,7 +8,7 @@ use bevy_ecs::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    clock::{Clock, OnClock, SpeedModifier, load_clock},
+    clock::{Clock, ClockId, OnClock, SpeedModifier, load_clock},
     message::OpenRequest,
     owner::OwnedBy,
     pause::{Paused, Pauses},
@@ -97,6 +97,20 @@ impl Part {
         let mut references = References(Vec::new());
         self.clone().map_entities(&mut references);
         references.0
+    }
+
+    /// Returns the entity of the clock on which the part runs, if it runs on one.
+    pub(super) fn clock(&self) -> Option<Entity> {
+        let clock = match self {
+            Self::Clock(clock) => clock.parent(),
+            Self::Timer(timer) => timer.loaded()?.clock()?,
+            Self::Lifetime(lifetime) => lifetime.loaded()?.clock()?,
+            _ => return None,
+        };
+        match clock {
+            ClockId::Own(clock) if clock != Entity::PLACEHOLDER => Some(clock),
+            _ => None,
+        }
     }
 
     /// Returns `true` if the part has no purpose without the entity's timer.

@@ -34,7 +34,11 @@ pub struct NoSuchTimer {
 impl fmt::Display for NoSuchTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.key {
-            None => write!(f, "no armed timer on entity {}", self.entity),
+            None => write!(
+                f,
+                "no armed timer on entity {}: insert a `Timer` first",
+                self.entity
+            ),
             Some(key) => write!(f, "entity {} has no armed timer {key:?}", self.entity),
         }
     }

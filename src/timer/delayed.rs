@@ -1,12 +1,15 @@
 //! The builder of delayed and repeated commands.
 
-use core::{any::type_name, fmt};
+use core::{
+    any::{type_name, type_name_of_val},
+    fmt,
+};
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{error::BevyError, prelude::*};
 use bevy_platform::sync::{Mutex, PoisonError};
 
 use super::{Timer, TimerAction, fired::Unannounced, runner::runner};
-use crate::{clock::ClockId, owner::OwnedBy};
+use crate::{call::report, clock::ClockId, owner::OwnedBy};
 
 /// Builds delayed or repeated commands.
 ///
@@ -131,11 +134,11 @@ impl<'a> TimedCommands<'a, '_, '_, false> {
         self,
         later: impl FnOnce(&mut Commands) + Send + Sync + 'static,
     ) -> EntityCommands<'a> {
+        let name = type_name_of_val(&later);
         let mut once = Some(later);
-        self.spawn(run(move |commands| {
-            if let Some(later) = once.take() {
-                later(commands);
-            }
+        self.spawn(run(name, move |commands| match once.take() {
+            Some(later) => later(commands),
+            None => commands.queue(has_run),
         }))
     }
 }
@@ -157,7 +160,7 @@ impl<'a> TimedCommands<'a, '_, '_, true> {
         self,
         each_time: impl FnMut(&mut Commands) + Send + Sync + 'static,
     ) -> EntityCommands<'a> {
-        self.spawn(run(each_time))
+        self.spawn(run(type_name_of_val(&each_time), each_time))
     }
 }
 
@@ -170,12 +173,23 @@ impl<const REPEATS: bool> fmt::Debug for TimedCommands<'_, '_, '_, REPEATS> {
     }
 }
 
-fn run(commands: impl FnMut(&mut Commands) + Send + Sync + 'static) -> TimerAction {
+/// Reports that a one-time command is due again after a rollback.
+fn has_run(world: &mut World) {
+    let error = "a delayed command is due again after a rollback, but it could run only once: use \
+                 `commands.after(..).run(system)`, which can run again";
+    report::<TimerAction>(world, BevyError::warning(error));
+}
+
+fn run(
+    name: &'static str,
+    commands: impl FnMut(&mut Commands) + Send + Sync + 'static,
+) -> TimerAction {
     let commands = Mutex::new(commands);
-    TimerAction::call(move |world: &mut World, _| {
+    TimerAction::call_as(name, move |world: &mut World, _| {
         // The closure only queues commands, so it never runs again while the lock is held. After a
         // panic, it runs again the next time.
         let mut commands = commands.lock().unwrap_or_else(PoisonError::into_inner);
         commands(&mut world.commands());
+        Ok(())
     })
 }

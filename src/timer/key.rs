@@ -55,6 +55,11 @@ pub trait TimerKey: Component {
 }
 
 /// The key of a timer as an argument: a [`TimerKey`], or a string.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the key of a timer",
+    label = "expected a key",
+    note = "a key is a value of a type that implements `TimerKey`, or a string"
+)]
 pub trait IntoKey: Sized + Send + 'static {
     /// Returns the name of the key.
     fn name(&self) -> Cow<'static, str>;

@@ -1,6 +1,6 @@
 //! Tests of single rules: a restore brings the timers back, and leaves everything else alone.
 
-use core::time::Duration;
+use core::{cell::RefCell, time::Duration};
 
 use bevy_app::prelude::*;
 use bevy_due::{
@@ -9,8 +9,13 @@ use bevy_due::{
     rollback::TimerSnapshot,
 };
 use bevy_ecs::{
-    entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*,
-    resource::IsResource, system::RunSystemOnce,
+    entity::EntityHashMap,
+    entity_disabling::Disabled,
+    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    message::Messages,
+    prelude::*,
+    resource::IsResource,
+    system::RunSystemOnce,
 };
 use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
 
@@ -371,6 +376,36 @@ fn an_open_request_times_out_again() {
 }
 
 #[test]
+fn a_one_time_command_that_has_run_is_reported_when_it_is_due_again() {
+    fn record(error: BevyError, _: ErrorContext) {
+        assert_eq!(error.severity(), Severity::Warning);
+        ERRORS.with_borrow_mut(|errors| errors.push(error.to_string()));
+    }
+
+    thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
+
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let log = |commands: &mut Commands| {
+        commands.queue(|world: &mut World| world.resource_mut::<Log>().0.push("ran".into()));
+    };
+    app.world_mut().commands().after(STEP).queue(log);
+    app.world_mut().flush();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.update();
+    app.update();
+    assert_eq!(app.world().resource::<Log>().0, ["ran"]);
+    assert_eq!(ERRORS.take(), [""; 0]);
+    restore(&mut app, &snapshot);
+    app.update();
+    app.update();
+    assert_eq!(app.world().resource::<Log>().0, ["ran"]);
+    let errors = ERRORS.take();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].contains("run(system)"), "{errors:?}");
+}
+
+#[test]
 fn built_in_clocks_are_restored() {
     let mut app = app();
     let change = |app: &mut App, change: fn(&mut Clock)| {
@@ -463,7 +498,7 @@ fn pauses_and_random_draws_are_restored() {
 }
 
 #[test]
-#[should_panic(expected = "the snapshot is of another world")]
+#[should_panic(expected = "the snapshot was taken in another world")]
 fn a_snapshot_of_another_world_is_refused() {
     let snapshot = app().world_mut().snapshot_timers();
     restore(&mut app(), &snapshot);

@@ -4,9 +4,9 @@ use core::{fmt::Write, time::Duration};
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, Clocks, Keyed, OwnedBy, Paused, Timer, TimerAction, TimerFired,
+    Clock, ClockId, Clocks, Keyed, OnClock, OwnedBy, Paused, Timer, TimerAction, TimerFired,
     prelude::*,
-    save::{LoadError, SavedTimers},
+    save::{LoadError, SaveError, SavedTimers},
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*, system::RunSystemOnce};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
@@ -244,7 +244,11 @@ fn clocks_that_drive_each_other_are_refused() {
 fn a_clock_whose_parent_is_no_clock_is_refused() {
     let (clock, parent) = (saved(0), saved(1));
     let part = clock_of(parent);
-    let expected = LoadError::NoParentClock { clock, parent };
+    let expected = LoadError::NoClock {
+        entity: clock,
+        component: "Clock",
+        clock: parent,
+    };
     let error = refused(&[(clock, &part), (parent, "Paused")], |_, _| {});
     assert_eq!(error, expected);
     let error = refused(&[(clock, &part)], |world, map| {
@@ -298,9 +302,12 @@ fn a_closure_is_an_error_that_names_the_entity_and_the_alternative() {
         .queue(|_: &mut Commands| {});
     world.flush();
     let error = world.save_timers().expect_err("closures");
-    assert_eq!(error.unsavable.len(), 3, "{error}");
+    let SaveError::Closures(closures) = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(closures.len(), 3, "{error}");
     let owner = |of| {
-        let timers = error.unsavable.iter();
+        let timers = closures.iter();
         let mut timers = timers.filter(|timer| timer.entity == of);
         timers.next().map(|timer| timer.owner)
     };
@@ -311,13 +318,87 @@ fn a_closure_is_an_error_that_names_the_entity_and_the_alternative() {
         &error,
         &[&own, &owned, "add_timer_handler", "TimerAction::named"],
     );
-    assert_eq!(
-        world
-            .save_entity(boss)
-            .map_err(|error| error.unsavable.len())
-            .err(),
-        Some(1)
+    let of_boss = world.save_entity(boss).expect_err("a closure");
+    assert!(
+        matches!(&of_boss, SaveError::Closures(closures) if closures.len() == 1),
+        "{of_boss}"
     );
+}
+
+#[test]
+fn an_error_names_the_key_of_the_timer_and_the_closure_of_the_user() {
+    let mut app = busy_app();
+    let world = app.world_mut();
+    let boss = world.spawn_empty().id();
+    let mut commands = world.commands();
+    let closure = TimerAction::call(|_: &mut World, _: TimerFired| {});
+    let cast = (Timer::after_secs(1.0), closure);
+    commands.entity(boss).set_timer("cast", cast);
+    commands.after_secs(1.0).queue(|_: &mut Commands| {});
+    world.flush();
+    let error = world.save_timers().expect_err("closures");
+    assert_says(&error, &["\"cast\"", &boss.to_string(), "errors::an_error"]);
+    assert!(!error.to_string().contains("TimedCommands"), "{error}");
+}
+
+#[test]
+fn an_entity_that_does_not_exist_is_not_saved() {
+    let mut app = busy_app();
+    let gone = app.world_mut().spawn_empty().id();
+    app.world_mut().despawn(gone);
+    let error = app.world_mut().save_entity(gone).expect_err("gone");
+    assert_eq!(error, SaveError::NoSuchEntity(gone));
+    assert_says(&error, &[&gone.to_string()]);
+}
+
+#[test]
+fn a_world_without_the_plugin_is_not_saved() {
+    let error = World::new().save_timers().expect_err("no plugin");
+    assert_eq!(error, SaveError::NoPlugin);
+    let mut world = World::new();
+    let entity = world.spawn_empty().id();
+    assert_eq!(world.save_entity(entity).err(), Some(SaveError::NoPlugin));
+}
+
+#[test]
+fn a_clock_that_is_mapped_to_an_entity_without_one_is_refused() {
+    let mut app = busy_app();
+    let world = app.world_mut();
+    let arena = world.spawn(Clock::new()).id();
+    let armed = (Timer::after_secs(1.0), DespawnAfter::secs(2.0));
+    let unit = world.spawn((armed, OnClock::new(arena))).id();
+    app.update();
+    let saved = app.world_mut().save_entity(unit).expect("data");
+    let mut other = busy_app();
+    let world = other.world_mut();
+    let plain = world.spawn_empty().id();
+    let mut map = EntityHashMap::from_iter([(arena, plain)]);
+    let error = world.load_timers(&saved, &mut map).expect_err("no clock");
+    let expected = LoadError::NoClock {
+        entity: unit,
+        component: "Timer",
+        clock: arena,
+    };
+    assert_eq!(error, expected);
+    assert_says(&error, &["Timer", &unit.to_string(), &arena.to_string()]);
+    world.entity_mut(plain).insert(Clock::new());
+    assert_eq!(world.load_timers(&saved, &mut map), Ok(()));
+}
+
+#[test]
+fn an_overstep_of_years_is_refused() {
+    let saved = busy_app().world_mut().save_timers().expect("data");
+    let saved = ron::to_string(&saved).expect("data");
+    let at = saved.find("overstep:(secs:").expect("an overstep") + "overstep:(secs:".len();
+    let end = at + saved[at..].find(',').expect("nanoseconds");
+    let damaged = format!("{}999999999{}", &saved[..at], &saved[end..]);
+    let damaged: SavedTimers = ron::from_str(&damaged).expect("data");
+    let mut app = busy_app();
+    let mut map = EntityHashMap::default();
+    let error = app.world_mut().load_timers(&damaged, &mut map);
+    let error = error.expect_err("too much");
+    assert!(matches!(error, LoadError::TooManySteps { .. }), "{error}");
+    assert_says(&error, &["999999999"]);
 }
 
 #[test]

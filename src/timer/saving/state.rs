@@ -113,6 +113,11 @@ impl TimerState {
         }
     }
 
+    /// Returns the clock on which the timer runs, if it was known.
+    pub(crate) fn clock(&self) -> Option<ClockId> {
+        Some(self.wait()?.clock)
+    }
+
     /// Lets time pass on the clock of the wait, if there is one.
     #[cfg(feature = "serialize")]
     pub(in crate::timer) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {

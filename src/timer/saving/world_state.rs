@@ -57,6 +57,11 @@ impl SavedWorld {
         })
     }
 
+    /// Returns the time that the fixed clock is behind.
+    pub(crate) fn overstep(&self) -> Duration {
+        self.overstep
+    }
+
     /// Gives a world with the plugin this state.
     pub(crate) fn load(&self, world: &mut World) {
         load_built_in(world, &self.built_in);

@@ -6,8 +6,12 @@
 //! 1. [`export_entity`] returns the entity as data: its timers and cooldowns with their remaining times,
 //!    its waiting mail, its open requests, and everything that it owns. From here on the entity is
 //!    [in transit](InTransit): its timers do not fire, its callbacks do not run, and its mail is held.
+//!    Your own systems still see it: filter them with `Without<InTransit>`.
 //! 2. [`import_entity`] brings it into the other world, where it is in transit, too. Insert your own
-//!    components now, and its [`MessageComponent`](crate::MessageComponent).
+//!    components now, and its [`MessageComponent`](crate::MessageComponent): mail that is released
+//!    before there is one is lost, and counted in
+//!    [`MessageStats::undeliverable`](crate::MessageStats::undeliverable). Import the data once. An
+//!    entity without a stable key can't be recognized, so a second import is a second entity.
 //! 3. [`forget_entity`] despawns the entity in the old world without any event, and returns the mail
 //!    held there.
 //! 4. [`commit_entity`] releases the entity in the new world. The exported mail comes first, then the
@@ -119,12 +123,11 @@ mod import;
 mod names;
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{clock::ClockId, message::LetterData, save::SavedTimers};
+use crate::{message::LetterData, save::SavedTimers};
 pub(crate) use end::{commit_entity, forget_entity};
 pub use error::MoveError;
 pub(crate) use export::export_entity;
@@ -159,20 +162,10 @@ pub struct HeldMail(Vec<LetterData>);
 struct Content {
     entity: Entity,
     timers: SavedTimers,
-    cooldowns: Vec<CooldownClock>,
     mail: Vec<LetterData>,
     /// The keys by which other worlds know the entities.
     keys: Vec<(Entity, u64)>,
     requests: Vec<RequestName>,
-}
-
-/// The clock of a cooldown, and the time that it showed.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CooldownClock {
-    entity: Entity,
-    clock: ClockId,
-    now: Duration,
 }
 
 /// The name under which an open request was made.

@@ -14,13 +14,23 @@
 //!   the scene.
 //!
 //! A loaded world fires exactly as the saved one would have: in the same order, also among equal
-//! deadlines, with the same counts, fractions and random numbers. Deadlines keep their remaining time.
-//! A clock that has no parent, because it lost it or still waits for it, is loaded without one.
+//! deadlines, with the same counts, fractions and random numbers. Deadlines and
+//! [`Cooldown`](crate::Cooldown)s keep their remaining time. A clock that has no parent, because it lost
+//! it or still waits for it, is loaded without one.
+//!
+//! Save between frames, in `Update`, or later in a frame. If you save in `First` or `PreUpdate`, the
+//! fixed schedule has not caught up with the game clock, and the loaded world never catches up on that
+//! frame. Register the [handlers](crate::DueWorldExt::add_timer_handler) of named actions before the
+//! first frame after loading.
+//!
+//! [`SavedTimers`] holds no components of yours. If the timer of a [`TimerKey`](crate::TimerKey) needs
+//! its component again, spawn an entity with that component, and map the saved entity of the timer to
+//! it.
 //!
 //! | saved | not saved |
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), delayed commands |
-//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, also those of a [`TimerKey`](crate::TimerKey) |
+//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, also those of a [`TimerKey`](crate::TimerKey), and [`TimerProgress`](crate::TimerProgress) |
 //! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
 //! | open requests | messages, [`MessageComponent`](crate::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
 
@@ -32,6 +42,7 @@ mod part;
 mod pass;
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -137,6 +148,14 @@ impl SavedEntity {
     fn key(&self) -> Option<&'static str> {
         self.parts.iter().find_map(|part| match part {
             Part::Key(key) => Some(key.name()),
+            _ => None,
+        })
+    }
+
+    /// Returns the time that the clock of the entity's cooldown showed.
+    fn cooldown_now(&self) -> Option<Duration> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Cooldown(saved) => Some(saved.now),
             _ => None,
         })
     }

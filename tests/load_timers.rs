@@ -8,7 +8,7 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
 use bevy_app::App;
-use bevy_due::{Clock, Timer, prelude::*, save::LoadError};
+use bevy_due::{Clock, Cooldown, Timer, prelude::*, save::LoadError};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use support::*;
 
@@ -42,6 +42,34 @@ fn a_clock_that_is_there_takes_over_the_saved_time() {
     assert_eq!(fired(&mut after), ["earlier"]);
     advance_ms(&mut after, 30);
     assert_eq!(fired(&mut after), ["saved"]);
+}
+
+#[test]
+fn a_cooldown_keeps_its_remaining_time_in_a_world_whose_clock_shows_another_time() {
+    for (there, here) in [(10_000, 2_000), (2_000, 10_000)] {
+        let (mut before, mut after) = (app(), app());
+        advance_ms(&mut before, there);
+        advance_ms(&mut after, here);
+        let mut dash = Cooldown::secs(60.0);
+        assert!(dash.try_use(before.world()));
+        let hero = before.world_mut().spawn(dash).id();
+        let slow = Clock::new().with_now(ms(70_000));
+        let mut shield = Cooldown::secs(20.0);
+        assert!(shield.try_use(&slow));
+        let guard = before.world_mut().spawn((slow, shield, OwnedBy(hero))).id();
+        advance_ms(&mut before, 100);
+        let saved = before.world_mut().save_entity(hero).expect("it is data");
+        let mut map = EntityHashMap::default();
+        let loaded = after.world_mut().load_timers(&saved, &mut map);
+        assert_eq!(loaded, Ok(()));
+        let world = after.world();
+        let dash = world.get::<Cooldown>(map[&hero]).expect("it is loaded");
+        assert_eq!(dash.remaining(world), ms(59_900));
+        let guard = world.entity(map[&guard]);
+        let shield = guard.get::<Cooldown>().expect("it is loaded");
+        let clock = guard.get::<Clock>().expect("it is loaded");
+        assert_eq!(shield.remaining(clock), ms(19_900), "its clock came along");
+    }
 }
 
 #[test]

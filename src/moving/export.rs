@@ -7,13 +7,12 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Content, CooldownClock, MoveError, MovedEntity, names};
+use super::{Content, MoveError, MovedEntity, names};
 use crate::{
-    clock::{ClockTable, clock_of},
+    clock::ClockTable,
     message::{End, HeldLetters, LetterData, letter_to_data, take_letters, visit_letters},
-    owner::owner_of,
     save::save_entity,
-    timer::{Cooldown, RunDepth},
+    timer::RunDepth,
     transit::InTransit,
 };
 
@@ -42,7 +41,6 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
     let content = Content {
         entity,
         timers,
-        cooldowns: cooldowns(world, &members),
         mail: mail(world, &is_member)?,
         keys: names::keys(world, &members),
         requests: names::requests(world, &members),
@@ -78,23 +76,6 @@ fn mail(world: &World, is_member: &dyn Fn(Entity) -> bool) -> Result<Vec<LetterD
         true => Ok(mail),
         false => Err(MoveError::Mail(unmovable)),
     }
-}
-
-/// Returns the clocks of the cooldowns of these entities, and the times that they show.
-fn cooldowns(world: &World, members: &[Entity]) -> Vec<CooldownClock> {
-    let clocks = members.iter().filter_map(|&member| {
-        let entity = world.get_entity(member).ok()?;
-        entity.get::<Cooldown>()?;
-        let clock = clock_of(world, entity, owner_of(entity), None);
-        let now = world.get_resource::<ClockTable>()?;
-        let now = now.shown_now(clock, world)?;
-        Some(CooldownClock {
-            entity: member,
-            clock,
-            now,
-        })
-    });
-    clocks.collect()
 }
 
 /// Returns the entities of a map by their other names.

@@ -10,11 +10,9 @@ use bevy_ecs::{
 
 use super::{Content, MoveError, MovedEntity, export::hold, names};
 use crate::{
-    clock::{ClockId, ClockTable, clock_of, saturating_nanos},
+    clock::{ClockId, ClockTable, saturating_nanos},
     message::{End, HeldLetters, Letter, LetterData},
-    owner::owner_of,
     save::{SavedTimers, check_saved, load_checked},
-    timer::Cooldown,
     transit::InTransit,
 };
 
@@ -52,13 +50,12 @@ pub(crate) fn import_entity(
     };
     let timers = passed.timers(world, content);
     let clocks = passed.clocks(world, &content.timers);
-    load_checked(world, &timers, entities);
+    load_checked(world, &timers, entities, passed.nanos);
     if let Some(table) = world.get_resource::<ClockTable>() {
         for (clock, nanos) in clocks {
             table.pass(clock, nanos);
         }
     }
-    carry_cooldowns(world, content, entities, on_the_way);
     names::bind(world, content, |member| names[&member]);
     world.flush();
     Ok(root)
@@ -75,8 +72,7 @@ fn check(
         return Err(MoveError::WholeWorld);
     }
     let members: EntityHashSet = content.timers.entities().collect();
-    let named = content.cooldowns.iter().map(|it| it.entity);
-    let named = named.chain(content.requests.iter().map(|it| it.entity));
+    let named = content.requests.iter().map(|it| it.entity);
     let named = named.chain(content.keys.iter().map(|&(entity, _)| entity));
     let named = named.chain(content.mail.iter().map(LetterData::to));
     for entity in [content.entity].into_iter().chain(named) {
@@ -103,40 +99,6 @@ pub(super) fn letters(world: &World, mail: &[LetterData]) -> Result<Vec<Letter>,
         Ok(letter)
     });
     letters.collect()
-}
-
-/// Moves the cooldowns to the clocks of their entities in this world, on which they are read from here
-/// on.
-fn carry_cooldowns(
-    world: &mut World,
-    content: &Content,
-    entities: &EntityHashMap<Entity>,
-    on_the_way: Duration,
-) {
-    let moving: EntityHashSet = content.timers.clocks().map(|(clock, _)| clock).collect();
-    // A clock that moves along shows the same time.
-    let outside = content.cooldowns.iter().filter(|it| match it.clock {
-        ClockId::Own(clock) => !moving.contains(&clock),
-        _ => true,
-    });
-    for it in outside {
-        let target = entities[&it.entity];
-        if let Some((here, passed)) = reading(world, target, on_the_way)
-            && let Some(mut cooldown) = world.get_mut::<Cooldown>(target)
-        {
-            cooldown.carry(it.now, here, passed);
-        }
-    }
-}
-
-/// Returns the time that the clock of an entity shows, and how far it has advanced on the way.
-fn reading(world: &World, entity: Entity, on_the_way: Duration) -> Option<(Duration, Duration)> {
-    let entity = world.get_entity(entity).ok()?;
-    let clock = clock_of(world, entity, owner_of(entity), None);
-    let table = world.get_resource::<ClockTable>()?;
-    let passed = table.share(clock, saturating_nanos(on_the_way));
-    let here = table.shown_now(clock, world).unwrap_or_default();
-    Some((here, Duration::from_nanos(passed)))
 }
 
 /// The time that has passed on the built-in clocks, and the clocks of this world by their names in the

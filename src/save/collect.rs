@@ -163,7 +163,7 @@ impl<'w> Collector<'w> {
     }
 
     fn save(&mut self, entity: EntityRef) {
-        let mut parts: Vec<Part> = Part::all_of(entity).collect();
+        let mut parts: Vec<Part> = Part::all_of(self.world, entity).collect();
         if let Some(closure) = entity.get().and_then(TimerAction::closure) {
             if parts.iter().any(|part| matches!(part, Part::Timer(_))) {
                 self.unsavable.push(Unsavable {

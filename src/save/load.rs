@@ -1,11 +1,21 @@
 //! Loading timers into a world.
 
+use core::time::Duration;
+
 use bevy_ecs::{
-    entity::{EntityHashMap, MapEntities},
+    entity::{EntityHashMap, EntityHashSet, MapEntities},
     prelude::*,
 };
 
-use super::{LoadError, SavedEntity, SavedTimers, check::check_saved, part::Part};
+use super::{
+    Content, LoadError, SavedEntity, SavedTimers,
+    check::check_saved,
+    part::{Part, cooldown_clock},
+};
+use crate::{
+    clock::{ClockId, ClockTable},
+    timer::Cooldown,
+};
 
 /// Loads timers. Saved entities that are not in the map are spawned and added to it.
 ///
@@ -17,26 +27,31 @@ pub(crate) fn load_timers(
 ) -> Result<(), LoadError> {
     world.flush();
     check_saved(world, saved, entities)?;
-    load_checked(world, saved, entities);
+    load_checked(world, saved, entities, 0);
     Ok(())
 }
 
-/// Loads timers after [`check_saved`], also if an observer has changed the world since.
+/// Loads timers after [`check_saved`], also if an observer has changed the world since. The built-in
+/// clocks have advanced by `passed` nanoseconds since the save, as far as cooldowns are concerned.
 pub(crate) fn load_checked(
     world: &mut World,
-    SavedTimers(saved): &SavedTimers,
+    SavedTimers(Content {
+        world: state,
+        entities: saved,
+    }): &SavedTimers,
     entities: &mut EntityHashMap<Entity>,
+    passed: u64,
 ) {
-    for saved in &saved.entities {
+    for saved in saved {
         let target = entities.entry(saved.entity);
         target.or_insert_with(|| world.spawn_empty().id());
     }
-    if let Some(saved) = &saved.world {
-        saved.load(world);
+    if let Some(state) = state {
+        state.load(world);
     }
     // Clocks come first, so that timers find them.
     for is_clock in [true, false] {
-        for SavedEntity { entity, parts } in &saved.entities {
+        for SavedEntity { entity, parts } in saved {
             let parts = parts.iter();
             for part in parts.filter(|part| matches!(part, Part::Clock(_)) == is_clock) {
                 let mut part = part.clone();
@@ -49,4 +64,36 @@ pub(crate) fn load_checked(
         }
     }
     world.flush();
+    carry_cooldowns(world, saved, entities, passed);
+}
+
+/// Moves the cooldowns to the clocks of their entities in this world. A clock that was saved with a
+/// cooldown shows the same time as before.
+fn carry_cooldowns(
+    world: &mut World,
+    saved: &[SavedEntity],
+    entities: &EntityHashMap<Entity>,
+    passed: u64,
+) {
+    let clocks = saved.iter().filter(|saved| saved.clock_parent().is_some());
+    let clocks: EntityHashSet = clocks.map(|saved| entities[&saved.entity]).collect();
+    for saved in saved {
+        let Some(there) = saved.cooldown_now() else {
+            continue;
+        };
+        let Ok(entity) = world.get_entity(entities[&saved.entity]) else {
+            continue;
+        };
+        let (clock, here) = cooldown_clock(world, entity);
+        let passed = match clock {
+            ClockId::Own(clock) if clocks.contains(&clock) => 0,
+            clock => world.resource::<ClockTable>().share(clock, passed),
+        };
+        let entity = entity.id();
+        if (here, passed) != (there, 0)
+            && let Some(mut cooldown) = world.get_mut::<Cooldown>(entity)
+        {
+            cooldown.carry(there, here, Duration::from_nanos(passed));
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The components of an entity, as data.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bevy_ecs::{
     component::ComponentId, entity::MapEntities, entity_disabling::Disabled, prelude::*,
@@ -8,15 +9,23 @@ use bevy_ecs::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    clock::{Clock, ClockId, OnClock, SpeedModifier, load_clock},
+    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifier, clock_of, load_clock},
     message::OpenRequest,
-    owner::OwnedBy,
+    owner::{OwnedBy, owner_of},
     pause::{Paused, Pauses},
     timer::{
         Arms, Cooldown, DespawnAfter, Finished, Keyed, Limit, SurvivesCancelAll, Timer,
         TimerAction, Unannounced,
     },
 };
+
+/// A cooldown, and the time that its clock shows.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CooldownAt {
+    pub(super) cooldown: Cooldown,
+    pub(super) now: Duration,
+}
 
 /// A component of an entity.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,7 +41,7 @@ pub(super) enum Part {
     Timer(Timer),
     Action(TimerAction),
     Lifetime(DespawnAfter),
-    Cooldown(Cooldown),
+    Cooldown(CooldownAt),
     Finished(Finished),
     Request,
     Unannounced,
@@ -42,9 +51,13 @@ pub(super) enum Part {
 
 impl Part {
     /// Returns the parts of an entity. The states of its timers have been written.
-    pub(super) fn all_of(entity: EntityRef) -> impl Iterator<Item = Self> {
+    pub(super) fn all_of(world: &World, entity: EntityRef) -> impl Iterator<Item = Self> {
         let timer = entity.get::<Timer>().and_then(Arms::saved);
         let lifetime = entity.get::<DespawnAfter>().and_then(Arms::saved);
+        let cooldown = entity.get().map(|&cooldown| CooldownAt {
+            cooldown,
+            now: cooldown_clock(world, entity).1,
+        });
         let has = |is_there: bool, part: Self| is_there.then_some(part);
         [
             entity.get().map(Clock::detached).map(Self::Clock),
@@ -58,7 +71,7 @@ impl Part {
             timer.map(Self::Timer),
             entity.get().cloned().map(Self::Action),
             lifetime.map(Self::Lifetime),
-            entity.get().copied().map(Self::Cooldown),
+            cooldown.map(Self::Cooldown),
             entity.get().copied().map(Self::Finished),
             has(entity.contains::<OpenRequest>(), Self::Request),
             has(entity.contains::<Unannounced>(), Self::Unannounced),
@@ -168,7 +181,7 @@ impl Part {
             Self::Timer(timer) => entity.insert(timer),
             Self::Action(action) => entity.insert(action),
             Self::Lifetime(lifetime) => entity.insert(lifetime),
-            Self::Cooldown(cooldown) => entity.insert(cooldown),
+            Self::Cooldown(saved) => entity.insert(saved.cooldown),
             Self::Finished(finished) => entity.insert(finished),
             Self::Request => entity.insert(OpenRequest),
             Self::Unannounced => entity.insert(Unannounced),
@@ -200,6 +213,14 @@ impl MapEntities for Part {
             | Self::Limit(_) => {}
         }
     }
+}
+
+/// Returns the clock of the cooldown on an entity, and the time that it shows.
+pub(super) fn cooldown_clock(world: &World, entity: EntityRef) -> (ClockId, Duration) {
+    let clock = clock_of(world, entity, owner_of(entity), None);
+    let table = world.get_resource::<ClockTable>();
+    let now = table.and_then(|table| table.shown_now(clock, world));
+    (clock, now.unwrap_or_default())
 }
 
 /// Collects the entities to be mapped.

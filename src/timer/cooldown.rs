@@ -28,7 +28,12 @@ use super::{Timer, now::Now, seconds::Seconds};
 ///
 /// [`Paused`](crate::Paused) does not stop a cooldown. To be able to stop one, use it with a
 /// [`Clock`](crate::Clock) on the entity, and pause that clock. If you set a clock back to before the
-/// last use, the cooldown is ready. The same holds for a loaded cooldown whose clock starts over.
+/// last use, the cooldown is ready.
+///
+/// A `Cooldown` component that is saved and loaded, or moved to another world, keeps its remaining time.
+/// It counts as running on the clock of its entity: its own [`Clock`](crate::Clock), its
+/// [`OnClock`](crate::OnClock), the clock of its owner, or game time. A cooldown inside a component of
+/// yours keeps the times of its clock, so save that clock, too.
 ///
 /// To react when the cooldown becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at).

@@ -15,7 +15,7 @@ use super::key_id::KeyId;
 ///
 /// Use a type for a key that your code knows: the compiler then catches a misspelling. The type is a
 /// component, and [`set_timer`](crate::DueEntityCommandsExt::set_timer) inserts it on the timer's
-/// entity. `With<Meteor>` therefore finds the timer, and the component is saved with it. Use a
+/// entity. `With<Meteor>` therefore finds the timer. A scene saves the component with it. Use a
 /// string for a key that comes from data.
 ///
 /// The component alone is no key: an entity that you spawn yourself also needs

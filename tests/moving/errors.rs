@@ -168,11 +168,6 @@ fn data_that_contradicts_itself_is_refused() {
     assert_eq!(error, MoveError::UnknownEntity(stranger));
     let error = changed(&format!("(to:{hero}"), &format!("(to:{bits}"));
     assert_eq!(error, MoveError::UnknownEntity(stranger));
-    let error = changed(
-        &format!("cooldowns:[(entity:{hero}"),
-        &format!("cooldowns:[(entity:{bits}"),
-    );
-    assert_eq!(error, MoveError::UnknownEntity(stranger));
     let error = changed(&format!("OwnedBy(({hero}))"), &format!("OwnedBy(({bits}))"));
     assert!(
         matches!(error, MoveError::Load(LoadError::UnknownEntity { .. })),

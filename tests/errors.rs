@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use core::{cell::RefCell, panic::AssertUnwindSafe};
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, Clocks, ClocksMut, Timer, prelude::*};
+use bevy_due::{ArmedTimers, Clocks, ClocksMut, SpeedModifier, Timer, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,
@@ -229,4 +229,25 @@ fn an_unknown_handler_from_before_the_plugin_is_reported() {
     app.update();
     let reports = REPORTS.take();
     assert!(reports[0].text.contains("\"unheard of\""), "{reports:?}");
+}
+
+#[test]
+fn a_speed_modifier_of_an_entity_without_a_clock_is_reported_once() {
+    let mut app = error_app();
+    let late = app.world_mut().spawn_empty().id();
+    let plain = app.world_mut().spawn_empty().id();
+    for clock in [late, plain] {
+        app.world_mut().spawn(SpeedModifier::new(clock, 0.5));
+        app.world_mut().spawn(SpeedModifier::new(clock, 0.5));
+    }
+    app.world_mut().entity_mut(late).insert(Clock::new());
+    REPORTS.take();
+    for _ in 0..3 {
+        advance_ms(&mut app, 10);
+    }
+    let reports = REPORTS.take();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert_eq!(reports[0].severity, Severity::Warning);
+    let text = &reports[0].text;
+    assert!(text.contains(&plain.to_string()), "{text}");
 }

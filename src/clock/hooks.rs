@@ -1,7 +1,7 @@
 //! The hooks of [`Clock`], which keep the table in step with the world.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{error::Error, iter};
+use core::{error::Error, iter, mem};
 
 use bevy_ecs::{
     entity::EntityHashSet, entity_disabling::Disabled, lifecycle::HookContext, prelude::*,
@@ -12,7 +12,7 @@ use super::{
     Clock, Place,
     built_in::BuiltInClocks,
     id::{ClockId, InvalidParent, NoSuchClock},
-    modifier::factor,
+    modifier::{SpeedModifiers, factor},
     row::{Age, Brakes, ClockKey, Source},
     shared::ClockTable,
     state::ClockState,
@@ -131,11 +131,21 @@ fn adopt_waiting(world: &mut DeferredWorld, table: &ClockTable, parent: Entity) 
     }
 }
 
-/// Reports the clocks whose parent has not arrived since the previous run.
+/// Reports the parents and the modified clocks that have not arrived since the previous run.
 pub(crate) fn report_orphans(world: &mut World) {
-    let table = world.get_resource::<ClockTable>();
-    let orphans = table.map(|table| table.lock().take_orphans());
-    for error in orphans.into_iter().flatten() {
+    let Some(table) = world.get_resource::<ClockTable>() else {
+        return;
+    };
+    let mut table = table.lock();
+    let (orphans, mut modified) = (table.take_orphans(), mem::take(&mut table.load.modified));
+    modified.sort_unstable();
+    modified.dedup();
+    modified.retain(|&clock| {
+        table.key_of(clock).is_none() && world.get::<SpeedModifiers>(clock).is_some()
+    });
+    drop(table);
+    let modified = modified.into_iter().map(|clock| NoSuchClock(clock.into()));
+    for error in orphans.into_iter().chain(modified) {
         warn(&mut world.into(), error);
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Load {
     pub(super) ordered: usize,
     /// The clocks whose parent has not arrived yet, by the entity of the parent.
     pub(super) waiting: EntityHashMap<SmallVec<[(ClockKey, Age); 1]>>,
+    /// The entities with modifiers of a clock that has not arrived yet.
+    pub(super) modified: Vec<Entity>,
 }
 
 /// The place of a clock in a load: the new ones come after the loaded ones.

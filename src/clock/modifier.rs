@@ -25,6 +25,8 @@ use super::{
 /// unless they choose [another one](crate::OnClock). A slow field therefore does not slow its own
 /// end.
 ///
+/// If the entity has no clock by the next run, Bevy's error handler gets a warning.
+///
 /// The built-in clocks have no modifiers. Use `Time::<Virtual>::set_relative_speed` for the game,
 /// or drive your clocks with a clock that you spawn.
 ///
@@ -190,8 +192,9 @@ fn update_clock_later(world: &mut DeferredWorld, clock: Entity) {
         let factor = factor(world, clock);
         if let Some(table) = world.get_resource::<ClockTable>() {
             let mut table = table.lock();
-            if let Some(key) = table.key_of(clock) {
-                table.change(key, |row| row.brakes.factor = factor);
+            match table.key_of(clock) {
+                Some(key) => table.change(key, |row| row.brakes.factor = factor),
+                None => table.load.modified.push(clock),
             }
         }
     });

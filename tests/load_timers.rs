@@ -8,7 +8,7 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
 use bevy_app::App;
-use bevy_due::{Clock, Cooldown, Timer, prelude::*, save::LoadError};
+use bevy_due::{Clock, ClockId, Cooldown, Timer, prelude::*, save::LoadError};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use support::*;
 
@@ -69,6 +69,38 @@ fn a_cooldown_keeps_its_remaining_time_in_a_world_whose_clock_shows_another_time
         let shield = guard.get::<Cooldown>().expect("it is loaded");
         let clock = guard.get::<Clock>().expect("it is loaded");
         assert_eq!(shield.remaining(clock), ms(19_900), "its clock came along");
+    }
+}
+
+#[test]
+fn clocks_that_are_there_get_the_saved_parents() {
+    let mut before = app();
+    let world = before.world_mut();
+    let [bottom, middle, top] = [(); 3].map(|()| world.spawn(Clock::new()).id());
+    for (clock, parent) in [(middle, top), (bottom, middle)] {
+        let mut clock = world.get_mut::<Clock>(clock).expect("it is there");
+        clock.set_parent(parent).expect("a clock");
+    }
+    let saved = before.world_mut().save_timers().expect("it is data");
+
+    // There, they drive each other the other way round, and one of them is missing.
+    for missing in [None, Some(top), Some(middle), Some(bottom)] {
+        let mut after = app();
+        let mut map = EntityHashMap::default();
+        let mut parent = ClockId::Virtual;
+        for clock in [bottom, middle, top] {
+            if missing != Some(clock) {
+                let there = after.world_mut().spawn(Clock::of(parent)).id();
+                map.insert(clock, there);
+                parent = there.into();
+            }
+        }
+        let loaded = after.world_mut().load_timers(&saved, &mut map);
+        assert_eq!(loaded, Ok(()));
+        let parent = |clock| after.world().get::<Clock>(map[clock]).map(Clock::parent);
+        assert_eq!(parent(&top), Some(ClockId::Virtual));
+        assert_eq!(parent(&middle), Some(map[&top].into()), "{missing:?}");
+        assert_eq!(parent(&bottom), Some(map[&middle].into()), "{missing:?}");
     }
 }
 

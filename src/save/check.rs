@@ -1,6 +1,7 @@
 //! Checking data before it is loaded.
 
 use alloc::vec::Vec;
+use core::iter;
 
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
@@ -44,7 +45,7 @@ pub(crate) fn check_saved(
         })?;
     }
     check_keys(saved)?;
-    check_parents(saved)?;
+    check_parents(world, saved, map)?;
     check_clocks(world, saved, map)
 }
 
@@ -103,11 +104,19 @@ fn check_keys(saved: &[SavedEntity]) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Checks that no clock drives itself.
-fn check_parents(saved: &[SavedEntity]) -> Result<(), LoadError> {
+/// Checks that no clock will drive itself.
+fn check_parents(
+    world: &World,
+    saved: &[SavedEntity],
+    map: &EntityHashMap<Entity>,
+) -> Result<(), LoadError> {
     let parents = saved.iter();
     let parents = parents.filter_map(|saved| Some((saved.entity, saved.clock_parent()?)));
     let parents: EntityHashMap<ClockId> = parents.collect();
+    let targets = parents
+        .keys()
+        .filter_map(|&clock| Some((*map.get(&clock)?, clock)));
+    let targets: EntityHashMap<Entity> = targets.collect();
     let mut checked = EntityHashSet::default();
     for &clock in parents.keys() {
         let mut path = Vec::new();
@@ -120,7 +129,15 @@ fn check_parents(saved: &[SavedEntity]) -> Result<(), LoadError> {
             path.push(at);
             match parents.get(&at) {
                 Some(&ClockId::Own(parent)) => at = parent,
-                _ => break,
+                Some(_) => break,
+                None => {
+                    let here = clock_of_world(world, map, at);
+                    let mut above = here.into_iter().flat_map(|at| parents_in_world(world, at));
+                    match above.find_map(|parent| targets.get(&parent)) {
+                        Some(&saved) => at = saved,
+                        None => break,
+                    }
+                }
             }
         }
         checked.extend(path);
@@ -145,7 +162,7 @@ fn check_clocks(
             let is_lost_timer = !matches!(part, Part::Clock(_)) && has_clock.contains_key(&clock);
             if !has_clock.get(&clock).is_some_and(|&has_clock| has_clock)
                 && !is_lost_timer
-                && !is_clock(world, map, clock)
+                && clock_of_world(world, map, clock).is_none()
             {
                 return Err(LoadError::NoClock {
                     entity: *entity,
@@ -158,10 +175,22 @@ fn check_clocks(
     Ok(())
 }
 
-/// Returns `true` if a saved entity is mapped to an entity with a clock.
-fn is_clock(world: &World, map: &EntityHashMap<Entity>, saved: Entity) -> bool {
-    let target = map.get(&saved);
-    target.is_some_and(|&target| world.get::<Clock>(target).is_some())
+/// Returns the entity of the world to which a saved entity is mapped, if it has a clock.
+fn clock_of_world(world: &World, map: &EntityHashMap<Entity>, saved: Entity) -> Option<Entity> {
+    let target = *map.get(&saved)?;
+    world.get::<Clock>(target).map(|_| target)
+}
+
+/// Returns the entities of the clocks that drive a clock of the world.
+fn parents_in_world(world: &World, clock: Entity) -> impl Iterator<Item = Entity> {
+    let parent = |clock| match world.get::<Clock>(clock)?.parent() {
+        ClockId::Own(parent) => Some(parent),
+        _ => None,
+    };
+    let parents = iter::successors(parent(clock), move |&clock| parent(clock));
+    // The clocks may wait for each other as their parents.
+    let mut seen = EntityHashSet::default();
+    parents.take_while(move |&parent| seen.insert(parent))
 }
 
 /// Checks that the world does not have to run a great number of fixed steps at once.

@@ -1,5 +1,6 @@
 //! Loading timers into a world.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use bevy_ecs::{
@@ -50,18 +51,15 @@ pub(crate) fn load_checked(
         state.load(world);
     }
     // Clocks come first, so that timers find them.
-    for is_clock in [true, false] {
-        for SavedEntity { entity, parts } in saved {
-            let parts = parts.iter();
-            for part in parts.filter(|part| matches!(part, Part::Clock(_)) == is_clock) {
-                let mut part = part.clone();
-                part.map_entities(entities);
-                // An observer of an earlier part may have despawned the entity.
-                if let Ok(mut target) = world.get_entity_mut(entities[entity]) {
-                    part.insert(&mut target);
-                }
-            }
-        }
+    for clock in clocks_after_parents(saved) {
+        load_parts(world, clock, entities, |part| {
+            matches!(part, Part::Clock(_))
+        });
+    }
+    for saved in saved {
+        load_parts(world, saved, entities, |part| {
+            !matches!(part, Part::Clock(_))
+        });
     }
     world.flush();
     carry_cooldowns(world, saved, entities, passed);
@@ -96,4 +94,43 @@ fn carry_cooldowns(
             cooldown.carry(there, here, Duration::from_nanos(passed));
         }
     }
+}
+
+/// Inserts some components of a saved entity.
+fn load_parts(
+    world: &mut World,
+    SavedEntity { entity, parts }: &SavedEntity,
+    entities: &mut EntityHashMap<Entity>,
+    is_wanted: impl Fn(&Part) -> bool,
+) {
+    for part in parts.iter().filter(|part| is_wanted(part)) {
+        let mut part = part.clone();
+        part.map_entities(entities);
+        // An observer of an earlier part may have despawned the entity.
+        if let Ok(mut target) = world.get_entity_mut(entities[entity]) {
+            part.insert(&mut target);
+        }
+    }
+}
+
+/// Returns the saved clocks, each after its parent. A clock that is there already therefore finds its new
+/// parent, and that one no longer runs on a clock below it.
+fn clocks_after_parents(saved: &[SavedEntity]) -> Vec<&SavedEntity> {
+    let clocks = saved.iter();
+    let clocks = clocks.filter_map(|it| Some((it.entity, (it, it.clock_parent()?))));
+    let mut waiting: EntityHashMap<_> = clocks.clone().collect();
+    let mut in_order = Vec::new();
+    for (clock, _) in clocks {
+        let first = in_order.len();
+        let mut next = waiting.remove(&clock);
+        while let Some((saved, parent)) = next {
+            in_order.push(saved);
+            next = match parent {
+                ClockId::Own(parent) => waiting.remove(&parent),
+                _ => None,
+            };
+        }
+        in_order[first..].reverse();
+    }
+    in_order
 }

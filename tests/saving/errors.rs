@@ -241,6 +241,19 @@ fn clocks_that_drive_each_other_are_refused() {
 }
 
 #[test]
+fn clocks_that_would_drive_each_other_in_the_world_are_refused() {
+    let (clock, parent) = (saved(0), saved(1));
+    let part = clock_of(parent);
+    let error = refused(&[(clock, &part)], |world, map| {
+        let below = world.spawn(Clock::new()).id();
+        let above = world.spawn(Clock::of(below)).id();
+        let top = world.spawn(Clock::of(above)).id();
+        map.extend([(clock, below), (parent, top)]);
+    });
+    assert_eq!(error, LoadError::ClockCycle([clock, parent].into()));
+}
+
+#[test]
 fn a_clock_whose_parent_is_no_clock_is_refused() {
     let (clock, parent) = (saved(0), saved(1));
     let part = clock_of(parent);

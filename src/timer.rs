@@ -117,7 +117,7 @@ use random_interval::{RandomInterval, scale};
 pub(crate) use run::{FireParams, RunDepth, StartParams, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
-pub(crate) use saving::{SavedWorld, load_world_state, write_timer_states};
+pub(crate) use saving::{MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
 pub(crate) use saving::{TimerState, forget_written};
 pub(crate) use seconds::Seconds;
 pub(crate) use set::{TimerBundle, refresh_keyed, set_keyed};

@@ -10,10 +10,10 @@ use bevy_ecs::{
 use bevy_platform::collections::HashSet;
 use bevy_time::{Fixed, Time};
 
-use super::{Content, LoadError, SavedEntity, SavedTimers, error::MAX_STEPS, part::Part};
+use super::{Content, LoadError, SavedEntity, SavedTimers, part::Part};
 use crate::{
     clock::{Clock, ClockId, ClockTable},
-    timer::SavedWorld,
+    timer::{MAX_STEPS, SavedWorld},
 };
 
 /// Returns an error if saved timers can't be loaded into a world with this map of entities.

@@ -5,8 +5,7 @@ use core::{fmt, time::Duration};
 
 use bevy_ecs::prelude::*;
 
-/// The number of fixed steps that a loaded world may have to catch up on. Running them takes time.
-pub(super) const MAX_STEPS: u32 = 10_000;
+use crate::timer::MAX_STEPS;
 
 /// A timer that can't be saved, because its action is a closure.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ pub(super) use data::{LifetimeData, TimerData};
 pub(crate) use state::TimerState;
 pub(super) use state::{Loaded, Order, Progress, Wait};
 #[cfg(feature = "serialize")]
-pub(crate) use world_state::{SavedWorld, load_world_state};
+pub(crate) use world_state::{MAX_STEPS, SavedWorld, load_world_state};
 pub(crate) use written::forget_written;
 #[cfg(feature = "serialize")]
 pub(crate) use written::write_timer_states;

@@ -36,6 +36,10 @@ pub(crate) struct SavedWorld {
     origin: Origin,
 }
 
+/// The fixed steps that a loaded world catches up with, at most. More would freeze it: the data is damaged,
+/// or comes from an app with much longer steps.
+pub(crate) const MAX_STEPS: u32 = 10_000;
+
 /// Where a state comes from.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Origin {
@@ -71,7 +75,11 @@ impl SavedWorld {
         if let Some(mut time) = world.get_resource_mut::<Time<Fixed>>() {
             let overstep = time.overstep();
             time.discard_overstep(overstep);
-            time.accumulate_overstep(self.overstep);
+            // Scenes are loaded without a check.
+            let longest = time.timestep().saturating_mul(MAX_STEPS);
+            // Room for the time of the next frame.
+            let longest = longest.min(Duration::MAX / 2);
+            time.accumulate_overstep(self.overstep.min(longest));
         }
     }
 }

@@ -173,6 +173,11 @@ impl ClockTable {
         self.lock().counters.changes
     }
 
+    /// Lets everything count as out of date that holds until a clock changes.
+    pub(crate) fn note_change(&self) {
+        self.lock().counters.changes += 1;
+    }
+
     /// Returns how often a clock has changed its cadence.
     pub(crate) fn moves(&self) -> u64 {
         self.lock().counters.moves

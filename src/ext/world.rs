@@ -240,7 +240,7 @@ pub trait DueWorldExt {
     /// [`DespawnAfter`](crate::DespawnAfter)s with serde, by reflection, or as a `DynamicWorld`. Their
     /// serialized form then holds their state: the remaining time, the number of firings, and so on.
     /// Without this call, serializing an armed timer is an error. The states hold until
-    /// the timer changes, a clock changes, or the next run begins.
+    /// the timer changes, a clock changes, the next run begins, or, in a handler, the next timer fires.
     ///
     /// Entities that await the next run to despawn are marked as
     /// [`Finished`](crate::save::Finished).

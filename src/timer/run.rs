@@ -151,6 +151,10 @@ impl Run<'_> {
         popped: &mut Option<Fired>,
     ) -> Result {
         let (table, mut lines, keys, mut messages) = self.params.get_mut(world)?;
+        if lines.written.is_some() {
+            // A handler has written the states out. The next firing changes one of them.
+            table.note_change();
+        }
         let Some(reading) = table.watch(key, age, self.scope, watch) else {
             return Ok(());
         };

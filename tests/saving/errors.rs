@@ -9,7 +9,7 @@ use bevy_due::{
     save::{LoadError, SaveError, SavedTimers},
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*, system::RunSystemOnce};
-use bevy_time::{TimePlugin, TimeUpdateStrategy};
+use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
 
 /// Returns a world with timers, clocks and pauses.
 fn busy_app() -> App {
@@ -463,4 +463,34 @@ fn without_closures_the_other_timers_are_saved_and_no_empty_entities() {
     let living = loaded.world().entity(map[&living]);
     assert!(living.contains::<DespawnAfter>());
     assert!(!living.contains::<Timer>() && !living.contains::<TimerAction>());
+}
+
+#[test]
+fn states_that_a_handler_has_written_hold_until_a_timer_fires() {
+    #[derive(Resource, Default)]
+    struct Written(Vec<bool>);
+
+    let mut app = busy_app();
+    // The next fixed step is far away.
+    app.insert_resource(Time::<Fixed>::from_duration(Duration::MAX))
+        .init_resource::<Written>();
+    let world = app.world_mut();
+    let wave = world.spawn(Timer::every_secs(0.2)).id();
+    let can_be_saved = move |world: &World| {
+        let timer = world.get::<Timer>(wave).expect("it is periodic");
+        ron::to_string(timer).is_ok()
+    };
+    let write = move |_: On<TimerFired>, mut commands: Commands| {
+        commands.queue(move |world: &mut World| {
+            world.write_timer_states();
+            let can_be_saved = can_be_saved(world);
+            world.resource_mut::<Written>().0.push(can_be_saved);
+        });
+    };
+    world.spawn(Timer::after_secs(0.1)).observe(write);
+    app.update();
+    assert_eq!(app.world().resource::<Written>().0, [true]);
+    assert!(!can_be_saved(app.world()), "the wave has fired since");
+    app.world_mut().write_timer_states();
+    assert!(can_be_saved(app.world()));
 }

@@ -43,9 +43,9 @@ pub use context::MessageContext;
 #[cfg(feature = "serialize")]
 pub use data::{UnmovableMail, UnmovableReason};
 pub(crate) use deliver::{close_inbox, deliver_messages};
-pub(crate) use directory::Directory;
+pub(crate) use directory::{Directory, MovedRequest};
 #[cfg(feature = "serialize")]
-pub(crate) use directory::{MovedRequest, name_of_request, request_with_name};
+pub(crate) use directory::{name_of_request, request_with_name};
 pub(crate) use followers::{Followers, on_enable_follower};
 pub(crate) use inbox::Inbox;
 pub use inbox::MessageSender;

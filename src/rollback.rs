@@ -93,6 +93,7 @@ use crate::{
     transit::InTransit,
 };
 use column::holders;
+use components::name_requests;
 use entities::{Restored, despawn, finished};
 use log::{Changes, Log, Token, end_journals};
 use names::Names;
@@ -176,6 +177,7 @@ pub(crate) fn restore_timers(
             });
         });
     });
+    name_requests(world, &changes.names);
     for (earlier, latest) in changes.names.iter() {
         if world.entities().contains_spawned(latest) {
             entities.insert(earlier, latest);

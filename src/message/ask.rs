@@ -103,6 +103,16 @@ pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_ans
     }
 }
 
+/// Returns the entity that waits for the reply to a request. It is not the one that asked if a restore has
+/// spawned that one again.
+pub(super) fn asker_now(asker: Entity, request: Entity, caller: &EntityCaller) -> Entity {
+    let by = caller.get(request).and_then(|request| request.get());
+    match by {
+        Some(&OwnedBy(by)) if !caller.exists(asker) => by,
+        _ => asker,
+    }
+}
+
 /// Returns the state of a request for a reply to `asker`.
 pub(super) fn state_of(request: Entity, asker: Entity, caller: &EntityCaller) -> RequestState {
     let Some(request) = caller.get(request) else {

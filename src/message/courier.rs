@@ -7,7 +7,7 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    ask::{RequestState, state_of},
+    ask::{RequestState, asker_now, state_of},
     batch::{Deliver, Outcome},
     broadcast::{Broadcast, Rest},
     component::MessageComponent,
@@ -162,12 +162,13 @@ impl Courier<'_, '_, '_> {
     }
 
     /// Delivers a letter to an entity. A reply completes its request.
-    fn deliver_to(&mut self, entity: Entity, letter: &mut Letter) -> Outcome {
+    fn deliver_to(&mut self, mut entity: Entity, letter: &mut Letter) -> Outcome {
         if let Role::Reply(request) = &mut letter.role {
             *request = self.directory.resolve(*request);
             let Some(request) = request.entity() else {
                 return Outcome::Late;
             };
+            entity = asker_now(entity, request, self.caller);
             if self.caller.root_in_transit(entity).is_some() {
                 return Outcome::InTransit;
             }

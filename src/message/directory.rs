@@ -1,8 +1,6 @@
 //! The names by which other worlds know this world and its entities.
 
-use bevy_ecs::prelude::*;
-#[cfg(feature = "serialize")]
-use bevy_ecs::{lifecycle::HookContext, world::DeferredWorld};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_platform::collections::HashMap;
 #[cfg(feature = "worlds")]
 use {alloc::borrow::Cow, bevy_platform::sync::Arc};
@@ -15,7 +13,8 @@ use super::{ask::OpenRequest, request::RemoteAsker};
 #[derive(Resource, Default)]
 pub(crate) struct Directory {
     entities: HashMap<u64, Entity>,
-    /// The requests that have moved to this world, by the name under which they were made.
+    /// The requests that have moved to this world or were spawned again, by the name under which they were
+    /// made.
     moved: HashMap<Request, Entity>,
     /// The random id of this world, once it has sent a request to another world.
     world: Option<u64>,
@@ -33,15 +32,15 @@ impl Directory {
 
     /// Returns a request as seen from this world: a request that was made here has an entity.
     pub(crate) fn resolve(&self, request: Request) -> Request {
-        if let Some(&moved) = self.moved.get(&request) {
-            return Request::here(moved);
-        }
-        match request.0 {
+        let made_here = match request.0 {
             Origin::Elsewhere { world, number } if Some(world) == self.world => {
                 Entity::try_from_bits(number).map_or(request, Request::here)
             }
             Origin::Elsewhere { .. } | Origin::Here(_) => request,
-        }
+        };
+        let moved = self.moved.get(&request);
+        let moved = moved.or_else(|| self.moved.get(&made_here));
+        moved.map_or(made_here, |&moved| Request::here(moved))
     }
 }
 
@@ -122,9 +121,10 @@ impl Directory {
 /// of this world.
 #[cfg(feature = "serialize")]
 pub(crate) fn name_of_request(world: &World, request: Entity) -> Option<(u64, u64)> {
-    match world.get::<MovedRequest>(request) {
-        Some(&MovedRequest(Request(Origin::Elsewhere { world, number }))) => Some((world, number)),
-        _ => Some((world.get_resource::<Directory>()?.world?, request.to_bits())),
+    let name = world.get::<MovedRequest>(request);
+    match name.map_or(Origin::Here(request), |name| name.0.0) {
+        Origin::Elsewhere { world, number } => Some((world, number)),
+        Origin::Here(entity) => Some((world.get_resource::<Directory>()?.world?, entity.to_bits())),
     }
 }
 
@@ -137,20 +137,24 @@ pub(crate) fn request_with_name(world: &World, (id, number): (u64, u64)) -> Opti
     world.get::<OpenRequest>(request).map(|_| request)
 }
 
-/// The name under which the request of an entity was made, in the world that it came from.
-#[cfg(feature = "serialize")]
-#[derive(Component, Clone, Copy)]
+/// The name under which the request of an entity was made: in the world that it came from, or before a
+/// restore spawned it again.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 pub(crate) struct MovedRequest(Request);
 
-#[cfg(feature = "serialize")]
 impl MovedRequest {
-    pub(crate) fn new((world, number): (u64, u64)) -> Self {
+    #[cfg(feature = "serialize")]
+    pub(crate) fn elsewhere((world, number): (u64, u64)) -> Self {
         Self(Request(Origin::Elsewhere { world, number }))
+    }
+
+    /// Creates the name of a request that was made on an entity of this world.
+    pub(crate) fn here(entity: Entity) -> Self {
+        Self(Request::here(entity))
     }
 }
 
-#[cfg(feature = "serialize")]
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(&MovedRequest(name)) = world.get(entity)
         && let Some(mut directory) = world.get_resource_mut::<Directory>()
@@ -159,7 +163,6 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
     }
 }
 
-#[cfg(feature = "serialize")]
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(&MovedRequest(name)) = world.get(entity)
         && let Some(mut directory) = world.get_resource_mut::<Directory>()

@@ -113,7 +113,7 @@ pub(super) fn bind(world: &mut World, content: &Content, target: impl Fn(Entity)
     for request in &content.requests {
         let name = (request.world, request.number);
         if let Ok(mut entity) = world.get_entity_mut(target(request.entity)) {
-            entity.insert(MovedRequest::new(name));
+            entity.insert(MovedRequest::elsewhere(name));
         }
     }
     #[cfg(feature = "worlds")]

@@ -7,7 +7,7 @@ use bevy_ecs::{entity::MapEntities, entity_disabling::Disabled, prelude::*};
 use super::{history::History, names::Names};
 use crate::{
     clock::{Clock, OnClock, SpeedModifier},
-    message::OpenRequest,
+    message::{MovedRequest, OpenRequest},
     owner::OwnedBy,
     pause::{Paused, Pauses},
     timer::{
@@ -138,6 +138,7 @@ keep_values!(
     Cooldown,
     Finished,
     Limit,
+    MovedRequest,
     InTransit
 );
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, SpeedModifiers},
-    message::OpenRequest,
+    message::{MovedRequest, OpenRequest},
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses},
     timer::{
@@ -49,6 +49,7 @@ macro_rules! all_components {
                 cooldowns: Cooldown,
                 finished: Finished,
                 requests: OpenRequest,
+                moved_requests: MovedRequest,
                 unannounced: Unannounced,
                 survivors: SurvivesCancelAll,
                 limits: Limit,
@@ -167,6 +168,19 @@ impl Components {
                 Kind::Timer => self.timers.note_each(world, [entity]),
                 Kind::Lifetime => self.lifetimes.note_each(world, [entity]),
             }
+        }
+    }
+}
+
+/// Lets replies find the requests that were spawned again: each keeps the name under which it was made.
+pub(super) fn name_requests(world: &mut World, names: &Names) {
+    for (_, latest) in names.iter() {
+        if let Some(first) = names.up_to(latest).last()
+            && let Ok(mut request) = world.get_entity_mut(latest)
+            && request.contains::<OpenRequest>()
+            && !request.contains::<MovedRequest>()
+        {
+            request.insert(MovedRequest::here(first));
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
-    message::OpenRequest,
+    message::{MovedRequest, OpenRequest},
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses},
     timer::{

@@ -141,6 +141,40 @@ fn a_reply_from_another_world_finds_the_entity_after_any_number_of_moves() {
 }
 
 #[test]
+fn a_reply_from_another_world_finds_a_request_that_a_restore_has_spawned_again() {
+    for moves in 0..=1 {
+        let groups = WorldGroups::new();
+        let mut zones = [(); 2].map(|()| member(&groups, "zones"));
+        let mut library = member(&groups, "library");
+        let sage = library.world_mut().spawn(thinker()).id();
+        let mut hero = zones[0].world_mut().spawn((ears(), HERO)).id();
+        ask_world(&mut zones[0], hero, "library");
+        advance_ms(&mut library, 0);
+        for _ in 0..moves {
+            let [forest, town] = &mut zones;
+            hero = carry(forest, hero, town);
+            zones.swap(0, 1);
+        }
+        let [zone, _] = &mut zones;
+        let kept = library.world().get::<Kept>(sage).expect("it keeps");
+        let kept = kept.0.clone();
+        let snapshot = zone.world_mut().snapshot_timers();
+        for nth in 1..=3 {
+            reply_all(&mut library, sage, 9);
+            advance_ms(zone, 10);
+            assert_eq!(told(zone, hero), [Some(9)], "reply {nth}, {moves} moves");
+            let mut map = EntityHashMap::default();
+            zone.world_mut().restore_timers(&snapshot, &mut map);
+            zone.world_mut().entity_mut(hero).insert(Told::default());
+            library
+                .world_mut()
+                .entity_mut(sage)
+                .insert(Kept(kept.clone()));
+        }
+    }
+}
+
+#[test]
 fn a_reply_that_comes_during_a_move_is_held() {
     let groups = WorldGroups::new();
     let [mut forest, mut town] = [(); 2].map(|()| member(&groups, "zones"));

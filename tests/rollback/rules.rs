@@ -5,8 +5,8 @@ use core::{cell::RefCell, time::Duration};
 use bevy_app::prelude::*;
 use bevy_due::{
     Clock, Clocks, ClocksMut, Cooldown, DueEntityWorldMutExt, Keyed, NoAnswer, Owned, OwnedBy,
-    PausedBy, Timer, TimerAction, TimerCancelled, conditions::run_clock_if, prelude::*,
-    rollback::TimerSnapshot,
+    Packet, PausedBy, ReplyTo, Timer, TimerAction, TimerCancelled, conditions::run_clock_if,
+    prelude::*, rollback::TimerSnapshot,
 };
 use bevy_ecs::{
     entity::EntityHashMap,
@@ -403,6 +403,57 @@ fn a_one_time_command_that_has_run_is_reported_when_it_is_due_again() {
     let errors = ERRORS.take();
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].contains("run(system)"), "{errors:?}");
+}
+
+#[test]
+fn a_reply_finds_a_request_that_was_spawned_again() {
+    #[derive(Resource, Default)]
+    struct Question(Option<ReplyTo>);
+    const QUESTION: u32 = 1;
+    const ANSWER: u32 = 2;
+
+    fn asker() -> MessageComponent {
+        MessageComponent::new()
+            .on_packet(ANSWER, |mut me, _| {
+                me.commands
+                    .queue(|world: &mut World| world.resource_mut::<Log>().0.push("answer".into()));
+            })
+            .on(|_, none: &NoAnswer| panic!("{none:?}"))
+    }
+
+    let mut app = app();
+    app.init_resource::<Question>();
+    let asked = MessageComponent::new().on_packet(QUESTION, |mut me, _| {
+        let reply_to = me.reply_to().cloned();
+        me.commands
+            .queue(move |world: &mut World| world.resource_mut::<Question>().0 = reply_to);
+    });
+    let asked = app.world_mut().spawn(asked).id();
+    let hero = app.world_mut().spawn(asker()).id();
+    let mut commands = app.world_mut().commands();
+    commands
+        .entity(hero)
+        .ask(asked, Packet::new(QUESTION, []), Timer::after(9 * STEP));
+    app.update();
+    app.update();
+    let question = app.world().resource::<Question>();
+    let question = question.0.clone().expect("it has been asked");
+    let [first, second] = [(); 2].map(|()| app.world_mut().snapshot_timers());
+    let mut names = EntityHashMap::default();
+    for (nth, snapshot) in [&first, &second, &second, &first].into_iter().enumerate() {
+        let mut commands = app.world_mut().commands();
+        commands.reply(question.clone(), Packet::new(ANSWER, []));
+        app.update();
+        let answers = app.world().resource::<Log>().0.len();
+        assert_eq!(answers, nth + 1, "the reply should find its request");
+        if nth % 2 == 1 {
+            let hero = names.get(&hero).copied().unwrap_or(hero);
+            app.world_mut().despawn(hero);
+        }
+        app.world_mut().restore_timers(snapshot, &mut names);
+        let hero = names.get(&hero).copied().unwrap_or(hero);
+        app.world_mut().entity_mut(hero).insert(asker());
+    }
 }
 
 #[test]

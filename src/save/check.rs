@@ -80,7 +80,8 @@ fn check_references(
     is_known: impl Fn(Entity) -> bool,
 ) -> Result<(), LoadError> {
     for part in &saved.parts {
-        if let Some(to) = part.references().into_iter().find(|&to| !is_known(to)) {
+        let mut references = part.references().into_iter().chain(part.target());
+        if let Some(to) = references.find(|&to| !is_known(to)) {
             return Err(LoadError::UnknownEntity {
                 entity: saved.entity,
                 component: part.name(),

@@ -126,6 +126,15 @@ impl Part {
         }
     }
 
+    /// Returns the entity without which the component can't exist, if any.
+    pub(super) fn target(&self) -> Option<Entity> {
+        match self {
+            Self::OwnedBy(OwnedBy(target)) | Self::Pauses(Pauses(target)) => Some(*target),
+            Self::SpeedModifier(modifier) => Some(modifier.clock()),
+            _ => None,
+        }
+    }
+
     /// Returns `true` if the part has no purpose without the entity's timer.
     pub(super) fn serves_timer(&self) -> bool {
         matches!(

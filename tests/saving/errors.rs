@@ -188,6 +188,28 @@ fn a_reference_to_an_unknown_entity_is_refused() {
 }
 
 #[test]
+fn a_component_of_no_entity_is_refused() {
+    let (entity, to) = (saved(0), Entity::PLACEHOLDER);
+    let bits = to.to_bits();
+    for (component, part) in [
+        ("OwnedBy", owned_by(to)),
+        ("Pauses", format!("Pauses(({bits}))")),
+        (
+            "SpeedModifier",
+            format!("SpeedModifier((clock:{bits},factor:2))"),
+        ),
+    ] {
+        let error = refused(&[(entity, &part)], |_, _| {});
+        let expected = LoadError::UnknownEntity {
+            entity,
+            component,
+            to,
+        };
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
 fn an_entity_of_the_map_that_does_not_exist_is_refused() {
     let (entity, mut to) = (saved(0), Entity::PLACEHOLDER);
     let error = refused(&[(entity, "Paused")], |world, map| {

@@ -51,6 +51,8 @@ pub(crate) use inbox::Inbox;
 pub use inbox::MessageSender;
 pub(crate) use letter::Letter;
 pub use letter::{Delivery, Undelivered};
+#[cfg(feature = "serialize")]
+pub(crate) use mailbag::release_lost;
 pub(crate) use mailbag::{Mailbag, is_held, reply, resend, send, try_send};
 pub use outbox::Outbox;
 pub use packet::Packet;

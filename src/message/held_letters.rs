@@ -20,6 +20,8 @@ pub(crate) struct HeldLetters {
     pub(crate) names: EntityHashMap<Entity>,
     /// The letters that are part of the exported data.
     pub(super) exported: Vec<Letter>,
+    /// The letters that the other world has held. Only a commit brings them.
+    pub(super) late: Vec<Letter>,
     /// The letters that have arrived since then, each with the entity to which it goes. The entity of a
     /// key may change later.
     pub(crate) arrived: Vec<(Entity, Letter)>,
@@ -37,10 +39,30 @@ pub(crate) enum End {
 }
 
 impl HeldLetters {
+    /// Returns all letters, in the order of delivery. At the new end, the late letters follow the exported
+    /// ones. At the old end, they come last.
     pub(super) fn into_letters(self) -> Vec<Letter> {
-        let mut letters = self.exported;
-        letters.extend(self.arrived.into_iter().map(|(_, letter)| letter));
+        let Self {
+            exported,
+            late,
+            arrived,
+            ..
+        } = self;
+        let arrived = arrived.into_iter().map(|(_, letter)| letter);
+        let mut letters = exported;
+        #[cfg(feature = "serialize")]
+        if let End::New = self.end {
+            letters.extend(late.into_iter().chain(arrived));
+            return letters;
+        }
+        letters.extend(arrived.chain(late));
         letters
+    }
+
+    /// Returns the number of letters.
+    #[cfg(feature = "serialize")]
+    pub(super) fn len(&self) -> usize {
+        self.exported.len() + self.late.len() + self.arrived.len()
     }
 
     /// Returns the entities that move.

@@ -6,7 +6,6 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
     directory::Directory,
-    followers::Followers,
     held_letters::{End, HeldLetters, LetterRef},
     inbox::Inbox,
     letter::{Letter, Recipient},
@@ -27,6 +26,7 @@ impl HeldLetters {
                 end,
                 names,
                 exported,
+                late: Vec::new(),
                 arrived: Vec::new(),
             };
             // A game may have removed the mark of an earlier move.
@@ -36,28 +36,16 @@ impl HeldLetters {
         }
     }
 
-    /// Ends the hold, and takes its letters to [release](Self::release) them.
-    pub(crate) fn end(world: &mut World, root: Entity) -> Option<Self> {
-        let mut mailbag = world.get_resource_mut::<Mailbag>()?;
-        mailbag.transit.remove(&root)
-    }
-
-    /// Releases the letters for delivery before all others. At the new end, the late letters, which the
-    /// other world has held, follow the exported ones. At the old end, they come last.
-    pub(crate) fn release(self, world: &mut World, late: Vec<Letter>) {
-        // Messages in turn may go to the entity again.
-        if let Some(mut followers) = world.get_resource_mut::<Followers>() {
-            followers.retry_disabled();
-        }
+    /// Adds the letters that the other world has held. If a panic has kept an earlier commit from ending the
+    /// hold, they take the place of its letters.
+    pub(crate) fn set_late(world: &mut World, root: Entity, late: Vec<Letter>) {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            mailbag.room.take_anyway(late.len());
-            let mut letters = self.exported;
-            let arrived = self.arrived.into_iter().map(|(_, letter)| letter);
-            match self.end {
-                End::Old => letters.extend(arrived.chain(late)),
-                End::New => letters.extend(late.into_iter().chain(arrived)),
+            let Mailbag { transit, room, .. } = &mut *mailbag;
+            if let Some(held) = transit.get_mut(&root) {
+                room.take_anyway(late.len());
+                room.give_back(held.late.len());
+                held.late = late;
             }
-            mailbag.release_first(letters);
         }
     }
 
@@ -67,11 +55,8 @@ impl HeldLetters {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
             && let Some(held) = mailbag.transit.remove(&root)
         {
-            let HeldLetters {
-                exported, arrived, ..
-            } = held;
-            mailbag.room.give_back(exported.len() + arrived.len());
-            let lost = arrived.len() - passed_on;
+            mailbag.room.give_back(held.len());
+            let lost = held.len() - held.exported.len() - passed_on;
             mailbag.stats.undeliverable += lost as u64;
         }
     }

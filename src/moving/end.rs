@@ -6,7 +6,7 @@ use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use super::{HeldMail, MoveError, export::inverted, import::letters};
 use crate::{
-    message::{HeldLetters, LetterData, letter_to_data},
+    message::{HeldLetters, LetterData, letter_to_data, release_lost},
     save::dependents,
     timer::forget_timers,
     transit::InTransit,
@@ -39,7 +39,7 @@ pub(crate) fn commit_entity(
     HeldMail(late): &HeldMail,
 ) -> Result<(), MoveError> {
     world.flush();
-    let members = members(world, entity)?;
+    members(world, entity)?;
     let names = HeldLetters::of(world, entity).map(|held| held.names.clone());
     let names = names.unwrap_or_default();
     for to in late.iter().map(LetterData::to) {
@@ -51,17 +51,9 @@ pub(crate) fn commit_entity(
     for letter in &mut late {
         letter.rename(&names);
     }
-    // An observer of a mark may export the entity again, and begin another hold.
-    let held = HeldLetters::end(world, entity);
-    for member in members {
-        if let Ok(mut member) = world.get_entity_mut(member) {
-            member.remove::<InTransit>();
-        }
-    }
-    world.flush();
-    if let Some(held) = held {
-        held.release(world, late);
-    }
+    HeldLetters::set_late(world, entity, late);
+    world.entity_mut(entity).remove::<InTransit>();
+    release_lost(world);
     Ok(())
 }
 

@@ -10,7 +10,9 @@ use bevy_ecs::{
 use super::{Content, MoveError, MovedEntity, names};
 use crate::{
     clock::ClockTable,
-    message::{End, HeldLetters, LetterData, letter_to_data, take_letters, visit_letters},
+    message::{
+        End, HeldLetters, LetterData, letter_to_data, release_lost, take_letters, visit_letters,
+    },
     save::save_entity,
     timer::RunDepth,
     transit::InTransit,
@@ -28,6 +30,8 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
     if RunDepth::is_active(world) {
         return Err(MoveError::Running);
     }
+    // The mail of an earlier move that has ended by now moves along.
+    release_lost(world);
     let timers = save_entity(world, entity)?;
     let members: Vec<Entity> = timers.entities().collect();
     for &member in &members {

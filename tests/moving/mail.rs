@@ -1,5 +1,8 @@
 //! Mail is held during a move, and delivered in order.
 
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+
 use bevy_due::Outbox;
 use bevy_ecs::system::RunSystemOnce;
 
@@ -342,4 +345,72 @@ fn an_observer_of_the_commit_may_export_the_entity_again() {
     commit(&mut port, there, &late);
     advance_ms(&mut port, 0);
     assert_eq!(heard(&mut port, there), [1, 2, 3]);
+}
+
+/// Moves a hero with a pet. While the move ends, an observer of a mark panics once. Returns what the hero has
+/// heard.
+fn panicking_commit(panics_at_hero: bool) -> Vec<u8> {
+    #[derive(Component)]
+    struct Fuse;
+
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    let pet = forest.world_mut().spawn(OwnedBy(hero)).id();
+    send(&mut forest, hero, 1);
+    let moved = export(&mut forest, hero);
+    let mut map = EntityHashMap::default();
+    let here = town.world_mut().import_entity(&moved, ms(0), &mut map);
+    let here = here.expect("the data is valid");
+    town.world_mut().entity_mut(here).insert(ears());
+    send(&mut town, here, 3);
+    advance_ms(&mut town, 0);
+    send(&mut forest, hero, 2);
+    let late = forget(&mut forest, hero);
+    let fuse = if panics_at_hero { here } else { map[&pet] };
+    town.world_mut().entity_mut(fuse).insert(Fuse);
+    let explode = |ended: On<Remove<InTransit>>, fuses: Query<&Fuse>| {
+        assert!(!fuses.contains(ended.entity), "boom");
+    };
+    let observer = town.world_mut().add_observer(explode).id();
+    let world = town.world_mut();
+    let commit = AssertUnwindSafe(|| world.commit_entity(here, &late));
+    catch_unwind(commit).expect_err("the observer panics");
+    town.world_mut().despawn(observer);
+    if panics_at_hero {
+        advance_ms(&mut town, 0);
+        assert_eq!(heard(&mut town, here), [], "it is still in transit");
+        town.world_mut()
+            .commit_entity(here, &late)
+            .expect("it is in transit");
+    }
+    advance_ms(&mut town, 0);
+    for entity in [here, map[&pet]] {
+        assert!(town.world().get::<InTransit>(entity).is_none());
+    }
+    let stats = town.world().resource::<MessageStats>();
+    assert_eq!(stats.undeliverable, 0);
+    heard(&mut town, here)
+}
+
+#[test]
+fn a_panic_at_the_end_of_a_move_loses_no_mail() {
+    for panics_at_hero in [true, false] {
+        assert_eq!(panicking_commit(panics_at_hero), [1, 2, 3]);
+    }
+}
+
+#[test]
+fn mail_of_a_move_whose_mark_was_removed_moves_along_with_the_next_one() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    forest.world_mut().spawn((OwnedBy(hero), ears()));
+    send(&mut forest, hero, 1);
+    export(&mut forest, hero);
+    send(&mut forest, hero, 2);
+    advance_ms(&mut forest, 0);
+    send(&mut forest, hero, 3);
+    forest.world_mut().entity_mut(hero).remove::<InTransit>();
+    let here = carry(&mut forest, hero, &mut town);
+    advance_ms(&mut town, 0);
+    assert_eq!(heard(&mut town, here), [1, 2, 3]);
 }

@@ -14,8 +14,8 @@ pub(crate) struct ArmedTimer {
     pub(crate) interval: Option<NonZeroU64>,
     /// The number of firings: the low part.
     count: u32,
-    /// The number of firings after which the timer ends, or zero if it never ends.
-    times: u32,
+    /// The number of firings left, or zero if the timer never ends.
+    left: u32,
     /// The number of firings so far in the current burst.
     pub(super) burst: u32,
     /// The number of firings: the high part. The top bit is [`RANDOM`].
@@ -54,7 +54,7 @@ impl ArmedTimer {
             owner,
             interval: timer.interval,
             count: 0,
-            times: timer.max_firings().unwrap_or(0),
+            left: timer.max_firings().unwrap_or(0),
             burst: 0,
             count_high: timer.interval_span().map_or(0, |_| RANDOM),
             missed_ticks: timer.missed_ticks(),
@@ -71,7 +71,7 @@ impl ArmedTimer {
             owner,
             interval: None,
             count: 0,
-            times: 1,
+            left: 1,
             burst: 0,
             count_high: 0,
             missed_ticks: MissedTicks::Burst,
@@ -111,7 +111,7 @@ impl ArmedTimer {
 
     /// Returns the number of firings left, or `None` if the timer fires forever.
     pub(crate) fn left(&self) -> Option<u32> {
-        (self.times != 0).then(|| self.times.saturating_sub(self.count))
+        (self.left != 0).then_some(self.left)
     }
 
     /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires.
@@ -160,7 +160,7 @@ impl ArmedTimer {
 
     /// Sets the number of firings left, or lets the timer fire forever.
     pub(super) fn set_left(&mut self, left: Option<u32>) {
-        self.times = left.map_or(0, |left| self.count.saturating_add(left));
+        self.left = left.unwrap_or(0);
     }
 
     /// Sets the interval, which is no longer random.
@@ -183,7 +183,7 @@ impl ArmedTimer {
         self.interval = interval;
         self.count = 0;
         self.count_high = if random { RANDOM } else { 0 };
-        self.times = times.unwrap_or(0);
+        self.left = times.unwrap_or(0);
     }
 
     /// Sets the number of firings so far.
@@ -200,7 +200,8 @@ impl ArmedTimer {
         if overflows && self.count_high & !RANDOM != !RANDOM {
             self.count_high += 1;
         }
-        let ended = self.times != 0 && self.count() >= u64::from(self.times);
+        let ended = self.left == 1;
+        self.left = self.left.saturating_sub(1);
         self.interval.filter(|_| !ended)
     }
 }
@@ -225,6 +226,18 @@ mod tests {
             armed.count_firing();
             assert_eq!(armed.count(), 1 << 32);
             assert_eq!(armed.is_random(), timer.interval_span().is_some());
+        }
+    }
+
+    #[test]
+    fn firings_that_are_left_count_from_any_number() {
+        let entity = World::new().spawn_empty().id();
+        for count in [0, u64::from(u32::MAX) - 1, 1 << 32] {
+            let mut armed = ArmedTimer::new(entity, entity, &Timer::every_secs(1.0), false);
+            armed.set_count(count);
+            armed.set_left(Some(3));
+            let goes_on = [(); 3].map(|()| armed.count_firing().is_some());
+            assert_eq!(goes_on, [true, true, false], "after {count} firings");
         }
     }
 }

@@ -243,7 +243,8 @@ impl TimerSnapshot {
 fn check(world: &World, what: &str) {
     assert!(
         world.contains_resource::<TimerLines>(),
-        "can't {what} in a world without `DuePlugin`: add it to the app"
+        "can't {what} in a world without `DuePlugin`, or while timers are restored: add the plugin to the \
+         app, and call this after the restore"
     );
     assert!(
         !RunDepth::is_active(world),

@@ -196,12 +196,14 @@ pub trait DueWorldExt {
     /// you restore the timers, and pass the same map each time.
     ///
     /// Bevy's hooks and your observers of components (`Add`, `Insert`, `Remove`) run as for any other
-    /// change, but must not change timers.
+    /// change, but must not change timers. They can't read timers and clocks either: an observer with
+    /// [`ArmedTimers`] or [`Clocks`](crate::Clocks) fails during a restore. Write the parameter as
+    /// [`If<ArmedTimers>`](If) to skip the observer then.
     ///
     /// # Panics
     ///
-    /// Panics if the snapshot is of another world, in a world without the plugin, and in a handler of a
-    /// timer.
+    /// Panics if the snapshot is of another world, in a world without the plugin, in a handler of a
+    /// timer, and in an observer of another restore.
     ///
     /// # Time complexity
     ///

@@ -4,9 +4,9 @@ use core::{cell::RefCell, time::Duration};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Clock, Clocks, ClocksMut, Cooldown, DueEntityWorldMutExt, Keyed, NoAnswer, Owned, OwnedBy,
-    Packet, PausedBy, ReplyTo, Timer, TimerAction, TimerCancelled, conditions::run_clock_if,
-    prelude::*, rollback::TimerSnapshot,
+    ArmedTimers, Clock, Clocks, ClocksMut, Cooldown, DueEntityWorldMutExt, Keyed, NoAnswer, Owned,
+    OwnedBy, Packet, PausedBy, ReplyTo, Timer, TimerAction, TimerCancelled,
+    conditions::run_clock_if, prelude::*, rollback::TimerSnapshot,
 };
 use bevy_ecs::{
     entity::EntityHashMap,
@@ -563,4 +563,33 @@ fn a_handler_can_not_restore() {
     app.world_mut().spawn((Timer::after(STEP), action));
     app.update();
     app.update();
+}
+
+#[test]
+fn an_observer_that_reads_timers_is_skipped_during_a_restore() {
+    let mut app = app();
+    app.add_observer(
+        |_: On<Add<Timer>>, timers: If<ArmedTimers>, mut log: ResMut<Log>| {
+            assert_eq!(timers.iter().count(), 0, "it is not armed yet");
+            log.0.push("read".into());
+        },
+    );
+    let bomb = app.world_mut().spawn(Timer::after(9 * STEP)).id();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(bomb);
+    restore(&mut app, &snapshot);
+    assert_eq!(app.world().resource::<Log>().0, ["read"], "once");
+}
+
+#[test]
+#[should_panic(expected = "while timers are restored")]
+fn an_observer_of_a_restore_can_not_take_a_snapshot() {
+    let mut app = app();
+    let bomb = app.world_mut().spawn(Timer::after(9 * STEP)).id();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.world_mut().despawn(bomb);
+    app.add_observer(|_: On<Add<Timer>>, mut commands: Commands| {
+        commands.queue(|world: &mut World| drop(world.snapshot_timers()));
+    });
+    restore(&mut app, &snapshot);
 }

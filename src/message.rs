@@ -76,7 +76,7 @@ pub(crate) use {
 #[cfg(feature = "serialize")]
 pub(crate) use {
     data::{LetterData, LetterError, letter_to_data},
-    held_letters::{End, HeldLetters},
+    held_letters::{End, HeldLetters, Taken},
     request::PostReply,
     transit::{take_letters, visit_letters},
 };

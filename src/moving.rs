@@ -19,7 +19,12 @@
 //!
 //! If the other world refuses the entity, commit it at the old place with an empty [`HeldMail`]. It
 //! continues as if nothing had happened. If the other world has imported the entity already, forget it there,
-//! and pass on what that returns. Its mail then comes after the mail that the old world has held.
+//! and pass on what that returns. That mail then comes after the mail that the old world has held.
+#![cfg_attr(
+    feature = "worlds",
+    doc = "Parcels for a [`StableKey`](crate::StableKey) keep the order in which they were sent: those that \
+went to the other world come between those before and after."
+)]
 //!
 //! # Time
 //!

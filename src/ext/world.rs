@@ -442,6 +442,10 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     /// Pass the mail that the other world has held, or `&HeldMail::default()` if the entity was never
     /// imported. In the new world, it is delivered after the mail that was exported, and before the mail
     /// that has arrived there. In the old world, it is delivered after the mail that was held there.
+    #[cfg_attr(
+        feature = "worlds",
+        doc = "Parcels for a [`StableKey`](crate::StableKey) keep the order in which they were sent."
+    )]
     ///
     /// # Errors
     ///
@@ -450,7 +454,8 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     ///
     /// # Time complexity
     ///
-    /// *O*(*n*) in the number of entities that move and of messages held for them.
+    /// *O*(*n*) in the number of entities that move and of messages held for them, and of messages that wait
+    /// in the world if the other world has held any.
     #[cfg(feature = "serialize")]
     fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError>;
 

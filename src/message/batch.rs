@@ -8,7 +8,10 @@ use core::{any::Any, ops::ControlFlow};
 use bevy_ecs::entity::Entity;
 
 #[cfg(feature = "serialize")]
-use super::{held_letters::LetterRef, letter::Role};
+use super::{
+    held_letters::{LetterRef, Taken},
+    letter::Role,
+};
 use super::{
     letter::Letter,
     topic::{Payload, Topic, sealed::Sealed},
@@ -31,7 +34,7 @@ pub(super) trait AnyBatch: Any + Send + Sync {
 
     /// Takes the messages to these entities.
     #[cfg(feature = "serialize")]
-    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool, taken: &mut Vec<(Entity, Letter)>);
+    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool, taken: &mut Vec<Taken>);
 }
 
 /// Delivers messages to entities.
@@ -109,10 +112,10 @@ impl<P: Payload> AnyBatch for Batch<P> {
     }
 
     #[cfg(feature = "serialize")]
-    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool, taken: &mut Vec<(Entity, Letter)>) {
+    fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool, taken: &mut Vec<Taken>) {
         let (meant, others): (VecDeque<_>, _) = self.0.drain(..).partition(|(to, _)| is_meant(*to));
         self.0 = others;
         let meant = meant.into_iter();
-        taken.extend(meant.map(|(to, payload)| (to, Letter::plain(to, payload))));
+        taken.extend(meant.map(|(to, payload)| Taken::Letter(to, Letter::plain(to, payload))));
     }
 }

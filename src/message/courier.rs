@@ -77,8 +77,25 @@ impl Courier<'_, '_, '_> {
                 let command = SyncCell::to_inner(command);
                 self.caller.commands().queue(command);
             }
+            #[cfg(feature = "worlds")]
+            Item::KeyTaken(key) => self.note_key_taken(key),
         }
         None
+    }
+
+    /// Notes that another world has got the key of an entity in transit.
+    #[cfg(feature = "worlds")]
+    fn note_key_taken(&mut self, key: u64) {
+        self.room.give_back(1);
+        #[cfg(feature = "serialize")]
+        if let Some(entity) = self.directory.entity(key)
+            && let Some(root) = self.caller.root_in_transit(entity)
+            && let Some(held) = self.transit.get_mut(&root)
+        {
+            held.note_key_taken();
+        }
+        #[cfg(not(feature = "serialize"))]
+        let _ = key;
     }
 
     /// Delivers a letter to its followers until a callback issues commands.

@@ -29,34 +29,69 @@ pub(crate) struct HeldLetters {
 
 /// The two ends of a move.
 #[cfg(feature = "serialize")]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) enum End {
     /// The entity was exported here.
-    #[default]
-    Old,
+    Old {
+        /// The number of letters that had arrived when the other world got the key of an entity. What
+        /// arrives later was sent after that world had given the key back.
+        before_late: Option<usize>,
+    },
     /// The entity was imported here.
     New,
 }
 
+#[cfg(feature = "serialize")]
+impl Default for End {
+    fn default() -> Self {
+        Self::Old { before_late: None }
+    }
+}
+
+/// A letter that was taken out of the mailbag, or a note between two letters.
+#[cfg(feature = "serialize")]
+pub(crate) enum Taken {
+    Letter(Entity, Letter),
+    /// Another world has got the key of an entity.
+    #[cfg_attr(
+        not(feature = "worlds"),
+        allow(dead_code, reason = "there is no other world")
+    )]
+    KeyTaken,
+}
+
 impl HeldLetters {
-    /// Returns all letters, in the order of delivery. At the new end, the late letters follow the exported
-    /// ones. At the old end, they come last.
-    pub(super) fn into_letters(self) -> Vec<Letter> {
-        let Self {
-            exported,
-            late,
-            arrived,
-            ..
-        } = self;
-        let arrived = arrived.into_iter().map(|(_, letter)| letter);
-        let mut letters = exported;
-        #[cfg(feature = "serialize")]
-        if let End::New = self.end {
-            letters.extend(late.into_iter().chain(arrived));
-            return letters;
-        }
-        letters.extend(arrived.chain(late));
+    /// Returns all letters, in the order of delivery.
+    pub(super) fn into_letters(mut self) -> Vec<Letter> {
+        let before_late = self.before_late().min(self.arrived.len());
+        let after = self.arrived.split_off(before_late).into_iter();
+        let before = self.arrived.into_iter().map(|(_, letter)| letter);
+        let mut letters = self.exported;
+        letters.extend(before.chain(self.late));
+        letters.extend(after.map(|(_, letter)| letter));
         letters
+    }
+
+    /// Returns the number of letters that have arrived before the late ones.
+    #[cfg(feature = "serialize")]
+    fn before_late(&self) -> usize {
+        match self.end {
+            End::Old { before_late } => before_late.unwrap_or(self.arrived.len()),
+            End::New => 0,
+        }
+    }
+
+    #[cfg(not(feature = "serialize"))]
+    fn before_late(&self) -> usize {
+        self.arrived.len()
+    }
+
+    /// Notes that another world has got the key of an entity: the late letters belong here.
+    #[cfg(feature = "serialize")]
+    pub(super) fn note_key_taken(&mut self) {
+        if let End::Old { before_late } = &mut self.end {
+            *before_late = Some(self.arrived.len());
+        }
     }
 
     /// Returns the number of letters.

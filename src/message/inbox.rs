@@ -215,6 +215,12 @@ impl MessageSender {
         self.put(value, bytes, |value| Item::Letter(letter(value)))
     }
 
+    /// Notes that another world has got a key, in order with the messages. A full inbox misses the note.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn note_key_taken(&self, key: u64) {
+        self.put(key, 0, Item::KeyTaken).ok();
+    }
+
     /// Returns `true` if the world is gone or its inbox is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {

@@ -20,7 +20,10 @@ use super::{
     topic::Payload,
 };
 #[cfg(feature = "serialize")]
-use super::{held_letters::LetterRef, letter::Recipient};
+use super::{
+    held_letters::{LetterRef, Taken},
+    letter::Recipient,
+};
 use crate::{double_buffer::DoubleBuffer, missing_plugin::warn_without_plugin, transit::InTransit};
 
 /// The messages of a world that are on their way.
@@ -52,6 +55,9 @@ pub(super) enum Item {
     /// A letter to all followers that waits for some of them.
     Rest(Rest),
     Command(SyncCell<Command>),
+    /// A note that another world has got a key.
+    #[cfg(feature = "worlds")]
+    KeyTaken(u64),
 }
 
 /// A function to run on the world.
@@ -72,6 +78,8 @@ impl Item {
             Self::Broadcast(broadcast) => [broadcast.letter].into(),
             Self::Rest(rest) => [rest.into_letter()].into(),
             Self::Command(_) => Vec::new(),
+            #[cfg(feature = "worlds")]
+            Self::KeyTaken(_) => Vec::new(),
         }
     }
 }
@@ -84,6 +92,8 @@ impl Item {
             Self::Letter(letter) => visit(letter.into()),
             Self::Batch(batch) => batch.visit(visit),
             Self::Broadcast(_) | Self::Rest(_) | Self::Command(_) => {}
+            #[cfg(feature = "worlds")]
+            Self::KeyTaken(_) => {}
         }
     }
 
@@ -91,16 +101,21 @@ impl Item {
     pub(super) fn extract(
         self,
         member: &dyn Fn(Recipient) -> Option<Entity>,
-        taken: &mut Vec<(Entity, Letter)>,
+        taken: &mut Vec<Taken>,
     ) -> Option<Self> {
         match self {
             Self::Letter(letter) => match member(letter.to) {
                 Some(to) => {
-                    taken.push((to, letter));
+                    taken.push(Taken::Letter(to, letter));
                     None
                 }
                 None => Some(Self::Letter(letter)),
             },
+            #[cfg(feature = "worlds")]
+            Self::KeyTaken(key) if member(Recipient::Key(key)).is_some() => {
+                taken.push(Taken::KeyTaken);
+                None
+            }
             Self::Batch(mut batch) => {
                 batch.extract(&|to| member(to.into()).is_some(), taken);
                 Some(Self::Batch(batch))
@@ -121,7 +136,7 @@ impl InProgress {
     pub(super) fn extract(
         &mut self,
         member: &dyn Fn(Recipient) -> Option<Entity>,
-        taken: &mut Vec<(Entity, Letter)>,
+        taken: &mut Vec<Taken>,
     ) {
         if let Self::Batch(batch) = self {
             batch.extract(&|to| member(to.into()).is_some(), taken);

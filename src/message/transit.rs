@@ -6,7 +6,7 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
     directory::Directory,
-    held_letters::{End, HeldLetters, LetterRef},
+    held_letters::{End, HeldLetters, LetterRef, Taken},
     inbox::Inbox,
     letter::{Letter, Recipient},
     mailbag::Mailbag,
@@ -83,12 +83,20 @@ impl HeldLetters {
         if !mailbag.transit.contains_key(&root) {
             return;
         }
-        let letters = take_letters(world, is_member);
+        let taken = take_letters(world, is_member);
         let mut mailbag = world.resource_mut::<Mailbag>();
-        mailbag.room.take_anyway(letters.len());
-        if let Some(held) = mailbag.transit.get_mut(&root) {
-            held.arrived.extend(letters);
+        let Mailbag { transit, room, .. } = &mut *mailbag;
+        let Some(held) = transit.get_mut(&root) else {
+            return;
+        };
+        let before = held.arrived.len();
+        for taken in taken {
+            match taken {
+                Taken::Letter(to, letter) => held.arrived.push((to, letter)),
+                Taken::KeyTaken => held.note_key_taken(),
+            }
         }
+        room.take_anyway(held.arrived.len() - before);
     }
 }
 
@@ -111,22 +119,19 @@ pub(crate) fn visit_letters(
     });
 }
 
-/// Takes the letters to these entities out of the mailbag, in order, each with its entity.
-pub(crate) fn take_letters(
-    world: &mut World,
-    is_member: &dyn Fn(Entity) -> bool,
-) -> Vec<(Entity, Letter)> {
+/// Takes the letters to these entities out of the mailbag, in order, with the notes about their keys.
+pub(crate) fn take_letters(world: &mut World, is_member: &dyn Fn(Entity) -> bool) -> Vec<Taken> {
     if !world.contains_resource::<Mailbag>() {
         return Vec::new();
     }
     world.resource_scope(|world, mut mailbag: Mut<Mailbag>| {
         let directory = world.get_resource::<Directory>();
-        let letters = mailbag.extract(&|to| {
+        let taken = mailbag.extract(&|to| {
             let to = recipient(to, directory?)?;
             is_member(to).then_some(to)
         });
-        mailbag.room.give_back(letters.len());
-        letters
+        mailbag.room.give_back(taken.len());
+        taken
     })
 }
 
@@ -154,7 +159,7 @@ impl Mailbag {
     }
 
     /// Takes the letters whose recipient a function names, in the order of delivery.
-    fn extract(&mut self, member: &dyn Fn(Recipient) -> Option<Entity>) -> Vec<(Entity, Letter)> {
+    fn extract(&mut self, member: &dyn Fn(Recipient) -> Option<Entity>) -> Vec<Taken> {
         let mut taken = Vec::new();
         let held = core::mem::take(&mut self.held).into_iter();
         self.held = held

@@ -39,7 +39,7 @@ pub(crate) fn commit_entity(
     HeldMail(late): &HeldMail,
 ) -> Result<(), MoveError> {
     world.flush();
-    members(world, entity)?;
+    let members = members(world, entity)?;
     let names = HeldLetters::of(world, entity).map(|held| held.names.clone());
     let names = names.unwrap_or_default();
     for to in late.iter().map(LetterData::to) {
@@ -50,6 +50,10 @@ pub(crate) fn commit_entity(
     let mut late = letters(world, late)?;
     for letter in &mut late {
         letter.rename(&names);
+    }
+    if !late.is_empty() {
+        let members: EntityHashSet = members.into_iter().collect();
+        HeldLetters::collect_arrived(world, entity, &|to| members.contains(&to));
     }
     HeldLetters::set_late(world, entity, late);
     world.entity_mut(entity).remove::<InTransit>();

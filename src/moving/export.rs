@@ -11,7 +11,8 @@ use super::{Content, MoveError, MovedEntity, names};
 use crate::{
     clock::ClockTable,
     message::{
-        End, HeldLetters, LetterData, letter_to_data, release_lost, take_letters, visit_letters,
+        End, HeldLetters, LetterData, Taken, letter_to_data, release_lost, take_letters,
+        visit_letters,
     },
     save::save_entity,
     timer::RunDepth,
@@ -50,9 +51,13 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
         requests: names::requests(world, &members),
     };
     let exported = take_letters(world, &is_member).into_iter();
-    let exported = exported.map(|(_, letter)| letter).collect();
+    let exported = exported.filter_map(|taken| match taken {
+        Taken::Letter(_, letter) => Some(letter),
+        Taken::KeyTaken => None,
+    });
+    let exported = exported.collect();
     let names = members.iter().map(|&member| (member, member));
-    HeldLetters::begin(world, (entity, End::Old), names.collect(), exported);
+    HeldLetters::begin(world, (entity, End::default()), names.collect(), exported);
     hold(world, entity, members);
     Ok(MovedEntity(content))
 }

@@ -152,7 +152,7 @@ impl Hub {
             .get(&parcel.group)
             .and_then(|group| group.with_key(key))
         {
-            Some(member) => ControlFlow::Break(member.take(parcel)),
+            Some((_, member)) => ControlFlow::Break(member.take(parcel)),
             None => ControlFlow::Continue(parcel),
         }
     }
@@ -266,6 +266,12 @@ impl Link for HubLink {
             let Some((_, Member::Here(sender))) = group.get(self.member).cloned() else {
                 return Vec::new();
             };
+            // The note is in the inbox before the lock is released, as a parcel is.
+            if let Some((id, Member::Here(sender))) = group.with_key(address.key)
+                && *id != self.member
+            {
+                sender.note_key_taken(address.key.0);
+            }
             let is_shared = group.bind(address.key, self.member);
             warn = is_shared.then_some(sender);
             [Notice::Bind(address.clone())].into()

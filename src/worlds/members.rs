@@ -64,9 +64,8 @@ impl Group {
     }
 
     /// Returns the member of this process with a key, if any.
-    pub(super) fn with_key(&self, key: StableKey) -> Option<&Member> {
-        let (_, member) = self.get(*self.keys.get(&key)?.last()?)?;
-        Some(member)
+    pub(super) fn with_key(&self, key: StableKey) -> Option<&(MemberId, Member)> {
+        self.get(*self.keys.get(&key)?.last()?)
     }
 
     /// Returns the members that may have a key that no member of this process has.

@@ -89,6 +89,36 @@ fn the_key_goes_back_when_the_old_world_keeps_the_entity() {
 }
 
 #[test]
+fn parcels_come_back_in_the_order_of_sending() {
+    // In which of the gaps between two parcels the old world runs a frame.
+    for frames in 0..32 {
+        let groups = WorldGroups::new();
+        let [mut forest, mut town] = [(); 2].map(|()| member(&groups, "zones"));
+        let hero = forest.world_mut().spawn((ears(), HERO)).id();
+        let frame = |app: &mut App, nth: u8| {
+            post(&groups, nth);
+            if frames & (1 << nth) != 0 {
+                advance_ms(app, 0);
+            }
+        };
+        post(&groups, 0);
+        let moved = export(&mut forest, hero);
+        frame(&mut forest, 1);
+        let here = import(&mut town, &moved, 0);
+        frame(&mut forest, 2);
+        let back = forget(&mut town, here);
+        frame(&mut forest, 3);
+        frame(&mut forest, 4);
+        commit(&mut forest, hero, &back);
+        post(&groups, 5);
+        advance_ms(&mut forest, 0);
+        assert_eq!(heard(&mut forest, hero), [0, 1, 2, 3, 4, 5], "{frames:b}");
+        let stats = forest.world().resource::<MessageStats>();
+        assert_eq!((stats.undeliverable, stats.late), (0, 0));
+    }
+}
+
+#[test]
 fn a_key_that_is_taken_is_refused() {
     let groups = WorldGroups::new();
     let [mut forest, mut town] = [(); 2].map(|()| member(&groups, "zones"));

@@ -28,6 +28,8 @@ mod request;
 mod room;
 mod send_error;
 mod stats;
+#[cfg(feature = "serialize")]
+mod timed_out;
 mod topic;
 #[cfg(feature = "serialize")]
 mod transit;
@@ -78,5 +80,6 @@ pub(crate) use {
     data::{LetterData, LetterError, letter_to_data},
     held_letters::{End, HeldLetters, Taken},
     request::PostReply,
+    timed_out::{time_out_again, timed_out},
     transit::{take_letters, visit_letters},
 };

@@ -16,7 +16,8 @@
 //! A loaded world fires exactly as the saved one would have: in the same order, also among equal
 //! deadlines, with the same counts, fractions and random numbers. Deadlines and
 //! [`Cooldown`](crate::Cooldown)s keep their remaining time. A clock that has no parent, because it lost
-//! it or still waits for it, is loaded without one.
+//! it or still waits for it, is loaded without one. A request that has timed out, but whose
+//! [`NoAnswer`](crate::NoAnswer) has not arrived yet, gets it after loading.
 //!
 //! Save between frames, in `Update`, or later in a frame. If you save in `First` or `PreUpdate`, the
 //! fixed schedule has not caught up with the game clock, and the loaded world never catches up on that

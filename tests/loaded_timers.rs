@@ -12,10 +12,11 @@ use core::{
 
 use bevy_app::App;
 use bevy_due::{
-    DueEntityWorldMutExt, DuePlugin, MessageContext, NoAnswer, OwnedTimerFired, ReplyTo, Request,
-    Timer, TimerAction, prelude::*,
+    ClockId, DueEntityWorldMutExt, DuePlugin, MessageContext, NoAnswer, OwnedTimerFired, ReplyTo,
+    Request, Timer, TimerAction, prelude::*, save::SavedTimers,
 };
 use bevy_ecs::{
+    entity::EntityHashMap,
     error::{BevyError, ErrorContext, FallbackErrorHandler},
     prelude::*,
     reflect::{AppTypeRegistry, ReflectComponent},
@@ -375,4 +376,70 @@ fn a_loaded_request_takes_a_reply() {
     let told = &app.world().get::<Told>(me).expect("it asks").0;
     assert_eq!(told[..], [(request, true)]);
     assert_eq!(REPORTS.take(), [""; 0]);
+}
+
+/// Returns the requests that an entity knows to be over, with `true` for an answer.
+fn told(app: &App, entity: Entity) -> Vec<(Option<Entity>, bool)> {
+    let told = &app.world().get::<Told>(entity).expect("it asks").0;
+    let told = told.iter();
+    told.map(|&(request, is_answer)| (request.entity(), is_answer))
+        .collect()
+}
+
+/// Makes three requests of which two have timed out, and saves the world before anybody knows.
+fn saved_between_time_out_and_no_answer() -> (SavedTimers, [Entity; 2], [Entity; 3]) {
+    let (mut app, me, asked) = question_app();
+    let mut commands = app.world_mut().commands();
+    let mut me_asks = commands.entity(me);
+    let mut ask = |millis| me_asks.ask(asked, Question, Timer::after(ms(millis)));
+    let requests = [ask(20), ask(10), ask(500)];
+    let requests = requests.map(|request| request.entity().expect("it was made here"));
+    advance_ms(&mut app, 0);
+    let forwarded = app.world_mut().fast_forward(ClockId::Virtual, ms(30));
+    forwarded.expect("the clock exists");
+    let saved = app.world_mut().save_timers().expect("a request is data");
+    advance_ms(&mut app, 0);
+    let [first, second, _] = requests.map(Some);
+    assert_eq!(told(&app, me), [(second, false), (first, false)]);
+    (saved, [me, asked], requests)
+}
+
+#[test]
+fn a_request_that_was_saved_between_its_time_out_and_no_answer_completes_once() {
+    let (saved, [me, asked], requests) = saved_between_time_out_and_no_answer();
+    let (mut app, me_there, asked_there) = question_app();
+    app.add_observer(|_: On<TimerFired>| panic!("the time-outs have fired already"));
+    // It completes even while it is paused, because nothing has to fire.
+    app.world_mut().entity_mut(me_there).insert(Paused);
+    let mut entities = EntityHashMap::from_iter([(me, me_there), (asked, asked_there)]);
+    let loaded = app.world_mut().load_timers(&saved, &mut entities);
+    loaded.expect("the data should be valid");
+    let [first, second, _] = requests.map(|request| Some(entities[&request]));
+    for _ in 0..3 {
+        advance_ms(&mut app, 0);
+        let told = told(&app, me_there);
+        assert_eq!(told, [(second, false), (first, false)], "in this order");
+        assert_eq!(timers_of(&mut app, me_there), 1, "the third is open");
+    }
+}
+
+#[test]
+fn a_request_without_a_time_out_stays_open_after_loading() {
+    let (mut app, me, asked) = question_app();
+    let mut commands = app.world_mut().commands();
+    let request = commands
+        .entity(me)
+        .ask(asked, Question, Timer::after(ms(20)));
+    let request = request.entity().expect("it was made here");
+    app.world_mut().flush();
+    app.world_mut().entity_mut(request).remove::<Timer>();
+    let saved = app.world_mut().save_timers().expect("a request is data");
+    let (mut app, me_there, asked_there) = question_app();
+    let mut entities = EntityHashMap::from_iter([(me, me_there), (asked, asked_there)]);
+    let loaded = app.world_mut().load_timers(&saved, &mut entities);
+    loaded.expect("the data should be valid");
+    for _ in 0..3 {
+        advance_ms(&mut app, 20);
+    }
+    assert_eq!(told(&app, me_there), []);
 }

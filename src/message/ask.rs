@@ -83,7 +83,7 @@ pub(crate) fn add_time_out_handler(world: &mut World) {
 }
 
 /// Tells the asking entity that a request has timed out.
-fn time_out(world: &mut World, request: Entity) {
+pub(super) fn time_out(world: &mut World, request: Entity) {
     match world.get::<OwnedBy>(request) {
         Some(&OwnedBy(asker)) => {
             give_up(world, asker, Request::here(request), NoAnswer::TimedOut);

@@ -5,13 +5,14 @@ use alloc::{borrow::ToOwned, vec::Vec};
 use bevy_ecs::{
     archetype::Archetype,
     component::ComponentId,
-    entity::{EntityHashSet, MapEntities},
+    entity::{EntityHashMap, EntityHashSet, MapEntities},
     prelude::*,
 };
 
 use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable, part::Part};
 use crate::{
     clock::{ClockTable, SpeedModifiers},
+    message::timed_out,
     owner::{Owned, owner_of},
     pause::PausedBy,
     timer::{Keyed, SavedWorld, TimerAction, write_timer_states},
@@ -115,6 +116,8 @@ fn effects(entity: EntityRef<'_>) -> impl Iterator<Item = Entity> {
 /// Saves entities, each after its owner, and the entities of an owner in its order.
 struct Collector<'w> {
     world: &'w World,
+    /// The requests that have timed out, with their places in the mail.
+    timed_out: EntityHashMap<u32>,
     seen: EntityHashSet,
     entities: Vec<SavedEntity>,
     unsavable: Vec<Unsavable>,
@@ -124,6 +127,7 @@ impl<'w> Collector<'w> {
     fn new(world: &'w World) -> Self {
         Self {
             world,
+            timed_out: timed_out(world).into_iter().zip(0..).collect(),
             seen: EntityHashSet::default(),
             entities: Vec::new(),
             unsavable: Vec::new(),
@@ -164,6 +168,12 @@ impl<'w> Collector<'w> {
 
     fn save(&mut self, entity: EntityRef) {
         let mut parts: Vec<Part> = Part::all_of(self.world, entity).collect();
+        parts.extend(
+            self.timed_out
+                .get(&entity.id())
+                .copied()
+                .map(Part::TimedOut),
+        );
         if let Some(closure) = entity.get().and_then(TimerAction::closure) {
             if parts.iter().any(|part| matches!(part, Part::Timer(_))) {
                 self.unsavable.push(Unsavable {

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     clock::{ClockId, ClockTable},
+    message::time_out_again,
     timer::Cooldown,
 };
 
@@ -29,7 +30,23 @@ pub(crate) fn load_timers(
     world.flush();
     check_saved(world, saved, entities)?;
     load_checked(world, saved, entities, 0);
+    for request in timed_out(saved) {
+        time_out_again(world, entities[&request]);
+    }
     Ok(())
+}
+
+/// Returns the requests that had timed out, in order.
+fn timed_out(SavedTimers(saved): &SavedTimers) -> impl Iterator<Item = Entity> {
+    let requests = saved.entities.iter().filter_map(|saved| {
+        saved.parts.iter().find_map(|part| match part {
+            &Part::TimedOut(nth) => Some((nth, saved.entity)),
+            _ => None,
+        })
+    });
+    let mut requests: Vec<_> = requests.collect();
+    requests.sort_unstable();
+    requests.into_iter().map(|(_, request)| request)
 }
 
 /// Loads timers after [`check_saved`], also if an observer has changed the world since. The built-in

@@ -27,7 +27,7 @@ pub(super) struct CooldownAt {
     pub(super) now: Duration,
 }
 
-/// A component of an entity.
+/// A component of an entity, or something else that is known about it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Part {
     Clock(Clock),
@@ -47,10 +47,13 @@ pub(super) enum Part {
     Unannounced,
     SurvivesCancelAll,
     Limit(Limit),
+    /// The request has timed out, and this many others did before it. The asking entity does not know
+    /// yet.
+    TimedOut(u32),
 }
 
 impl Part {
-    /// Returns the parts of an entity. The states of its timers have been written.
+    /// Returns the components of an entity. The states of its timers have been written.
     pub(super) fn all_of(world: &World, entity: EntityRef) -> impl Iterator<Item = Self> {
         let timer = entity.get::<Timer>().and_then(Arms::saved);
         let lifetime = entity.get::<DespawnAfter>().and_then(Arms::saved);
@@ -147,6 +150,7 @@ impl Part {
                 | Self::Unannounced
                 | Self::SurvivesCancelAll
                 | Self::Limit(_)
+                | Self::TimedOut(_)
         )
     }
 
@@ -170,6 +174,7 @@ impl Part {
             Self::Unannounced => "Unannounced",
             Self::SurvivesCancelAll => "SurvivesCancelAll",
             Self::Limit(_) => "Limit",
+            Self::TimedOut(_) => "TimedOut",
         }
     }
 
@@ -196,6 +201,8 @@ impl Part {
             Self::Unannounced => entity.insert(Unannounced),
             Self::SurvivesCancelAll => entity.insert(SurvivesCancelAll),
             Self::Limit(limit) => entity.insert(limit),
+            // What it stands for is sent after everything is loaded.
+            Self::TimedOut(_) => entity,
         };
     }
 }
@@ -219,7 +226,8 @@ impl MapEntities for Part {
             | Self::Request
             | Self::Unannounced
             | Self::SurvivesCancelAll
-            | Self::Limit(_) => {}
+            | Self::Limit(_)
+            | Self::TimedOut(_) => {}
         }
     }
 }

@@ -174,3 +174,32 @@ fn a_withdrawn_request_stays_withdrawn() {
     assert_eq!(told(&town, here), []);
     assert_eq!(town.world().resource::<MessageStats>().late, 1);
 }
+
+#[test]
+fn a_request_that_has_timed_out_completes_once_after_a_move_and_in_a_world_that_is_saved_during_it()
+{
+    let (mut forest, mut town, mut save_game) = (zone(), zone(), zone());
+    let (hero, ..) = asked(&mut forest);
+    let forwarded = forest.world_mut().fast_forward(ClockId::Virtual, ms(900));
+    forwarded.expect("the clock exists");
+    let moved = export(&mut forest, hero);
+    let saved = forest.world_mut().save_timers().expect("no closures");
+    let here = import(&mut town, &moved, 0);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    let loaded = save_game.world_mut().spawn(ears()).id();
+    let spawn = |id| (id, save_game.world_mut().spawn_empty().id());
+    let others = saved.entities().filter(|&id| id != hero).map(spawn);
+    let mut map: EntityHashMap<Entity> = others.collect();
+    map.insert(hero, loaded);
+    let result = save_game.world_mut().load_timers(&saved, &mut map);
+    result.expect("the data is valid");
+    for (app, hero) in [(&mut town, here), (&mut save_game, loaded)] {
+        for _ in 0..3 {
+            advance_ms(app, 0);
+            assert_eq!(told(app, hero), [None]);
+        }
+        let stats = app.world().resource::<MessageStats>();
+        assert_eq!((stats.undeliverable, stats.late), (0, 0));
+    }
+}

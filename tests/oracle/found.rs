@@ -226,3 +226,20 @@ fn an_entity_that_was_spawned_again_and_has_lost_its_timer_does_not_outlive_anot
         Restore(0),
     ]);
 }
+
+#[test]
+fn a_request_that_has_timed_out_completes_after_loading() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Spawn(3),
+        Ask(3, One(0), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Forward(Virtual, 2, then(&[])),
+        Disable(3, true),
+        Reload(0, then(&[])),
+        Revive(3, 0, then(&[])),
+        Follow(3, Topics(31)),
+        Disable(3, false),
+        Frame(0, then(&[])),
+    ]);
+}

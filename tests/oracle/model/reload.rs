@@ -4,9 +4,10 @@ use super::{Model, mail::Mail, rollback::Rollback, updates::Updates};
 use crate::{entry::NOWHERE, rules::Rules};
 
 impl Model {
-    /// Messages, callbacks and snapshots are lost, and so are the statistics. All clocks start over,
-    /// with their timers.
+    /// Messages, callbacks and snapshots are lost, and so are the statistics. Requests that have timed
+    /// out complete nevertheless. All clocks start over, with their timers.
     pub(super) fn reload(&mut self) {
+        let timed_out = self.timed_out();
         let new = Self::new(Rules {
             ahead: 0,
             ..self.rules
@@ -36,5 +37,8 @@ impl Model {
         }
         // Entities that do not exist any more are all the same.
         self.rename(|id| if is_alive(id) { id } else { NOWHERE });
+        for request in timed_out {
+            self.time_out(request);
+        }
     }
 }

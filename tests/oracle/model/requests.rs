@@ -27,6 +27,18 @@ impl Model {
         }
     }
 
+    /// Returns the requests that have timed out, and whose asking entities do not know yet. In the order
+    /// of delivery.
+    pub(super) fn timed_out(&self) -> Vec<Id> {
+        let mail = &self.mail;
+        let letters = mail.held.iter().chain(&mail.released).chain(&mail.sent);
+        let requests = letters.filter_map(|letter| match letter.role {
+            Role::Reply(request) => (letter.topic == Topic::NoReply).then_some(request),
+            _ => None,
+        });
+        requests.filter(|&request| self.exists(request)).collect()
+    }
+
     pub(super) fn withdraw(&mut self, slot: Slot) {
         let Some(asker) = self.at(slot) else { return };
         let mut owned = self.entities[asker].owned.iter().copied();

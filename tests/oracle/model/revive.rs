@@ -49,6 +49,11 @@ impl Model {
             let despawns = mine.filter(|&&(_, done)| done != Done::Keeps);
             self.ended[at].extend(despawns.map(|&(id, done)| (name(id), done)));
         }
+        for request in then.timed_out() {
+            if let Some(&request) = names.get(&request) {
+                self.time_out(request);
+            }
+        }
         self.slots = self
             .slots
             .map(|id| Some(names.get(&id?).copied().unwrap_or(id?)));

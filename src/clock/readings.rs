@@ -169,14 +169,21 @@ impl Table {
     /// Returns the state that a clock would have in a run that began now, if no time had passed on
     /// the built-in clocks. A change of its parent has then reached it.
     pub(super) fn settled(&self, key: ClockKey) -> Option<ClockState> {
+        self.settled_after(key, 0)
+    }
+
+    /// Returns the same state, if this time had passed on the built-in clocks but the one of frames.
+    fn settled_after(&self, key: ClockKey, nanos: u64) -> Option<ClockState> {
         let path = self.path(key, |_, _| false);
         let mut above: Option<ClockState> = None;
         for key in path.into_iter().rev() {
             let row = self.get(key)?;
-            above = Some(match above {
-                Some(parent) => row.state_at(parent.now),
-                None => row.state_at(row.seen.saturating_add(row.behind)),
-            });
+            let seen = match (above, row.source) {
+                (Some(parent), _) => parent.now,
+                (None, Source::Bevy(_)) => row.seen.saturating_add(nanos),
+                (None, _) => row.seen.saturating_add(row.behind),
+            };
+            above = Some(row.state_at(seen));
         }
         above
     }
@@ -236,20 +243,8 @@ impl Table {
     /// `nanos`, at their present speeds.
     #[cfg(feature = "serialize")]
     pub(super) fn share(&self, key: ClockKey, nanos: u64) -> u64 {
-        let path = self.path(key, |_, _| false);
-        let top = path.last().and_then(|&top| self.get(top));
-        let mut span = match top.map(|top| top.source) {
-            Some(Source::Bevy(_)) => nanos,
-            Some(Source::Frames | Source::Clock(..) | Source::Missing) | None => 0,
-        };
-        for key in path.into_iter().rev() {
-            let Some(row) = self.get(key) else {
-                return 0;
-            };
-            let before = row.state.now;
-            span = row.state_at(row.seen.saturating_add(span)).now - before;
-        }
-        span
+        let now = |nanos| self.settled_after(key, nanos).map_or(0, |state| state.now);
+        now(nanos) - now(0)
     }
 
     /// Lets the source of a clock advance by `nanos`, unseen by other clocks.

@@ -1,5 +1,7 @@
 //! Remaining times are kept, and deadlines reached on the way fire once on arrival.
 
+use core::time::Duration;
+
 use bevy_due::{
     Clock, ClockId, Keyed, MissedTicks, OnClock, Paused, Timer, TimerAction, TimerFired,
 };
@@ -61,6 +63,28 @@ fn a_deadline_reached_on_the_way_fires_once_on_arrival() {
     assert_eq!(firings(&mut town), []);
     advance_ms(&mut forest, 500);
     assert_eq!(firings(&mut forest), [], "it has left");
+}
+
+#[test]
+fn time_on_the_way_counts_from_the_fraction_of_a_slow_clock() {
+    let mut forest = zone();
+    let slow = Clock::default().with_speed(0.25);
+    let slow = forest.world_mut().spawn(slow).id();
+    advance(&mut forest, Duration::from_nanos(3));
+    let timer = Timer::after(ms(1)).on(ClockId::Own(slow));
+    let hero = forest.world_mut().spawn(timer).id();
+    let (moved, mut map) = (
+        export(&mut forest, hero),
+        EntityHashMap::from_iter([(slow, slow)]),
+    );
+    let one = Duration::from_nanos(1);
+    let here = forest.world_mut().import_entity(&moved, one, &mut map);
+    let here = here.expect("the data is valid");
+    let late = forget(&mut forest, hero);
+    commit(&mut forest, here, &late);
+    // A quarter was left to the next nanosecond.
+    let timer = forest.world_mut().with_timers(|timers| timers.get(here));
+    assert_eq!(timer.expect("it is armed").remaining, ms(1) - one);
 }
 
 #[test]

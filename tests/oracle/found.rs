@@ -243,3 +243,31 @@ fn a_request_that_has_timed_out_completes_after_loading() {
         Frame(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_loaded_clock_shows_a_jump_of_its_parent_no_earlier_than_in_its_next_run() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Clock(0, Own(0), Quarter),
+        Frame(0, then(&[])),
+        SetParent(0, Fixed),
+        Revive(0, 0, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_clock_under_a_loaded_clock_follows_it_when_the_fixed_step_comes() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(0, Fixed, Double),
+        Clock(1, Own(0), Third),
+        Arm(1, Spec { delay: 9, since: None, jitter: 0, interval: 2, span: 0, times: 3, missed: Skip, done: ByOwner, on: Some(Own(1)) }),
+        Frame(14, then(&[])),
+        Advance(Fixed, 5),
+        Revive(1, 1, then(&[])),
+        Advance(Own(0), 4),
+        Revive(0, 1, then(&[])),
+        Reload(1, then(&[])),
+        Frame(20, then(&[])),
+    ]);
+}

@@ -105,6 +105,14 @@ impl Clock {
         self.advance(whole(passed.unwrap_or(u128::MAX)));
     }
 
+    /// Takes over the settings of a saved clock. It shows the same time.
+    pub(super) fn load(&mut self, saved: &Self) {
+        self.set_now(saved.shown(saved.now));
+        (self.reading.offset, self.part) = (self.offset, saved.part);
+        (self.speed, self.is_paused) = (saved.speed, saved.is_paused);
+        (self.factor, self.is_disabled) = (saved.factor, saved.is_disabled);
+    }
+
     pub(crate) fn advance(&mut self, by: u64) {
         self.now = self.now.saturating_add(by).min(NEVER - 1);
     }

@@ -218,27 +218,21 @@ impl Clocks {
     /// All clocks start over at the start of time, with another shift. So they show the same time, of
     /// which the built-in ones know no fraction.
     pub(super) fn start_over(&mut self, new: Self) {
-        let lives: Vec<Clock> = (0..self.all.len()).map(|nth| self.live(nth)).collect();
+        let before = self.clone();
         self.times = new.times;
         self.waiting.clear();
-        for (nth, live) in lives.into_iter().enumerate() {
-            let own = Clock::new(live.name, live.parent, live.driver, live.speed);
+        for (nth, saved) in before.all.iter().enumerate() {
+            let own = Clock::new(saved.name, saved.parent, saved.driver, saved.speed);
             let mut clock = new.all.get(nth).cloned().unwrap_or(own);
-            clock.set_now(live.shown(live.now));
-            clock.reading.offset = clock.offset;
-            clock.part = live.part;
-            (clock.speed, clock.is_paused) = (live.speed, live.is_paused);
-            (clock.factor, clock.is_disabled) = (live.factor, live.is_disabled);
-            clock.exists = live.exists;
+            clock.load(saved);
+            clock.exists = saved.exists;
             if clock.driver == Driver::Nothing {
                 clock.parent = Named::Own(NOWHERE);
             }
             self.all[nth] = clock;
         }
-        for nth in 0..self.all.len() {
-            if let Driver::Clock(parent) = self.all[nth].driver {
-                self.all[nth].seen = self.all[parent].now;
-            }
+        for nth in self.parents_first(0..before.all.len()) {
+            self.fall_behind(nth, before.unseen(nth));
             self.all[nth].is_fixed = self.runs_on(nth, FIXED);
         }
     }
@@ -251,33 +245,59 @@ impl Clocks {
         name: impl Fn(Id) -> Id,
     ) {
         for &nth in places.keys() {
-            let live = from.live(nth);
-            let (parent, driver) = match live.driver {
+            let saved = &from.all[nth];
+            let (parent, driver) = match saved.driver {
                 Driver::Clock(at) => {
                     let at = places.get(&at).copied().unwrap_or(at);
-                    (live.parent, Driver::Clock(at))
+                    (saved.parent, Driver::Clock(at))
                 }
                 _ => (Named::Own(NOWHERE), Driver::Nothing),
             };
-            let mut clock = Clock::new(live.name, parent, driver, live.speed);
+            let mut clock = Clock::new(saved.name, parent, driver, saved.speed);
             clock.name.rename(&name);
             clock.parent.rename(&name);
-            clock.set_now(live.shown(live.now));
-            clock.reading.offset = clock.offset;
-            (clock.part, clock.is_paused) = (live.part, live.is_paused);
-            (clock.factor, clock.is_disabled) = (live.factor, live.is_disabled);
+            clock.load(saved);
             self.all.push(clock);
         }
-        for &nth in places.values() {
-            if let Driver::Clock(parent) = self.all[nth].driver {
-                let is_new = places.values().any(|&new| new == parent);
-                self.all[nth].seen = match is_new {
-                    true => self.all[parent].now,
-                    false => self.live(parent).now,
-                };
-            }
+        for before in from.parents_first(places.keys().copied()) {
+            let nth = places[&before];
+            self.fall_behind(nth, from.unseen(before));
             self.all[nth].is_fixed = self.is_fixed_under(nth, places);
         }
+    }
+
+    /// Returns how far the driver of a clock has advanced since the clock was read.
+    fn unseen(&self, nth: Nth) -> u64 {
+        match self.all[nth].driver {
+            Driver::Clock(parent) => self.live(parent).now.saturating_sub(self.all[nth].seen),
+            _ => 0,
+        }
+    }
+
+    /// A loaded clock advances with its next reading by what it has not seen. If its driver has not
+    /// existed for that long, it advances at once.
+    fn fall_behind(&mut self, nth: Nth, unseen: u64) {
+        let Driver::Clock(parent) = self.all[nth].driver else {
+            return;
+        };
+        let now = self.live(parent).now;
+        let clock = &mut self.all[nth];
+        if unseen > now {
+            clock.seen = 0;
+            clock.follow(unseen);
+        }
+        clock.seen = now.checked_sub(unseen).unwrap_or(now);
+    }
+
+    /// Returns clocks in another order: each after those that drive it.
+    fn parents_first(&self, clocks: impl Iterator<Item = Nth>) -> Vec<Nth> {
+        let mut clocks: Vec<Nth> = clocks.collect();
+        clocks.sort_by_key(|&nth| {
+            (0..self.all.len())
+                .filter(|&at| self.runs_on(nth, at))
+                .count()
+        });
+        clocks
     }
 
     /// A new clock is read with its parent. One without a parent is read in frames.

@@ -22,12 +22,11 @@ impl Model {
         };
         self.rollback = Rollback::default();
         (self.stats, self.unwritten) = (new.stats, Vec::new());
-        let before = self.clocks.all.len();
-        let times: Vec<u64> = (0..before).map(|nth| self.clocks.live(nth).now).collect();
+        let saved = self.clocks.all.clone();
         self.clocks.start_over(new.clocks);
         for timer in &mut self.timers {
             if let Some(nth) = timer.clock {
-                timer.follow_clock(times[nth], self.clocks.all[nth].now);
+                timer.follow_clock(&saved[nth], &self.clocks.all[nth]);
             }
         }
         let alive: Vec<bool> = (0..self.entities.len()).map(|id| self.exists(id)).collect();

@@ -137,8 +137,7 @@ impl Model {
             if let Some(before) = timer.clock.filter(|&nth| then.clocks.all[nth].exists) {
                 let now = clocks.get(&before).copied().unwrap_or(before);
                 timer.clock = Some(now);
-                let times = (then.clocks.live(before).now, self.clocks.live(now).now);
-                timer.follow_clock(times.0, times.1);
+                timer.follow_clock(&then.clocks.all[before], &self.clocks.all[now]);
             }
         }
         let (armed, new): (Vec<Timer>, Vec<Timer>) = core::mem::take(&mut self.timers)

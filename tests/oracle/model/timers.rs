@@ -2,7 +2,11 @@
 
 use bevy_due::{CancelReason, MissedTicks};
 
-use super::{Model, clock::shift, clocks::Nth};
+use super::{
+    Model,
+    clock::{Clock, shift},
+    clocks::Nth,
+};
 use crate::{
     entry::{Id, Named},
     op::{self, Spec},
@@ -75,8 +79,9 @@ impl Timer {
 }
 
 impl Timer {
-    /// A timer keeps its remaining time, and its pause, when its clock shows another time.
-    pub(super) fn follow_clock(&mut self, from: u64, to: u64) {
+    /// A timer keeps the deadline that its clock shows, and its pause, when the clock is loaded.
+    pub(super) fn follow_clock(&mut self, saved: &Clock, loaded: &Clock) {
+        let (from, to) = (saved.now, shift(saved.shown(saved.now), -loaded.offset));
         let deadline = self.deadline_at(from);
         self.deadline = shift(deadline, i128::from(to) - i128::from(from));
         self.paused_at = self.paused_at.map(|_| to);

@@ -330,12 +330,17 @@ impl Timer {
 
     /// Computes the first deadline of a timer that is armed at this reading of its clock.
     fn first_deadline(&self, reading: Reading, random: u64) -> u64 {
-        let Options { since, jitter, .. } = self.options();
-        let delay = self.delay.saturating_add(scale(random, jitter));
-        match since {
+        let delay = self.delay_with(random);
+        match self.options().since {
             None => reading.now.saturating_add(delay),
             Some(since) => reading.passed(Duration::from_nanos(since.saturating_add(delay))),
         }
+    }
+
+    /// Returns the delay with its random part.
+    fn delay_with(&self, random: u64) -> u64 {
+        self.delay
+            .saturating_add(scale(random, self.options().jitter))
     }
 
     fn options(&self) -> Options {
@@ -409,7 +414,11 @@ impl Arms for Timer {
     fn start(&self, reading: Reading, random: u64) -> u64 {
         let deadline = self.first_deadline(reading, random);
         if let Some(extra) = &self.extra {
-            let wait = deadline.saturating_sub(reading.now);
+            // The deadline may have saturated.
+            let wait = match extra.options.since {
+                None => self.delay_with(random),
+                Some(_) => deadline.saturating_sub(reading.now),
+            };
             extra.wait.store(wait, Ordering::Relaxed);
         }
         deadline

@@ -271,3 +271,15 @@ fn a_clock_under_a_loaded_clock_follows_it_when_the_fixed_step_comes() {
         Frame(20, then(&[])),
     ]);
 }
+
+#[test]
+fn a_loaded_timer_whose_deadline_saturates_waits_for_its_whole_delay() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Clock(0, Real, Zero),
+        Frame(250, then(&[])),
+        Arm(1, Spec { delay: 60, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Arm(2, Spec { delay: 60, since: None, jitter: 3, interval: 5, span: 0, times: 0, missed: Skip, done: ByOwner, on: None }),
+        Revive(2, 0, then(&[])),
+    ]);
+}

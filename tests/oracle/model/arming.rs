@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     entry::{Id, Named},
-    op::{self, Spec},
+    op::Spec,
 };
 
 impl Model {
@@ -76,10 +76,10 @@ impl Model {
                 shift(shown, -clock.offset)
             }
         };
-        // Without further settings, the wait is the delay even if the deadline saturates.
-        let wait = match self.entities[id].is_request || !is_plain(spec) {
-            true => deadline.saturating_sub(clock.now),
-            false => delay,
+        // The deadline may saturate.
+        let wait = match spec.since {
+            None => delay,
+            Some(_) => deadline.saturating_sub(clock.now),
         };
         (deadline, wait)
     }
@@ -196,26 +196,4 @@ impl Model {
             }
         }
     }
-}
-
-/// Returns `true` for a timer that has a delay, an interval and a number of firings at most.
-fn is_plain(spec: Spec) -> bool {
-    let Spec {
-        delay,
-        interval,
-        times,
-        ..
-    } = spec;
-    let plain = Spec {
-        delay,
-        since: None,
-        jitter: 0,
-        interval,
-        span: 0,
-        times,
-        missed: MissedTicks::Burst,
-        done: op::Done::ByOwner,
-        on: None,
-    };
-    spec == plain
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use super::{
     ask::{OpenRequest, time_out},
@@ -16,10 +16,12 @@ use super::{
 /// Returns the requests that have timed out, although their asking entities do not know yet. In the
 /// order of delivery.
 pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
-    let mut requests = Vec::new();
+    let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
     let mut add = |letter: LetterRef| {
         if let &Role::Reply(Request(Origin::Here(request))) = letter.role
             && let Some(NoAnswer::TimedOut) = letter.payload.downcast_ref()
+            // A periodic timer may have fired again.
+            && seen.insert(request)
         {
             requests.push(request);
         }

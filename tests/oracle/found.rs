@@ -273,6 +273,22 @@ fn a_clock_under_a_loaded_clock_follows_it_when_the_fixed_step_comes() {
 }
 
 #[test]
+fn a_request_whose_periodic_timer_has_fired_twice_completes_once_after_loading() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Follow(0, Topics(31)),
+        Ask(0, One(1), Spec { delay: 1, since: None, jitter: 0, interval: 2, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(0, One(1), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Forward(Virtual, 5, then(&[])),
+        Disable(0, true),
+        Reload(0, then(&[])),
+        Follow(0, Topics(31)),
+        Disable(0, false),
+        Frame(0, then(&[])),
+    ]);
+}
+
+#[test]
 fn a_loaded_timer_whose_deadline_saturates_waits_for_its_whole_delay() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[

@@ -36,7 +36,14 @@ impl Model {
             Role::Reply(request) => (letter.topic == Topic::NoReply).then_some(request),
             _ => None,
         });
-        requests.filter(|&request| self.exists(request)).collect()
+        let mut found = Vec::new();
+        for request in requests.filter(|&request| self.exists(request)) {
+            // A periodic timer may have fired again.
+            if !found.contains(&request) {
+                found.push(request);
+            }
+        }
+        found
     }
 
     pub(super) fn withdraw(&mut self, slot: Slot) {

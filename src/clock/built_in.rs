@@ -67,7 +67,9 @@ fn restore(world: &World, table: &ClockTable, key: ClockKey, saved: &Clock) {
         // Callbacks see the time of the last reading, which may be long ago on the fixed clock.
         row.run.reading.offset = row.state.offset;
     });
-    table.fall_behind(key, beside.behind, world);
+    if beside.behind > 0 {
+        table.fall_behind(key, beside.behind, world);
+    }
 }
 
 #[cfg(test)]

@@ -108,7 +108,9 @@ fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
     let clock = table
         .lock()
         .add(Some(entity), (state, saved), brakes, start);
-    table.lock().fall_behind(clock.0, saved.behind, &**world);
+    if saved.behind > 0 {
+        table.lock().fall_behind(clock.0, saved.behind, &**world);
+    }
     if is_orphan {
         match (cycle(world, entity), state.parent) {
             (Some(clocks), _) => warn(world, InvalidParent::Cycle(clocks)),

@@ -75,8 +75,8 @@ impl Table {
         })
     }
 
-    /// Puts a clock that has waited for a parent under it. No time has passed on a parent that has
-    /// just arrived.
+    /// Puts a clock that has waited for a parent under it. It has seen all time on the parent up to this
+    /// moment, except for what it is behind.
     pub(super) fn adopt(
         &mut self,
         (key, age): (ClockKey, Age),
@@ -111,8 +111,7 @@ impl Table {
     /// Lets a clock show all time on its parent up to this moment, except the last `behind`. The rest
     /// follows in its next run, or at once if it began before the parent did.
     pub(super) fn fall_behind(&mut self, key: ClockKey, behind: u64, times: &impl TimeSource) {
-        let parent = self.parent(key).filter(|_| behind > 0);
-        let Some(parent) = parent.and_then(|parent| self.live(parent, times)) else {
+        let Some(parent) = self.parent(key).and_then(|parent| self.live(parent, times)) else {
             return;
         };
         self.settle(key);

@@ -36,6 +36,26 @@ pub(crate) fn load_timers(
     Ok(())
 }
 
+/// The stages of a load, in order.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    /// They change the speeds of clocks. A clock starts with its speed, and so do the clocks below it.
+    Brakes,
+    /// The timers must find them.
+    Clocks,
+    Others,
+}
+
+impl Stage {
+    fn of(part: &Part) -> Self {
+        match part {
+            Part::SpeedModifier(_) | Part::Disabled => Self::Brakes,
+            Part::Clock(_) => Self::Clocks,
+            _ => Self::Others,
+        }
+    }
+}
+
 /// Returns the requests that had timed out, in order.
 fn timed_out(SavedTimers(saved): &SavedTimers) -> impl Iterator<Item = Entity> {
     let requests = saved.entities.iter().filter_map(|saved| {
@@ -67,16 +87,15 @@ pub(crate) fn load_checked(
     if let Some(state) = state {
         state.load(world);
     }
-    // Clocks come first, so that timers find them.
+    let of_stage = |stage| move |part: &Part| Stage::of(part) == stage;
+    for saved in saved {
+        load_parts(world, saved, entities, of_stage(Stage::Brakes));
+    }
     for clock in clocks_after_parents(saved) {
-        load_parts(world, clock, entities, |part| {
-            matches!(part, Part::Clock(_))
-        });
+        load_parts(world, clock, entities, of_stage(Stage::Clocks));
     }
     for saved in saved {
-        load_parts(world, saved, entities, |part| {
-            !matches!(part, Part::Clock(_))
-        });
+        load_parts(world, saved, entities, of_stage(Stage::Others));
     }
     world.flush();
     carry_cooldowns(world, saved, entities, passed);

@@ -299,3 +299,52 @@ fn a_loaded_timer_whose_deadline_saturates_waits_for_its_whole_delay() {
         Revive(2, 0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_clock_below_a_loaded_clock_with_a_speed_modifier_is_behind_by_the_right_time() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(0, Fixed, Same),
+        Clock(1, Own(0), Same),
+        Clock(2, Fixed, Same),
+        Clock(3, Own(2), Same),
+        Spawn(4),
+        Modify(4, Some((0, Double))),
+        Disable(2, true),
+        Frame(14, then(&[])),
+        Advance(Fixed, 5),
+        Reload(0, then(&[])),
+        Disable(2, false),
+        Frame(14, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_loaded_clock_that_is_behind_by_decades_knows_its_speed_modifier() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Clock(0, Fixed, Double),
+        Clock(0, Virtual, Quarter),
+        Clock(1, Own(0), Same),
+        Spawn(4),
+        Modify(4, Some((0, Third))),
+        Arm(5, Spec { delay: 9, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) }),
+        Reload(3, then(&[])),
+        Frame(3, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_clock_that_is_loaded_before_its_parent_does_not_see_an_earlier_jump() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Spawn(0),
+        Clock(1, Fixed, Same),
+        Key(1, Some(0)),
+        Frame(14, then(&[])),
+        Advance(Fixed, 5),
+        Clock(0, Own(1), Same),
+        Reload(0, then(&[])),
+        Frame(14, then(&[])),
+    ]);
+}

@@ -84,9 +84,8 @@ impl Table {
         times: &impl TimeSource,
     ) -> Result<(), InvalidParent> {
         if self.get_of_age(key, age).is_some() && self.waits_for(key, parent) {
+            let behind = self.get(key).map_or(0, |row| row.behind);
             self.set_parent(key, parent.into())?;
-            let row = self.get_mut(key);
-            let behind = row.map_or(0, |row| mem::take(&mut row.behind));
             self.fall_behind(key, behind, times);
         }
         Ok(())
@@ -95,6 +94,7 @@ impl Table {
     /// Returns the part of a saved clock that is not its state.
     pub(super) fn saved(&mut self, key: ClockKey) -> Saved {
         self.order_loaded();
+        self.settle(key);
         let Some(row) = self.get(key) else {
             return Saved::default();
         };
@@ -102,14 +102,14 @@ impl Table {
         let parent = self.parent(key).and_then(|parent| self.settled(parent));
         let seen = self.source_now(key);
         let behind = match (parent, seen) {
-            (Some(parent), Some(seen)) => parent.now.saturating_sub(seen),
+            (Some(parent), Some(seen)) => parent.now.saturating_sub(seen).saturating_add(behind),
             _ => behind,
         };
         Saved { order, behind }
     }
 
     /// Lets a clock show all time on its parent up to this moment, except the last `behind`. The rest
-    /// follows in its next run, or at once if it began before the parent did.
+    /// follows in its next run.
     pub(super) fn fall_behind(&mut self, key: ClockKey, behind: u64, times: &impl TimeSource) {
         let Some(parent) = self.parent(key).and_then(|parent| self.live(parent, times)) else {
             return;
@@ -118,11 +118,8 @@ impl Table {
         self.counters.changes += 1;
         let epochs = self.counters.epochs;
         if let Some(row) = self.get_mut(key) {
-            match parent.now.checked_sub(behind) {
-                Some(seen) => row.seen = seen,
-                None if row.is_stopped() => {}
-                None => row.state.run(row.rate(), behind),
-            }
+            row.seen = parent.now.saturating_sub(behind);
+            row.behind = behind - (parent.now - row.seen);
             row.added_in = Some(epochs[row.cadence as usize]);
         }
         self.reschedule(key);

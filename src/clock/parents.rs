@@ -37,7 +37,7 @@ impl Table {
         let seen = self.run_reading(parent_key).map_or(0, |parent| parent.now);
         if let Some(row) = self.get_mut(key) {
             (row.source, row.state.parent, row.seen) = (source, parent, seen);
-            row.added_in = None;
+            (row.added_in, row.behind) = (None, 0);
         }
         if let Some(parent) = self.get_mut(parent_key) {
             parent.children.insert(key);

@@ -178,12 +178,11 @@ impl Table {
         let mut above: Option<ClockState> = None;
         for key in path.into_iter().rev() {
             let row = self.get(key)?;
-            let seen = match (above, row.source) {
-                (Some(parent), _) => parent.now,
-                (None, Source::Bevy(_)) => row.seen.saturating_add(nanos),
-                (None, _) => row.seen.saturating_add(row.behind),
-            };
-            above = Some(row.state_at(seen));
+            above = Some(match (above, row.source) {
+                (Some(parent), _) => row.state_at(parent.now),
+                (None, Source::Bevy(_)) => row.state_after(nanos),
+                (None, _) => row.state_after(row.behind),
+            });
         }
         above
     }
@@ -251,7 +250,7 @@ impl Table {
     #[cfg(feature = "serialize")]
     pub(super) fn pass(&mut self, key: ClockKey, nanos: u64) {
         self.change(key, |row| {
-            row.state = row.state_at(row.seen.saturating_add(nanos));
+            row.state = row.state_after(nanos);
         });
         self.fast_forward(key, 0);
     }
@@ -284,7 +283,10 @@ impl Table {
         let row = self.get(key)?;
         let now = match self.parent(key) {
             Some(parent) => self.get(parent)?.live.now,
-            None => elapsed(row.source, times).unwrap_or(before.saturating_add(row.behind)),
+            None => match elapsed(row.source, times) {
+                Some(now) => now,
+                None => return Some(row.state_after(row.behind)),
+            },
         };
         let mut state = row.state_at(now.max(before));
         if now < before && !row.is_stopped() {

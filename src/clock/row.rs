@@ -64,7 +64,8 @@ pub(super) struct Row {
     /// The state when the source showed `seen`.
     pub(super) state: ClockState,
     pub(super) seen: u64,
-    /// The time that has passed on a parent that has not arrived yet.
+    /// The time on the source that the clock has not seen, and that comes on top of the time since
+    /// `seen`: a loaded clock can be behind by more than its new source has run.
     pub(super) behind: u64,
     /// The epoch in which the clock was added. Until it ends, `seen` is the time of the source at
     /// that moment, which may have moved since the run.
@@ -149,9 +150,17 @@ impl Row {
     /// Returns the state when the source shows `now`. A source that is behind has been seen ahead
     /// of the run.
     pub(super) fn state_at(&self, now: u64) -> ClockState {
+        match now.checked_sub(self.seen) {
+            None | Some(0) => self.state,
+            Some(span) => self.state_after(span.saturating_add(self.behind)),
+        }
+    }
+
+    /// Returns the state after the source has advanced by `nanos`.
+    pub(super) fn state_after(&self, nanos: u64) -> ClockState {
         let mut state = self.state;
-        if now > self.seen && !self.is_paused() {
-            state.run(self.rate(), now - self.seen);
+        if !self.is_paused() {
+            state.run(self.rate(), nanos);
         }
         state
     }
@@ -159,7 +168,9 @@ impl Row {
     /// Brings the clock up to date with a source that shows `now`.
     pub(super) fn settle_at(&mut self, now: u64) {
         self.state = self.state_at(now);
-        self.seen = self.seen.max(now);
+        if now > self.seen {
+            (self.seen, self.behind) = (now, 0);
+        }
     }
 
     /// Follows a source that was set back to `now`.
@@ -190,6 +201,7 @@ impl Row {
             return Some(0);
         }
         let span = self.rate().unscale(span, self.state.carry)?;
+        let span = span.saturating_sub(self.behind);
         self.seen.checked_add(span).filter(|&time| time < NEVER)
     }
 }

@@ -169,7 +169,7 @@ impl Table {
         for child in children.into_iter().flatten() {
             self.settle(child);
             if let Some(child) = self.get_mut(child) {
-                child.source = Source::Missing;
+                (child.source, child.behind) = (Source::Missing, 0);
                 child.plan.entry = None;
             }
         }

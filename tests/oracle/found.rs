@@ -348,3 +348,14 @@ fn a_clock_that_is_loaded_before_its_parent_does_not_see_an_earlier_jump() {
         Frame(14, then(&[])),
     ]);
 }
+
+#[test]
+fn a_loaded_timer_counts_the_decades_that_its_clock_has_not_seen_once() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Clock(0, Own(0), Zero),
+        Clock(0, Real, Quarter),
+        Live(0, Some(0)),
+        Reload(0, then(&[])),
+    ]);
+}

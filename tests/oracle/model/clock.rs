@@ -32,8 +32,9 @@ pub(crate) struct Clock {
     /// The time that has passed, and a fraction in units of 2^-64.
     pub(crate) now: u64,
     pub(super) part: u64,
-    /// The time of the driver when this clock was last read.
-    pub(super) seen: u64,
+    /// The time of the driver when this clock was last read. A loaded clock may have been read before
+    /// its driver began.
+    pub(super) seen: i128,
     /// The difference between the time shown and the time passed.
     pub(crate) offset: i128,
     pub(crate) reading: Reading,
@@ -88,11 +89,12 @@ impl Clock {
     /// A clock advances by the time that has passed on its driver, times its speed. The end of time
     /// stops it.
     pub(super) fn follow(&mut self, to: u64) {
+        let to = i128::from(to);
         let seen = mem::replace(&mut self.seen, to);
         if self.stands_still() {
             return;
         }
-        let parts = |span: u64| u128::from(span).checked_mul(self.rate());
+        let parts = |span: i128| span.unsigned_abs().checked_mul(self.rate());
         if to < seen {
             let back = parts(seen - to).map_or(NEVER, whole);
             self.now = self.now.saturating_sub(back);
@@ -100,9 +102,14 @@ impl Clock {
         }
         let part = u128::from(self.part);
         let passed = parts(to - seen).and_then(|parts| parts.checked_add(part));
-        let fraction = u128::from(to - seen).wrapping_mul(self.rate());
+        let fraction = (to - seen).unsigned_abs().wrapping_mul(self.rate());
         self.part = fraction.wrapping_add(part) as u64;
         self.advance(whole(passed.unwrap_or(u128::MAX)));
+    }
+
+    /// Returns the time of the driver, if it has not advanced since.
+    pub(super) fn now_seen(&self) -> u64 {
+        self.seen.max(0) as u64
     }
 
     /// Takes over the settings of a saved clock. It shows the same time.

@@ -79,19 +79,19 @@ impl Clocks {
             Driver::Real => (self.times.real, false),
             Driver::Game => (self.times.game, self.times.is_game_paused),
             Driver::Fixed => (self.times.fixed, false),
-            Driver::Frames if is_run => (clock.seen + FRAME, false),
-            Driver::Frames => (clock.seen, false),
+            Driver::Frames if is_run => (clock.now_seen() + FRAME, false),
+            Driver::Frames => (clock.now_seen(), false),
             Driver::Clock(parent) => {
                 let Reading { now, stopped, .. } = self.all[parent].reading;
                 (now, stopped)
             }
-            Driver::Nothing => (clock.seen, true),
+            Driver::Nothing => (clock.now_seen(), true),
         };
         let clock = &mut self.all[nth];
         // A clock that is forwarded on its own sees its driver after the step.
         let is_forwarded = forwarded == Some(nth);
         let before = clock.now;
-        if is_run || to > clock.seen {
+        if is_run || i128::from(to) > clock.seen {
             clock.follow(to);
         }
         clock.reading = Reading {
@@ -168,7 +168,7 @@ impl Clocks {
             _ if clock.is_stopped() => return None,
             Driver::Clock(parent) => {
                 let to = self.time_after(parent, root, by)?;
-                clock.follow(to.max(clock.seen));
+                clock.follow(to.max(clock.now_seen()));
             }
             _ => return None,
         }
@@ -191,7 +191,7 @@ impl Clocks {
         clock.reading.stopped = true;
         if let Some(nth) = self.find(parent) {
             clock.driver = Driver::Clock(nth);
-            clock.seen = self.live(nth).now;
+            clock.seen = self.live(nth).now.into();
             clock.is_fixed = self.all[nth].is_fixed;
             clock.reading.stopped = self.all[nth].reading.stopped || clock.is_stopped();
         } else if parent != clock.name {
@@ -267,26 +267,21 @@ impl Clocks {
     }
 
     /// Returns how far the driver of a clock has advanced since the clock was read.
-    fn unseen(&self, nth: Nth) -> u64 {
+    fn unseen(&self, nth: Nth) -> i128 {
         match self.all[nth].driver {
-            Driver::Clock(parent) => self.live(parent).now.saturating_sub(self.all[nth].seen),
+            Driver::Clock(parent) => {
+                let unseen = i128::from(self.live(parent).now) - self.all[nth].seen;
+                unseen.max(0)
+            }
             _ => 0,
         }
     }
 
-    /// A loaded clock advances with its next reading by what it has not seen. If its driver has not
-    /// existed for that long, it advances at once.
-    fn fall_behind(&mut self, nth: Nth, unseen: u64) {
-        let Driver::Clock(parent) = self.all[nth].driver else {
-            return;
-        };
-        let now = self.live(parent).now;
-        let clock = &mut self.all[nth];
-        if unseen > now {
-            clock.seen = 0;
-            clock.follow(unseen);
+    /// A loaded clock advances with its next reading by what it has not seen.
+    fn fall_behind(&mut self, nth: Nth, unseen: i128) {
+        if let Driver::Clock(parent) = self.all[nth].driver {
+            self.all[nth].seen = i128::from(self.live(parent).now) - unseen;
         }
-        clock.seen = now.checked_sub(unseen).unwrap_or(now);
     }
 
     /// Returns clocks in another order: each after those that drive it.
@@ -339,7 +334,7 @@ impl Clocks {
             reading, is_fixed, ..
         } = self.all[to];
         let clock = &mut self.all[nth];
-        (clock.driver, clock.parent, clock.seen) = (Driver::Clock(to), parent, reading.now);
+        (clock.driver, clock.parent, clock.seen) = (Driver::Clock(to), parent, reading.now.into());
         for at in 0..self.all.len() {
             if self.runs_on(at, nth) && self.all[at].is_fixed != is_fixed {
                 let clock = &mut self.all[at];

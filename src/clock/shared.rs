@@ -92,17 +92,23 @@ impl ClockTable {
         self.find_state(clock, |table, key| table.live(key, world))
     }
 
-    /// Finds a clock, and reads it at this moment. A clock that is new shows the time with which it was
-    /// loaded.
+    /// Finds a clock, and reads it at this moment. A clock that is new shows the time that it would show
+    /// in a run of the saved world.
     pub(crate) fn read_for_load(
         &self,
         clock: ClockId,
         world: &World,
     ) -> Result<(FoundClock, Reading), NoSuchClock> {
         self.find_state(clock, |table, key| match table.is_new(key) {
-            true => table.current(key),
+            true => table.settled(key),
             false => table.live(key, world),
         })
+    }
+
+    /// Returns the reading of a clock as of the last run, with all changes since then, also those of
+    /// its parents.
+    pub(crate) fn read_to_save(&self, key: ClockKey) -> Option<Reading> {
+        Some(self.lock().settled(key)?.read(false))
     }
 
     fn find_state(

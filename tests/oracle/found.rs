@@ -359,3 +359,15 @@ fn a_loaded_timer_counts_the_decades_that_its_clock_has_not_seen_once() {
         Reload(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_timer_that_is_loaded_on_a_clock_whose_parent_has_jumped_keeps_its_deadline() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false };
+    check(rules, &[
+        Clock(0, Virtual, Same),
+        Arm(7, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Update(0, 0, None),
+        Frame(0, then(&[&[Advance(Virtual, 1)]])),
+        Revive(7, 0, then(&[])),
+    ]);
+}

@@ -65,7 +65,7 @@ impl<'w> Capture<'w> {
     }
 
     fn clock(&self, key: ClockKey) -> Option<(ClockId, Reading)> {
-        Some((self.table.id(key)?, self.table.current(key)?))
+        Some((self.table.id(key)?, self.table.read_to_save(key)?))
     }
 
     /// Returns the timers and lifetimes that have ended, but are still there.

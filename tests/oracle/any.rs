@@ -35,9 +35,13 @@ fn any_script_of(weights: Weights) -> BoxedStrategy<Vec<Op>> {
         15 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Frame(by, then)),
         3 => any_forward(weights),
         4 => any_rollback(),
+        2 => any_slot().prop_map(Op::Export),
+        2 => Just(Op::Stay),
         1 => (any_span(), any_then(weights)).prop_map(|(by, then)| Op::Reload(by, then)),
         2 => (any_slot(), any_span(), any_then(weights))
             .prop_map(|(slot, by, then)| Op::Revive(slot, by, then)),
+        2 => (any_slot(), any_span(), any_span(), any_then(weights))
+            .prop_map(|(slot, on_the_way, by, then)| Op::Move(slot, on_the_way, by, then)),
     ];
     vec(step, 1..100).boxed()
 }

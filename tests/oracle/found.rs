@@ -371,3 +371,22 @@ fn a_timer_that_is_loaded_on_a_clock_whose_parent_has_jumped_keeps_its_deadline(
         Revive(7, 0, then(&[])),
     ]);
 }
+
+#[test]
+fn an_entity_that_was_spawned_again_twice_is_the_same() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Snapshot,
+        Snapshot,
+        Snapshot,
+        Revive(1, 0, then(&[])),
+        Restore(0),
+        Snapshot,
+        Snapshot,
+        Revive(1, 0, then(&[])),
+        Restore(2),
+        Snapshot,
+        Restore(1),
+    ]);
+}

@@ -6,6 +6,7 @@
 mod apply;
 mod handlers;
 mod mail;
+mod moving;
 mod reload;
 mod revive;
 mod rollback;
@@ -30,7 +31,7 @@ use bevy_time::{Fixed, Time};
 
 use crate::{
     entry::{Entry, Id, NOWHERE, Named},
-    op::{At, Op, SLOTS, Slot},
+    op::{At, Op, SLOTS, Slot, Topics},
     rules::Rules,
     support::{advance, unobserved_app_with},
 };
@@ -81,6 +82,10 @@ struct Held;
 /// Marks an entity that the crate spawns. It gets its number at once, because events may name it.
 #[derive(Component)]
 struct Newcomer;
+
+/// The topics of a `MessageComponent`.
+#[derive(Component, Clone, Copy)]
+struct Following(Topics);
 
 #[derive(Resource, PartialEq)]
 struct Condition(bool);
@@ -141,6 +146,11 @@ impl Game {
                 self.shared.record().reactions = then.0.iter().cloned().collect();
                 advance(&mut self.app, self.rules.span(*by));
             }
+            Op::Move(slot, on_the_way, by, then) => {
+                self.move_away_and_back(*slot, self.rules.span(*on_the_way));
+                self.shared.record().reactions = then.0.iter().cloned().collect();
+                advance(&mut self.app, self.rules.span(*by));
+            }
             Op::Forward(at, span, then) => {
                 advance(&mut self.app, self.rules.span(0));
                 self.shared.record().reactions = then.0.iter().cloned().collect();
@@ -162,6 +172,8 @@ impl Game {
                 let by = by.map(|by| by.map(|by| by.as_nanos() as u64));
                 self.shared.record().log.push(Entry::ForwardedBy(by));
             }
+            Op::Export(slot) => self.export(*slot),
+            Op::Stay => self.stay(),
             Op::Snapshot => self.snapshot(),
             Op::Restore(nth) => self.restore(*nth),
             op => apply::apply(self.app.world_mut(), op),
@@ -254,6 +266,7 @@ fn install(app: &mut App, shared: &Shared) {
         app.add_observer(handlers::on_fired)
             .add_observer(handlers::on_owned_fired);
     }
-    app.world_mut()
-        .add_timer_handler(handlers::NAME, handlers::named);
+    let world = app.world_mut();
+    world.add_timer_handler(handlers::NAME, handlers::named);
+    handlers::add_codecs(world);
 }

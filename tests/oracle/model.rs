@@ -13,6 +13,7 @@ mod frame;
 mod ids;
 mod mail;
 mod messages;
+mod moving;
 mod pauses;
 mod random;
 mod reload;
@@ -21,6 +22,7 @@ mod revive;
 mod rollback;
 mod setting;
 mod timers;
+mod transit;
 mod updates;
 mod view;
 mod written;
@@ -146,6 +148,11 @@ impl Model {
                 self.reactions = then.0.iter().cloned().collect();
                 self.frame(self.rules.nanos(*by));
             }
+            Op::Move(slot, on_the_way, by, then) => {
+                self.move_away_and_back(*slot, self.rules.nanos(*on_the_way));
+                self.reactions = then.0.iter().cloned().collect();
+                self.frame(self.rules.nanos(*by));
+            }
             Op::Forward(at, span, then) => {
                 self.frame(0);
                 self.reactions = then.0.iter().cloned().collect();
@@ -158,6 +165,8 @@ impl Model {
                 let by = self.fast_forward_to_next(*at);
                 self.log.push(Entry::ForwardedBy(by.ok().flatten()));
             }
+            Op::Export(slot) => self.export(*slot),
+            Op::Stay => self.stay(),
             Op::Snapshot => self.snapshot(),
             Op::Restore(nth) => self.restore(*nth),
             op => self.apply(op),

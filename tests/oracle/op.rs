@@ -106,6 +106,14 @@ pub(crate) enum Op {
     /// Saves the timers of an entity and of everything it owns, despawns it, loads the timers again,
     /// and runs a frame. Only between frames.
     Revive(Slot, u64, Then),
+    /// Moves an entity and everything it owns out of the world and back, and runs a frame. The first
+    /// time passes on the way. Nothing that moves keeps an owner that stays. Only between frames.
+    Move(Slot, u64, u64, Then),
+    /// Exports an entity and everything it owns, unless others are in transit. From here on it is in
+    /// transit. Only between frames.
+    Export(Slot),
+    /// Ends the move of the entity in transit: it stays. Only between frames.
+    Stay,
     /// Runs a frame. Its handlers do what `then` says. Only between frames.
     Frame(u64, Then),
     /// Runs an empty frame, and then fast-forwards a clock. Only between frames.

@@ -37,7 +37,10 @@ impl Figures {
     /// Counts an operation and the operations of its handlers.
     pub(crate) fn count_op(&mut self, op: &Op) {
         let then = match op {
-            Op::Frame(_, then) | Op::Reload(_, then) | Op::Revive(_, _, then) => {
+            Op::Frame(_, then)
+            | Op::Reload(_, then)
+            | Op::Revive(.., then)
+            | Op::Move(.., then) => {
                 self.frames += 1;
                 then
             }

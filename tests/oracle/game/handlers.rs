@@ -3,8 +3,8 @@
 use std::panic::resume_unwind;
 
 use bevy_due::{
-    MessageComponent, MessageContext, NoAnswer, OwnedTimerFired, Packet, Request, TimerCancelled,
-    TimerFired, UpdateComponent, UpdateContext,
+    DueWorldExt, MessageComponent, MessageContext, NoAnswer, OwnedTimerFired, Packet, Request,
+    TimerCancelled, TimerFired, UpdateComponent, UpdateContext,
 };
 use bevy_ecs::prelude::*;
 
@@ -23,6 +23,21 @@ pub(super) struct Word(pub(super) u64);
 
 #[derive(Message)]
 pub(super) struct Answer(pub(super) u64);
+
+/// Adds the codecs with which messages move.
+pub(super) fn add_codecs(world: &mut World) {
+    let decode = |data: &[u8]| -> Result<u64> { Ok(u64::from_le_bytes(data.try_into()?)) };
+    world.add_message_codec(
+        "word",
+        |word: &Word| Ok(word.0.to_le_bytes().into()),
+        move |data| decode(data).map(Word),
+    );
+    world.add_message_codec(
+        "answer",
+        |answer: &Answer| Ok(answer.0.to_le_bytes().into()),
+        move |data| decode(data).map(Answer),
+    );
+}
 
 pub(super) fn on_fired(fired: On<TimerFired>, shared: Res<Shared>, commands: Commands) {
     let firing = firing(&shared.cast(), &fired);

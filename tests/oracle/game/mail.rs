@@ -4,6 +4,7 @@ use bevy_due::{NoAnswer, Packet, prelude::*};
 use bevy_ecs::prelude::*;
 
 use super::{
+    Following,
     apply::Player,
     handlers::{self, Answer, Word},
     timers::timer,
@@ -15,7 +16,7 @@ impl Player<'_> {
         match *op {
             Op::Follow(slot, topics) => {
                 let component = handlers::follower(&self.shared, topics);
-                self.ensure(slot).insert(component);
+                self.ensure(slot).insert((component, Following(topics)));
             }
             Op::Unfollow(slot) => {
                 self.change(slot, |entity| _ = entity.remove::<MessageComponent>());

@@ -3,7 +3,7 @@
 use bevy_due::{prelude::*, save::SavedTimers};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
-use super::Game;
+use super::{Cast, Game};
 use crate::op::Slot;
 
 impl Game {
@@ -36,15 +36,21 @@ impl Game {
         loaded.unwrap_or_else(|error| panic!("{error}: {text}"));
         cast = self.shared.cast();
         for before in mine {
-            let id = cast.id(before);
-            let new = cast.name(entities[&before]);
-            cast.slots = cast.slots.map(|slot| match slot {
-                Some(of) if of == id => Some(new),
-                other => other,
-            });
-            if cast.requests.contains(&before) {
-                cast.requests.push(entities[&before]);
-            }
+            cast.succeed(before, entities[&before]);
+        }
+    }
+}
+
+impl Cast {
+    /// Puts a new entity into the place of another.
+    pub(super) fn succeed(&mut self, before: Entity, new: Entity) {
+        let (id, name) = (self.id(before), self.name(new));
+        self.slots = self.slots.map(|slot| match slot {
+            Some(of) if of == id => Some(name),
+            other => other,
+        });
+        if self.requests.contains(&before) {
+            self.requests.push(new);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Snapshots, and going back to them.
 
+use core::iter;
 use std::collections::VecDeque;
 
 use bevy_due::{prelude::*, rollback::TimerSnapshot};
@@ -20,6 +21,13 @@ pub(super) struct Rollback {
     successors: EntityHashMap<Entity>,
 }
 
+impl Rollback {
+    /// Drops all snapshots.
+    pub(super) fn forget(&mut self) {
+        self.moments.clear();
+    }
+}
+
 /// Everything that the game restores.
 struct Moment {
     timers: TimerSnapshot,
@@ -30,6 +38,9 @@ struct Moment {
 
 impl Game {
     pub(super) fn snapshot(&mut self) {
+        if self.moving().is_some() {
+            return;
+        }
         let world = self.app.world_mut();
         let timers = world.snapshot_timers();
         let cast = self.shared.cast();
@@ -70,7 +81,8 @@ impl Game {
             let entity = cast.entities[id];
             let latest = latest(world, successors, entity).unwrap_or_else(|| {
                 let new = world.spawn_empty().id();
-                successors.insert(entity, new);
+                let last = last_name(successors, entity);
+                successors.insert(last, new);
                 new
             });
             if latest != entity && cast.requests.contains(&entity) {
@@ -89,6 +101,14 @@ impl Game {
         });
         cast.slots = slots;
     }
+}
+
+/// Returns the last name of an entity that was spawned again, or its own.
+fn last_name(successors: &EntityHashMap<Entity>, entity: Entity) -> Entity {
+    let next = |entity: &Entity| successors.get(entity).copied();
+    iter::successors(Some(entity), next)
+        .last()
+        .unwrap_or(entity)
 }
 
 /// Returns an entity, or the last one that took its place, if it exists.

@@ -30,6 +30,7 @@ impl Model {
             state: State::Pending,
             deadline: 0,
             paused_at: None,
+            is_held: false,
             is_released: false,
             sequence: 0,
             owner: id,
@@ -142,7 +143,7 @@ impl Model {
             (timer.deadline, timer.wait) = (deadline, wait);
             timer.paused_at = Some(now);
         }
-        let is_paused = self.is_paused(entity);
+        let (is_paused, is_held) = (self.is_paused(entity), self.is_in_transit(entity));
         let owner = self.owner_of(entity);
         let is_random = spec.is_some_and(|spec| spec.interval > 0 && spec.span > 0);
         let random = if is_random { self.draw() } else { 0 };
@@ -153,7 +154,7 @@ impl Model {
         timer.clock = Some(clock);
         timer.state = State::Armed;
         timer.paused_at = timer.paused_at.filter(|_| is_paused);
-        timer.is_released = is_in_run;
+        (timer.is_held, timer.is_released) = (is_held, is_in_run && !is_held);
         (timer.sequence, timer.owner, timer.acts) = (sequence, owner, acts);
         (timer.random, timer.is_random) = (random, is_random);
         if let Some(spec) = spec {

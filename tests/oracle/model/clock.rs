@@ -112,6 +112,13 @@ impl Clock {
         self.seen.max(0) as u64
     }
 
+    /// The driver advances unseen by others.
+    pub(super) fn run(&mut self, span: u64) {
+        let seen = mem::replace(&mut self.seen, 0);
+        self.follow(span);
+        self.seen = seen;
+    }
+
     /// Takes over the settings of a saved clock. It shows the same time.
     pub(super) fn load(&mut self, saved: &Self) {
         self.set_now(saved.shown(saved.now));
@@ -130,6 +137,10 @@ impl Clock {
 
     pub(crate) fn shown(&self, passed: u64) -> u64 {
         shift(passed, self.offset)
+    }
+
+    pub(super) fn is_driven_by_bevy(&self) -> bool {
+        matches!(self.driver, Driver::Real | Driver::Game | Driver::Fixed)
     }
 
     pub(super) fn stands_still(&self) -> bool {

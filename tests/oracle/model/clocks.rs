@@ -266,6 +266,13 @@ impl Clocks {
         }
     }
 
+    pub(super) fn parent(&self, nth: Nth) -> Option<Nth> {
+        match self.all[nth].driver {
+            Driver::Clock(parent) => Some(parent),
+            _ => None,
+        }
+    }
+
     /// Returns how far the driver of a clock has advanced since the clock was read.
     fn unseen(&self, nth: Nth) -> i128 {
         match self.all[nth].driver {

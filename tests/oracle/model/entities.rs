@@ -34,6 +34,8 @@ pub(super) struct Entity {
     /// Whether its clock runs only under the condition.
     pub(super) is_held: bool,
     pub(super) follows: Option<Follows>,
+    /// The entity that takes it along to another world.
+    pub(super) transit: Option<Id>,
     /// Whether it stands for an open request of its owner.
     pub(super) is_request: bool,
 }
@@ -86,7 +88,7 @@ impl Model {
         self.end_pause(id);
         self.set_modifier(id, None);
         let entity = &mut self.entities[id];
-        entity.exists = false;
+        (entity.exists, entity.transit) = (false, None);
         let owned = entity.owned.clone();
         let linked = owned.into_iter().chain(entity.paused_by.clone());
         let linked: Vec<Id> = linked.chain(entity.modifiers.clone()).collect();

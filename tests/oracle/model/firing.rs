@@ -86,7 +86,7 @@ impl Model {
     fn first_due(&self, clock: Nth) -> Option<usize> {
         let now = self.clocks.all[clock].reading.now;
         let due = self.timers.iter().enumerate().filter_map(|(at, timer)| {
-            let is_waiting = timer.clock == Some(clock) && timer.is_released;
+            let is_waiting = timer.clock == Some(clock) && timer.is_released && !timer.is_held;
             let is_due = is_waiting && timer.paused_at.is_none() && timer.deadline <= now;
             (is_due && timer.deadline != NEVER).then_some((timer.deadline, timer.sequence, at))
         });

@@ -62,7 +62,10 @@ impl Model {
     /// on it.
     fn until_next(&mut self, root: Nth, overdue: u64) -> Option<u64> {
         self.resolve(|_, _| false);
-        let waiting = self.timers.iter().filter(|timer| timer.paused_at.is_none());
+        let waiting = self
+            .timers
+            .iter()
+            .filter(|timer| timer.paused_at.is_none() && !timer.is_held);
         let spans = waiting.filter_map(|timer| {
             let clock = timer.clock.filter(|_| timer.deadline != NEVER)?;
             let is_in = self.is_in(clock, Scope::Under(root));

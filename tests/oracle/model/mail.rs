@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Model, clocks::Nth, written::Written};
+use super::{Model, clocks::Nth, transit::Hold, written::Written};
 use crate::{
     entry::Id,
     op::{ALL_TOPICS, TOPICS, To, Topic, Topics},
@@ -18,6 +18,8 @@ pub(super) struct Mail {
     pub(super) sent: VecDeque<Letter>,
     /// Those that wait for a component that takes part from the next delivery on.
     pub(super) held: Vec<Letter>,
+    /// Those to entities in transit.
+    pub(super) transit: Vec<Hold>,
     /// The one that was being delivered when a callback panicked.
     pub(super) broken_off: Option<Letter>,
     /// The components with a higher number do not take part yet.
@@ -86,6 +88,7 @@ pub(super) enum Outcome {
     Delivered,
     Early,
     Disabled,
+    InTransit(Id),
     Late,
     Undeliverable,
 }

@@ -19,6 +19,7 @@ impl Model {
             self.despawn(request);
         }
         self.mail.joined = self.updates.numbers;
+        self.release_lost();
         let mut released: VecDeque<Letter> = self.mail.held.drain(..).collect();
         released.extend(self.mail.broken_off.take());
         released.append(&mut self.mail.released);
@@ -56,6 +57,7 @@ impl Model {
             Outcome::Undeliverable => self.mail.counts[1] += 1,
             Outcome::Late => self.mail.counts[2] += 1,
             Outcome::Early | Outcome::Disabled => self.mail.held.push(letter),
+            Outcome::InTransit(id) => self.hold(id, letter),
         }
         Ok(())
     }
@@ -63,6 +65,9 @@ impl Model {
     /// A message to an entity that is gone or disabled, or that does not follow it, is lost. It waits
     /// for a component that does not take part yet.
     fn deliver_to(&mut self, id: Id, letter: &Letter) -> Result<Outcome, Panicked> {
+        if self.exists(id) && self.entities[id].transit.is_some() {
+            return Ok(Outcome::InTransit(id));
+        }
         if !self.exists(id) || self.entities[id].is_disabled {
             return Ok(Outcome::Undeliverable);
         }
@@ -84,6 +89,9 @@ impl Model {
         request: Id,
         letter: &Letter,
     ) -> Result<Outcome, Panicked> {
+        if self.exists(asker) && self.entities[asker].transit.is_some() {
+            return Ok(Outcome::InTransit(asker));
+        }
         if !self.exists(request) || self.entities[request].owner != Some(asker) {
             return Ok(Outcome::Late);
         }
@@ -102,14 +110,19 @@ impl Model {
         Ok(outcome)
     }
 
-    /// One follower gets the message, in turn. Disabled ones are passed over.
+    /// Messages to all and in turn pass over entities that are disabled or in transit.
+    fn hears(&self, id: Id) -> bool {
+        let entity = &self.entities[id];
+        !entity.is_disabled && entity.transit.is_none()
+    }
+
+    /// One follower gets the message, in turn.
     fn deliver_in_turn(&mut self, letter: &Letter) -> Result<Outcome, Panicked> {
         let topic = letter.topic as usize;
         let turn = self.mail.turns[topic];
         let all = self.followers(letter.topic);
         let joined = self.mail.joined;
-        let takes_part =
-            |&&(number, id): &&(u64, Id)| number <= joined && !self.entities[id].is_disabled;
+        let takes_part = |&&(number, id): &&(u64, Id)| number <= joined && self.hears(id);
         let mut able = all.iter().filter(takes_part);
         let first = able.clone().next();
         let Some(&(number, id)) = able.find(|&&(number, _)| number >= turn).or(first) else {
@@ -178,7 +191,7 @@ impl Model {
             };
             round.next = number + 1;
             round.done.insert(id);
-            if !self.entities[id].is_disabled {
+            if self.hears(id) {
                 round.calls += 1;
                 let heard = self.hear(id, letter);
                 if heard.is_err() {

@@ -37,21 +37,25 @@ impl Model {
         }
     }
 
-    fn update_pauses(&mut self, id: Id) {
+    pub(super) fn update_pauses(&mut self, id: Id) {
         self.update_pause(id);
         for owned in self.entities[id].owned.clone() {
             self.update_pause(owned);
         }
     }
 
-    /// A pause moves the deadline of a timer by its length. A timer that resumes fires in the next
-    /// run at the earliest.
+    /// A pause moves the deadline of a timer by its length. A timer that resumes, or that is no longer
+    /// in transit, fires in the next run at the earliest.
     pub(super) fn update_pause(&mut self, id: Id) {
-        let is_paused = self.is_paused(id);
+        let (is_paused, is_held) = (self.is_paused(id), self.is_in_transit(id));
         for kind in [Kind::Timer, Kind::Lifetime] {
             let Some(at) = self.find_timer(id, kind) else {
                 continue;
             };
+            let timer = &mut self.timers[at];
+            if !timer.is_pending() && timer.is_held != is_held {
+                (timer.is_held, timer.is_released) = (is_held, false);
+            }
             let Some(clock) = self.timers[at].clock else {
                 continue;
             };

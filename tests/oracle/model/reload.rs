@@ -13,7 +13,7 @@ impl Model {
             ..self.rules
         });
         for entity in &mut self.entities {
-            entity.follows = None;
+            (entity.follows, entity.transit) = (None, None);
         }
         self.updates = Updates::default();
         self.mail = Mail {
@@ -25,6 +25,7 @@ impl Model {
         let saved = self.clocks.all.clone();
         self.clocks.start_over(new.clocks);
         for timer in &mut self.timers {
+            timer.is_held = false;
             if let Some(nth) = timer.clock {
                 timer.follow_clock(&saved[nth], &self.clocks.all[nth]);
             }

@@ -31,7 +31,9 @@ impl Model {
     /// of delivery.
     pub(super) fn timed_out(&self) -> Vec<Id> {
         let mail = &self.mail;
-        let letters = mail.held.iter().chain(&mail.released).chain(&mail.sent);
+        let moving = mail.transit.iter().flat_map(|hold| &hold.letters);
+        let letters = moving.chain(&mail.held).chain(&mail.released);
+        let letters = letters.chain(&mail.sent);
         let requests = letters.filter_map(|letter| match letter.role {
             Role::Reply(request) => (letter.topic == Topic::NoReply).then_some(request),
             _ => None,

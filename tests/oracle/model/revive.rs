@@ -13,10 +13,36 @@ impl Model {
     /// with it, for instance timers on its clock, it is not loaded: they may be named in the data.
     pub(super) fn revive(&mut self, slot: Slot) {
         let Some(root) = self.at(slot) else { return };
-        let mut saved = Vec::new();
-        self.collect(root, &mut saved);
+        let saved = self.dependents(root);
+        let then = self.clone();
+        self.despawn(root);
+        let lives_on = |id: Id| !then.exists(id) || self.exists(id) || saved.contains(&id);
+        if !(0..then.entities.len()).all(lives_on) {
+            return;
+        }
+        let names = self.load(&then, &saved);
+        for request in then.timed_out() {
+            if let Some(&request) = names.get(&request) {
+                self.time_out(request);
+            }
+        }
+        self.succeed(&names);
+    }
+
+    /// Entities take the slots of others.
+    pub(super) fn succeed(&mut self, names: &BTreeMap<Id, Id>) {
+        self.slots = self
+            .slots
+            .map(|id| Some(names.get(&id?).copied().unwrap_or(id?)));
+    }
+
+    /// Returns an entity and everything it owns, and then the pauses and the speed modifiers of all of
+    /// these, with what they own.
+    pub(super) fn dependents(&self, root: Id) -> Vec<Id> {
+        let mut found = Vec::new();
+        self.collect(root, &mut found);
         let mut next = 0;
-        while let Some(&id) = saved.get(next) {
+        while let Some(&id) = found.get(next) {
             next += 1;
             let Entity {
                 paused_by,
@@ -24,39 +50,31 @@ impl Model {
                 ..
             } = &self.entities[id];
             for &effect in paused_by.iter().chain(modifiers) {
-                self.collect(effect, &mut saved);
+                self.collect(effect, &mut found);
             }
         }
-        let then = self.clone();
-        self.despawn(root);
-        let lives_on = |id: Id| !then.exists(id) || self.exists(id) || saved.contains(&id);
-        if !(0..then.entities.len()).all(lives_on) {
-            return;
-        }
+        found
+    }
+
+    /// Loads entities as they were. Returns their numbers before and now.
+    pub(super) fn load(&mut self, then: &Self, saved: &[Id]) -> BTreeMap<Id, Id> {
         let names: BTreeMap<Id, Id> = saved.iter().map(|&id| (id, self.spawn())).collect();
         let name = |id: Id| match names.get(&id) {
             Some(&name) => name,
             None if then.exists(id) => id,
             None => NOWHERE,
         };
-        let clocks = self.load_clocks(&then, name);
-        for &id in &saved {
+        let clocks = self.load_clocks(then, name);
+        for &id in saved {
             self.load_entity(&then.entities[id], name(id), name);
         }
-        self.load_timers(&then, &saved, &clocks, name);
+        self.load_timers(then, saved, &clocks, name);
         for (at, ended) in then.ended.iter().enumerate() {
             let mine = ended.iter().filter(|(id, _)| saved.contains(id));
             let despawns = mine.filter(|&&(_, done)| done != Done::Keeps);
             self.ended[at].extend(despawns.map(|&(id, done)| (name(id), done)));
         }
-        for request in then.timed_out() {
-            if let Some(&request) = names.get(&request) {
-                self.time_out(request);
-            }
-        }
-        self.slots = self
-            .slots
-            .map(|id| Some(names.get(&id?).copied().unwrap_or(id?)));
+        names
     }
 
     /// Collects an entity and everything it owns, in order.
@@ -87,6 +105,7 @@ impl Model {
     fn load_entity(&mut self, saved: &Entity, id: Id, name: impl Fn(Id) -> Id) {
         let mut entity = Entity {
             follows: None,
+            transit: None,
             is_held: false,
             ..saved.clone()
         };
@@ -133,6 +152,7 @@ impl Model {
             }
             (timer.seat, timer.sequence) = (self.inserted, self.sequence);
             (timer.entity, timer.owner) = (name(timer.entity), name(timer.owner));
+            timer.is_held = !timer.is_pending() && self.is_in_transit(timer.entity);
             timer.is_released = false;
             if let Some(before) = timer.clock.filter(|&nth| then.clocks.all[nth].exists) {
                 let now = clocks.get(&before).copied().unwrap_or(before);

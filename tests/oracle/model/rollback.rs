@@ -1,5 +1,6 @@
 //! Snapshots: copies of the whole model. Messages and callbacks do not go back with it.
 
+use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Model, entities::Entity};
@@ -18,8 +19,25 @@ pub(super) struct Rollback {
     respawned: BTreeSet<Id>,
 }
 
+impl Rollback {
+    /// Returns the last number of an entity that was spawned again, or its own.
+    fn last_name(&self, id: Id) -> Id {
+        let next = |id: &Id| self.successors.get(id).copied();
+        iter::successors(Some(id), next).last().unwrap_or(id)
+    }
+
+    /// Drops all snapshots.
+    pub(super) fn forget(&mut self) {
+        self.snapshots.clear();
+    }
+}
+
 impl Model {
     pub(super) fn snapshot(&mut self) {
+        // A game does not go back into a move.
+        if self.moving().is_some() {
+            return;
+        }
         let rollback = core::mem::take(&mut self.rollback);
         let copy = self.clone();
         self.rollback = rollback;
@@ -56,7 +74,8 @@ impl Model {
         for &id in &alive {
             if self.latest(id).is_none() {
                 let new = self.spawn();
-                self.rollback.successors.insert(id, new);
+                let last = self.rollback.last_name(id);
+                self.rollback.successors.insert(last, new);
                 if ours.contains(&id) {
                     self.rollback.respawned.insert(new);
                 }

@@ -24,7 +24,9 @@ pub(super) struct Timer {
     pub(super) deadline: u64,
     /// The time on the clock when it was paused.
     pub(super) paused_at: Option<u64>,
-    /// Whether a run has begun since it was armed, resumed or moved. Only then it may fire.
+    /// Whether its entity is in transit.
+    pub(super) is_held: bool,
+    /// Whether a run has begun since it was armed, resumed, released or moved. Only then it may fire.
     pub(super) is_released: bool,
     pub(super) sequence: u64,
     pub(super) owner: Id,
@@ -79,6 +81,11 @@ impl Timer {
 }
 
 impl Timer {
+    /// Time passes on the clock without the timer.
+    pub(super) fn pass(&mut self, span: u64) {
+        self.deadline = shift(self.deadline, -i128::from(span));
+    }
+
     /// A timer keeps the deadline that its clock shows, and its pause, when the clock is loaded.
     pub(super) fn follow_clock(&mut self, saved: &Clock, loaded: &Clock) {
         let (from, to) = (saved.now, shift(saved.shown(saved.now), -loaded.offset));

@@ -120,11 +120,13 @@ impl Model {
         members.min_by_key(|member| member.position).copied()
     }
 
-    /// A callback is called on its owner, unless it is paused or its clock stands still.
+    /// A callback is called on its owner, unless it is paused or in transit, or its clock stands
+    /// still.
     fn call(&mut self, member: Member) -> Flow {
         let Member { entity, clock, .. } = member;
         let target = self.owner_of(entity);
-        if self.is_paused(entity) || !self.clocks.may_fire(clock, None) {
+        let waits = self.is_paused(entity) || self.is_in_transit(entity);
+        if waits || !self.clocks.may_fire(clock, None) {
             return Ok(());
         }
         let clock = &self.clocks.all[clock];

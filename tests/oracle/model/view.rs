@@ -75,12 +75,13 @@ impl Model {
     }
 
     /// Returns the next deadline on a clock, and the timers that are due soon, in order. What never
-    /// fires and what is paused does not count.
+    /// fires, is paused or is in transit does not count.
     fn plan(&self, name: Named) -> (Named, Option<u64>, Vec<Id>) {
         let nth = self.clocks.find(name).expect("it exists");
         let clock = &self.clocks.all[nth];
         let waits = |timer: &&Timer| {
-            timer.clock == Some(nth) && timer.paused_at.is_none() && timer.deadline != NEVER
+            let is_halted = timer.paused_at.is_some() || timer.is_held;
+            timer.clock == Some(nth) && !is_halted && timer.deadline != NEVER
         };
         let waiting = self.timers.iter().filter(waits);
         let next = waiting

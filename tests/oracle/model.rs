@@ -11,6 +11,7 @@ mod firing;
 mod forward;
 mod frame;
 mod ids;
+mod loading;
 mod mail;
 mod messages;
 mod moving;

@@ -390,3 +390,33 @@ fn an_entity_that_was_spawned_again_twice_is_the_same() {
         Restore(1),
     ]);
 }
+
+#[test]
+fn a_reference_to_an_entity_that_was_spawned_again_and_is_gone_leads_to_its_last_name() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(2, Real, Zero),
+        Act(2, Some(DespawnTimer)),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Real) }),
+        Snapshot,
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[])),
+        Snapshot,
+        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(2)) }),
+        Snapshot,
+        Restore(2),
+        Restore(0),
+        Frame(0, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_clock_that_has_caught_up_is_not_behind_when_it_is_saved_again() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Clock(1, Own(0), Quarter),
+        SetParent(1, Real),
+        Reload(0, then(&[])),
+        Reload(0, then(&[])),
+    ]);
+}

@@ -26,6 +26,14 @@ impl Rollback {
         iter::successors(Some(id), next).last().unwrap_or(id)
     }
 
+    /// Returns the last number that the crate has given to an entity since the snapshot.
+    fn last_name_of_ours(&self, id: Id, first_new: Id) -> Id {
+        let next = |id: &Id| self.successors.get(id).copied();
+        let is_given = |id: &Id| *id >= first_new && self.respawned.contains(id);
+        let names = iter::successors(Some(id), |id| next(id).filter(is_given));
+        names.last().unwrap_or(id)
+    }
+
     /// Drops all snapshots.
     pub(super) fn forget(&mut self) {
         self.snapshots.clear();
@@ -84,9 +92,11 @@ impl Model {
         let has_part = |&id: &Id| then.has_part(id);
         let parts: Vec<Id> = alive.iter().copied().filter(has_part).collect();
         // References to entities without components of the crate stay.
-        let name = |id: Id| match others.contains(&id) || !alive.contains(&id) {
-            true => id,
-            false => self.latest(id).unwrap_or(id),
+        let first_new = then.entities.len();
+        let name = |id: Id| match alive.contains(&id) {
+            _ if others.contains(&id) => id,
+            true => self.latest(id).unwrap_or(id),
+            false => self.rollback.last_name_of_ours(id, first_new),
         };
         then.rename(name);
         then.slots = then.slots.map(|id| Some(self.latest(id?).unwrap_or(id?)));

@@ -17,6 +17,7 @@ mod deliver;
 mod directory;
 mod followers;
 mod held_letters;
+mod holds;
 mod inbox;
 mod letter;
 mod mailbag;
@@ -49,13 +50,14 @@ pub(crate) use directory::{Directory, MovedRequest};
 #[cfg(feature = "serialize")]
 pub(crate) use directory::{name_of_request, request_with_name};
 pub(crate) use followers::{Followers, on_enable_follower};
+pub(crate) use holds::is_held;
+#[cfg(feature = "serialize")]
+pub(crate) use holds::release_lost;
 pub(crate) use inbox::Inbox;
 pub use inbox::MessageSender;
 pub(crate) use letter::Letter;
 pub use letter::{Delivery, Undelivered};
-#[cfg(feature = "serialize")]
-pub(crate) use mailbag::release_lost;
-pub(crate) use mailbag::{Mailbag, is_held, reply, resend, send, try_send};
+pub(crate) use mailbag::{Mailbag, reply, resend, send, try_send};
 pub use outbox::Outbox;
 pub use packet::Packet;
 #[cfg(feature = "worlds")]

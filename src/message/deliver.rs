@@ -5,14 +5,8 @@ use alloc::{collections::VecDeque, vec::Vec};
 use bevy_ecs::{error::ErrorContext, prelude::*};
 
 use super::{
-    courier::Courier,
-    directory::Directory,
-    followers::Followers,
-    inbox::Inbox,
-    letter::Undelivered,
-    mailbag::{Mailbag, release_lost},
-    stats::MessageStats,
-    written,
+    courier::Courier, directory::Directory, followers::Followers, holds::release_lost,
+    inbox::Inbox, letter::Undelivered, mailbag::Mailbag, stats::MessageStats, written,
 };
 use crate::{
     call::{PumpState, pump},

@@ -162,30 +162,36 @@ pub(crate) fn restore_timers(
     let mut log = world.resource_mut::<Log>();
     log.forget_dropped();
     let is_latest = log.is_latest(&snapshot.token);
-    let mut changes = log.changes_since(&snapshot.token);
-    let restored = Restored::new(world, &snapshot.finished, &mut changes, entities);
-    let new = restored.spawned_since(world, snapshot.tick, &changes);
+    let changes = log.changes_since(&snapshot.token);
+    let mut names = changes.names.clone();
+    let components = &changes.components;
+    let changed = (components, &mut names);
+    let restored = Restored::new(world, &snapshot.finished, changed, entities);
+    let new = restored.spawned_since(world, snapshot.tick, (components, &names));
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, table: Mut<ClockTable>| {
-                changes.components.put_back(world, &changes.names);
-                restored.rename_clocks(world, &changes.names);
+                components.put_back(world, &names);
+                restored.rename_clocks(world, &names);
                 despawn(world, new);
-                changes.components.put_in_order(world, &changes.names);
-                snapshot.put_back(world, (&mut lines, &mut keys, &table), &changes);
+                components.put_in_order(world, &names);
+                let tables = (&mut *lines, &mut *keys, &*table);
+                snapshot.put_back(world, tables, &changes, &names);
             });
         });
     });
-    name_requests(world, &changes.names);
-    for (earlier, latest) in changes.names.iter() {
+    name_requests(world, &names);
+    for (earlier, latest) in names.iter() {
         if world.entities().contains_spawned(latest) {
             entities.insert(earlier, latest);
         }
     }
+    // The log changes them now, and would copy what is shared.
+    drop(changes);
     end_journals(world);
     match is_latest {
-        true => forget_changes(world, changes.names),
+        true => forget_changes(world, names),
         false => world.resource_mut::<Log>().append(Changes {
             names: restored.respawned,
             ..Changes::default()
@@ -225,8 +231,8 @@ impl TimerSnapshot {
         world: &mut World,
         (lines, keys, table): (&mut TimerLines, &mut KeyTable, &ClockTable),
         changes: &Changes,
+        names: &Names,
     ) {
-        let names = &changes.names;
         lines.rewind(&self.lines, &changes.lines, &mut &*names);
         let (name, earlier) = (|it| names.latest(it), |it| names.earlier(it));
         keys.put_back(&changes.keys, name, earlier);

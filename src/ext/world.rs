@@ -203,7 +203,8 @@ pub trait DueWorldExt {
     /// # Panics
     ///
     /// Panics if the snapshot is of another world, in a world without the plugin, in a handler of a
-    /// timer, and in an observer of another restore.
+    /// timer, and in an observer of another restore. If an observer panics, the world is between the two
+    /// states until you restore the snapshot again.
     ///
     /// # Time complexity
     ///

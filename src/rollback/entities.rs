@@ -10,8 +10,7 @@ use bevy_ecs::{
 };
 
 use super::{
-    components::{has_any, rename_clocks},
-    log::Changes,
+    components::{Components, has_any, rename_clocks},
     names::Names,
 };
 use crate::{clock::Clock, timer::TimerLines};
@@ -29,9 +28,7 @@ impl Restored {
     pub(super) fn new(
         world: &mut World,
         awaiting_end: &[Entity],
-        Changes {
-            components, names, ..
-        }: &mut Changes,
+        (components, names): (&Components, &mut Names),
         entities: &EntityHashMap<Entity>,
     ) -> Self {
         let finished = || awaiting_end.iter().copied();
@@ -61,11 +58,8 @@ impl Restored {
         &self,
         world: &World,
         snapshot: Tick,
-        changes: &Changes,
+        (components, names): (&Components, &Names),
     ) -> Vec<Entity> {
-        let Changes {
-            components, names, ..
-        } = changes;
         let now = world.read_change_tick();
         let is_new = |entity: &Entity| {
             let tick = world.entities().entity_get_spawn_or_despawn_tick(*entity);

@@ -29,7 +29,8 @@ pub(super) struct Log {
 /// A snapshot, and the changes until the next one.
 struct Period {
     snapshot: Weak<Token>,
-    changes: Changes,
+    /// A restore shares them. If an observer panics in it, they are still here for the next one.
+    changes: Arc<Changes>,
 }
 
 /// Says that a snapshot exists.
@@ -76,7 +77,7 @@ impl Log {
         let token = Arc::new(Token);
         self.periods.push(Period {
             snapshot: Arc::downgrade(&token),
-            changes: Changes::default(),
+            changes: Arc::default(),
         });
         token
     }
@@ -89,7 +90,8 @@ impl Log {
                 if period.exists() {
                     self.periods.push(period);
                 } else if let Some(earlier) = self.periods.last_mut() {
-                    earlier.changes.append(period.changes);
+                    let changes = Arc::unwrap_or_clone(period.changes);
+                    Arc::make_mut(&mut earlier.changes).append(changes);
                 }
             }
         }
@@ -99,7 +101,7 @@ impl Log {
     /// Adds changes to the latest period.
     pub(super) fn append(&mut self, changes: Changes) {
         if let Some(latest) = self.periods.last_mut() {
-            latest.changes.append(changes);
+            Arc::make_mut(&mut latest.changes).append(changes);
         }
     }
 
@@ -112,22 +114,22 @@ impl Log {
     /// Forgets the changes since the latest snapshot.
     pub(super) fn forget_latest(&mut self) {
         if let Some(latest) = self.periods.last_mut() {
-            latest.changes = Changes::default();
+            latest.changes = Arc::default();
         }
     }
 
-    /// Returns the changes since a snapshot. Takes them out of the log if there is no later snapshot.
-    pub(super) fn changes_since(&mut self, snapshot: &Arc<Token>) -> Changes {
+    /// Returns the changes since a snapshot.
+    pub(super) fn changes_since(&self, snapshot: &Arc<Token>) -> Arc<Changes> {
         let mut periods = self.periods.iter();
         let nth = periods.position(|period| period.is_of(snapshot));
-        match &mut self.periods[nth.expect("the snapshot exists")..] {
-            [latest] => mem::take(&mut latest.changes),
+        match &self.periods[nth.expect("the snapshot exists")..] {
+            [latest] => latest.changes.clone(),
             periods => {
                 let mut all = Changes::default();
                 for period in periods {
-                    all.append(period.changes.clone());
+                    all.append(Changes::clone(&period.changes));
                 }
-                all
+                Arc::new(all)
             }
         }
     }

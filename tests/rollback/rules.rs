@@ -1,6 +1,7 @@
 //! Tests of single rules: a restore brings the timers back, and leaves everything else alone.
 
-use core::{cell::RefCell, time::Duration};
+use core::{cell::RefCell, panic::AssertUnwindSafe, time::Duration};
+use std::panic::catch_unwind;
 
 use bevy_app::prelude::*;
 use bevy_due::{
@@ -592,4 +593,43 @@ fn an_observer_of_a_restore_can_not_take_a_snapshot() {
         commands.queue(|world: &mut World| drop(world.snapshot_timers()));
     });
     restore(&mut app, &snapshot);
+}
+
+#[test]
+fn a_restore_that_a_panic_broke_off_can_be_repeated() {
+    #[derive(Resource)]
+    struct Explodes(bool);
+
+    fn left(app: &mut App, timer: Entity) -> Option<Duration> {
+        let status = app.world_mut().with_timers(|timers| timers.get(timer));
+        status.map(|status| status.remaining)
+    }
+
+    let mut app = app();
+    app.insert_resource(Explodes(false))
+        .add_observer(|_: On<Add<Timer>>, explodes: Res<Explodes>| assert!(!explodes.0, "boom"));
+    let [first, second, third] =
+        [(); 3].map(|()| app.world_mut().spawn(Timer::after(9 * STEP)).id());
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    let before = left(&mut app, first);
+    app.update();
+    let world = app.world_mut();
+    world.despawn(first);
+    world.entity_mut(second).insert(Timer::after(STEP));
+    world.despawn(third);
+    let new = world.spawn(Timer::after(STEP)).id();
+    world.insert_resource(Explodes(true));
+    let broken =
+        AssertUnwindSafe(|| world.restore_timers(&snapshot, &mut EntityHashMap::default()));
+    catch_unwind(broken).expect_err("the observer panics");
+    app.insert_resource(Explodes(false));
+    let names = restore(&mut app, &snapshot);
+    for timer in [first, second, third] {
+        let timer = names.get(&timer).copied().unwrap_or(timer);
+        assert_eq!(left(&mut app, timer), before);
+    }
+    assert!(!is_alive(&app, new));
+    let timers = app.world_mut().with_timers(|timers| timers.iter().count());
+    assert_eq!(timers, 3);
 }

@@ -71,11 +71,12 @@ impl Part {
             has(entity.contains::<Paused>(), Self::Paused),
             entity.get().copied().map(Self::Pauses),
             has(entity.contains::<Disabled>(), Self::Disabled),
+            // The timer must find it.
+            entity.get().copied().map(Self::Finished),
             timer.map(Self::Timer),
             entity.get().cloned().map(Self::Action),
             lifetime.map(Self::Lifetime),
             cooldown.map(Self::Cooldown),
-            entity.get().copied().map(Self::Finished),
             has(entity.contains::<OpenRequest>(), Self::Request),
             has(entity.contains::<Unannounced>(), Self::Unannounced),
             has(

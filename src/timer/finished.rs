@@ -55,8 +55,11 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
     }
 }
 
-/// Ends a timer or a lifetime that was loaded after its last firing.
+/// Ends a timer or a lifetime that was loaded after its last firing, unless a mark says when.
 pub(super) fn end_in_next_run<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
+    if C::KIND == Kind::Timer && world.get::<Finished>(entity).is_some() {
+        return;
+    }
     let ended = match C::KIND {
         Kind::Timer => {
             let when_done = world.get::<Timer>(entity).map(Timer::when_done);

@@ -420,3 +420,15 @@ fn a_clock_that_has_caught_up_is_not_behind_when_it_is_saved_again() {
         Reload(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_loaded_timer_that_finished_in_a_fixed_step_with_a_panic_ends_in_a_fixed_step() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Spawn(1),
+        SetTimer(1, 0, 4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        Frame(13, then(&[&[Panic]])),
+        Reload(0, then(&[])),
+        Frame(13, then(&[])),
+    ]);
+}

@@ -432,3 +432,16 @@ fn a_loaded_timer_that_finished_in_a_fixed_step_with_a_panic_ends_in_a_fixed_ste
         Frame(13, then(&[])),
     ]);
 }
+
+#[test]
+fn what_moves_along_follows_messages_in_the_order_of_the_data() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Follow(4, Topics(31)),
+        Follow(0, Topics(31)),
+        Modify(4, Some((0, Zero))),
+        Move(0, 0, 0, then(&[])),
+        Send(All, Packet0),
+        Frame(0, then(&[])),
+    ]);
+}

@@ -147,14 +147,13 @@ impl Wheel {
         ring.base > (now >> ring.shift) + 1
     }
 
-    /// Restarts the ring after the bucket of `now` if the wheel is empty, and returns `true` if it
-    /// is.
+    /// Restarts the ring at the bucket of `now` if the wheel is empty, and returns `true` if it is.
     #[cold]
     pub(super) fn rebase_if_empty<T>(&mut self, slots: &mut Slots<T>, now: u64) -> bool {
         self.flush_removals(slots);
         if self.len == 0 {
             let ring = &mut self.levels[0];
-            ring.base = (now >> ring.shift) + 1;
+            ring.base = now >> ring.shift;
         }
         self.len == 0
     }

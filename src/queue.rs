@@ -33,6 +33,8 @@ mod near;
 mod oracle;
 mod pages;
 mod slots;
+#[cfg(test)]
+mod tests;
 mod undo;
 mod wheel;
 

@@ -1,0 +1,129 @@
+//! Unit tests: what the queue counts, and when it has buckets.
+
+use alloc::vec::Vec;
+
+use super::{Key, SHAPE, Shape, TimerQueue};
+
+#[test]
+fn each_operation_on_the_heap_counts_once() {
+    let mut queue = TimerQueue::new();
+    let [first, second, _] = [10, 20, 30].map(|deadline| queue.insert(deadline, ()));
+    assert_eq!(queue.touched(), 3, "three insertions");
+    queue.cancel(second);
+    assert_eq!(queue.touched(), 4, "a removal");
+    queue.pop_due(10).expect("due").rearm(40);
+    assert_eq!(queue.touched(), 5, "a re-armed timer");
+    drop(queue.pop_due(30));
+    assert_eq!(queue.touched(), 6, "a popped timer");
+    queue.arm(first, 50);
+    assert_eq!(queue.touched(), 8, "a removal and an insertion");
+}
+
+/// The timers of the first bucket become the run. An item of the run is skipped if its timer was
+/// cancelled.
+#[test]
+fn each_entry_of_a_bucket_counts_when_it_is_added_loaded_and_removed() {
+    let mut queue = queue_with_buckets();
+    let keys = [10, 20, 30, 40].map(|deadline| queue.insert(deadline, ()));
+    assert_eq!(queue.touched(), 5, "one on the heap, four in a bucket");
+    drop(queue.pop_due(0));
+    assert_eq!(queue.touched(), 5 + 4 + 1, "a loaded bucket");
+    queue.cancel(keys[1]);
+    assert_eq!(queue.touched(), 11, "a removal from the middle of the run");
+    drop(queue.pop_due(10));
+    assert_eq!(queue.touched(), 13, "a popped timer and the one behind it");
+    queue.cancel(keys[2]);
+    assert_eq!(queue.touched(), 15, "a removal at the front of the run");
+}
+
+/// Returns a queue with buckets and one timer that is due at zero, on the heap.
+fn queue_with_buckets() -> TimerQueue<()> {
+    let mut queue = TimerQueue::with_shape(Shape {
+        wheel_threshold: 0,
+        ..SHAPE
+    });
+    queue.insert(0, ());
+    queue
+}
+
+#[test]
+fn an_entry_that_leaves_its_bucket_counts_with_the_one_that_takes_its_place() {
+    let mut queue = queue_with_buckets();
+    let [first, _, last] = [1, 2, 3].map(|minute| queue.insert(minute << 36, ()));
+    let same = queue.insert(1 << 36, ());
+    assert_eq!(queue.touched(), 5);
+    queue.park(last, 0);
+    assert_eq!(queue.touched(), 6, "a removal from a bucket of one");
+    queue.park(first, 0);
+    assert_eq!(queue.touched(), 8, "a removal, and the last entry moves");
+    queue.arm(same, 4 << 36);
+    assert_eq!(queue.touched(), 10, "a removal and an insertion");
+}
+
+#[test]
+fn cancelled_timers_leave_their_buckets_in_batches() {
+    let mut queue = queue_with_buckets();
+    let keys: Vec<Key> = (1..=16).map(|nth| queue.insert(nth << 24, ())).collect();
+    let before = queue.touched();
+    for &key in &keys[..15] {
+        queue.cancel(key);
+    }
+    assert_eq!(queue.touched(), before, "fifteen cancelled timers");
+    assert_eq!(queue.len(), 2);
+    queue.cancel(keys[15]);
+    assert_eq!(queue.touched(), before + 16, "sixteen of them");
+}
+
+#[test]
+fn a_queue_has_no_buckets_below_the_threshold() {
+    let mut queue = TimerQueue::new();
+    for deadline in 1..SHAPE.wheel_threshold as u64 {
+        queue.insert(deadline, ());
+    }
+    assert!(queue.wheel.is_none(), "one timer below the threshold");
+    queue.insert(0, ());
+    assert!(queue.wheel.is_some(), "at the threshold");
+}
+
+#[test]
+fn a_timer_that_is_parked_anew_takes_the_next_sequence() {
+    let mut queue = TimerQueue::new();
+    let old = queue.insert(10, ());
+    queue.insert(10, ());
+    assert!(queue.park_anew(old, 10));
+    let next = queue.insert(10, ());
+    assert_eq!(queue.sequence(old), Some(2));
+    assert_eq!(queue.sequence(next), Some(3));
+}
+
+/// Every timer moves down once per level, is loaded, and pops. The moves spread over the time in
+/// which the buckets fit into the level below.
+#[test]
+fn the_timers_of_a_wide_bucket_move_down_a_few_at_a_time() {
+    const TIMERS: u64 = 1000;
+    let shape = Shape {
+        width_bits: 4,
+        ring_bits: 6,
+        level_bits: 4,
+        wheel_threshold: 0,
+    };
+    let mut queue = TimerQueue::with_shape(shape);
+    queue.insert(0, ());
+    // A bucket of level 2 is 4096 wide.
+    for nth in 0..TIMERS {
+        queue.insert(5 * 4096 + nth * 4096 / TIMERS, ());
+    }
+    drop(queue.pop_due(0));
+    let (start, mut worst) = (queue.touched(), 0);
+    for now in (0..=6 * 4096).step_by(16) {
+        let before = queue.touched();
+        while let Some(due) = queue.pop_due(now) {
+            drop(due);
+        }
+        worst = worst.max(queue.touched() - before);
+    }
+    assert!(queue.is_empty());
+    assert_eq!(queue.touched() - start, 4 * TIMERS, "nothing moves twice");
+    // A bucket of the ring has four timers: four move down, four are loaded, and four pop.
+    assert!(worst <= 12, "{worst} entries in one step");
+}

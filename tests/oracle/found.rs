@@ -445,3 +445,18 @@ fn what_moves_along_follows_messages_in_the_order_of_the_data() {
         Frame(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_reply_finds_a_request_that_a_restore_has_spawned_again() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
+    check(rules, &[
+        Update(0, 0, None),
+        Follow(0, Topics(31)),
+        Ask(4, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[], &[], &[], &[], &[Follow(4, Topics(31))]])),
+        Snapshot,
+        Frame(0, then(&[&[Panic], &[Reply { keep: false }]])),
+        Restore(0),
+        Frame(0, then(&[])),
+    ]);
+}

@@ -82,13 +82,24 @@ impl Model {
         })
     }
 
-    /// The first reply completes a request. It waits for an entity that is disabled.
+    /// The first reply completes a request, also if a restore has spawned the request or the asking
+    /// entity again. It waits for an entity that is disabled.
     fn deliver_reply(
         &mut self,
-        asker: Id,
+        mut asker: Id,
         request: Id,
         letter: &Letter,
     ) -> Result<Outcome, Panicked> {
+        let request = self.request_now(request);
+        if !self.exists(asker)
+            && let Some(request) = self.entities.get(request)
+        {
+            asker = request.owner.unwrap_or(asker);
+        }
+        let letter = &Letter {
+            role: Role::Reply(request),
+            ..letter.clone()
+        };
         if self.exists(asker) && self.entities[asker].transit.is_some() {
             return Ok(Outcome::InTransit(asker));
         }

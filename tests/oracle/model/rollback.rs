@@ -152,6 +152,14 @@ impl Model {
         Some(latest)
     }
 
+    /// Returns the request that was made under a name. It has another number if it was spawned again.
+    pub(super) fn request_now(&self, made: Id) -> Id {
+        match self.rollback.respawned.contains(&made) {
+            true => made,
+            false => self.latest(made).unwrap_or(made),
+        }
+    }
+
     /// Returns `true` if a snapshot holds an entity: it has a component of the crate, or its timer
     /// finished in the last run.
     fn is_ours(&self, id: Id) -> bool {

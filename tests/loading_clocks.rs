@@ -14,7 +14,7 @@ use bevy_ecs::{
     prelude::*,
     system::SystemState,
 };
-use bevy_time::{Fixed, Time, Virtual};
+use bevy_time::{Fixed, Time, TimePlugin, Virtual};
 use support::*;
 
 thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
@@ -286,6 +286,34 @@ fn loaded_clocks_that_drive_each_other_are_a_warning() {
     let cycle = InvalidParent::Cycle(vec![a, b]).to_string();
     assert_eq!(ERRORS.take(), [cycle]);
     assert_eq!((now(&app, a), now(&app, b)), (ms(0), ms(0)));
+}
+
+#[test]
+fn clocks_from_before_the_plugin_find_their_parents_in_any_order() {
+    let mut app = App::new();
+    app.insert_resource(FallbackErrorHandler(record));
+    let [a, b, c, d, e] = [(); 5].map(|()| app.world_mut().spawn_empty().id());
+    for (clock, parent) in [(a, b), (b, c), (c, a)] {
+        app.world_mut().entity_mut(clock).insert(Clock::of(parent));
+    }
+    app.world_mut().entity_mut(d).insert(Clock::of(e));
+    let fast = Clock::new().with_speed(2.0);
+    app.world_mut().entity_mut(e).insert(fast);
+    app.add_plugins((TimePlugin, DuePlugin::default()));
+    advance_ms(&mut app, 0); // Bevy's first frame takes no time.
+    let errors = ERRORS.take();
+    assert_eq!(errors.len(), 1, "one warning for the cycle: {errors:?}");
+    let names = [a, b, c].map(|clock| clock.to_string());
+    assert!(
+        names.iter().all(|name| errors[0].contains(name)),
+        "{errors:?}"
+    );
+    advance_ms(&mut app, 10);
+    assert_eq!(ERRORS.take(), [""; 0]);
+    assert_eq!(
+        [a, b, c, d].map(|clock| now(&app, clock)),
+        [0, 0, 0, 20].map(ms)
+    );
 }
 
 #[test]

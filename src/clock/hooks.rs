@@ -1,17 +1,16 @@
 //! The hooks of [`Clock`], which keep the table in step with the world.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{error::Error, iter, mem};
+use core::{error::Error, mem};
 
 use bevy_ecs::{
-    entity::EntityHashSet, entity_disabling::Disabled, lifecycle::HookContext, prelude::*,
-    world::DeferredWorld,
+    entity_disabling::Disabled, lifecycle::HookContext, prelude::*, world::DeferredWorld,
 };
 
 use super::{
     Clock, Place,
     built_in::BuiltInClocks,
-    id::{ClockId, InvalidParent, NoSuchClock},
+    id::{ClockId, NoSuchClock},
     modifier::{SpeedModifiers, factor},
     row::{Age, Brakes, ClockKey, Source},
     shared::ClockTable,
@@ -56,43 +55,21 @@ fn set_disabled(table: Option<Res<ClockTable>>, entity: Entity, disabled: bool) 
     }
 }
 
-/// Adds the clock of `entity` and its ancestors to the table. If there is a clock on `entity`
-/// already, it takes over the settings of the new one.
+/// Adds the clock of `entity` to the table. If there is a clock on `entity` already, it takes over
+/// the settings of the new one.
 ///
 /// Does nothing in a world without a table, such as one that holds a scene.
 pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     let Some(table) = world.get_resource::<ClockTable>().cloned() else {
         return;
     };
-    if let Some(key) = table.key_of(entity) {
-        return replace(world, &table, key, entity);
-    }
-    for clock in missing_lineage(world, &table, entity).into_iter().rev() {
-        add(world, &table, clock);
+    match table.key_of(entity) {
+        Some(key) => replace(world, &table, key, entity),
+        None => add(world, &table, entity),
     }
 }
 
-/// Returns the clock of `entity` and its ancestors, up to the first that is in the table. In a
-/// cycle, stops at the first clock seen twice.
-fn missing_lineage(world: &DeferredWorld, table: &ClockTable, entity: Entity) -> Vec<Entity> {
-    let mut seen = EntityHashSet::default();
-    let is_missing = |clock| world.get::<Clock>(clock).is_some() && table.key_of(clock).is_none();
-    lineage(world, entity)
-        .take_while(|&clock| is_missing(clock) && seen.insert(clock))
-        .collect()
-}
-
-/// Returns the entities of a clock and its ancestors.
-fn lineage(world: &DeferredWorld, entity: Entity) -> impl Iterator<Item = Entity> {
-    iter::successors(Some(entity), |&child| {
-        match world.get::<Clock>(child)?.parent() {
-            ClockId::Own(parent) => Some(parent),
-            _ => None,
-        }
-    })
-}
-
-/// Adds a clock whose parent has been added, if it exists.
+/// Adds a clock to the table. If its parent has not arrived yet, the clock waits for it.
 fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
     let Some((state, saved)) = world.get::<Clock>(entity).map(Clock::saved_state) else {
         return;
@@ -111,12 +88,8 @@ fn add(world: &mut DeferredWorld, table: &ClockTable, entity: Entity) {
     if saved.behind > 0 {
         table.lock().fall_behind(clock.0, saved.behind, &**world);
     }
-    if is_orphan {
-        match (cycle(world, entity), state.parent) {
-            (Some(clocks), _) => warn(world, InvalidParent::Cycle(clocks)),
-            (None, ClockId::Own(parent)) => table.lock().load.wait(parent, clock),
-            (None, _) => {}
-        }
+    if is_orphan && let ClockId::Own(parent) = state.parent {
+        table.lock().load.wait(parent, clock);
     }
     attach(world, table, clock, entity);
     adopt_waiting(world, table, entity);
@@ -165,15 +138,6 @@ fn start(world: &World, table: &ClockTable, parent: ClockId) -> Result<Start, No
         moment: table.moment(key, world),
         run: table.run_reading(key).unwrap_or_default(),
     })
-}
-
-/// Returns the clocks from `entity` on, each followed by its parent, if the first drives itself.
-fn cycle(world: &DeferredWorld, entity: Entity) -> Option<Vec<Entity>> {
-    let mut seen = EntityHashSet::default();
-    let clocks = lineage(world, entity).take_while(|&clock| seen.insert(clock));
-    let clocks: Vec<Entity> = clocks.collect();
-    let last = world.get::<Clock>(*clocks.last()?)?;
-    (last.parent() == ClockId::Own(entity)).then_some(clocks)
 }
 
 /// Lets a clock take over the settings of the component that was inserted over it.

@@ -43,11 +43,11 @@ impl Speed {
     }
 
     /// Returns how far the parent advances while the clock advances by `nanos`, or `None` if that
-    /// takes forever.
+    /// takes forever, as it does for a speed of zero.
     pub(super) fn unscale(self, nanos: u64, carry: u64) -> Option<u64> {
         let parts = (u128::from(nanos) << 64).saturating_sub(u128::from(carry));
         let needed = match self.0 {
-            0 => return (parts == 0).then_some(0),
+            0 => return None,
             speed => parts.div_ceil(speed),
         };
         u64::try_from(needed).ok()
@@ -110,6 +110,16 @@ mod tests {
             assert!(Speed::try_from(bad).is_err());
         }
         assert!(Speed::try_from(f64::MAX).is_ok());
+    }
+
+    #[test]
+    fn a_speed_above_zero_is_never_rounded_to_zero() {
+        let unit = 1.0 / ONE;
+        for ratio in [f64::MIN_POSITIVE, unit / 4.0, unit] {
+            assert_eq!(Speed::try_from(ratio), Ok(Speed(1)));
+        }
+        assert_eq!(Speed::try_from(1.5 * unit), Ok(Speed(2)));
+        assert_eq!(Speed::try_from(0.0), Ok(Speed(0)));
     }
 
     proptest! {

@@ -93,6 +93,8 @@ mod tests {
         assert_eq!(clock.now, NEVER - 1);
         clock.advance(u64::MAX);
         assert_eq!(clock.now, NEVER - 1);
+        clock.set_shown(Duration::MAX);
+        assert_eq!(clock.shown().as_nanos(), u128::from(NEVER - 1));
     }
 
     #[test]

@@ -96,34 +96,66 @@ fn a_timer_that_is_parked_anew_takes_the_next_sequence() {
     assert_eq!(queue.sequence(next), Some(3));
 }
 
-/// Every timer moves down once per level, is loaded, and pops. The moves spread over the time in
-/// which the buckets fit into the level below.
-#[test]
-fn the_timers_of_a_wide_bucket_move_down_a_few_at_a_time() {
-    const TIMERS: u64 = 1000;
-    let shape = Shape {
-        width_bits: 4,
-        ring_bits: 6,
-        level_bits: 4,
-        wheel_threshold: 0,
-    };
-    let mut queue = TimerQueue::with_shape(shape);
-    queue.insert(0, ());
-    // A bucket of level 2 is 4096 wide.
-    for nth in 0..TIMERS {
-        queue.insert(5 * 4096 + nth * 4096 / TIMERS, ());
-    }
-    drop(queue.pop_due(0));
+/// Buckets of 16 in a ring of 1024, of 512 in level 1, and of 4096 in level 2.
+const SMALL: Shape = Shape {
+    width_bits: 4,
+    ring_bits: 6,
+    level_bits: 4,
+    wheel_threshold: 0,
+};
+
+/// Pops all timers until `end`, one bucket of the ring after another. Returns the number of touched
+/// entries, and the largest number in one step.
+fn step_to(queue: &mut TimerQueue<()>, end: u64) -> (u64, u64) {
     let (start, mut worst) = (queue.touched(), 0);
-    for now in (0..=6 * 4096).step_by(16) {
+    for now in (queue.now..=end).step_by(16) {
         let before = queue.touched();
         while let Some(due) = queue.pop_due(now) {
             drop(due);
         }
         worst = worst.max(queue.touched() - before);
     }
+    (queue.touched() - start, worst)
+}
+
+#[test]
+fn the_timers_of_wide_buckets_move_down_a_few_at_a_time() {
+    const TIMERS: u64 = 3000;
+    let mut queue = TimerQueue::with_shape(SMALL);
+    queue.insert(0, ());
+    step_to(&mut queue, 0);
+    for nth in 0..TIMERS {
+        queue.insert(5 * 4096 + nth * 4096 / 1000, ());
+    }
+    let (touched, worst) = step_to(&mut queue, 8 * 4096);
     assert!(queue.is_empty());
-    assert_eq!(queue.touched() - start, 4 * TIMERS, "nothing moves twice");
-    // A bucket of the ring has four timers: four move down, four are loaded, and four pop.
+    assert_eq!(
+        touched,
+        4 * TIMERS,
+        "two moves, and each timer is loaded and pops"
+    );
+    // A bucket of the ring has four timers. Six move out of level 2 at a time, because it must be
+    // done early.
+    assert!(worst <= 18, "{worst} entries in one step");
+}
+
+#[test]
+fn each_level_reaches_as_far_as_ever_after_a_long_time() {
+    const TIMERS: u64 = 125;
+    let mut queue = TimerQueue::with_shape(SMALL);
+    queue.insert(0, ());
+    queue.insert(1 << 40, ());
+    let now = 1000 * 512;
+    step_to(&mut queue, now);
+    for nth in 0..TIMERS {
+        queue.insert(now + 5 * 512 + nth * 4, ());
+    }
+    let (touched, worst) = step_to(&mut queue, now + 6 * 512);
+    assert_eq!(queue.len(), 1);
+    assert_eq!(
+        touched,
+        3 * TIMERS,
+        "one move, and each timer is loaded and pops"
+    );
     assert!(worst <= 12, "{worst} entries in one step");
 }

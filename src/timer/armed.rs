@@ -240,4 +240,21 @@ mod tests {
             assert_eq!(goes_on, [true, true, false], "after {count} firings");
         }
     }
+
+    #[test]
+    fn setting_the_count_keeps_the_mark_of_random_intervals() {
+        const MAX: u64 = (1 << 47) - 1;
+        let entity = World::new().spawn_empty().id();
+        for timer in [Timer::every_secs(1.0), Timer::every_between_secs(1.0..=2.0)] {
+            let mut armed = ArmedTimer::new(entity, entity, &timer, false);
+            let is_random = armed.is_random();
+            for (count, kept) in [(1 << 40, 1 << 40), (5, 5), (u64::MAX, MAX)] {
+                armed.set_count(count);
+                assert_eq!((armed.count(), armed.is_random()), (kept, is_random));
+            }
+            armed.count_firing();
+            assert_eq!(armed.count() >> 32, MAX >> 32, "the high part stays");
+            assert_eq!(armed.is_random(), is_random);
+        }
+    }
 }

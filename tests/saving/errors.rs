@@ -121,6 +121,37 @@ fn assert_says(error: &impl core::fmt::Display, parts: &[&str]) {
 }
 
 #[test]
+fn a_written_state_holds_until_a_clock_changes() {
+    let changes: [fn(&mut World, Entity); 3] = [
+        |world, clock| world.get_mut::<Clock>(clock).unwrap().set_speed(3.0),
+        |world, clock| {
+            let mut clock = world.get_mut::<Clock>(clock).unwrap();
+            clock.set_parent(ClockId::Real).unwrap();
+        },
+        |world, clock| _ = world.despawn(clock),
+    ];
+    for change in changes {
+        let mut app = busy_app();
+        let world = app.world_mut();
+        let clock = world.spawn(Clock::new()).id();
+        let timers = world.query::<&Timer>();
+        let save = |world: &World| {
+            let saved = timers.query_manual(world).into_iter().map(ron::to_string);
+            saved.collect::<Result<Vec<_>, _>>()
+        };
+        assert_says(&save(world).unwrap_err(), &["write_timer_states"]);
+        world.write_timer_states();
+        assert_eq!(save(world).unwrap().len(), 4);
+        change(world, clock);
+        let saved = save(world);
+        assert_says(
+            &saved.expect_err("the clocks have changed"),
+            &["write_timer_states"],
+        );
+    }
+}
+
+#[test]
 fn valid_data_is_loaded_beside_the_timers_of_a_busy_world() {
     let data = data(&[(saved(0), "Paused")]);
     let mut app = busy_app();

@@ -267,3 +267,34 @@ fn a_handler_can_not_fast_forward_after_it_has_run_pre_update() {
     let refused = app.world().resource::<Refused>().0;
     assert_eq!(refused, Some(FastForwardError::Running));
 }
+
+#[test]
+fn a_fast_forward_arms_only_timers_on_its_own_clocks() {
+    let mut app = app();
+    let other = app.world_mut().spawn(Clock::new()).id();
+    spawn(&mut app, "x", Timer::after(ms(10)));
+    let stats = app.world_mut().fast_forward(other, ms(5));
+    assert_eq!(stats.expect("should run").armed, 0);
+    advance_ms(&mut app, 10);
+    let stats = app.world_mut().with_timers(|timers| timers.last_run());
+    assert_eq!((stats.armed, stats.fired), (1, 1));
+}
+
+#[test]
+fn the_errors_say_why_a_clock_can_not_be_fast_forwarded() {
+    let mut app = app();
+    let clock = app.world_mut().spawn(Clock::new().with_speed(0.0)).id();
+    let error = |app: &mut App| {
+        let forward = app.world_mut().fast_forward(clock, ms(5));
+        forward.expect_err("should be refused").to_string()
+    };
+    let text = format!("the clock {clock} is stopped: unpause it or set its speed first");
+    assert_eq!(error(&mut app), text);
+    app.world_mut().despawn(clock);
+    assert_eq!(error(&mut app), NoSuchClock(clock.into()).to_string());
+    let text = FastForwardError::Running.to_string();
+    assert!(
+        text.starts_with("can't fast-forward from a timer handler"),
+        "{text}"
+    );
+}

@@ -199,13 +199,10 @@ fn a_cycle_is_an_error_that_names_the_clocks() {
     let c = spawn_clock(&mut app, Clock::of(b));
     let error = clock(&mut app, a).set_parent(c).unwrap_err();
     assert_eq!(error, InvalidParent::Cycle(vec![a, c, b]));
-    let text = error.to_string();
-    assert!(
-        [a, b, c]
-            .iter()
-            .all(|clock| text.contains(&clock.to_string())),
-        "{text}"
+    let text = format!(
+        "a clock can't drive itself: {a} would run on {c}, which runs on {b}, which runs on {a}"
     );
+    assert_eq!(error.to_string(), text);
     let error = clock(&mut app, a).set_parent(a).unwrap_err();
     assert_eq!(error, InvalidParent::Cycle(vec![a]));
     assert_eq!(clock(&mut app, a).parent(), ClockId::Virtual);

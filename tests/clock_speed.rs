@@ -268,3 +268,19 @@ fn a_clock_of_two_conditions_needs_both() {
     play(&mut app, true, 10);
     assert_eq!(clock(&app, spell).now(), ms(10));
 }
+
+/// A new clock takes the place of the old one in the table.
+#[test]
+fn a_condition_that_has_held_a_lost_clock_lets_no_other_clock_run() {
+    let mut app = app();
+    let held = run_clock_if::<Spell, _>(|| false);
+    let conditions = (held, run_clock_if::<Level, _>(is_playing)).chain();
+    app.init_resource::<Playing>()
+        .add_systems(First, conditions);
+    let level = app.world_mut().spawn((Level, Clock::new())).id();
+    play(&mut app, false, 10);
+    app.world_mut().despawn(level);
+    let spell = app.world_mut().spawn((Spell, Clock::new())).id();
+    play(&mut app, true, 10);
+    assert_eq!(clock(&app, spell).now(), ms(0));
+}

@@ -488,6 +488,23 @@ fn a_first_delay_counts_from_arming_even_if_it_replaces_a_first_deadline() {
     assert_eq!(fired_at(&mut app), [("x", 1050)]);
 }
 
+#[test]
+fn clocks_are_equal_if_they_show_the_same_time_and_advance_in_the_same_way() {
+    let clock = || Clock::new().with_speed(2.0).with_now(ms(5));
+    assert_eq!(clock(), clock());
+    let mut paused = clock();
+    paused.pause();
+    let others = [
+        clock().with_speed(3.0),
+        clock().with_now(ms(6)),
+        Clock::of(ClockId::Real).with_speed(2.0).with_now(ms(5)),
+        paused,
+    ];
+    for other in others {
+        assert_ne!(clock(), other);
+    }
+}
+
 #[cfg(feature = "serialize")]
 #[test]
 fn a_clock_keeps_its_fractions_through_a_serde_round_trip() {

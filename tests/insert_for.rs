@@ -130,6 +130,9 @@ fn the_time_survives_cancel_timers_but_not_its_own_cancellation() {
     shield_for(&mut app, hero, 20, 1);
     app.world_mut().entity_mut(hero).cancel_timers();
     assert_eq!(timers_of(&mut app, hero), 1);
+    let limit = owned(app.world(), hero)[0];
+    app.world_mut().entity_mut(limit).cancel_timers();
+    assert_eq!(timers_of(&mut app, hero), 1, "also on its own entity");
     let key = type_name::<Shield>();
     assert!(app.world_mut().entity_mut(hero).cancel_timer(key));
     assert_eq!(shield(&app, hero), None, "no timer, no component");

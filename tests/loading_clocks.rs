@@ -334,6 +334,21 @@ fn a_clock_that_got_another_parent_while_it_waited_keeps_it() {
     }
 }
 
+#[test]
+fn a_clock_that_lost_another_parent_while_it_waited_stands_still() {
+    let mut app = recording_app();
+    let [first, second] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
+    let child = spawn_clock(&mut app, "child", Clock::of(first));
+    app.world_mut().entity_mut(second).insert(Clock::new());
+    let mut clock = app.world_mut().get_mut::<Clock>(child).expect("a clock");
+    clock.set_parent(second).expect("it exists");
+    app.world_mut().despawn(second);
+    app.world_mut().entity_mut(first).insert(Clock::new());
+    advance_ms(&mut app, 10);
+    assert_eq!(now(&app, first), ms(10));
+    assert_eq!(now(&app, child), ms(0));
+}
+
 /// The time shown by clocks, and the remaining time of each timer on them.
 fn shown(app: &mut App, clocks: &[Entity]) -> Vec<(Duration, Duration)> {
     let now: Vec<_> = clocks.iter().map(|&clock| now(app, clock)).collect();

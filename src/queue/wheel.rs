@@ -348,15 +348,6 @@ impl Wheel {
         self.levels[level].shift - self.levels[0].shift
     }
 
-    /// Returns the start of the first bucket of `level`, as a bucket number of the level below, or
-    /// `u64::MAX` if there is no such level. All earlier entries have moved down.
-    fn start_below(&self, level: usize) -> u64 {
-        match self.levels.get(level) {
-            Some(above) => above.base << (above.shift - self.levels[level - 1].shift),
-            None => u64::MAX,
-        }
-    }
-
     /// Moves down the share of entries that is due after the ring advanced by `steps` buckets.
     fn move_down_share<T>(&mut self, slots: &mut Slots<T>, steps: u64) {
         if steps == 0 {
@@ -366,7 +357,7 @@ impl Wheel {
             let Level { shift, base, .. } = self.levels[level];
             let below = &self.levels[level - 1];
             let fits = (base + 1) << (shift - below.shift) <= below.end();
-            if !fits || base >= self.start_below(level + 1) {
+            if !fits {
                 continue;
             }
             // Above level 1, finish two buckets of the level below early, because that level starts

@@ -251,7 +251,6 @@ impl TimerLines {
         };
         let random = line.random.get(key).copied();
         let mut timer = line.queue.cancel(key)?;
-        line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
         line.forget(key);
         timer.burst = 0;
         let count = timer.count();

@@ -2,11 +2,14 @@
 
 mod support;
 
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+
 use bevy_app::App;
 use bevy_due::{
     DespawnAfter, DueEntityWorldMutExt, OnClock, OwnedBy, Timer, TimerFired, prelude::*,
 };
-use bevy_ecs::prelude::*;
+use bevy_ecs::{lifecycle::Despawn, prelude::*};
 use support::*;
 
 fn is_alive(app: &App, entity: Entity) -> bool {
@@ -143,4 +146,27 @@ fn lifetimes_and_delayed_commands_do_not_notify_observers_of_the_owner() {
         2,
         "the end of a lifetime is not an event"
     );
+}
+
+#[test]
+fn a_despawn_that_panicked_is_not_tried_again_without_the_lifetime() {
+    #[derive(Component)]
+    struct Trap;
+
+    for keeps_lifetime in [true, false] {
+        let mut app = app();
+        app.add_observer(|trap: On<Despawn<Trap>>, mut traps: Local<u32>| {
+            *traps += 1;
+            assert!(*traps > 1, "the first despawn of {} fails", trap.entity);
+        });
+        let entity = (Trap, DespawnAfter::new(ms(10)));
+        let entity = app.world_mut().spawn(entity).id();
+        let forward = || app.world_mut().fast_forward(ClockId::Virtual, ms(10));
+        assert!(catch_unwind(AssertUnwindSafe(forward)).is_err());
+        if !keeps_lifetime {
+            app.world_mut().entity_mut(entity).remove::<DespawnAfter>();
+        }
+        advance_ms(&mut app, 0);
+        assert_eq!(is_alive(&app, entity), !keeps_lifetime);
+    }
 }

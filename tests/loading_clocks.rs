@@ -349,15 +349,20 @@ fn a_clock_that_lost_another_parent_while_it_waited_stands_still() {
     assert_eq!(now(&app, child), ms(0));
 }
 
-/// The time shown by clocks, and the remaining time of each timer on them.
-fn shown(app: &mut App, clocks: &[Entity]) -> Vec<(Duration, Duration)> {
-    let now: Vec<_> = clocks.iter().map(|&clock| now(app, clock)).collect();
-    let remaining = clocks.iter().map(|&clock| {
-        app.world_mut()
-            .with_timers(|timers| timers.get(clock).map(|timer| timer.remaining))
-            .expect("a timer")
+/// The time of a clock, by its component and by [`Clocks`], and the remaining time of its timer.
+type Shown = (Duration, Duration, Duration);
+
+fn shown(app: &mut App, clocks: &[Entity]) -> Vec<Shown> {
+    let mut live = SystemState::<Clocks>::new(app.world_mut());
+    let shown = clocks.iter().map(|&clock| {
+        let live = live.get(app.world()).expect("the plugin").get(clock);
+        let live = live.expect("a clock").now();
+        let remaining = app
+            .world_mut()
+            .with_timers(|timers| timers.get(clock).map(|timer| timer.remaining));
+        (now(app, clock), live, remaining.expect("a timer"))
     });
-    now.into_iter().zip(remaining.collect::<Vec<_>>()).collect()
+    shown.collect()
 }
 
 #[test]

@@ -185,3 +185,25 @@ fn an_observer_of_the_owner_hears_only_the_owners_timer() {
         ]
     );
 }
+
+/// Returns the delays of these timers on a clock that comes later.
+fn late_delays<const N: usize>(timers: [Timer; N]) -> [Duration; N] {
+    let mut app = app();
+    let arena = app.world_mut().spawn_empty().id();
+    let timers = timers.map(|timer| app.world_mut().spawn(timer.on(arena)).id());
+    app.world_mut().entity_mut(arena).insert(Clock::new());
+    advance_ms(&mut app, 0);
+    timers.map(|timer| {
+        let status = app.world_mut().with_timers(|timers| timers.get(timer));
+        status.expect("it is armed").remaining
+    })
+}
+
+#[test]
+fn a_timer_on_a_late_clock_has_its_jitter_and_draws_for_no_other_timer() {
+    let plain = || Timer::after(ms(10));
+    let with_jitter = || plain().with_jitter(Duration::from_secs(9));
+    let [delay] = late_delays([with_jitter()]);
+    assert!(delay > ms(10), "{delay:?} without jitter");
+    assert_eq!(late_delays([plain(), with_jitter()]), [ms(10), delay]);
+}

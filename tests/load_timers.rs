@@ -191,3 +191,24 @@ fn an_end_that_a_panic_broke_off_is_completed_after_the_load() {
     advance_ms(&mut after, 0);
     assert!(!exists(&after, map[&fragile]));
 }
+
+#[test]
+fn timers_that_are_saved_again_before_they_are_armed_come_after_the_armed_ones() {
+    let mut before = app();
+    let saved = before.world_mut().spawn(Timer::after(ms(10))).id();
+    advance_ms(&mut before, 0);
+    let data = before.world_mut().save_timers().expect("it is data");
+
+    let mut busy = app();
+    let armed = [(); 3].map(|()| busy.world_mut().spawn(Timer::after(ms(10))).id());
+    advance_ms(&mut busy, 0);
+    let mut map = EntityHashMap::default();
+    let loaded = busy.world_mut().load_timers(&data, &mut map);
+    assert_eq!(loaded, Ok(()));
+
+    let (mut after, copies) = save_and_load(&mut busy);
+    advance_ms(&mut after, 10);
+    let order = firings(&mut after).into_iter().map(|fired| fired.entity());
+    let expected = [armed[0], armed[1], armed[2], map[&saved]].map(|timer| copies[&timer]);
+    assert_eq!(order.collect::<Vec<_>>(), expected);
+}

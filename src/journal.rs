@@ -192,7 +192,9 @@ mod tests {
     #[test]
     fn a_map_goes_back_several_times_and_forward_again() {
         let mut map = WatchedMap::default();
+        assert!(map.is_empty());
         map.insert(1, 'a');
+        assert!(!map.is_empty());
         map.insert(2, 'b');
         map.watch();
         map.insert(1, 'c');

@@ -7,8 +7,9 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, Delivery, DueEntityCommandsExt, DuePlugin, DueWorldExt, MessageComponent, Outbox,
-    OwnedBy, Packet, Paused, Timer, TimerFired, TimerProgress, UpdateComponent, UpdateContext,
+    ClockId, Delivery, DueEntityCommandsExt, DueEntityWorldMutExt, DuePlugin, DueWorldExt,
+    MessageComponent, Outbox, OwnedBy, Packet, Paused, Timer, TimerFired, TimerProgress,
+    UpdateComponent, UpdateContext,
     queue::{Key, TimerQueue},
 };
 use bevy_ecs::{
@@ -288,6 +289,26 @@ fn packet_ids_without_followers_take_no_memory() {
         let entity = app.world_mut().spawn(follows).id();
         app.update();
         app.world_mut().despawn(entity);
+    };
+    (0..100).for_each(|_| turn(&mut app));
+    let turns = measure(|| (0..5_000).for_each(|_| turn(&mut app)));
+    assert!(turns.bytes_current < 10_000, "{turns:?}");
+}
+
+/// A timer that is paused, rescheduled or random takes room beside the queue while it lives.
+#[test]
+fn timers_that_are_gone_take_no_memory() {
+    let mut app = app_with(0, false);
+    let turn = |app: &mut App| {
+        let timer = Timer::every_between_secs(1.0..=2.0);
+        let timer = app.world_mut().spawn(timer).id();
+        app.update();
+        let mut entity = app.world_mut().entity_mut(timer);
+        let delayed = entity.reschedule(Duration::from_secs(1));
+        delayed.expect("it is armed");
+        entity.insert(Paused);
+        app.update();
+        app.world_mut().despawn(timer);
     };
     (0..100).for_each(|_| turn(&mut app));
     let turns = measure(|| (0..5_000).for_each(|_| turn(&mut app)));

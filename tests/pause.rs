@@ -132,6 +132,23 @@ fn a_pause_before_the_first_run_of_a_timer_counts_from_its_start() {
 }
 
 #[test]
+fn resumed_timers_count_as_armed() {
+    let mut app = app();
+    let timers = [(); 2].map(|()| spawn(&mut app, "x", Timer::after(ms(50))));
+    advance_ms(&mut app, 10);
+    for timer in timers {
+        pause(&mut app, timer);
+    }
+    advance_ms(&mut app, 10);
+    for timer in timers {
+        resume(&mut app, timer);
+    }
+    advance_ms(&mut app, 10);
+    let stats = app.world_mut().with_timers(|timers| timers.last_run());
+    assert_eq!(stats.armed, 2);
+}
+
+#[test]
 fn a_timer_resumes_only_when_nothing_pauses_it() {
     let mut app = app();
     let [boss, other] = [(); 2].map(|()| app.world_mut().spawn(Paused).id());

@@ -460,3 +460,15 @@ fn a_reply_finds_a_request_that_a_restore_has_spawned_again() {
         Frame(0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_clock_that_moved_to_one_at_the_end_of_time_is_loaded_at_its_time() {
+    let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
+    check(rules, &[
+        Clock(2, Real, Double),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[Clock(2, Fixed, Quarter)]])),
+        Reload(0, then(&[])),
+    ]);
+}

@@ -39,6 +39,7 @@ went to the other world come between those before and after."
 //! | moves | stays |
 //! |---|---|
 //! | everything that [`save_entity`](crate::DueWorldExt::save_entity) saves | your components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
+//! | pauses of the entity. If they belong to another entity, the import needs that one in the map | |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
 //! | mail to the entity: [packets](crate::Packet), and messages [with a codec](crate::DueWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
 //! | open requests | requests from others that the entity has received but not answered |

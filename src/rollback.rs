@@ -15,7 +15,7 @@
 //! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, also those of a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
-//! | open requests | [`MessageComponent`](crate::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), and messages on their way |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way |
 #![cfg_attr(
     feature = "serialize",
     doc = "| entities before their export, as [not in transit](crate::moving::InTransit) | held mail, and entities that another world has taken over: do not roll back past a [`forget_entity`](crate::DueWorldExt::forget_entity) |"

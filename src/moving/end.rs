@@ -4,7 +4,11 @@ use alloc::vec::Vec;
 
 use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
-use super::{HeldMail, MoveError, export::inverted, import::letters};
+use super::{
+    HeldMail, MoveError,
+    export::{all_or_error, inverted},
+    import::letters,
+};
 use crate::{
     message::{HeldLetters, LetterData, letter_to_data, release_lost},
     save::dependents,
@@ -78,19 +82,11 @@ fn held_mail(world: &World, root: Entity) -> Result<HeldMail, MoveError> {
         return Ok(HeldMail::default());
     };
     let names = inverted(&held.names);
-    let (mut mail, mut unmovable) = (Vec::new(), Vec::new());
     let meant = held.arrived.iter().filter(|(to, _)| names.contains_key(to));
-    for (to, letter) in meant {
-        match letter_to_data(world, *to, letter.into()) {
-            Ok(mut letter) => {
-                letter.rename(&names);
-                mail.push(letter);
-            }
-            Err(error) => unmovable.push(error),
-        }
-    }
-    match unmovable.is_empty() {
-        true => Ok(HeldMail(mail)),
-        false => Err(MoveError::Mail(unmovable)),
-    }
+    let mail = meant.map(|(to, letter)| {
+        let mut letter = letter_to_data(world, *to, letter.into())?;
+        letter.rename(&names);
+        Ok(letter)
+    });
+    all_or_error(mail).map(HeldMail)
 }

@@ -11,8 +11,8 @@ use super::{Content, MoveError, MovedEntity, names};
 use crate::{
     clock::ClockTable,
     message::{
-        End, HeldLetters, LetterData, Taken, letter_to_data, release_lost, take_letters,
-        visit_letters,
+        End, HeldLetters, LetterData, Taken, UnmovableMail, letter_to_data, release_lost,
+        take_letters, visit_letters,
     },
     save::save_entity,
     timer::RunDepth,
@@ -74,13 +74,24 @@ pub(super) fn hold(world: &mut World, root: Entity, members: impl IntoIterator<I
 
 /// Returns the mail that waits for these entities, or an error that lists what is not data.
 fn mail(world: &World, is_member: &dyn Fn(Entity) -> bool) -> Result<Vec<LetterData>, MoveError> {
-    let (mut mail, mut unmovable) = (Vec::new(), Vec::new());
+    let mut mail = Vec::new();
     visit_letters(world, is_member, |to, letter| {
-        match letter_to_data(world, to, letter) {
+        mail.push(letter_to_data(world, to, letter));
+    });
+    all_or_error(mail)
+}
+
+/// Returns the letters as data, or an error that lists all that are not.
+pub(super) fn all_or_error(
+    letters: impl IntoIterator<Item = Result<LetterData, UnmovableMail>>,
+) -> Result<Vec<LetterData>, MoveError> {
+    let (mut mail, mut unmovable) = (Vec::new(), Vec::new());
+    for letter in letters {
+        match letter {
             Ok(letter) => mail.push(letter),
             Err(error) => unmovable.push(error),
         }
-    });
+    }
     match unmovable.is_empty() {
         true => Ok(mail),
         false => Err(MoveError::Mail(unmovable)),

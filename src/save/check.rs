@@ -160,11 +160,14 @@ fn check_clocks(
             let Some(clock) = part.clock() else {
                 continue;
             };
-            let is_lost_timer = !matches!(part, Part::Clock(_)) && has_clock.contains_key(&clock);
-            if !has_clock.get(&clock).is_some_and(|&has_clock| has_clock)
-                && !is_lost_timer
-                && clock_of_world(world, map, clock).is_none()
-            {
+            let is_clock = matches!(part, Part::Clock(_));
+            let is_there = match has_clock.get(&clock) {
+                Some(true) => true,
+                // The timer awaits the report.
+                Some(false) if !is_clock => true,
+                Some(false) | None => clock_of_world(world, map, clock).is_some(),
+            };
+            if !is_there {
                 return Err(LoadError::NoClock {
                     entity: *entity,
                     component: part.name(),

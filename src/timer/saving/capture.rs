@@ -6,26 +6,26 @@ use core::num::NonZeroU32;
 use bevy_ecs::prelude::*;
 
 use super::state::{Draws, Order, Progress, TimerState, Wait};
-use crate::timer::{
-    Arms, DespawnAfter, Kind, Timer, TimerLines, lines::TimerLine, pending::Pending, place::Place,
-    setting::Setting,
-};
 use crate::{
     clock::{ClockId, ClockKey, ClockTable, Reading},
     queue::Key,
+    timer::{
+        Arms, DespawnAfter, Kind, Timer, TimerLines, lines::TimerLine, pending::Pending,
+        place::Place, setting::Setting,
+    },
 };
 
 /// Reads the states of the timers of a world, as of the last run and with all changes since then.
 ///
 /// A change of a clock has reached the clocks below it.
-pub(in crate::timer) struct Capture<'w> {
+pub(super) struct Capture<'w> {
     world: &'w World,
     lines: &'w TimerLines,
     table: &'w ClockTable,
 }
 
 impl<'w> Capture<'w> {
-    pub(in crate::timer) fn new(world: &'w World) -> Option<Self> {
+    pub(super) fn new(world: &'w World) -> Option<Self> {
         Some(Self {
             world,
             lines: world.get_resource()?,
@@ -34,7 +34,7 @@ impl<'w> Capture<'w> {
     }
 
     /// Returns the states of all timers and lifetimes.
-    pub(in crate::timer) fn all(&self) -> Vec<(Entity, Kind, TimerState)> {
+    pub(super) fn all(&self) -> Vec<(Entity, Kind, TimerState)> {
         let mut states = Vec::new();
         for (clock, line) in (0..).zip(self.lines.iter()) {
             let Some(clock) = self.clock(clock) else {

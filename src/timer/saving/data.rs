@@ -5,8 +5,10 @@ use core::time::Duration;
 use serde::{Serialize, Serializer, ser::Error};
 
 use super::TimerState;
-use crate::clock::{ClockId, saturating_nanos};
-use crate::timer::{Arms, DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone};
+use crate::{
+    clock::{ClockId, saturating_nanos},
+    timer::{Arms, DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
+};
 
 /// The serialized form of a [`Timer`]. Fields with a default may be omitted.
 #[derive(serde::Serialize, serde::Deserialize)]

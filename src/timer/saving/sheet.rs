@@ -15,8 +15,10 @@ use bevy_platform::sync::{
 };
 
 use super::TimerState;
-use crate::clock::ClockTable;
-use crate::timer::{Kind, place::Place};
+use crate::{
+    clock::ClockTable,
+    timer::{Kind, place::Place},
+};
 
 /// The sheets of all worlds. Few exist at a time.
 static SHEETS: RwLock<BTreeMap<u32, Arc<Sheet>>> = RwLock::new(BTreeMap::new());
@@ -38,9 +40,9 @@ struct Sheet {
 
 /// A timer on a sheet.
 #[derive(Clone, Copy)]
-pub(in crate::timer) struct Line {
-    pub(in crate::timer) place: Place,
-    pub(in crate::timer) state: TimerState,
+pub(super) struct Line {
+    pub(super) place: Place,
+    pub(super) state: TimerState,
 }
 
 /// A sheet that was written for a world. It is thrown away when this is dropped.
@@ -53,7 +55,7 @@ pub(crate) struct Written {
 
 impl Written {
     /// Fills a sheet with timers whose states hold until a clock changes.
-    pub(in crate::timer) fn new(clocks: ClockTable, timers: &[(Entity, Kind, Line)]) -> Self {
+    pub(super) fn new(clocks: ClockTable, timers: &[(Entity, Kind, Line)]) -> Self {
         let sheet = Sheet {
             changes: clocks.changes(),
             clocks,
@@ -72,7 +74,7 @@ impl Written {
     }
 
     /// Returns the timers, and the page of each: the number of the sheet and of the line.
-    pub(in crate::timer) fn pages(&self) -> impl Iterator<Item = (Entity, Kind, u64)> {
+    pub(super) fn pages(&self) -> impl Iterator<Item = (Entity, Kind, u64)> {
         let pages = u64::from(self.sheet) << 32..;
         let timers = self.timers.iter().zip(pages);
         timers.map(|(&(entity, kind), page)| (entity, kind, page))

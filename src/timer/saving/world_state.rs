@@ -8,8 +8,10 @@ use bevy_reflect::{Reflect, ReflectDeserialize, ReflectSerialize};
 use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{Clock, load_built_in, save_built_in};
-use crate::timer::TimerLines;
+use crate::{
+    clock::{Clock, load_built_in, save_built_in},
+    timer::TimerLines,
+};
 
 /// The state that belongs to no entity.
 ///

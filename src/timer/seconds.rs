@@ -55,8 +55,32 @@ impl ToSecs for u32 {
 
 impl ToSecs for f32 {
     fn to_secs(self) -> f64 {
-        shortest_decimal(self).unwrap_or(f64::from(self))
+        let decimal = short_decimal(self).or_else(|| shortest_decimal(self));
+        decimal.unwrap_or(f64::from(self))
     }
+}
+
+/// Returns the number that `secs` prints as, if that has at most six decimal places.
+///
+/// Printing and reading a number costs as much as spawning an entity.
+fn short_decimal(secs: f32) -> Option<f64> {
+    // From 2^24 on, a number may print with zeros in place of its last digits.
+    if !(0.0..16_777_216.0).contains(&secs) {
+        return None;
+    }
+    let mut scale = 1.0;
+    for _ in 0..=6 {
+        // Exact, because a mantissa of 24 bits times a million has 44 bits.
+        let scaled = f64::from(secs) * scale;
+        let nearest = (scaled + 0.5) as u64 as f64;
+        let decimal = nearest / scale;
+        if decimal as f32 == secs {
+            // Printing decides between two numbers that are equally near.
+            return (nearest - scaled != 0.5).then_some(decimal);
+        }
+        scale *= 10.0;
+    }
+    None
 }
 
 /// Returns the number that `secs` prints as.
@@ -100,6 +124,22 @@ mod tests {
             assert_eq!(secs.to_secs(), printed);
         }
         assert!(f32::NAN.to_secs().is_nan());
+    }
+
+    #[test]
+    fn a_short_decimal_is_the_shortest() {
+        // Every exponent, with mantissas that are a prime apart.
+        for bits in (0..f32::INFINITY.to_bits()).step_by(9973) {
+            let secs = f32::from_bits(bits);
+            if let Some(short) = short_decimal(secs) {
+                assert_eq!(Some(short), shortest_decimal(secs), "{secs}");
+            }
+        }
+        for tenths in 0..100_000 {
+            let secs = tenths as f32 / 10.0;
+            assert_eq!(short_decimal(secs), shortest_decimal(secs), "{secs}");
+        }
+        assert_eq!(short_decimal(2_097_152.0 + 0.25), None, "two are equally near");
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Table {
     }
 
     /// Finds the clocks under these roots on which a deadline may have passed, in the order in which
-    /// they run. The roots are always among them, unless they are stopped.
+    /// they run.
     pub(super) fn find_due(&mut self, roots: &[ClockKey], due: &mut Vec<(Age, ClockKey)>) {
         self.order_loaded();
         let mut found = core::mem::take(&mut self.found);
@@ -57,7 +57,7 @@ impl Table {
                 continue;
             };
             let is_due = row.plan.deadline.is_some_and(|time| time <= reading.now);
-            if is_due || roots.contains(&key) {
+            if is_due {
                 found.push((row.order, row.age, key));
             }
             let passed = ..=(reading.now, ClockKey::MAX);

@@ -242,6 +242,11 @@ impl ClockTable {
         }
     }
 
+    /// Returns the time on a clock in this run, if it exists.
+    pub(crate) fn run_time(&self, key: ClockKey) -> Option<u64> {
+        Some(self.lock().run_reading(key)?.now)
+    }
+
     /// Returns the reading of the clock of this key and age in this run, or `None` if the clock or
     /// an ancestor of it in the scope is stopped or gone by now.
     pub(crate) fn reading(&self, key: ClockKey, age: Age, scope: Scope) -> Option<Reading> {

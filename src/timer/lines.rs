@@ -313,6 +313,10 @@ impl TimerLines {
                 return true;
             }
             line.is_touched = false;
+            if let Some(now) = table.run_time(clock) {
+                // Nothing may have been due here for a long time.
+                line.queue.has_due(now);
+            }
             armed += line.swap();
             table.set_deadline(clock, line.queue.first_look());
             false

@@ -1,10 +1,10 @@
 //! The plugin: everything that happens in a frame, in order.
 
 use alloc::vec::Vec;
-use core::num::NonZeroU32;
+use core::{mem, num::NonZeroU32};
 
 use bevy_app::prelude::*;
-use bevy_ecs::prelude::*;
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_time::{Time, Virtual};
 
 use crate::{
@@ -250,8 +250,8 @@ impl DuePlugin {
             burst_limit: self.burst_limit,
             delay_seed: self.delay_seed,
         });
-        let observers = OBSERVERS.map(|add| add(world));
-        world.insert_resource(PluginObservers(observers));
+        world.insert_resource(MissingObservers(OBSERVERS.into()));
+        restore_observers(world);
         world.init_resource::<KeyTable>();
         world.init_resource::<TimerHandlers>();
         add_time_out_handler(world);
@@ -268,11 +268,18 @@ impl DuePlugin {
     }
 }
 
-/// The observers of the plugin. They return in the next frame if a game despawns them.
-#[derive(Resource)]
-struct PluginObservers([Entity; OBSERVERS.len()]);
+/// An observer of the plugin. It returns in the next frame if a game despawns it.
+#[derive(Component)]
+#[component(on_remove = note_missing)]
+struct PluginObserver(AddObserver);
 
-const OBSERVERS: [fn(&mut World) -> Entity; 12] = [
+type AddObserver = fn(&mut World) -> Entity;
+
+/// The observers to add in the next frame.
+#[derive(Resource)]
+struct MissingObservers(Vec<AddObserver>);
+
+const OBSERVERS: [AddObserver; 12] = [
     |world| world.add_observer(on_disable_clock).id(),
     |world| world.add_observer(on_enable_clock).id(),
     |world| world.add_observer(on_modify_speed).id(),
@@ -287,13 +294,20 @@ const OBSERVERS: [fn(&mut World) -> Entity; 12] = [
     |world| world.add_observer(on_enable_follower).id(),
 ];
 
+fn note_missing(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let observer = world.get::<PluginObserver>(entity).map(|it| it.0);
+    if let Some(mut missing) = world.get_resource_mut::<MissingObservers>() {
+        missing.0.extend(observer);
+    }
+}
+
 fn restore_observers(world: &mut World) {
-    let PluginObservers(observers) = *world.resource();
-    for (nth, observer) in observers.into_iter().enumerate() {
-        if !world.entities().contains_spawned(observer) {
-            let observer = OBSERVERS[nth](world);
-            world.resource_mut::<PluginObservers>().0[nth] = observer;
-        }
+    if world.resource::<MissingObservers>().0.is_empty() {
+        return;
+    }
+    for add in mem::take(&mut world.resource_mut::<MissingObservers>().0) {
+        let observer = add(world);
+        world.entity_mut(observer).insert(PluginObserver(add));
     }
 }
 
@@ -334,8 +348,10 @@ fn register_types(app: &mut App) {
 
 /// Lets clocks and callbacks follow what has happened to the clocks since the previous run.
 fn settle_clocks(world: &mut World) {
-    report_orphans(world);
-    adopt_overwritten(world);
+    if world.resource::<ClockTable>().has_news() {
+        report_orphans(world);
+        adopt_overwritten(world);
+    }
     follow_clocks(world);
 }
 

@@ -43,6 +43,11 @@ impl Load {
         }
     }
 
+    /// Returns `true` if a parent or a modified clock has not arrived yet.
+    pub(super) fn has_missing(&self) -> bool {
+        !self.waiting.is_empty() || !self.modified.is_empty()
+    }
+
     /// Lets a clock wait for its parent.
     pub(super) fn wait(&mut self, parent: Entity, clock: (ClockKey, Age)) {
         self.waiting.entry(parent).or_default().push(clock);

@@ -189,6 +189,12 @@ impl ClockTable {
         self.lock().counters.moves
     }
 
+    /// Returns `true` if a clock is missing, or a component may have been overwritten.
+    pub(crate) fn has_news(&self) -> bool {
+        let table = self.lock();
+        table.load.has_missing() || table.is_overwritten()
+    }
+
     /// Starts a run on the clocks of a cadence.
     pub(crate) fn begin_run(&self, cadence: Cadence, times: &super::Times) {
         self.lock().begin_run(cadence, times);

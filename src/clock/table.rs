@@ -207,6 +207,11 @@ impl Table {
         }
     }
 
+    /// Returns `true` if the component of a clock may have been overwritten.
+    pub(super) fn is_overwritten(&self) -> bool {
+        !self.overwritten.is_empty()
+    }
+
     /// Returns the clocks whose components may have been overwritten.
     pub(super) fn take_overwritten(&mut self) -> Vec<(ClockKey, Age)> {
         let overwritten = core::mem::take(&mut self.overwritten);

@@ -377,10 +377,11 @@ impl<T> TimerQueue<T> {
         near.into_iter().chain(far).min()
     }
 
-    /// Returns a time at or before the earliest deadline of all waiting timers, in *O*(1).
+    /// Returns the time at which the queue has something to do: a time at or before the earliest
+    /// deadline of all waiting timers. Visits no timers.
     pub(crate) fn first_look(&self) -> Option<u64> {
         let near = self.near.first(&self.slots).map(|first| first.deadline);
-        let far = self.wheel.as_ref().map(|_| self.wheel_start);
+        let far = self.wheel.as_ref().and_then(|wheel| wheel.first_step());
         near.into_iter().chain(far).min()
     }
 

@@ -298,6 +298,13 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             queue.next_deadline(),
             oracle.first().map(|first| first.deadline)
         );
+        let look = queue.first_look();
+        assert!(
+            oracle
+                .first()
+                .is_none_or(|first| look.is_some_and(|look| look <= first.deadline)),
+            "the first look at {look:?} would be too late"
+        );
     }
     let names = |keys: Vec<Key>| -> Vec<usize> {
         keys.iter()

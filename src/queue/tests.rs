@@ -109,13 +109,18 @@ const SMALL: Shape = Shape {
 fn step_to(queue: &mut TimerQueue<()>, end: u64) -> (u64, u64) {
     let (start, mut worst) = (queue.touched(), 0);
     for now in (queue.now..=end).step_by(16) {
-        let before = queue.touched();
-        while let Some(due) = queue.pop_due(now) {
-            drop(due);
-        }
-        worst = worst.max(queue.touched() - before);
+        worst = worst.max(pop_all(queue, now));
     }
     (queue.touched() - start, worst)
+}
+
+/// Pops all timers that are due, and returns the number of touched entries.
+fn pop_all(queue: &mut TimerQueue<()>, now: u64) -> u64 {
+    let before = queue.touched();
+    while let Some(due) = queue.pop_due(now) {
+        drop(due);
+    }
+    queue.touched() - before
 }
 
 #[test]
@@ -137,6 +142,49 @@ fn the_timers_of_wide_buckets_move_down_a_few_at_a_time() {
     // A bucket of the ring has four timers. Six move out of level 2 at a time, because it must be
     // done early.
     assert!(worst <= 18, "{worst} entries in one step");
+}
+
+#[test]
+fn a_queue_that_is_left_alone_until_its_next_step_takes_no_larger_steps() {
+    const TIMERS: u64 = 3000;
+    for (start, span) in [
+        (1024, 512),
+        (4096, 4096),
+        (5 * 4096, 3 * 4096),
+        (40 * 4096, 9000),
+    ] {
+        let filled = || {
+            let mut queue = TimerQueue::with_shape(SMALL);
+            queue.insert(0, ());
+            step_to(&mut queue, 0);
+            for nth in 0..TIMERS {
+                queue.insert(start + nth * span / TIMERS, ());
+            }
+            queue
+        };
+        let stepped = step_to(&mut filled(), start + span);
+        let mut queue = filled();
+        let before = queue.touched();
+        let (mut steps, mut worst) = (0, 0);
+        while let Some(next) = queue.first_look() {
+            // All timers of a bucket pop at its end.
+            worst = worst.max(pop_all(&mut queue, next | 15));
+            steps += 1;
+        }
+        assert!(queue.is_empty());
+        // A timer may move once more or less, because the levels advance in other steps.
+        let differ = stepped.0.abs_diff(queue.touched() - before);
+        assert!(differ < 10, "{differ} more or less, from {start} on");
+        assert!(
+            worst <= stepped.1,
+            "{worst} instead of {}, from {start} on",
+            stepped.1
+        );
+        assert!(
+            steps < (start + span) / 16,
+            "{steps} steps, from {start} on"
+        );
+    }
 }
 
 #[test]

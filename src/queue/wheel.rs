@@ -273,6 +273,35 @@ impl Wheel {
         self.next_prefetch = self.buckets.prefetch_chunk(self.next_prefetch);
     }
 
+    /// Returns the start of the first step of the ring that loads a bucket or moves entries down.
+    pub(super) fn first_step(&self) -> Option<u64> {
+        let ring = &self.levels[0];
+        let mut first = ring.first_occupied(&self.buckets, ring.base, NEVER);
+        if self.above_ring > 0 {
+            for (nth, level) in self.levels.iter().enumerate().skip(1) {
+                let found = level.first_occupied(&self.buckets, level.base, NEVER);
+                let fits = found.map(|number| self.fits_from(nth, number));
+                // The ring is there after the step before.
+                let step = fits.map(|fits| fits.saturating_sub(1).max(ring.base));
+                first = first.into_iter().chain(step).min();
+            }
+        }
+        first.map(|number| number << ring.shift)
+    }
+
+    /// Returns the base of the ring from which on a wide bucket fits into the level below.
+    fn fits_from(&self, level: usize, number: u64) -> u64 {
+        let below = self.levels[..level].iter().rev();
+        let (_, number) = below.fold(
+            (self.levels[level].shift, number + 1),
+            |(shift, end), below| {
+                let end = end << (shift - below.shift);
+                (below.shift, end.saturating_sub(below.len as u64))
+            },
+        );
+        number
+    }
+
     /// Returns the earliest deadline in the wheel.
     pub(super) fn next_deadline<T>(&self, slots: &Slots<T>) -> Option<u64> {
         let mut first = None;
@@ -368,6 +397,9 @@ impl Wheel {
             };
             let left = (base << self.shift_from_ring(level)).saturating_sub(self.levels[0].base);
             let left = left.checked_sub(margin).unwrap_or(left).max(1);
+            // The ring may have passed many empty buckets before that in one go.
+            let since = self.levels[0].base - self.fits_from(level, base).min(self.levels[0].base);
+            let steps = steps.min(since + 1);
             let len = u64::from(self.buckets.len(self.levels[level].bucket(base)));
             self.move_down(slots, level, len.saturating_mul(steps).div_ceil(left));
         }

@@ -50,6 +50,16 @@ struct Chunk {
     bucket: u32,
 }
 
+impl Default for Chunk {
+    fn default() -> Self {
+        Self {
+            items: [Item::new(0, 0); CHUNK_LEN as usize],
+            previous: NO_CHUNK,
+            bucket: 0,
+        }
+    }
+}
+
 /// The end and the length of a bucket. All its chunks are full, except perhaps the last.
 #[derive(Clone, Copy)]
 struct Bucket {

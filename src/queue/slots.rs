@@ -98,10 +98,22 @@ impl<T> Slot<T> {
     }
 }
 
+/// A slot that has not been in use. A stale item does not match it.
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self {
+            sequence: 0,
+            deadline: NEVER,
+            place: PackedPlace(NO_SLOT),
+            generation: 0,
+            value: None,
+        }
+    }
+}
+
 pub(super) struct Slots<T> {
+    /// The slots that have been in use.
     slots: Pages<Slot<T>>,
-    /// The number of slots at the end that count as new, because the queue went back.
-    unused: u32,
     /// The head of the list of vacant slots, which ends with [`NO_SLOT`].
     first_vacant: u32,
     len: usize,
@@ -121,7 +133,6 @@ impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Pages::new(),
-            unused: 0,
             first_vacant: NO_SLOT,
             len: 0,
             watch: None,
@@ -151,22 +162,12 @@ impl<T> Slots<T> {
             self.len += 1;
             return self.key(index);
         }
-        let index = self.used();
+        let index = self.slots.len() as u32;
         assert!(index < MAX_TIMERS, "the queue already holds 2^30 timers");
         self.note(index);
-        if self.unused == 0 {
-            self.slots.push(slot);
-        } else {
-            self.unused -= 1;
-            self.slots[index] = slot;
-        }
+        self.slots.push(slot);
         self.len += 1;
         self.key(index)
-    }
-
-    /// Returns the number of slots that have been in use.
-    fn used(&self) -> u32 {
-        self.slots.len() as u32 - self.unused
     }
 
     /// Removes the value of a timer. Its key becomes invalid, but its slot is not vacant until

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::{Key, NO_SLOT, PackedPlace, Place, Slot, Slots};
-use crate::{journal::Journal, queue::NEVER};
+use super::{Key, PackedPlace, Place, Slot, Slots};
+use crate::journal::Journal;
 
 /// The slots that have changed, as they were. A slot that was not in use has no image.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ enum Content<T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotMark {
     first_vacant: u32,
-    used: u32,
+    used: usize,
     len: usize,
 }
 
@@ -76,10 +76,9 @@ impl<T> Slots<T> {
 
     #[cold]
     fn note_watched(&mut self, index: u32) {
-        let used = self.used();
         if let Some(watch) = &mut self.watch {
-            let slot = self.slots.get(index as usize);
-            let slot = slot.filter(|_| index < used);
+            let is_in_use = (index as usize) < self.slots.len();
+            let slot = is_in_use.then(|| &self.slots[index]);
             let copy = watch.copy;
             let journal = &mut watch.journal.0;
             journal.note(index, || slot.map(|slot| Image::of(slot, copy)));
@@ -96,7 +95,7 @@ impl<T> Slots<T> {
     pub(in crate::queue) fn mark(&self) -> SlotMark {
         SlotMark {
             first_vacant: self.first_vacant,
-            used: self.used(),
+            used: self.slots.len(),
             len: self.len,
         }
     }
@@ -113,11 +112,11 @@ impl<T> Slots<T> {
         for (index, image) in journal.0.iter() {
             self.slots[index] = match image {
                 Some(image) => image.slot(&mut change),
-                None => Slot::unused(),
+                None => Slot::default(),
             };
         }
         self.first_vacant = mark.first_vacant;
-        self.unused = self.slots.len() as u32 - mark.used;
+        self.slots.set_len(mark.used);
         self.len = mark.len;
     }
 }
@@ -188,19 +187,6 @@ impl<T> Image<T> {
             place,
             generation: self.generation,
             value,
-        }
-    }
-}
-
-impl<T> Slot<T> {
-    /// A slot that is in use again once all earlier ones are. A stale item does not match it.
-    fn unused() -> Self {
-        Self {
-            sequence: 0,
-            deadline: NEVER,
-            place: PackedPlace(NO_SLOT),
-            generation: 0,
-            value: None,
         }
     }
 }

@@ -7,19 +7,18 @@ use super::pages::Pages;
 
 /// A timer in a bucket.
 ///
-/// The upper half holds its time since the start of the bucket, and the lower half holds the index
-/// of its slot.
-///
-/// In a wide bucket, the time does not fit. Such an item holds only the lowest bits of its time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The upper half holds the lower half of its deadline, and the lower half holds the index of its
+/// slot. A bucket of the ring is at most 2^32 wide, so all its deadlines have the same upper half.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Item(u64);
 
 impl Item {
     #[inline]
-    pub(super) fn new(time: u32, index: u32) -> Self {
-        Self(u64::from(time) << 32 | u64::from(index))
+    pub(super) fn new(deadline: u64, index: u32) -> Self {
+        Self(deadline << 32 | u64::from(index))
     }
 
+    /// Returns the lower half of the deadline.
     #[inline]
     pub(super) fn time(self) -> u32 {
         (self.0 >> 32) as u32
@@ -31,42 +30,39 @@ impl Item {
     }
 }
 
-/// A chunk with this many items fills two cache lines.
-const CHUNK_LEN: u32 = 15;
-/// Item `i` of chunk `c` has the address `c * STRIDE + i`. The address with `i = CHUNK_LEN` is the
-/// end of a full chunk.
-const STRIDE: u32 = CHUNK_LEN + 1;
-const NO_CHUNK: u32 = u32::MAX / STRIDE;
+/// A chunk with this many items fills two cache lines. Item `i` of chunk `c` has the address
+/// `c * CHUNK_LEN + i`.
+const CHUNK_LEN: u32 = 16;
 /// Addresses have 31 bits.
-const MAX_CHUNKS: usize = (1 << 31) / STRIDE as usize;
+const MAX_CHUNKS: usize = (1 << 31) / CHUNK_LEN as usize;
+const NO_CHUNK: u32 = u32::MAX;
 
-#[repr(align(64))]
-#[derive(Clone)]
-struct Chunk {
-    items: [Item; CHUNK_LEN as usize],
-    /// The chunk that was filled before this one. In a free chunk, the next free chunk.
-    previous: u32,
-    /// The bucket that owns this chunk.
-    bucket: u32,
-}
+#[repr(align(128))]
+#[derive(Default)]
+struct Chunk([Item; CHUNK_LEN as usize]);
 
-impl Default for Chunk {
-    fn default() -> Self {
-        Self {
-            items: [Item::new(0, 0); CHUNK_LEN as usize],
-            previous: NO_CHUNK,
-            bucket: 0,
-        }
-    }
-}
-
-/// The end and the length of a bucket. All its chunks are full, except perhaps the last.
+/// All chunks of a bucket are full, except perhaps the last.
 #[derive(Clone, Copy)]
 struct Bucket {
-    /// The address after the last item. An empty bucket ends at the end of [`NO_CHUNK`], which
-    /// counts as full.
-    end: u32,
+    last_chunk: u32,
+    /// The number of items.
     len: u32,
+}
+
+impl Bucket {
+    const EMPTY: Self = Self {
+        last_chunk: NO_CHUNK,
+        len: 0,
+    };
+
+    /// Returns the number of items in the last chunk, or zero if the bucket is empty.
+    #[inline]
+    fn len_of_last_chunk(self) -> u32 {
+        match self.len {
+            0 => 0,
+            len => (len - 1) % CHUNK_LEN + 1,
+        }
+    }
 }
 
 /// Reads a value ahead of need, so that many cache misses overlap.
@@ -83,19 +79,24 @@ pub(super) struct Buckets {
     /// One bit per bucket, set if the bucket is not empty.
     occupied: Box<[u64]>,
     chunks: Pages<Chunk>,
+    /// The buckets that own the chunks. They have memory of their own, so that the items of a chunk
+    /// begin at a cache line, and the owners of many chunks share one.
+    owners: Pages<u16>,
+    /// The chunks that were filled before. For a free chunk, the next free chunk.
+    previous: Pages<u32>,
     first_free: u32,
 }
 
 impl Buckets {
+    /// Creates at most 2^16 buckets.
     pub(super) fn new(count: usize) -> Self {
-        let empty = Bucket {
-            end: NO_CHUNK * STRIDE + CHUNK_LEN,
-            len: 0,
-        };
+        debug_assert!(count <= 1 << 16, "{count} buckets");
         Self {
-            buckets: vec![empty; count].into(),
+            buckets: vec![Bucket::EMPTY; count].into(),
             occupied: vec![0; count.div_ceil(64)].into(),
             chunks: Pages::new(),
+            owners: Pages::new(),
+            previous: Pages::new(),
             first_free: NO_CHUNK,
         }
     }
@@ -122,16 +123,20 @@ impl Buckets {
     /// Adds `item` to `bucket` and returns its address.
     #[inline]
     pub(super) fn push(&mut self, bucket: usize, item: Item) -> u32 {
-        let Bucket { mut end, len } = self.buckets[bucket];
-        if end % STRIDE == CHUNK_LEN {
-            end = self.new_chunk(bucket, end / STRIDE) * STRIDE;
+        let Bucket {
+            mut last_chunk,
+            len,
+        } = self.buckets[bucket];
+        let at = len % CHUNK_LEN;
+        if at == 0 {
+            last_chunk = self.new_chunk(bucket, last_chunk);
         }
         self.buckets[bucket] = Bucket {
-            end: end + 1,
+            last_chunk,
             len: len + 1,
         };
-        *self.item_mut(end) = item;
-        end
+        self.chunks[last_chunk].0[at as usize] = item;
+        last_chunk * CHUNK_LEN + at
     }
 
     /// Removes and returns the last item.
@@ -144,116 +149,126 @@ impl Buckets {
     /// Moves all items into `to`, in the order in which they were pushed. Replaces the contents of
     /// `to`.
     pub(super) fn drain(&mut self, bucket: usize, to: &mut Vec<Item>) {
-        to.resize(self.len(bucket) as usize, Item::new(0, 0));
-        while let Bucket {
-            end,
-            len: len @ 1..,
-        } = self.buckets[bucket]
-        {
-            let in_last = end % STRIDE;
-            let items = &self.chunks[end / STRIDE].items[..in_last as usize];
-            to[(len - in_last) as usize..len as usize].copy_from_slice(items);
+        to.resize(self.len(bucket) as usize, Item::default());
+        while let from @ Bucket { len: 1.., .. } = self.buckets[bucket] {
+            let in_last = from.len_of_last_chunk();
+            let items = &self.chunks[from.last_chunk].0[..in_last as usize];
+            to[(from.len - in_last) as usize..from.len as usize].copy_from_slice(items);
             self.remove_last(bucket, in_last);
         }
     }
 
     /// Removes the item at `address`. Returns its bucket, and the last item of the bucket if it
     /// moved to `address`.
+    #[inline]
     pub(super) fn remove(&mut self, address: u32) -> (usize, Option<Item>) {
-        let bucket = self.chunks[address / STRIDE].bucket as usize;
-        let is_last = self.last(bucket) == Some(address);
-        let moved = self.pop(bucket).filter(|_| !is_last);
-        if let Some(moved) = moved {
-            *self.item_mut(address) = moved;
-        }
-        (bucket, moved)
+        let bucket = usize::from(self.owners[address / CHUNK_LEN]);
+        let Some(last) = self.last(bucket) else {
+            return (bucket, None);
+        };
+        let moved = *self.item_mut(last);
+        *self.item_mut(address) = moved;
+        self.remove_last(bucket, 1);
+        (bucket, (last != address).then_some(moved))
     }
 
     /// Prefetches the memory needed to remove the item at `address`, and returns the last item of
     /// its bucket, which will move.
+    #[inline]
     pub(super) fn prefetch_removal(&self, address: u32) -> Option<Item> {
-        let chunk = &self.chunks[address / STRIDE];
-        // The item and the rest of the chunk may be in different cache lines.
-        prefetch(chunk.items[(address % STRIDE) as usize]);
-        let last = self.last(chunk.bucket as usize)?;
-        Some(self.chunks[last / STRIDE].items[(last % STRIDE) as usize])
+        prefetch(self.item(address));
+        let bucket = self.owners[address / CHUNK_LEN];
+        Some(self.item(self.last(bucket.into())?))
     }
 
     /// Returns the last chunk of `bucket`.
     pub(super) fn last_chunk(&self, bucket: usize) -> u32 {
-        self.buckets[bucket].end / STRIDE
+        self.buckets[bucket].last_chunk
     }
 
     /// Prefetches `chunk` and returns the chunk before it.
     ///
     /// If the chunk was freed in the meantime, the prefetch is wasted but harmless.
     pub(super) fn prefetch_chunk(&self, chunk: u32) -> u32 {
-        self.chunks.get(chunk as usize).map_or(NO_CHUNK, |chunk| {
-            prefetch(chunk.items[0]);
-            chunk.previous
+        self.chunks.get(chunk as usize).map_or(NO_CHUNK, |items| {
+            prefetch(items.0[0]);
+            prefetch(items.0[CHUNK_LEN as usize - 1]);
+            self.previous[chunk]
         })
     }
 
     /// Returns an iterator over the items of `bucket`, the last item first.
     pub(super) fn items(&self, bucket: usize) -> impl Iterator<Item = Item> + '_ {
-        let Bucket { mut end, len } = self.buckets[bucket];
-        (0..len).map(move |_| {
-            end -= 1;
-            let chunk = &self.chunks[end / STRIDE];
-            let item = chunk.items[(end % STRIDE) as usize];
-            if end % STRIDE == 0 {
-                end = chunk.previous * STRIDE + CHUNK_LEN;
+        let Bucket {
+            mut last_chunk,
+            len,
+        } = self.buckets[bucket];
+        (0..len).rev().map(move |nth| {
+            let at = nth % CHUNK_LEN;
+            let item = self.item(last_chunk * CHUNK_LEN + at);
+            if at == 0 {
+                last_chunk = self.previous[last_chunk];
             }
             item
         })
     }
 
     /// Returns the address of the last item.
+    #[inline]
     fn last(&self, bucket: usize) -> Option<u32> {
-        let Bucket { end, len } = self.buckets[bucket];
-        (len > 0).then(|| end - 1)
+        let Bucket { last_chunk, len } = self.buckets[bucket];
+        let at = len.checked_sub(1)? % CHUNK_LEN;
+        Some(last_chunk * CHUNK_LEN + at)
+    }
+
+    #[inline]
+    fn item(&self, address: u32) -> Item {
+        self.chunks[address / CHUNK_LEN].0[(address % CHUNK_LEN) as usize]
     }
 
     #[inline]
     fn item_mut(&mut self, address: u32) -> &mut Item {
-        &mut self.chunks[address / STRIDE].items[(address % STRIDE) as usize]
+        &mut self.chunks[address / CHUNK_LEN].0[(address % CHUNK_LEN) as usize]
     }
 
     /// Removes the last `count` items, which must all be in the last chunk.
     #[inline]
     fn remove_last(&mut self, bucket: usize, count: u32) {
-        let Bucket { end, len } = &mut self.buckets[bucket];
-        *len -= count;
-        *end -= count;
-        if end.is_multiple_of(STRIDE) {
-            let chunk = *end / STRIDE;
-            let previous = mem::replace(&mut self.chunks[chunk].previous, self.first_free);
-            *end = previous * STRIDE + CHUNK_LEN;
-            self.first_free = chunk;
+        let from = &mut self.buckets[bucket];
+        from.len -= count;
+        if from.len.is_multiple_of(CHUNK_LEN) {
+            self.free_last_chunk(bucket);
         }
+    }
+
+    /// Frees the last chunk of `bucket`, which is empty.
+    #[inline(never)]
+    fn free_last_chunk(&mut self, bucket: usize) {
+        let Bucket { last_chunk, len } = &mut self.buckets[bucket];
+        let previous = &mut self.previous[*last_chunk];
+        let freed = mem::replace(last_chunk, mem::replace(previous, self.first_free));
+        self.first_free = freed;
         if *len == 0 {
             self.occupied[bucket / 64] &= !(1 << (bucket % 64));
         }
     }
 
     /// Returns an empty chunk for `bucket`, linked to its `previous` chunk.
+    #[inline(never)]
     fn new_chunk(&mut self, bucket: usize, previous: u32) -> u32 {
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
-        let bucket = bucket as u32;
+        let owner = bucket as u16;
         if self.first_free != NO_CHUNK {
             let chunk = self.first_free;
-            let taken = &mut self.chunks[chunk];
-            taken.bucket = bucket;
-            self.first_free = mem::replace(&mut taken.previous, previous);
+            self.owners[chunk] = owner;
+            self.first_free = mem::replace(&mut self.previous[chunk], previous);
             return chunk;
         }
         let chunk = self.chunks.len();
         debug_assert!(chunk < MAX_CHUNKS, "{chunk} chunks for 2^30 timers");
-        self.chunks.push(Chunk {
-            items: [Item::new(0, 0); CHUNK_LEN as usize],
-            previous,
-            bucket,
-        });
+        self.chunks.push(Chunk::default());
+        self.owners.push(owner);
+        self.previous.push(previous);
         chunk as u32
     }
 }
@@ -265,7 +280,9 @@ mod tests {
     #[test]
     fn removing_an_item_moves_only_the_last_item() {
         let mut buckets = Buckets::new(2);
-        let addresses: Vec<u32> = (0..40).map(|n| buckets.push(1, Item::new(n, n))).collect();
+        let addresses: Vec<u32> = (0..40)
+            .map(|n| buckets.push(1, Item::new(n.into(), n)))
+            .collect();
         assert_eq!(buckets.first_occupied(0..2), Some(1));
 
         let (bucket, moved) = buckets.remove(addresses[3]);

@@ -33,8 +33,8 @@ pub(super) struct Near {
     prefetched: usize,
     /// The number of stale items in the run.
     stale: usize,
-    /// The time at which the run's bucket starts.
-    start: u64,
+    /// The upper half of the deadlines in the run. The lower half is zero.
+    upper_half: u64,
 }
 
 /// The number of slots prefetched at a time, so that their cache misses overlap.
@@ -48,7 +48,7 @@ impl Near {
             popped: 0,
             prefetched: 0,
             stale: 0,
-            start: 0,
+            upper_half: 0,
         }
     }
 
@@ -70,7 +70,7 @@ impl Near {
             "{} items of the run have not been popped",
             self.run.len() - self.popped
         );
-        self.start = start;
+        self.upper_half = start & !u64::from(u32::MAX);
         self.popped = 0;
         self.prefetched = 0;
         fill(&mut self.run);
@@ -163,6 +163,6 @@ impl Near {
 
     #[inline]
     fn deadline_of(&self, item: Item) -> u64 {
-        self.start + u64::from(item.time())
+        self.upper_half | u64::from(item.time())
     }
 }

@@ -7,7 +7,7 @@ use core::{
 };
 
 /// In test builds, even a short list has several pages.
-const PAGE: usize = if cfg!(test) { 8 } else { 512 };
+const PAGE: usize = if cfg!(test) { 8 } else { 2048 };
 
 /// A list in pages of a fixed size, with default items after its end.
 ///

@@ -167,18 +167,25 @@ impl Wheel {
             slot.deadline,
             self.start()
         );
+        let deadline = slot.deadline;
         let ring = &self.levels[0];
-        let level = if slot.deadline >> ring.shift < ring.end() {
-            ring
+        let number = deadline >> ring.shift;
+        let bucket = if number < ring.end() {
+            ring.bucket(number)
         } else {
-            self.level_above(slot.deadline)
+            self.bucket_above(deadline)
         };
-        let time = slot.deadline & ((1 << level.shift) - 1);
-        let bucket = level.bucket(slot.deadline >> level.shift);
-        let address = self.buckets.push(bucket, Item::new(time as u32, index));
+        let address = self.buckets.push(bucket, Item::new(deadline, index));
         slot.set_place(Place::Bucket(address));
         self.len += 1;
         self.touched += 1;
+    }
+
+    /// Returns the bucket for a deadline beyond the ring.
+    #[inline(never)]
+    fn bucket_above(&mut self, deadline: u64) -> usize {
+        let level = self.level_above(deadline);
+        level.bucket(deadline >> level.shift)
     }
 
     /// Returns the level for a deadline beyond the ring.

@@ -150,8 +150,15 @@ impl<T> TimerQueue<T> {
     /// assert_eq!(queue.deadline(key), Some(5));
     /// ```
     pub fn insert(&mut self, deadline: u64, value: T) -> Key {
-        let key = self.insert_parked(deadline, value);
-        self.attach(key.index(), deadline);
+        let sequence = self.take_sequence();
+        let (key, slot) = self.slots.insert(sequence, deadline, value);
+        if (self.wheel_start..NEVER).contains(&deadline)
+            && let Some(wheel) = &mut self.wheel
+        {
+            wheel.insert(slot, key.index());
+        } else {
+            self.attach_near(key.index(), deadline);
+        }
         key
     }
 
@@ -182,9 +189,8 @@ impl<T> TimerQueue<T> {
     /// assert_eq!(*queue.pop_due(5).unwrap(), "early bird");
     /// ```
     pub fn insert_parked(&mut self, deadline: u64, value: T) -> Key {
-        let sequence = self.next_sequence;
-        self.next_sequence += 1;
-        self.slots.insert(sequence, deadline, value)
+        let sequence = self.take_sequence();
+        self.slots.insert(sequence, deadline, value).0
     }
 
     /// Parks the timer with this `key` and sets its deadline. Returns `true` if there is such a
@@ -228,8 +234,8 @@ impl<T> TimerQueue<T> {
     pub(crate) fn park_anew(&mut self, key: Key, deadline: u64) -> bool {
         let known = self.park(key, deadline);
         if known {
-            self.slots.at_mut(key.index()).sequence = self.next_sequence;
-            self.next_sequence += 1;
+            let sequence = self.take_sequence();
+            self.slots.at_mut(key.index()).sequence = sequence;
         }
         known
     }
@@ -278,17 +284,16 @@ impl<T> TimerQueue<T> {
     ///
     /// *O*(1) for a far timer, *O*(log *n*) for a near one, amortized.
     pub fn cancel(&mut self, key: Key) -> Option<T> {
-        let value = self.slots.take(key)?;
+        let (value, slot) = self.slots.take(key)?;
         let index = key.index();
-        let slot = self.slots.at(index);
-        match (slot.place(), &mut self.wheel) {
-            (Place::Bucket(_), Some(wheel)) if slot.deadline >= self.wheel_start => {
-                wheel.defer_removal(&mut self.slots, index);
-            }
-            _ => {
-                self.detach(index);
-                self.slots.vacate(index);
-            }
+        if matches!(slot.place(), Place::Bucket(_))
+            && slot.deadline >= self.wheel_start
+            && let Some(wheel) = &mut self.wheel
+        {
+            wheel.defer_removal(&mut self.slots, index);
+        } else {
+            self.detach(index);
+            self.slots.vacate(index);
         }
         Some(value)
     }
@@ -483,18 +488,31 @@ impl<T> TimerQueue<T> {
         self.touched + self.wheel.as_ref().map_or(0, |wheel| wheel.touched())
     }
 
+    fn take_sequence(&mut self) -> u64 {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        sequence
+    }
+
     /// Makes the idle timer at `index` wait for `deadline`.
     #[inline]
     fn attach(&mut self, index: u32, deadline: u64) {
         let slot = self.slots.at_mut(index);
         slot.deadline = deadline;
-        if let Some(wheel) = &mut self.wheel
-            && (self.wheel_start..NEVER).contains(&deadline)
+        if (self.wheel_start..NEVER).contains(&deadline)
+            && let Some(wheel) = &mut self.wheel
         {
-            return wheel.insert(slot, index);
+            wheel.insert(slot, index);
+        } else {
+            self.attach_near(index, deadline);
         }
+    }
+
+    /// Makes the timer at `index` wait on the heap, or lets it be idle.
+    #[inline(never)]
+    fn attach_near(&mut self, index: u32, deadline: u64) {
         if deadline == NEVER {
-            return slot.set_place(Place::Idle);
+            return self.slots.set_place(index, Place::Idle);
         }
         // Entries of the run are recognized by a deadline before `wheel_start`, so the wheel may
         // only be rebased once the run is exhausted.
@@ -558,14 +576,17 @@ impl<T> TimerQueue<T> {
     /// was one.
     #[inline]
     fn load_next_bucket(&mut self, until: u64) -> bool {
-        match &mut self.wheel {
-            Some(wheel) if until >= self.wheel_start => {
-                let found = wheel.advance(&mut self.slots, until, &mut self.near);
-                self.wheel_start = wheel.start();
-                found
-            }
-            _ => false,
-        }
+        until >= self.wheel_start && self.load_bucket(until)
+    }
+
+    #[inline(never)]
+    fn load_bucket(&mut self, until: u64) -> bool {
+        let Some(wheel) = &mut self.wheel else {
+            return false;
+        };
+        let found = wheel.advance(&mut self.slots, until, &mut self.near);
+        self.wheel_start = wheel.start();
+        found
     }
 }
 

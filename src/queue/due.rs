@@ -61,7 +61,8 @@ impl<'a, T> Due<'a, T> {
     fn remove(&mut self) -> Option<T> {
         let Self { queue, first } = self;
         queue.rearm_first(*first, NEVER);
-        let value = queue.slots.take(queue.slots.key(first.index));
+        let taken = queue.slots.take(queue.slots.key(first.index));
+        let value = taken.map(|(value, _)| value);
         queue.slots.vacate(first.index);
         value
     }

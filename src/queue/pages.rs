@@ -59,6 +59,15 @@ impl<T> Pages<T> {
     }
 }
 
+impl<T: Copy> Pages<T> {
+    /// Removes and returns the last item.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<T> {
+        self.len = self.len.checked_sub(1)?;
+        Some(self[self.len as u32])
+    }
+}
+
 impl<T: Default> Pages<T> {
     #[inline]
     pub(super) fn push(&mut self, item: T) {

@@ -1,12 +1,14 @@
 //! A slab of timers, addressed by index, with generations that detect stale keys.
 
 mod undo;
+mod vacant;
 
 use alloc::{boxed::Box, vec::Vec};
 
-use super::{NEVER, pages::Pages};
+use super::{NEVER, bucket::prefetch, pages::Pages};
 use undo::Watch;
 pub(crate) use undo::{SlotJournal, SlotMark};
+use vacant::VacantSlots;
 
 /// A key that identifies one timer of one [`TimerQueue`](super::TimerQueue).
 ///
@@ -46,7 +48,7 @@ pub(super) enum Place {
     Bucket(u32),
 }
 
-/// A [`Place`] in four bytes. In a vacant slot, the index of the next vacant slot.
+/// A [`Place`] in four bytes.
 #[derive(Clone, Copy)]
 struct PackedPlace(u32);
 
@@ -104,7 +106,7 @@ impl<T> Default for Slot<T> {
         Self {
             sequence: 0,
             deadline: NEVER,
-            place: PackedPlace(NO_SLOT),
+            place: Place::Idle.into(),
             generation: 0,
             value: None,
         }
@@ -114,14 +116,11 @@ impl<T> Default for Slot<T> {
 pub(super) struct Slots<T> {
     /// The slots that have been in use.
     slots: Pages<Slot<T>>,
-    /// The head of the list of vacant slots, which ends with [`NO_SLOT`].
-    first_vacant: u32,
+    vacant: VacantSlots,
     len: usize,
     /// The journal, if the queue keeps one.
     watch: Option<Box<Watch<T>>>,
 }
-
-const NO_SLOT: u32 = u32::MAX;
 
 /// The maximum number of timers in a queue.
 ///
@@ -133,7 +132,7 @@ impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Pages::new(),
-            first_vacant: NO_SLOT,
+            vacant: VacantSlots::new(),
             len: 0,
             watch: None,
         }
@@ -143,41 +142,58 @@ impl<T> Slots<T> {
         self.len
     }
 
+    /// Puts an idle timer into a vacant slot, and returns its key and its slot.
     #[inline]
-    pub(super) fn insert(&mut self, sequence: u64, deadline: u64, value: T) -> Key {
-        let mut slot = Slot {
-            sequence,
-            deadline,
-            place: Place::Idle.into(),
-            generation: 0,
-            value: Some(value),
-        };
-        let index = self.first_vacant;
-        if index != NO_SLOT {
+    pub(super) fn insert(&mut self, sequence: u64, deadline: u64, value: T) -> (Key, &mut Slot<T>) {
+        let index = self.vacant_slot();
+        self.len += 1;
+        let slot = &mut self.slots[index];
+        slot.sequence = sequence;
+        slot.deadline = deadline;
+        slot.set_place(Place::Idle);
+        slot.value = Some(value);
+        let generation = slot.generation;
+        (Key { index, generation }, slot)
+    }
+
+    /// Returns a slot that is no longer vacant.
+    #[inline]
+    fn vacant_slot(&mut self) -> u32 {
+        if let Some(index) = self.vacant.pop() {
             self.note(index);
-            let vacancy = &mut self.slots[index];
-            self.first_vacant = vacancy.place.0;
-            slot.generation = vacancy.generation;
-            *vacancy = slot;
-            self.len += 1;
-            return self.key(index);
+            if self.vacant.is_cold() {
+                self.prefetch_vacant();
+            }
+            return index;
         }
         let index = self.slots.len() as u32;
         assert!(index < MAX_TIMERS, "the queue already holds 2^30 timers");
         self.note(index);
-        self.slots.push(slot);
-        self.len += 1;
-        self.key(index)
+        self.slots.push(Slot::default());
+        index
+    }
+
+    /// Prefetches the slots that are taken next, so that their cache misses overlap.
+    #[inline(never)]
+    fn prefetch_vacant(&mut self) {
+        for index in self.vacant.warm_up() {
+            prefetch(self.slots[index].generation);
+        }
     }
 
     /// Removes the value of a timer. Its key becomes invalid, but its slot is not vacant until
     /// [`vacate`](Self::vacate), because the heap or a bucket still refers to it.
     #[inline]
-    pub(super) fn take(&mut self, key: Key) -> Option<T> {
+    pub(super) fn take(&mut self, key: Key) -> Option<(T, &Slot<T>)> {
         self.note_timer(key);
-        let value = self.get_mut(key)?.value.take()?;
-        self.len -= 1;
-        Some(value)
+        let len = self.len;
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        let value = slot.value.take()?;
+        self.len = len - 1;
+        Some((value, slot))
     }
 
     /// Makes a slot vacant after its value was taken.
@@ -190,8 +206,7 @@ impl<T> Slots<T> {
         // A slot without generations left is retired, so that no key is ever reused.
         if slot.generation < u32::MAX {
             slot.generation += 1;
-            slot.place = PackedPlace(self.first_vacant);
-            self.first_vacant = index;
+            self.vacant.push(index);
         }
     }
 
@@ -301,10 +316,10 @@ mod tests {
     #[test]
     fn a_reused_slot_has_a_new_key() {
         let mut slots = Slots::new();
-        let old = slots.insert(0, 0, 'a');
+        let old = slots.insert(0, 0, 'a').0;
         slots.take(old);
         slots.vacate(old.index);
-        let new = slots.insert(1, 0, 'b');
+        let new = slots.insert(1, 0, 'b').0;
         assert_eq!(old.index, new.index, "the slot should be reused");
         assert!(slots.get(old).is_none(), "a stale key should find nothing");
         assert!(slots.take(old).is_none(), "a stale key should take nothing");
@@ -314,7 +329,7 @@ mod tests {
     #[test]
     fn a_slot_that_runs_out_of_generations_is_retired() {
         let mut slots = Slots::new();
-        let key = slots.insert(0, 0, ());
+        let key = slots.insert(0, 0, ()).0;
         slots.at_mut(0).generation = u32::MAX;
         let last = Key {
             generation: u32::MAX,
@@ -323,7 +338,7 @@ mod tests {
         assert!(slots.take(last).is_some());
         slots.vacate(last.index);
         assert!(slots.get(last).is_none());
-        let next = slots.insert(1, 0, ());
+        let next = slots.insert(1, 0, ()).0;
         assert_ne!(next.index, key.index, "the old slot should not come back");
     }
 

@@ -206,6 +206,7 @@ impl Wheel {
     }
 
     /// Removes the item at `address` from its bucket.
+    #[inline]
     pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, address: u32) {
         let (bucket, moved) = self.buckets.remove(address);
         if let Some(moved) = moved {
@@ -219,6 +220,7 @@ impl Wheel {
 
     /// Removes a cancelled timer from its bucket and makes its slot vacant, in a batch with others
     /// so that their cache misses overlap.
+    #[inline]
     pub(super) fn defer_removal<T>(&mut self, slots: &mut Slots<T>, index: u32) {
         self.pending_removals.push(index);
         if self.pending_removals.len() == REMOVAL_BATCH {
@@ -227,28 +229,28 @@ impl Wheel {
     }
 
     /// Completes all deferred removals. Must run before the wheel advances.
+    #[inline(never)]
     pub(super) fn flush_removals<T>(&mut self, slots: &mut Slots<T>) {
         if self.pending_removals.is_empty() {
             return;
         }
-        let address = |slots: &Slots<T>, index| match slots.at(index).place() {
-            Place::Bucket(address) => Some(address),
-            Place::Idle | Place::Heap(_) => None,
-        };
-        let mut to_move = [None; REMOVAL_BATCH];
-        for (item, &index) in to_move.iter_mut().zip(&self.pending_removals) {
-            *item =
-                address(slots, index).and_then(|address| self.buckets.prefetch_removal(address));
+        let mut to_move = [0; REMOVAL_BATCH];
+        for (to_move, &index) in to_move.iter_mut().zip(&self.pending_removals) {
+            if let Place::Bucket(address) = slots.at(index).place() {
+                let last = self.buckets.prefetch_removal(address);
+                *to_move = last.map_or(index, Item::index);
+            }
         }
-        for item in to_move.iter().flatten() {
-            prefetch(slots.at(item.index()).deadline);
+        for index in &to_move[..self.pending_removals.len()] {
+            prefetch(slots.at(*index).deadline);
         }
         for nth in 0..self.pending_removals.len() {
             let index = self.pending_removals[nth];
-            if let Some(address) = address(slots, index) {
+            let place = slots.at(index).place();
+            slots.vacate(index);
+            if let Place::Bucket(address) = place {
                 self.remove(slots, address);
             }
-            slots.vacate(index);
         }
         self.pending_removals.clear();
     }

@@ -3,12 +3,15 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::{Key, PackedPlace, Place, Slot, Slots};
+use super::{Key, Place, Slot, Slots, vacant::VacantJournal};
 use crate::journal::Journal;
 
 /// The slots that have changed, as they were. A slot that was not in use has no image.
 #[derive(Clone, Debug)]
-pub(crate) struct SlotJournal<T>(Journal<u32, Option<Image<T>>>);
+pub(crate) struct SlotJournal<T> {
+    slots: Journal<u32, Option<Image<T>>>,
+    vacant: VacantJournal,
+}
 
 /// A slot as it was.
 #[derive(Clone, Debug)]
@@ -25,22 +28,20 @@ enum Content<T> {
     Waiting(T),
     /// A timer that is idle.
     Idle(T),
-    /// Nothing, and a link to the next vacant slot.
-    Vacant(u32),
+    Vacant,
 }
 
 /// The numbers that belong to the slots as they were.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotMark {
-    first_vacant: u32,
     used: usize,
     len: usize,
 }
 
-/// A journal, and the function that copies values for it.
+/// A journal of slots, and the function that copies values for it.
 pub(super) struct Watch<T> {
     copy: fn(&T) -> T,
-    journal: SlotJournal<T>,
+    journal: Journal<u32, Option<Image<T>>>,
 }
 
 impl<T> Slots<T> {
@@ -50,12 +51,14 @@ impl<T> Slots<T> {
     {
         self.watch = Some(Box::new(Watch {
             copy: T::clone,
-            journal: SlotJournal::default(),
+            journal: Journal::default(),
         }));
+        self.vacant.watch();
     }
 
     pub(in crate::queue) fn unwatch(&mut self) {
         self.watch = None;
+        self.vacant.unwatch();
     }
 
     /// Notes a slot that is about to change, in use or not.
@@ -80,21 +83,24 @@ impl<T> Slots<T> {
             let is_in_use = (index as usize) < self.slots.len();
             let slot = is_in_use.then(|| &self.slots[index]);
             let copy = watch.copy;
-            let journal = &mut watch.journal.0;
+            let journal = &mut watch.journal;
             journal.note(index, || slot.map(|slot| Image::of(slot, copy)));
         }
     }
 
     /// Ends the journal, and begins the next one.
     pub(in crate::queue) fn take_journal(&mut self) -> SlotJournal<T> {
-        let watch = self.watch.as_mut();
-        let journal = watch.map(|watch| watch.journal.0.take());
-        SlotJournal(journal.unwrap_or_default())
+        match &mut self.watch {
+            Some(watch) => SlotJournal {
+                slots: watch.journal.take(),
+                vacant: self.vacant.take_journal(),
+            },
+            None => SlotJournal::default(),
+        }
     }
 
     pub(in crate::queue) fn mark(&self) -> SlotMark {
         SlotMark {
-            first_vacant: self.first_vacant,
             used: self.slots.len(),
             len: self.len,
         }
@@ -109,13 +115,13 @@ impl<T> Slots<T> {
     ) where
         T: Clone,
     {
-        for (index, image) in journal.0.iter() {
+        for (index, image) in journal.slots.iter() {
             self.slots[index] = match image {
                 Some(image) => image.slot(&mut change),
                 None => Slot::default(),
             };
         }
-        self.first_vacant = mark.first_vacant;
+        self.vacant.put_back(&journal.vacant);
         self.slots.set_len(mark.used);
         self.len = mark.len;
     }
@@ -123,30 +129,31 @@ impl<T> Slots<T> {
 
 impl<T> SlotJournal<T> {
     pub(crate) fn append(&mut self, later: Self) {
-        self.0.append(later.0);
+        self.slots.append(later.slots);
+        self.vacant.append(later.vacant);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.slots.len()
     }
 
     /// Returns the keys of the timers.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
-        self.0.iter().filter_map(|(index, image)| {
+        self.slots.iter().filter_map(|(index, image)| {
             let image = image.as_ref()?;
             let generation = image.generation;
             let key = Key { index, generation };
-            (!matches!(image.content, Content::Vacant(_))).then_some(key)
+            (!matches!(image.content, Content::Vacant)).then_some(key)
         })
     }
 
     pub(in crate::queue) fn indices(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().map(|(index, _)| index)
+        self.slots.iter().map(|(index, _)| index)
     }
 
     /// Returns the slots and the deadlines of the timers that waited.
     pub(in crate::queue) fn waiting(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.0.iter().filter_map(|(index, image)| {
+        self.slots.iter().filter_map(|(index, image)| {
             let image = image.as_ref()?;
             let waits = matches!(image.content, Content::Waiting(_));
             waits.then_some((index, image.deadline))
@@ -161,7 +168,7 @@ impl<T> Image<T> {
             deadline: slot.deadline,
             generation: slot.generation,
             content: match (&slot.value, slot.place()) {
-                (None, _) => Content::Vacant(slot.place.0),
+                (None, _) => Content::Vacant,
                 (Some(value), Place::Idle) => Content::Idle(copy(value)),
                 (Some(value), Place::Heap(_) | Place::Bucket(_)) => Content::Waiting(copy(value)),
             },
@@ -172,11 +179,9 @@ impl<T> Image<T> {
     where
         T: Clone,
     {
-        let (mut value, place) = match &self.content {
-            Content::Waiting(value) | Content::Idle(value) => {
-                (Some(value.clone()), Place::Idle.into())
-            }
-            Content::Vacant(next) => (None, PackedPlace(*next)),
+        let mut value = match &self.content {
+            Content::Waiting(value) | Content::Idle(value) => Some(value.clone()),
+            Content::Vacant => None,
         };
         if let Some(value) = &mut value {
             change(value);
@@ -184,7 +189,7 @@ impl<T> Image<T> {
         Slot {
             sequence: self.sequence,
             deadline: self.deadline,
-            place,
+            place: Place::Idle.into(),
             generation: self.generation,
             value,
         }
@@ -193,7 +198,10 @@ impl<T> Image<T> {
 
 impl<T> Default for SlotJournal<T> {
     fn default() -> Self {
-        Self(Journal::default())
+        Self {
+            slots: Journal::default(),
+            vacant: VacantJournal::default(),
+        }
     }
 }
 

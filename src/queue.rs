@@ -33,6 +33,7 @@ mod near;
 mod oracle;
 mod pages;
 mod slots;
+mod sort;
 #[cfg(test)]
 mod tests;
 mod undo;

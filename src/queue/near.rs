@@ -6,6 +6,7 @@ use super::{
     bucket::{Item, prefetch},
     heap::{Entry, Heap},
     slots::{Place, Slots},
+    sort::sort,
 };
 
 /// The earliest near timer.
@@ -28,6 +29,8 @@ pub(super) struct Near {
     pub(super) heap: Heap,
     /// The first item that has not been popped is never stale.
     run: Vec<Item>,
+    /// Kept for its memory: items while they are sorted.
+    spare: Vec<Item>,
     /// The number of items popped, and the number of items whose slots have been prefetched.
     popped: usize,
     prefetched: usize,
@@ -45,6 +48,7 @@ impl Near {
         Self {
             heap: Heap::new(),
             run: Vec::new(),
+            spare: Vec::new(),
             popped: 0,
             prefetched: 0,
             stale: 0,
@@ -58,11 +62,13 @@ impl Near {
         self.popped == self.run.len()
     }
 
-    /// Replaces the run with a bucket that starts at `start`. The previous run must be exhausted.
+    /// Replaces the run with a bucket that starts at `start` and is 2^`width_bits` wide. The
+    /// previous run must be exhausted.
     pub(super) fn load_run<T>(
         &mut self,
         slots: &Slots<T>,
         start: u64,
+        width_bits: u32,
         fill: impl FnOnce(&mut Vec<Item>),
     ) {
         debug_assert!(
@@ -74,12 +80,9 @@ impl Near {
         self.popped = 0;
         self.prefetched = 0;
         fill(&mut self.run);
-        self.run.sort_unstable();
-        for equal in self.run.chunk_by_mut(|a, b| a.time() == b.time()) {
-            if equal.len() > 1 {
-                equal.sort_unstable_by_key(|item| slots.at(item.index()).sequence);
-            }
-        }
+        sort(&mut self.run, &mut self.spare, width_bits, |item| {
+            slots.at(item.index()).sequence
+        });
     }
 
     #[inline]

@@ -436,7 +436,7 @@ impl Wheel {
         let ring = &self.levels[0];
         let (buckets, bucket) = (&mut self.buckets, ring.bucket(number));
         let len = buckets.len(bucket);
-        near.load_run(slots, number << ring.shift, |run| {
+        near.load_run(slots, number << ring.shift, ring.shift, |run| {
             buckets.drain(bucket, run);
         });
         self.len -= len as usize;

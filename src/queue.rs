@@ -335,13 +335,11 @@ impl<T> TimerQueue<T> {
     ///     ]
     /// );
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
         let first = self.first_due(now)?;
-        if self.near.prefetch(&self.slots)
-            && let Some(wheel) = &mut self.wheel
-        {
-            wheel.prefetch();
+        if self.near.is_prefetch_due() {
+            self.prefetch();
         }
         self.slots.note(first.index);
         // The timer keeps its place until `Due` removes or re-arms it.
@@ -359,10 +357,20 @@ impl<T> TimerQueue<T> {
         self.now = now;
         loop {
             let first = self.near.first(&self.slots);
-            let until = first.map_or(now, |first| first.deadline.min(now));
-            if !self.load_next_bucket(until) {
-                return first.filter(|first| first.deadline <= now);
+            let until = first.deadline.min(now);
+            if until < self.wheel_start || !self.load_next_bucket(until) {
+                let is_due = first.deadline <= now && first.deadline != NEVER;
+                return is_due.then_some(first);
             }
+        }
+    }
+
+    /// Prefetches the next timers of the run and a part of the next bucket.
+    #[inline(never)]
+    fn prefetch(&mut self) {
+        self.near.prefetch(&self.slots);
+        if let Some(wheel) = &mut self.wheel {
+            wheel.prefetch();
         }
     }
 
@@ -374,7 +382,7 @@ impl<T> TimerQueue<T> {
     /// timers. Otherwise *O*(*k*) in the number of timers in the first bucket of each width.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        let near = self.near.first(&self.slots).map(|first| first.deadline);
+        let near = self.near.first_deadline(&self.slots);
         if near.is_some_and(|near| near < self.wheel_start) {
             return near;
         }
@@ -386,7 +394,7 @@ impl<T> TimerQueue<T> {
     /// Returns the time at which the queue has something to do: a time at or before the earliest
     /// deadline of all waiting timers. Visits no timers.
     pub(crate) fn first_look(&self) -> Option<u64> {
-        let near = self.near.first(&self.slots).map(|first| first.deadline);
+        let near = self.near.first_deadline(&self.slots);
         let far = self.wheel.as_ref().and_then(|wheel| wheel.first_step());
         near.into_iter().chain(far).min()
     }
@@ -575,13 +583,8 @@ impl<T> TimerQueue<T> {
 
     /// Loads the next occupied bucket that starts at or before `until`, and returns `true` if there
     /// was one.
-    #[inline]
-    fn load_next_bucket(&mut self, until: u64) -> bool {
-        until >= self.wheel_start && self.load_bucket(until)
-    }
-
     #[inline(never)]
-    fn load_bucket(&mut self, until: u64) -> bool {
+    fn load_next_bucket(&mut self, until: u64) -> bool {
         let Some(wheel) = &mut self.wheel else {
             return false;
         };

@@ -15,8 +15,12 @@ impl Entry {
     #[inline]
     pub(super) fn is_before<T>(self, other: Self, slots: &Slots<T>) -> bool {
         self.deadline < other.deadline
-            || self.deadline == other.deadline
-                && slots.at(self.index).sequence < slots.at(other.index).sequence
+            || self.deadline == other.deadline && self.is_older(other, slots)
+    }
+
+    #[inline(never)]
+    fn is_older<T>(self, other: Self, slots: &Slots<T>) -> bool {
+        slots.at(self.index).sequence < slots.at(other.index).sequence
     }
 }
 

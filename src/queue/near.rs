@@ -3,13 +3,14 @@
 use alloc::vec::Vec;
 
 use super::{
+    NEVER,
     bucket::{Item, prefetch},
     heap::{Entry, Heap},
     slots::{Place, Slots},
     sort::sort,
 };
 
-/// The earliest near timer.
+/// The earliest near timer, or a deadline of [`NEVER`] if there is none.
 #[derive(Clone, Copy)]
 pub(super) struct First {
     pub(super) deadline: u64,
@@ -86,34 +87,39 @@ impl Near {
     }
 
     #[inline]
-    pub(super) fn first<T>(&self, slots: &Slots<T>) -> Option<First> {
-        let run = self.run.get(self.popped).map(|item| First {
-            deadline: self.deadline_of(*item),
-            index: item.index(),
-            in_heap: false,
-        });
-        let Some(heap) = self.heap.first() else {
-            return run;
+    pub(super) fn first<T>(&self, slots: &Slots<T>) -> First {
+        let (deadline, index) = match self.run.get(self.popped) {
+            Some(item) => (self.deadline_of(*item), item.index()),
+            None => (NEVER, 0),
         };
-        if let Some(First {
-            deadline, index, ..
-        }) = run
-            && (Entry { deadline, index }).is_before(heap, slots)
-        {
-            return run;
+        match self.heap.first() {
+            Some(heap) if !(Entry { deadline, index }).is_before(heap, slots) => First {
+                deadline: heap.deadline,
+                index: heap.index,
+                in_heap: true,
+            },
+            _ => First {
+                deadline,
+                index,
+                in_heap: false,
+            },
         }
-        Some(First {
-            deadline: heap.deadline,
-            index: heap.index,
-            in_heap: true,
-        })
+    }
+
+    /// Returns the deadline of the earliest near timer.
+    pub(super) fn first_deadline<T>(&self, slots: &Slots<T>) -> Option<u64> {
+        let deadline = self.first(slots).deadline;
+        (deadline != NEVER).then_some(deadline)
     }
 
     /// Pops the first item of the run, and returns the number of stale items skipped after it.
     #[inline]
     pub(super) fn advance_run<T>(&mut self, slots: &Slots<T>) -> usize {
         self.popped += 1;
-        self.skip_stale(slots)
+        match self.stale {
+            0 => 0,
+            _ => self.skip_stale(slots),
+        }
     }
 
     /// Counts one more item of the run as stale, and returns the number of stale items skipped.
@@ -122,26 +128,26 @@ impl Near {
         self.skip_stale(slots)
     }
 
-    /// Prefetches the slots of the next items of the run if the last batch is used up. Returns
-    /// `true` if it did.
+    /// Returns `true` if the last batch of prefetched slots is used up.
     #[inline]
-    pub(super) fn prefetch<T>(&mut self, slots: &Slots<T>) -> bool {
-        if self.popped < self.prefetched || self.is_run_exhausted() {
-            return false;
-        }
+    pub(super) fn is_prefetch_due(&self) -> bool {
+        self.popped >= self.prefetched && !self.is_run_exhausted()
+    }
+
+    /// Prefetches the slots of the next items of the run.
+    pub(super) fn prefetch<T>(&mut self, slots: &Slots<T>) {
         let next = self.run[self.popped..].iter().take(PREFETCH_BATCH);
         self.prefetched = self.popped + next.len();
         for item in next {
             prefetch(slots.at(item.index()).sequence);
         }
-        true
     }
 
     /// Skips stale items at the front of the run and returns their number.
     ///
     /// If one stayed there, it could be mistaken for the timer that uses its slot now, and hide the
     /// items behind it.
-    #[inline]
+    #[inline(never)]
     fn skip_stale<T>(&mut self, slots: &Slots<T>) -> usize {
         let mut skipped = 0;
         while self.stale > 0

@@ -18,6 +18,15 @@ impl Item {
         Self(deadline << 32 | u64::from(index))
     }
 
+    /// Returns a number that grows with the deadline and the sequence inside a bucket of the ring.
+    ///
+    /// It has room for four billion sequences. Later ones are equal.
+    #[inline]
+    fn rank(self, sequence: u64) -> u64 {
+        let upper = self.0 & !u64::from(u32::MAX);
+        upper | sequence.min(u32::MAX.into())
+    }
+
     /// Returns the lower half of the deadline.
     #[inline]
     pub(super) fn time(self) -> u32 {
@@ -47,12 +56,18 @@ struct Bucket {
     last_chunk: u32,
     /// The number of items.
     len: u32,
+    /// The greatest rank if the items were pushed in ascending order, or [`UNSORTED`].
+    last_rank: u64,
 }
+
+/// The greatest rank.
+const UNSORTED: u64 = u64::MAX;
 
 impl Bucket {
     const EMPTY: Self = Self {
         last_chunk: NO_CHUNK,
         len: 0,
+        last_rank: 0,
     };
 
     /// Returns the number of items in the last chunk, or zero if the bucket is empty.
@@ -120,21 +135,27 @@ impl Buckets {
         None
     }
 
-    /// Adds `item` to `bucket` and returns its address.
+    /// Returns `true` if the items of `bucket`, which is in the ring, are known to be in order of
+    /// deadline and sequence.
+    pub(super) fn is_sorted(&self, bucket: usize) -> bool {
+        self.buckets[bucket].last_rank != UNSORTED
+    }
+
+    /// Adds the item of a timer with this `sequence` to `bucket`, and returns its address.
     #[inline]
-    pub(super) fn push(&mut self, bucket: usize, item: Item) -> u32 {
-        let Bucket {
-            mut last_chunk,
-            len,
-        } = self.buckets[bucket];
-        let at = len % CHUNK_LEN;
-        if at == 0 {
-            last_chunk = self.new_chunk(bucket, last_chunk);
+    pub(super) fn push(&mut self, bucket: usize, item: Item, sequence: u64) -> u32 {
+        let to = &mut self.buckets[bucket];
+        let at = to.len % CHUNK_LEN;
+        to.len += 1;
+        if to.last_rank != UNSORTED {
+            let rank = item.rank(sequence);
+            let is_next = rank > to.last_rank;
+            to.last_rank = if is_next { rank } else { UNSORTED };
         }
-        self.buckets[bucket] = Bucket {
-            last_chunk,
-            len: len + 1,
-        };
+        if at == 0 {
+            self.add_chunk(bucket);
+        }
+        let last_chunk = self.buckets[bucket].last_chunk;
         self.chunks[last_chunk].0[at as usize] = item;
         last_chunk * CHUNK_LEN + at
     }
@@ -168,6 +189,9 @@ impl Buckets {
         };
         let moved = *self.item_mut(last);
         *self.item_mut(address) = moved;
+        if last != address {
+            self.buckets[bucket].last_rank = UNSORTED;
+        }
         self.remove_last(bucket, 1);
         (bucket, (last != address).then_some(moved))
     }
@@ -202,6 +226,7 @@ impl Buckets {
         let Bucket {
             mut last_chunk,
             len,
+            ..
         } = self.buckets[bucket];
         (0..len).rev().map(move |nth| {
             let at = nth % CHUNK_LEN;
@@ -216,7 +241,9 @@ impl Buckets {
     /// Returns the address of the last item.
     #[inline]
     fn last(&self, bucket: usize) -> Option<u32> {
-        let Bucket { last_chunk, len } = self.buckets[bucket];
+        let Bucket {
+            last_chunk, len, ..
+        } = self.buckets[bucket];
         let at = len.checked_sub(1)? % CHUNK_LEN;
         Some(last_chunk * CHUNK_LEN + at)
     }
@@ -244,32 +271,35 @@ impl Buckets {
     /// Frees the last chunk of `bucket`, which is empty.
     #[inline(never)]
     fn free_last_chunk(&mut self, bucket: usize) {
-        let Bucket { last_chunk, len } = &mut self.buckets[bucket];
-        let previous = &mut self.previous[*last_chunk];
-        let freed = mem::replace(last_chunk, mem::replace(previous, self.first_free));
+        let from = &mut self.buckets[bucket];
+        let freed = from.last_chunk;
+        from.last_chunk = mem::replace(&mut self.previous[freed], self.first_free);
         self.first_free = freed;
-        if *len == 0 {
+        if from.len == 0 {
+            from.last_rank = 0;
             self.occupied[bucket / 64] &= !(1 << (bucket % 64));
         }
     }
 
-    /// Returns an empty chunk for `bucket`, linked to its `previous` chunk.
+    /// Adds an empty chunk to `bucket`.
     #[inline(never)]
-    fn new_chunk(&mut self, bucket: usize, previous: u32) -> u32 {
+    fn add_chunk(&mut self, bucket: usize) {
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
-        let owner = bucket as u16;
+        let last_chunk = &mut self.buckets[bucket].last_chunk;
+        let (previous, owner) = (*last_chunk, bucket as u16);
         if self.first_free != NO_CHUNK {
             let chunk = self.first_free;
+            *last_chunk = chunk;
             self.owners[chunk] = owner;
             self.first_free = mem::replace(&mut self.previous[chunk], previous);
-            return chunk;
+            return;
         }
         let chunk = self.chunks.len();
         debug_assert!(chunk < MAX_CHUNKS, "{chunk} chunks for 2^30 timers");
+        *last_chunk = chunk as u32;
         self.chunks.push(Chunk::default());
         self.owners.push(owner);
         self.previous.push(previous);
-        chunk as u32
     }
 }
 
@@ -281,7 +311,7 @@ mod tests {
     fn removing_an_item_moves_only_the_last_item() {
         let mut buckets = Buckets::new(2);
         let addresses: Vec<u32> = (0..40)
-            .map(|n| buckets.push(1, Item::new(n.into(), n)))
+            .map(|n| buckets.push(1, Item::new(n.into(), n), n.into()))
             .collect();
         assert_eq!(buckets.first_occupied(0..2), Some(1));
 
@@ -301,5 +331,40 @@ mod tests {
         assert_eq!(indices, expected);
         assert_eq!(buckets.len(1), 0);
         assert_eq!(buckets.first_occupied(0..2), None);
+    }
+
+    #[test]
+    fn a_bucket_knows_whether_it_was_filled_in_order() {
+        let is_sorted = |timers: &[(u64, u64)]| {
+            let mut buckets = Buckets::new(1);
+            for &(deadline, sequence) in timers {
+                buckets.push(0, Item::new(deadline, 7), sequence);
+            }
+            buckets.is_sorted(0)
+        };
+        const MANY: u64 = 1 << 32;
+        assert!(is_sorted(&[]));
+        assert!(is_sorted(&[(1, 5), (1, 6), (2, 1)]));
+        assert!(is_sorted(&[(MANY, 1), (MANY + 1, 0)]));
+        assert!(!is_sorted(&[(1, 5), (1, 4)]), "by sequence");
+        assert!(!is_sorted(&[(2, 5), (1, 6), (3, 7)]), "by deadline");
+        assert!(!is_sorted(&[(1, MANY), (1, MANY + 1)]), "unknown");
+        assert!(is_sorted(&[(1, MANY), (2, MANY)]));
+    }
+
+    #[test]
+    fn a_removal_from_the_middle_leaves_a_bucket_unsorted_until_it_is_empty() {
+        let mut buckets = Buckets::new(1);
+        let push = |buckets: &mut Buckets, n| buckets.push(0, Item::new(n, 7), n);
+        let addresses = [1, 2, 3].map(|n| push(&mut buckets, n));
+        buckets.remove(addresses[2]);
+        assert!(buckets.is_sorted(0), "the last item");
+        buckets.remove(addresses[0]);
+        assert!(!buckets.is_sorted(0), "the first item");
+        push(&mut buckets, 4);
+        assert!(!buckets.is_sorted(0));
+        buckets.drain(0, &mut vec![]);
+        push(&mut buckets, 1);
+        assert!(buckets.is_sorted(0), "after the bucket was empty");
     }
 }

@@ -63,13 +63,14 @@ impl Near {
         self.popped == self.run.len()
     }
 
-    /// Replaces the run with a bucket that starts at `start` and is 2^`width_bits` wide. The
-    /// previous run must be exhausted.
+    /// Replaces the run with a bucket that starts at `start`. The previous run must be exhausted.
+    ///
+    /// Sorts the bucket if it has `unsorted_bits`, which is the exponent of its width.
     pub(super) fn load_run<T>(
         &mut self,
         slots: &Slots<T>,
         start: u64,
-        width_bits: u32,
+        unsorted_bits: Option<u32>,
         fill: impl FnOnce(&mut Vec<Item>),
     ) {
         debug_assert!(
@@ -81,9 +82,10 @@ impl Near {
         self.popped = 0;
         self.prefetched = 0;
         fill(&mut self.run);
-        sort(&mut self.run, &mut self.spare, width_bits, |item| {
-            slots.at(item.index()).sequence
-        });
+        if let Some(width_bits) = unsorted_bits {
+            let sequence = |item: Item| slots.at(item.index()).sequence;
+            sort(&mut self.run, &mut self.spare, width_bits, sequence);
+        }
     }
 
     #[inline]

@@ -175,7 +175,9 @@ impl Wheel {
         } else {
             self.bucket_above(deadline)
         };
-        let address = self.buckets.push(bucket, Item::new(deadline, index));
+        let address = self
+            .buckets
+            .push(bucket, Item::new(deadline, index), slot.sequence);
         slot.set_place(Place::Bucket(address));
         self.len += 1;
         self.touched += 1;
@@ -436,7 +438,8 @@ impl Wheel {
         let ring = &self.levels[0];
         let (buckets, bucket) = (&mut self.buckets, ring.bucket(number));
         let len = buckets.len(bucket);
-        near.load_run(slots, number << ring.shift, ring.shift, |run| {
+        let width_bits = (!buckets.is_sorted(bucket)).then_some(ring.shift);
+        near.load_run(slots, number << ring.shift, width_bits, |run| {
             buckets.drain(bucket, run);
         });
         self.len -= len as usize;

@@ -88,8 +88,7 @@ impl Heap {
 
     /// Puts `entry` at `position` and moves it down past all earlier entries.
     fn sift_down<T>(&mut self, slots: &mut Slots<T>, mut position: usize, entry: Entry) {
-        while let Some(child) = self.earliest_child(slots, position) {
-            let first = self.entries[child];
+        while let Some((child, first)) = self.earliest_child(slots, position) {
             if !first.is_before(entry, slots) {
                 break;
             }
@@ -99,9 +98,9 @@ impl Heap {
         self.put(slots, position, entry);
     }
 
-    /// Returns the position of the earliest child of the entry at `position`.
+    /// Returns the earliest child of the entry at `position`, and its position.
     #[inline]
-    fn earliest_child<T>(&self, slots: &Slots<T>, position: usize) -> Option<usize> {
+    fn earliest_child<T>(&self, slots: &Slots<T>, position: usize) -> Option<(usize, Entry)> {
         let child = position * ARITY + 1;
         let children = self.entries.get(child..)?;
         if let Some(children) = children.first_chunk::<ARITY>() {
@@ -111,11 +110,19 @@ impl Heap {
             if a != b && c != d && left != right {
                 let of_left = usize::from(b < a);
                 let of_right = 2 + usize::from(d < c);
-                return Some(child + if right < left { of_right } else { of_left });
+                let nth = if right < left { of_right } else { of_left };
+                return Some((child + nth, children[nth % ARITY]));
             }
         }
-        (child..self.entries.len().min(child + ARITY)).reduce(|first, other| {
-            if self.entries[other].is_before(self.entries[first], slots) {
+        self.earliest_from(slots, child)
+    }
+
+    /// Returns the earliest of the siblings from position `child` on, and its position.
+    #[inline(never)]
+    fn earliest_from<T>(&self, slots: &Slots<T>, child: usize) -> Option<(usize, Entry)> {
+        let siblings = self.entries.iter().copied().enumerate().skip(child);
+        siblings.take(ARITY).reduce(|first, other| {
+            if other.1.is_before(first.1, slots) {
                 other
             } else {
                 first

@@ -28,6 +28,7 @@
 mod bucket;
 mod due;
 mod heap;
+mod item;
 mod near;
 #[cfg(test)]
 mod oracle;

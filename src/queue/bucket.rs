@@ -3,41 +3,7 @@
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::{hint::black_box, mem, ops::Range};
 
-use super::pages::Pages;
-
-/// A timer in a bucket.
-///
-/// The upper half holds the lower half of its deadline, and the lower half holds the index of its
-/// slot. A bucket of the ring is at most 2^32 wide, so all its deadlines have the same upper half.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Item(u64);
-
-impl Item {
-    #[inline]
-    pub(super) fn new(deadline: u64, index: u32) -> Self {
-        Self(deadline << 32 | u64::from(index))
-    }
-
-    /// Returns a number that grows with the deadline and the sequence inside a bucket of the ring.
-    ///
-    /// It has room for four billion sequences. Later ones are equal.
-    #[inline]
-    fn rank(self, sequence: u64) -> u64 {
-        let upper = self.0 & !u64::from(u32::MAX);
-        upper | sequence.min(u32::MAX.into())
-    }
-
-    /// Returns the lower half of the deadline.
-    #[inline]
-    pub(super) fn time(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    #[inline]
-    pub(super) fn index(self) -> u32 {
-        self.0 as u32
-    }
-}
+use super::{item::Item, pages::Pages};
 
 /// A chunk with this many items fills two cache lines. Item `i` of chunk `c` has the address
 /// `c * CHUNK_LEN + i`.
@@ -94,7 +60,7 @@ pub(super) struct Buckets {
     /// One bit per bucket, set if the bucket is not empty.
     occupied: Box<[u64]>,
     chunks: Pages<Chunk>,
-    /// The buckets that own the chunks. They have memory of their own, so that the items of a chunk
+    /// The buckets that own the chunks. They are apart from the chunks, so that the items of a chunk
     /// begin at a cache line, and the owners of many chunks share one.
     owners: Pages<u16>,
     /// The chunks that were filled before. For a free chunk, the next free chunk.

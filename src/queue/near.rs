@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 
 use super::{
     NEVER,
-    bucket::{Item, prefetch},
+    bucket::prefetch,
     heap::{Entry, Heap},
+    item::Item,
     slots::{Place, Slots},
     sort::sort,
 };

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::bucket::Item;
+use super::item::Item;
 
 /// From this number of items on, digits are faster than comparisons.
 const DIGITS_FROM: usize = if cfg!(test) { 4 } else { 200 };

@@ -17,7 +17,8 @@ use alloc::vec::Vec;
 
 use super::{
     NEVER,
-    bucket::{Buckets, Item, prefetch},
+    bucket::{Buckets, prefetch},
+    item::Item,
     near::Near,
     slots::{Place, Slot, Slots},
 };

@@ -299,7 +299,7 @@ impl Open {
 fn build_town(app: &mut App, key: u64, seed: u64, post: &Arc<PostOffice>) {
     app.add_plugins((TimePlugin, DuePlugin::default()))
         .insert_resource(Dice(seed ^ key << 32))
-        .insert_resource(LoopInterval(Duration::from_millis(4)));
+        .insert_resource(LoopInterval::Every(Duration::from_millis(4)));
     let [letters, refusals, answers, silence, writer] = [(); 5].map(|()| post.clone());
     let mail = MessageComponent::new()
         .on_packet(LETTER, move |_: MessageContext, _: &Packet| {

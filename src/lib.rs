@@ -227,7 +227,8 @@
 
 [`WorldGroups`] runs headless apps on threads, in named groups. They send each other [`Parcel`]s: to
 all worlds of a group, to one in turn, or to the world that has the entity with a [`StableKey`].
-With a [`Link`] of your own, a world in another process becomes a member.
+With a [`Link`] of your own, a world in another process becomes a member. A world with
+[`LoopInterval::WhenDue`] sleeps while nothing is due in it.
 "
 )]
 //! # The life of a timer

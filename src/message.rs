@@ -70,7 +70,7 @@ pub(crate) use written::Written;
 #[cfg(feature = "worlds")]
 pub(crate) use {
     ask::{asker_of, give_up, open},
-    deliver::hand_back,
+    deliver::{hand_back, has_mail},
     directory::KeyListener,
     letter::{Recipient, Role},
     mailbag::{is_urgent, send_urgent},

@@ -4,6 +4,8 @@ mod action;
 mod arm;
 mod armed;
 mod arms;
+#[cfg(feature = "worlds")]
+mod awaited;
 mod backlog;
 mod between;
 mod build;
@@ -77,6 +79,8 @@ pub use action::TimerAction;
 pub(crate) use action::check_handler;
 pub(crate) use arm::add_pending;
 pub(crate) use arms::Arms;
+#[cfg(feature = "worlds")]
+pub(crate) use awaited::{awaits_run, next_due};
 pub(crate) use backlog::limit_backlog;
 pub use build::InvalidTimer;
 pub(crate) use cancel::{SurvivesCancelAll, cancel_all, cancel_keyed};

@@ -17,6 +17,8 @@ use crate::{
     clock::ClockId,
 };
 pub(crate) use hooks::{enroll, follow_clocks};
+#[cfg(feature = "worlds")]
+pub(crate) use run::has_callbacks;
 pub(crate) use run::{UpdateRosters, UpdateState, run_updates};
 use seat::UpdateSeat;
 

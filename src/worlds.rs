@@ -14,6 +14,7 @@ mod parcel;
 mod receive;
 mod remote;
 mod report;
+mod sleep;
 mod start_error;
 mod world_thread;
 

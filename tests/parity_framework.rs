@@ -552,7 +552,7 @@ mod worlds {
                 app.add_plugins(DuePlugin::default())
                     .init_resource::<Frames>()
                     // Each kind runs at its own pace.
-                    .insert_resource(LoopInterval(Duration::from_micros(100 << nth)))
+                    .insert_resource(LoopInterval::Every(Duration::from_micros(100 << nth)))
                     .add_systems(
                         Update,
                         (|mut frames: ResMut<Frames>| frames.0 += 1, report_tenth).chain(),

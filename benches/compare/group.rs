@@ -19,7 +19,7 @@ use crate::sides::{Done, Side, Table, timed};
 const WORLDS: usize = 2;
 
 /// An interval so long that a world runs only when a message arrives.
-const NEVER: LoopInterval = LoopInterval(Duration::from_secs(3600));
+const NEVER: LoopInterval = LoopInterval::Every(Duration::from_secs(3600));
 
 const NUMBER: u32 = 1;
 const ASK: u32 = 2;

@@ -4,12 +4,15 @@ use core::time::Duration;
 use std::thread;
 
 use bevy_app::App;
-use bevy_due::{LoopInterval, WorldGroups, prelude::*};
+use bevy_due::{WorldGroups, prelude::*};
 use cpu_time::ProcessTime;
 
 use crate::sides::{Done, Side, Table};
 
 const WORLDS: usize = 100;
+
+/// The default interval of a world.
+const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / 60);
 
 pub fn compare(table: &mut Table) {
     let wall = |units: usize| Duration::from_micros(5 * units as u64);
@@ -51,11 +54,10 @@ fn worlds() -> WorldGroups {
 /// Threads that wait for a message, and wake as often as the worlds.
 fn threads() -> crossbeam_channel::Sender<()> {
     let (send, sent) = crossbeam_channel::unbounded();
-    let LoopInterval(interval) = LoopInterval::default();
     for _ in 0..WORLDS {
         let sent = sent.clone();
         let is_over = move || {
-            sent.recv_timeout(interval)
+            sent.recv_timeout(INTERVAL)
                 .is_err_and(|error| error.is_disconnected())
         };
         thread::spawn(move || while !is_over() {});

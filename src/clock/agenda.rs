@@ -86,4 +86,12 @@ impl Table {
             }
         }
     }
+
+    /// Returns the time on the source of a clock at which something will be due on the clock or its
+    /// descendants. Something that is overdue is due at a time in the past.
+    #[cfg(feature = "worlds")]
+    pub(super) fn next_due_on_source(&self, key: ClockKey) -> Option<u64> {
+        let row = self.get(key)?;
+        row.parent_time(row.wakes()?)
+    }
 }

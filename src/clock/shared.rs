@@ -221,6 +221,13 @@ impl ClockTable {
         self.lock().next_due(root)
     }
 
+    /// Returns the time of Bevy at which something will be due on a built-in clock or its descendants.
+    /// It is too early if a deadline was set too early.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn next_due_on_source(&self, root: ClockKey) -> Option<u64> {
+        self.lock().next_due_on_source(root)
+    }
+
     /// Sets the first deadline on a clock, and returns `true` if this is a change. Too early is
     /// harmless.
     pub(crate) fn set_deadline(&self, key: ClockKey, deadline: Option<u64>) -> bool {
@@ -321,6 +328,16 @@ impl ClockTable {
         let table = self.lock();
         let row = table.get_of_age(key, age);
         row.is_some_and(|row| !row.is_stopped()) && !table.is_orphaned(key)
+    }
+
+    /// Returns the built-in clock that drives the clock of this key and age, or `None` if the clock or an
+    /// ancestor of it is stopped or gone by now.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn running_root(&self, key: ClockKey, age: Age) -> Option<ClockId> {
+        let table = self.lock();
+        let root = table.get_of_age(key, age)?.root;
+        let is_running = table.is_running(key, None);
+        table.id(root).filter(|_| is_running)
     }
 
     /// Returns the reading of a clock as of the last run, with all changes since then.

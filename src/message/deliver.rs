@@ -121,6 +121,19 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
     mailbag.hand_back()
 }
 
+/// Returns `true` if messages wait for the next run, or for entities that are disabled or in transit.
+#[cfg(feature = "worlds")]
+pub(crate) fn has_mail(world: &World) -> bool {
+    let mailbag = world.get_resource::<Mailbag>();
+    let has_mail = mailbag.is_some_and(|mailbag| {
+        mailbag.items.pending().next().is_some()
+            || mailbag.in_progress.is_some()
+            || !mailbag.held.is_empty()
+            || !mailbag.transit.is_empty()
+    });
+    has_mail || written::is_waiting(world)
+}
+
 fn publish_stats(world: &mut World) {
     let stats = world.resource::<Mailbag>().stats;
     if let Some(mut published) = world.get_resource_mut::<MessageStats>() {

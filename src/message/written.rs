@@ -104,6 +104,14 @@ pub(super) fn swap(world: &mut World) -> bool {
     has_new
 }
 
+/// Returns `true` if messages have been written since the last run.
+#[cfg(feature = "worlds")]
+pub(super) fn is_waiting(world: &World) -> bool {
+    let written = world.get_resource::<Written>();
+    let mut all = written.into_iter().flat_map(|written| &written.0);
+    all.any(|progress| progress.next != (progress.reader.end)(world))
+}
+
 /// Delivers all released messages, type by type.
 pub(super) fn deliver_all(world: &mut World) -> Result {
     let mut nth = 0;

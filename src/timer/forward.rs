@@ -158,13 +158,7 @@ impl Forward {
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
         resolve(world, None);
         let (table, lines) = self.reading.get_mut(world).ok()?;
-        lines.set_deadlines(&table, Scope::Under(self.root));
-        loop {
-            let (clock, span) = table.next_due(self.root)?;
-            // The deadline may have been set too early.
-            if !lines.set_deadline(&table, clock) {
-                return Some(if span == 0 { overdue } else { span });
-            }
-        }
+        let span = lines.until_next(&table, self.root)?;
+        Some(if span == 0 { overdue } else { span })
     }
 }

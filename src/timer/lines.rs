@@ -360,7 +360,7 @@ impl TimerLines {
     }
 
     /// Tells the table the first deadlines on the touched clocks of a scope, and on its root.
-    pub(super) fn set_deadlines(&self, table: &ClockTable, scope: Scope) {
+    fn set_deadlines(&self, table: &ClockTable, scope: Scope) {
         let touched = self.touched.iter().copied();
         for clock in touched.filter(|&clock| table.is_in(clock, scope)) {
             self.set_deadline(table, clock);
@@ -370,8 +370,20 @@ impl TimerLines {
         }
     }
 
+    /// Returns the time on `root` until a timer on it or its descendants is due.
+    pub(super) fn until_next(&self, table: &ClockTable, root: ClockKey) -> Option<u64> {
+        self.set_deadlines(table, Scope::Under(root));
+        loop {
+            let (clock, span) = table.next_due(root)?;
+            // The deadline may have been set too early.
+            if !self.set_deadline(table, clock) {
+                return Some(span);
+            }
+        }
+    }
+
     /// Tells the table the first deadline on a clock, and returns `true` if it was wrong before.
-    pub(super) fn set_deadline(&self, table: &ClockTable, clock: ClockKey) -> bool {
+    fn set_deadline(&self, table: &ClockTable, clock: ClockKey) -> bool {
         let deadline = self.get(clock).and_then(TimerLine::next_deadline);
         table.set_deadline(clock, deadline)
     }

@@ -6,6 +6,8 @@ use bevy_ecs::{component::ComponentId, prelude::*};
 use bevy_platform::sync::Arc;
 
 use super::{Callback, UpdateContext};
+#[cfg(feature = "worlds")]
+use crate::clock::ClockId;
 use crate::{
     call::{EntityCaller, PumpState, pump},
     clock::{Age, Cadence, Clock, ClockKey, ClockTable, Tick},
@@ -101,6 +103,32 @@ fn run_span(
             }
         },
     )
+}
+
+/// Returns `true` if the next run would call a callback, also if it has just been inserted.
+///
+/// Callbacks on the descendants of the game clock and the fixed clock do not count if the game `is_paused`.
+#[cfg(feature = "worlds")]
+pub(crate) fn has_callbacks(world: &mut World, state: &mut UpdateState, is_paused: bool) -> bool {
+    const CADENCES: [Cadence; 2] = [Cadence::Frame, Cadence::FixedStep];
+
+    let rosters = world.get_resource::<UpdateRosters>();
+    if rosters.is_none_or(|rosters| CADENCES.iter().all(|&cadence| rosters.is_empty(cadence))) {
+        return false;
+    }
+    let Ok((caller, (rosters, _, table, _))) = state.get_mut(world) else {
+        return false;
+    };
+    let is_running = |member: &Member| match table.running_root(member.clock, member.age) {
+        Some(ClockId::Virtual | ClockId::Fixed) => !is_paused,
+        root => root.is_some(),
+    };
+    let members = CADENCES.iter().flat_map(|&cadence| {
+        let members = rosters.from(cadence, Cursor::FIRST, u64::MAX);
+        members.map(|(_, member)| member)
+    });
+    let mut enabled = members.filter(|member| rosters.target(member, &caller).is_some());
+    enabled.any(is_running)
 }
 
 /// A position in the order of calls: by priority, then by number.

@@ -26,9 +26,10 @@ use super::{
 /// process can be a member.
 ///
 /// A world runs a frame when a message arrives, and otherwise once per
-/// [`LoopInterval`](crate::LoopInterval). The systems of its main and fixed schedules run one after
-/// the other on its own thread. They may block without holding up other worlds. To run a schedule
-/// on the threads of the process instead, give it Bevy's
+/// [`LoopInterval`](crate::LoopInterval). With [`LoopInterval::WhenDue`](crate::LoopInterval::WhenDue),
+/// it sleeps while nothing is due. The systems of its main and fixed schedules run one after the other
+/// on its own thread. They may block without holding up other worlds. To run a schedule on the threads
+/// of the process instead, give it Bevy's
 /// [`MultiThreadedExecutor`](bevy_ecs::schedule::MultiThreadedExecutor).
 ///
 /// # The end

@@ -13,7 +13,11 @@ use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
 
 use super::{
-    hub::Hub, interval::LoopInterval, members::MemberId, report::WorldReport,
+    hub::Hub,
+    interval::LoopInterval,
+    members::MemberId,
+    report::WorldReport,
+    sleep::{Sleeper, update_after},
     start_error::StartError,
 };
 use crate::{
@@ -226,32 +230,40 @@ fn run_on_this_thread(app: &mut App) {
     }
 }
 
-/// Runs a frame whenever a message has arrived or the interval is over, and an extra frame after a
-/// frame that has put something back.
+/// Runs a frame whenever a message has arrived or the [`LoopInterval`] asks for one, and an extra frame
+/// after a frame that has put something back.
 fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
+    let mut sleeper = Sleeper::new(app.world_mut());
     let mut is_extra = false;
+    let mut slept = Duration::ZERO;
     // The first frame always runs, because entities spawned before may have messages.
     loop {
         let start = Instant::now();
-        app.update();
+        update_after(app, slept);
         if let Some(exit) = app.should_exit() {
             return Some(exit);
         }
         // Only one extra frame, so that a world that is refused again and again does not spin.
         is_extra = !is_extra && is_urgent(app.world());
-        let interval = match is_extra {
-            true => Duration::ZERO,
-            false => app.world().resource::<LoopInterval>().0,
+        let next = match is_extra {
+            true => Some(start),
+            false => sleeper.next_frame(app.world_mut(), start),
         };
+        let asleep = Instant::now();
         while !is_stopped.load(Ordering::Acquire) && !Inbox::has_arrivals(app.world()) {
-            match interval.checked_sub(start.elapsed()) {
-                Some(left) if !left.is_zero() => thread::park_timeout(left),
-                _ => break,
+            match next.map(|next| next.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => break,
+                Some(left) => thread::park_timeout(left),
+                None => thread::park(),
             }
         }
         if is_stopped.load(Ordering::Acquire) {
             return None;
         }
+        slept = match app.world().resource() {
+            LoopInterval::Every(_) => Duration::ZERO,
+            LoopInterval::WhenDue(_) => asleep.elapsed(),
+        };
     }
 }
 

@@ -373,7 +373,7 @@ fn gated(
     move |app| {
         let (report, commit) = to_test.lock().expect("no panic").clone();
         app.add_plugins(DuePlugin::default())
-            .insert_resource(LoopInterval(Duration::from_secs(3600)))
+            .insert_resource(LoopInterval::Every(Duration::from_secs(3600)))
             .init_resource::<Hero>();
         if starts_here {
             let hero = app

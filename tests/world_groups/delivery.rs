@@ -107,7 +107,7 @@ fn parcels_of_one_sender_arrive_in_order() {
                 *talked += 1;
             }
         };
-        app.insert_resource(LoopInterval(Duration::ZERO))
+        app.insert_resource(LoopInterval::Every(Duration::ZERO))
             .add_systems(Update, talk);
     };
     groups.start_worlds("mouths", 3, build).unwrap();

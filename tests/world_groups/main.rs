@@ -2,6 +2,7 @@
 
 #[cfg(feature = "serialize")]
 mod across_a_border;
+mod asleep;
 mod delivery;
 mod questions;
 mod refusal;
@@ -40,7 +41,7 @@ use bevy_time::TimePlugin;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An interval so long that a world runs only when a message arrives.
-const NEVER: LoopInterval = LoopInterval(Duration::from_secs(3600));
+const NEVER: LoopInterval = LoopInterval::Every(Duration::from_secs(3600));
 
 const SAY: u32 = 1;
 const WAIT: u32 = 2;

@@ -326,7 +326,7 @@ fn a_world_runs_once_per_interval_by_itself() {
         let mut groups = WorldGroups::new();
         let build = move |app: &mut App| {
             let tell = tell.clone();
-            app.insert_resource(LoopInterval(interval))
+            app.insert_resource(LoopInterval::Every(interval))
                 .add_systems(Update, move || _ = tell.send(()));
         };
         groups.start_worlds("worlds", 1, build).unwrap();
@@ -343,7 +343,7 @@ fn the_longest_interval_works() {
     let mut groups = WorldGroups::new();
     let build_ears = listener(hear);
     let build = move |app: &mut App| {
-        app.insert_resource(LoopInterval(Duration::MAX));
+        app.insert_resource(LoopInterval::Every(Duration::MAX));
         build_ears(app);
     };
     groups.start_worlds("ears", 1, build).unwrap();

@@ -63,7 +63,7 @@ fn ten_thousand_parcels_in_all_directions_all_arrive() {
         let refused = |_: MessageContext, refused: &Refused| panic!("{refused}");
         app.world_mut().spawn(MessageComponent::new().on(refused));
         app.world_mut().spawn((StableKey(nth.into()), ears));
-        app.insert_resource(LoopInterval(Duration::ZERO))
+        app.insert_resource(LoopInterval::Every(Duration::ZERO))
             .insert_resource(Told(Tally::default(), tell.clone()))
             // Starts when all worlds are there.
             .add_systems(Update, send.run_if(resource_exists::<IsOn>));

@@ -10,27 +10,35 @@ fn exit(receiver: &ParcelReceiver, world: u64) {
 
 #[test]
 fn a_message_wakes_a_world_that_waits() {
-    check(|| {
-        let (tell, told) = shuttle::sync::mpsc::channel();
-        let mut groups = WorldGroups::new();
-        let build = move |app: &mut App| {
-            let tell = tell.clone();
-            let ears = MessageComponent::new().on_packet(SAY, move |_, said: &Packet| {
-                tell.send(read(said)).unwrap();
-            });
-            app.add_plugins(DuePlugin::default()).insert_resource(NEVER);
-            app.world_mut().spawn(ears);
-        };
-        groups.start("worlds", 1, build).unwrap();
-        let poster = post_on_thread(&groups, Delivery::All, [1, 2]);
-        // After a lost wake-up, every thread would wait.
-        assert_eq!(told.recv(), Ok(1));
-        assert_eq!(told.recv(), Ok(2));
-        groups.post(say(Delivery::All, 3)).unwrap();
-        assert_eq!(told.recv(), Ok(3));
-        poster.join().unwrap();
-        groups.stop();
-    });
+    check(|| wake(NEVER));
+}
+
+#[test]
+fn a_message_wakes_a_world_that_sleeps() {
+    check(|| wake(LoopInterval::WhenDue(Duration::ZERO)));
+}
+
+fn wake(interval: LoopInterval) {
+    let (tell, told) = shuttle::sync::mpsc::channel();
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let tell = tell.clone();
+        let ears = MessageComponent::new().on_packet(SAY, move |_, said: &Packet| {
+            tell.send(read(said)).unwrap();
+        });
+        app.add_plugins(DuePlugin::default())
+            .insert_resource(interval);
+        app.world_mut().spawn(ears);
+    };
+    groups.start("worlds", 1, build).unwrap();
+    let poster = post_on_thread(&groups, Delivery::All, [1, 2]);
+    // After a lost wake-up, every thread would wait.
+    assert_eq!(told.recv(), Ok(1));
+    assert_eq!(told.recv(), Ok(2));
+    groups.post(say(Delivery::All, 3)).unwrap();
+    assert_eq!(told.recv(), Ok(3));
+    poster.join().unwrap();
+    groups.stop();
 }
 
 #[test]

@@ -42,7 +42,7 @@ use shuttle::{
 };
 
 /// An interval so long that a world runs only when a message arrives.
-const NEVER: LoopInterval = LoopInterval(Duration::from_secs(3600));
+const NEVER: LoopInterval = LoopInterval::Every(Duration::from_secs(3600));
 
 const SAY: u32 = 1;
 const EXIT: u32 = 2;

@@ -1,0 +1,34 @@
+//! What the timers of a world wait for, between two runs.
+
+use bevy_ecs::prelude::*;
+
+use super::lines::TimerLines;
+use crate::clock::{Cadence, ClockId, ClockTable};
+
+/// Returns `true` if the next run of a cadence has something to do, whatever the time: new timers to
+/// arm, cancellations to write, finished timers to clean up, or clocks to follow.
+pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
+    let Some(lines) = world.get_resource::<TimerLines>() else {
+        return false;
+    };
+    // A run of either cadence does the others.
+    let any_run = || {
+        let table = world.get_resource::<ClockTable>();
+        lines.pending.len() > 0
+            || lines.cancelled.len() > 0
+            || table.is_some_and(ClockTable::has_news)
+    };
+    !lines.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
+}
+
+/// Returns the time of Bevy at which the next timer is due on a built-in clock or its descendants, in
+/// nanoseconds. New timers, which [`awaits_run`] reports, are left out.
+pub(crate) fn next_due(world: &World, clock: ClockId) -> Option<u64> {
+    let (lines, table) = (
+        world.get_resource::<TimerLines>()?,
+        world.get_resource::<ClockTable>()?,
+    );
+    let root = table.find(clock).ok()?.key;
+    lines.until_next(table, root)?;
+    table.next_due_on_source(root)
+}

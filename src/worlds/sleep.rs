@@ -1,0 +1,146 @@
+//! The sleep of a world in which nothing is due.
+
+use core::time::Duration;
+use std::time::Instant;
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Real, Time, TimeUpdateStrategy, Virtual};
+
+use super::interval::LoopInterval;
+use crate::{
+    clock::{Cadence, ClockId, saturating_nanos},
+    message::has_mail,
+    timer::{awaits_run, next_due},
+    update::{UpdateState, has_callbacks},
+};
+
+/// Finds the next frame of a world, and runs it.
+pub(super) struct Sleeper {
+    updates: UpdateState,
+}
+
+impl Sleeper {
+    pub(super) fn new(world: &mut World) -> Self {
+        Self {
+            updates: UpdateState::new(world),
+        }
+    }
+
+    /// Returns the time of the next frame if no message arrives, or `None` if only a message leads to
+    /// one. The last frame began at `start`.
+    pub(super) fn next_frame(&mut self, world: &mut World, start: Instant) -> Option<Instant> {
+        let interval = match *world.resource::<LoopInterval>() {
+            LoopInterval::Every(interval) => return start.checked_add(interval),
+            LoopInterval::WhenDue(interval) => interval,
+        };
+        let wait = self.until_due(world)?;
+        let earliest = start.checked_add(interval)?;
+        let read = world.get_resource::<Time<Real>>();
+        match read.and_then(Time::last_update) {
+            Some(read) if is_automatic(world) => Some(earliest.max(read.checked_add(wait)?)),
+            _ => Some(earliest),
+        }
+    }
+
+    /// Returns how long after the last reading of Bevy's time something is due, or zero if it is due in
+    /// the next frame, whenever that is.
+    fn until_due(&mut self, world: &mut World) -> Option<Duration> {
+        world.flush();
+        let is_paused = game_speed(world).is_none();
+        if has_mail(world)
+            || awaits_run(world, Cadence::Frame)
+            || has_callbacks(world, &mut self.updates, is_paused)
+            || next_due(world, ClockId::Frames).is_some()
+        {
+            return Some(Duration::ZERO);
+        }
+        let waits = [until_real(world), until_game(world), until_fixed(world)];
+        waits.into_iter().flatten().min().map(Duration::from_nanos)
+    }
+}
+
+/// Runs a frame after a sleep. Game time does not lose the time of the sleep.
+pub(super) fn update_after(app: &mut App, slept: Duration) {
+    let raised = raise_max_delta(app.world_mut(), slept);
+    app.update();
+    if let Some((before, raised)) = raised
+        && let Some(mut game) = app.world_mut().get_resource_mut::<Time<Virtual>>()
+        // A system may have set it in the frame.
+        && game.max_delta() == raised
+    {
+        game.set_max_delta(before);
+    }
+}
+
+/// Raises the longest step of game time by a sleep, and returns it as it was and as it is.
+fn raise_max_delta(world: &mut World, slept: Duration) -> Option<(Duration, Duration)> {
+    if slept.is_zero() || !is_automatic(world) {
+        return None;
+    }
+    let mut game = world.get_resource_mut::<Time<Virtual>>()?;
+    let before = game.max_delta();
+    let slept = Duration::try_from_secs_f64(slept.as_secs_f64() * game.relative_speed_f64());
+    let raised = before.saturating_add(slept.unwrap_or(Duration::MAX));
+    game.set_max_delta(raised);
+    Some((before, raised))
+}
+
+/// Returns `true` if time passes between two frames.
+fn is_automatic(world: &World) -> bool {
+    let strategy = world.get_resource::<TimeUpdateStrategy>();
+    strategy.is_none_or(|strategy| matches!(strategy, TimeUpdateStrategy::Automatic))
+}
+
+/// Returns the nanoseconds of real time until a timer of real time is due.
+fn until_real(world: &World) -> Option<u64> {
+    let now = world.get_resource::<Time<Real>>()?.elapsed();
+    let due = next_due(world, ClockId::Real)?;
+    Some(due.saturating_sub(saturating_nanos(now)))
+}
+
+/// Returns the nanoseconds of real time until a timer of game time is due.
+fn until_game(world: &World) -> Option<u64> {
+    let now = world.get_resource::<Time<Virtual>>()?.elapsed();
+    let due = next_due(world, ClockId::Virtual)?;
+    on_real_time(world, due.saturating_sub(saturating_nanos(now)))
+}
+
+/// Returns the nanoseconds of real time until the fixed step in which a timer is due.
+fn until_fixed(world: &World) -> Option<u64> {
+    let fixed = world.get_resource::<Time<Fixed>>()?;
+    let step = saturating_nanos(fixed.timestep());
+    let due = match awaits_run(world, Cadence::FixedStep) {
+        true => 0,
+        false => next_due(world, ClockId::Fixed)?,
+    };
+    let left = due.saturating_sub(saturating_nanos(fixed.elapsed()));
+    let steps = left.div_ceil(step).max(1);
+    let overstep = saturating_nanos(fixed.overstep());
+    match steps.saturating_mul(step).saturating_sub(overstep) {
+        // Also if the game is paused.
+        0 => Some(0),
+        missing => on_real_time(world, missing),
+    }
+}
+
+/// Returns the nanoseconds of real time in which these nanoseconds of game time pass, unless the game is
+/// paused.
+fn on_real_time(world: &World, nanos: u64) -> Option<u64> {
+    let speed = game_speed(world)?;
+    Some(match speed {
+        1.0 => nanos,
+        // The cast saturates.
+        speed => (nanos as f64 / speed).ceil() as u64,
+    })
+}
+
+/// Returns how fast game time passes, unless the game is paused.
+fn game_speed(world: &World) -> Option<f64> {
+    let game = world.get_resource::<Time<Virtual>>()?;
+    let speed = game.relative_speed_f64();
+    (!game.is_paused() && speed > 0.0).then_some(speed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,12 @@ const WORLDS: usize = 2;
 /// An interval so long that a world runs only when a message arrives.
 const NEVER: LoopInterval = LoopInterval::Every(Duration::from_secs(3600));
 
+/// A world that sleeps while nothing is due.
+const SLEEP: LoopInterval = LoopInterval::WhenDue(Duration::from_millis(10));
+
+/// The time after which all threads of a contender sleep.
+const PAUSE: Duration = Duration::from_millis(2);
+
 const NUMBER: u32 = 1;
 const ASK: u32 = 2;
 
@@ -43,8 +49,19 @@ pub fn compare(table: &mut Table) {
     table.line(
         ("group_latency", WORLDS, "crossbeam_channel"),
         None,
-        |units| latency(rounds(units), asking_world),
-        |units| latency(rounds(units), asking_thread),
+        |units| {
+            latency(rounds(units), |report| {
+                asking_world(NEVER, rounds(units), report)
+            })
+        },
+        |units| latency(rounds(units), |report| asking_thread(rounds(units), report)),
+    );
+    let requests = |units| (units / 500) as u64;
+    table.line(
+        ("group_wake", WORLDS, "crossbeam_channel"),
+        None,
+        |units| wake(requests(units), |report| asking_world(SLEEP, 1, report)),
+        |units| wake(requests(units), |report| asking_thread(1, report)),
     );
 }
 
@@ -161,9 +178,9 @@ fn channels(delivery: Delivery<StableKey>, every: u64, report: Sender<u64>) -> P
 /// Returns a side that makes `rounds` requests per turn, each after the reply to the last. A unit
 /// is a request. The time of a turn is the median times `rounds`. A reply is the number in its
 /// request plus one.
-fn latency(rounds: u64, contender: fn(u64, Sender<Vec<Duration>>) -> Post) -> Side {
+fn latency(rounds: u64, contender: impl FnOnce(Sender<Vec<Duration>>) -> Post) -> Side {
     let (report, reports) = mpsc::channel();
-    let mut start = contender(rounds, report);
+    let mut start = contender(report);
     let mut done = Done::default();
     Box::new(move || {
         start(number(0));
@@ -175,7 +192,26 @@ fn latency(rounds: u64, contender: fn(u64, Sender<Vec<Duration>>) -> Post) -> Si
     })
 }
 
-fn asking_world(rounds: u64, report: Sender<Vec<Duration>>) -> Post {
+/// Returns a side that makes one request after another, each after a pause in which both threads fall
+/// asleep. A unit is a request. The time of a turn is the median times the number of requests.
+fn wake(requests: u64, contender: impl FnOnce(Sender<Vec<Duration>>) -> Post) -> Side {
+    let (report, reports) = mpsc::channel();
+    let mut start = contender(report);
+    let mut done = Done::default();
+    Box::new(move || {
+        let mut times = Vec::new();
+        for n in 0..requests {
+            thread::sleep(PAUSE);
+            start(number(n));
+            times.extend(reports.recv().expect("an answer"));
+        }
+        times.sort();
+        done.units += requests;
+        (times[times.len() / 2] * requests as u32, done)
+    })
+}
+
+fn asking_world(interval: LoopInterval, rounds: u64, report: Sender<Vec<Duration>>) -> Post {
     #[derive(Component)]
     struct Asked {
         at: Instant,
@@ -193,12 +229,12 @@ fn asking_world(rounds: u64, report: Sender<Vec<Duration>>) -> Post {
     }
 
     let mut groups = WorldGroups::new();
-    let build = |app: &mut App| {
+    let build = move |app: &mut App| {
         let answer = |mut me: MessageContext, packet: &Packet| -> Result {
             Ok(me.reply(number(read(packet) + 1))?)
         };
         app.add_plugins(DuePlugin::default())
-            .insert_resource(NEVER)
+            .insert_resource(interval)
             .world_mut()
             .spawn(MessageComponent::new().on_packet(ASK, answer));
     };
@@ -225,7 +261,7 @@ fn asking_world(rounds: u64, report: Sender<Vec<Duration>>) -> Post {
         };
         let asker = MessageComponent::new().on_packet(NUMBER, ask_next);
         app.add_plugins(DuePlugin::default())
-            .insert_resource(NEVER)
+            .insert_resource(interval)
             .world_mut()
             .spawn((StableKey(1), asked, asker));
     };

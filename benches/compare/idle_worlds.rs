@@ -1,11 +1,12 @@
-//! Started worlds in which nothing is due, and plain threads that wake as often.
+//! Started worlds in which nothing is due, and plain threads that wait in the same way.
 
 use core::time::Duration;
 use std::thread;
 
 use bevy_app::App;
-use bevy_due::{WorldGroups, prelude::*};
+use bevy_due::{LoopInterval, WorldGroups, prelude::*};
 use cpu_time::ProcessTime;
+use crossbeam_channel::{Receiver, Sender};
 
 use crate::sides::{Done, Side, Table};
 
@@ -19,14 +20,20 @@ pub fn compare(table: &mut Table) {
     table.line(
         ("worlds_idle", WORLDS, "waiting_threads"),
         None,
-        |units| side(wall(units), worlds),
-        |units| side(wall(units), threads),
+        |units| side(wall(units), || worlds(LoopInterval::default())),
+        |units| side(wall(units), || threads(wake_often)),
+    );
+    table.line(
+        ("worlds_asleep", WORLDS, "sleeping_threads"),
+        None,
+        |units| side(wall(units), || worlds(LoopInterval::WhenDue(INTERVAL))),
+        |units| side(wall(units), || threads(sleep)),
     );
 }
 
 /// Returns a side that measures the CPU time of a contender that runs for a while. A unit is a
 /// microsecond.
-fn side<R: 'static>(wall: Duration, start: fn() -> R) -> Side {
+fn side<R: 'static>(wall: Duration, start: impl Fn() -> R + 'static) -> Side {
     let mut done = Done::default();
     Box::new(move || {
         let running = start();
@@ -40,27 +47,36 @@ fn side<R: 'static>(wall: Duration, start: fn() -> R) -> Side {
     })
 }
 
-/// Worlds with the default interval.
-fn worlds() -> WorldGroups {
+fn worlds(interval: LoopInterval) -> WorldGroups {
     let mut groups = WorldGroups::new();
-    let build = |app: &mut App| {
-        app.add_plugins(DuePlugin::default());
+    let build = move |app: &mut App| {
+        app.add_plugins(DuePlugin::default())
+            .insert_resource(interval);
     };
     let started = groups.start("idle", WORLDS, build);
     started.expect("a hundred threads");
     groups
 }
 
-/// Threads that wait for a message, and wake as often as the worlds.
-fn threads() -> crossbeam_channel::Sender<()> {
+/// Threads that wait for a message until the channel is closed.
+fn threads(wait: fn(Receiver<()>)) -> Sender<()> {
     let (send, sent) = crossbeam_channel::unbounded();
     for _ in 0..WORLDS {
         let sent = sent.clone();
-        let is_over = move || {
-            sent.recv_timeout(INTERVAL)
-                .is_err_and(|error| error.is_disconnected())
-        };
-        thread::spawn(move || while !is_over() {});
+        thread::spawn(move || wait(sent));
     }
     send
+}
+
+/// Wakes as often as a world with the default interval.
+fn wake_often(sent: Receiver<()>) {
+    let is_over = || {
+        let message = sent.recv_timeout(INTERVAL);
+        message.is_err_and(|error| error.is_disconnected())
+    };
+    while !is_over() {}
+}
+
+fn sleep(sent: Receiver<()>) {
+    while sent.recv().is_ok() {}
 }

@@ -36,7 +36,9 @@
 //! | `group_broadcast` | sends packets to both of two worlds on threads, which add them up | one packet sent |
 //! | `group_exclusive` | sends each packet to one of the two worlds, in turn | one packet sent |
 //! | `group_latency` | sends requests to another world, each after the reply to the last | one request; the median |
+//! | `group_wake` | sends requests to another world, each after a pause in which both worlds or threads fall asleep | one request; the median |
 //! | `worlds_idle` | waits with n started worlds, or n plain threads, and measures the CPU time | one microsecond |
+//! | `worlds_asleep` | waits with n worlds that sleep while nothing is due, or n threads that wait for a message, and measures the CPU time | one microsecond |
 //! | `message_to_one` | sends one message to each of n entities in every frame | one message |
 //! | `message_broadcast` | sends ten messages per frame to all followers, one in a hundred of n entities | one delivery |
 //! | `message_from_thread` | sends from n threads as fast as they can while frames run | one message |

@@ -7,6 +7,13 @@ use crate::sides::{Done, Side, timed};
 /// In the first frames, Bevy's time stands still and the message buffers grow.
 const WARM_UP: usize = 5;
 
+/// Runs the first frames of an app.
+pub fn warm_up(app: &mut App) {
+    for _ in 0..WARM_UP {
+        app.update();
+    }
+}
+
 /// Returns a side that runs `frames` frames per turn. Each frame counts as `units` units.
 pub fn frames(
     mut app: App,
@@ -14,9 +21,7 @@ pub fn frames(
     units: usize,
     mut checksum: impl FnMut(&mut App) -> u64 + 'static,
 ) -> Side {
-    for _ in 0..WARM_UP {
-        app.update();
-    }
+    warm_up(&mut app);
     let mut done = Done::default();
     Box::new(move || {
         let time = timed(|| {

@@ -24,6 +24,7 @@
 //! | `app_spawn` | spawns entities with an id and a timer one by one, and runs a frame | one spawn |
 //! | `app_spawn_batch` | spawns the same entities with `spawn_batch`, and runs a frame | one spawn |
 //! | `app_despawn` | despawns the same entities one by one, and runs a frame | one despawn |
+//! | `app_despawn_shuffled` | the same in random order, so that the next entities are spawned in random order, too | one despawn |
 //! | `app_bullets` | spawns n bullets a second, which live two seconds | one frame |
 //! | `app_buffs` | ticks a periodic effect on each unit, every 0.25 to 5 s, and changes a component | one frame |
 //! | `app_keyed` | sets, refreshes and cancels one of four keyed timers on 1 % of the units each | one frame |

@@ -9,8 +9,9 @@ use bevy_ecs::prelude::*;
 use crate::{
     app::SIZES,
     contenders::{due_messages, empty_app},
+    frames::warm_up,
     sides::{Done, Side, Table, timed},
-    work::period_up_to,
+    work::{period_up_to, random},
 };
 
 #[derive(Component)]
@@ -27,6 +28,7 @@ enum Workload {
     Spawn,
     SpawnBatch,
     Despawn,
+    DespawnShuffled,
 }
 
 pub fn compare(table: &mut Table) {
@@ -34,6 +36,7 @@ pub fn compare(table: &mut Table) {
         ("app_spawn", Workload::Spawn),
         ("app_spawn_batch", Workload::SpawnBatch),
         ("app_despawn", Workload::Despawn),
+        ("app_despawn_shuffled", Workload::DespawnShuffled),
     ] {
         for n in SIZES {
             table.line(
@@ -64,6 +67,7 @@ fn side<C: Component>(
     mut app: App,
     bundle: fn(u32) -> (Id, C),
 ) -> Side {
+    warm_up(&mut app);
     let bundles = (0..n as u32).map(bundle);
     let mut entities = Vec::with_capacity(n);
     let mut done = Done::default();
@@ -79,17 +83,27 @@ fn side<C: Component>(
         });
         done.units += n as u64;
         done.checksum += app.world_mut().query::<&Id>().iter(app.world()).count() as u64;
+        if workload == Workload::DespawnShuffled {
+            shuffle(&mut entities);
+        }
         let despawn = timed(|| {
             for entity in entities.drain(..) {
                 app.world_mut().despawn(entity);
             }
             app.update();
         });
-        let time = if workload == Workload::Despawn {
-            despawn
-        } else {
-            spawn
+        let time = match workload {
+            Workload::Spawn | Workload::SpawnBatch => spawn,
+            Workload::Despawn | Workload::DespawnShuffled => despawn,
         };
         (time, done)
     })
+}
+
+/// Puts entities into a random order, the same in every run.
+fn shuffle(entities: &mut [Entity]) {
+    for end in (1..entities.len()).rev() {
+        let nth = random(end as u64) % (end as u64 + 1);
+        entities.swap(end, nth as usize);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod agenda;
 mod built_in;
+mod changes;
 mod condition;
 mod copy;
 #[cfg(feature = "serialize")]
@@ -9,6 +10,7 @@ mod data;
 #[cfg(feature = "bevy_reflect")]
 mod fields;
 mod find;
+mod game_time;
 mod hooks;
 mod id;
 mod load;
@@ -44,6 +46,7 @@ pub(crate) use copy::{ClocksCopy, put_clocks_back};
 use fields::Fields;
 pub use find::{Clocks, ClocksMut, OnClock};
 pub(crate) use find::{add_missing_clock, clock_of, clock_on, find_clock};
+pub(crate) use game_time::{BevyElapsed, GameTime};
 pub(crate) use hooks::{
     add_clock, adopt_overwritten, on_disable_clock, on_enable_clock, report_orphans, warn,
 };
@@ -60,6 +63,7 @@ use shared::Handle;
 pub(crate) use shared::{ClockTable, FoundClock, Scope, Tick, Watch};
 pub use speed::InvalidSpeed;
 use state::ClockState;
+pub(crate) use table::built_in_id;
 pub(crate) use times::Times;
 
 /// A time line with its own speed and pause, driven by a parent clock.

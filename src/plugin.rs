@@ -9,8 +9,8 @@ use bevy_time::{Time, Virtual};
 
 use crate::{
     clock::{
-        BuiltInClocks, Cadence, ClockTable, add_clock, adopt_overwritten, on_disable_clock,
-        on_enable_clock, on_modify_speed, on_restore_speed, report_orphans,
+        BuiltInClocks, Cadence, ClockTable, GameTime, add_clock, adopt_overwritten,
+        on_disable_clock, on_enable_clock, on_modify_speed, on_restore_speed, report_orphans,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
@@ -240,7 +240,7 @@ impl Plugin for DuePlugin {
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
         let clocks = ClockTable::new(world);
-        let lines = TimerLines::new(modifiers(world));
+        let lines = TimerLines::new(modifiers(world), GameTime::new(&clocks));
         let updates = UpdateRosters::new(world);
         world.insert_resource(BuiltInClocks::new(&clocks));
         world.insert_resource(clocks);

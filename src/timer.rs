@@ -32,6 +32,7 @@ mod key_table;
 mod limit;
 mod lines;
 mod missed_ticks;
+mod modifiers;
 mod now;
 mod observed;
 mod on_world;
@@ -359,6 +360,10 @@ impl Arms for Timer {
 
     fn seat(&self) -> &TimerSeat {
         &self.seat
+    }
+
+    fn is_plain(&self) -> bool {
+        self.extra.is_none()
     }
 
     fn chosen_clock(&self) -> Option<ClockId> {

@@ -3,9 +3,11 @@
 mod support;
 
 use bevy_due::{
-    ArmedTimers, DespawnAfter, DueEntityWorldMutExt, Keyed, OnClock, Timer, TimerFired, prelude::*,
+    ArmedTimers, ClocksMut, DespawnAfter, DueEntityWorldMutExt, Keyed, OnClock, Timer, TimerFired,
+    prelude::*,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
+use bevy_time::{Time, Virtual};
 use core::time::Duration;
 use support::*;
 
@@ -78,6 +80,49 @@ fn a_delay_counts_from_the_insertion_if_the_clock_is_there() {
         .spawn((Tag("own"), Timer::after(ms(10)), Clock::new()));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["virtual", "slow", "own"]);
+}
+
+#[test]
+fn a_delay_counts_from_the_time_at_insertion_wherever_the_clock_moves_in_a_frame() {
+    let mut app = app();
+    // Timers like these have been armed before.
+    app.world_mut().spawn(Timer::after(ms(1000)));
+    app.world_mut().spawn(DespawnAfter::new(ms(1000)));
+    advance_ms(&mut app, 1);
+    let steps: [fn(&mut World); 5] = [
+        |_| {},
+        |world| world.resource_mut::<Time<Virtual>>().advance_by(ms(5)),
+        |world| advance_game_clock(world, ms(3)),
+        |world| world.resource_mut::<Time<Virtual>>().advance_by(ms(2)),
+        |world| advance_game_clock(world, ms(4)),
+    ];
+    let spawned = steps.map(|step| {
+        let world = app.world_mut();
+        step(world);
+        let timer = world.spawn(Timer::after(ms(100))).id();
+        let bullet = world.spawn(DespawnAfter::new(ms(100))).id();
+        (timer, bullet)
+    });
+    // The next run reads the clock again.
+    advance_ms(&mut app, 1);
+    let remaining = spawned.map(|(timer, bullet)| {
+        app.world_mut().with_timers(|timers| {
+            let remaining = timers.get(timer).expect("it is armed").remaining;
+            assert_eq!(timers.lifetime(bullet), Some(remaining));
+            remaining
+        })
+    });
+    let passed = remaining.map(|remaining| ms(100) - remaining);
+    let until_the_run = [15, 10, 7, 5, 1].map(ms);
+    assert_eq!(passed, until_the_run);
+}
+
+/// Advances the game clock, but not Bevy's.
+fn advance_game_clock(world: &mut World, by: Duration) {
+    let mut state = SystemState::<ClocksMut>::new(world);
+    let mut clocks = state.get_mut(world).expect("the plugin");
+    let clock = clocks.get_mut(ClockId::Virtual);
+    clock.expect("it is built in").advance_by(by);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{CancelReason, Owned, OwnedBy, Timer, TimerCancelled, TimerFired};
+use bevy_due::{
+    CancelReason, Clock, ClockId, OnClock, Owned, OwnedBy, Timer, TimerCancelled, TimerFired,
+};
 use bevy_ecs::{message::Messages, prelude::*};
 use support::*;
 
@@ -186,6 +188,44 @@ fn timers_die_with_their_owner() {
     );
     advance_ms(&mut app, 10);
     assert!(fired(&mut app).is_empty());
+}
+
+#[test]
+fn a_cancellation_names_the_owner_and_the_clock_of_this_moment() {
+    let mut app = unobserved_app();
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    let boss = app.world_mut().spawn_empty().id();
+    let mut expected = Vec::new();
+    // The second round meets entities that look like those of the first.
+    for _ in 0..2 {
+        let world = app.world_mut();
+        let timer = || Timer::after(ms(10));
+        let alone = world.spawn(timer()).id();
+        let real = world.spawn(timer().on(ClockId::Real)).id();
+        let [owned, disowned] = [(); 2].map(|()| world.spawn((OwnedBy(boss), timer())).id());
+        world.entity_mut(disowned).remove::<OwnedBy>();
+        let own = world.spawn((OnClock::new(clock), timer())).id();
+        let later = world.spawn(timer()).id();
+        advance_ms(&mut app, 1);
+        app.world_mut().entity_mut(later).insert(OwnedBy(boss));
+        for (entity, owner, clock) in [
+            (alone, alone, ClockId::Virtual),
+            (real, real, ClockId::Real),
+            (owned, boss, ClockId::Virtual),
+            (disowned, disowned, ClockId::Virtual),
+            (own, own, ClockId::Own(clock)),
+            (later, boss, ClockId::Virtual),
+        ] {
+            app.world_mut().despawn(entity);
+            expected.push((entity, owner, clock, CancelReason::Despawned));
+        }
+    }
+    advance_ms(&mut app, 1);
+    let messages = app.world().resource::<Messages<TimerCancelled>>();
+    let mut cursor = messages.get_cursor();
+    let written = cursor.read(messages);
+    let written = written.map(|c| (c.entity(), c.owner(), c.clock(), c.reason()));
+    assert_eq!(written.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Table {
     fn put_back(&mut self, mut copy: Self) -> Vec<(Entity, ClockKey, Age)> {
         let (now, then) = (&self.counters, &mut copy.counters);
         // These only tell whether a computed value still holds.
-        then.changes = now.changes.max(then.changes) + 1;
+        now.changes.note();
         then.moves = now.moves.max(then.moves) + 1;
         // A number that was handed out since then is not handed out again.
         copy.next_age = self.next_age.max(copy.next_age);

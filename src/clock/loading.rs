@@ -115,7 +115,7 @@ impl Table {
             return;
         };
         self.settle(key);
-        self.counters.changes += 1;
+        self.counters.changes.note();
         let epochs = self.counters.epochs;
         if let Some(row) = self.get_mut(key) {
             row.seen = parent.now.saturating_sub(behind);

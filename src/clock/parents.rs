@@ -33,7 +33,7 @@ impl Table {
         }
         self.settle(key);
         self.leave_parent(key);
-        self.counters.changes += 1;
+        self.counters.changes.note();
         let seen = self.run_reading(parent_key).map_or(0, |parent| parent.now);
         if let Some(row) = self.get_mut(key) {
             (row.source, row.state.parent, row.seen) = (source, parent, seen);

@@ -56,7 +56,7 @@ impl Table {
         let is_set_back = self.prepare_set_back(cadence, times);
         self.counters.runs[cadence as usize] += 1;
         self.counters.epochs[cadence as usize] += 1;
-        self.counters.changes += 1;
+        self.counters.changes.note();
         for &root in Self::built_in(cadence) {
             self.read_built_in(root, times);
         }
@@ -216,7 +216,7 @@ impl Table {
     /// Changes a clock. The time up to the last run has passed with its previous settings.
     pub(super) fn change(&mut self, key: ClockKey, change: impl FnOnce(&mut Row)) {
         self.settle(key);
-        self.counters.changes += 1;
+        self.counters.changes.note();
         if let Some(row) = self.get_mut(key) {
             change(row);
         }
@@ -272,7 +272,7 @@ impl Table {
     pub(super) fn moment(&self, key: ClockKey, times: &impl TimeSource) -> Option<Moment> {
         let root = self.get(self.get(key)?.root)?;
         Some(Moment {
-            changes: self.counters.changes,
+            changes: self.counters.changes.get(),
             elapsed: elapsed(root.source, times).unwrap_or(root.seen),
         })
     }

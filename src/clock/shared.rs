@@ -7,13 +7,14 @@ use bevy_ecs::prelude::*;
 use bevy_platform::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
+    changes::Changes,
     id::{ClockId, InvalidParent, NoSuchClock},
     load::Saved,
     reading::Reading,
     readings::TimeSource,
     row::{Age, Cadence, ClockKey},
     state::ClockState,
-    table::Table,
+    table::{Table, built_in_id},
 };
 
 /// The clocks of a world.
@@ -21,7 +22,14 @@ use super::{
 /// The table and the `Clock` components share one state, so that a write to a component takes
 /// effect immediately, without a scan. No lock is held while other code runs.
 #[derive(Resource, Clone, Debug)]
-pub(crate) struct ClockTable(Arc<Mutex<Table>>);
+pub(crate) struct ClockTable(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    table: Mutex<Table>,
+    /// The counter of the table.
+    changes: Changes,
+}
 
 /// The clocks that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +68,15 @@ pub(crate) struct Watch {
 impl ClockTable {
     /// Creates a table with the built-in clocks.
     pub(crate) fn new(world: &World) -> Self {
-        Self(Arc::new(Mutex::new(Table::new(world))))
+        let table = Table::new(world);
+        let changes = table.counters.changes.clone();
+        let table = Mutex::new(table);
+        Self(Arc::new(Shared { table, changes }))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         // A panic leaves no clock half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn handle(&self, key: ClockKey, age: Age) -> Handle {
@@ -165,7 +176,7 @@ impl ClockTable {
     }
 
     pub(crate) fn id(&self, key: ClockKey) -> Option<ClockId> {
-        self.lock().id(key)
+        built_in_id(key).or_else(|| self.lock().id(key))
     }
 
     /// Returns the cadence of the clock of this key and age, if it still exists.
@@ -176,12 +187,12 @@ impl ClockTable {
 
     /// Returns the number of changes of clocks so far. Each run is one.
     pub(crate) fn changes(&self) -> u64 {
-        self.lock().counters.changes
+        self.0.changes.get()
     }
 
     /// Lets everything count as out of date that holds until a clock changes.
     pub(crate) fn note_change(&self) {
-        self.lock().counters.changes += 1;
+        self.0.changes.note();
     }
 
     /// Returns how often a clock has changed its cadence.
@@ -302,7 +313,7 @@ impl ClockTable {
         scope: Scope,
         watch: &mut Watch,
     ) -> Option<Reading> {
-        let changes = Some(self.lock().counters.changes);
+        let changes = Some(self.changes());
         if watch.changes != changes {
             let reading = self.reading(key, age, scope);
             *watch = Watch { changes, reading };

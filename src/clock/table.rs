@@ -5,6 +5,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
+    changes::Changes,
     id::{ClockId, NoSuchClock},
     load::{Load, Saved},
     reading::Reading,
@@ -17,7 +18,7 @@ use super::{
 };
 
 const REAL: ClockKey = 0;
-const VIRTUAL: ClockKey = 1;
+pub(super) const VIRTUAL: ClockKey = 1;
 const FRAMES: ClockKey = 2;
 const FIXED: ClockKey = 3;
 
@@ -28,6 +29,11 @@ pub(super) const BUILT_IN: [(ClockId, Source); 4] = [
     (ClockId::Frames, Source::Frames),
     (ClockId::Fixed, Source::Bevy(BevyTime::Fixed)),
 ];
+
+/// Returns the name of the clock of this key, if it is a built-in one.
+pub(crate) fn built_in_id(key: ClockKey) -> Option<ClockId> {
+    BUILT_IN.get(key as usize).map(|&(id, _)| id)
+}
 
 /// All clocks of a world. The built-in ones have no entity, so they can't be despawned.
 #[derive(Clone, Debug, Default)]
@@ -62,8 +68,7 @@ pub(super) struct Counters {
     pub(super) runs: [u64; 2],
     /// The runs of each cadence, and the steps of fast-forwards between them.
     pub(super) epochs: [u64; 2],
-    /// The changes of clocks.
-    pub(super) changes: u64,
+    pub(super) changes: Changes,
     /// The changes of a cadence.
     pub(super) moves: u64,
 }
@@ -174,7 +179,7 @@ impl Table {
             }
         }
         self.leave_parent(key);
-        self.counters.changes += 1;
+        self.counters.changes.note();
         self.by_entity.remove(&entity);
         self.vacant.push(key);
         let row = self.rows.get_mut(key as usize)?.take()?;
@@ -256,10 +261,7 @@ impl Table {
     }
 
     pub(super) fn id(&self, key: ClockKey) -> Option<ClockId> {
-        match BUILT_IN.get(key as usize) {
-            Some(&(id, _)) => Some(id),
-            None => self.get(key)?.entity.map(ClockId::Own),
-        }
+        built_in_id(key).or_else(|| self.get(key)?.entity.map(ClockId::Own))
     }
 
     pub(super) fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {

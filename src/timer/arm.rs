@@ -5,17 +5,14 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
     Arms, CancelReason, KeyTable, Timer, TimerCancelled, TimerLines, TimerState,
-    finished::end_in_next_run,
-    fired::Unannounced,
-    pending::{Pending, Start},
-    place::Place,
-    setting::Setting,
+    finished::end_in_next_run, fired::Unannounced, pending::Start, place::Place, setting::Setting,
     settings::random,
 };
 use crate::{
-    clock::{ClockTable, FoundClock, NoSuchClock, add_missing_clock},
+    clock::{
+        BevyElapsed, ClockId, ClockTable, FoundClock, NoSuchClock, add_missing_clock, built_in_id,
+    },
     missing_plugin::warn_without_plugin,
-    owner::owner_of,
 };
 
 pub(super) fn on_insert<C: Arms>(
@@ -30,6 +27,9 @@ pub(super) fn on_insert<C: Arms>(
 /// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
 /// data there.
 pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
+    if add_plain::<C>(world, entity).is_some() {
+        return;
+    }
     let Some(component) = world.get::<C>(entity) else {
         return;
     };
@@ -42,6 +42,26 @@ pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
         false => 0,
     };
     push_pending::<C>(world, entity, random);
+}
+
+/// Makes a timer pending that has nothing but a delay, on an entity without modifiers. Most timers are
+/// like that. Returns `None` for any other timer.
+fn add_plain<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    if !entity_ref.get::<C>()?.is_plain() {
+        return None;
+    }
+    let archetype = entity_ref.archetype().id();
+    let elapsed = BevyElapsed::of(world);
+    let lines = world.get_resource_mut::<TimerLines>()?.into_inner();
+    if lines.modifiers.noted(archetype)? {
+        return None;
+    }
+    let now = lines.game_time.now(elapsed);
+    let index = lines.pending.push_at(now, entity, C::KIND);
+    let place = Place::Pending(index);
+    world.get::<C>(entity)?.seat().move_to(place);
+    Some(())
 }
 
 /// Makes a timer pending whose random delay has been drawn.
@@ -60,14 +80,10 @@ pub(super) fn push_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity, r
         .get::<C>(entity)
         .is_some_and(|it| it.loaded().is_some());
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        let pending = Pending {
-            entity,
-            kind: C::KIND,
-            start: start.ok().flatten(),
-        };
+        let start = start.ok().flatten();
         match is_loaded {
-            false => lines.pending.push(pending),
-            true => lines.pending.push_loaded(pending),
+            false => lines.pending.push(start, entity, C::KIND),
+            true => lines.pending.push_loaded(start, entity, C::KIND),
         }
     }
 }
@@ -142,7 +158,7 @@ fn leave<C: Arms>(component: &C) {
 
 /// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(number) = cancel_for(&mut world, entity, |_, _| CancelReason::Replaced)
+    if let Some(number) = cancel(&mut world, entity, CancelReason::Replaced)
         && let Some(timer) = world.get::<Timer>(entity)
     {
         timer.seat().move_to(Place::Reported(number));
@@ -162,83 +178,97 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
 
 /// Cancels the timer of an entity that despawns, before `on_discard` does.
 pub(super) fn on_despawn(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    cancel_for(&mut world, entity, |world, owner| {
-        match world.entities().contains_spawned(owner) {
-            true => CancelReason::Despawned,
-            false => CancelReason::OwnerGone,
-        }
-    });
+    cancel(&mut world, entity, CancelReason::Despawned);
 }
 
-/// Takes the timer of `entity` out of its queue, but leaves its component in place.
-pub(super) fn cancel(world: &mut DeferredWorld, entity: Entity, reason: CancelReason) {
-    cancel_for(world, entity, |_, _| reason);
-}
-
-/// Takes the timer of `entity` out of its queue and reports the cancellation. Returns the number of
-/// the report, or `None` if the timer was not armed.
-fn cancel_for(
+/// Takes the timer of `entity` out of its queue, but leaves its component in place. Returns the number
+/// of the report, or `None` if the timer was not armed.
+pub(super) fn cancel(
     world: &mut DeferredWorld,
     entity: Entity,
-    reason: impl FnOnce(&DeferredWorld, Entity) -> CancelReason,
+    reason: CancelReason,
 ) -> Option<u64> {
-    let owner = owner_of(world.get_entity(entity).ok()?);
-    let reason = reason(world, owner);
-    let cancelled = take_out(world, entity, reason)?;
-    report(world, cancelled)
+    let (number, cancelled) = take_out(world, entity, reason)?;
+    // Observers see the report once the operation is done, because its reason may change until then.
+    if cancelled.is_observed(world) {
+        trigger_later(world, cancelled, number);
+    }
+    Some(number)
 }
 
-/// Takes the timer of `entity` out of its queue. Returns the event, or `None` if the timer was not
-/// armed.
+/// Takes the timer of `entity` out of its queue, and reports the cancellation. Returns the number of
+/// the report and the event, or `None` if the timer was not armed.
+///
+/// The message is written in the next run.
 pub(super) fn take_out(
     world: &mut DeferredWorld,
     entity: Entity,
     reason: CancelReason,
-) -> Option<TimerCancelled> {
-    let timer = world.get::<Timer>(entity)?;
+) -> Option<(u64, TimerCancelled)> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let timer = entity_ref.get::<Timer>()?;
     let place = timer.seat().place();
     leave(timer);
-    let is_armed = world.get_resource::<TimerLines>()?.is_at(place);
-    let cancelled = is_armed.then(|| cancellation(world, entity, place, reason))?;
-    world.get_resource_mut::<TimerLines>()?.leave(place);
-    cancelled
+    if let Place::Nowhere = place {
+        return None;
+    }
+    let archetype = entity_ref.archetype().id();
+    let mut lines = world.get_resource_mut::<TimerLines>()?.into_inner();
+    if !lines.leave(place) {
+        return None;
+    }
+    let cancelled = match (lines.modifiers.noted(archetype), built_in_clock(place)) {
+        (Some(false), Some(clock)) => TimerCancelled::new(entity, reason).with_clock(clock),
+        _ => {
+            let (cancelled, has_modifiers) = cancellation(world, entity, place, reason)?;
+            lines = world.get_resource_mut::<TimerLines>()?.into_inner();
+            lines.modifiers.note(archetype, has_modifiers);
+            cancelled
+        }
+    };
+    Some((lines.cancelled.push(cancelled), cancelled))
 }
 
-/// Returns the event for the cancellation of a timer.
+/// Returns the clock of a timer that is armed on a built-in one.
+fn built_in_clock(place: Place) -> Option<ClockId> {
+    match place {
+        Place::Armed(clock, _) => built_in_id(clock),
+        Place::Nowhere | Place::Pending(_) | Place::Reported(_) => None,
+    }
+}
+
+/// Returns the event for the cancellation of a timer, and whether its entity has modifiers.
 fn cancellation(
     world: &World,
     entity: Entity,
     place: Place,
     reason: CancelReason,
-) -> Option<TimerCancelled> {
+) -> Option<(TimerCancelled, bool)> {
     let table = world.get_resource::<ClockTable>();
     let clock = match place {
         Place::Armed(clock, _) => table.and_then(|table| table.id(clock)),
         Place::Nowhere | Place::Pending(_) | Place::Reported(_) => None,
     };
+    let lines = world.get_resource::<TimerLines>()?;
+    let entity_ref = world.get_entity(entity).ok()?;
+    let has_modifiers = lines.modifiers.are_in(entity_ref.archetype());
     let setting = Setting::of::<Timer>(world, entity)?;
     let keys = world.get_resource::<KeyTable>();
-    Some(TimerCancelled {
+    let reason = match reason {
+        CancelReason::Despawned if !world.entities().contains_spawned(setting.owner) => {
+            CancelReason::OwnerGone
+        }
+        reason => reason,
+    };
+    let cancelled = TimerCancelled {
         entity,
         owner: setting.owner,
         clock: clock.unwrap_or(setting.clock).into(),
         key: keys.and_then(|keys| keys.key_of(entity)),
         reason,
-        is_announced: world.get::<Unannounced>(entity).is_none(),
-    })
-}
-
-/// Reports a cancellation, and returns the number of the report.
-///
-/// The message is written in the next run. Observers see the report once the operation is done,
-/// because its reason may change until then.
-fn report(world: &mut DeferredWorld, cancelled: TimerCancelled) -> Option<u64> {
-    let mut lines = world.get_resource_mut::<TimerLines>()?;
-    let number = lines.cancelled.push(cancelled);
-    if cancelled.is_observed(world) {
-        trigger_later(world, cancelled, number);
-    }
-    Some(number)
+        is_announced: entity_ref.get::<Unannounced>().is_none(),
+    };
+    Some((cancelled, has_modifiers))
 }
 
 fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {

@@ -20,6 +20,9 @@ pub(crate) trait Arms: Component {
 
     fn seat(&self) -> &TimerSeat;
 
+    /// Returns `true` if the component decides nothing but its delay.
+    fn is_plain(&self) -> bool;
+
     /// Returns the clock that the component names, or the clock on which it was saved.
     fn chosen_clock(&self) -> Option<ClockId>;
 

@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use bevy_reflect::Reflect;
 
 use super::{
-    CancelReason, IntoKey, Timer, TimerLines, WhenDone,
+    CancelReason, IntoKey, Timer, WhenDone,
     arm::take_out,
     end::{end_recorded, end_unarmed},
     ended::Ended,
@@ -36,13 +36,10 @@ fn cancel_now(
     reason: CancelReason,
     when_done: WhenDone,
 ) -> bool {
-    let Some(cancelled) = take_out(&mut world.into(), entity, reason) else {
+    let Some((_, cancelled)) = take_out(&mut world.into(), entity, reason) else {
         end_unarmed(world, entity, when_done);
         return false;
     };
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.cancelled.push(cancelled);
-    }
     let ended = Ended::timer(entity, when_done);
     end_recorded(world, Cadence::Frame, ended, |world| {
         if cancelled.is_observed(world) {

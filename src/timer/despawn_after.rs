@@ -140,6 +140,10 @@ impl Arms for DespawnAfter {
         &self.seat
     }
 
+    fn is_plain(&self) -> bool {
+        self.loaded.is_none()
+    }
+
     fn chosen_clock(&self) -> Option<ClockId> {
         let wait = self.loaded().and_then(TimerState::wait);
         wait.map(|wait| wait.clock)

@@ -119,7 +119,7 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
             false => CancelReason::ClockGone,
         };
         match kind {
-            Kind::Timer => cancel(&mut world, timer, reason),
+            Kind::Timer => _ = cancel(&mut world, timer, reason),
             Kind::Lifetime => cancel_silently::<DespawnAfter>(&mut world, timer),
         }
         // One command per timer: if one panics, the others still run.
@@ -139,7 +139,7 @@ pub(super) fn lose_clock<C: Arms>(world: &mut World, entity: Entity) {
         return;
     }
     match C::KIND {
-        Kind::Timer => cancel(&mut world.into(), entity, CancelReason::ClockGone),
+        Kind::Timer => _ = cancel(&mut world.into(), entity, CancelReason::ClockGone),
         Kind::Lifetime => cancel_silently::<C>(&mut world.into(), entity),
     }
     retire(world, entity, C::KIND);

@@ -78,9 +78,10 @@ fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
     let Ok(entity_ref) = world.get_entity(entity) else {
         return;
     };
-    let Some(place) = entity_ref.get::<C>().map(|armed| armed.seat().place()) else {
+    let Some(armed) = entity_ref.get::<C>() else {
         return;
     };
+    let (place, delay) = (armed.seat().place(), armed.first_wait());
     let is_paused = is_paused(world, entity_ref, owner_of(entity_ref));
     let is_in_transit = is_in_transit(world, entity_ref, owner_of(entity_ref));
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
@@ -98,7 +99,8 @@ fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
             changes.then_some(clock)
         }
         (Place::Pending(index), Some(lines)) => {
-            let start = lines.pending.get(index).and_then(|pending| pending.start);
+            let pending = lines.pending.get(index);
+            let start = pending.and_then(|pending| lines.pending.start(pending, delay));
             let start = start.filter(|start| start.is_paused != is_paused);
             start.map(|start| start.clock)
         }
@@ -111,6 +113,6 @@ fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
         armed.seat().unwrite();
     }
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.set_paused(place, is_paused, now);
+        lines.set_paused(place, delay, is_paused, now);
     }
 }

@@ -8,13 +8,14 @@ use core::{
     num::{NonZeroU32, NonZeroU64},
 };
 
-use bevy_ecs::{component::ComponentId, prelude::*, world::DeferredWorld};
+use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
     Arms, Kind, Timer, TimerFired,
     armed::{ArmedTimer, Reaction, Served},
     cancellations::Cancellations,
     ended::EndedTimers,
+    modifiers::Modifiers,
     pending::{PendingTimers, resumed},
     place::Place,
     random_interval::RandomInterval,
@@ -22,7 +23,7 @@ use super::{
     stats::{RunStats, TimerStats},
 };
 use crate::{
-    clock::{Age, ClockKey, ClockTable, PackedClockId, Reading, Scope},
+    clock::{Age, ClockKey, ClockTable, GameTime, PackedClockId, Reading, Scope},
     double_buffer::DoubleBuffer,
     journal::WatchedMap,
     queue::{Key, NEVER, TimerQueue},
@@ -49,7 +50,8 @@ pub(crate) struct TimerLines {
     /// The number of timers armed since the last run.
     armed: u64,
     /// The components that change how a timer is armed.
-    modifiers: [ComponentId; 9],
+    pub(super) modifiers: Modifiers,
+    pub(super) game_time: GameTime,
     /// Creates the line of a clock.
     new_line: fn() -> TimerLine,
 }
@@ -104,7 +106,7 @@ pub(crate) struct Fired {
 }
 
 impl TimerLines {
-    pub(crate) fn new(modifiers: [ComponentId; 9]) -> Self {
+    pub(crate) fn new(modifiers: Modifiers, game_time: GameTime) -> Self {
         Self {
             lines: Vec::new(),
             pending: PendingTimers::default(),
@@ -117,6 +119,7 @@ impl TimerLines {
             draws: 0,
             armed: 0,
             modifiers,
+            game_time,
             new_line: TimerLine::default,
         }
     }
@@ -205,14 +208,9 @@ impl TimerLines {
     }
 
     /// Pauses or resumes the timer at a place. A pause moves the deadline by its length.
-    pub(super) fn set_paused(&mut self, place: Place, is_paused: bool, now: u64) {
+    pub(super) fn set_paused(&mut self, place: Place, delay: u64, is_paused: bool, now: u64) {
         match place {
-            Place::Pending(index) => {
-                let start = self.pending.get_mut(index);
-                if let Some(start) = start.and_then(|pending| pending.start.as_mut()) {
-                    start.set_paused(is_paused, now);
-                }
-            }
+            Place::Pending(index) => self.pending.set_paused(index, delay, is_paused, now),
             Place::Armed(clock, key) => {
                 if let Some(line) = self.get_mut(clock) {
                     line.set_paused(key, is_paused, now);
@@ -277,10 +275,6 @@ impl TimerLines {
     #[cfg(feature = "serialize")]
     pub(crate) fn set_draws(&mut self, draws: u64) {
         self.draws = draws;
-    }
-
-    pub(super) fn modifiers(&self) -> &[ComponentId] {
-        &self.modifiers
     }
 
     /// Starts a run on the clocks of a scope: arms the timers that were added since the previous

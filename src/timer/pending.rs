@@ -7,7 +7,7 @@ use bevy_ecs::entity::Entity;
 
 use super::{Kind, saving::Order};
 use crate::{
-    clock::{Age, ClockKey, shift},
+    clock::{Age, ClockKey, GameTime, shift},
     queue::NEVER,
 };
 
@@ -17,6 +17,8 @@ use crate::{
 pub(crate) struct PendingTimers {
     /// A cancelled timer leaves a gap.
     entries: Vec<Option<Pending>>,
+    /// The starts that are not [`Since::GameTime`].
+    starts: Vec<Start>,
     /// The number of entries that are no gaps.
     len: usize,
     /// The number of entries that were pushed in a saved state.
@@ -28,8 +30,18 @@ pub(crate) struct PendingTimers {
 pub(super) struct Pending {
     pub(super) entity: Entity,
     pub(super) kind: Kind,
-    /// Set if the clock of the timer existed when the timer was inserted.
-    pub(super) start: Option<Start>,
+    pub(super) since: Since,
+}
+
+/// The start of a delay, in few bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Since {
+    /// The delay starts at the swap, because its clock did not exist when the timer was inserted.
+    Swap,
+    /// The delay started at this time on the game clock, and is not paused.
+    GameTime(u64),
+    /// The delay has the start at this index.
+    Start(u32),
 }
 
 /// The start of a delay.
@@ -43,14 +55,12 @@ pub(super) struct Start {
     pub(super) is_paused: bool,
 }
 
-impl Pending {
+impl Start {
     /// Returns `true` if the timer never fires.
     pub(super) fn is_never(&self) -> bool {
-        self.start.is_some_and(|start| start.deadline == NEVER)
+        self.deadline == NEVER
     }
-}
 
-impl Start {
     /// Moves the deadline of a paused delay to where it would be if the delay resumed now.
     pub(super) fn resume_at(&mut self, now: u64) {
         if self.is_paused {
@@ -79,35 +89,95 @@ impl PendingTimers {
         self.entries.len()
     }
 
-    pub(super) fn push(&mut self, pending: Pending) {
-        self.entries.push(Some(pending));
+    /// Adds a timer whose delay starts at this time on the game clock, and returns its index.
+    pub(super) fn push_at(&mut self, game_time: u64, entity: Entity, kind: Kind) -> usize {
+        let since = Since::GameTime(game_time);
+        self.entries.push(Some(Pending {
+            entity,
+            kind,
+            since,
+        }));
+        self.len += 1;
+        self.entries.len() - 1
+    }
+
+    /// Adds a timer with this start, if its clock exists.
+    pub(super) fn push(&mut self, start: Option<Start>, entity: Entity, kind: Kind) {
+        let since = start.map_or(Since::Swap, |start| self.add_start(start));
+        self.entries.push(Some(Pending {
+            entity,
+            kind,
+            since,
+        }));
         self.len += 1;
     }
 
     /// Adds a timer in a saved state. The next swap puts it into its saved order.
-    pub(super) fn push_loaded(&mut self, pending: Pending) {
-        self.push(pending);
+    pub(super) fn push_loaded(&mut self, start: Option<Start>, entity: Entity, kind: Kind) {
+        self.push(start, entity, kind);
         self.loaded += 1;
+    }
+
+    fn add_start(&mut self, start: Start) -> Since {
+        self.starts.push(start);
+        Since::Start(self.starts.len() as u32 - 1)
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&Pending> {
         self.entries.get(index)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Pending> {
-        self.entries.get_mut(index)?.as_mut()
+    /// Returns the start of a timer with this delay, unless its clock did not exist when it was inserted.
+    pub(super) fn start(&self, pending: &Pending, delay: u64) -> Option<Start> {
+        match pending.since {
+            Since::Swap => None,
+            Since::GameTime(now) => {
+                let (clock, age) = GameTime::CLOCK;
+                Some(Start {
+                    clock,
+                    age,
+                    deadline: now.saturating_add(delay),
+                    now,
+                    is_paused: false,
+                })
+            }
+            Since::Start(nth) => self.starts.get(nth as usize).copied(),
+        }
+    }
+
+    /// Pauses or resumes a delay.
+    pub(super) fn set_paused(&mut self, index: usize, delay: u64, is_paused: bool, now: u64) {
+        let Some(mut pending) = self.get(index).copied() else {
+            return;
+        };
+        let Some(mut start) = self.start(&pending, delay) else {
+            return;
+        };
+        start.set_paused(is_paused, now);
+        match pending.since {
+            Since::Start(nth) => self.starts[nth as usize] = start,
+            Since::Swap | Since::GameTime(_) => pending.since = self.add_start(start),
+        }
+        self.entries[index] = Some(pending);
     }
 
     /// Removes a timer, and returns `true` if it was pending.
     pub(super) fn cancel(&mut self, index: usize) -> bool {
         let entry = self.entries.get_mut(index).and_then(Option::take);
-        let is_cancelled = entry.is_some();
-        self.len -= usize::from(is_cancelled);
         // A timer that is re-armed again and again leaves no trail of gaps.
         while let Some(None) = self.entries.last() {
             self.entries.pop();
         }
-        is_cancelled
+        let Some(pending) = entry else {
+            return false;
+        };
+        if let Since::Start(nth) = pending.since
+            && nth as usize + 1 == self.starts.len()
+        {
+            self.starts.pop();
+        }
+        self.len -= 1;
+        true
     }
 
     /// Returns the number of pending timers.
@@ -129,18 +199,14 @@ impl PendingTimers {
         entries.filter_map(|(index, pending)| Some((index, pending.as_ref()?)))
     }
 
-    /// Takes all entries. Those with an order, which were loaded, come first. Hand the memory back
+    /// Takes all timers. Those with an order, which were loaded, come first. Hand the memory back
     /// with [`reuse`](Self::reuse).
-    pub(super) fn swap(
-        &mut self,
-        order: impl Fn(&Pending) -> Option<Order>,
-    ) -> Vec<Option<Pending>> {
-        self.len = 0;
-        let mut entries = mem::take(&mut self.entries);
-        if mem::take(&mut self.loaded) > 0 {
-            sort(&mut entries, order);
+    pub(super) fn swap(&mut self, order: impl Fn(&Pending) -> Option<Order>) -> Self {
+        let mut swapped = mem::take(self);
+        if swapped.loaded > 0 {
+            sort(&mut swapped.entries, order);
         }
-        entries
+        swapped
     }
 
     /// Returns the entries in the order of the next swap.
@@ -150,11 +216,13 @@ impl PendingTimers {
         entries
     }
 
-    /// Keeps the memory of swapped entries.
-    pub(super) fn reuse(&mut self, mut entries: Vec<Option<Pending>>) {
-        entries.clear();
+    /// Keeps the memory of swapped timers.
+    pub(super) fn reuse(&mut self, mut swapped: Self) {
         if self.entries.is_empty() {
-            self.entries = entries;
+            swapped.entries.clear();
+            swapped.starts.clear();
+            (swapped.len, swapped.loaded) = (0, 0);
+            *self = swapped;
         }
     }
 }
@@ -165,4 +233,53 @@ fn sort(entries: &mut [Option<Pending>], order: impl Fn(&Pending) -> Option<Orde
         let order = pending.as_ref().and_then(&order);
         (order.is_none(), order)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use bevy_ecs::world::World;
+
+    use super::*;
+
+    const START: Start = Start {
+        clock: 7,
+        age: 8,
+        deadline: 10,
+        now: 5,
+        is_paused: false,
+    };
+
+    #[test]
+    fn a_timer_that_is_armed_again_and_again_leaves_no_trail() {
+        let entity = World::new().spawn_empty().id();
+        let mut timers = PendingTimers::default();
+        for _ in 0..100 {
+            let index = timers.push_at(5, entity, Kind::Timer);
+            timers.set_paused(index, 3, true, 6);
+            assert!(timers.cancel(index));
+            let index = timers.next_index();
+            timers.push(Some(START), entity, Kind::Lifetime);
+            timers.set_paused(index, 3, true, 6);
+            assert!(timers.cancel(index));
+            assert!(!timers.cancel(index), "it is gone");
+            let left = (timers.len(), timers.entries.len(), timers.starts.len());
+            assert_eq!(left, (0, 0, 0));
+        }
+    }
+
+    #[test]
+    fn a_pause_moves_the_deadline_of_a_delay_on_the_game_clock() {
+        let entity = World::new().spawn_empty().id();
+        let mut timers = PendingTimers::default();
+        let index = timers.push_at(5, entity, Kind::Timer);
+        let start = |timers: &PendingTimers| {
+            let start = timers.start(timers.get(index)?, 3)?;
+            Some((start.deadline, start.is_paused))
+        };
+        assert_eq!(start(&timers), Some((8, false)));
+        timers.set_paused(index, 3, true, 6);
+        assert_eq!(start(&timers), Some((8, true)));
+        timers.set_paused(index, 3, false, 16);
+        assert_eq!(start(&timers), Some((18, false)));
+    }
 }

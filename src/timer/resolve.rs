@@ -2,12 +2,19 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{archetype::ArchetypeId, prelude::*};
+use bevy_ecs::prelude::*;
 
 use super::{
-    Arms, DespawnAfter, Kind, Timer, TimerLines, TimerState, arm::push_pending, armed::ArmedTimer,
-    end::lose_clock, lines::Halt, pending::Pending, place::Place, saving::saved_order,
-    setting::Setting, settings::random,
+    Arms, DespawnAfter, Kind, Timer, TimerLines, TimerState,
+    arm::push_pending,
+    armed::ArmedTimer,
+    end::lose_clock,
+    lines::Halt,
+    pending::{Pending, PendingTimers},
+    place::Place,
+    saving::saved_order,
+    setting::Setting,
+    settings::random,
 };
 use crate::clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Reading, Scope, warn};
 
@@ -21,9 +28,9 @@ pub(crate) fn resolve(world: &mut World, scope: Option<Scope>) {
     }
     let mut lost = Vec::new();
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
-        let pending = lines.pending.swap(|pending| saved_order(world, pending));
-        let mut resolver = Resolver::new(world, scope);
-        for pending in pending.iter().flatten() {
+        let swapped = lines.pending.swap(|pending| saved_order(world, pending));
+        let mut resolver = Resolver::new(world, scope, &swapped);
+        for pending in swapped.iter() {
             let armed = match pending.kind {
                 Kind::Timer => resolver.arm(&mut lines, pending, timer),
                 Kind::Lifetime => resolver.arm(&mut lines, pending, lifetime),
@@ -32,7 +39,7 @@ pub(crate) fn resolve(world: &mut World, scope: Option<Scope>) {
                 lost.push((*pending, error));
             }
         }
-        lines.pending.reuse(pending);
+        lines.pending.reuse(swapped);
     });
     for (pending, error) in lost {
         // It stays pending until its command runs, because the commands before may cancel it.
@@ -56,19 +63,18 @@ struct Resolver<'w> {
     world: &'w World,
     table: &'w ClockTable,
     scope: Option<Scope>,
-    /// The archetype of the previous entity, and whether it changes the setting of a timer.
-    archetype: (ArchetypeId, bool),
+    pending: &'w PendingTimers,
     /// The clock of the previous timer, and whether it is in the run.
     clock: Option<(ClockId, FoundClock, bool)>,
 }
 
 impl<'w> Resolver<'w> {
-    fn new(world: &'w World, scope: Option<Scope>) -> Self {
+    fn new(world: &'w World, scope: Option<Scope>, pending: &'w PendingTimers) -> Self {
         Self {
             world,
             table: world.resource(),
             scope,
-            archetype: (ArchetypeId::EMPTY, false),
+            pending,
             clock: None,
         }
     }
@@ -86,7 +92,7 @@ impl<'w> Resolver<'w> {
         let Some(component) = entity.get::<C>() else {
             return Ok(());
         };
-        let setting = match self.is_modified(entity, lines) {
+        let setting = match has_modifiers(entity, lines) {
             true => Setting::look_up(self.world, entity, component.chosen_clock()),
             false => Setting::default_of(entity.id(), component.chosen_clock()),
         };
@@ -95,7 +101,8 @@ impl<'w> Resolver<'w> {
         let FoundClock {
             key: clock, age, ..
         } = found;
-        let start = pending.start.filter(|start| start.age == age);
+        let start = self.pending.start(pending, component.first_wait());
+        let start = start.filter(|start| start.age == age);
         let (deadline, now) = match start {
             Some(start) => (start.deadline, start.now),
             None => {
@@ -155,17 +162,17 @@ impl<'w> Resolver<'w> {
         self.clock = Some((clock, found, is_in_run));
         Ok((found, is_in_run))
     }
+}
 
-    /// Returns `true` if an entity has components that may change the setting of its timer.
-    fn is_modified(&mut self, entity: EntityRef, lines: &TimerLines) -> bool {
-        let archetype = entity.archetype();
-        if self.archetype.0 != archetype.id() {
-            let mut modifiers = lines.modifiers().iter();
-            let is_modified = modifiers.any(|&id| archetype.contains(id));
-            self.archetype = (archetype.id(), is_modified);
-        }
-        self.archetype.1
-    }
+/// Returns `true` if an entity has components that may change the setting of its timer.
+fn has_modifiers(entity: EntityRef, lines: &mut TimerLines) -> bool {
+    let archetype = entity.archetype();
+    let noted = lines.modifiers.noted(archetype.id());
+    noted.unwrap_or_else(|| {
+        let has_modifiers = lines.modifiers.are_in(archetype);
+        lines.modifiers.note(archetype.id(), has_modifiers);
+        has_modifiers
+    })
 }
 
 fn timer(entity: Entity, setting: &Setting, timer: &Timer) -> ArmedTimer {

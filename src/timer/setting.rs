@@ -1,8 +1,8 @@
 //! The setting of a timer: its clock, its owner and its pause.
 
-use bevy_ecs::{component::ComponentId, entity_disabling::Disabled, prelude::*};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
-use super::{Arms, TimerAction, TimerLines};
+use super::{Arms, TimerAction, TimerLines, modifiers::Modifiers};
 use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
@@ -21,8 +21,8 @@ pub(super) struct Setting {
 }
 
 /// The components that make a setting differ from the default. Most timers have none.
-pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 9] {
-    [
+pub(crate) fn modifiers(world: &mut World) -> Modifiers {
+    Modifiers::new([
         world.register_component::<OwnedBy>(),
         world.register_component::<TimerAction>(),
         world.register_component::<Paused>(),
@@ -32,7 +32,7 @@ pub(crate) fn modifiers(world: &mut World) -> [ComponentId; 9] {
         world.register_component::<Clock>(),
         world.register_component::<SpeedModifier>(),
         world.register_component::<InTransit>(),
-    ]
+    ])
 }
 
 impl Setting {
@@ -51,9 +51,7 @@ impl Setting {
         entity: EntityRef,
         chosen: Option<ClockId>,
     ) -> Self {
-        let archetype = entity.archetype();
-        let mut modifiers = lines.modifiers().iter();
-        match modifiers.any(|&id| archetype.contains(id)) {
+        match lines.modifiers.are_in(entity.archetype()) {
             true => Self::look_up(world, entity, chosen),
             false => Self::default_of(entity.id(), chosen),
         }

@@ -15,7 +15,11 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::QueryData, system:
 
 use super::{
     Arms, DespawnAfter, IntoKey, KeyTable, Kind, RunStats, Timer, TimerLines, TimerState,
-    key_id::KeyId, lines::TimerLine, pending::Pending, place::Place, saving::Wait,
+    key_id::KeyId,
+    lines::TimerLine,
+    pending::{Pending, Start},
+    place::Place,
+    saving::Wait,
     setting::Setting,
 };
 use crate::{
@@ -216,7 +220,8 @@ impl ArmedTimers<'_, '_> {
     /// Returns the state of a timer that was inserted since the last swap.
     fn pending(&self, entity: Entity, timer: &Timer, index: usize) -> Option<TimerStatus> {
         let setting = self.setting(entity, timer)?;
-        let start = self.lines.pending.get(index)?.start;
+        let pending = self.lines.pending.get(index)?;
+        let start = self.start(pending, timer);
         // The clock may not exist yet. Its time then counts from zero.
         let found = self.table.find(setting.clock).ok();
         let reading = found.and_then(|found| self.table.current(found.key));
@@ -308,7 +313,8 @@ impl ArmedTimers<'_, '_> {
                 Duration::from_nanos(deadline.saturating_sub(now))
             }
             Place::Pending(index) => {
-                let start = self.lines.pending.get(index)?.start;
+                let pending = self.lines.pending.get(index)?;
+                let start = self.start(pending, lifetime);
                 let saved = lifetime.loaded().and_then(TimerState::wait);
                 let delay = saved.map_or(lifetime.delay(), Wait::remaining);
                 start.map_or(delay, |start| {
@@ -409,12 +415,17 @@ impl ArmedTimers<'_, '_> {
         pending.filter(move |pending| pending.kind == kind)
     }
 
+    /// Returns the start of a timer that was inserted since the last swap, if it has one.
+    fn start<C: Arms>(&self, pending: &Pending, component: &C) -> Option<Start> {
+        self.lines.pending.start(pending, component.first_wait())
+    }
+
     /// Returns the deadlines of the lifetimes on a clock that were inserted since the last swap.
     fn pending_lifetimes_on(&self, clock: ClockKey) -> impl Iterator<Item = Duration> {
         let reading = self.table.current(clock);
         let lifetimes = self.pending_of(Kind::Lifetime);
-        let lifetimes = lifetimes.filter(|pending| !pending.is_never());
-        let starts = lifetimes.filter_map(|pending| pending.start);
+        let starts = lifetimes.filter_map(|it| self.start(it, self.lifetimes.get(it.entity).ok()?));
+        let starts = starts.filter(|start| !start.is_never());
         let starts = starts.filter(move |start| start.clock == clock && !start.is_paused);
         starts.filter_map(move |start| Some(reading?.shown(start.deadline)))
     }
@@ -422,8 +433,11 @@ impl ArmedTimers<'_, '_> {
     /// Returns the timers on a clock that were inserted since the last swap and are not paused.
     fn pending_on(&self, clock: ClockId) -> impl Iterator<Item = TimerStatus> {
         let pending = self.pending_of(Kind::Timer);
-        let pending = pending.filter(|pending| !pending.is_never());
-        let pending = pending.filter_map(|pending| self.get(pending.entity));
+        let pending = pending.filter_map(move |pending| {
+            let start = self.start(pending, self.timers.get(pending.entity).ok()?);
+            let fires = start.is_none_or(|start| !start.is_never());
+            fires.then(|| self.get(pending.entity))?
+        });
         pending.filter(move |timer| timer.clock == clock && !timer.paused)
     }
 

@@ -103,6 +103,7 @@ impl TimerLines {
             draws,
             armed,
             modifiers: _,
+            game_time: _,
             new_line: _,
         } = self;
         LinesMark {

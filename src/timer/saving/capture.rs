@@ -113,7 +113,8 @@ impl<'w> Capture<'w> {
     fn pending<C: Arms>(&self, pending: &Pending, nth: u64) -> Option<TimerState> {
         let component = self.world.get::<C>(pending.entity)?;
         let loaded = component.loaded();
-        let wait = pending.start.and_then(|mut start| {
+        let start = self.lines.pending.start(pending, component.first_wait());
+        let wait = start.and_then(|mut start| {
             // A component that arrived later may have put the timer on another clock.
             let setting = Setting::of::<C>(self.world, pending.entity)?;
             let found = self.table.find(setting.clock).ok()?;
@@ -128,7 +129,7 @@ impl<'w> Capture<'w> {
             return Some(TimerState::Added { nth, wait });
         };
         // It follows the timers that are in the queue.
-        let line = pending.start.and_then(|start| self.lines.get(start.clock));
+        let line = start.and_then(|start| self.lines.get(start.clock));
         let sequence = line.map_or(0, |line| line.queue.next_sequence()) + nth;
         Some(TimerState::Armed(Progress {
             sequence,

@@ -48,11 +48,12 @@ impl From<Cadence> for Stage {
 }
 
 impl<T> Roster<T> {
-    /// Adds a member with a number above all others.
-    pub(crate) fn add(&mut self, number: u64, member: T) {
+    /// Adds a member with a number above all others, and returns its place.
+    pub(crate) fn add(&mut self, number: u64, member: T) -> usize {
         let last = self.places.last().map(|&(last, _)| last);
         debug_assert!(last < Some(number), "{number} joins after {last:?}");
         self.places.push((number, Some(member)));
+        self.places.len() - 1
     }
 
     /// Removes and returns the member with this number, if there is one.
@@ -67,6 +68,18 @@ impl<T> Roster<T> {
             self.gaps = 0;
         }
         member
+    }
+
+    /// Returns the member at a place that [`add`](Self::add) has returned, with its number. When the
+    /// gaps are closed, all members get the lowest places.
+    #[inline]
+    pub(crate) fn at(&self, place: usize) -> Option<(u64, &T)> {
+        let (number, member) = self.places.get(place)?;
+        Some((*number, member.as_ref()?))
+    }
+
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.gaps > 0
     }
 
     /// Iterates over the members with these numbers.

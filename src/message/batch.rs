@@ -1,9 +1,9 @@
 //! Many messages of one type, each to an entity, without an allocation per message.
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::any::Any;
 #[cfg(feature = "serialize")]
 use core::any::type_name;
-use core::{any::Any, ops::ControlFlow};
 
 use bevy_ecs::entity::Entity;
 
@@ -18,12 +18,26 @@ use super::{
 };
 
 /// Messages of one type, each to an entity, in the order of sending.
-pub(super) struct Batch<P>(VecDeque<(Entity, P)>);
+pub(super) struct Batch<P> {
+    waiting: VecDeque<(Entity, P)>,
+    /// The message that is being delivered. It no longer waits, so a callback that panics does not get
+    /// it again.
+    current: Option<(Entity, P)>,
+}
 
 /// A [`Batch`] of any type.
 pub(super) trait AnyBatch: Any + Send + Sync {
-    /// Delivers the messages in order, until the courier stops.
-    fn deliver(&mut self, courier: &mut dyn Deliver);
+    /// Returns the topic of the next message.
+    fn topic(&self) -> Option<Topic>;
+
+    /// Takes the next message if it has this topic. The message before it is dropped.
+    fn next(&mut self, topic: Topic) -> Option<(Entity, &dyn Any)>;
+
+    /// Returns the message that was taken last as a letter.
+    fn take_current(&mut self) -> Option<Letter>;
+
+    /// Drops the message that was taken last.
+    fn drop_current(&mut self);
 
     /// Takes all waiting messages.
     fn into_letters(self: Box<Self>) -> Vec<Letter>;
@@ -37,63 +51,43 @@ pub(super) trait AnyBatch: Any + Send + Sync {
     fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool, taken: &mut Vec<Taken>);
 }
 
-/// Delivers messages to entities.
-pub(super) trait Deliver {
-    /// Delivers a message to an entity. Breaks if no message may follow for now.
-    fn deliver_message(
-        &mut self,
-        to: Entity,
-        topic: Topic,
-        message: &dyn Any,
-    ) -> ControlFlow<Outcome, Outcome>;
-
-    /// Keeps a message whose recipient takes part later, or is in transit.
-    fn hold_letter(&mut self, letter: Letter, outcome: Outcome);
-}
-
-/// The result of a message to one entity.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Delivered,
-    /// The recipient takes part later.
-    Early,
-    /// A reply to an entity that is disabled.
-    Disabled,
-    /// The recipient is moving to or from another world.
-    InTransit,
-    /// A reply to a request that is not open.
-    Late,
-    Undeliverable,
-}
-
 impl<P: Payload> Batch<P> {
     pub(super) fn new(to: Entity, payload: P) -> Self {
-        Self([(to, payload)].into())
+        Self {
+            waiting: [(to, payload)].into(),
+            current: None,
+        }
     }
 
     pub(super) fn push(&mut self, to: Entity, payload: P) {
-        self.0.push_back((to, payload));
+        self.waiting.push_back((to, payload));
     }
 }
 
 impl<P: Payload> AnyBatch for Batch<P> {
-    fn deliver(&mut self, courier: &mut dyn Deliver) {
-        // A message is no longer waiting when it is delivered, so a callback that panics does not
-        // get it again.
-        while let Some((to, payload)) = self.0.pop_front() {
-            let delivered = courier.deliver_message(to, Sealed::topic(&payload), &payload);
-            let (ControlFlow::Continue(outcome) | ControlFlow::Break(outcome)) = delivered;
-            if let Outcome::Early | Outcome::InTransit = outcome {
-                courier.hold_letter(Letter::plain(to, payload), outcome);
-            }
-            if delivered.is_break() {
-                return;
-            }
-        }
+    fn topic(&self) -> Option<Topic> {
+        let (_, payload) = self.waiting.front()?;
+        Some(Sealed::topic(payload))
+    }
+
+    fn next(&mut self, topic: Topic) -> Option<(Entity, &dyn Any)> {
+        let is_next = |(_, payload): &mut (Entity, P)| Sealed::topic(payload) == topic;
+        self.current = self.waiting.pop_front_if(is_next);
+        let (to, payload) = self.current.as_ref()?;
+        Some((*to, payload))
+    }
+
+    fn take_current(&mut self) -> Option<Letter> {
+        let (to, payload) = self.current.take()?;
+        Some(Letter::plain(to, payload))
+    }
+
+    fn drop_current(&mut self) {
+        self.current = None;
     }
 
     fn into_letters(self: Box<Self>) -> Vec<Letter> {
-        let waiting = self.0.into_iter();
+        let waiting = self.waiting.into_iter();
         waiting
             .map(|(to, payload)| Letter::plain(to, payload))
             .collect()
@@ -101,7 +95,7 @@ impl<P: Payload> AnyBatch for Batch<P> {
 
     #[cfg(feature = "serialize")]
     fn visit(&self, visit: &mut dyn FnMut(LetterRef)) {
-        for (to, payload) in &self.0 {
+        for (to, payload) in &self.waiting {
             visit(LetterRef {
                 to: (*to).into(),
                 name: type_name::<P>(),
@@ -113,8 +107,9 @@ impl<P: Payload> AnyBatch for Batch<P> {
 
     #[cfg(feature = "serialize")]
     fn extract(&mut self, is_meant: &dyn Fn(Entity) -> bool, taken: &mut Vec<Taken>) {
-        let (meant, others): (VecDeque<_>, _) = self.0.drain(..).partition(|(to, _)| is_meant(*to));
-        self.0 = others;
+        let waiting = self.waiting.drain(..);
+        let (meant, others): (VecDeque<_>, _) = waiting.partition(|(to, _)| is_meant(*to));
+        self.waiting = others;
         let meant = meant.into_iter();
         taken.extend(meant.map(|(to, payload)| Taken::Letter(to, Letter::plain(to, payload))));
     }

@@ -15,10 +15,7 @@ use super::{
     written::TypeReader,
 };
 use crate::{
-    clock::{Age, ClockKey, find_clock},
-    missing_plugin::warn_without_plugin,
-    owner::owner_of,
-    roster::Intake,
+    clock::find_clock, missing_plugin::warn_without_plugin, owner::owner_of, roster::Intake,
     seat::Seat,
 };
 
@@ -127,8 +124,6 @@ use crate::{
 pub struct MessageComponent {
     follows: SmallVec<[Follows; 2]>,
     seat: Seat,
-    /// The key and the age of the clock.
-    clock: Seat,
 }
 
 #[derive(Clone)]
@@ -207,21 +202,9 @@ impl MessageComponent {
         self
     }
 
-    /// Returns the callback for a topic.
-    #[inline]
-    pub(super) fn callback(&self, topic: Topic) -> Option<&Callback> {
-        let mut follows = self.follows.iter();
-        Some(&follows.find(|follows| follows.topic == topic)?.callback)
-    }
-
     /// Returns `true` if the component takes part in this run: its number is below `joined`.
-    #[inline]
     pub(super) fn has_joined(&self, joined: u64) -> bool {
         self.seat.get().is_some_and(|(_, number)| number < joined)
-    }
-
-    pub(super) fn clock(&self) -> Option<(ClockKey, Age)> {
-        self.clock.get()
     }
 
     fn topics(&self) -> SmallVec<[Topic; 4]> {
@@ -276,9 +259,6 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     followers.add(number, entity, clock, callbacks);
     if let Some(component) = world.get::<MessageComponent>(entity) {
         component.seat.set(0, number);
-        if let Some((key, age)) = clock {
-            component.clock.set(key, age);
-        }
     }
 }
 

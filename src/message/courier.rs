@@ -1,25 +1,22 @@
 //! The courier: the delivery of one item after another.
 
 use alloc::vec::Vec;
-use core::{any::Any, ops::ControlFlow};
-
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::cell::SyncCell;
 
 use super::{
     ask::{RequestState, asker_now, state_of},
-    batch::{Deliver, Outcome},
+    batch::AnyBatch,
     broadcast::{Broadcast, Rest},
     component::MessageComponent,
     context::Incoming,
     directory::Directory,
-    followers::Followers,
+    followers::{Followers, Outcome},
     held_letters::HeldLetters,
     letter::{Letter, Recipient, Role},
     mailbag::{InProgress, Item},
     room::Room,
     stats::MessageStats,
-    topic::Topic,
 };
 use crate::{call::EntityCaller, clock::ClockTable, double_buffer::DoubleBuffer};
 
@@ -47,7 +44,7 @@ impl Courier<'_, '_, '_> {
     ) {
         while !self.caller.has_commands() {
             match in_progress {
-                Some(InProgress::Batch(batch)) => batch.deliver(self),
+                Some(InProgress::Batch(batch)) => self.deliver_batch(&mut **batch),
                 Some(InProgress::Broadcast(broadcast)) => self.broadcast(broadcast),
                 Some(InProgress::Rest(rest)) => self.deliver_rest(rest),
                 None => {}
@@ -96,6 +93,44 @@ impl Courier<'_, '_, '_> {
         }
         #[cfg(not(feature = "serialize"))]
         let _ = key;
+    }
+
+    /// Delivers messages to one entity each until a callback issues commands.
+    fn deliver_batch(&mut self, batch: &mut dyn AnyBatch) {
+        while !self.caller.has_commands()
+            && let Some(topic) = batch.topic()
+        {
+            let following = self.followers.of(topic);
+            let mut missed = None;
+            while let Some((to, message)) = batch.next(topic) {
+                // Its callback may panic.
+                self.room.give_back(1);
+                let incoming = Incoming {
+                    topic,
+                    message,
+                    role: &Role::Plain,
+                    clocks: self.clocks,
+                };
+                if !following.is_some_and(|it| it.call(to, self.joined, self.caller, incoming)) {
+                    missed = Some(to);
+                    break;
+                }
+                self.stats.delivered += 1;
+                if self.caller.has_commands() {
+                    break;
+                }
+            }
+            if let Some(to) = missed {
+                let outcome = self.miss(to);
+                self.count(outcome);
+                if let Outcome::Early | Outcome::InTransit = outcome
+                    && let Some(letter) = batch.take_current()
+                {
+                    self.hold_letter(letter, outcome);
+                }
+            }
+            batch.drop_current();
+        }
     }
 
     /// Delivers a letter to its followers until a callback issues commands.
@@ -218,27 +253,25 @@ impl Courier<'_, '_, '_> {
     }
 
     /// Calls the callback of an entity for a message, if the entity follows it.
-    #[inline]
     fn call(&mut self, entity: Entity, incoming: Incoming) -> Outcome {
-        let Some((entity_mut, commands)) = self.caller.get_mut(entity) else {
-            return match self.caller.root_in_transit(entity) {
+        let following = self.followers.of(incoming.topic);
+        match following.is_some_and(|it| it.call(entity, self.joined, self.caller, incoming)) {
+            true => Outcome::Delivered,
+            false => self.miss(entity),
+        }
+    }
+
+    /// Returns the outcome of a message to an entity that could not be called.
+    #[cold]
+    fn miss(&self, entity: Entity) -> Outcome {
+        match self.caller.get(entity) {
+            Some(entity) if self.is_early(entity) => Outcome::Early,
+            Some(_) => Outcome::Undeliverable,
+            None => match self.caller.root_in_transit(entity) {
                 Some(_) => Outcome::InTransit,
                 None => Outcome::Undeliverable,
-            };
-        };
-        let Some(component) = entity_mut.get::<MessageComponent>() else {
-            return Outcome::Undeliverable;
-        };
-        if !component.has_joined(self.joined) {
-            return Outcome::Early;
+            },
         }
-        let clock = component.clock();
-        let Some(callback) = component.callback(incoming.topic).cloned() else {
-            return Outcome::Undeliverable;
-        };
-        let result = callback.call(entity_mut, commands, incoming, clock);
-        self.caller.report("MessageComponent", entity, result);
-        Outcome::Delivered
     }
 
     #[inline]
@@ -250,30 +283,8 @@ impl Courier<'_, '_, '_> {
             Outcome::Undeliverable => self.stats.undeliverable += 1,
         }
     }
-}
 
-impl Deliver for Courier<'_, '_, '_> {
-    fn deliver_message(
-        &mut self,
-        to: Entity,
-        topic: Topic,
-        message: &dyn Any,
-    ) -> ControlFlow<Outcome, Outcome> {
-        let incoming = Incoming {
-            topic,
-            message,
-            role: &Role::Plain,
-            clocks: self.clocks,
-        };
-        self.room.give_back(1);
-        let outcome = self.call(to, incoming);
-        self.count(outcome);
-        match self.caller.has_commands() {
-            true => ControlFlow::Break(outcome),
-            false => ControlFlow::Continue(outcome),
-        }
-    }
-
+    /// Keeps a letter whose recipient takes part later, or is in transit.
     fn hold_letter(&mut self, letter: Letter, outcome: Outcome) {
         self.room.take_anyway(1);
         if outcome != Outcome::InTransit {

@@ -3,12 +3,11 @@
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*};
-use bevy_platform::collections::HashMap;
+use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
+use bevy_platform::{collections::HashMap, hash::NoOpHash};
 use smallvec::SmallVec;
 
 use super::{
-    batch::Outcome,
     broadcast::Round,
     context::{Callback, Incoming},
     topic::Topic,
@@ -22,7 +21,7 @@ use crate::{
 /// The followers of each topic, in the order in which their components were inserted.
 #[derive(Resource, Default)]
 pub(crate) struct Followers {
-    by_topic: HashMap<Topic, Following>,
+    by_topic: HashMap<Topic, Following, NoOpHash>,
     /// The number of topics without followers.
     vacant: usize,
     /// The number of rounds that have begun.
@@ -35,8 +34,10 @@ pub(crate) struct Followers {
 
 /// The followers of one topic.
 #[derive(Default)]
-struct Following {
+pub(super) struct Following {
     roster: Roster<Follower>,
+    /// By entity, its place in the roster.
+    places: EntityHashMap<usize>,
     /// Followers with a lower number have had their turn.
     turn: u64,
     /// By source, the round that has called a follower last.
@@ -76,13 +77,28 @@ struct Leaving {
     standings: SmallVec<[(Topic, Standing); 2]>,
 }
 
-/// An entity that follows a topic. It holds a clone of the callback, so that a broadcast does not
-/// look at the component.
+/// An entity that follows a topic. It holds a clone of the callback, so that a message does not look
+/// at the component.
 struct Follower {
     entity: Entity,
     callback: Callback,
     clock: Option<(ClockKey, Age)>,
     standing: Standing,
+}
+
+/// The result of a message to one entity.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Delivered,
+    /// The recipient takes part later.
+    Early,
+    /// A reply to an entity that is disabled.
+    Disabled,
+    /// The recipient is moving to or from another world.
+    InTransit,
+    /// A reply to a request that is not open.
+    Late,
+    Undeliverable,
 }
 
 impl Follower {
@@ -107,7 +123,45 @@ impl Follower {
     }
 }
 
+impl Following {
+    fn add(&mut self, number: u64, follower: Follower) {
+        let entity = follower.entity;
+        let place = self.roster.add(number, follower);
+        self.places.insert(entity, place);
+    }
+
+    fn leave(&mut self, number: u64) -> Option<Follower> {
+        let follower = self.roster.leave(number)?;
+        self.places.remove(&follower.entity);
+        if !self.roster.has_gaps() {
+            // It has closed them, so the others have new places.
+            let places = self.roster.members(0..u64::MAX).enumerate();
+            self.places = places.map(|(place, (_, it))| (it.entity, place)).collect();
+        }
+        Some(follower)
+    }
+
+    /// Calls an entity. Returns `false` if it does not follow the topic yet, or is gone or disabled.
+    #[inline]
+    pub(super) fn call(
+        &self,
+        entity: Entity,
+        joined: u64,
+        caller: &mut EntityCaller,
+        incoming: Incoming,
+    ) -> bool {
+        let place = self.places.get(&entity);
+        let follower = place.and_then(|&place| self.roster.at(place));
+        follower.is_some_and(|(number, it)| number < joined && it.call(caller, incoming))
+    }
+}
+
 impl Followers {
+    /// Returns the followers of a topic.
+    pub(super) fn of(&self, topic: Topic) -> Option<&Following> {
+        self.by_topic.get(&topic)
+    }
+
     /// Adds an entity that follows these topics, with a number above all others. If its component
     /// replaces another, it takes over the places of that one.
     pub(super) fn add(
@@ -136,7 +190,7 @@ impl Followers {
                 clock,
                 standing,
             };
-            following.roster.add(number, follower);
+            following.add(number, follower);
         }
     }
 
@@ -151,7 +205,7 @@ impl Followers {
         let mut standings = SmallVec::new();
         for topic in topics {
             if let Some(following) = self.by_topic.get_mut(&topic)
-                && let Some(Follower { mut standing, .. }) = following.roster.leave(number)
+                && let Some(Follower { mut standing, .. }) = following.leave(number)
             {
                 for (heard, &LastCall { round, next }) in
                     standing.heard.iter_mut().zip(&following.last)

@@ -127,6 +127,59 @@ fn a_full_inbox_hands_messages_back_until_the_next_frame() {
 }
 
 #[test]
+fn messages_of_one_type_to_entities_share_their_memory() {
+    let (mut app, entity, sender) = sender_app(1000);
+    let send = || {
+        for nth in 0..1000 {
+            sender.send(entity, Nth(0, nth)).unwrap();
+        }
+    };
+    for _ in 0..3 {
+        let used = allocation_counter::measure(send);
+        assert!(used.count_total < 30, "{} allocations", used.count_total);
+        assert!(
+            sender.send(entity, Nth(0, 1000)).is_err(),
+            "each one counts"
+        );
+        advance_ms(&mut app, 10);
+        let got = got(&mut app, entity);
+        assert!(got.into_iter().map(|nth| nth.1).eq(0..1000));
+    }
+}
+
+#[test]
+fn messages_of_different_types_keep_their_order() {
+    #[derive(Message)]
+    struct Other(u32);
+
+    let (mut app, entity, sender) = sender_app(1000);
+    let note = |mut me: MessageContext, nth| me.entity.get_mut::<Got>().unwrap().0.push(nth);
+    let follows = MessageComponent::new()
+        .on(move |me: MessageContext, nth: &Nth| note(me, *nth))
+        .on(move |me: MessageContext, other: &Other| note(me, Nth(1, other.0)))
+        .on_packet(7, move |me: MessageContext, _: &Packet| note(me, Nth(2, 0)))
+        .on_packet(8, move |me: MessageContext, _: &Packet| note(me, Nth(3, 0)));
+    app.world_mut().entity_mut(entity).insert(follows);
+    let mut expected = Vec::new();
+    for nth in 0..100 {
+        // Runs of each kind, some longer than a batch.
+        match nth / 9 % 5 {
+            0 => sender.send(entity, Nth(0, nth)).unwrap(),
+            1 => sender.send(entity, Other(nth)).unwrap(),
+            2 => sender.send(Delivery::All, Nth(0, nth)).unwrap(),
+            _ => sender.send(entity, Packet::new(7 + nth % 2, [])).unwrap(),
+        }
+        expected.push(match nth / 9 % 5 {
+            0 | 2 => Nth(0, nth),
+            1 => Nth(1, nth),
+            _ => Nth(2 + nth as usize % 2, 0),
+        });
+    }
+    advance_ms(&mut app, 10);
+    assert_eq!(got(&mut app, entity), expected);
+}
+
+#[test]
 fn an_inbox_has_room_for_a_number_of_bytes() {
     let mut app = app_with(DuePlugin {
         inbox_bytes: 10,

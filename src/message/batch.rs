@@ -59,6 +59,22 @@ impl<P: Payload> Batch<P> {
         }
     }
 
+    /// Creates an empty batch with room for this many messages.
+    pub(super) fn with_capacity(messages: usize) -> Self {
+        Self {
+            waiting: VecDeque::with_capacity(messages),
+            current: None,
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.waiting.capacity()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() < self.waiting.capacity()
+    }
+
     pub(super) fn push(&mut self, to: Entity, payload: P) {
         self.waiting.push_back((to, payload));
     }

@@ -67,8 +67,8 @@ impl Courier<'_, '_, '_> {
         match item {
             Item::Letter(letter) => return self.deliver_letter(letter),
             Item::Batch(batch) => return Some(InProgress::Batch(batch)),
-            Item::Broadcast(broadcast) => return Some(InProgress::Broadcast(broadcast)),
-            Item::Rest(rest) => return Some(InProgress::Rest(rest)),
+            Item::Broadcast(broadcast) => return Some(InProgress::Broadcast(*broadcast)),
+            Item::Rest(rest) => return Some(InProgress::Rest(*rest)),
             Item::Command(command) => {
                 self.room.give_back(1);
                 let command = SyncCell::to_inner(command);
@@ -165,13 +165,14 @@ impl Courier<'_, '_, '_> {
             InProgress::Batch(_) => return,
             InProgress::Broadcast(Broadcast { letter, round }) => {
                 self.stats.delivered += round.calls;
-                let early = self.followers.early(letter.topic, &round);
+                let early = self.followers.early(letter.payload.topic(), &round);
                 (letter, early, round.calls)
             }
             InProgress::Rest(rest) => (rest.letter, rest.early, rest.calls),
         };
         if !early.is_empty() {
-            self.hold(Item::Rest(Rest::new(letter, early, calls)));
+            let rest = Rest::new(letter, early, calls);
+            self.hold(Item::Rest(rest.into()));
             return;
         }
         self.room.give_back(1);
@@ -309,8 +310,8 @@ impl Courier<'_, '_, '_> {
 fn incoming<'a>(letter: &'a Letter, clocks: &'a ClockTable) -> Incoming<'a> {
     Incoming {
         clocks,
-        topic: letter.topic,
-        message: &*letter.payload,
+        topic: letter.payload.topic(),
+        message: letter.payload.as_any(),
         role: &letter.role,
     }
 }

@@ -1,12 +1,20 @@
 //! The delivery: one message at a time, in the order of sending.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::vec::Vec;
+use core::mem;
 
 use bevy_ecs::{error::ErrorContext, prelude::*};
 
 use super::{
-    courier::Courier, directory::Directory, followers::Followers, holds::release_lost,
-    inbox::Inbox, letter::Undelivered, mailbag::Mailbag, stats::MessageStats, written,
+    courier::Courier,
+    directory::Directory,
+    followers::Followers,
+    holds::release_lost,
+    inbox::Inbox,
+    letter::Undelivered,
+    mailbag::{Arrived, Mailbag},
+    stats::MessageStats,
+    written,
 };
 use crate::{
     call::{PumpState, pump},
@@ -109,10 +117,10 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
 
 /// Closes the inbox, and takes all undelivered letters.
 pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
-    let mut arrived = VecDeque::new();
+    let mut arrived = Arrived::default();
     if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
         inbox.close();
-        arrived.append(inbox.take());
+        mem::swap(&mut arrived, inbox.take());
     }
     let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
         return Vec::new();

@@ -134,8 +134,8 @@ impl<'a> From<&'a Letter> for LetterRef<'a> {
     fn from(letter: &'a Letter) -> Self {
         Self {
             to: letter.to,
-            name: letter.name,
-            payload: &*letter.payload,
+            name: letter.payload.name(),
+            payload: letter.payload.as_any(),
             role: &letter.role,
         }
     }

@@ -1,14 +1,15 @@
 //! The inbox: messages from other threads.
 
 use alloc::{boxed::Box, collections::VecDeque};
-use core::{any::Any, fmt, mem};
+use core::{any::Any, fmt, mem, mem::MaybeUninit};
 
 use bevy_ecs::prelude::*;
 use bevy_platform::{cell::SyncCell, sync::Arc};
 
 use super::{
+    batch::Batch,
     letter::{Delivery, Letter},
-    mailbag::Item,
+    mailbag::{Arrived, Item},
     packet::Packet,
     send_error::SendError,
     topic::Payload,
@@ -22,15 +23,17 @@ use crate::{
 #[derive(Resource)]
 pub(crate) struct Inbox {
     shared: Arc<Shared>,
-    /// The buffer taken last, now empty. The next swap reuses its memory.
-    taken: VecDeque<Item>,
+    /// The items taken last. They are empty before the next swap, which reuses their memory.
+    taken: Arrived,
     peak: RecentPeak,
 }
 
 /// A handle that sends messages to a world from any thread.
 ///
 /// Clones send to the same world. The messages of one sender arrive in the order of sending. Each
-/// send takes a lock for one push. The game takes the lock once per frame to swap two buffers.
+/// send takes a lock for one push. The game takes the lock once per frame to swap two buffers. No
+/// memory is allocated under the lock, and messages of one type to one entity each share their
+/// memory.
 ///
 /// Get a sender from [`DueWorldExt::message_sender`](crate::DueWorldExt::message_sender), or in a
 /// system from `Local<MessageSender>`.
@@ -80,10 +83,8 @@ pub struct MessageSender(Arc<Shared>);
 struct Shared(Mutex<Waiting>);
 
 struct Waiting {
-    items: VecDeque<Item>,
+    arrived: Arrived,
     capacity: usize,
-    /// The sum of the payloads of all packets.
-    bytes: usize,
     byte_capacity: usize,
     is_closed: bool,
     /// Called when an item arrives in the empty inbox.
@@ -91,12 +92,14 @@ struct Waiting {
     wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
+/// The number of messages in the first batch of a frame, and in the largest.
+const BATCH: (usize, usize) = (4, 1 << 10);
+
 impl Default for Inbox {
     fn default() -> Self {
         let waiting = Waiting {
-            items: VecDeque::new(),
+            arrived: Arrived::with_capacity(8),
             capacity: 1 << 16,
-            bytes: 0,
             byte_capacity: usize::MAX,
             is_closed: false,
             #[cfg(feature = "worlds")]
@@ -104,7 +107,7 @@ impl Default for Inbox {
         };
         Self {
             shared: Arc::new(Shared(Mutex::new(waiting))),
-            taken: VecDeque::new(),
+            taken: Arrived::with_capacity(8),
             peak: RecentPeak::default(),
         }
     }
@@ -121,17 +124,23 @@ impl Inbox {
     #[cfg(feature = "worlds")]
     pub(crate) fn has_arrivals(world: &World) -> bool {
         let inbox = world.get_resource::<Self>();
-        inbox.is_some_and(|inbox| !inbox.shared.lock().items.is_empty())
+        inbox.is_some_and(|inbox| !inbox.shared.lock().arrived.items.is_empty())
     }
 
-    /// Returns `true` if an item has arrived since the last frame. Gives back memory that was not
-    /// needed recently.
+    /// Takes all items that have arrived, and returns `true` if there are any. Gives back memory that
+    /// was not needed recently.
     pub(super) fn poll(&mut self) -> bool {
-        let mut waiting = self.shared.lock();
-        self.peak.note(waiting.items.len());
-        self.peak.trim(&mut waiting.items);
-        self.peak.trim(&mut self.taken);
-        !waiting.items.is_empty()
+        let Self {
+            shared,
+            taken,
+            peak,
+        } = self;
+        if taken.items.is_empty() {
+            peak.trim(&mut taken.items);
+            mem::swap(&mut shared.lock().arrived, taken);
+            peak.note(taken.items.len());
+        }
+        !taken.items.is_empty()
     }
 
     fn sender(&self) -> MessageSender {
@@ -150,10 +159,8 @@ impl Inbox {
     }
 
     /// Takes all items that have arrived. The caller must empty the buffer.
-    pub(super) fn take(&mut self) -> &mut VecDeque<Item> {
-        let mut waiting = self.shared.lock();
-        waiting.bytes = 0;
-        mem::swap(&mut waiting.items, &mut self.taken);
+    pub(super) fn take(&mut self) -> &mut Arrived {
+        self.poll();
         &mut self.taken
     }
 }
@@ -163,9 +170,9 @@ impl Drop for Inbox {
     fn drop(&mut self) {
         let mut waiting = self.shared.lock();
         waiting.is_closed = true;
-        let items = mem::take(&mut waiting.items);
+        let arrived = mem::take(&mut waiting.arrived);
         drop(waiting);
-        drop(items);
+        drop(arrived);
     }
 }
 
@@ -180,12 +187,17 @@ impl MessageSender {
         to: impl Into<Delivery>,
         payload: P,
     ) -> Result<(), SendError<P>> {
-        let to = to.into();
         let packet = (&payload as &dyn Any).downcast_ref::<Packet>();
         let bytes = packet.map_or(0, |packet| packet.payload().len());
-        self.put(payload, bytes, |payload| {
-            Item::Letter(Letter::plain(to, payload))
-        })
+        match to.into() {
+            Delivery::To(entity) => self.send_to(entity, payload, bytes),
+            to => {
+                let room = P::room();
+                self.put(payload, bytes, |payload| {
+                    Item::Letter(Letter::plain_in(room, to, payload))
+                })
+            }
+        }
     }
 
     /// Runs a function on the world in the next frame, in order with the messages.
@@ -198,8 +210,10 @@ impl MessageSender {
         &self,
         function: F,
     ) -> Result<(), SendError<F>> {
+        let room: Box<MaybeUninit<F>> = Box::new_uninit();
         self.put(function, 0, |function| {
-            Item::Command(SyncCell::new(Box::new(function)))
+            let function: Box<F> = Box::write(room, function);
+            Item::Command(SyncCell::new(function))
         })
     }
 
@@ -227,6 +241,37 @@ impl MessageSender {
         self.0.lock().is_closed
     }
 
+    /// Sends a message to one entity, in the last batch if it has messages of this type and room.
+    fn send_to<P: Payload>(
+        &self,
+        to: Entity,
+        payload: P,
+        bytes: usize,
+    ) -> Result<(), SendError<P>> {
+        let mut waiting = self.0.lock();
+        if let Err(refused) = waiting.check(bytes) {
+            return Err(refused.with(payload));
+        }
+        let Err(payload) = waiting.push_into_batch(to, payload) else {
+            Waiting::note_arrival(waiting, bytes);
+            return Ok(());
+        };
+        let messages = waiting.next_batch::<P>();
+        drop(waiting);
+        let mut batch = Box::new(Batch::with_capacity(messages));
+        let mut waiting = self.0.lock_with_space();
+        if let Err(refused) = waiting.check(bytes) {
+            return Err(refused.with(payload));
+        }
+        // Another thread may have added a batch.
+        if let Err(payload) = waiting.push_into_batch(to, payload) {
+            batch.push(to, payload);
+            waiting.arrived.items.push_back(Item::Batch(batch));
+        }
+        Waiting::note_arrival(waiting, bytes);
+        Ok(())
+    }
+
     /// Turns a value with this many bytes into an item and puts it into the inbox. A refused value
     /// comes back as it was.
     fn put<T>(
@@ -235,25 +280,12 @@ impl MessageSender {
         bytes: usize,
         item: impl FnOnce(T) -> Item,
     ) -> Result<(), SendError<T>> {
-        let mut waiting = self.0.lock();
-        if waiting.is_closed {
-            return Err(SendError::Closed(value));
+        let mut waiting = self.0.lock_with_space();
+        if let Err(refused) = waiting.check(bytes) {
+            return Err(refused.with(value));
         }
-        // A packet that is larger than the capacity can arrive alone.
-        let sum = waiting.bytes.saturating_add(bytes);
-        let has_room = waiting.bytes == 0 || sum <= waiting.byte_capacity;
-        if waiting.items.len() >= waiting.capacity || !has_room {
-            return Err(SendError::Full(value));
-        }
-        waiting.bytes = sum;
-        waiting.items.push_back(item(value));
-        #[cfg(feature = "worlds")]
-        if waiting.items.len() == 1
-            && let Some(wake) = waiting.wake.clone()
-        {
-            drop(waiting);
-            wake();
-        }
+        waiting.arrived.items.push_back(item(value));
+        Waiting::note_arrival(waiting, bytes);
         Ok(())
     }
 }
@@ -269,6 +301,81 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         // No code that holds this lock can panic halfway through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the inbox with space for one more item. The space is allocated without the lock.
+    fn lock_with_space(&self) -> MutexGuard<'_, Waiting> {
+        loop {
+            let waiting = self.lock();
+            let items = &waiting.arrived.items;
+            let capacity = items.capacity();
+            if items.len() < capacity {
+                return waiting;
+            }
+            drop(waiting);
+            let mut larger = VecDeque::with_capacity(2 * capacity.max(4));
+            let mut waiting = self.lock();
+            let items = &mut waiting.arrived.items;
+            if items.capacity() < larger.capacity() {
+                larger.append(items);
+                mem::swap(items, &mut larger);
+            }
+        }
+    }
+}
+
+impl Waiting {
+    /// Returns an error if there is no room for an item with this many bytes.
+    fn check(&self, bytes: usize) -> Result<(), SendError<()>> {
+        let Arrived {
+            len, bytes: sum, ..
+        } = self.arrived;
+        if self.is_closed {
+            return Err(SendError::Closed(()));
+        }
+        // A packet that is larger than the capacity can arrive alone.
+        let has_room = sum == 0 || sum.saturating_add(bytes) <= self.byte_capacity;
+        match len < self.capacity && has_room {
+            true => Ok(()),
+            false => Err(SendError::Full(())),
+        }
+    }
+
+    /// Adds a message to the last batch if it has messages of this type and room.
+    fn push_into_batch<P: Payload>(&mut self, to: Entity, payload: P) -> Result<(), P> {
+        let batch = self.last_batch::<P>();
+        let Some(batch) = batch.filter(|batch| batch.has_room()) else {
+            return Err(payload);
+        };
+        batch.push(to, payload);
+        Ok(())
+    }
+
+    /// Returns the number of messages of a new batch. A batch after a full one is larger.
+    fn next_batch<P: Payload>(&mut self) -> usize {
+        let (first, largest) = BATCH;
+        let last = self.last_batch::<P>();
+        last.map_or(first, |last| largest.min(2 * last.capacity()))
+    }
+
+    fn last_batch<P: Payload>(&mut self) -> Option<&mut Batch<P>> {
+        self.arrived.items.back_mut().and_then(Item::as_batch)
+    }
+
+    /// Counts an item that was added, and wakes the world if it is the first.
+    fn note_arrival(mut waiting: MutexGuard<Self>, bytes: usize) {
+        let Arrived {
+            len, bytes: sum, ..
+        } = &mut waiting.arrived;
+        *len += 1;
+        *sum = sum.saturating_add(bytes);
+        #[cfg(feature = "worlds")]
+        if waiting.arrived.len == 1
+            && let Some(wake) = waiting.wake.clone()
+        {
+            drop(waiting);
+            wake();
+        }
     }
 }
 

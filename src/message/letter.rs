@@ -1,17 +1,14 @@
 //! A message on its way.
 
 use alloc::boxed::Box;
-use core::{
-    any::{Any, type_name},
-    fmt,
-};
+use core::fmt;
 
 use bevy_ecs::entity::Entity;
 
 use super::{
     packet::Packet,
     request::{ReplyTo, Request},
-    topic::{Payload, Topic, sealed::Sealed},
+    topic::{AnyPayload, Payload},
 };
 
 /// Selects the entities that receive a message. An `Entity` converts into [`To`](Self::To).
@@ -63,7 +60,7 @@ impl Undelivered {
     /// Returns the type name of the message.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        self.0.name
+        self.0.payload.name()
     }
 
     /// Returns the recipients, or `None` if another world sent the message to a key.
@@ -94,7 +91,7 @@ impl fmt::Debug for Undelivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Undelivered")
             .field("to", &self.0.to)
-            .field("message", &format_args!("{}", self.0.name))
+            .field("message", &format_args!("{}", self.type_name()))
             .field("role", &self.0.role)
             .finish_non_exhaustive()
     }
@@ -103,10 +100,7 @@ impl fmt::Debug for Undelivered {
 /// A message with its recipient.
 pub(crate) struct Letter {
     pub(super) to: Recipient,
-    pub(super) topic: Topic,
-    /// The type name of the payload.
-    pub(super) name: &'static str,
-    pub(super) payload: Box<dyn Any + Send + Sync>,
+    pub(super) payload: AnyPayload,
     pub(super) role: Role,
 }
 
@@ -153,10 +147,17 @@ impl Letter {
     pub(crate) fn new<P: Payload>(to: impl Into<Recipient>, payload: P, role: Role) -> Self {
         Self {
             to: to.into(),
-            topic: Sealed::topic(&payload),
-            name: type_name::<P>(),
-            payload: Box::new(payload),
+            payload: payload.into_any(P::room()),
             role,
+        }
+    }
+
+    /// Creates a letter that neither asks nor replies, without an allocation.
+    pub(super) fn plain_in<P: Payload>(room: P::Room, to: Delivery, payload: P) -> Self {
+        Self {
+            to: to.into(),
+            payload: payload.into_any(room),
+            role: Role::Plain,
         }
     }
 
@@ -167,8 +168,7 @@ impl Letter {
 
     /// Returns the message, if it has the type `M`.
     pub(super) fn message<M: Payload>(&self) -> Option<&M> {
-        let payload: &dyn Any = &*self.payload;
-        payload.downcast_ref()
+        self.payload.as_any().downcast_ref()
     }
 }
 

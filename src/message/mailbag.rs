@@ -7,7 +7,7 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    batch::AnyBatch,
+    batch::{AnyBatch, Batch},
     broadcast::{Broadcast, Rest},
     held_letters::HeldLetters,
     letter::{Delivery, Letter, Role, Undelivered},
@@ -50,13 +50,32 @@ pub(super) enum Item {
     /// Messages of one type, each to an entity.
     Batch(Box<dyn AnyBatch>),
     /// A broadcast that a panic has interrupted.
-    Broadcast(Broadcast),
+    Broadcast(Box<Broadcast>),
     /// A letter to all followers that waits for some of them.
-    Rest(Rest),
+    Rest(Box<Rest>),
     Command(SyncCell<Command>),
     /// A note that another world has got a key.
     #[cfg(feature = "worlds")]
     KeyTaken(u64),
+}
+
+/// Items from other threads.
+#[derive(Default)]
+pub(super) struct Arrived {
+    pub(super) items: VecDeque<Item>,
+    /// The number of messages, functions and notes in the items.
+    pub(super) len: usize,
+    /// The sum of the payloads of all packets.
+    pub(super) bytes: usize,
+}
+
+impl Arrived {
+    pub(super) fn with_capacity(items: usize) -> Self {
+        Self {
+            items: VecDeque::with_capacity(items),
+            ..Self::default()
+        }
+    }
 }
 
 /// A function to run on the world.
@@ -70,6 +89,18 @@ pub(super) enum InProgress {
 }
 
 impl Item {
+    /// Returns the batch of messages of this type, if the item is one.
+    #[inline]
+    pub(super) fn as_batch<P: Payload>(&mut self) -> Option<&mut Batch<P>> {
+        match self {
+            Self::Batch(batch) => {
+                let batch: &mut dyn Any = &mut **batch;
+                batch.downcast_mut()
+            }
+            _ => None,
+        }
+    }
+
     fn into_letters(self) -> Vec<Letter> {
         match self {
             Self::Letter(letter) => [letter].into(),
@@ -147,8 +178,8 @@ impl From<InProgress> for Item {
     fn from(in_progress: InProgress) -> Self {
         match in_progress {
             InProgress::Batch(batch) => Self::Batch(batch),
-            InProgress::Broadcast(broadcast) => Self::Broadcast(broadcast),
-            InProgress::Rest(rest) => Self::Rest(rest),
+            InProgress::Broadcast(broadcast) => Self::Broadcast(broadcast.into()),
+            InProgress::Rest(rest) => Self::Rest(rest.into()),
         }
     }
 }
@@ -167,10 +198,11 @@ impl Mailbag {
         }
     }
 
-    /// Adds items that have arrived, behind all others, and empties `items`.
-    pub(super) fn append_arrived(&mut self, items: &mut VecDeque<Item>) {
-        self.room.take_anyway(items.len());
-        self.append(items);
+    /// Adds items that have arrived, behind all others, and empties `arrived`.
+    pub(super) fn append_arrived(&mut self, arrived: &mut Arrived) {
+        self.room.take_anyway(arrived.len);
+        self.append(&mut arrived.items);
+        (arrived.len, arrived.bytes) = (0, 0);
     }
 
     /// Adds items that have room, behind all others, and empties `items`.
@@ -316,5 +348,16 @@ pub(crate) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
                 Ok(())
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_small() {
+        assert!(size_of::<Letter>() <= 64, "{}", size_of::<Letter>());
+        assert!(size_of::<Item>() <= 72, "{}", size_of::<Item>());
     }
 }

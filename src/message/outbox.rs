@@ -1,7 +1,7 @@
 //! The outbox: many messages from one system.
 
 use alloc::{boxed::Box, collections::VecDeque};
-use core::{any::Any, fmt};
+use core::fmt;
 
 use bevy_ecs::{
     prelude::*,
@@ -70,12 +70,9 @@ impl Outbox<'_, '_> {
         let items = &mut self.items.0;
         let item = match to.into() {
             Delivery::To(entity) => {
-                if let Some(Item::Batch(last)) = items.back_mut() {
-                    let last: &mut dyn Any = &mut **last;
-                    if let Some(last) = last.downcast_mut::<Batch<P>>() {
-                        last.push(entity, payload);
-                        return Ok(());
-                    }
+                if let Some(last) = items.back_mut().and_then(Item::as_batch) {
+                    last.push(entity, payload);
+                    return Ok(());
                 }
                 Item::Batch(Box::new(Batch::new(entity, payload)))
             }

@@ -45,7 +45,7 @@ impl Room {
     /// Returns the error for a message that found no room.
     pub(super) fn refuse(&self, letter: &Letter) -> BevyError {
         BevyError::error(NoRoom {
-            message: letter.name,
+            message: letter.payload.name(),
             to: letter.to,
             capacity: self.capacity,
         })

@@ -21,6 +21,14 @@ impl<T> SendError<T> {
             Self::Full(refused) | Self::Closed(refused) => refused,
         }
     }
+
+    /// Replaces what was not sent.
+    pub(super) fn with<U>(self, refused: U) -> SendError<U> {
+        match self {
+            Self::Full(_) => SendError::Full(refused),
+            Self::Closed(_) => SendError::Closed(refused),
+        }
+    }
 }
 
 impl<T> fmt::Debug for SendError<T> {

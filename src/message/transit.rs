@@ -1,6 +1,7 @@
 //! Holding the letters to entities in transit.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::vec::Vec;
+use core::mem;
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
@@ -9,7 +10,7 @@ use super::{
     held_letters::{End, HeldLetters, LetterRef, Taken},
     inbox::Inbox,
     letter::{Letter, Recipient},
-    mailbag::Mailbag,
+    mailbag::{Arrived, Mailbag},
 };
 
 impl HeldLetters {
@@ -72,9 +73,9 @@ impl HeldLetters {
         root: Entity,
         is_member: &dyn Fn(Entity) -> bool,
     ) {
-        let mut arrived = VecDeque::new();
+        let mut arrived = Arrived::default();
         if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
-            arrived.append(inbox.take());
+            mem::swap(&mut arrived, inbox.take());
         }
         let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
             return;

@@ -86,6 +86,7 @@ impl<T> Roster<T> {
     pub(crate) fn members(&self, numbers: Range<u64>) -> impl Iterator<Item = (u64, &T)> {
         let place_of = |end| self.places.partition_point(|&(number, _)| number < end);
         let places = match self.places.last() {
+            Some(&(last, _)) if last < numbers.start => &[],
             Some(&(last, _)) if last >= numbers.end => {
                 &self.places[place_of(numbers.start)..place_of(numbers.end)]
             }

@@ -1,31 +1,33 @@
 //! The hub: how a parcel finds the worlds of a group.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
-use core::{ops::ControlFlow, sync::atomic::Ordering};
-use std::collections::HashMap;
+use core::sync::atomic::Ordering;
 
 use bevy_app::App;
 use bevy_ecs::{
     error::BevyError,
     world::{FromWorld, World},
 };
+use bevy_platform::collections::HashMap;
+use smallvec::SmallVec;
 
 use super::{
     address::{Address, SharedKey, StableKey, is_arriving},
     link::{Link, WorldLink},
-    members::{Among, Group, Member, MemberId, Members},
+    members::{Among, Group, Member, MemberId},
     parcel::{Parcel, Refused},
     remote::{Notice, Remote},
 };
 use crate::{
     call::report,
-    message::{Delivery, MessageSender, RefusalReason},
+    message::{Delivery, MessageSender, RefusalReason, SendError},
     sync::{AtomicU64, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 /// The groups of worlds, and how to reach their members.
 ///
-/// No lock is held while a link is called: a link may call back.
+/// No lock is held while a link is called: a link may call back. A world of this process gets its
+/// parcels under the lock.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
     groups: RwLock<Groups>,
@@ -34,6 +36,9 @@ pub(super) struct Hub {
 }
 
 type Groups = HashMap<Cow<'static, str>, Group>;
+
+/// Links to call when no lock is held.
+type Remotes = SmallVec<[Arc<Remote>; 4]>;
 
 /// The link of a member to the hub.
 #[derive(Debug)]
@@ -120,54 +125,52 @@ impl Hub {
 
     /// Sends a parcel to the member with a key. If no world here has that key, a remote member may.
     fn send_to(&self, key: StableKey, parcel: Parcel, among: Among) -> Result<(), Refused> {
-        let parcel = match self.send_here(key, parcel) {
-            ControlFlow::Break(sent) => return sent,
-            ControlFlow::Continue(parcel) => parcel,
+        let groups = self.read();
+        let Some(group) = groups.get(&parcel.group) else {
+            return Err(parcel.refused(RefusalReason::UnknownGroup));
         };
-        let members = self.select(&parcel, |group| group.members_elsewhere(among));
-        let mut refused = match members {
-            Some(_) => parcel.refused(RefusalReason::UnknownKey),
-            None => parcel.refused(RefusalReason::UnknownGroup),
-        };
-        for (_, member) in members.unwrap_or_default() {
-            match member.take(refused.parcel) {
+        // The parcel is in the inbox before the lock is released. When a key goes to another world,
+        // all parcels that were sent before are therefore in the inbox of the world that had it.
+        if let Some((_, Member::Here(sender))) = group.with_key(key) {
+            return send_here(sender, parcel);
+        }
+        let remotes = group.members(among).filter_map(|(_, member)| match member {
+            Member::Here(_) => None,
+            Member::Elsewhere(remote) => Some(remote.clone()),
+        });
+        let remotes: Remotes = remotes.collect();
+        drop(groups);
+        let mut refused = parcel.refused(RefusalReason::UnknownKey);
+        for remote in remotes {
+            match remote.send(refused.parcel) {
                 Ok(()) => return Ok(()),
-                Err(by_member) => refused = by_member,
+                Err(by_remote) => refused = by_remote,
             }
         }
         Err(refused)
     }
 
-    /// Sends a parcel to the world of this process that has a key, if any.
-    ///
-    /// The parcel is in the inbox before the lock is released. When a key goes to another world, all
-    /// parcels that were sent before are therefore in the inbox of the world that had it.
-    fn send_here(
-        &self,
-        key: StableKey,
-        parcel: Parcel,
-    ) -> ControlFlow<Result<(), Refused>, Parcel> {
-        let groups = self.read();
-        match groups
-            .get(&parcel.group)
-            .and_then(|group| group.with_key(key))
-        {
-            Some((_, member)) => ControlFlow::Break(member.take(parcel)),
-            None => ControlFlow::Continue(parcel),
-        }
-    }
-
     /// Sends a parcel to all members. A refusal by one does not stop the others.
     fn send_to_all(&self, parcel: Parcel, among: Among) -> Result<(), Refused> {
-        let members = self.select(&parcel, |group| group.members(among).collect());
+        let mut remotes = Remotes::new();
         let mut reason = None;
         let mut is_taken = false;
-        for (_, member) in members.unwrap_or_default() {
-            match member.take(parcel.clone()) {
-                Ok(()) => is_taken = true,
-                Err(ended) if ended.reason == RefusalReason::UnknownGroup => {}
-                Err(refused) => reason = Some(refused.reason),
+        let mut note = |sent| match sent {
+            Ok(()) => is_taken = true,
+            Err(RefusalReason::UnknownGroup) => {}
+            Err(refused) => reason = Some(refused),
+        };
+        if let Some(group) = self.read().get(&parcel.group) {
+            for (_, member) in group.members(among) {
+                match member {
+                    Member::Here(sender) => note(copy_here(sender, &parcel)),
+                    Member::Elsewhere(remote) => remotes.push(remote.clone()),
+                }
             }
+        }
+        for remote in remotes {
+            let sent = remote.send(parcel.clone());
+            note(sent.map_err(|refused| refused.reason));
         }
         match reason {
             Some(_) if is_taken => Err(parcel.refused(RefusalReason::InPart)),
@@ -178,36 +181,34 @@ impl Hub {
     }
 
     /// Sends a parcel to the member whose turn it is. A member that refuses it loses its turn.
-    fn send_in_turn(&self, mut parcel: Parcel, among: Among) -> Result<(), Refused> {
-        let members = self.select(&parcel, |group| group.begin_turn(among));
-        let mut reason = RefusalReason::UnknownGroup;
-        for (nth, (id, member)) in members.unwrap_or_default().into_iter().enumerate() {
-            if nth > 0 {
-                self.end_turn(&parcel.group, id);
-            }
-            match member.take(parcel) {
-                Ok(()) => return Ok(()),
-                Err(refused) => {
-                    parcel = refused.parcel;
-                    if refused.reason != RefusalReason::UnknownGroup {
-                        reason = refused.reason;
-                    }
+    fn send_in_turn(&self, parcel: Parcel, among: Among) -> Result<(), Refused> {
+        let mut refused = parcel.refused(RefusalReason::UnknownGroup);
+        let mut tried = SmallVec::<[MemberId; 4]>::new();
+        loop {
+            let groups = self.read();
+            let group = groups.get(&refused.parcel.group);
+            let Some((id, member)) = group.and_then(|group| group.in_turn(&tried, among)) else {
+                return Err(refused);
+            };
+            tried.push(*id);
+            let parcel = refused.parcel;
+            let sent = match member {
+                Member::Here(sender) => send_here(sender, parcel),
+                Member::Elsewhere(remote) => {
+                    let remote = remote.clone();
+                    drop(groups);
+                    remote.send(parcel)
                 }
-            }
+            };
+            let Err(by_member) = sent else {
+                return Ok(());
+            };
+            let reason = match by_member.reason {
+                RefusalReason::UnknownGroup => refused.reason,
+                reason => reason,
+            };
+            refused = by_member.parcel.refused(reason);
         }
-        Err(parcel.refused(reason))
-    }
-
-    /// Ends the turn of a member.
-    fn end_turn(&self, group: &str, member: MemberId) {
-        if let Some(group) = self.read().get(group) {
-            group.end_turn(member);
-        }
-    }
-
-    /// Selects members of a parcel's group, to call them without the lock.
-    fn select(&self, parcel: &Parcel, select: impl FnOnce(&Group) -> Members) -> Option<Members> {
-        self.read().get(&parcel.group).map(select)
     }
 
     /// Changes the groups, and tells all links which keys have changed. Links learn of the changes
@@ -248,6 +249,26 @@ impl Hub {
 
     fn write(&self) -> RwLockWriteGuard<'_, Groups> {
         self.groups.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts a parcel into the inbox of a world. A world that has ended refuses it with `UnknownGroup`.
+fn send_here(world: &MessageSender, parcel: Parcel) -> Result<(), Refused> {
+    world.receive(parcel).map_err(|error| {
+        let reason = reason(&error);
+        error.into_inner().refused(reason)
+    })
+}
+
+/// Puts a copy of a parcel into the inbox of a world.
+fn copy_here(world: &MessageSender, parcel: &Parcel) -> Result<(), RefusalReason> {
+    world.receive_copy(parcel).map_err(|error| reason(&error))
+}
+
+fn reason<T>(error: &SendError<T>) -> RefusalReason {
+    match error {
+        SendError::Full(_) => RefusalReason::Full,
+        SendError::Closed(_) => RefusalReason::UnknownGroup,
     }
 }
 

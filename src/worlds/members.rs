@@ -1,20 +1,13 @@
 //! A group of worlds, and the members that a parcel goes to.
 
 use alloc::{sync::Arc, vec::Vec};
-use core::fmt;
-use std::collections::HashMap;
+use core::{fmt, sync::atomic::Ordering::Relaxed};
 
+use bevy_platform::collections::HashMap;
 use smallvec::SmallVec;
 
-use super::{
-    address::StableKey,
-    parcel::{Parcel, Refused},
-    remote::Remote,
-};
-use crate::{
-    message::{MessageSender, RefusalReason, SendError},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use super::{address::StableKey, remote::Remote};
+use crate::{message::MessageSender, sync::AtomicU64};
 
 /// A named group of worlds.
 #[derive(Debug, Default)]
@@ -24,14 +17,11 @@ pub(super) struct Group {
     /// The members with an entity of each key, one in most cases. The last one gets the parcels.
     pub(super) keys: HashMap<StableKey, SmallVec<[MemberId; 1]>>,
     /// Members with a lower id have had their turn.
-    turn: Mutex<MemberId>,
+    turn: AtomicU64,
 }
 
 /// Rises with the order of joining, also after a group has lost all members.
 pub(super) type MemberId = u64;
-
-/// Members to call when no lock is held.
-pub(super) type Members = SmallVec<[(MemberId, Member); 4]>;
 
 /// A member of a group.
 #[derive(Clone)]
@@ -56,22 +46,14 @@ impl Group {
     }
 
     /// Iterates over the members that a parcel can go to.
-    pub(super) fn members(&self, among: Among) -> impl Iterator<Item = (MemberId, Member)> {
-        let is_meant = move |member: &Member| among == Among::All || member.is_here();
+    pub(super) fn members(&self, among: Among) -> impl Iterator<Item = &(MemberId, Member)> {
         let members = self.members.iter();
-        let members = members.filter(move |(_, member)| is_meant(member));
-        members.map(|(id, member)| (*id, member.clone()))
+        members.filter(move |(_, member)| member.is_among(among))
     }
 
     /// Returns the member of this process with a key, if any.
     pub(super) fn with_key(&self, key: StableKey) -> Option<&(MemberId, Member)> {
         self.get(*self.keys.get(&key)?.last()?)
-    }
-
-    /// Returns the members that may have a key that no member of this process has.
-    pub(super) fn members_elsewhere(&self, among: Among) -> Members {
-        let members = self.members(among);
-        members.filter(|(_, member)| !member.is_here()).collect()
     }
 
     /// Returns `true` if several members have a key.
@@ -105,25 +87,24 @@ impl Group {
         gone.map(|(key, _)| key).collect()
     }
 
-    /// Returns all members, starting with the one whose turn it is, and ends that turn.
-    pub(super) fn begin_turn(&self, among: Among) -> Members {
-        let mut turn = self.lock_turn();
-        let mut members: Members = self.members(among).collect();
-        let first = members.partition_point(|(id, _)| *id < *turn);
-        members.rotate_left(first);
-        if let Some((id, _)) = members.first() {
-            *turn = id + 1;
-        }
-        members
+    /// Returns the member whose turn it is, after those that were tried, and ends its turn.
+    pub(super) fn in_turn(&self, tried: &[MemberId], among: Among) -> Option<&(MemberId, Member)> {
+        let Some(last) = tried.last() else {
+            let after = |turn| Some(self.next(turn, among)?.0 + 1);
+            let turn = self.turn.fetch_update(Relaxed, Relaxed, after).ok()?;
+            return self.next(turn, among);
+        };
+        let next = self.next(last + 1, among);
+        let next = next.filter(|(id, _)| !tried.contains(id))?;
+        self.turn.store(next.0 + 1, Relaxed);
+        Some(next)
     }
 
-    /// Ends the turn of a member.
-    pub(super) fn end_turn(&self, member: MemberId) {
-        *self.lock_turn() = member + 1;
-    }
-
-    fn lock_turn(&self) -> MutexGuard<'_, MemberId> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the first member from an id on, or else the first of all.
+    fn next(&self, from: MemberId, among: Among) -> Option<&(MemberId, Member)> {
+        let first = self.members.partition_point(|(id, _)| *id < from);
+        let mut next = self.members[first..].iter().chain(&self.members[..first]);
+        next.find(|(_, member)| member.is_among(among))
     }
 
     /// Removes a member, if it has not left.
@@ -143,19 +124,8 @@ impl Group {
 }
 
 impl Member {
-    fn is_here(&self) -> bool {
-        matches!(self, Self::Here(_))
-    }
-
-    /// Takes a parcel. A member that has ended refuses it with `UnknownGroup`.
-    pub(super) fn take(&self, parcel: Parcel) -> Result<(), Refused> {
-        match self {
-            Self::Here(sender) => sender.receive(parcel).map_err(|error| match error {
-                SendError::Full(parcel) => parcel.refused(RefusalReason::Full),
-                SendError::Closed(parcel) => parcel.refused(RefusalReason::UnknownGroup),
-            }),
-            Self::Elsewhere(remote) => remote.send(parcel),
-        }
+    fn is_among(&self, among: Among) -> bool {
+        among == Among::All || matches!(self, Self::Here(_))
     }
 }
 

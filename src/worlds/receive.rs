@@ -7,7 +7,9 @@ use super::{
     link::post,
     parcel::{Parcel, Part, RequestId},
 };
-use crate::message::{Letter, MessageSender, Packet, RemoteAsker, ReplyTo, Role, SendError};
+use crate::message::{
+    Delivery, Letter, MessageSender, Packet, RemoteAsker, ReplyTo, Role, SendError,
+};
 
 impl MessageSender {
     /// Takes a parcel from another world: the receiving end of a [`Link`](crate::Link).
@@ -17,12 +19,22 @@ impl MessageSender {
     /// Returns [`SendError`] with the parcel if the inbox is full or closed.
     pub fn receive(&self, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         let bytes = parcel.packet.payload().len();
-        self.put_letter(parcel, bytes, into_letter)
+        self.put_letter(parcel, bytes, |parcel| {
+            letter(parcel.delivery, parcel.packet, parcel.part)
+        })
+    }
+
+    /// Takes a copy of a parcel from another world.
+    pub(super) fn receive_copy(&self, parcel: &Parcel) -> Result<(), SendError<()>> {
+        let bytes = parcel.packet.payload().len();
+        self.put_letter((), bytes, |()| {
+            letter(parcel.delivery, parcel.packet.clone(), parcel.part.clone())
+        })
     }
 }
 
-fn into_letter(parcel: Parcel) -> Letter {
-    let role = match parcel.part {
+fn letter(delivery: Delivery<StableKey>, packet: Packet, part: Part) -> Letter {
+    let role = match part {
         Part::Plain => Role::Plain,
         Part::Request { reply_to, request } => {
             let Address { group, key } = reply_to;
@@ -37,7 +49,7 @@ fn into_letter(parcel: Parcel) -> Letter {
         }
         Part::Reply(request) => Role::Reply(request.into()),
     };
-    Letter::new(parcel.delivery, parcel.packet, role)
+    Letter::new(delivery, packet, role)
 }
 
 /// Posts the reply to a request of an entity of another world.

@@ -29,6 +29,35 @@ fn parcels_in_turn_go_to_one_world_after_the_other() {
 }
 
 #[test]
+fn a_parcel_needs_no_memory_besides_its_packet() {
+    let groups = WorldGroups::new();
+    let mut apps = [(); 2].map(|()| {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, DuePlugin::default()));
+        groups.join("worlds", &mut app);
+        let ears = MessageComponent::new().on_packet(SAY, |_, _: &Packet| ());
+        app.world_mut().spawn((StableKey(1), ears));
+        app
+    });
+    for delivery in [Delivery::All, Delivery::InTurn, StableKey(1).into()] {
+        let mut allocated = u64::MAX;
+        for _ in 0..10 {
+            let parcels: Vec<_> = (0..100).map(|what| say("worlds", delivery, what)).collect();
+            let used = allocation_counter::measure(|| {
+                for parcel in parcels {
+                    groups.post(parcel).unwrap();
+                }
+            });
+            allocated = used.count_total;
+            apps.iter_mut().for_each(App::update);
+        }
+        assert_eq!(allocated, 0, "{delivery:?}, once the buffers have grown");
+    }
+    let stats = apps.map(|app| app.world().resource::<MessageStats>().delivered);
+    assert_eq!(stats.iter().sum::<u64>(), 1000 * 2 + 1000 + 1000);
+}
+
+#[test]
 fn a_parcel_to_a_key_goes_to_the_world_with_that_entity() {
     let (hear, heard) = mpsc::channel();
     let mut groups = WorldGroups::new();

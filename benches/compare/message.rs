@@ -149,8 +149,9 @@ fn message_to_one(n: usize) -> App {
     app.add_systems(
         PreUpdate,
         (|entities: Query<Entity, With<Sum>>, frame: Res<Frame>, mut outbox: Outbox| {
+            let hit = Hit(frame.by());
             for entity in &entities {
-                outbox.send(entity, Hit(frame.by())).unwrap();
+                outbox.send(entity, hit).unwrap();
             }
         })
         .before(DueSystems::Messages),
@@ -165,8 +166,8 @@ fn add_to(hit: On<HitOn>, mut sums: Query<&mut Sum>) {
 }
 
 fn trigger_each(entities: Query<Entity, With<Sum>>, frame: Res<Frame>, mut commands: Commands) {
+    let by = frame.by();
     for entity in &entities {
-        let by = frame.by();
         commands.trigger(HitOn { entity, by });
     }
 }
@@ -206,8 +207,9 @@ fn message_to_all(n: usize) -> App {
     app.add_systems(
         PreUpdate,
         (|frame: Res<Frame>, mut outbox: Outbox| {
+            let hit = Hit(frame.by());
             for _ in 0..BROADCASTS {
-                outbox.send(Delivery::All, Hit(frame.by())).unwrap();
+                outbox.send(Delivery::All, hit).unwrap();
             }
         })
         .before(DueSystems::Messages),
@@ -236,9 +238,9 @@ fn global_observer(n: usize) -> App {
     app.add_systems(
         PreUpdate,
         |followers: Query<Entity, With<Follows>>, frame: Res<Frame>, mut commands: Commands| {
+            let by = frame.by();
             for _ in 0..BROADCASTS {
                 for entity in &followers {
-                    let by = frame.by();
                     commands.trigger(HitAt { entity, by });
                 }
             }
@@ -253,8 +255,9 @@ fn message_reader(n: usize) -> App {
     spawn_followers(&mut app, n);
     app.add_message::<Hit>();
     let write = |frame: Res<Frame>, mut hits: MessageWriter<Hit>| {
+        let hit = Hit(frame.by());
         for _ in 0..BROADCASTS {
-            hits.write(Hit(frame.by()));
+            hits.write(hit);
         }
     };
     let read = |mut hits: MessageReader<Hit>, mut sums: Query<&mut Sum, With<Follows>>| {

@@ -310,6 +310,9 @@ impl Followers {
             return VecDeque::new();
         };
         let early = || roster.members(round.until..u64::MAX);
+        if early().next().is_none() {
+            return VecDeque::new();
+        }
         let owed = early().filter(|(_, follower)| follower.is_owed(round));
         let owed: VecDeque<_> = owed.map(|(_, follower)| follower.entity).collect();
         match owed.is_empty() && round.calls == 0 {

@@ -304,6 +304,7 @@ impl Shared {
     }
 
     /// Locks the inbox with space for one more item. The space is allocated without the lock.
+    #[inline]
     fn lock_with_space(&self) -> MutexGuard<'_, Waiting> {
         loop {
             let waiting = self.lock();
@@ -313,13 +314,19 @@ impl Shared {
                 return waiting;
             }
             drop(waiting);
-            let mut larger = VecDeque::with_capacity(2 * capacity.max(4));
-            let mut waiting = self.lock();
-            let items = &mut waiting.arrived.items;
-            if items.capacity() < larger.capacity() {
-                larger.append(items);
-                mem::swap(items, &mut larger);
-            }
+            self.grow(2 * capacity.max(4));
+        }
+    }
+
+    /// Makes space for this many items.
+    #[cold]
+    fn grow(&self, capacity: usize) {
+        let mut larger = VecDeque::with_capacity(capacity);
+        let mut waiting = self.lock();
+        let items = &mut waiting.arrived.items;
+        if items.capacity() < larger.capacity() {
+            larger.append(items);
+            mem::swap(items, &mut larger);
         }
     }
 }
@@ -363,6 +370,7 @@ impl Waiting {
     }
 
     /// Counts an item that was added, and wakes the world if it is the first.
+    #[inline]
     fn note_arrival(mut waiting: MutexGuard<Self>, bytes: usize) {
         let Arrived {
             len, bytes: sum, ..

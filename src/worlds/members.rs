@@ -87,7 +87,7 @@ impl Group {
         gone.map(|(key, _)| key).collect()
     }
 
-    /// Returns the member whose turn it is, after those that were tried, and ends its turn.
+    /// Ends the turn of the next member that was not tried yet, and returns it.
     pub(super) fn in_turn(&self, tried: &[MemberId], among: Among) -> Option<&(MemberId, Member)> {
         let Some(last) = tried.last() else {
             let after = |turn| Some(self.next(turn, among)?.0 + 1);

@@ -172,7 +172,7 @@ pub(crate) fn restore_timers(
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, table: Mut<ClockTable>| {
-                components.put_back(world, &names);
+                components.put_back(world, &names, &new);
                 restored.rename_clocks(world, &names);
                 despawn(world, new);
                 components.put_in_order(world, &names);

@@ -82,6 +82,10 @@ impl<C: Kept> Column<C> {
         ours: impl Fn(&World, Entity) -> bool,
     ) {
         for (entity, value) in self.first(names) {
+            let is_there = world.get::<C>(entity).is_some();
+            if !is_there && value.is_none() || !ours(world, entity) {
+                continue;
+            }
             let value = value.map(|value| {
                 let mut value = value.copied();
                 if !names.is_empty() {
@@ -89,10 +93,6 @@ impl<C: Kept> Column<C> {
                 }
                 value
             });
-            let is_there = world.get::<C>(entity).is_some();
-            if !is_there && value.is_none() || !ours(world, entity) {
-                continue;
-            }
             let Ok(mut entity) = world.get_entity_mut(entity) else {
                 continue;
             };

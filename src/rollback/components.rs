@@ -116,10 +116,15 @@ macro_rules! components {
             }
 
             /// Inserts and removes components until each entity has the same ones as before.
-            pub(super) fn put_back(&self, world: &mut World, names: &Names) {
-                $(self.$column.put_back(world, names, |_, _| true);)*
+            ///
+            /// `new` entities, which despawn later, come last. If an observer panics before that, the
+            /// next restore finds them by their components.
+            pub(super) fn put_back(&self, world: &mut World, names: &Names, new: &[Entity]) {
+                let is_new = |entity| new.binary_search(&entity).is_ok();
+                $(self.$column.put_back(world, names, |_, entity| !is_new(entity));)*
                 // Only this crate's entities are enabled and disabled.
                 self.disabled.put_back(world, names, has_any);
+                $(self.$column.put_back(world, names, |_, entity| is_new(entity));)*
                 world.flush();
             }
 

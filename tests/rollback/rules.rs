@@ -595,8 +595,15 @@ fn an_observer_of_a_restore_can_not_take_a_snapshot() {
     restore(&mut app, &snapshot);
 }
 
+/// The order in which the entities go back depends on their indices.
 #[test]
 fn a_restore_that_a_panic_broke_off_can_be_repeated() {
+    for entities_before in 0..8 {
+        repeat_a_restore_that_a_panic_broke_off(entities_before);
+    }
+}
+
+fn repeat_a_restore_that_a_panic_broke_off(entities_before: usize) {
     #[derive(Resource)]
     struct Explodes(bool);
 
@@ -606,6 +613,9 @@ fn a_restore_that_a_panic_broke_off_can_be_repeated() {
     }
 
     let mut app = app();
+    for _ in 0..entities_before {
+        app.world_mut().spawn_empty();
+    }
     app.insert_resource(Explodes(false))
         .add_observer(|_: On<Add<Timer>>, explodes: Res<Explodes>| assert!(!explodes.0, "boom"));
     let [first, second, third] =

@@ -1,13 +1,20 @@
 //! Owners: entities to which timers and update callbacks belong.
 
 mod entities;
+mod hooks;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{
+    lifecycle::HookContext,
+    prelude::*,
+    relationship::{Relationship, RelationshipHookMode, RelationshipSourceCollection},
+    world::DeferredWorld,
+};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use entities::OwnedEntities;
+pub(crate) use hooks::OwnerHooks;
 
 /// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
 /// belong to another entity, its owner.
@@ -111,7 +118,7 @@ use entities::OwnedEntities;
 /// [`TimerFired::owner`]: crate::TimerFired::owner
 #[doc(alias("TimerOf", "UpdateOf", "parent"))]
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[relationship(relationship_target = Owned)]
+#[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -123,7 +130,24 @@ use entities::OwnedEntities;
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
-pub struct OwnedBy(pub Entity);
+pub struct OwnedBy(#[entities] pub Entity);
+
+// The derive would run Bevy's hook after the one below. Bevy's hook queues two commands for each entity.
+impl Relationship for OwnedBy {
+    type RelationshipTarget = Owned;
+
+    fn get(&self) -> Entity {
+        self.0
+    }
+
+    fn from(owner: Entity) -> Self {
+        Self(owner)
+    }
+
+    fn set_risky(&mut self, owner: Entity) {
+        self.0 = owner;
+    }
+}
 
 /// The entities whose timers and update callbacks belong to this entity, in the order in which they
 /// became its own.
@@ -152,6 +176,37 @@ pub struct OwnedBy(pub Entity);
     reflect(Serialize, Deserialize)
 )]
 pub struct Owned(OwnedEntities);
+
+fn on_insert(mut world: DeferredWorld, context: HookContext) {
+    let entity = context.entity;
+    let Some(&OwnedBy(owner)) = world.get(entity) else {
+        return;
+    };
+    if !world.entities().contains_spawned(owner) {
+        // Bevy is about to remove the `OwnedBy`.
+        OwnerHooks::of(&world, |hooks| hooks.orphan)(&mut world, entity);
+        return <OwnedBy as Relationship>::on_insert(world, context);
+    }
+    if !join(&mut world, owner, &context) {
+        <OwnedBy as Relationship>::on_insert(world.reborrow(), context);
+    }
+    OwnerHooks::of(&world, |hooks| hooks.own)(&mut world, entity);
+}
+
+/// Adds an entity to the list of its owner, and returns `true` if there is such a list. Bevy inserts
+/// a missing one.
+fn join(world: &mut DeferredWorld, owner: Entity, context: &HookContext) -> bool {
+    let is_usual = matches!(context.relationship_hook_mode, RelationshipHookMode::Run);
+    match world.get_mut::<Owned>(owner) {
+        Some(mut owned) if is_usual && owner != context.entity => owned.0.add(context.entity),
+        _ => false,
+    }
+}
+
+fn on_discard(mut world: DeferredWorld, context: HookContext) {
+    OwnerHooks::of(&world, |hooks| hooks.disown)(&mut world, context.entity);
+    <OwnedBy as Relationship>::on_discard(world, context);
+}
 
 /// Returns the owner of the timer and callback on an entity: the entity itself, unless it belongs
 /// to another one.

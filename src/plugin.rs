@@ -16,12 +16,13 @@ use crate::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
         deliver_messages, follow, on_enable_follower,
     },
+    owner::OwnerHooks,
     rollback::forget_dropped_snapshots,
     roster::Intake,
     timer::{
         FireParams, KeyTable, RunDepth, ShowParams, Shown, StartParams, TimerCancelled, TimerFired,
         TimerHandlers, TimerLines, TimerSettings, add_pending, check_handler, check_limit,
-        limit_backlog, modifiers, on_discard_key, on_disown, on_key, on_own, on_pause,
+        free_key, limit_backlog, modifiers, on_disown, on_orphan, on_own, on_pause,
         on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_progress, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
@@ -253,6 +254,13 @@ impl DuePlugin {
         world.insert_resource(MissingObservers(OBSERVERS.into()));
         restore_observers(world);
         world.init_resource::<KeyTable>();
+        world.insert_resource(OwnerHooks {
+            own: on_own,
+            orphan: on_orphan,
+            disown: on_disown,
+            take_key,
+            free_key,
+        });
         world.init_resource::<TimerHandlers>();
         add_time_out_handler(world);
         world.init_resource::<RunDepth>();
@@ -279,18 +287,14 @@ type AddObserver = fn(&mut World) -> Entity;
 #[derive(Resource)]
 struct MissingObservers(Vec<AddObserver>);
 
-const OBSERVERS: [AddObserver; 12] = [
+const OBSERVERS: [AddObserver; 8] = [
     |world| world.add_observer(on_disable_clock).id(),
     |world| world.add_observer(on_enable_clock).id(),
     |world| world.add_observer(on_modify_speed).id(),
     |world| world.add_observer(on_restore_speed).id(),
     |world| world.add_observer(on_remove_clock).id(),
-    |world| world.add_observer(on_own).id(),
-    |world| world.add_observer(on_disown).id(),
     |world| world.add_observer(on_pause).id(),
     |world| world.add_observer(on_resume).id(),
-    |world| world.add_observer(on_key).id(),
-    |world| world.add_observer(on_discard_key).id(),
     |world| world.add_observer(on_enable_follower).id(),
 ];
 

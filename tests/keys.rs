@@ -145,8 +145,8 @@ fn commands_can_set_and_cancel_keys() {
     assert_eq!(fired(&mut app), ["own", "b2"]);
 }
 
-#[test]
-fn a_timer_dies_if_setting_it_despawns_its_owner() {
+/// Sets a timer, and replaces it with `replace`. An observer of the replacement despawns the owner.
+fn assert_dies_with_its_owner(replace: impl FnOnce(&mut World, Entity)) {
     let mut app = app();
     app.add_observer(|cancelled: On<TimerCancelled>, mut commands: Commands| {
         if cancelled.reason() == CancelReason::Replaced {
@@ -155,12 +155,45 @@ fn a_timer_dies_if_setting_it_despawns_its_owner() {
     });
     let hero = spawn_owner(&mut app);
     set_timer(&mut app, hero, "life", Timer::after(ms(10)));
-    let mut entity = app.world_mut().entity_mut(hero);
-    entity.set_timer("life", Timer::after(ms(20)));
+    replace(app.world_mut(), hero);
     app.world_mut().flush();
     assert!(app.world().get_entity(hero).is_err());
     advance_ms(&mut app, 30);
     assert_eq!(fired(&mut app), [""; 0]);
+    let mut timers = app.world_mut().query::<&Timer>();
+    assert_eq!(timers.iter(app.world()).count(), 0, "should be despawned");
+}
+
+#[test]
+fn a_timer_dies_if_setting_it_despawns_its_owner() {
+    let life = || Timer::after(ms(20));
+    assert_dies_with_its_owner(|world, hero| {
+        world.entity_mut(hero).set_timer("life", life());
+    });
+    let key = Keyed::new("life");
+    assert_dies_with_its_owner(|world, hero| {
+        world.spawn((key, life(), OwnedBy(hero)));
+    });
+    assert_dies_with_its_owner(|world, hero| {
+        let timer = world.spawn((key, life())).id();
+        world.entity_mut(timer).insert(OwnedBy(hero));
+    });
+}
+
+#[test]
+fn an_owner_knows_a_timer_as_soon_as_it_is_inserted() {
+    let mut app = app();
+    let hero = spawn_owner(&mut app);
+    set_timer(&mut app, hero, "first", Timer::after(ms(10)));
+    app.add_observer(
+        |inserted: On<Insert<OwnedBy>>, owners: Query<&OwnedBy>, lists: Query<&Owned>| {
+            let timer = inserted.entity;
+            let OwnedBy(owner) = *owners.get(timer).unwrap();
+            assert!(lists.get(owner).unwrap().iter().any(|it| it == timer));
+        },
+    );
+    set_timer(&mut app, hero, "second", Timer::after(ms(10)));
+    assert_eq!(owned(app.world(), hero).len(), 2);
 }
 
 #[test]

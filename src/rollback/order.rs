@@ -13,9 +13,15 @@ use super::{history::History, names::Names};
 pub(super) type Order = History<Vec<Entity>>;
 
 impl Order {
-    /// Notes the entities of a target, before they change.
-    pub(super) fn note_list<T: RelationshipTarget>(&mut self, target: Entity, list: Option<&T>) {
-        self.note(target, || Some(list?.iter().collect()));
+    /// Notes the entities of a target, without the one that joins them.
+    pub(super) fn note_list<T: RelationshipTarget>(
+        &mut self,
+        target: Entity,
+        list: Option<&T>,
+        joins: Option<Entity>,
+    ) {
+        let earlier = |&entity: &Entity| Some(entity) != joins;
+        self.note(target, || Some(list?.iter().filter(earlier).collect()));
     }
 
     /// Brings the entities of each target into their order.

@@ -18,7 +18,7 @@ use crate::{
     pause::{Paused, PausedBy, Pauses},
     timer::{
         Cooldown, DespawnAfter, Finished, KeyTable, Keyed, Limit, SurvivesCancelAll, Timer,
-        TimerAction, TimerLines, Unannounced, note_key,
+        TimerAction, TimerLines, Unannounced,
     },
     transit::InTransit,
 };
@@ -46,7 +46,6 @@ macro_rules! observers {
                 || Observer::new(on_add_list::<$target>),
                 || Observer::new(on_discard_list::<$target>),
             )*
-            || Observer::new(note_key),
         ];
     };
 }
@@ -103,7 +102,7 @@ fn on_discard<C: HasColumn>(
 
 type TargetOf<R> = <R as Relationship>::RelationshipTarget;
 
-/// Notes the entities of a target that gets another one. Bevy adds it to the list later.
+/// Notes the entities of a target that gets another one, which is in the list already or soon.
 fn on_join<R: Relationship>(
     joined: On<Insert<R>>,
     sources: Query<&R, Allow<Disabled>>,
@@ -112,7 +111,7 @@ fn on_join<R: Relationship>(
 ) where
     TargetOf<R>: HasOrder,
 {
-    note_list(joined.entity, sources, targets, log);
+    note_list(joined.entity, Some(joined.entity), sources, targets, log);
 }
 
 /// Notes the entities of a target that loses one of them. Bevy removes it from the list later.
@@ -124,11 +123,12 @@ fn on_part<R: Relationship>(
 ) where
     TargetOf<R>: HasOrder,
 {
-    note_list(parted.entity, sources, targets, log);
+    note_list(parted.entity, None, sources, targets, log);
 }
 
 fn note_list<R: Relationship>(
     source: Entity,
+    joins: Option<Entity>,
     sources: Query<&R, Allow<Disabled>>,
     targets: Query<Option<&TargetOf<R>>, Allow<Disabled>>,
     log: Option<ResMut<Log>>,
@@ -138,7 +138,7 @@ fn note_list<R: Relationship>(
     let target = sources.get(source).map(Relationship::get);
     let list = target.and_then(|target| Ok((target, targets.get(target)?)));
     if let (Some(mut log), Ok((target, list))) = (log, list) {
-        TargetOf::<R>::order(&mut log.components).note_list(target, list);
+        TargetOf::<R>::order(&mut log.components).note_list(target, list, joins);
     }
 }
 
@@ -155,6 +155,6 @@ fn on_discard_list<T: HasOrder>(
 ) {
     let target = discarded.entity;
     if let (Some(mut log), Ok(list)) = (log, targets.get(target)) {
-        T::order(&mut log.components).note_list(target, Some(list));
+        T::order(&mut log.components).note_list(target, Some(list), None);
     }
 }

@@ -5,8 +5,13 @@ use alloc::vec::Vec;
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, world::DeferredWorld};
 
 use super::{
-    Arms, CancelReason, DespawnAfter, Timer, TimerLines, arm::cancel, end::retire_later,
-    lines::change_armed, place::Place,
+    Arms, CancelReason, DespawnAfter, Timer, TimerLines,
+    arm::cancel,
+    end::retire_later,
+    key_hooks::{free_key, take_key},
+    lines::change_armed,
+    place::Place,
+    timer_seat::TimerSeat,
 };
 use crate::{
     clock::ClockTable,
@@ -34,29 +39,49 @@ pub(crate) fn on_resume(
     commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
 }
 
-/// Makes a timer follow its new owner. Without an owner, it is cancelled and its entity despawns.
-pub(crate) fn on_own(owned: On<Insert<OwnedBy>>, mut world: DeferredWorld) {
-    let entity = owned.entity;
-    let Some(&OwnedBy(owner)) = world.get::<OwnedBy>(entity) else {
-        return;
-    };
-    if !world.entities().contains_spawned(owner) {
-        // Bevy is about to remove the `OwnedBy`.
-        cancel(&mut world, entity, CancelReason::OwnerGone);
-        let mut commands = world.commands();
-        commands.queue(move |world: &mut World| retire_later(world, entity));
-        return;
+/// Makes a timer follow its new owner.
+pub(crate) fn on_own(world: &mut DeferredWorld, entity: Entity) {
+    if is_waiting(world, entity)
+        && let Some(&OwnedBy(owner)) = world.get(entity)
+    {
+        change_armed(world, entity, |timer| timer.owner = owner);
+        update(world, entity);
     }
-    change_armed(&mut world, entity, |timer| timer.owner = owner);
-    update(&mut world, entity);
+    take_key(world, entity);
+}
+
+/// Cancels the timer of an entity whose owner does not exist, and despawns the entity.
+pub(crate) fn on_orphan(world: &mut DeferredWorld, entity: Entity) {
+    // The timer may arrive in the same bundle.
+    world.commands().queue(move |world: &mut World| {
+        cancel(&mut world.into(), entity, CancelReason::OwnerGone);
+        world.flush();
+        retire_later(world, entity);
+    });
 }
 
 /// Makes the timer's entity its own owner again.
-pub(crate) fn on_disown(disowned: On<Discard<OwnedBy>>, mut world: DeferredWorld) {
-    let entity = disowned.entity;
-    change_armed(&mut world, entity, |timer| timer.owner = entity);
-    let mut commands = world.commands();
-    commands.queue(move |world: &mut World| update(&mut world.into(), entity));
+pub(crate) fn on_disown(world: &mut DeferredWorld, entity: Entity) {
+    free_key(world, entity);
+    if is_waiting(world, entity) {
+        change_armed(world, entity, |timer| timer.owner = entity);
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| update(&mut world.into(), entity));
+    }
+}
+
+/// Returns `true` if an entity has a timer or a lifetime that is pending or armed.
+fn is_waiting(world: &World, entity: Entity) -> bool {
+    let Ok(entity) = world.get_entity(entity) else {
+        return false;
+    };
+    let timer = entity.get().map(<Timer as Arms>::seat);
+    let lifetime = entity.get().map(<DespawnAfter as Arms>::seat);
+    let seats = [timer, lifetime].into_iter().flatten();
+    seats.map(TimerSeat::place).any(|place| match place {
+        Place::Pending(_) | Place::Armed(..) => true,
+        Place::Nowhere | Place::Reported(_) => false,
+    })
 }
 
 fn update_all(world: &mut DeferredWorld, entity: Entity) {

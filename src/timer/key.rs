@@ -3,13 +3,14 @@
 use alloc::{borrow::Cow, string::String};
 use core::fmt;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::key_id::KeyId;
+use crate::owner::OwnerHooks;
 
 /// A type that is the key of a timer.
 ///
@@ -170,7 +171,7 @@ impl IntoKey for Keyed {
 /// ```
 #[doc(alias("name", "tag", "category"))]
 #[derive(Component, Clone, Copy, PartialEq, Eq, Hash)]
-#[component(immutable)]
+#[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -205,6 +206,14 @@ impl Keyed {
     pub(super) fn id(self) -> KeyId {
         self.0
     }
+}
+
+fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    OwnerHooks::of(&world, |hooks| hooks.take_key)(&mut world, entity);
+}
+
+fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    OwnerHooks::of(&world, |hooks| hooks.free_key)(&mut world, entity);
 }
 
 impl From<Cow<'static, str>> for Keyed {

@@ -7,10 +7,6 @@ use super::{
 };
 use crate::owner::OwnedBy;
 
-pub(crate) fn on_key(inserted: On<Insert<(Keyed, OwnedBy)>>, mut world: DeferredWorld) {
-    take_key(&mut world, inserted.entity);
-}
-
 /// Gives a key to `entity`, and cancels the timer of its owner that had the key before.
 pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
     let Some((owner, key)) = key_of(world, entity) else {
@@ -32,28 +28,19 @@ pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
     });
 }
 
-pub(crate) fn on_discard_key(discarded: On<Discard<(Keyed, OwnedBy)>>, mut world: DeferredWorld) {
-    let entity = discarded.entity;
-    if let Some((owner, key)) = key_of(&world, entity)
+/// Frees the key of an entity that loses it or its owner.
+pub(crate) fn free_key(world: &mut DeferredWorld, entity: Entity) {
+    if let Some((owner, key)) = key_of(world, entity)
         && let Some(mut table) = world.get_resource_mut::<KeyTable>()
     {
         table.remove(owner, key, entity);
     }
 }
 
-/// Notes a key that is lost while there is a snapshot, even if nothing else sees it.
-pub(crate) fn note_key(discarded: On<Discard<(Keyed, OwnedBy)>>, mut world: DeferredWorld) {
-    let entity = discarded.entity;
-    if let Some((owner, key)) = key_of(&world, entity)
-        && let Some(mut table) = world.get_resource_mut::<KeyTable>()
-    {
-        table.note(owner, key, entity);
-    }
-}
-
 /// Returns the owner and the key of an entity, if it has both.
 fn key_of(world: &World, entity: Entity) -> Option<(Entity, KeyId)> {
-    let &OwnedBy(owner) = world.get(entity)?;
-    let key: &Keyed = world.get(entity)?;
+    let entity = world.get_entity(entity).ok()?;
+    let key: &Keyed = entity.get()?;
+    let &OwnedBy(owner) = entity.get()?;
     Some((owner, key.id()))
 }

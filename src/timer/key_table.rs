@@ -47,13 +47,16 @@ impl KeyTable {
 
     /// Gives a key of an owner to an entity, and returns the entity that had it before.
     pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
+        // A bundle with an owner and a key comes here twice.
+        if self.get(owner, key) == Some(entity) {
+            return None;
+        }
         if cfg!(debug_assertions) {
             self.use_name(key.name());
         }
         self.note(owner, key, entity);
         self.keys.insert(entity, key);
-        let earlier = self.timers.insert((owner, key), entity);
-        earlier.filter(|&earlier| earlier != entity)
+        self.timers.insert((owner, key), entity)
     }
 
     /// Frees a key of an owner, unless another entity has it by now.
@@ -110,7 +113,7 @@ impl KeyTable {
     }
 
     /// Notes a key of an owner and the key of a timer before they change.
-    pub(super) fn note(&mut self, owner: Entity, key: KeyId, timer: Entity) {
+    fn note(&mut self, owner: Entity, key: KeyId, timer: Entity) {
         self.note_owner(owner, key);
         self.note_timer(timer);
     }

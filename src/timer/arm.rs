@@ -5,14 +5,15 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
     Arms, CancelReason, KeyTable, Timer, TimerCancelled, TimerLines, TimerState,
-    finished::end_in_next_run, fired::Unannounced, pending::Start, place::Place, setting::Setting,
-    settings::random,
+    finished::end_in_next_run, fired::Unannounced, modifiers::Modified, pending::Start,
+    place::Place, setting::Setting, settings::random,
 };
 use crate::{
     clock::{
         BevyElapsed, ClockId, ClockTable, FoundClock, NoSuchClock, add_missing_clock, built_in_id,
     },
     missing_plugin::warn_without_plugin,
+    owner::owner_of,
 };
 
 pub(super) fn on_insert<C: Arms>(
@@ -54,7 +55,7 @@ fn add_plain<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
     let archetype = entity_ref.archetype().id();
     let elapsed = BevyElapsed::of(world);
     let lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-    if lines.modifiers.noted(archetype)? {
+    if lines.modifiers.noted(archetype)? != Modified::No {
         return None;
     }
     let now = lines.game_time.now(elapsed);
@@ -218,11 +219,11 @@ pub(super) fn take_out(
         return None;
     }
     let cancelled = match (lines.modifiers.noted(archetype), built_in_clock(place)) {
-        (Some(false), Some(clock)) => TimerCancelled::new(entity, reason).with_clock(clock),
+        (Some(Modified::No), Some(clock)) => TimerCancelled::new(entity, reason).with_clock(clock),
         _ => {
-            let (cancelled, has_modifiers) = cancellation(world, entity, place, reason)?;
+            let (cancelled, modified) = cancellation(world, entity, place, reason)?;
             lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-            lines.modifiers.note(archetype, has_modifiers);
+            lines.modifiers.note(archetype, modified);
             cancelled
         }
     };
@@ -237,38 +238,41 @@ fn built_in_clock(place: Place) -> Option<ClockId> {
     }
 }
 
-/// Returns the event for the cancellation of a timer, and whether its entity has modifiers.
+/// Returns the event for the cancellation of a timer, and the modifiers in its archetype.
 fn cancellation(
     world: &World,
     entity: Entity,
     place: Place,
     reason: CancelReason,
-) -> Option<(TimerCancelled, bool)> {
+) -> Option<(TimerCancelled, Modified)> {
     let table = world.get_resource::<ClockTable>();
     let clock = match place {
         Place::Armed(clock, _) => table.and_then(|table| table.id(clock)),
         Place::Nowhere | Place::Pending(_) | Place::Reported(_) => None,
     };
-    let lines = world.get_resource::<TimerLines>()?;
+    let clock = match clock {
+        Some(clock) => clock,
+        None => Setting::of::<Timer>(world, entity)?.clock,
+    };
     let entity_ref = world.get_entity(entity).ok()?;
-    let has_modifiers = lines.modifiers.are_in(entity_ref.archetype());
-    let setting = Setting::of::<Timer>(world, entity)?;
-    let keys = world.get_resource::<KeyTable>();
+    let owner = owner_of(entity_ref);
     let reason = match reason {
-        CancelReason::Despawned if !world.entities().contains_spawned(setting.owner) => {
+        CancelReason::Despawned if !world.entities().contains_spawned(owner) => {
             CancelReason::OwnerGone
         }
         reason => reason,
     };
+    let keys = world.get_resource::<KeyTable>();
     let cancelled = TimerCancelled {
         entity,
-        owner: setting.owner,
-        clock: clock.unwrap_or(setting.clock).into(),
+        owner,
+        clock: clock.into(),
         key: keys.and_then(|keys| keys.key_of(entity)),
         reason,
         is_announced: entity_ref.get::<Unannounced>().is_none(),
     };
-    Some((cancelled, has_modifiers))
+    let lines = world.get_resource::<TimerLines>()?;
+    Some((cancelled, lines.modifiers.of(entity_ref.archetype())))
 }
 
 fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {

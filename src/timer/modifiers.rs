@@ -5,42 +5,81 @@ use alloc::vec::Vec;
 use bevy_ecs::{
     archetype::{Archetype, ArchetypeId},
     component::ComponentId,
+    entity_disabling::Disabled,
+    prelude::*,
+};
+
+use super::TimerAction;
+use crate::{
+    clock::{Clock, OnClock, SpeedModifier},
+    owner::OwnedBy,
+    pause::{Paused, PausedBy},
+    transit::InTransit,
 };
 
 /// The components that make the setting of a timer differ from the default.
 #[derive(Debug)]
 pub(crate) struct Modifiers {
-    components: [ComponentId; 9],
-    /// Whether each archetype has one of the components, once looked up. An archetype never changes.
-    archetypes: Vec<Option<bool>>,
+    /// The components that neither halt a timer nor choose its clock.
+    harmless: [ComponentId; 2],
+    others: [ComponentId; 7],
+    /// The modifiers in each archetype, once looked up. An archetype never changes.
+    archetypes: Vec<Option<Modified>>,
+}
+
+/// The modifiers in an archetype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Modified {
+    /// No modifiers. Most timers have none.
+    No,
+    /// An owner or an action, but no other modifiers.
+    Slightly,
+    /// Modifiers that halt a timer, or choose its clock.
+    Fully,
 }
 
 impl Modifiers {
-    pub(super) fn new(components: [ComponentId; 9]) -> Self {
+    pub(crate) fn new(world: &mut World) -> Self {
         Self {
-            components,
+            harmless: [
+                world.register_component::<OwnedBy>(),
+                world.register_component::<TimerAction>(),
+            ],
+            others: [
+                world.register_component::<Paused>(),
+                world.register_component::<PausedBy>(),
+                world.register_component::<Disabled>(),
+                world.register_component::<OnClock>(),
+                world.register_component::<Clock>(),
+                world.register_component::<SpeedModifier>(),
+                world.register_component::<InTransit>(),
+            ],
             archetypes: Vec::new(),
         }
     }
 
-    /// Returns whether the entities of an archetype have modifiers, or `None` if that was never
-    /// [noted](Self::note).
-    pub(super) fn noted(&self, archetype: ArchetypeId) -> Option<bool> {
+    /// Returns the modifiers in an archetype, or `None` if they were never [noted](Self::note).
+    pub(super) fn noted(&self, archetype: ArchetypeId) -> Option<Modified> {
         *self.archetypes.get(archetype.index())?
     }
 
-    /// Returns `true` if the entities of an archetype have modifiers.
-    pub(super) fn are_in(&self, archetype: &Archetype) -> bool {
-        let look_up = || self.components.iter().any(|&id| archetype.contains(id));
+    /// Returns the modifiers in an archetype.
+    pub(super) fn of(&self, archetype: &Archetype) -> Modified {
+        let has_any = |ids: &[ComponentId]| ids.iter().any(|&id| archetype.contains(id));
+        let look_up = || match () {
+            () if has_any(&self.others) => Modified::Fully,
+            () if has_any(&self.harmless) => Modified::Slightly,
+            () => Modified::No,
+        };
         self.noted(archetype.id()).unwrap_or_else(look_up)
     }
 
-    /// Notes whether the entities of an archetype have modifiers.
-    pub(super) fn note(&mut self, archetype: ArchetypeId, has_modifiers: bool) {
+    /// Notes the modifiers in an archetype.
+    pub(super) fn note(&mut self, archetype: ArchetypeId, modified: Modified) {
         let index = archetype.index();
         if self.archetypes.len() <= index {
             self.archetypes.resize(index + 1, None);
         }
-        self.archetypes[index] = Some(has_modifiers);
+        self.archetypes[index] = Some(modified);
     }
 }

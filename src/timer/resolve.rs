@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{archetype::Archetype, prelude::*};
 
 use super::{
     Arms, DespawnAfter, Kind, Timer, TimerLines, TimerState,
@@ -10,13 +10,17 @@ use super::{
     armed::ArmedTimer,
     end::lose_clock,
     lines::Halt,
+    modifiers::Modified,
     pending::{Pending, PendingTimers},
     place::Place,
     saving::saved_order,
     setting::Setting,
     settings::random,
 };
-use crate::clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Reading, Scope, warn};
+use crate::{
+    clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Reading, Scope, warn},
+    owner::owner_of,
+};
 
 /// Arms the timers that were inserted since the last swap, in the order of insertion.
 ///
@@ -92,10 +96,12 @@ impl<'w> Resolver<'w> {
         let Some(component) = entity.get::<C>() else {
             return Ok(());
         };
-        let setting = match has_modifiers(entity, lines) {
-            true => Setting::look_up(self.world, entity, component.chosen_clock()),
-            false => Setting::default_of(entity.id(), component.chosen_clock()),
-        };
+        if note_modifiers(lines, entity.archetype()) != Modified::No
+            && let Ok(owner) = self.world.get_entity(owner_of(entity))
+        {
+            note_modifiers(lines, owner.archetype());
+        }
+        let setting = Setting::new(self.world, lines, entity, component.chosen_clock());
         let unknown = NoSuchClock(setting.clock);
         let (found, is_in_run) = self.find(setting.clock)?;
         let FoundClock {
@@ -164,14 +170,12 @@ impl<'w> Resolver<'w> {
     }
 }
 
-/// Returns `true` if an entity has components that may change the setting of its timer.
-fn has_modifiers(entity: EntityRef, lines: &mut TimerLines) -> bool {
-    let archetype = entity.archetype();
-    let noted = lines.modifiers.noted(archetype.id());
-    noted.unwrap_or_else(|| {
-        let has_modifiers = lines.modifiers.are_in(archetype);
-        lines.modifiers.note(archetype.id(), has_modifiers);
-        has_modifiers
+/// Returns the modifiers in an archetype, and looks them up only once.
+fn note_modifiers(lines: &mut TimerLines, archetype: &Archetype) -> Modified {
+    lines.modifiers.noted(archetype.id()).unwrap_or_else(|| {
+        let modified = lines.modifiers.of(archetype);
+        lines.modifiers.note(archetype.id(), modified);
+        modified
     })
 }
 

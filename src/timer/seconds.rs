@@ -139,7 +139,11 @@ mod tests {
             let secs = tenths as f32 / 10.0;
             assert_eq!(short_decimal(secs), shortest_decimal(secs), "{secs}");
         }
-        assert_eq!(short_decimal(2_097_152.0 + 0.25), None, "two are equally near");
+        assert_eq!(
+            short_decimal(2_097_152.0 + 0.25),
+            None,
+            "two are equally near"
+        );
     }
 
     #[test]

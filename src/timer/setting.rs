@@ -1,13 +1,13 @@
 //! The setting of a timer: its clock, its owner and its pause.
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_ecs::prelude::*;
 
-use super::{Arms, TimerAction, TimerLines, modifiers::Modifiers};
+use super::{Arms, TimerAction, TimerLines, modifiers::Modified};
 use crate::{
-    clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
-    owner::{OwnedBy, owner_of},
-    pause::{Paused, PausedBy, is_paused},
-    transit::{InTransit, is_in_transit},
+    clock::{ClockId, clock_of},
+    owner::owner_of,
+    pause::is_paused,
+    transit::is_in_transit,
 };
 
 /// The setting of a timer, as the components of its entity and its owner decide.
@@ -18,21 +18,6 @@ pub(super) struct Setting {
     pub(super) is_in_transit: bool,
     /// Whether the entity has a [`TimerAction`].
     pub(super) acts: bool,
-}
-
-/// The components that make a setting differ from the default. Most timers have none.
-pub(crate) fn modifiers(world: &mut World) -> Modifiers {
-    Modifiers::new([
-        world.register_component::<OwnedBy>(),
-        world.register_component::<TimerAction>(),
-        world.register_component::<Paused>(),
-        world.register_component::<PausedBy>(),
-        world.register_component::<Disabled>(),
-        world.register_component::<OnClock>(),
-        world.register_component::<Clock>(),
-        world.register_component::<SpeedModifier>(),
-        world.register_component::<InTransit>(),
-    ])
 }
 
 impl Setting {
@@ -51,32 +36,33 @@ impl Setting {
         entity: EntityRef,
         chosen: Option<ClockId>,
     ) -> Self {
-        match lines.modifiers.are_in(entity.archetype()) {
-            true => Self::look_up(world, entity, chosen),
-            false => Self::default_of(entity.id(), chosen),
-        }
-    }
-
-    /// Returns the setting of a timer on an entity without modifiers.
-    pub(super) fn default_of(entity: Entity, chosen: Option<ClockId>) -> Self {
-        Self {
-            owner: entity,
+        let modified = lines.modifiers.of(entity.archetype());
+        let default = Self {
+            owner: entity.id(),
             clock: chosen.unwrap_or_default(),
             is_paused: false,
             is_in_transit: false,
             acts: false,
+        };
+        if modified == Modified::No {
+            return default;
         }
-    }
-
-    /// Returns the setting of a timer on an entity that may have modifiers.
-    pub(super) fn look_up(world: &World, entity: EntityRef, chosen: Option<ClockId>) -> Self {
         let owner = owner_of(entity);
+        let acts = entity.contains::<TimerAction>();
+        let is_fully = |owner: EntityRef| lines.modifiers.of(owner.archetype()) == Modified::Fully;
+        if modified == Modified::Slightly && !world.get_entity(owner).is_ok_and(is_fully) {
+            return Self {
+                owner,
+                acts,
+                ..default
+            };
+        }
         Self {
             owner,
             clock: clock_of(world, entity, owner, chosen),
             is_paused: is_paused(world, entity, owner),
             is_in_transit: is_in_transit(world, entity, owner),
-            acts: entity.contains::<TimerAction>(),
+            acts,
         }
     }
 }

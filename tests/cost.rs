@@ -390,34 +390,60 @@ fn unused_priorities_take_no_memory() {
 }
 
 /// Counts everything: the component with its change ticks, the slot and the item in a bucket.
+#[derive(Component)]
+struct Marker;
+
+/// Returns the memory that entities take.
+fn memory_of(entities: u64, spawn: impl Fn(&mut World, u64)) -> u64 {
+    let mut app = app_with(0, false);
+    app.update();
+    let spawned = measure(|| {
+        for nth in 0..entities {
+            spawn(app.world_mut(), nth);
+            if nth % 1000 == 0 {
+                app.update();
+            }
+        }
+        app.update();
+    });
+    u64::try_from(spawned.bytes_current).unwrap()
+}
+
+fn timer(nth: u64) -> Timer {
+    let period = SECOND + scramble(nth) % (59 * SECOND);
+    Timer::every(Duration::from_nanos(period))
+}
+
 #[test]
 fn an_armed_timer_takes_at_most_128_bytes() {
-    #[derive(Component)]
-    struct Marker;
-
-    fn memory_of<B: Bundle>(entities: u64, bundle: impl Fn(u64) -> B) -> u64 {
-        let mut app = app_with(0, false);
-        app.update();
-        let spawned = measure(|| {
-            for nth in 0..entities {
-                app.world_mut().spawn(bundle(nth));
-                if nth % 1000 == 0 {
-                    app.update();
-                }
-            }
-            app.update();
-        });
-        u64::try_from(spawned.bytes_current).unwrap()
-    }
-
     let entities = 1 << 17;
-    let without = memory_of(entities, |_| Marker);
-    let with = memory_of(entities, |nth| {
-        let period = SECOND + scramble(nth) % (59 * SECOND);
-        (Marker, Timer::every(Duration::from_nanos(period)))
+    let without = memory_of(entities, |world, _| _ = world.spawn(Marker));
+    let with = memory_of(entities, |world, nth| {
+        world.spawn((Marker, timer(nth)));
     });
     let each = (with - without) / entities;
     assert!(each <= 128, "an armed timer takes {each} bytes");
+}
+
+/// Counts the timer's entity, and what its owner keeps about it.
+#[test]
+fn an_owned_keyed_timer_takes_at_most_400_bytes() {
+    let owners = 1 << 13;
+    let without = memory_of(owners, |world, _| _ = world.spawn(Marker));
+    for keys in [&["only"][..], &["first", "second", "third", "fourth"]] {
+        let with = memory_of(owners, |world, nth| {
+            let mut owner = world.spawn(Marker);
+            for &key in keys {
+                owner.set_timer(key, timer(nth));
+            }
+        });
+        let each = (with - without) / (owners * keys.len() as u64);
+        assert!(
+            each <= 400,
+            "each of {} timers takes {each} bytes",
+            keys.len()
+        );
+    }
 }
 
 /// A collection that moves all paused timers when it grows would take more in one of the pauses.

@@ -7,6 +7,7 @@ use bevy_due::{
     ArmedTimers, CancelReason, DueEntityWorldMutExt, Keyed, Timer, TimerCancelled, prelude::*,
 };
 use bevy_ecs::prelude::*;
+use bevy_time::TimePlugin;
 use support::*;
 
 fn set_timer(app: &mut App, owner: Entity, key: &'static str, timer: Timer) -> Entity {
@@ -178,6 +179,29 @@ fn a_timer_dies_if_setting_it_despawns_its_owner() {
         let timer = world.spawn((key, life())).id();
         world.entity_mut(timer).insert(OwnedBy(hero));
     });
+}
+
+#[test]
+fn a_timer_that_the_game_hides_from_queries_fires_with_its_key() {
+    #[derive(Component)]
+    struct Hidden;
+
+    let mut app = App::new();
+    app.world_mut().register_disabling_component::<Hidden>();
+    app.add_plugins((TimePlugin, DuePlugin::default()));
+    let hero = spawn_owner(&mut app);
+    advance_ms(&mut app, 0); // Bevy's first frame takes no time.
+    let timer = |key| (OwnedBy(hero), Keyed::new(key), Timer::after(ms(10)));
+    app.world_mut().spawn(timer("first"));
+    app.world_mut().spawn((timer("second"), Hidden));
+    app.world_mut()
+        .spawn((OwnedBy(hero), Hidden, Timer::after(ms(10))));
+    app.world_mut().spawn(timer("last"));
+    advance_ms(&mut app, 10);
+    let fired = app.world().resource::<Messages<TimerFired>>();
+    let keys = fired.iter_current_update_messages().map(TimerFired::key);
+    let expected = [Some("first"), Some("second"), None, Some("last")];
+    assert_eq!(keys.collect::<Vec<_>>(), expected);
 }
 
 #[test]

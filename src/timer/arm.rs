@@ -4,9 +4,9 @@
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    Arms, CancelReason, KeyTable, Timer, TimerCancelled, TimerLines, TimerState,
-    finished::end_in_next_run, fired::Unannounced, modifiers::Modified, pending::Start,
-    place::Place, setting::Setting, settings::random,
+    Arms, CancelReason, Timer, TimerCancelled, TimerLines, TimerState, finished::end_in_next_run,
+    fired::Unannounced, key::key_of, modifiers::Modified, pending::Start, place::Place,
+    setting::Setting, settings::random,
 };
 use crate::{
     clock::{
@@ -262,12 +262,11 @@ fn cancellation(
         }
         reason => reason,
     };
-    let keys = world.get_resource::<KeyTable>();
     let cancelled = TimerCancelled {
         entity,
         owner,
         clock: clock.into(),
-        key: keys.and_then(|keys| keys.key_of(entity)),
+        key: key_of(world, entity).map(|(_, key)| key),
         reason,
         is_announced: entity_ref.get::<Unannounced>().is_none(),
     };

@@ -10,7 +10,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::key_id::KeyId;
-use crate::owner::OwnerHooks;
+use crate::owner::{OwnedBy, OwnerHooks};
 
 /// A type that is the key of a timer.
 ///
@@ -238,4 +238,12 @@ impl fmt::Display for Keyed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name().fmt(f)
     }
+}
+
+/// Returns the owner and the key of an entity, if it has both.
+pub(super) fn key_of(world: &World, entity: Entity) -> Option<(Entity, KeyId)> {
+    let entity = world.get_entity(entity).ok()?;
+    let key: &Keyed = entity.get()?;
+    let &OwnedBy(owner) = entity.get()?;
+    Some((owner, key.id()))
 }

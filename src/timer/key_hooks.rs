@@ -2,10 +2,7 @@
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use super::{
-    CancelReason, cancel::cancel_and_despawn, key::Keyed, key_id::KeyId, key_table::KeyTable,
-};
-use crate::owner::OwnedBy;
+use super::{CancelReason, cancel::cancel_and_despawn, key::key_of, key_table::KeyTable};
 
 /// Gives a key to `entity`, and cancels the timer of its owner that had the key before.
 pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
@@ -35,12 +32,4 @@ pub(crate) fn free_key(world: &mut DeferredWorld, entity: Entity) {
     {
         table.remove(owner, key, entity);
     }
-}
-
-/// Returns the owner and the key of an entity, if it has both.
-fn key_of(world: &World, entity: Entity) -> Option<(Entity, KeyId)> {
-    let entity = world.get_entity(entity).ok()?;
-    let key: &Keyed = entity.get()?;
-    let &OwnedBy(owner) = entity.get()?;
-    Some((owner, key.id()))
 }

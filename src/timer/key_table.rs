@@ -1,9 +1,8 @@
 //! The timers of a world by key.
 
 use alloc::string::String;
-use core::mem;
 
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::prelude::*;
 use bevy_platform::collections::{HashMap, HashSet};
 
 use super::key_id::KeyId;
@@ -13,8 +12,6 @@ use crate::journal::Journal;
 #[derive(Resource, Debug, Default)]
 pub(crate) struct KeyTable {
     timers: HashMap<(Entity, KeyId), Entity>,
-    /// The key of each timer in `timers`.
-    keys: EntityHashMap<KeyId>,
     /// The names of the keys that timers of this world have had, or that were reported. Only debug
     /// builds fill it.
     used: HashSet<String>,
@@ -22,22 +19,13 @@ pub(crate) struct KeyTable {
     journal: Option<KeyJournal>,
 }
 
-/// The keys that have changed, as they were.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KeyJournal {
-    timers: Journal<(Entity, KeyId), Option<Entity>>,
-    keys: Journal<Entity, Option<KeyId>>,
-}
+/// The keys that have changed, with the entities that had them.
+pub(crate) type KeyJournal = Journal<(Entity, KeyId), Option<Entity>>;
 
 impl KeyTable {
     /// Returns the entity with a key of an owner, if any.
     pub(super) fn get(&self, owner: Entity, key: KeyId) -> Option<Entity> {
         self.timers.get(&(owner, key)).copied()
-    }
-
-    /// Returns the key of a timer, if it has one.
-    pub(super) fn key_of(&self, timer: Entity) -> Option<KeyId> {
-        self.keys.get(&timer).copied()
     }
 
     /// Notes the name of a key, and returns `true` if it is new.
@@ -54,16 +42,14 @@ impl KeyTable {
         if cfg!(debug_assertions) {
             self.use_name(key.name());
         }
-        self.note(owner, key, entity);
-        self.keys.insert(entity, key);
+        self.note(owner, key);
         self.timers.insert((owner, key), entity)
     }
 
     /// Frees a key of an owner, unless another entity has it by now.
     pub(super) fn remove(&mut self, owner: Entity, key: KeyId, entity: Entity) {
-        self.note(owner, key, entity);
-        self.keys.remove(&entity);
         if self.get(owner, key) == Some(entity) {
+            self.note(owner, key);
             self.timers.remove(&(owner, key));
         }
     }
@@ -81,7 +67,7 @@ impl KeyTable {
     /// Ends the journal, and begins the next one.
     pub(crate) fn take_journal(&mut self) -> KeyJournal {
         let journal = self.journal.as_mut();
-        journal.map(mem::take).unwrap_or_default()
+        journal.map(Journal::take).unwrap_or_default()
     }
 
     /// Goes back to the moment at which `journal` began. By now, its entities are called `name`. A name
@@ -92,19 +78,10 @@ impl KeyTable {
         name: impl Fn(Entity) -> Entity,
         earlier: impl Fn(Entity) -> Option<Entity>,
     ) {
-        let keys = journal.keys.under_first_names(&earlier);
-        for (timer, key) in keys {
-            self.note_timer(name(timer));
-            match *key {
-                Some(key) => _ = self.keys.insert(name(timer), key),
-                None => _ = self.keys.remove(&name(timer)),
-            }
-        }
         let earlier = |(owner, key)| Some((earlier(owner)?, key));
-        let timers = journal.timers.under_first_names(earlier);
-        for ((owner, key), timer) in timers {
+        for ((owner, key), timer) in journal.under_first_names(earlier) {
             let owner = name(owner);
-            self.note_owner(owner, key);
+            self.note(owner, key);
             match *timer {
                 Some(timer) => _ = self.timers.insert((owner, key), name(timer)),
                 None => _ = self.timers.remove(&(owner, key)),
@@ -112,38 +89,11 @@ impl KeyTable {
         }
     }
 
-    /// Notes a key of an owner and the key of a timer before they change.
-    fn note(&mut self, owner: Entity, key: KeyId, timer: Entity) {
-        self.note_owner(owner, key);
-        self.note_timer(timer);
-    }
-
-    fn note_owner(&mut self, owner: Entity, key: KeyId) {
+    /// Notes a key of an owner before it changes.
+    fn note(&mut self, owner: Entity, key: KeyId) {
         if let Some(journal) = &mut self.journal {
             let timers = &self.timers;
-            let timer = || timers.get(&(owner, key)).copied();
-            journal.timers.note((owner, key), timer);
+            journal.note((owner, key), || timers.get(&(owner, key)).copied());
         }
-    }
-
-    fn note_timer(&mut self, timer: Entity) {
-        if let Some(journal) = &mut self.journal {
-            let keys = &self.keys;
-            journal.keys.note(timer, || keys.get(&timer).copied());
-        }
-    }
-}
-
-impl KeyJournal {
-    /// Adds the journal that began when this one ended.
-    pub(crate) fn append(&mut self, later: Self) {
-        self.timers.append(later.timers);
-        self.keys.append(later.keys);
-    }
-
-    /// Returns the number of entries.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.timers.len() + self.keys.len()
     }
 }

@@ -5,12 +5,11 @@
 
 use core::{iter, num::NonZeroU32};
 
-use bevy_ecs::{prelude::*, system::SystemState};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
 use bevy_platform::sync::Arc;
 
 use super::{
-    Arms, KeyTable, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired,
-    TimerLines,
+    Arms, Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
     armed::Reaction,
     end::{end_finished, end_recorded, when_done},
     ended::Ended,
@@ -37,7 +36,7 @@ pub(crate) type StartParams = SystemState<(
 pub(crate) type FireParams = SystemState<(
     Res<'static, ClockTable>,
     ResMut<'static, TimerLines>,
-    Res<'static, KeyTable>,
+    Query<'static, 'static, Option<&'static Keyed>, Allow<Disabled>>,
     ResMut<'static, Messages<TimerFired>>,
 )>;
 
@@ -162,6 +161,7 @@ impl Run<'_> {
             return Ok(());
         };
         let clock = (key, id.into());
+        let mut is_hidden = false;
         messages.write_batch(iter::from_fn(|| {
             if popped.is_some() {
                 return None;
@@ -170,16 +170,37 @@ impl Run<'_> {
             let event = &mut fired.event;
             stats.count(event);
             if event.owner() != event.entity() {
-                event.set_key(keys.key_of(event.entity()));
+                match keys.get(event.entity()) {
+                    Ok(key) => event.set_key(key.map(|key| key.id())),
+                    Err(_) => is_hidden = true,
+                }
             }
             let event = *event;
             let reaction = fired.reaction;
+            if is_hidden {
+                *popped = Some(fired);
+                return None;
+            }
             if is_observed || reaction != Reaction::None || event.is_last() {
                 *popped = Some(fired);
             }
             (reaction != Reaction::EndLife).then_some(event)
         }));
+        if let Some(fired) = popped
+            && is_hidden
+        {
+            write_hidden(world, fired);
+        }
         Ok(())
+    }
+}
+
+/// Writes the message of a firing on an entity that a component of the game hides from queries.
+fn write_hidden(world: &mut World, fired: &mut Fired) {
+    let key = world.get::<Keyed>(fired.event.entity());
+    fired.event.set_key(key.map(|key| key.id()));
+    if fired.reaction != Reaction::EndLife {
+        world.write_message(fired.event);
     }
 }
 

@@ -14,7 +14,7 @@ use core::{
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::QueryData, system::SystemParam};
 
 use super::{
-    Arms, DespawnAfter, IntoKey, KeyTable, Kind, RunStats, Timer, TimerLines, TimerState,
+    Arms, DespawnAfter, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines, TimerState,
     key_id::KeyId,
     lines::TimerLine,
     pending::{Pending, Start},
@@ -160,6 +160,7 @@ pub struct ArmedTimers<'w, 's> {
     lifetimes: Query<'w, 's, &'static DespawnAfter, Allow<Disabled>>,
     modifiers: Query<'w, 's, Modifiers, Allow<Disabled>>,
     key_table: Res<'w, KeyTable>,
+    keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
     names: Query<'w, 's, &'static Name, Allow<Disabled>>,
 }
 
@@ -496,9 +497,9 @@ impl ArmedTimers<'_, '_> {
             Ok(name) => format!("{name} ({entity})"),
             Err(_) => entity.to_string(),
         };
-        let key = match self.key_table.key_of(timer.entity) {
-            Some(key) => format!("{:?} ", key.name()),
-            None => "".to_string(),
+        let key = match self.keys.get(timer.entity) {
+            Ok(key) if timer.owner != timer.entity => format!("{:?} ", key.name()),
+            _ => "".to_string(),
         };
         let owner = if timer.owner == timer.entity {
             "".to_string()

@@ -2,7 +2,10 @@
 
 use bevy_ecs::prelude::*;
 
-use super::{IntoKey, Keyed, Timer, change::change_timer, key_id::KeyId, key_table::KeyTable};
+use super::{
+    Arms, IntoKey, Keyed, Timer, TimerLines, change::change_timer, key_id::KeyId,
+    key_table::KeyTable, place::Place,
+};
 use crate::owner::OwnedBy;
 
 /// A [`Timer`], or a tuple of a `Timer` and other bundles.
@@ -49,9 +52,24 @@ pub(crate) fn refresh_keyed(
 ) {
     let table = world.get_resource::<KeyTable>();
     let id = KeyId::find(&key.name());
-    let armed = id.and_then(|id| table?.get(owner, id));
-    let refreshed = armed.map(|armed| change_timer(world, armed, |timer| timer.refresh()));
-    if !matches!(refreshed, Some(Ok(()))) {
+    let earlier = id.and_then(|id| table?.get(owner, id));
+    if !earlier.is_some_and(|earlier| refresh(world, earlier)) {
         set_keyed(world, owner, key, timer);
     }
+}
+
+/// Gives a timer all its firings again, and returns `true` if it is armed.
+fn refresh(world: &mut World, entity: Entity) -> bool {
+    let Some(timer) = world.get::<Timer>(entity) else {
+        return false;
+    };
+    timer.seat().unwrite();
+    let times = timer.max_firings();
+    let Place::Armed(clock, key) = timer.seat().place() else {
+        return change_timer(world, entity, |timer| timer.refresh()).is_ok();
+    };
+    // The timer keeps its deadline, so pending timers need no place before it.
+    let lines = world.get_resource_mut::<TimerLines>();
+    let armed = lines.and_then(|lines| lines.into_inner().timer_mut(clock, key));
+    armed.map(|armed| armed.set_left(times)).is_some()
 }

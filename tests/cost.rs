@@ -428,21 +428,19 @@ fn an_armed_timer_takes_at_most_128_bytes() {
 /// Counts the timer's entity, and what its owner keeps about it.
 #[test]
 fn an_owned_keyed_timer_takes_at_most_400_bytes() {
-    let owners = 1 << 13;
-    let without = memory_of(owners, |world, _| _ = world.spawn(Marker));
+    let timers = 1 << 17;
     for keys in [&["only"][..], &["first", "second", "third", "fourth"]] {
+        let owners = timers / keys.len() as u64;
+        let without = memory_of(owners, |world, _| _ = world.spawn(Marker));
         let with = memory_of(owners, |world, nth| {
             let mut owner = world.spawn(Marker);
             for &key in keys {
                 owner.set_timer(key, timer(nth));
             }
         });
-        let each = (with - without) / (owners * keys.len() as u64);
-        assert!(
-            each <= 400,
-            "each of {} timers takes {each} bytes",
-            keys.len()
-        );
+        let each = (with - without) / timers;
+        let keys = keys.len();
+        assert!(each <= 400, "each of {keys} timers takes {each} bytes");
     }
 }
 

@@ -107,9 +107,23 @@ impl Buckets {
         self.buckets[bucket].last_rank != UNSORTED
     }
 
-    /// Adds the item of a timer with this `sequence` to `bucket`, and returns its address.
+    /// Returns `true` if the last chunk of `bucket` has room for an item.
     #[inline]
+    pub(super) fn has_room(&self, bucket: usize) -> bool {
+        !self.buckets[bucket].len.is_multiple_of(CHUNK_LEN)
+    }
+
+    /// Adds the item of a timer with this `sequence` to `bucket`, and returns its address.
     pub(super) fn push(&mut self, bucket: usize, item: Item, sequence: u64) -> u32 {
+        if !self.has_room(bucket) {
+            self.add_chunk(bucket);
+        }
+        self.append(bucket, item, sequence)
+    }
+
+    /// Does the same as [`push`](Self::push) if the last chunk of `bucket` has room.
+    #[inline]
+    pub(super) fn append(&mut self, bucket: usize, item: Item, sequence: u64) -> u32 {
         let to = &mut self.buckets[bucket];
         let at = to.len % CHUNK_LEN;
         to.len += 1;
@@ -118,10 +132,7 @@ impl Buckets {
             let is_next = rank > to.last_rank;
             to.last_rank = if is_next { rank } else { UNSORTED };
         }
-        if at == 0 {
-            self.add_chunk(bucket);
-        }
-        let last_chunk = self.buckets[bucket].last_chunk;
+        let last_chunk = to.last_chunk;
         self.chunks[last_chunk].0[at as usize] = item;
         last_chunk * CHUNK_LEN + at
     }
@@ -248,7 +259,6 @@ impl Buckets {
     }
 
     /// Adds an empty chunk to `bucket`.
-    #[inline(never)]
     fn add_chunk(&mut self, bucket: usize) {
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
         let last_chunk = &mut self.buckets[bucket].last_chunk;

@@ -105,7 +105,7 @@ mod tests {
                 for len in [0, 1, 3, 4, 300] {
                     let upper = 0xabcd_ef01_u64 << width_bits;
                     let lower = |nth: u64| (nth + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30;
-                    let time = |nth| upper | lower(nth) % (1 << bits.min(width_bits));
+                    let time = |nth| upper | (lower(nth) % (1 << bits.min(width_bits)));
                     let items = (0..len).map(|nth| Item::new(time(nth), nth as u32));
                     let items: Vec<Item> = items.collect();
                     let mut expected = items.clone();

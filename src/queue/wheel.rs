@@ -168,27 +168,38 @@ impl Wheel {
             slot.deadline,
             self.start()
         );
-        let deadline = slot.deadline;
         let ring = &self.levels[0];
-        let number = deadline >> ring.shift;
-        let bucket = if number < ring.end() {
-            ring.bucket(number)
+        let number = slot.deadline >> ring.shift;
+        let bucket = ring.bucket(number);
+        if number < ring.end() && self.buckets.has_room(bucket) {
+            let item = Item::new(slot.deadline, index);
+            let address = self.buckets.append(bucket, item, slot.sequence);
+            self.count_added(slot, address);
         } else {
-            self.bucket_above(deadline)
-        };
-        let address = self
-            .buckets
-            .push(bucket, Item::new(deadline, index), slot.sequence);
+            self.push(slot, index);
+        }
+    }
+
+    /// Adds a timer to the bucket of its deadline, which may be beyond the ring, and which may be
+    /// full so far.
+    #[inline(never)]
+    fn push<T>(&mut self, slot: &mut Slot<T>, index: u32) {
+        let deadline = slot.deadline;
+        let mut level = &self.levels[0];
+        if deadline >> level.shift >= level.end() {
+            level = self.level_above(deadline);
+        }
+        let bucket = level.bucket(deadline >> level.shift);
+        let item = Item::new(deadline, index);
+        let address = self.buckets.push(bucket, item, slot.sequence);
+        self.count_added(slot, address);
+    }
+
+    #[inline]
+    fn count_added<T>(&mut self, slot: &mut Slot<T>, address: u32) {
         slot.set_place(Place::Bucket(address));
         self.len += 1;
         self.touched += 1;
-    }
-
-    /// Returns the bucket for a deadline beyond the ring.
-    #[inline(never)]
-    fn bucket_above(&mut self, deadline: u64) -> usize {
-        let level = self.level_above(deadline);
-        level.bucket(deadline >> level.shift)
     }
 
     /// Returns the level for a deadline beyond the ring.

@@ -20,9 +20,9 @@ use crate::{
     rollback::forget_dropped_snapshots,
     roster::Intake,
     timer::{
-        FireParams, KeyTable, Modifiers, RunDepth, ShowParams, Shown, StartParams, TimerCancelled,
-        TimerFired, TimerHandlers, TimerLines, TimerSettings, add_pending, check_handler,
-        check_limit, free_key, limit_backlog, on_disown, on_orphan, on_own, on_pause,
+        FireParams, KeyTable, RunDepth, ShowParams, Shown, StartParams, TimerCancelled, TimerFired,
+        TimerHandlers, TimerLines, TimerSettings, add_pending, check_handler, check_limit,
+        free_key, limit_backlog, modifiers, on_disown, on_orphan, on_own, on_pause,
         on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_progress, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
@@ -241,7 +241,7 @@ impl Plugin for DuePlugin {
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
         let clocks = ClockTable::new(world);
-        let lines = TimerLines::new(Modifiers::new(world), GameTime::new(&clocks));
+        let lines = TimerLines::new(modifiers(world), GameTime::new(&clocks));
         let updates = UpdateRosters::new(world);
         world.insert_resource(BuiltInClocks::new(&clocks));
         world.insert_resource(clocks);

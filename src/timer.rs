@@ -114,7 +114,6 @@ pub(crate) use key_table::{KeyJournal, KeyTable};
 pub(crate) use limit::{Limit, check_limit};
 pub(crate) use lines::{LinesJournal, LinesMark, TimerLines};
 pub use missed_ticks::MissedTicks;
-pub(crate) use modifiers::Modifiers;
 pub(crate) use on_world::with_timers;
 use place::Place;
 pub use progress::TimerProgress;
@@ -127,6 +126,7 @@ pub(crate) use saving::{MAX_STEPS, SavedWorld, load_world_state, write_timer_sta
 pub(crate) use saving::{TimerState, forget_written};
 pub(crate) use seconds::Seconds;
 pub(crate) use set::{TimerBundle, refresh_keyed, set_keyed};
+pub(crate) use setting::modifiers;
 pub(crate) use settings::TimerSettings;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};

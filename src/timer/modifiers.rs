@@ -5,16 +5,6 @@ use alloc::vec::Vec;
 use bevy_ecs::{
     archetype::{Archetype, ArchetypeId},
     component::ComponentId,
-    entity_disabling::Disabled,
-    prelude::*,
-};
-
-use super::TimerAction;
-use crate::{
-    clock::{Clock, OnClock, SpeedModifier},
-    owner::OwnedBy,
-    pause::{Paused, PausedBy},
-    transit::InTransit,
 };
 
 /// The components that make the setting of a timer differ from the default.
@@ -39,21 +29,10 @@ pub(super) enum Modified {
 }
 
 impl Modifiers {
-    pub(crate) fn new(world: &mut World) -> Self {
+    pub(super) fn new(harmless: [ComponentId; 2], others: [ComponentId; 7]) -> Self {
         Self {
-            harmless: [
-                world.register_component::<OwnedBy>(),
-                world.register_component::<TimerAction>(),
-            ],
-            others: [
-                world.register_component::<Paused>(),
-                world.register_component::<PausedBy>(),
-                world.register_component::<Disabled>(),
-                world.register_component::<OnClock>(),
-                world.register_component::<Clock>(),
-                world.register_component::<SpeedModifier>(),
-                world.register_component::<InTransit>(),
-            ],
+            harmless,
+            others,
             archetypes: Vec::new(),
         }
     }

@@ -1,13 +1,16 @@
 //! The setting of a timer: its clock, its owner and its pause.
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
-use super::{Arms, TimerAction, TimerLines, modifiers::Modified};
+use super::{
+    Arms, TimerAction, TimerLines,
+    modifiers::{Modified, Modifiers},
+};
 use crate::{
-    clock::{ClockId, clock_of},
-    owner::owner_of,
-    pause::is_paused,
-    transit::is_in_transit,
+    clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
+    owner::{OwnedBy, owner_of},
+    pause::{Paused, PausedBy, is_paused},
+    transit::{InTransit, is_in_transit},
 };
 
 /// The setting of a timer, as the components of its entity and its owner decide.
@@ -18,6 +21,25 @@ pub(super) struct Setting {
     pub(super) is_in_transit: bool,
     /// Whether the entity has a [`TimerAction`].
     pub(super) acts: bool,
+}
+
+/// Returns the components that make a setting differ from the default.
+pub(crate) fn modifiers(world: &mut World) -> Modifiers {
+    Modifiers::new(
+        [
+            world.register_component::<OwnedBy>(),
+            world.register_component::<TimerAction>(),
+        ],
+        [
+            world.register_component::<Paused>(),
+            world.register_component::<PausedBy>(),
+            world.register_component::<Disabled>(),
+            world.register_component::<OnClock>(),
+            world.register_component::<Clock>(),
+            world.register_component::<SpeedModifier>(),
+            world.register_component::<InTransit>(),
+        ],
+    )
 }
 
 impl Setting {

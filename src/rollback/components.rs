@@ -122,8 +122,13 @@ macro_rules! components {
             pub(super) fn put_back(&self, world: &mut World, names: &Names, new: &[Entity]) {
                 let is_new = |entity| new.binary_search(&entity).is_ok();
                 $(self.$column.put_back(world, names, |_, entity| !is_new(entity));)*
-                // Only this crate's entities are enabled and disabled.
-                self.disabled.put_back(world, names, has_any);
+                // Only this crate's entities are enabled and disabled. New entities are gone then.
+                self.disabled.put_back(world, names, |world, entity| {
+                    world.get_entity(entity).is_ok_and(|entity| {
+                        false $(|| entity.contains::<$component>())*
+                            $(|| entity.get::<$target>().is_some_and(|list| !list.iter().all(is_new)))*
+                    })
+                });
                 $(self.$column.put_back(world, names, |_, entity| is_new(entity));)*
                 world.flush();
             }

@@ -71,7 +71,9 @@ impl Figures {
     }
 }
 
-/// Plays random scripts: with one seed, `ORACLE_SEED` or 1, or with new seeds for `ORACLE_SECONDS`.
+/// Plays random scripts with `ORACLE_SEEDS` seeds, or with one, or with as many as there are in
+/// `ORACLE_SECONDS`. The first is `ORACLE_SEED`; otherwise it is 1, or a new one if there are seconds.
+///
 /// Prints the figures, or the shortest script that fails as a test to paste.
 pub(crate) fn search(name: &str, rules: Rules) {
     let number = |name| {
@@ -82,11 +84,15 @@ pub(crate) fn search(name: &str, rules: Rules) {
     let (seconds, fixed): (Option<u64>, Option<u64>) =
         (number("ORACLE_SECONDS"), number("ORACLE_SEED"));
     let first = fixed.unwrap_or_else(|| seconds.map_or(1, |_| new_seed()));
+    let seeds = number("ORACLE_SEEDS").unwrap_or(1);
     println!("{name}: the first seed is {first}");
     let (start, mut figures, mut seed) = (Instant::now(), Figures::default(), first);
     loop {
         figures.add(search_with(name, rules, seed));
-        let is_over = seconds.is_none_or(|seconds| start.elapsed().as_secs() >= seconds);
+        let is_over = match seconds {
+            Some(seconds) => start.elapsed().as_secs() >= seconds,
+            None => seed - first + 1 >= seeds,
+        };
         if is_over {
             break;
         }

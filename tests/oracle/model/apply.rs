@@ -33,7 +33,7 @@ impl Model {
             Op::RefreshTimer(owner, key, slot, spec) => {
                 if let Some(owner) = self.at(owner) {
                     let timer = self.keyed(owner, key);
-                    if !self.change(timer, crate::op::Change::Refresh) {
+                    if !self.refresh(timer) {
                         self.set_timer(owner, key, slot, spec);
                     }
                 }

@@ -11,6 +11,18 @@ use crate::{
 };
 
 impl Model {
+    /// Refreshes an armed timer. If it is not pending itself, it arms none of those that are.
+    pub(super) fn refresh(&mut self, id: Option<Id>) -> bool {
+        let armed = id.and_then(|id| self.find_timer(id, Kind::Timer));
+        match armed.map(|at| &mut self.timers[at]) {
+            Some(timer) if !timer.is_pending() => {
+                let spec = self.entities[timer.entity].timer;
+                spec.inspect(|&spec| set_left(timer, times(spec))).is_some()
+            }
+            _ => self.change(id, Change::Refresh),
+        }
+    }
+
     /// Changes an armed timer. Returns `false` if there is none, or no such clock to move it to.
     pub(super) fn change(&mut self, id: Option<Id>, change: Change) -> bool {
         let armed = |model: &Self| model.find_timer(id?, Kind::Timer);

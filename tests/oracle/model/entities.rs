@@ -106,10 +106,8 @@ impl Model {
         self.leave_owner(id);
         self.entities[id].owner = Some(owner);
         if !self.exists(owner) {
-            // The timer does not have its key yet.
-            let key = self.entities[id].key.take();
             self.cancel(id, CancelReason::OwnerGone);
-            (self.entities[id].owner, self.entities[id].key) = (None, key);
+            self.entities[id].owner = None;
             self.retire_later(id);
             return;
         }

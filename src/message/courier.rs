@@ -1,6 +1,7 @@
 //! The courier: the delivery of one item after another.
 
 use alloc::vec::Vec;
+
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::cell::SyncCell;
 

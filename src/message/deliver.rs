@@ -1,20 +1,12 @@
 //! The delivery: one message at a time, in the order of sending.
 
 use alloc::vec::Vec;
-use core::mem;
 
 use bevy_ecs::{error::ErrorContext, prelude::*};
 
 use super::{
-    courier::Courier,
-    directory::Directory,
-    followers::Followers,
-    holds::release_lost,
-    inbox::Inbox,
-    letter::Undelivered,
-    mailbag::{Arrived, Mailbag},
-    stats::MessageStats,
-    written,
+    courier::Courier, directory::Directory, followers::Followers, holds::release_lost,
+    inbox::Inbox, letter::Undelivered, mailbag::Mailbag, stats::MessageStats, written,
 };
 use crate::{
     call::{PumpState, pump},
@@ -117,16 +109,12 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
 
 /// Closes the inbox, and takes all undelivered letters.
 pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
-    let mut arrived = Arrived::default();
-    if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
+    if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
-        mem::swap(&mut arrived, inbox.take());
     }
-    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
-        return Vec::new();
-    };
-    mailbag.append_arrived(&mut arrived);
-    mailbag.hand_back()
+    Inbox::empty(world);
+    let mailbag = world.get_resource_mut::<Mailbag>();
+    mailbag.map_or_else(Vec::new, |mut mailbag| mailbag.hand_back())
 }
 
 /// Returns `true` if messages wait for the next run, or for entities that are disabled or in transit.

@@ -9,7 +9,7 @@ use bevy_platform::{cell::SyncCell, sync::Arc};
 use super::{
     batch::Batch,
     letter::{Delivery, Letter},
-    mailbag::{Arrived, Item},
+    mailbag::{Arrived, Item, Mailbag},
     packet::Packet,
     send_error::SendError,
     topic::Payload,
@@ -162,6 +162,15 @@ impl Inbox {
     pub(super) fn take(&mut self) -> &mut Arrived {
         self.poll();
         &mut self.taken
+    }
+
+    /// Moves all items that have arrived in a world into its mailbag, outside of a delivery.
+    pub(super) fn empty(world: &mut World) {
+        let inbox = world.get_resource_mut::<Self>();
+        let mut arrived = inbox.map_or_else(Arrived::default, |mut inbox| mem::take(inbox.take()));
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.append_arrived(&mut arrived);
+        }
     }
 }
 

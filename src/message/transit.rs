@@ -1,7 +1,6 @@
 //! Holding the letters to entities in transit.
 
 use alloc::vec::Vec;
-use core::mem;
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
@@ -10,7 +9,7 @@ use super::{
     held_letters::{End, HeldLetters, LetterRef, Taken},
     inbox::Inbox,
     letter::{Letter, Recipient},
-    mailbag::{Arrived, Mailbag},
+    mailbag::Mailbag,
 };
 
 impl HeldLetters {
@@ -73,14 +72,10 @@ impl HeldLetters {
         root: Entity,
         is_member: &dyn Fn(Entity) -> bool,
     ) {
-        let mut arrived = Arrived::default();
-        if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
-            mem::swap(&mut arrived, inbox.take());
-        }
-        let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
+        Inbox::empty(world);
+        let Some(mailbag) = world.get_resource::<Mailbag>() else {
             return;
         };
-        mailbag.append_arrived(&mut arrived);
         if !mailbag.transit.contains_key(&root) {
             return;
         }

@@ -421,7 +421,8 @@ impl Wheel {
             let left = (base << self.shift_from_ring(level)).saturating_sub(self.levels[0].base);
             let left = left.checked_sub(margin).unwrap_or(left).max(1);
             // The ring may have passed many empty buckets before that in one go.
-            let since = self.levels[0].base - self.fits_from(level, base).min(self.levels[0].base);
+            let ring = self.levels[0].base;
+            let since = ring.saturating_sub(self.fits_from(level, base));
             let steps = steps.min(since + 1);
             let len = u64::from(self.buckets.len(self.levels[level].bucket(base)));
             self.move_down(slots, level, len.saturating_mul(steps).div_ceil(left));

@@ -81,7 +81,7 @@ pub(crate) use action::check_handler;
 pub(crate) use arm::add_pending;
 pub(crate) use arms::Arms;
 #[cfg(feature = "worlds")]
-pub(crate) use awaited::{awaits_run, next_due};
+pub(crate) use awaited::{awaits_run, next_look};
 pub(crate) use backlog::limit_backlog;
 pub use build::InvalidTimer;
 pub(crate) use cancel::{SurvivesCancelAll, cancel_all, cancel_keyed};

@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use super::lines::TimerLines;
-use crate::clock::{Cadence, ClockId, ClockTable};
+use crate::clock::{Cadence, ClockId, ClockTable, Scope};
 
 /// Returns `true` if the next run of a cadence has something to do, whatever the time: new timers to
 /// arm, cancellations to write, finished timers to clean up, or clocks to follow.
@@ -11,7 +11,7 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
     let Some(lines) = world.get_resource::<TimerLines>() else {
         return false;
     };
-    // A run of either cadence does the others.
+    // The frame run does these for both cadences.
     let any_run = || {
         let table = world.get_resource::<ClockTable>();
         lines.pending.len() > 0
@@ -21,14 +21,15 @@ pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
     !lines.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
 }
 
-/// Returns the time of Bevy at which the next timer is due on a built-in clock or its descendants, in
-/// nanoseconds. New timers, which [`awaits_run`] reports, are left out.
-pub(crate) fn next_due(world: &World, clock: ClockId) -> Option<u64> {
+/// Returns the time of Bevy at which a run must look at the timers of a built-in clock and its
+/// descendants, in nanoseconds: at the next deadline, or before it if many timers wait. New timers,
+/// which [`awaits_run`] reports, are left out.
+pub(crate) fn next_look(world: &World, clock: ClockId) -> Option<u64> {
     let (lines, table) = (
         world.get_resource::<TimerLines>()?,
         world.get_resource::<ClockTable>()?,
     );
     let root = table.find(clock).ok()?.key;
-    lines.until_next(table, root)?;
+    lines.plan_touched(table, Scope::Under(root));
     table.next_due_on_source(root)
 }

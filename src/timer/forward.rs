@@ -157,7 +157,7 @@ impl Forward {
     /// due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
         resolve(world, None);
-        let (table, lines) = self.reading.get_mut(world).ok()?;
+        let (table, mut lines) = self.reading.get_mut(world).ok()?;
         let span = lines.until_next(&table, self.root)?;
         Some(if span == 0 { overdue } else { span })
     }

@@ -134,12 +134,17 @@ impl TimerLines {
     }
 
     pub(crate) fn get_mut(&mut self, clock: ClockKey) -> Option<&mut TimerLine> {
-        let line = self.lines.get_mut(clock as usize)?;
-        if !line.is_touched {
+        self.touch(clock);
+        self.lines.get_mut(clock as usize)
+    }
+
+    fn touch(&mut self, clock: ClockKey) {
+        if let Some(line) = self.lines.get_mut(clock as usize)
+            && !line.is_touched
+        {
             line.is_touched = true;
             self.touched.push(clock);
         }
-        Some(line)
     }
 
     /// Arms a timer, unless it is halted. Outside a run, the next run arms it.
@@ -353,33 +358,27 @@ impl TimerLines {
         is_due
     }
 
-    /// Tells the table the first deadlines on the touched clocks of a scope, and on its root.
-    fn set_deadlines(&self, table: &ClockTable, scope: Scope) {
+    /// Tells the table when to look at the touched clocks of a scope again.
+    pub(super) fn plan_touched(&self, table: &ClockTable, scope: Scope) {
         let touched = self.touched.iter().copied();
         for clock in touched.filter(|&clock| table.is_in(clock, scope)) {
-            self.set_deadline(table, clock);
-        }
-        if let Scope::Under(root) = scope {
-            self.set_deadline(table, root);
+            table.set_deadline(clock, self.get(clock).and_then(TimerLine::first_look));
         }
     }
 
     /// Returns the time on `root` until a timer on it or its descendants is due.
-    pub(super) fn until_next(&self, table: &ClockTable, root: ClockKey) -> Option<u64> {
-        self.set_deadlines(table, Scope::Under(root));
+    pub(super) fn until_next(&mut self, table: &ClockTable, root: ClockKey) -> Option<u64> {
+        self.plan_touched(table, Scope::Under(root));
         loop {
             let (clock, span) = table.next_due(root)?;
-            // The deadline may have been set too early.
-            if !self.set_deadline(table, clock) {
+            let deadline = self.get(clock).and_then(TimerLine::next_deadline);
+            // The table knows when to look at a queue, which may be before its first deadline.
+            if !table.set_deadline(clock, deadline) {
                 return Some(span);
             }
+            // The queue also wants to be looked at before that deadline: the next run tells the table.
+            self.touch(clock);
         }
-    }
-
-    /// Tells the table the first deadline on a clock, and returns `true` if it was wrong before.
-    fn set_deadline(&self, table: &ClockTable, clock: ClockKey) -> bool {
-        let deadline = self.get(clock).and_then(TimerLine::next_deadline);
-        table.set_deadline(clock, deadline)
     }
 
     /// Returns the timers of a clock, and the statistics of the run that fires them.
@@ -560,10 +559,21 @@ impl TimerLine {
 
     /// Returns the earliest deadline, including the timers added since the last swap.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let armed = self.queue.next_deadline();
+        armed.into_iter().chain(self.added_deadlines()).min()
+    }
+
+    /// Returns the time at which a run must look at the queue, including the timers added since the
+    /// last swap.
+    fn first_look(&self) -> Option<u64> {
+        let armed = self.queue.first_look();
+        armed.into_iter().chain(self.added_deadlines()).min()
+    }
+
+    fn added_deadlines(&self) -> impl Iterator<Item = u64> {
         let added = self.added.pending().filter(|&&key| !self.is_halted(key));
         let added = added.filter_map(|&key| self.queue.deadline(key));
-        let added = added.filter(|&deadline| deadline != NEVER);
-        self.queue.next_deadline().into_iter().chain(added).min()
+        added.filter(|&deadline| deadline != NEVER)
     }
 
     /// Returns the timers that are due at or before `until`, in order, including those added since

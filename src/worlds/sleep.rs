@@ -1,21 +1,21 @@
 //! The sleep of a world in which nothing is due.
 
-use core::time::Duration;
+use core::{mem, time::Duration};
 use std::time::Instant;
 
-use bevy_app::App;
+use bevy_app::{App, First};
 use bevy_ecs::prelude::*;
-use bevy_time::{Fixed, Real, Time, TimeUpdateStrategy, Virtual};
+use bevy_time::{Fixed, Real, Time, TimeSystems, TimeUpdateStrategy, Virtual};
 
 use super::interval::LoopInterval;
 use crate::{
     clock::{Cadence, ClockId, saturating_nanos},
     message::has_mail,
-    timer::{awaits_run, next_due},
+    timer::{awaits_run, next_look},
     update::{UpdateState, has_callbacks},
 };
 
-/// Finds the next frame of a world, and runs it.
+/// Finds the time of the next frame of a world.
 pub(super) struct Sleeper {
     updates: UpdateState,
 }
@@ -38,20 +38,22 @@ impl Sleeper {
         let earliest = start.checked_add(interval)?;
         let read = world.get_resource::<Time<Real>>();
         match read.and_then(Time::last_update) {
-            Some(read) if is_automatic(world) => Some(earliest.max(read.checked_add(wait)?)),
+            Some(read) if is_automatic(world.get_resource()) => {
+                Some(earliest.max(read.checked_add(wait)?))
+            }
             _ => Some(earliest),
         }
     }
 
-    /// Returns how long after the last reading of Bevy's time something is due, or zero if it is due in
-    /// the next frame, whenever that is.
+    /// Returns the real time from the last reading of Bevy's clocks until something is due. It is zero if
+    /// the next frame has something to do at any time, and `None` if nothing is due.
     fn until_due(&mut self, world: &mut World) -> Option<Duration> {
         world.flush();
         let is_paused = game_speed(world).is_none();
         if has_mail(world)
             || awaits_run(world, Cadence::Frame)
             || has_callbacks(world, &mut self.updates, is_paused)
-            || next_due(world, ClockId::Frames).is_some()
+            || next_look(world, ClockId::Frames).is_some()
         {
             return Some(Duration::ZERO);
         }
@@ -60,49 +62,73 @@ impl Sleeper {
     }
 }
 
-/// Runs a frame after a sleep. Game time does not lose the time of the sleep.
+/// The sleep of a world before the frame that it runs now.
+#[derive(Resource, Default)]
+pub(super) struct Slept {
+    time: Duration,
+    /// The longest step of game time, while it is raised.
+    max_delta: Option<Duration>,
+}
+
+/// Prepares an app for the time of its sleeps: game time does not lose it.
+pub(super) fn keep_time_of_sleeps(app: &mut App) {
+    app.init_resource::<Slept>().add_systems(
+        First,
+        (
+            raise_max_delta.before(TimeSystems),
+            restore_max_delta.after(TimeSystems),
+        ),
+    );
+}
+
+/// Runs a frame after a sleep.
 pub(super) fn update_after(app: &mut App, slept: Duration) {
-    let raised = raise_max_delta(app.world_mut(), slept);
+    app.world_mut().resource_mut::<Slept>().time = slept;
     app.update();
-    if let Some((before, raised)) = raised
-        && let Some(mut game) = app.world_mut().get_resource_mut::<Time<Virtual>>()
-        // A system may have set it in the frame.
-        && game.max_delta() == raised
-    {
-        game.set_max_delta(before);
+}
+
+/// Raises the longest step of game time by the time of the sleep.
+fn raise_max_delta(
+    mut slept: ResMut<Slept>,
+    strategy: Option<Res<TimeUpdateStrategy>>,
+    game: Option<ResMut<Time<Virtual>>>,
+) {
+    let time = mem::take(&mut slept.time);
+    if time.is_zero() || !is_automatic(strategy.as_deref()) {
+        return;
+    }
+    if let Some(mut game) = game {
+        let max_delta = game.max_delta();
+        let time = Duration::try_from_secs_f64(time.as_secs_f64() * game.relative_speed_f64());
+        game.set_max_delta(max_delta.saturating_add(time.unwrap_or(Duration::MAX)));
+        slept.max_delta = Some(max_delta);
     }
 }
 
-/// Raises the longest step of game time by a sleep, and returns it as it was and as it is.
-fn raise_max_delta(world: &mut World, slept: Duration) -> Option<(Duration, Duration)> {
-    if slept.is_zero() || !is_automatic(world) {
-        return None;
+fn restore_max_delta(mut slept: ResMut<Slept>, game: Option<ResMut<Time<Virtual>>>) {
+    if let Some(max_delta) = slept.max_delta.take()
+        && let Some(mut game) = game
+    {
+        game.set_max_delta(max_delta);
     }
-    let mut game = world.get_resource_mut::<Time<Virtual>>()?;
-    let before = game.max_delta();
-    let slept = Duration::try_from_secs_f64(slept.as_secs_f64() * game.relative_speed_f64());
-    let raised = before.saturating_add(slept.unwrap_or(Duration::MAX));
-    game.set_max_delta(raised);
-    Some((before, raised))
 }
 
 /// Returns `true` if time passes between two frames.
-fn is_automatic(world: &World) -> bool {
-    let strategy = world.get_resource::<TimeUpdateStrategy>();
+fn is_automatic(strategy: Option<&TimeUpdateStrategy>) -> bool {
     strategy.is_none_or(|strategy| matches!(strategy, TimeUpdateStrategy::Automatic))
 }
 
 /// Returns the nanoseconds of real time until a timer of real time is due.
 fn until_real(world: &World) -> Option<u64> {
     let now = world.get_resource::<Time<Real>>()?.elapsed();
-    let due = next_due(world, ClockId::Real)?;
+    let due = next_look(world, ClockId::Real)?;
     Some(due.saturating_sub(saturating_nanos(now)))
 }
 
 /// Returns the nanoseconds of real time until a timer of game time is due.
 fn until_game(world: &World) -> Option<u64> {
     let now = world.get_resource::<Time<Virtual>>()?.elapsed();
-    let due = next_due(world, ClockId::Virtual)?;
+    let due = next_look(world, ClockId::Virtual)?;
     on_real_time(world, due.saturating_sub(saturating_nanos(now)))
 }
 
@@ -112,7 +138,7 @@ fn until_fixed(world: &World) -> Option<u64> {
     let step = saturating_nanos(fixed.timestep());
     let due = match awaits_run(world, Cadence::FixedStep) {
         true => 0,
-        false => next_due(world, ClockId::Fixed)?,
+        false => next_look(world, ClockId::Fixed)?,
     };
     let left = due.saturating_sub(saturating_nanos(fixed.elapsed()));
     let steps = left.div_ceil(step).max(1);

@@ -17,7 +17,7 @@ use super::{
     interval::LoopInterval,
     members::MemberId,
     report::WorldReport,
-    sleep::{Sleeper, update_after},
+    sleep::{Sleeper, keep_time_of_sleeps, update_after},
     start_error::StartError,
 };
 use crate::{
@@ -179,6 +179,7 @@ impl WorldLoop {
             app.add_plugins(TimePlugin);
         }
         app.init_resource::<LoopInterval>();
+        keep_time_of_sleeps(app);
         while app.plugins_state() == PluginsState::Adding {
             // A plugin may wait for a task on this thread.
             #[cfg(not(target_arch = "wasm32"))]

@@ -151,15 +151,29 @@ fn steps_that_are_left_over_run_while_the_game_is_paused() {
 }
 
 #[test]
-fn a_world_with_many_timers_waits_for_the_first() {
+fn a_world_with_many_timers_looks_at_them_at_times_and_fires_the_first_on_time() {
     let mut app = app();
     for first in [200_000, 100_000, 300_000] {
         let clock = app.world_mut().spawn(Clock::new()).id();
         let timer = |nth: u64| Timer::after(ms(first + nth)).on(clock);
         app.world_mut().spawn_batch((0..3_000).map(timer));
     }
-    assert_eq!(wait_after_frame(&mut app), Some(ms(99_990)));
-    assert_eq!(wait_after_frame(&mut app), Some(ms(99_980)));
+    let mut looks = 0;
+    let mut left = ms(100_000) - ms(10);
+    let first = wait_after_frame(&mut app).expect("timers wait");
+    assert!(ms(1000) < first && first <= left, "{first:?}");
+    while !left.is_zero() {
+        let wait = wait(&mut app).expect("timers wait");
+        assert!(
+            !wait.is_zero() && wait <= left,
+            "never late: {wait:?} of {left:?}"
+        );
+        advance(&mut app, wait);
+        left -= wait;
+        looks += 1;
+    }
+    assert_eq!(app.world().resource::<Messages<TimerFired>>().len(), 1);
+    assert!(looks < 3_000, "{looks} looks at 9,000 timers");
 }
 
 #[test]
@@ -291,27 +305,38 @@ fn a_world_stays_awake_for_an_entity_that_is_moving() {
 }
 
 #[test]
-fn the_time_of_a_sleep_is_not_cut_off() {
+fn the_time_of_a_sleep_is_not_cut_off_and_no_system_sees_a_longer_step() {
     let second = Duration::from_secs(1);
     let mut app = app();
-    app.insert_resource(TimeUpdateStrategy::Automatic);
+    keep_time_of_sleeps(&mut app);
+    let see = |game: Res<Time<Virtual>>| assert_eq!(game.max_delta(), ms(300));
+    app.insert_resource(TimeUpdateStrategy::Automatic)
+        .add_systems(First, see.after(TimeSystems).after(restore_max_delta))
+        .add_systems(Update, see);
     game(&mut app).set_max_delta(ms(300));
     game(&mut app).set_relative_speed(2.0);
-    let raised = raise_max_delta(app.world_mut(), second);
-    assert_eq!(raised, Some((ms(300), ms(2300))));
-    assert_eq!(game(&mut app).max_delta(), ms(2300));
+    update_after(&mut app, Duration::ZERO);
 
-    game(&mut app).set_max_delta(ms(300));
+    // The world has slept for a second: its clock has been read a second ago.
+    let slept = Instant::now()
+        .checked_sub(second)
+        .expect("a clock that is older");
+    app.insert_resource(TimeUpdateStrategy::Automatic);
+    let mut real = app.world_mut().resource_mut::<Time<Real>>();
+    *real = Time::new(slept);
+    real.update_with_instant(slept);
+    let before = game(&mut app).elapsed();
     update_after(&mut app, second);
-    assert_eq!(game(&mut app).max_delta(), ms(300), "only for one frame");
-    let set = |mut game: ResMut<Time<Virtual>>| game.set_max_delta(ms(400));
-    app.add_systems(Update, set);
-    update_after(&mut app, second);
-    assert_eq!(
-        game(&mut app).max_delta(),
-        ms(400),
-        "unless a system sets it"
-    );
+    let passed = game(&mut app).elapsed() - before;
+    assert!(passed >= ms(2000), "twice the sleep: {passed:?}");
+
+    // A frame that hangs for a second after no sleep is cut off.
+    let mut real = app.world_mut().resource_mut::<Time<Real>>();
+    *real = Time::new(slept);
+    real.update_with_instant(slept);
+    let before = game(&mut app).elapsed();
+    update_after(&mut app, Duration::ZERO);
+    assert_eq!(game(&mut app).elapsed() - before, ms(300));
 }
 
 proptest! {

@@ -259,7 +259,7 @@ impl MessageSender {
     ) -> Result<(), SendError<P>> {
         let mut waiting = self.0.lock();
         if let Err(refused) = waiting.check(bytes) {
-            return Err(refused.with(payload));
+            return Err(refused.map(|()| payload));
         }
         let Err(payload) = waiting.push_into_batch(to, payload) else {
             Waiting::note_arrival(waiting, bytes);
@@ -270,7 +270,7 @@ impl MessageSender {
         let mut batch = Box::new(Batch::with_capacity(messages));
         let mut waiting = self.0.lock_with_space();
         if let Err(refused) = waiting.check(bytes) {
-            return Err(refused.with(payload));
+            return Err(refused.map(|()| payload));
         }
         // Another thread may have added a batch.
         if let Err(payload) = waiting.push_into_batch(to, payload) {
@@ -291,7 +291,7 @@ impl MessageSender {
     ) -> Result<(), SendError<T>> {
         let mut waiting = self.0.lock_with_space();
         if let Err(refused) = waiting.check(bytes) {
-            return Err(refused.with(value));
+            return Err(refused.map(|()| value));
         }
         waiting.arrived.items.push_back(item(value));
         Waiting::note_arrival(waiting, bytes);

@@ -22,11 +22,11 @@ impl<T> SendError<T> {
         }
     }
 
-    /// Replaces what was not sent.
-    pub(super) fn with<U>(self, refused: U) -> SendError<U> {
+    /// Turns what was not sent into something else.
+    pub(crate) fn map<U>(self, refused: impl FnOnce(T) -> U) -> SendError<U> {
         match self {
-            Self::Full(_) => SendError::Full(refused),
-            Self::Closed(_) => SendError::Closed(refused),
+            Self::Full(value) => SendError::Full(refused(value)),
+            Self::Closed(value) => SendError::Closed(refused(value)),
         }
     }
 }

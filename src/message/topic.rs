@@ -26,13 +26,17 @@ pub enum Topic {
     Packet(u32),
 }
 
-/// Writes a single number that is a good hash in itself.
+/// Writes a single number, whose bits need no further mixing.
 impl Hash for Topic {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Self::Type(id) => id.hash(state),
-            // The golden ratio spreads ids that follow each other.
-            Self::Packet(id) => state.write_u64(u64::from(*id).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            Self::Packet(id) => {
+                // The golden ratio spreads ids that follow each other. A map looks at the lower bits,
+                // and only the upper bits of the product depend on all bits of the id.
+                let product = u64::from(*id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                state.write_u64(product.rotate_left(32));
+            }
         }
     }
 }

@@ -7,9 +7,7 @@ use super::{
     link::post,
     parcel::{Parcel, Part, RequestId},
 };
-use crate::message::{
-    Delivery, Letter, MessageSender, Packet, RemoteAsker, ReplyTo, Role, SendError,
-};
+use crate::message::{Letter, MessageSender, Packet, RemoteAsker, ReplyTo, Role, SendError};
 
 impl MessageSender {
     /// Takes a parcel from another world: the receiving end of a [`Link`](crate::Link).
@@ -19,26 +17,31 @@ impl MessageSender {
     /// Returns [`SendError`] with the parcel if the inbox is full or closed.
     pub fn receive(&self, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         let bytes = parcel.packet.payload().len();
-        self.put_letter(parcel, bytes, |parcel| {
-            letter(parcel.delivery, parcel.packet, parcel.part)
-        })
+        // It allocates memory, so it is made before the inbox is locked.
+        let role = role(&parcel.part);
+        let refused = self.put_letter((parcel, role), bytes, |(parcel, role)| {
+            Letter::new(parcel.delivery, parcel.packet, role)
+        });
+        refused.map_err(|refused| refused.map(|(parcel, _)| parcel))
     }
 
     /// Takes a copy of a parcel from another world.
     pub(super) fn receive_copy(&self, parcel: &Parcel) -> Result<(), SendError<()>> {
         let bytes = parcel.packet.payload().len();
-        self.put_letter((), bytes, |()| {
-            letter(parcel.delivery, parcel.packet.clone(), parcel.part.clone())
-        })
+        let role = role(&parcel.part);
+        let refused = self.put_letter(role, bytes, |role| {
+            Letter::new(parcel.delivery, parcel.packet.clone(), role)
+        });
+        refused.map_err(|refused| refused.map(|_| ()))
     }
 }
 
-fn letter(delivery: Delivery<StableKey>, packet: Packet, part: Part) -> Letter {
-    let role = match part {
+fn role(part: &Part) -> Role {
+    match part {
         Part::Plain => Role::Plain,
         Part::Request { reply_to, request } => {
-            let Address { group, key } = reply_to;
-            let RequestId { world, number } = request;
+            let Address { group, key } = reply_to.clone();
+            let &RequestId { world, number } = request;
             let asker = RemoteAsker {
                 group,
                 key: key.0,
@@ -47,9 +50,8 @@ fn letter(delivery: Delivery<StableKey>, packet: Packet, part: Part) -> Letter {
             };
             Role::Request(ReplyTo::elsewhere(asker, post_reply).into())
         }
-        Part::Reply(request) => Role::Reply(request.into()),
-    };
-    Letter::new(delivery, packet, role)
+        &Part::Reply(request) => Role::Reply(request.into()),
+    }
 }
 
 /// Posts the reply to a request of an entity of another world.

@@ -20,8 +20,9 @@ pub(crate) use hooks::OwnerHooks;
 /// belong to another entity, its owner.
 ///
 /// An entity carries one timer and one update callback. To give an owner several, spawn a separate
-/// entity with `OwnedBy` for each one. All of them despawn with the owner. An entity whose owner
-/// does not exist despawns in the next run.
+/// entity with `OwnedBy` for each one. All of them despawn with the owner, also over several levels. An
+/// entity whose owner does not exist despawns in the next run. For pauses and clocks, only the direct
+/// owner counts.
 ///
 /// After the last firing, an owned timer is removed from its entity immediately. The entity
 /// despawns at the start of the next run. Systems that read the [`TimerFired`](crate::TimerFired)
@@ -152,7 +153,9 @@ impl Relationship for OwnedBy {
 /// The entities whose timers and update callbacks belong to this entity, in the order in which they
 /// became its own.
 ///
-/// This is the other side of [`OwnedBy`]. `iter` and `len` are methods of [`RelationshipTarget`].
+/// This is the other side of [`OwnedBy`]. `iter` and `len` are methods of [`RelationshipTarget`]. An
+/// observer of the first `Insert<OwnedBy>` may find no list: Bevy adds it with a command. Bevy does not
+/// know the relationship at run time (`ComponentInfo::relationship_accessor`).
 ///
 /// # Time complexity
 ///

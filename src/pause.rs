@@ -13,8 +13,11 @@ use crate::{
     owner::owner_of,
 };
 
-/// Pauses the timers, update callbacks and request time-outs on this entity and on the entities
-/// that [belong to it](crate::OwnedBy).
+/// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
+/// entities that [belong to it](crate::OwnedBy) directly.
+///
+/// Your own systems skip paused entities with the filter `(Without<Paused>, Without<PausedBy>)`. A timer
+/// that should run on, such as a poison during a stun, belongs on another entity.
 ///
 /// As soon as this component is inserted, the timers do not fire and the callbacks are not called,
 /// not even later in the same run. Messages and replies still arrive. When the component is

@@ -205,7 +205,7 @@ fn a_timer_that_the_game_hides_from_queries_fires_with_its_key() {
 }
 
 #[test]
-fn an_owner_knows_a_timer_as_soon_as_it_is_inserted() {
+fn a_list_of_timers_knows_another_as_soon_as_it_is_inserted() {
     let mut app = app();
     let hero = spawn_owner(&mut app);
     set_timer(&mut app, hero, "first", Timer::after(ms(10)));

@@ -17,7 +17,7 @@ use super::{
     times::Times,
 };
 
-/// The clock for everything on this entity, and for everything it owns, unless a timer or a
+/// The clock for everything on this entity, and for everything it owns directly, unless a timer or a
 /// callback names [another clock](crate::Timer::on).
 ///
 /// The clock is looked up in the first run after a timer is inserted, or when a callback is inserted.

@@ -19,7 +19,8 @@ use super::{
 /// Each modifier is a separate entity, so that effects can overlap: a slow field of 0.5 and a
 /// haste of 2.0 together leave the speed as it is. [`Clock::speed`](crate::Clock::speed) remains
 /// the speed without modifiers. To change a factor, insert the component again. To end the effect,
-/// remove it or despawn its entity. The modifiers of a clock despawn with it.
+/// remove it or despawn its entity. The modifiers of a clock despawn with it. If a slow field
+/// [owns](crate::OwnedBy) its modifiers, they also despawn with the field.
 ///
 /// Timers and a [`DespawnAfter`](crate::DespawnAfter) on the entity run on the parent of the clock,
 /// unless they choose [another one](crate::OnClock). A slow field therefore does not slow its own

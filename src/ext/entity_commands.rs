@@ -58,7 +58,8 @@ pub trait DueEntityCommandsExt {
     /// its timer too, so a component inserted after that stays. A component that is there without an
     /// end stays as well, with its new value.
     ///
-    /// The timer belongs to this entity. It pauses and despawns with it, and survives
+    /// The timer belongs to this entity. It pauses and despawns with it, so a marker for a stun would
+    /// outlast the stun: react to [`PausedBy`](crate::PausedBy) instead. The timer survives
     /// [`cancel_timers`](Self::cancel_timers). Its key is `core::any::type_name::<C>()`, also if the
     /// component is a [`TimerKey`](crate::TimerKey). Cancelling it removes the component at once.
     ///

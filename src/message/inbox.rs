@@ -31,9 +31,9 @@ pub(crate) struct Inbox {
 /// A handle that sends messages to a world from any thread.
 ///
 /// Clones send to the same world. The messages of one sender arrive in the order of sending. Each
-/// send takes a lock for one push. The game takes the lock once per frame to swap two buffers. No
-/// memory is allocated under the lock, and messages of one type to one entity each share their
-/// memory.
+/// send holds a lock for one push only, and the game holds it once per frame, to swap two buffers.
+/// Memory is allocated before the lock is taken. Consecutive messages of one type, each to one entity,
+/// share an allocation.
 ///
 /// Get a sender from [`DueWorldExt::message_sender`](crate::DueWorldExt::message_sender), or in a
 /// system from `Local<MessageSender>`.

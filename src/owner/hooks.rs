@@ -10,13 +10,13 @@ type Hook = fn(&mut DeferredWorld, Entity);
 /// world without the plugin, owners and keys are plain data.
 #[derive(Resource, Clone, Copy)]
 pub(crate) struct OwnerHooks {
-    /// An entity has got an owner.
+    /// An entity got an owner.
     pub(crate) own: Hook,
-    /// An entity has got an owner that does not exist.
+    /// An entity got an owner that does not exist.
     pub(crate) orphan: Hook,
     /// An entity is about to lose its owner.
     pub(crate) disown: Hook,
-    /// An entity has got a key.
+    /// An entity got a key.
     pub(crate) take_key: Hook,
     /// An entity is about to lose its key.
     pub(crate) free_key: Hook,

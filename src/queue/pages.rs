@@ -34,7 +34,7 @@ impl<T> Pages<T> {
         self.len
     }
 
-    /// Returns the item at `index`, which may be behind the end.
+    /// Returns the item at `index`, which may be past the end.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         match self.pages.get(index / PAGE) {

@@ -36,7 +36,8 @@ impl fmt::Display for NoSuchTimer {
         match &self.key {
             None => write!(
                 f,
-                "no armed timer on entity {}: insert a `Timer` first",
+                "no armed timer on entity {}: insert a `Timer` first, or use \
+                 `delay_timers_by` or `change_timer` for timers that it owns",
                 self.entity
             ),
             Some(key) => write!(f, "entity {} has no armed timer {key:?}", self.entity),

@@ -22,22 +22,22 @@ use bevy_ecs::resource::Resource;
 ///
 /// const ADD: u32 = 1;
 ///
-/// let (tell, told) = mpsc::channel();
+/// let (sender, receiver) = mpsc::channel();
 /// let mut groups = WorldGroups::new();
 /// groups.start("accounts", 1, move |app| {
-///     let tell = tell.clone();
+///     let sender = sender.clone();
 ///     app.add_plugins(DuePlugin::default())
 ///         .insert_resource(LoopInterval::WhenDue(Duration::from_millis(10)));
 ///     let world = app.world_mut();
 ///     world.spawn(Timer::every_secs(60.0)).observe(|_: On<TimerFired>| println!("another minute"));
 ///     world.spawn(MessageComponent::new().on_packet(ADD, move |_, added: &Packet| {
-///         tell.send(added.clone()).ok();
+///         sender.send(added.clone()).ok();
 ///     }));
 /// })?;
 ///
 /// let added = Packet::new(ADD, [5]);
 /// groups.post(Parcel::new("accounts", Delivery::InTurn, added.clone()))?;
-/// assert_eq!(told.recv()?, added);
+/// assert_eq!(receiver.recv()?, added);
 /// # Ok::<(), BevyError>(())
 /// ```
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,30 +47,33 @@ pub enum LoopInterval {
     /// Due timers, and messages sent within the world, wait for the next frame. For an interval of more
     /// than 250 ms, also raise `Time::<Virtual>::max_delta`, or game time falls behind.
     Every(Duration),
-    /// Runs a frame when something is due, and at most once per interval. Otherwise the world sleeps,
-    /// and takes no CPU time.
+    /// Sleeps while nothing is due, and takes no CPU time. Runs a frame when something is due, but not
+    /// sooner than an interval after the last frame. A timer may be late by up to the interval, so choose
+    /// it as short as the precision you need. A message from another thread or world still runs a frame at
+    /// once.
     ///
-    /// The next deadline of a timer ends the sleep, on whatever clock it is. Timers on clocks that stand
-    /// still do not count. The world runs once per interval while there is something to do in the next
-    /// frame, whenever that is:
+    /// The next deadline of a [`Timer`](crate::Timer) or a [`DespawnAfter`](crate::DespawnAfter) ends the
+    /// sleep, whatever its clock. Timers on stopped clocks do not count. With more than about two thousand
+    /// timers, the world may also wake for a moment to sort those of the next half minute. The world does
+    /// not sleep, and runs once per interval, while the next frame has something to do:
     ///
     /// - an [`UpdateComponent`](crate::UpdateComponent) that is not paused or disabled, and whose clock
     ///   runs;
     /// - a timer on [`ClockId::Frames`](crate::ClockId::Frames);
     /// - a message that was sent within the world, or a reply to an entity that is disabled;
     /// - an entity that is moving to another world;
-    /// - a timer that has been inserted or cancelled or has finished, or a clock that has changed, since
-    ///   the last run.
+    /// - a timer that was inserted or cancelled, or that finished, or a clock that changed, since the last
+    ///   run.
     ///
-    /// **Your own systems do not run while the world sleeps**, whatever their run conditions, nor do those
-    /// of Bevy, such as the one for its `commands.delayed()`. A world whose systems look for work
-    /// themselves needs [`Every`](Self::Every), or a timer that wakes it.
+    /// **Systems do not run while the world sleeps**, whatever their run conditions: neither yours nor
+    /// Bevy's, such as the one behind `commands.delayed()`. A world whose systems look for work needs
+    /// [`Every`](Self::Every), or a timer that wakes it.
     ///
     /// # Time
     ///
-    /// The time of the world goes on while it sleeps. The frame after the sleep is as long as the sleep,
-    /// and `Time::<Virtual>::max_delta` is raised for this frame by the time slept. It keeps its
-    /// meaning: it bounds what a frame that hangs adds.
+    /// Time goes on while the world sleeps. The next frame is as long as the sleep. For this frame,
+    /// `Time::<Virtual>::max_delta` is raised by the time slept, so it still bounds only the time that a
+    /// frame hangs.
     ///
     /// Bevy then catches up on the fixed steps of the sleep in the same frame, after the messages. An hour
     /// has 230,400 steps, which take about a second even if they are empty. If the world has no use for

@@ -78,9 +78,20 @@ pub struct Paused;
 /// The pauses despawn with their target.
 ///
 /// [`pause_for`](crate::DueEntityCommandsExt::pause_for) spawns a pause with a
-/// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target,
-/// so it does not stop its own end, and
-/// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it.
+/// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target, so
+/// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it. A pause never stops
+/// its own end, also if its target owns it. For one pause per key, which a new one replaces, set a timer:
+///
+/// ```
+/// use bevy_due::{Pauses, Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// fn freeze(enemy: &mut EntityCommands) {
+///     let thaw = (Timer::after_secs(2.0), TimerAction::despawn());
+///     enemy.set_timer("ice", (thaw, Pauses(enemy.id())));
+/// }
+/// # let _ = freeze;
+/// ```
 ///
 /// # Examples
 ///
@@ -151,5 +162,8 @@ fn pauses(entity: EntityRef) -> bool {
 
 /// Returns `true` if an entity or its owner pauses the timer and callback on the entity.
 pub(crate) fn is_paused(world: &World, entity: EntityRef, owner: Entity) -> bool {
-    pauses(entity) || owner != entity.id() && world.get_entity(owner).is_ok_and(pauses)
+    // A pause of the owner never pauses its own end.
+    let is_of_owner = entity.get() == Some(&Pauses(owner));
+    pauses(entity)
+        || owner != entity.id() && !is_of_owner && world.get_entity(owner).is_ok_and(pauses)
 }

@@ -317,3 +317,22 @@ fn a_timer_that_gives_its_key_away_and_takes_it_back_in_one_batch_stays() {
     assert_eq!(fired(&mut app), ["x"]);
     assert_eq!(cancelled(&mut app), [(second, CancelReason::Replaced)]);
 }
+
+#[test]
+fn a_key_also_names_an_entity_with_a_lifetime_only() {
+    let mut app = app();
+    let hero = spawn_owner(&mut app);
+    let lifetime = DespawnAfter::new(ms(20));
+    let spawn = |app: &mut App| {
+        let effect = (OwnedBy(hero), Keyed::new("effect"), lifetime.clone());
+        app.world_mut().spawn(effect).id()
+    };
+    let first = spawn(&mut app);
+    advance_ms(&mut app, 10);
+    let second = spawn(&mut app);
+    assert!(app.world().get_entity(first).is_err(), "replaced");
+    assert!(app.world_mut().entity_mut(hero).cancel_timer("effect"));
+    assert!(app.world().get_entity(second).is_err());
+    assert!(!app.world_mut().entity_mut(hero).cancel_timer("effect"));
+    assert!(cancelled(&mut app).is_empty(), "a lifetime has no events");
+}

@@ -282,3 +282,38 @@ fn the_pauses_of_an_entity_despawn_with_it() {
     app.world_mut().despawn(x);
     assert!(app.world().get_entity(pause).is_err());
 }
+
+#[test]
+fn a_pause_that_its_target_owns_does_not_pause_its_own_end() {
+    let mut app = app();
+    let orc = spawn(&mut app, "orc", Timer::every(ms(10)));
+    let lifetime = DespawnAfter::new(ms(20));
+    app.world_mut().spawn((OwnedBy(orc), Pauses(orc), lifetime));
+    advance_ms(&mut app, 5);
+    let freeze = (
+        Timer::after(ms(40)),
+        TimerAction::despawn(),
+        Pauses(orc),
+        Tag("freeze"),
+    );
+    app.world_mut().entity_mut(orc).set_timer("ice", freeze);
+    let remaining = app.world_mut().with_timers(|timers| {
+        let freeze = timers.keyed(orc, "ice");
+        freeze.map(|freeze| (freeze.paused, freeze.remaining))
+    });
+    assert_eq!(remaining, Some((false, ms(40))));
+    advance_ms(&mut app, 39);
+    assert!(fired(&mut app).is_empty());
+    assert!(app.world().get::<PausedBy>(orc).is_some(), "the longer one");
+    advance_ms(&mut app, 1);
+    assert!(app.world().get::<PausedBy>(orc).is_none());
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("freeze", 45), ("orc", 55)]);
+
+    // A pause of the entity itself still holds.
+    app.world_mut()
+        .entity_mut(orc)
+        .set_timer("ice", (Timer::after(ms(10)), Pauses(orc), Paused));
+    advance_ms(&mut app, 100);
+    assert!(app.world().get::<PausedBy>(orc).is_some());
+}

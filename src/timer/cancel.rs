@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use bevy_reflect::Reflect;
 
 use super::{
-    CancelReason, IntoKey, Timer, WhenDone,
+    CancelReason, DespawnAfter, IntoKey, Timer, WhenDone,
     arm::take_out,
     end::{end_recorded, end_unarmed},
     ended::Ended,
@@ -55,14 +55,16 @@ pub(super) fn cancel_and_despawn(world: &mut World, entity: Entity, reason: Canc
     cancel_now(world, entity, reason, WhenDone::Despawn)
 }
 
-/// Cancels the timer of `owner` with this key, and returns `true` if there was one.
+/// Cancels the timer or the lifetime of `owner` with this key, and returns `true` if there was one.
 pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &impl IntoKey) -> bool {
-    let timer = find_keyed(world, owner, key);
+    let Some(timer) = find_keyed(world, owner, key) else {
+        return false;
+    };
+    if world.get::<Timer>(timer).is_some() {
+        return cancel_and_despawn(world, timer, CancelReason::Cancelled);
+    }
     // A timer in its last firing is no longer armed.
-    timer.is_some_and(|timer| {
-        world.get::<Timer>(timer).is_some()
-            && cancel_and_despawn(world, timer, CancelReason::Cancelled)
-    })
+    world.get::<DespawnAfter>(timer).is_some() && world.despawn(timer)
 }
 
 /// Cancels the timer on `owner` and all timers that belong to it.

@@ -139,7 +139,9 @@ impl IntoKey for Keyed {
 ///
 /// A new timer with the same key and owner cancels the earlier one with
 /// [`CancelReason::Replaced`](crate::CancelReason::Replaced) and despawns its entity, even during
-/// its last firing. On an entity without an [owner](crate::OwnedBy), the component does nothing.
+/// its last firing. On an entity without an [owner](crate::OwnedBy), the component does nothing. An owned
+/// entity that has no timer, but a [`DespawnAfter`](crate::DespawnAfter), is replaced and
+/// [cancelled](crate::DueEntityCommandsExt::cancel_timer) by its key in the same way, without an event.
 ///
 /// [`set_timer`](crate::DueEntityCommandsExt::set_timer) spawns a keyed timer. A key that the code
 /// knows is a type that implements [`TimerKey`]. The process keeps each name forever, so use names

@@ -28,7 +28,7 @@ use crate::{
         SpeedModifier, clock_on, saturating_nanos,
     },
     owner::{Owned, OwnedBy},
-    pause::{Paused, PausedBy},
+    pause::{Paused, PausedBy, Pauses},
     queue::Key,
 };
 
@@ -158,20 +158,21 @@ pub struct ArmedTimers<'w, 's> {
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     lifetimes: Query<'w, 's, &'static DespawnAfter, Allow<Disabled>>,
-    modifiers: Query<'w, 's, Modifiers, Allow<Disabled>>,
+    parts: Query<'w, 's, SettingParts, Allow<Disabled>>,
     key_table: Res<'w, KeyTable>,
     keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
     names: Query<'w, 's, &'static Name, Allow<Disabled>>,
 }
 
-/// The components that change the clock, the owner and the pause of a timer.
+/// The components that decide the setting of a timer.
 #[derive(QueryData)]
-struct Modifiers {
+struct SettingParts {
     on: Option<&'static OnClock>,
     has_clock: Has<Clock>,
     modifier: Option<&'static SpeedModifier>,
     owned: Option<&'static OwnedBy>,
     is_paused: Has<Paused>,
+    pauses: Option<&'static Pauses>,
     is_paused_by: Has<PausedBy>,
     is_disabled: Has<Disabled>,
 }
@@ -264,27 +265,32 @@ impl ArmedTimers<'_, '_> {
 
     /// Returns the setting of a timer that was inserted since the last swap.
     fn setting(&self, entity: Entity, timer: &Timer) -> Option<Setting> {
-        let owned = self.modifiers.get(entity).ok()?.owned;
+        let owned = self.parts.get(entity).ok()?.owned;
         let owner = owned.map_or(entity, |owned| owned.0);
         let clock = timer.chosen_clock().or_else(|| self.clock_on(entity));
         let clock = clock.or_else(|| self.clock_on(owner));
         Some(Setting {
             owner,
             clock: clock.unwrap_or_default(),
-            is_paused: self.is_paused(entity) || self.is_paused(owner),
+            is_paused: self.is_paused(entity) || self.is_paused_by_owner(entity, owner),
             is_in_transit: false,
             acts: false,
         })
     }
 
     fn clock_on(&self, entity: Entity) -> Option<ClockId> {
-        let modifiers = self.modifiers.get(entity).ok()?;
+        let modifiers = self.parts.get(entity).ok()?;
         let clock = clock_on(entity, modifiers.on, modifiers.has_clock);
         clock.or_else(|| self.table.parent_of(modifiers.modifier?.clock()))
     }
 
+    fn is_paused_by_owner(&self, entity: Entity, owner: Entity) -> bool {
+        let pauses = self.parts.get(entity).ok().and_then(|it| it.pauses);
+        pauses != Some(&Pauses(owner)) && self.is_paused(owner)
+    }
+
     fn is_paused(&self, entity: Entity) -> bool {
-        let modifiers = self.modifiers.get(entity);
+        let modifiers = self.parts.get(entity);
         modifiers.is_ok_and(|it| it.is_paused || it.is_paused_by || it.is_disabled)
     }
 

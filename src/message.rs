@@ -23,17 +23,20 @@ mod letter;
 mod mailbag;
 mod outbox;
 mod packet;
+mod payload;
 #[cfg(feature = "worlds")]
 mod refusal;
 mod request;
 mod room;
 mod send_error;
+mod sender;
 mod stats;
 #[cfg(feature = "serialize")]
 mod timed_out;
 mod topic;
 #[cfg(feature = "serialize")]
 mod transit;
+mod waiting;
 mod written;
 
 pub(crate) use ask::OpenRequest;
@@ -54,18 +57,18 @@ pub(crate) use holds::is_held;
 #[cfg(feature = "serialize")]
 pub(crate) use holds::release_lost;
 pub(crate) use inbox::Inbox;
-pub use inbox::MessageSender;
 pub(crate) use letter::Letter;
 pub use letter::{Delivery, Undelivered};
 pub(crate) use mailbag::{Mailbag, reply, resend, send, try_send};
 pub use outbox::Outbox;
 pub use packet::Packet;
+pub use payload::Payload;
 #[cfg(feature = "worlds")]
 pub use refusal::RefusalReason;
 pub use request::{NoAnswer, ReplyError, ReplyTo, Request};
 pub use send_error::SendError;
+pub use sender::MessageSender;
 pub use stats::MessageStats;
-pub use topic::Payload;
 pub(crate) use written::Written;
 #[cfg(feature = "worlds")]
 pub(crate) use {

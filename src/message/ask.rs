@@ -9,8 +9,8 @@ use super::mailbag::send_urgent;
 use super::{
     letter::{Delivery, Letter, Role},
     mailbag::{resend, send},
+    payload::Payload,
     request::{NoAnswer, ReplyTo, Request},
-    topic::Payload,
 };
 use crate::{
     call::EntityCaller,

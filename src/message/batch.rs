@@ -14,7 +14,8 @@ use super::{
 };
 use super::{
     letter::Letter,
-    topic::{Payload, Topic, sealed::Sealed},
+    payload::{Payload, sealed::Sealed},
+    topic::Topic,
 };
 
 /// Messages of one type, each to an entity, in the order of sending.

@@ -9,8 +9,9 @@ use bevy_platform::sync::Arc;
 use super::{
     letter::Role,
     mailbag::reply,
+    payload::Payload,
     request::{ReplyError, ReplyTo, Request},
-    topic::{Payload, Topic},
+    topic::Topic,
 };
 use crate::{
     call::{queue_system, to_result},

@@ -45,10 +45,10 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
 /// Releases the messages that were sent since the last run, and returns `true` if there are any.
 fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
     let inbox = world.get_resource_mut::<Inbox>();
-    if inbox.is_some_and(|mut inbox| inbox.poll())
+    if inbox.is_some_and(|mut inbox| inbox.swap())
         && let (_, (mut mailbag, _, _, Some(mut inbox), ..)) = state.get_mut(world)?
     {
-        mailbag.append_arrived(inbox.take());
+        mailbag.append_arrived(inbox.taken());
     }
     world.resource_mut::<Intake>().join(Stage::Messages);
     // Components of a game may also disable entities, unnoticed.
@@ -112,7 +112,7 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
     if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
     }
-    Inbox::empty(world);
+    Inbox::move_to_mailbag(world);
     let mailbag = world.get_resource_mut::<Mailbag>();
     mailbag.map_or_else(Vec::new, |mut mailbag| mailbag.hand_back())
 }

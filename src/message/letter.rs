@@ -7,8 +7,8 @@ use bevy_ecs::entity::Entity;
 
 use super::{
     packet::Packet,
+    payload::{AnyPayload, Payload},
     request::{ReplyTo, Request},
-    topic::{AnyPayload, Payload},
 };
 
 /// Selects the entities that receive a message. An `Entity` converts into [`To`](Self::To).

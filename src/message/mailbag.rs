@@ -12,11 +12,11 @@ use super::{
     held_letters::HeldLetters,
     letter::{Delivery, Letter, Role, Undelivered},
     packet::Packet,
+    payload::Payload,
     request::{ReplyTo, Route},
     room::Room,
     send_error::SendError,
     stats::MessageStats,
-    topic::Payload,
 };
 #[cfg(feature = "serialize")]
 use super::{

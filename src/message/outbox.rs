@@ -13,8 +13,8 @@ use super::{
     batch::Batch,
     letter::{Delivery, Letter},
     mailbag::{Item, Mailbag, drop_without_plugin, send_item},
+    payload::Payload,
     send_error::SendError,
-    topic::Payload,
 };
 use crate::double_buffer::RecentPeak;
 

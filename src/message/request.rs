@@ -12,7 +12,8 @@ use bevy_reflect::Reflect;
 use super::refusal::RefusalReason;
 use super::{
     packet::Packet,
-    topic::{Payload, Topic, sealed::Sealed},
+    payload::{Payload, sealed::Sealed},
+    topic::Topic,
 };
 
 /// Identifies a request that an entity [made](crate::DueEntityCommandsExt::ask).

@@ -72,7 +72,7 @@ impl HeldLetters {
         root: Entity,
         is_member: &dyn Fn(Entity) -> bool,
     ) {
-        Inbox::empty(world);
+        Inbox::move_to_mailbag(world);
         let Some(mailbag) = world.get_resource::<Mailbag>() else {
             return;
         };

@@ -1,7 +1,7 @@
 //! Owners: entities to which timers and update callbacks belong.
 
 mod entities;
-mod hooks;
+mod timer_hooks;
 
 use bevy_ecs::{
     lifecycle::HookContext,
@@ -14,7 +14,7 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use entities::OwnedEntities;
-pub(crate) use hooks::OwnerHooks;
+pub(crate) use timer_hooks::TimerHooks;
 
 /// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
 /// belong to another entity, its owner.
@@ -187,13 +187,13 @@ fn on_insert(mut world: DeferredWorld, context: HookContext) {
     };
     if !world.entities().contains_spawned(owner) {
         // Bevy is about to remove the `OwnedBy`.
-        OwnerHooks::of(&world, |hooks| hooks.orphan)(&mut world, entity);
+        TimerHooks::of(&world, |hooks| hooks.on_orphan)(&mut world, entity);
         return <OwnedBy as Relationship>::on_insert(world, context);
     }
     if !join(&mut world, owner, &context) {
         <OwnedBy as Relationship>::on_insert(world.reborrow(), context);
     }
-    OwnerHooks::of(&world, |hooks| hooks.own)(&mut world, entity);
+    TimerHooks::of(&world, |hooks| hooks.on_own)(&mut world, entity);
 }
 
 /// Adds an entity to the list of its owner, and returns `true` if there is such a list. Bevy inserts
@@ -207,7 +207,7 @@ fn join(world: &mut DeferredWorld, owner: Entity, context: &HookContext) -> bool
 }
 
 fn on_discard(mut world: DeferredWorld, context: HookContext) {
-    OwnerHooks::of(&world, |hooks| hooks.disown)(&mut world, context.entity);
+    TimerHooks::of(&world, |hooks| hooks.on_disown)(&mut world, context.entity);
     <OwnedBy as Relationship>::on_discard(world, context);
 }
 

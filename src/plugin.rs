@@ -16,7 +16,7 @@ use crate::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
         deliver_messages, follow, on_enable_follower,
     },
-    owner::OwnerHooks,
+    owner::TimerHooks,
     rollback::forget_dropped_snapshots,
     roster::Intake,
     timer::{
@@ -254,12 +254,12 @@ impl DuePlugin {
         world.insert_resource(MissingObservers(OBSERVERS.into()));
         restore_observers(world);
         world.init_resource::<KeyTable>();
-        world.insert_resource(OwnerHooks {
-            own: on_own,
-            orphan: on_orphan,
-            disown: on_disown,
-            take_key,
-            free_key,
+        world.insert_resource(TimerHooks {
+            on_own,
+            on_orphan,
+            on_disown,
+            on_take_key: take_key,
+            on_free_key: free_key,
         });
         world.init_resource::<TimerHandlers>();
         add_time_out_handler(world);

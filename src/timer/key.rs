@@ -10,7 +10,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::key_id::KeyId;
-use crate::owner::{OwnedBy, OwnerHooks};
+use crate::owner::{OwnedBy, TimerHooks};
 
 /// A type that is the key of a timer.
 ///
@@ -211,11 +211,11 @@ impl Keyed {
 }
 
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    OwnerHooks::of(&world, |hooks| hooks.take_key)(&mut world, entity);
+    TimerHooks::of(&world, |hooks| hooks.on_take_key)(&mut world, entity);
 }
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    OwnerHooks::of(&world, |hooks| hooks.free_key)(&mut world, entity);
+    TimerHooks::of(&world, |hooks| hooks.on_free_key)(&mut world, entity);
 }
 
 impl From<Cow<'static, str>> for Keyed {

@@ -1,28 +1,28 @@
-//! The hooks of owners and keys.
+//! What timers do when an entity gets or loses an owner or a key.
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 type Hook = fn(&mut DeferredWorld, Entity);
 
-/// The functions that keep timers in sync with their owners and keys.
+/// The functions of `timer/` that the hooks of `OwnedBy` and `Keyed` call.
 ///
-/// They belong to `timer/`, which imports the components. The plugin therefore passes them in. In a
+/// The plugin inserts them, because `timer/` imports these components and not the other way round. In a
 /// world without the plugin, owners and keys are plain data.
 #[derive(Resource, Clone, Copy)]
-pub(crate) struct OwnerHooks {
+pub(crate) struct TimerHooks {
     /// An entity got an owner.
-    pub(crate) own: Hook,
+    pub(crate) on_own: Hook,
     /// An entity got an owner that does not exist.
-    pub(crate) orphan: Hook,
+    pub(crate) on_orphan: Hook,
     /// An entity is about to lose its owner.
-    pub(crate) disown: Hook,
+    pub(crate) on_disown: Hook,
     /// An entity got a key.
-    pub(crate) take_key: Hook,
+    pub(crate) on_take_key: Hook,
     /// An entity is about to lose its key.
-    pub(crate) free_key: Hook,
+    pub(crate) on_free_key: Hook,
 }
 
-impl OwnerHooks {
+impl TimerHooks {
     /// Returns one of the hooks of a world.
     #[inline]
     pub(crate) fn of(world: &World, hook: impl FnOnce(&Self) -> Hook) -> Hook {

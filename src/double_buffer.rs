@@ -109,6 +109,11 @@ impl<T> DoubleBuffer<T> {
         !self.swapped.is_empty()
     }
 
+    /// Returns `true` if no item is left, released or not.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.swapped.is_empty() && self.pending.is_empty()
+    }
+
     /// Takes the next released item.
     pub(crate) fn next(&mut self) -> Option<T> {
         self.swapped.pop_front()

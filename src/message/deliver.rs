@@ -28,7 +28,15 @@ type DeliveryState = PumpState<(
 pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> Result {
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
-    let has_mail = release(world, state)?;
+    take_arrived(world, state)?;
+    let is_waiting = written::is_waiting(world);
+    let mut mailbag = world.resource_mut::<Mailbag>();
+    if mailbag.is_empty() && !is_waiting {
+        // Gives back memory that was not needed recently.
+        mailbag.swap();
+        return Ok(());
+    }
+    let has_mail = release(world);
     let has_written = written::swap(world);
     if has_mail {
         deliver_mail(world, state)?;
@@ -42,14 +50,19 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     Ok(())
 }
 
-/// Releases the messages that were sent since the last run, and returns `true` if there are any.
-fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
+/// Takes the messages from other threads.
+fn take_arrived(world: &mut World, state: &mut DeliveryState) -> Result {
     let inbox = world.get_resource_mut::<Inbox>();
     if inbox.is_some_and(|mut inbox| inbox.swap())
         && let (_, (mut mailbag, _, _, Some(mut inbox), ..)) = state.get_mut(world)?
     {
         mailbag.append_arrived(inbox.taken());
     }
+    Ok(())
+}
+
+/// Releases the messages that were sent since the last run, and returns `true` if there are any.
+fn release(world: &mut World) -> bool {
     world.resource_mut::<Intake>().join(Stage::Messages);
     // Components of a game may also disable entities, unnoticed.
     world.resource_mut::<Followers>().retry_disabled();
@@ -58,7 +71,7 @@ fn release(world: &mut World, state: &mut DeliveryState) -> Result<bool> {
     }
     let mut mailbag = world.resource_mut::<Mailbag>();
     mailbag.swap();
-    Ok(mailbag.items.has_released())
+    mailbag.items.has_released()
 }
 
 fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
@@ -121,13 +134,7 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
 #[cfg(feature = "worlds")]
 pub(crate) fn has_mail(world: &World) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
-    let has_mail = mailbag.is_some_and(|mailbag| {
-        mailbag.items.pending().next().is_some()
-            || mailbag.in_progress.is_some()
-            || !mailbag.held.is_empty()
-            || !mailbag.transit.is_empty()
-    });
-    has_mail || written::is_waiting(world)
+    mailbag.is_some_and(|mailbag| !mailbag.is_empty()) || written::is_waiting(world)
 }
 
 fn publish_stats(world: &mut World) {

@@ -198,6 +198,14 @@ impl Mailbag {
         }
     }
 
+    /// Returns `true` if no item waits, also not for an entity that is disabled or in transit.
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+            && self.in_progress.is_none()
+            && self.held.is_empty()
+            && self.transit.is_empty()
+    }
+
     /// Adds items that have arrived, behind all others, and empties `arrived`.
     pub(super) fn append_arrived(&mut self, arrived: &mut Arrived) {
         self.room.take_anyway(arrived.len);

@@ -1,7 +1,7 @@
 //! The plugin: everything that happens in a frame, in order.
 
 use alloc::vec::Vec;
-use core::{mem, num::NonZeroU32};
+use core::num::NonZeroU32;
 
 use bevy_app::prelude::*;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
@@ -251,8 +251,7 @@ impl DuePlugin {
             burst_limit: self.burst_limit,
             delay_seed: self.delay_seed,
         });
-        world.insert_resource(MissingObservers(OBSERVERS.into()));
-        restore_observers(world);
+        add_observers(world, OBSERVERS);
         world.init_resource::<KeyTable>();
         world.insert_resource(TimerHooks {
             on_own,
@@ -283,8 +282,8 @@ struct PluginObserver(AddObserver);
 
 type AddObserver = fn(&mut World) -> Entity;
 
-/// The observers to add in the next frame.
-#[derive(Resource)]
+/// The observers to add in the next frame, if there are any.
+#[derive(Resource, Default)]
 struct MissingObservers(Vec<AddObserver>);
 
 const OBSERVERS: [AddObserver; 8] = [
@@ -299,17 +298,21 @@ const OBSERVERS: [AddObserver; 8] = [
 ];
 
 fn note_missing(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let observer = world.get::<PluginObserver>(entity).map(|it| it.0);
-    if let Some(mut missing) = world.get_resource_mut::<MissingObservers>() {
-        missing.0.extend(observer);
+    if let Some(&PluginObserver(add)) = world.get(entity) {
+        world.commands().queue(move |world: &mut World| {
+            world.get_resource_or_init::<MissingObservers>().0.push(add);
+        });
     }
 }
 
 fn restore_observers(world: &mut World) {
-    if world.resource::<MissingObservers>().0.is_empty() {
-        return;
+    if let Some(MissingObservers(missing)) = world.remove_resource() {
+        add_observers(world, missing);
     }
-    for add in mem::take(&mut world.resource_mut::<MissingObservers>().0) {
+}
+
+fn add_observers(world: &mut World, observers: impl IntoIterator<Item = AddObserver>) {
+    for add in observers {
         let observer = add(world);
         world.entity_mut(observer).insert(PluginObserver(add));
     }

@@ -64,7 +64,6 @@ pub(crate) use shared::{ClockTable, FoundClock, Scope, Tick, Watch};
 pub use speed::InvalidSpeed;
 use state::ClockState;
 pub(crate) use table::built_in_id;
-pub(crate) use times::Times;
 
 /// A time line with its own speed and pause, driven by a parent clock.
 ///

@@ -20,7 +20,7 @@ use crate::{
     rollback::forget_dropped_snapshots,
     roster::Intake,
     timer::{
-        FireParams, KeyTable, RunDepth, ShowParams, Shown, StartParams, TimerCancelled, TimerFired,
+        FireParams, KeyTable, RunDepth, ShowParams, Shown, TimerCancelled, TimerFired,
         TimerHandlers, TimerLines, TimerSettings, add_pending, check_handler, check_limit,
         free_key, limit_backlog, modifiers, on_disown, on_orphan, on_own, on_pause,
         on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_progress, take_key,
@@ -353,18 +353,22 @@ fn register_types(app: &mut App) {
         .register_type::<crate::timer::SavedWorld>();
 }
 
-/// Lets clocks and callbacks follow what has happened to the clocks since the previous run.
-fn settle_clocks(world: &mut World) {
-    if world.resource::<ClockTable>().has_news() {
+/// Starts a run: lets clocks and callbacks follow what has happened to the clocks since the previous
+/// run, reads the clocks, and lets new update components join.
+fn begin_run(world: &mut World, cadence: Cadence) -> ClockTable {
+    let clocks = world.resource::<ClockTable>().clone();
+    if clocks.has_news() {
         report_orphans(world);
         adopt_overwritten(world);
+        follow_clocks(world);
     }
-    follow_clocks(world);
+    clocks.begin_run(cadence, world);
+    world.resource_mut::<Intake>().begin_run(cadence);
+    clocks
 }
 
 fn run_frame_timers(
     world: &mut World,
-    start: &mut StartParams,
     fire: &mut FireParams,
     shown: &mut Shown,
     show: &mut ShowParams,
@@ -373,8 +377,8 @@ fn run_frame_timers(
     forget_dropped_snapshots(world);
     limit_backlog(world);
     report_unknown_handlers(world);
-    settle_clocks(world);
-    run_timers(world, Cadence::Frame, start, fire)?;
+    let clocks = begin_run(world, Cadence::Frame);
+    run_timers(world, &clocks, Cadence::Frame, fire)?;
     show_progress(world, shown, show)
 }
 
@@ -382,10 +386,10 @@ fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
     run_updates(world, Cadence::Frame, state)
 }
 
-fn run_fixed_timers(world: &mut World, start: &mut StartParams, fire: &mut FireParams) -> Result {
+fn run_fixed_timers(world: &mut World, fire: &mut FireParams) -> Result {
     forget_dropped_snapshots(world);
-    settle_clocks(world);
-    run_timers(world, Cadence::FixedStep, start, fire)
+    let clocks = begin_run(world, Cadence::FixedStep);
+    run_timers(world, &clocks, Cadence::FixedStep, fire)
 }
 
 fn run_fixed_updates(world: &mut World, state: &mut UpdateState) -> Result {

@@ -119,7 +119,7 @@ use place::Place;
 pub use progress::TimerProgress;
 pub(crate) use progress::{ShowParams, Shown, show_progress};
 use random_interval::{RandomInterval, scale};
-pub(crate) use run::{FireParams, RunDepth, StartParams, run_timers};
+pub(crate) use run::{FireParams, RunDepth, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
 pub(crate) use saving::{MAX_STEPS, SavedWorld, load_world_state, write_timer_states};

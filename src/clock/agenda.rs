@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    row::{Age, ClockKey},
+    row::{Age, ClockKey, Row},
     table::Table,
 };
 
@@ -46,6 +46,10 @@ impl Table {
     /// they run.
     pub(super) fn find_due(&mut self, roots: &[ClockKey], due: &mut Vec<(Age, ClockKey)>) {
         self.order_loaded();
+        due.clear();
+        if !roots.iter().any(|&root| self.has_passed(root)) {
+            return;
+        }
         let mut found = core::mem::take(&mut self.found);
         let mut to_visit = core::mem::take(&mut self.to_visit);
         to_visit.extend(roots);
@@ -60,15 +64,23 @@ impl Table {
             if is_due {
                 found.push((row.order, row.age, key));
             }
-            let passed = ..=(reading.now, ClockKey::MAX);
-            let children = row.plan.children.range(passed);
-            to_visit.extend(children.map(|&(_, child)| child));
+            let children = row.plan.children.iter();
+            let passed = children.take_while(|&&(time, _)| time <= reading.now);
+            to_visit.extend(passed.map(|&(_, child)| child));
         }
         self.to_visit = to_visit;
         found.sort_unstable();
-        due.clear();
         due.extend(found.drain(..).map(|(_, age, key)| (age, key)));
         self.found = found;
+    }
+
+    /// Returns `true` if a deadline on a clock or its descendants may have passed.
+    fn has_passed(&mut self, key: ClockKey) -> bool {
+        let Some(reading) = self.run_reading(key) else {
+            return false;
+        };
+        let wakes = self.get(key).and_then(Row::wakes);
+        wakes.is_some_and(|time| time <= reading.now)
     }
 
     /// Returns the first clock under `root` on which something will be due, and the time on `root`

@@ -53,10 +53,10 @@ pub(crate) fn put_clocks_back(world: &mut World, table: &ClockTable, ClocksCopy(
 impl Table {
     /// Becomes a copy of an earlier table, and returns the clocks on entities.
     fn put_back(&mut self, mut copy: Self) -> Vec<(Entity, ClockKey, Age)> {
-        let (now, then) = (&self.counters, &mut copy.counters);
-        // These only tell whether a computed value still holds.
-        now.changes.note();
-        then.moves = now.moves.max(then.moves) + 1;
+        // This only tells whether a computed value still holds.
+        self.counters.changes.note();
+        // The callbacks may be on the clocks as they were.
+        copy.has_moved = true;
         // A number that was handed out since then is not handed out again.
         copy.next_age = self.next_age.max(copy.next_age);
         copy.conditions = self.conditions.max(copy.conditions);

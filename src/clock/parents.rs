@@ -85,7 +85,7 @@ impl Table {
             row.root = root;
             if row.cadence != cadence {
                 row.change_cadence(cadence, run, epoch);
-                self.counters.moves += 1;
+                self.has_moved = true;
             }
         }
     }

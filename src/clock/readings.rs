@@ -9,7 +9,7 @@ use super::{
     reading::{Reading, saturating_nanos},
     row::{BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Row, RunReading, Source, Ticks},
     state::ClockState,
-    table::{BUILT_IN, Start, Table},
+    table::{BUILT_IN, Counters, Start, Table},
 };
 
 /// The length of one frame on the frame clock.
@@ -53,15 +53,29 @@ impl Table {
     /// Starts a run on the clocks of a cadence: reads the built-in ones. The others are read when
     /// they are needed.
     pub(super) fn begin_run(&mut self, cadence: Cadence, times: &impl TimeSource) {
-        let is_set_back = self.prepare_set_back(cadence, times);
+        let roots = Self::built_in(cadence);
+        // The times that the sources of the roots show. Each is looked up once.
+        let mut sources = [0; BUILT_IN.len()];
+        let mut is_set_back = false;
+        for (now, &root) in sources.iter_mut().zip(roots) {
+            if let Some(row) = self.get(root) {
+                let next_frame = || row.seen.saturating_add(FRAME);
+                *now = elapsed(row.source, times).unwrap_or_else(next_frame);
+                is_set_back |= *now < row.seen;
+            }
+        }
+        let roots = || roots.iter().copied().zip(sources);
+        if is_set_back {
+            self.prepare_set_back(roots());
+        }
         self.counters.runs[cadence as usize] += 1;
         self.counters.epochs[cadence as usize] += 1;
         self.counters.changes.note();
-        for &root in Self::built_in(cadence) {
-            self.read_built_in(root, times);
+        for (root, now) in roots() {
+            self.read_built_in(root, now, times);
         }
         if is_set_back {
-            for &root in Self::built_in(cadence) {
+            for (root, _) in roots() {
                 self.set_back_under(root);
             }
         }
@@ -69,38 +83,36 @@ impl Table {
         self.end_load();
     }
 
-    fn read_built_in(&mut self, root: ClockKey, times: &impl TimeSource) {
+    fn read_built_in(&mut self, root: ClockKey, now: u64, times: &impl TimeSource) {
+        let Counters { runs, epochs, .. } = self.counters;
         let Some(row) = self.get_mut(root) else {
             return;
         };
-        let now = elapsed(row.source, times).unwrap_or(row.seen.saturating_add(FRAME));
         row.set_back_to(now);
         row.settle_at(now);
         row.brakes.source_stopped =
             row.source == Source::Bevy(BevyTime::Virtual) && times.was_paused();
-        let reading = row
-            .state
-            .read(row.is_stopped() || row.brakes.source_stopped);
-        let last = row.ticks.last;
-        let cadence = row.cadence as usize;
-        let run = self.counters.runs[cadence];
-        let epoch = self.counters.epochs[cadence];
-        if let Some(row) = self.get_mut(root) {
-            row.run = RunReading { epoch, reading };
-            row.ticks = Ticks {
-                run,
-                last: reading.now,
-                previous: last,
-            };
-        }
+        let is_stopped = row.is_stopped() || row.brakes.source_stopped;
+        row.run = RunReading {
+            epoch: epochs[row.cadence as usize],
+            reading: row.state.read(is_stopped),
+        };
+        row.ticks = Ticks {
+            run: runs[row.cadence as usize],
+            last: row.state.now,
+            previous: row.ticks.last,
+        };
     }
 
     /// Returns the reading of a clock in this run.
     pub(super) fn run_reading(&mut self, key: ClockKey) -> Option<Reading> {
-        let path = self.path(key, |table, row| {
-            row.run.epoch == table.counters.epochs[row.cadence as usize]
-        });
-        for key in path.into_iter().rev() {
+        let is_read =
+            |table: &Self, row: &Row| row.run.epoch == table.counters.epochs[row.cadence as usize];
+        let row = self.get(key)?;
+        if is_read(self, row) {
+            return Some(row.run.reading);
+        }
+        for key in self.path(key, is_read).into_iter().rev() {
             let parent = self.parent(key);
             let parent = parent
                 .and_then(|parent| self.get(parent))

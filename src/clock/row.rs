@@ -167,8 +167,8 @@ impl Row {
 
     /// Brings the clock up to date with a source that shows `now`.
     pub(super) fn settle_at(&mut self, now: u64) {
-        self.state = self.state_at(now);
         if now > self.seen {
+            self.state = self.state_at(now);
             (self.seen, self.behind) = (now, 0);
         }
     }

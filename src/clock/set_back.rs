@@ -6,27 +6,21 @@
 use core::mem;
 
 use super::{
-    readings::{TimeSource, elapsed},
     row::{Cadence, ClockKey},
     table::Table,
 };
 
 impl Table {
-    /// Returns `true` if a source was set back since the last run. Until then, its clocks have
-    /// followed it forward.
-    pub(super) fn prepare_set_back(&mut self, cadence: Cadence, times: &impl TimeSource) -> bool {
-        let mut is_set_back = false;
-        for &root in Self::built_in(cadence) {
-            let row = self.get(root);
-            let now = row.and_then(|row| elapsed(row.source, times));
-            if row.is_some_and(|row| now.is_some_and(|now| now < row.seen)) {
-                is_set_back = true;
+    /// Settles the descendants of the built-in clocks whose source shows an earlier time than in the
+    /// last run. Until then, they have followed it forward.
+    pub(super) fn prepare_set_back(&mut self, roots: impl Iterator<Item = (ClockKey, u64)>) {
+        for (root, now) in roots {
+            if self.get(root).is_some_and(|row| now < row.seen) {
                 for clock in self.descendants(root) {
                     self.settle(clock);
                 }
             }
         }
-        is_set_back
     }
 
     /// Sets back the descendants of a clock that was set back.
@@ -45,6 +39,9 @@ impl Table {
 
     /// Sets back the clocks that were added when their source was ahead of this run.
     pub(super) fn set_back_ahead(&mut self, cadence: Cadence) {
+        if self.ahead.is_empty() {
+            return;
+        }
         let mut ahead = mem::take(&mut self.ahead);
         ahead.retain(|&(key, age)| {
             let row = self.get_of_age(key, age);

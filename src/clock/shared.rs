@@ -1,7 +1,7 @@
 //! The table as a resource, and the handles through which clocks reach their rows.
 
 use alloc::vec::Vec;
-use core::time::Duration;
+use core::{mem, time::Duration};
 
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -195,20 +195,21 @@ impl ClockTable {
         self.0.changes.note();
     }
 
-    /// Returns how often a clock has changed its cadence.
-    pub(crate) fn moves(&self) -> u64 {
-        self.lock().counters.moves
+    /// Returns `true` once if a clock has changed its cadence.
+    pub(crate) fn take_moved(&self) -> bool {
+        mem::take(&mut self.lock().has_moved)
     }
 
-    /// Returns `true` if a clock is missing, or a component may have been overwritten.
+    /// Returns `true` if a clock is missing, a component may have been overwritten, or a clock has
+    /// changed its cadence.
     pub(crate) fn has_news(&self) -> bool {
         let table = self.lock();
-        table.load.has_missing() || table.is_overwritten()
+        table.load.has_missing() || table.is_overwritten() || table.has_moved
     }
 
     /// Starts a run on the clocks of a cadence.
-    pub(crate) fn begin_run(&self, cadence: Cadence, times: &super::Times) {
-        self.lock().begin_run(cadence, times);
+    pub(crate) fn begin_run(&self, cadence: Cadence, world: &World) {
+        self.lock().begin_run(cadence, world);
     }
 
     /// Advances a clock on its own, without its parent. Its descendants follow.

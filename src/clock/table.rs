@@ -52,6 +52,8 @@ pub(super) struct Table {
     pub(super) ahead: Vec<(ClockKey, Age)>,
     /// The clocks whose components may have been overwritten, each once.
     overwritten: Vec<(ClockKey, Age)>,
+    /// Whether a clock has changed its cadence, which callbacks have not followed yet.
+    pub(super) has_moved: bool,
     /// The clocks that each condition holds.
     pub(super) held: BTreeMap<u64, Held>,
     /// The number of conditions so far.
@@ -69,8 +71,6 @@ pub(super) struct Counters {
     /// The runs of each cadence, and the steps of fast-forwards between them.
     pub(super) epochs: [u64; 2],
     pub(super) changes: Changes,
-    /// The changes of a cadence.
-    pub(super) moves: u64,
 }
 
 /// A new clock: its source, the time that the source shows now, and its moment.

@@ -9,7 +9,7 @@ use super::{readings::TimeSource, row::BevyTime};
 
 /// Bevy's clocks.
 #[derive(SystemParam)]
-pub(crate) struct Times<'w> {
+pub(super) struct Times<'w> {
     real: Res<'w, Time<Real>>,
     virtual_time: Res<'w, Time<Virtual>>,
     fixed: Res<'w, Time<Fixed>>,

@@ -1,4 +1,4 @@
-//! A run of the timers: read the clocks, arm new timers, fire due timers.
+//! A run of the timers: arm new timers, fire due timers.
 //!
 //! Firing is one loop: pop, announce, react, end. Between two firings, the queue is the single
 //! source of truth. A timer that a handler cancels is gone immediately.
@@ -19,18 +19,7 @@ use super::{
     saving::forget_written,
     settings::TimerSettings,
 };
-use crate::{
-    clock::{Cadence, ClockKey, ClockTable, FoundClock, Scope, Times, Watch},
-    roster::Intake,
-};
-
-/// The parts of the world that are used at the start of a run.
-pub(crate) type StartParams = SystemState<(
-    Res<'static, ClockTable>,
-    Times<'static>,
-    ResMut<'static, Intake>,
-    ResMut<'static, TimerLines>,
-)>;
+use crate::clock::{Cadence, ClockKey, ClockTable, FoundClock, Scope, Watch};
 
 /// The parts of the world that are used between two handlers.
 pub(crate) type FireParams = SystemState<(
@@ -40,26 +29,21 @@ pub(crate) type FireParams = SystemState<(
     ResMut<'static, Messages<TimerFired>>,
 )>;
 
-/// Reads the clocks, lets new members join, arms the new timers, and fires the due ones.
+/// Arms the new timers, and fires the due ones.
 pub(crate) fn run_timers(
     world: &mut World,
+    clocks: &ClockTable,
     cadence: Cadence,
-    starting: &mut StartParams,
     firing: &mut FireParams,
 ) -> Result {
     let scope = Scope::Of(cadence);
-    let (table, times, mut intake, mut lines) = starting.get_mut(world)?;
-    table.begin_run(cadence, &times);
-    intake.begin_run(cadence);
-    let has_work = if lines.pending.len() == 0 && lines.written.is_none() {
-        lines.begin_run(&table, scope)
-    } else {
+    let mut lines = world.resource_mut::<TimerLines>();
+    if lines.pending.len() > 0 || lines.written.is_some() {
         forget_written(world);
         resolve(world, Some(scope));
-        let (table, .., mut lines) = starting.get_mut(world)?;
-        lines.begin_run(&table, scope)
-    };
-    if has_work {
+        lines = world.resource_mut::<TimerLines>();
+    }
+    if lines.begin_run(clocks, scope) {
         fire(world, scope, firing)?;
     }
     Ok(())

@@ -63,14 +63,11 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: NoSuchClock) {
 /// Moves the callbacks on clocks that have changed their cadence to the other schedule. They join in
 /// its next run, as if they had just been inserted.
 pub(crate) fn follow_clocks(world: &mut World) {
-    let table = world.resource::<ClockTable>();
-    let moves = table.moves();
-    if world.resource::<UpdateRosters>().moves == moves {
+    let table = world.resource::<ClockTable>().clone();
+    if !table.take_moved() {
         return;
     }
-    let table = table.clone();
     let mut rosters = world.resource_mut::<UpdateRosters>();
-    rosters.moves = moves;
     for (cadence, priority, member) in rosters.take_moved(&table) {
         let number = world.resource_mut::<Intake>().next_number();
         if let Some(update) = world.get::<UpdateComponent>(member.entity) {

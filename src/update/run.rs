@@ -23,8 +23,6 @@ pub(crate) struct UpdateRosters {
     rosters: [BTreeMap<i32, Roster<Member>>; 2],
     /// Callbacks of this priority or a higher one are not called.
     pub(super) paused_from: Option<i32>,
-    /// The changes of cadence that the rosters have followed.
-    pub(super) moves: u64,
     marks: Marks,
 }
 
@@ -157,7 +155,6 @@ impl UpdateRosters {
         Self {
             rosters: Default::default(),
             paused_from: None,
-            moves: 0,
             marks: Marks {
                 owned: world.register_component::<OwnedBy>(),
                 paused: [

@@ -20,10 +20,11 @@ use crate::{
     rollback::forget_dropped_snapshots,
     roster::Intake,
     timer::{
-        FireParams, KeyTable, RunDepth, ShowParams, Shown, TimerCancelled, TimerFired,
-        TimerHandlers, TimerLines, TimerSettings, add_pending, check_handler, check_limit,
-        free_key, limit_backlog, modifiers, on_disown, on_orphan, on_own, on_pause,
-        on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_progress, take_key,
+        FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, ShowParams, Shown,
+        TimerCancelled, TimerFired, TimerHandlers, TimerLines, TimerSettings, add_pending,
+        check_handler, check_limit, free_key, limit_backlog, modifiers, on_disown, on_orphan,
+        on_own, on_pause, on_remove_clock, on_resume, report_unknown_handlers, run_timers,
+        show_progress, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
@@ -253,6 +254,7 @@ impl DuePlugin {
         });
         add_observers(world, OBSERVERS);
         world.init_resource::<KeyTable>();
+        register_events(world);
         world.insert_resource(TimerHooks {
             on_own,
             on_orphan,
@@ -303,6 +305,14 @@ fn note_missing(mut world: DeferredWorld, HookContext { entity, .. }: HookContex
             world.get_resource_or_init::<MissingObservers>().0.push(add);
         });
     }
+}
+
+/// Registers the events of timers. Bevy takes a lock to look for an event that is not registered.
+fn register_events(world: &mut World) {
+    world.register_event_key::<TimerFired>();
+    world.register_event_key::<TimerCancelled>();
+    world.register_event_key::<OwnedTimerFired>();
+    world.register_event_key::<OwnedTimerCancelled>();
 }
 
 fn restore_observers(world: &mut World) {

@@ -151,6 +151,7 @@ impl<T> TimerQueue<T> {
     /// assert_eq!(queue.get(key), Some(&'a'));
     /// assert_eq!(queue.deadline(key), Some(5));
     /// ```
+    #[inline]
     pub fn insert(&mut self, deadline: u64, value: T) -> Key {
         let sequence = self.take_sequence();
         let (key, slot) = self.slots.insert(sequence, deadline, value);

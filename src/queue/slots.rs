@@ -143,7 +143,7 @@ impl<T> Slots<T> {
     }
 
     /// Puts an idle timer into a vacant slot, and returns its key and its slot.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, sequence: u64, deadline: u64, value: T) -> (Key, &mut Slot<T>) {
         let index = self.vacant_slot();
         self.len += 1;

@@ -160,21 +160,13 @@ impl TimerLines {
         random: Option<RandomInterval>,
         is_in_run: bool,
     ) -> Key {
-        let index = clock as usize;
-        if self.lines.len() <= index {
-            self.lines.resize_with(index + 1, self.new_line);
-        }
-        self.get_mut(clock);
-        let line = &mut self.lines[index];
-        line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
         let key = match paused_at {
-            None if is_in_run && !is_in_transit => {
-                self.armed += 1;
-                line.queue.insert(deadline, timer)
-            }
-            None => line.add(deadline, timer),
-            Some(now) => line.add_paused(deadline, timer, now),
+            None => self.insert_plain(clock, deadline, timer, is_in_run && !is_in_transit),
+            Some(now) => self
+                .line_for(clock, &timer)
+                .add_paused(deadline, timer, now),
         };
+        let line = &mut self.lines[clock as usize];
         if is_in_transit {
             line.in_transit.insert(key, ());
         }
@@ -182,6 +174,36 @@ impl TimerLines {
             line.random.insert(key, random);
         }
         key
+    }
+
+    /// Arms a timer that nothing halts. Outside a run, the next run arms it.
+    #[inline]
+    pub(super) fn insert_plain(
+        &mut self,
+        clock: ClockKey,
+        deadline: u64,
+        timer: ArmedTimer,
+        is_in_run: bool,
+    ) -> Key {
+        self.armed += u64::from(is_in_run);
+        let line = self.line_for(clock, &timer);
+        match is_in_run {
+            true => line.queue.insert(deadline, timer),
+            false => line.add(deadline, timer),
+        }
+    }
+
+    /// Returns the line of a clock, to which a timer is added.
+    #[inline]
+    fn line_for(&mut self, clock: ClockKey, timer: &ArmedTimer) -> &mut TimerLine {
+        let index = clock as usize;
+        if self.lines.len() <= index {
+            self.lines.resize_with(index + 1, self.new_line);
+        }
+        self.get_mut(clock);
+        let line = &mut self.lines[index];
+        line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
+        line
     }
 
     pub(super) fn timer_mut(&mut self, clock: ClockKey, key: Key) -> Option<&mut ArmedTimer> {

@@ -11,14 +11,14 @@ use super::{
     end::lose_clock,
     lines::Halt,
     modifiers::Modified,
-    pending::{Pending, PendingTimers},
+    pending::{Pending, PendingTimers, Since},
     place::Place,
     saving::saved_order,
     setting::Setting,
     settings::random,
 };
 use crate::{
-    clock::{ClockId, ClockTable, FoundClock, NoSuchClock, Reading, Scope, warn},
+    clock::{ClockId, ClockTable, FoundClock, GameTime, NoSuchClock, Reading, Scope, warn},
     owner::owner_of,
 };
 
@@ -68,17 +68,21 @@ struct Resolver<'w> {
     table: &'w ClockTable,
     scope: Option<Scope>,
     pending: &'w PendingTimers,
+    is_game_clock_in_run: bool,
     /// The clock of the previous timer, and whether it is in the run.
     clock: Option<(ClockId, FoundClock, bool)>,
 }
 
 impl<'w> Resolver<'w> {
     fn new(world: &'w World, scope: Option<Scope>, pending: &'w PendingTimers) -> Self {
+        let table = world.resource::<ClockTable>();
+        let (game_clock, _) = GameTime::CLOCK;
         Self {
             world,
-            table: world.resource(),
+            table,
             scope,
             pending,
+            is_game_clock_in_run: scope.is_some_and(|scope| table.is_in(game_clock, scope)),
             clock: None,
         }
     }
@@ -96,11 +100,36 @@ impl<'w> Resolver<'w> {
         let Some(component) = entity.get::<C>() else {
             return Ok(());
         };
-        if note_modifiers(lines, entity.archetype()) != Modified::No
+        let modified = note_modifiers(lines, entity.archetype());
+        if let (Modified::No, Since::GameTime(now)) = (modified, pending.since)
+            && component.is_plain()
+        {
+            // Most timers are like that: nothing but a delay on the game clock.
+            let (clock, _) = GameTime::CLOCK;
+            let deadline = now.saturating_add(component.first_wait());
+            let timer = armed(entity.id(), &Setting::plain(entity.id()), component);
+            let key = lines.insert_plain(clock, deadline, timer, self.is_game_clock_in_run);
+            component.seat().move_to(Place::Armed(clock, key));
+            return Ok(());
+        }
+        if modified != Modified::No
             && let Ok(owner) = self.world.get_entity(owner_of(entity))
         {
             note_modifiers(lines, owner.archetype());
         }
+        self.arm_set(lines, pending, entity, component, armed)
+    }
+
+    /// Arms a timer with settings.
+    #[inline(never)]
+    fn arm_set<C: Arms>(
+        &mut self,
+        lines: &mut TimerLines,
+        pending: &Pending,
+        entity: EntityRef,
+        component: &C,
+        armed: impl FnOnce(Entity, &Setting, &C) -> ArmedTimer,
+    ) -> Result<(), NoSuchClock> {
         let setting = Setting::new(self.world, lines, entity, component.chosen_clock());
         let unknown = NoSuchClock(setting.clock);
         let (found, is_in_run) = self.find(setting.clock)?;
@@ -171,6 +200,7 @@ impl<'w> Resolver<'w> {
 }
 
 /// Returns the modifiers in an archetype, and looks them up only once.
+#[inline]
 fn note_modifiers(lines: &mut TimerLines, archetype: &Archetype) -> Modified {
     lines.modifiers.noted(archetype.id()).unwrap_or_else(|| {
         let modified = lines.modifiers.of(archetype);

@@ -43,6 +43,17 @@ pub(crate) fn modifiers(world: &mut World) -> Modifiers {
 }
 
 impl Setting {
+    /// Returns the setting of a timer that chose no clock, on an entity without modifiers.
+    pub(super) fn plain(entity: Entity) -> Self {
+        Self {
+            owner: entity,
+            clock: ClockId::default(),
+            is_paused: false,
+            is_in_transit: false,
+            acts: false,
+        }
+    }
+
     /// Returns the current setting of the timer of `C` on `entity`.
     pub(super) fn of<C: Arms>(world: &World, entity: Entity) -> Option<Self> {
         let lines = world.get_resource::<TimerLines>()?;
@@ -60,11 +71,8 @@ impl Setting {
     ) -> Self {
         let modified = lines.modifiers.of(entity.archetype());
         let default = Self {
-            owner: entity.id(),
             clock: chosen.unwrap_or_default(),
-            is_paused: false,
-            is_in_transit: false,
-            acts: false,
+            ..Self::plain(entity.id())
         };
         if modified == Modified::No {
             return default;

@@ -48,20 +48,20 @@ pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
 /// Makes a timer pending that has nothing but a delay, on an entity without modifiers. Most timers are
 /// like that. Returns `None` for any other timer.
 fn add_plain<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
-    let entity_ref = world.get_entity(entity).ok()?;
-    if !entity_ref.get::<C>()?.is_plain() {
-        return None;
-    }
-    let archetype = entity_ref.archetype().id();
     let elapsed = BevyElapsed::of(world);
-    let lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-    if lines.modifiers.noted(archetype)? != Modified::No {
+    // A resource is a component of its own entity, so both can be borrowed together.
+    let lines = world.components().valid_component_id::<TimerLines>()?;
+    let lines = world.resource_entities().get(lines)?;
+    let [mut lines, entity_mut] = world.get_entity_mut([lines, entity]).ok()?;
+    let component = entity_mut.get::<C>()?;
+    let lines = lines.get_mut::<TimerLines>()?.into_inner();
+    let modified = lines.modifiers.noted(entity_mut.archetype().id())?;
+    if modified != Modified::No || !component.is_plain() {
         return None;
     }
     let now = lines.game_time.now(elapsed);
     let index = lines.pending.push_at(now, entity, C::KIND);
-    let place = Place::Pending(index);
-    world.get::<C>(entity)?.seat().move_to(place);
+    component.seat().move_to(Place::Pending(index));
     Some(())
 }
 

@@ -159,6 +159,12 @@ fn leave<C: Arms>(component: &C) {
 
 /// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(timer) = world.get::<Timer>(entity)
+        && let Place::Nowhere = timer.seat().place()
+    {
+        // Usually `on_despawn` has cancelled it.
+        return timer.use_loaded();
+    }
     if let Some(number) = cancel(&mut world, entity, CancelReason::Replaced)
         && let Some(timer) = world.get::<Timer>(entity)
     {

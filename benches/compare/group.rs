@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 use std::{
-    sync::mpsc::{self, Sender},
+    sync::{
+        LazyLock,
+        mpsc::{self, Sender},
+    },
     thread,
     time::Instant,
 };
@@ -26,6 +29,10 @@ const SLEEP: LoopInterval = LoopInterval::WhenDue(Duration::from_millis(10));
 
 /// The time after which all threads of a contender sleep.
 const PAUSE: Duration = Duration::from_millis(2);
+
+/// The time before a reply to a thread that sleeps. It is far longer than a thread spins before it
+/// sleeps.
+const REPLY_PAUSE: Duration = Duration::from_micros(100);
 
 const NUMBER: u32 = 1;
 const ASK: u32 = 2;
@@ -51,22 +58,53 @@ pub fn compare(table: &mut Table) {
         None,
         |units| {
             latency(rounds(units), |report| {
-                asking_world(NEVER, rounds(units), report)
+                asking_world(NEVER, Duration::ZERO, rounds(units), report)
             })
         },
-        |units| latency(rounds(units), |report| asking_thread(rounds(units), report)),
+        |units| {
+            latency(rounds(units), |report| {
+                asking_thread(Duration::ZERO, rounds(units), report)
+            })
+        },
     );
     let requests = |units| (units / 500) as u64;
     table.line(
         ("group_wake", WORLDS, "crossbeam_channel"),
         None,
-        |units| wake(requests(units), |report| asking_world(SLEEP, 1, report)),
-        |units| wake(requests(units), |report| asking_thread(1, report)),
+        |units| {
+            wake(requests(units), |report| {
+                asking_world(SLEEP, REPLY_PAUSE, 1, report)
+            })
+        },
+        |units| {
+            wake(requests(units), |report| {
+                asking_thread(REPLY_PAUSE, 1, report)
+            })
+        },
     );
 }
 
 fn number(number: u64) -> Packet {
     Packet::new(NUMBER, number.to_le_bytes())
+}
+
+/// Returns the nanoseconds since the first call.
+fn now() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed().as_nanos() as u64
+}
+
+/// Returns the reply to a request, whose number is the time at which it was sent. The number of the
+/// reply is the same time, moved on by the pause before the reply.
+fn answer_after(pause: Duration, request: &Packet) -> Packet {
+    let taken = now() - read(request);
+    thread::sleep(pause);
+    number(now() - taken)
+}
+
+/// Returns the time that a request and its reply have taken, without the pause between the two.
+fn time_of(reply: &Packet) -> Duration {
+    Duration::from_nanos(now() - read(reply))
 }
 
 fn read(packet: &Packet) -> u64 {
@@ -176,8 +214,7 @@ fn channels(delivery: Delivery<StableKey>, every: u64, report: Sender<u64>) -> P
 }
 
 /// Returns a side that makes `rounds` requests per turn, each after the reply to the last. A unit
-/// is a request. The time of a turn is the median times `rounds`. A reply is the number in its
-/// request plus one.
+/// is a request. The time of a turn is the median times `rounds`.
 fn latency(rounds: u64, contender: impl FnOnce(Sender<Vec<Duration>>) -> Post) -> Side {
     let (report, reports) = mpsc::channel();
     let mut start = contender(report);
@@ -194,6 +231,9 @@ fn latency(rounds: u64, contender: impl FnOnce(Sender<Vec<Duration>>) -> Post) -
 
 /// Returns a side that makes one request after another, each after a pause in which both threads fall
 /// asleep. A unit is a request. The time of a turn is the median times the number of requests.
+///
+/// The contender also pauses before each reply. Otherwise the asking thread of the channel does not
+/// sleep: crossbeam spins for about as long as the answering thread takes to wake up.
 fn wake(requests: u64, contender: impl FnOnce(Sender<Vec<Duration>>) -> Post) -> Side {
     let (report, reports) = mpsc::channel();
     let mut start = contender(report);
@@ -211,27 +251,28 @@ fn wake(requests: u64, contender: impl FnOnce(Sender<Vec<Duration>>) -> Post) ->
     })
 }
 
-fn asking_world(interval: LoopInterval, rounds: u64, report: Sender<Vec<Duration>>) -> Post {
+/// Starts a world that asks, and a world that replies after a pause.
+fn asking_world(
+    interval: LoopInterval,
+    pause: Duration,
+    rounds: u64,
+    report: Sender<Vec<Duration>>,
+) -> Post {
+    /// The times of the requests so far.
     #[derive(Component)]
-    struct Asked {
-        at: Instant,
-        times: Vec<Duration>,
-    }
+    struct Times(Vec<Duration>);
 
-    fn ask(me: &mut MessageContext, packet: Packet) {
-        let question = Packet::new(ASK, packet.payload());
+    fn ask(me: &mut MessageContext) {
+        let question = Packet::new(ASK, now().to_le_bytes());
         let parcel = Parcel::new("answering", Delivery::InTurn, question);
         let mut asker = me.commands.entity(me.entity.id());
         asker.ask_world(parcel, Timer::after_secs(3600.0));
-        if let Some(mut asked) = me.entity.get_mut::<Asked>() {
-            asked.at = Instant::now();
-        }
     }
 
     let mut groups = WorldGroups::new();
     let build = move |app: &mut App| {
-        let answer = |mut me: MessageContext, packet: &Packet| -> Result {
-            Ok(me.reply(number(read(packet) + 1))?)
+        let answer = move |mut me: MessageContext, request: &Packet| -> Result {
+            Ok(me.reply(answer_after(pause, request))?)
         };
         app.add_plugins(DuePlugin::default())
             .insert_resource(interval)
@@ -241,29 +282,24 @@ fn asking_world(interval: LoopInterval, rounds: u64, report: Sender<Vec<Duration
     groups.start("answering", 1, build).expect("a thread");
     let build = move |app: &mut App| {
         let report = report.clone();
-        let ask_next = move |mut me: MessageContext, answer: &Packet| {
-            let is_answer = me.request().is_some();
-            if let Some(mut asked) = me.entity.get_mut::<Asked>()
-                && is_answer
+        let ask_next = move |mut me: MessageContext, packet: &Packet| {
+            let is_reply = me.request().is_some();
+            if let Some(mut times) = me.entity.get_mut::<Times>()
+                && is_reply
             {
-                let time = asked.at.elapsed();
-                asked.times.push(time);
-                if asked.times.len() as u64 == rounds {
-                    report.send(core::mem::take(&mut asked.times)).ok();
+                times.0.push(time_of(packet));
+                if times.0.len() as u64 == rounds {
+                    report.send(core::mem::take(&mut times.0)).ok();
                     return;
                 }
             }
-            ask(&mut me, answer.clone());
-        };
-        let asked = Asked {
-            at: Instant::now(),
-            times: Vec::new(),
+            ask(&mut me);
         };
         let asker = MessageComponent::new().on_packet(NUMBER, ask_next);
         app.add_plugins(DuePlugin::default())
             .insert_resource(interval)
             .world_mut()
-            .spawn((StableKey(1), asked, asker));
+            .spawn((StableKey(1), Times(Vec::new()), asker));
     };
     groups.start("asking", 1, build).expect("a thread");
     Box::new(move |packet| {
@@ -272,25 +308,23 @@ fn asking_world(interval: LoopInterval, rounds: u64, report: Sender<Vec<Duration
     })
 }
 
-fn asking_thread(rounds: u64, report: Sender<Vec<Duration>>) -> Post {
+/// Starts a thread that asks, and a thread that replies after a pause.
+fn asking_thread(pause: Duration, rounds: u64, report: Sender<Vec<Duration>>) -> Post {
     let (ask, asked) = crossbeam_channel::unbounded::<Packet>();
-    let (answer, answered) = crossbeam_channel::unbounded();
+    let (answer, answered) = crossbeam_channel::unbounded::<Packet>();
     thread::spawn(move || {
-        for packet in asked {
-            answer.send(number(read(&packet) + 1)).ok();
+        for request in asked {
+            answer.send(answer_after(pause, &request)).ok();
         }
     });
     let (start, started) = crossbeam_channel::unbounded();
     thread::spawn(move || {
-        for mut packet in started {
-            let mut times = Vec::new();
-            for _ in 0..rounds {
-                let at = Instant::now();
-                ask.send(packet).expect("a thread that runs");
-                packet = answered.recv().expect("an answer");
-                times.push(at.elapsed());
-            }
-            report.send(times).ok();
+        for _ in started {
+            let times = (0..rounds).map(|_| {
+                ask.send(number(now())).expect("a thread that runs");
+                time_of(&answered.recv().expect("a reply"))
+            });
+            report.send(times.collect()).ok();
         }
     });
     Box::new(move |packet| start.send(packet).expect("a thread that runs"))

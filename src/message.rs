@@ -6,6 +6,7 @@
 mod ask;
 mod batch;
 mod broadcast;
+mod calls;
 #[cfg(feature = "serialize")]
 mod codec;
 mod component;
@@ -26,6 +27,7 @@ mod packet;
 mod payload;
 #[cfg(feature = "worlds")]
 mod refusal;
+mod reply;
 mod request;
 mod room;
 mod send_error;
@@ -59,12 +61,13 @@ pub(crate) use holds::release_lost;
 pub(crate) use inbox::Inbox;
 pub(crate) use letter::Letter;
 pub use letter::{Delivery, Undelivered};
-pub(crate) use mailbag::{Mailbag, reply, resend, send, try_send};
+pub(crate) use mailbag::{Mailbag, resend, send, try_send};
 pub use outbox::Outbox;
 pub use packet::Packet;
 pub use payload::Payload;
 #[cfg(feature = "worlds")]
 pub use refusal::RefusalReason;
+pub(crate) use reply::reply;
 pub use request::{NoAnswer, ReplyError, ReplyTo, Request};
 pub use send_error::SendError;
 pub use sender::MessageSender;

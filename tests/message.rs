@@ -6,7 +6,7 @@ use core::{
     cell::RefCell,
     sync::atomic::{AtomicU32, Ordering},
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bevy_app::{App, PostUpdate, PreUpdate, Update};
 use bevy_due::{
@@ -917,6 +917,47 @@ fn earlier_components_take_part_once_the_plugin_is_added() {
     let mut by_name = hear(&mut app, Delivery::All);
     by_name.sort_unstable();
     assert_eq!(by_name, ["a", "b again"]);
+}
+
+#[test]
+fn an_outbox_reaches_its_entities_in_any_order() {
+    let log = Arc::new(Mutex::new(String::new()));
+    // Without commands, so that one callback runs straight after another.
+    let listener = |name: char| {
+        let log = log.clone();
+        MessageComponent::new()
+            .on(move |_: MessageContext, _: &Word| log.lock().unwrap().push(name))
+    };
+    let mut app = message_app();
+    let mut entities = ['a', 'b', 'c', 'd', 'e'].map(|it| app.world_mut().spawn(listener(it)).id());
+    let send = |app: &mut App, entities: [Entity; 5], order: &[usize]| {
+        let to: Vec<Entity> = order.iter().map(|&nth| entities[nth]).collect();
+        let send = move |mut outbox: Outbox| {
+            for &to in &to {
+                outbox.send(to, Word("x")).unwrap();
+            }
+        };
+        app.world_mut().run_system_once(send).unwrap();
+        advance_ms(app, 10);
+        core::mem::take(&mut *log.lock().unwrap())
+    };
+    assert_eq!(send(&mut app, entities, &[0, 1, 2, 3, 4]), "abcde");
+    assert_eq!(
+        send(&mut app, entities, &[4, 3, 3, 4, 0, 1, 1, 2]),
+        "eddeabbc"
+    );
+    // The place of the second stays free.
+    app.world_mut().despawn(entities[1]);
+    assert_eq!(send(&mut app, entities, &[0, 1, 2, 3, 1, 4]), "acde");
+    // The first goes to the end.
+    app.world_mut()
+        .entity_mut(entities[0])
+        .insert(listener('A'));
+    assert_eq!(send(&mut app, entities, &[0, 2, 3, 4, 0, 2]), "AcdeAc");
+    entities[1] = app.world_mut().spawn(listener('B')).id();
+    app.world_mut().despawn(entities[2]);
+    assert_eq!(send(&mut app, entities, &[3, 4, 0, 1, 2, 3]), "deABd");
+    assert_eq!(counts(&app), (28, 3));
 }
 
 #[test]

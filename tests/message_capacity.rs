@@ -91,6 +91,55 @@ fn all_outboxes_share_the_room() {
     }
 }
 
+/// Sends as many messages as there is room for, and delivers them.
+fn fill(app: &mut App, entity: Entity) -> usize {
+    let sent = (0..).take_while(|&nth| app.world_mut().send(entity, Nth(nth)).is_ok());
+    let sent = sent.count();
+    advance_ms(app, 10);
+    sent
+}
+
+#[test]
+fn an_outbox_keeps_no_room_that_it_has_not_used() {
+    #[derive(Event)]
+    struct Send;
+
+    let (mut app, entity) = bounded_app(1000);
+    let send = move |mut outbox: Outbox| {
+        outbox.send(entity, Nth(0)).unwrap();
+    };
+    let on_send = move |_: On<Send>, mut outbox: Outbox| {
+        outbox.send(entity, Nth(0)).unwrap();
+        outbox.send(Delivery::All, Nth(0)).unwrap();
+    };
+    app.add_systems(Update, send).add_observer(on_send);
+    for _ in 0..20 {
+        advance_ms(&mut app, 10);
+        app.world_mut().trigger(Send);
+        assert_eq!(fill(&mut app, entity), 1000 - 3);
+    }
+}
+
+#[test]
+fn outboxes_take_no_more_than_the_room() {
+    fn send(mut outbox: Outbox, all: Query<Entity, With<Received>>) {
+        let entity = all.single().unwrap();
+        while outbox.send(entity, Nth(0)).is_ok() {}
+    }
+
+    for capacity in [1, 63, 127, 128, 129, 200, 1000] {
+        let (mut app, entity) = bounded_app(capacity);
+        app.add_systems(Update, (send, send, send));
+        for _ in 0..3 {
+            advance_ms(&mut app, 10);
+            let stats = *app.world().resource::<MessageStats>();
+            assert_eq!(fill(&mut app, entity), 0, "{capacity}: it is full");
+            let delivered = app.world().resource::<MessageStats>().delivered;
+            assert_eq!(delivered - stats.delivered, capacity as u64);
+        }
+    }
+}
+
 #[test]
 fn a_refused_command_is_an_error_that_names_the_recipient() {
     let (mut app, entity) = bounded_app(1);

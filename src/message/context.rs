@@ -8,9 +8,7 @@ use bevy_platform::sync::Arc;
 
 use super::{
     letter::Role,
-    mailbag::reply,
-    payload::Payload,
-    request::{ReplyError, ReplyTo, Request},
+    request::{ReplyTo, Request},
     topic::Topic,
 };
 use crate::{
@@ -26,7 +24,7 @@ pub struct MessageContext<'a> {
     pub commands: Commands<'a, 'a>,
     pub(super) role: &'a Role,
     clocks: &'a ClockTable,
-    clock: Option<(ClockKey, Age)>,
+    clock: &'a Option<(ClockKey, Age)>,
 }
 
 impl MessageContext<'_> {
@@ -36,7 +34,7 @@ impl MessageContext<'_> {
     /// game clock. It is resolved when the component is inserted.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.clocks.shown(self.clock)
+        self.clocks.shown(*self.clock)
     }
 
     /// Returns the request that the message makes or completes, if any.
@@ -102,19 +100,6 @@ impl MessageContext<'_> {
             input,
         );
     }
-
-    /// Replies to this request.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ReplyError`] if the message is not a request, or if the request comes from another
-    /// world and `payload` is not a [`Packet`](super::Packet).
-    pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
-        let reply_to = self.role.reply_to().ok_or(ReplyError::NotARequest)?;
-        reply_to.check(&payload)?;
-        reply(&mut self.commands, reply_to.clone(), payload);
-        Ok(())
-    }
 }
 
 impl fmt::Debug for MessageContext<'_> {
@@ -156,12 +141,12 @@ impl Callback {
     }
 
     #[inline]
-    pub(super) fn call(
+    pub(super) fn call<'a>(
         &self,
-        entity: EntityMut,
-        commands: Commands,
-        incoming: Incoming,
-        clock: Option<(ClockKey, Age)>,
+        entity: EntityMut<'a>,
+        commands: Commands<'a, 'a>,
+        incoming: Incoming<'a>,
+        clock: &'a Option<(ClockKey, Age)>,
     ) -> Result {
         let context = MessageContext {
             entity,

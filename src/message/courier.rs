@@ -9,6 +9,7 @@ use super::{
     ask::{RequestState, asker_now, state_of},
     batch::AnyBatch,
     broadcast::{Broadcast, Rest},
+    calls::Calls,
     component::MessageComponent,
     context::Incoming,
     directory::Directory,
@@ -101,36 +102,26 @@ impl Courier<'_, '_, '_> {
         while !self.caller.has_commands()
             && let Some(topic) = batch.topic()
         {
-            let following = self.followers.of(topic);
-            let mut missed = None;
-            while let Some((to, message)) = batch.next(topic) {
-                // Its callback may panic.
-                self.room.give_back(1);
-                let incoming = Incoming {
-                    topic,
-                    message,
-                    role: &Role::Plain,
-                    clocks: self.clocks,
-                };
-                if !following.is_some_and(|it| it.call(to, self.joined, self.caller, incoming)) {
-                    missed = Some(to);
-                    break;
-                }
-                self.stats.delivered += 1;
-                if self.caller.has_commands() {
-                    break;
-                }
+            let mut calls = Calls {
+                topic,
+                following: self.followers.of(topic),
+                next: 0,
+                joined: self.joined,
+                caller: self.caller,
+                clocks: self.clocks,
+                room: self.room,
+                stats: self.stats,
+            };
+            let Some(to) = batch.deliver(&mut calls) else {
+                continue;
+            };
+            let outcome = self.miss(to);
+            self.count(outcome);
+            if let Outcome::Early | Outcome::InTransit = outcome
+                && let Some(letter) = batch.take_missed()
+            {
+                self.hold_letter(letter, outcome);
             }
-            if let Some(to) = missed {
-                let outcome = self.miss(to);
-                self.count(outcome);
-                if let Outcome::Early | Outcome::InTransit = outcome
-                    && let Some(letter) = batch.take_current()
-                {
-                    self.hold_letter(letter, outcome);
-                }
-            }
-            batch.drop_current();
         }
     }
 

@@ -79,7 +79,7 @@ struct Leaving {
 
 /// An entity that follows a topic. It holds a clone of the callback, so that a message does not look
 /// at the component.
-struct Follower {
+pub(super) struct Follower {
     entity: Entity,
     callback: Callback,
     clock: Option<(ClockKey, Age)>,
@@ -104,13 +104,13 @@ pub(super) enum Outcome {
 impl Follower {
     /// Calls the callback, and returns `false` if the entity is gone or disabled.
     #[inline]
-    fn call(&self, caller: &mut EntityCaller, incoming: Incoming) -> bool {
+    pub(super) fn call(&self, caller: &mut EntityCaller, incoming: Incoming) -> bool {
         #[cfg(test)]
         tests::count();
         let Some((entity, commands)) = caller.get_mut(self.entity) else {
             return false;
         };
-        let result = self.callback.call(entity, commands, incoming, self.clock);
+        let result = self.callback.call(entity, commands, incoming, &self.clock);
         caller.report("MessageComponent", self.entity, result);
         true
     }
@@ -150,9 +150,28 @@ impl Following {
         caller: &mut EntityCaller,
         incoming: Incoming,
     ) -> bool {
-        let place = self.places.get(&entity);
-        let follower = place.and_then(|&place| self.roster.at(place));
-        follower.is_some_and(|(number, it)| number < joined && it.call(caller, incoming))
+        let follower = self.find(entity, joined, usize::MAX);
+        follower.is_some_and(|(_, it)| it.call(caller, incoming))
+    }
+
+    /// Returns the place and the follower of an entity that takes part, which is likely to have the
+    /// place `likely`.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        entity: Entity,
+        joined: u64,
+        likely: usize,
+    ) -> Option<(usize, &Follower)> {
+        let is_joined = |number| number < joined;
+        if let Some((number, it)) = self.roster.at(likely)
+            && it.entity == entity
+        {
+            return is_joined(number).then_some((likely, it));
+        }
+        let &place = self.places.get(&entity)?;
+        let (number, it) = self.roster.at(place)?;
+        is_joined(number).then_some((place, it))
     }
 }
 

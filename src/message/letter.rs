@@ -34,6 +34,7 @@ pub enum Delivery<To = Entity> {
 }
 
 impl From<Entity> for Delivery {
+    #[inline]
     fn from(entity: Entity) -> Self {
         Self::To(entity)
     }

@@ -10,10 +10,8 @@ use super::{
     batch::{AnyBatch, Batch},
     broadcast::{Broadcast, Rest},
     held_letters::HeldLetters,
-    letter::{Delivery, Letter, Role, Undelivered},
-    packet::Packet,
+    letter::{Delivery, Letter, Undelivered},
     payload::Payload,
-    request::{ReplyTo, Route},
     room::Room,
     send_error::SendError,
     stats::MessageStats,
@@ -335,28 +333,6 @@ pub(super) fn send_item(world: &mut World, item: Item) {
 /// Reports a message that is dropped, because the world has no plugin.
 pub(super) fn drop_without_plugin(world: &mut World) {
     warn_without_plugin(&mut world.into(), "a message");
-}
-
-/// Sends a reply to the entity that made the request.
-pub(crate) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
-    match reply_to.route {
-        Route::Here(asker) => {
-            let letter = Letter::new(asker, reply, Role::Reply(reply_to.request));
-            commands.queue(move |world: &mut World| resend(world, letter));
-        }
-        Route::Elsewhere(ref asker, post) => {
-            let (asker, checked) = (asker.clone(), reply_to.check(&reply));
-            let reply: &dyn Any = &reply;
-            let packet = reply.downcast_ref::<Packet>().cloned();
-            commands.queue(move |world: &mut World| -> Result {
-                checked?;
-                if let Some(packet) = packet {
-                    post(world, &asker, packet);
-                }
-                Ok(())
-            });
-        }
-    }
 }
 
 #[cfg(test)]

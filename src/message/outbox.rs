@@ -1,7 +1,7 @@
 //! The outbox: many messages from one system.
 
 use alloc::{boxed::Box, collections::VecDeque};
-use core::fmt;
+use core::{fmt, mem};
 
 use bevy_ecs::{
     prelude::*,
@@ -23,6 +23,9 @@ use crate::double_buffer::RecentPeak;
 /// The messages are sent when the commands of the system or observer are applied, in the order of
 /// the systems. The messages of one outbox keep their order. Relative to `commands.send`, the order
 /// of the parameters decides: with `(Commands, Outbox)`, the messages of the commands come first.
+///
+/// While the mailbox is less than half full, an outbox takes room for 64 messages at a time, and gives
+/// back the rest when its messages are sent.
 ///
 /// # Examples
 ///
@@ -62,12 +65,15 @@ impl Outbox<'_, '_> {
         to: impl Into<Delivery>,
         payload: P,
     ) -> Result<(), SendError<P>> {
-        if let Some(mailbag) = &self.mailbag
-            && !mailbag.room.take()
-        {
-            return Err(SendError::Full(payload));
+        let Items { items, room, .. } = &mut *self.items;
+        if *room == 0 {
+            // Without the plugin, the message is dropped later.
+            *room = self.mailbag.as_ref().map_or(1, |it| it.room.take_some());
         }
-        let items = &mut self.items.0;
+        match room.checked_sub(1) {
+            Some(left) => *room = left,
+            None => return Err(SendError::Full(payload)),
+        }
         let item = match to.into() {
             Delivery::To(entity) => {
                 if let Some(last) = items.back_mut().and_then(Item::as_batch) {
@@ -90,15 +96,24 @@ impl fmt::Debug for Outbox<'_, '_> {
 }
 
 #[derive(Default)]
-struct Items(VecDeque<Item>, RecentPeak);
+struct Items {
+    items: VecDeque<Item>,
+    peak: RecentPeak,
+    /// The number of further messages for which there is room.
+    room: usize,
+}
 
 impl SystemBuffer for Items {
     /// Sends the items of a system, after the commands of earlier parameters.
     fn apply(&mut self, _: &SystemMeta, world: &mut World) {
-        let Self(items, peak) = self;
+        let Self { items, peak, room } = self;
         peak.note(items.len());
+        let unused = mem::take(room);
         match world.get_resource_mut::<Mailbag>() {
-            Some(mut mailbag) => mailbag.append(items),
+            Some(mut mailbag) => {
+                mailbag.append(items);
+                mailbag.room.give_back(unused);
+            }
             None if items.is_empty() => {}
             None => {
                 items.clear();
@@ -110,8 +125,12 @@ impl SystemBuffer for Items {
 
     /// Sends the items of an observer, after the queued commands of earlier parameters.
     fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
+        let unused = mem::take(&mut self.room);
+        if let Some(mailbag) = world.get_resource::<Mailbag>() {
+            mailbag.room.give_back_unused(unused);
+        }
         let mut commands = world.commands();
-        for item in self.0.drain(..) {
+        for item in self.items.drain(..) {
             commands.queue(move |world: &mut World| send_item(world, item));
         }
     }

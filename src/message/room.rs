@@ -9,12 +9,17 @@ use super::letter::{Letter, Recipient};
 
 /// Counts the messages that wait, up to a bound.
 ///
-/// A message in an outbox takes room at once, so systems that run in parallel share the bound.
+/// A message in an outbox takes room at once, so systems that run in parallel share the bound. While
+/// there is plenty of room, an outbox takes it for several messages, because each access to the shared
+/// counter takes as long as a few dozen instructions.
 #[derive(Debug)]
 pub(super) struct Room {
     waiting: AtomicUsize,
     capacity: usize,
 }
+
+/// The number of messages for which an outbox takes room at once.
+const SOME: usize = 64;
 
 impl Room {
     pub(super) fn new(capacity: usize) -> Self {
@@ -31,12 +36,32 @@ impl Room {
         has_room
     }
 
+    /// Takes room for one message or, while less than half of the room is taken, for several. Returns
+    /// their number, which is zero if there is no room.
+    #[cold]
+    pub(super) fn take_some(&self) -> usize {
+        let take = |waiting| {
+            let waiting = waiting + SOME;
+            (waiting <= self.capacity / 2).then_some(waiting)
+        };
+        match self.waiting.fetch_update(Relaxed, Relaxed, take) {
+            Ok(_) => SOME,
+            Err(_) => usize::from(self.take()),
+        }
+    }
+
+    /// Gives back room that was taken for messages that were not sent.
+    pub(super) fn give_back_unused(&self, messages: usize) {
+        self.waiting.fetch_sub(messages, Relaxed);
+    }
+
     /// Takes room for messages that must not be refused.
     pub(super) fn take_anyway(&mut self, messages: usize) {
         *self.waiting.get_mut() += messages;
     }
 
     /// Gives back the room of messages that no longer wait.
+    #[inline]
     pub(super) fn give_back(&mut self, messages: usize) {
         let waiting = self.waiting.get_mut();
         *waiting = waiting.saturating_sub(messages);

@@ -25,11 +25,21 @@ impl RecentPeak {
         self.0 = len.max(self.0 - self.0.div_ceil(64));
     }
 
+    /// Returns the capacity to keep in an empty buffer: less than it has if that is much larger than the
+    /// recent maximum.
+    pub(crate) fn enough(&self, capacity: usize) -> usize {
+        let enough = 4 * self.0.max(16);
+        if capacity / 2 > enough {
+            enough
+        } else {
+            capacity
+        }
+    }
+
     /// Gives back most of the memory of an empty buffer that is much larger than the recent maximum.
     pub(crate) fn trim<T>(&self, buffer: &mut VecDeque<T>) {
-        let enough = 4 * self.0.max(16);
-        if buffer.is_empty() && buffer.capacity() / 2 > enough {
-            buffer.shrink_to(enough);
+        if buffer.is_empty() {
+            buffer.shrink_to(self.enough(buffer.capacity()));
         }
     }
 }

@@ -56,7 +56,7 @@ fn add_plain<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
     let component = entity_mut.get::<C>()?;
     let lines = lines.get_mut::<TimerLines>()?.into_inner();
     let modified = lines.modifiers.noted(entity_mut.archetype().id())?;
-    if modified != Modified::No || !component.is_plain() {
+    if modified != Modified::Nothing || !component.is_plain() {
         return None;
     }
     let now = lines.game_time.now(elapsed);
@@ -225,7 +225,9 @@ pub(super) fn take_out(
         return None;
     }
     let cancelled = match (lines.modifiers.noted(archetype), built_in_clock(place)) {
-        (Some(Modified::No), Some(clock)) => TimerCancelled::new(entity, reason).with_clock(clock),
+        (Some(Modified::Nothing), Some(clock)) => {
+            TimerCancelled::new(entity, reason).with_clock(clock)
+        }
         _ => {
             let (cancelled, modified) = cancellation(world, entity, place, reason)?;
             lines = world.get_resource_mut::<TimerLines>()?.into_inner();

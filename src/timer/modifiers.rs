@@ -10,29 +10,27 @@ use bevy_ecs::{
 /// The components that make the setting of a timer differ from the default.
 #[derive(Debug)]
 pub(crate) struct Modifiers {
-    /// The components that neither halt a timer nor choose its clock.
-    harmless: [ComponentId; 2],
-    others: [ComponentId; 7],
+    /// The owner and the action, which neither halt a timer nor choose its clock.
+    owner_or_action: [ComponentId; 2],
+    clock_or_halt: [ComponentId; 7],
     /// The modifiers in each archetype, once looked up. An archetype never changes.
     archetypes: Vec<Option<Modified>>,
 }
 
-/// The modifiers in an archetype.
+/// The modifiers in an archetype, the strongest if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Modified {
-    /// No modifiers. Most timers have none.
-    No,
-    /// An owner or an action, but no other modifiers.
-    Slightly,
-    /// Modifiers that halt a timer, or choose its clock.
-    Fully,
+    /// Most timers have no modifiers.
+    Nothing,
+    OwnerOrAction,
+    ClockOrHalt,
 }
 
 impl Modifiers {
-    pub(super) fn new(harmless: [ComponentId; 2], others: [ComponentId; 7]) -> Self {
+    pub(super) fn new(owner_or_action: [ComponentId; 2], clock_or_halt: [ComponentId; 7]) -> Self {
         Self {
-            harmless,
-            others,
+            owner_or_action,
+            clock_or_halt,
             archetypes: Vec::new(),
         }
     }
@@ -46,9 +44,9 @@ impl Modifiers {
     pub(super) fn of(&self, archetype: &Archetype) -> Modified {
         let has_any = |ids: &[ComponentId]| ids.iter().any(|&id| archetype.contains(id));
         let look_up = || match () {
-            () if has_any(&self.others) => Modified::Fully,
-            () if has_any(&self.harmless) => Modified::Slightly,
-            () => Modified::No,
+            () if has_any(&self.clock_or_halt) => Modified::ClockOrHalt,
+            () if has_any(&self.owner_or_action) => Modified::OwnerOrAction,
+            () => Modified::Nothing,
         };
         self.noted(archetype.id()).unwrap_or_else(look_up)
     }

@@ -8,6 +8,7 @@ use bevy_ecs::entity::Entity;
 use super::{Kind, saving::Order};
 use crate::{
     clock::{Age, ClockKey, GameTime, shift},
+    double_buffer::RecentPeak,
     queue::NEVER,
 };
 
@@ -19,10 +20,11 @@ pub(crate) struct PendingTimers {
     entries: Vec<Option<Pending>>,
     /// The starts that are not [`Since::GameTime`].
     starts: Vec<Start>,
-    /// The number of entries that are no gaps.
+    /// The number of entries that are not gaps.
     len: usize,
     /// The number of entries that were pushed in a saved state.
     loaded: usize,
+    peak: RecentPeak,
 }
 
 /// A timer that waits for the next swap.
@@ -177,7 +179,16 @@ impl PendingTimers {
             self.starts.pop();
         }
         self.len -= 1;
+        if self.len == 0 {
+            self.clear();
+        }
         true
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.starts.clear();
+        (self.len, self.loaded) = (0, 0);
     }
 
     /// Returns the number of pending timers.
@@ -216,13 +227,17 @@ impl PendingTimers {
         entries
     }
 
-    /// Keeps the memory of swapped timers.
+    /// Keeps the memory of swapped timers, unless much less was needed recently.
     pub(super) fn reuse(&mut self, mut swapped: Self) {
+        swapped.peak.note(swapped.entries.len());
         if self.entries.is_empty() {
-            swapped.entries.clear();
-            swapped.starts.clear();
-            (swapped.len, swapped.loaded) = (0, 0);
+            swapped.clear();
+            let enough = swapped.peak.enough(swapped.entries.capacity());
+            swapped.entries.shrink_to(enough);
+            swapped.starts.shrink_to(enough);
             *self = swapped;
+        } else {
+            self.peak = swapped.peak;
         }
     }
 }
@@ -265,6 +280,38 @@ mod tests {
             let left = (timers.len(), timers.entries.len(), timers.starts.len());
             assert_eq!(left, (0, 0, 0));
         }
+    }
+
+    #[test]
+    fn timers_that_are_cancelled_in_the_order_of_insertion_leave_no_trail() {
+        let entity = World::new().spawn_empty().id();
+        let mut timers = PendingTimers::default();
+        timers.push(Some(START), entity, Kind::Timer);
+        timers.push(Some(START), entity, Kind::Timer);
+        assert!(timers.cancel(0));
+        assert!(timers.cancel(1));
+        assert_eq!((timers.entries.len(), timers.starts.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_memory_of_many_new_timers_is_given_back() {
+        let entity = World::new().spawn_empty().id();
+        let mut timers = PendingTimers::default();
+        let mut spawn = |number| {
+            for _ in 0..number {
+                timers.push(Some(START), entity, Kind::Timer);
+            }
+            let swapped = timers.swap(|_| None);
+            timers.reuse(swapped);
+            (timers.entries.capacity(), timers.starts.capacity())
+        };
+        let many = spawn(100_000);
+        assert_eq!(spawn(10), many, "they may come again");
+        for _ in 0..500 {
+            spawn(10);
+        }
+        let (entries, starts) = spawn(10);
+        assert!(entries < 1000 && starts < 1000, "{entries}, {starts}");
     }
 
     #[test]

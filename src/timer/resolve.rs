@@ -101,7 +101,7 @@ impl<'w> Resolver<'w> {
             return Ok(());
         };
         let modified = note_modifiers(lines, entity.archetype());
-        if let (Modified::No, Since::GameTime(now)) = (modified, pending.since)
+        if let (Modified::Nothing, Since::GameTime(now)) = (modified, pending.since)
             && component.is_plain()
         {
             // Most timers are like that: nothing but a delay on the game clock.
@@ -112,7 +112,7 @@ impl<'w> Resolver<'w> {
             component.seat().move_to(Place::Armed(clock, key));
             return Ok(());
         }
-        if modified != Modified::No
+        if modified != Modified::Nothing
             && let Ok(owner) = self.world.get_entity(owner_of(entity))
         {
             note_modifiers(lines, owner.archetype());

@@ -74,13 +74,14 @@ impl Setting {
             clock: chosen.unwrap_or_default(),
             ..Self::plain(entity.id())
         };
-        if modified == Modified::No {
+        if modified == Modified::Nothing {
             return default;
         }
         let owner = owner_of(entity);
         let acts = entity.contains::<TimerAction>();
-        let is_fully = |owner: EntityRef| lines.modifiers.of(owner.archetype()) == Modified::Fully;
-        if modified == Modified::Slightly && !world.get_entity(owner).is_ok_and(is_fully) {
+        let is_modified =
+            |owner: EntityRef| lines.modifiers.of(owner.archetype()) == Modified::ClockOrHalt;
+        if modified == Modified::OwnerOrAction && !world.get_entity(owner).is_ok_and(is_modified) {
             return Self {
                 owner,
                 acts,

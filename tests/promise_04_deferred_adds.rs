@@ -2,7 +2,7 @@
 
 mod support;
 
-use bevy_due::{Timer, TimerFired};
+use bevy_due::{Timer, TimerFired, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -63,4 +63,23 @@ fn immediately_means_the_next_run_even_if_no_time_passes() {
     assert_eq!(fired(&mut app), ["x"]);
     advance_ms(&mut app, 0);
     assert!(fired(&mut app).is_empty());
+}
+
+#[test]
+fn a_timer_that_a_handler_arms_and_changes_waits_for_the_next_run() {
+    let mut app = app();
+    spawn(&mut app, "parent", Timer::after(ms(10)));
+    app.add_observer(
+        |fired: On<TimerFired>, tags: Query<&Tag>, mut commands: Commands| {
+            if tags.get(fired.entity()).unwrap().0 == "parent" {
+                // The change arms the timer in the middle of the run.
+                let mut child = commands.spawn((Tag("child"), Timer::after(ms(0))));
+                child.change_own_timer(|_| {});
+            }
+        },
+    );
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["parent"], "the child should wait");
+    advance_ms(&mut app, 0);
+    assert_eq!(fired(&mut app), ["child"]);
 }

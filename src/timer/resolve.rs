@@ -101,10 +101,9 @@ impl<'w> Resolver<'w> {
             return Ok(());
         };
         let modified = note_modifiers(lines, entity.archetype());
-        if let (Modified::Nothing, Since::GameTime(now)) = (modified, pending.since)
-            && component.is_plain()
-        {
+        if let (Modified::Nothing, Since::GameTime(now)) = (modified, pending.since) {
             // Most timers are like that: nothing but a delay on the game clock.
+            debug_assert!(component.is_plain(), "{} has settings", pending.entity);
             let (clock, _) = GameTime::CLOCK;
             let deadline = now.saturating_add(component.first_wait());
             let timer = armed(entity.id(), &Setting::plain(entity.id()), component);

@@ -486,6 +486,19 @@ fn after_a_caught_panic_the_rest_is_delivered_in_the_next_frame() {
 }
 
 #[test]
+fn a_panic_in_the_only_message_leaves_the_other_followers_for_the_next_frame() {
+    let mut app = message_app();
+    let panics = MessageComponent::new().on(|_: MessageContext, _: &Word| panic!("on purpose"));
+    app.world_mut().spawn(panics);
+    spawn_listeners(&mut app, ["z"]);
+    app.world_mut().send(Delivery::All, Word("boom")).unwrap();
+    assert_eq!(frame(&mut app), [""; 0]);
+    assert_eq!(ERRORS.take().len(), 1);
+    assert_eq!(frame(&mut app), ["z"]);
+    assert_eq!(ERRORS.take(), [""; 0]);
+}
+
+#[test]
 fn messages_to_one_entity_keep_their_order_after_a_panic() {
     let mut app = message_app();
     let [a] = spawn_listeners(&mut app, ["old"]);

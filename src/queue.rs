@@ -45,7 +45,8 @@ use core::fmt;
 
 pub use due::Due;
 use heap::Entry;
-use near::{First, Near};
+pub(crate) use near::First;
+use near::Near;
 pub use slots::Key;
 pub(crate) use slots::SlotJournal;
 use slots::{Place, Slots};
@@ -348,6 +349,12 @@ impl<T> TimerQueue<T> {
         Some(Due::new(self, first))
     }
 
+    /// Pops a timer again that was just [put back](Due::put_back).
+    #[inline]
+    pub(crate) fn pop_again(&mut self, first: First) -> Due<'_, T> {
+        Due::new(self, first)
+    }
+
     /// Advances to `now`, and returns `true` if a timer is due.
     pub(crate) fn has_due(&mut self, now: u64) -> bool {
         self.first_due(now).is_some()
@@ -568,17 +575,18 @@ impl<T> TimerQueue<T> {
     /// Moves `first`, the earliest near timer, to `deadline`. [`NEVER`] makes it idle.
     #[inline]
     fn rearm_first(&mut self, first: First, deadline: u64) {
-        self.touched += 1;
         let First { index, in_heap, .. } = first;
         if in_heap && deadline < self.wheel_start {
+            self.touched += 1;
             self.slots.at_mut(index).deadline = deadline;
             let entry = Entry { deadline, index };
             return self.near.heap.replace_first(&mut self.slots, entry);
         }
         if in_heap {
+            self.touched += 1;
             self.near.heap.remove(&mut self.slots, 0);
         } else {
-            self.touched += self.near.advance_run(&self.slots) as u64;
+            self.touched += 1 + self.near.advance_run(&self.slots) as u64;
         }
         self.attach(index, deadline);
     }

@@ -37,10 +37,34 @@ pub(crate) fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
+/// Returns the end at which a time that moves by `nanos` saturates.
+#[cold]
+fn saturated(time: u64, nanos: i128) -> u64 {
+    match nanos < 0 && time != NEVER {
+        true => 0,
+        false => NEVER,
+    }
+}
+
 /// Moves a time by `nanos` and saturates at both ends. [`NEVER`] stays [`NEVER`].
 pub(crate) fn shift(time: u64, nanos: i128) -> u64 {
-    match time {
-        NEVER => NEVER,
-        time => u64::try_from((i128::from(time) + nanos).max(0)).unwrap_or(NEVER),
+    match u64::try_from(i128::from(time) + nanos) {
+        Ok(moved) if time != NEVER => moved,
+        _ => saturated(time, nanos),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shift_saturates_at_both_ends() {
+        const LATE: u64 = NEVER - 1;
+        assert_eq!((shift(5, 3), shift(5, -5)), (8, 0));
+        assert_eq!((shift(5, -6), shift(0, i128::from(i64::MIN))), (0, 0));
+        assert_eq!((shift(LATE, 1), shift(LATE, 2)), (NEVER, NEVER));
+        assert_eq!(shift(5, i128::from(LATE)), NEVER);
+        assert_eq!((shift(NEVER, -1), shift(NEVER, 1)), (NEVER, NEVER));
     }
 }

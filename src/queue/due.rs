@@ -50,6 +50,18 @@ impl<'a, T> Due<'a, T> {
         due.queue.rearm_first(first, deadline);
     }
 
+    /// Returns the key and the value of this timer.
+    #[inline]
+    pub(crate) fn key_and_value(&mut self) -> (Key, &mut T) {
+        self.queue.slots.key_and_value_at(self.first.index)
+    }
+
+    /// Leaves the timer where it is, so that it is popped next.
+    #[inline]
+    pub(crate) fn put_back(self) -> First {
+        ManuallyDrop::new(self).first
+    }
+
     /// Removes the timer from the queue and returns its value.
     #[expect(clippy::missing_panics_doc, reason = "a popped timer has a value")]
     #[must_use]

@@ -13,7 +13,7 @@ use super::{
 
 /// The earliest near timer, or a deadline of [`NEVER`] if there is none.
 #[derive(Clone, Copy)]
-pub(super) struct First {
+pub(crate) struct First {
     pub(super) deadline: u64,
     pub(super) index: u32,
     pub(super) in_heap: bool,

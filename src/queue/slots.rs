@@ -301,6 +301,14 @@ impl<T> Slots<T> {
     }
 
     #[inline]
+    pub(super) fn key_and_value_at(&mut self, index: u32) -> (Key, &mut T) {
+        let slot = &mut self.slots[index];
+        let generation = slot.generation;
+        let value = slot.value.as_mut().expect(OCCUPIED);
+        (Key { index, generation }, value)
+    }
+
+    #[inline]
     pub(super) fn key(&self, index: u32) -> Key {
         Key {
             index,

@@ -114,6 +114,25 @@ impl ArmedTimer {
         (self.left != 0).then_some(self.left)
     }
 
+    /// Handles `deadline` if the timer fires at a fixed interval, again after `now`, and returns the next
+    /// deadline. Otherwise does nothing.
+    #[inline]
+    pub(super) fn fire_on_time(&mut self, deadline: u64, now: u64) -> Option<u64> {
+        let next = deadline.saturating_add(self.interval?.get());
+        let is_plain = next > now
+            && self.left != 1
+            && self.count != u32::MAX
+            && !self.is_random()
+            && self.missed_ticks != MissedTicks::Delay;
+        if !is_plain {
+            return None;
+        }
+        self.count += 1;
+        self.left = self.left.saturating_sub(1);
+        self.burst = 0;
+        Some(next)
+    }
+
     /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires.
     ///
     /// A burst ends after `burst_limit` firings in one run. The remaining deadlines are skipped.
@@ -208,13 +227,51 @@ impl ArmedTimer {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use bevy_ecs::world::World;
 
     use super::*;
+    use crate::queue::NEVER;
 
     #[test]
     fn a_slot_of_the_queue_is_one_cache_line() {
         assert_eq!(size_of::<Option<ArmedTimer>>(), 40);
+    }
+
+    #[test]
+    fn a_timer_on_time_fires_like_any_other() {
+        let entity = World::new().spawn_empty().id();
+        let once = Timer::after_secs(1.0);
+        let forever = Timer::every_secs(1.0);
+        let policies = [MissedTicks::Burst, MissedTicks::Delay, MissedTicks::Skip];
+        let periodic = policies.map(|policy| forever.clone().with_missed_ticks(policy));
+        let mut on_time = 0;
+        for timer in periodic.into_iter().chain([once, forever.times(2)]) {
+            for (count, burst) in [(0, 0), (7, 3), (u64::from(u32::MAX), 0)] {
+                for now in [1_000_000_000, 1_999_999_999, 2_000_000_000, NEVER - 1] {
+                    let mut armed = ArmedTimer::new(entity, entity, &timer, false);
+                    armed.set_count(count);
+                    if timer.missed_ticks() == MissedTicks::Burst {
+                        armed.burst = burst;
+                    }
+                    let mut other = armed.clone();
+                    for deadline in [1_000_000_000, 1_000_000_000 + now / 2] {
+                        let before = format!("{armed:?}");
+                        let next = armed.fire_on_time(deadline, now);
+                        if next.is_none() {
+                            assert_eq!(format!("{armed:?}"), before, "nothing should change");
+                            break;
+                        }
+                        on_time += 1;
+                        let expected = Served { missed: 0, next };
+                        assert_eq!(other.fire(deadline, now, 1000), expected);
+                        assert_eq!(format!("{armed:?}"), format!("{other:?}"));
+                    }
+                }
+            }
+        }
+        assert!(on_time > 5, "only {on_time} firings were on time");
     }
 
     #[test]

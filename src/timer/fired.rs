@@ -229,15 +229,14 @@ impl TimerFired {
         self.key_and_last & 1 == 1
     }
 
+    /// Returns the event of a firing that skips no deadline and is not the last.
+    #[inline]
     pub(super) fn of(
         timer: &ArmedTimer,
         (clock, reading): (PackedClockId, &Reading),
         deadline: u64,
-        missed: u64,
-        is_last: bool,
     ) -> Self {
         let (count, count_high) = timer.count_halves();
-        let (missed, missed_high) = halves(missed);
         Self {
             entity: timer.entity,
             owner: timer.owner,
@@ -246,9 +245,9 @@ impl TimerFired {
             lateness: reading.now - deadline,
             count,
             count_high,
-            missed_high,
-            missed,
-            key_and_last: u32::from(is_last),
+            missed_high: 0,
+            missed: 0,
+            key_and_last: 0,
         }
     }
 

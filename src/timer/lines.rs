@@ -26,7 +26,7 @@ use crate::{
     clock::{Age, ClockKey, ClockTable, GameTime, PackedClockId, Reading, Scope},
     double_buffer::DoubleBuffer,
     journal::WatchedMap,
-    queue::{Key, NEVER, TimerQueue},
+    queue::{First, Key, NEVER, TimerQueue},
 };
 pub(crate) use undo::{LinesJournal, LinesMark};
 
@@ -616,12 +616,41 @@ impl TimerLine {
         (clock, id): (ClockKey, PackedClockId),
         reading: &Reading,
         burst_limit: NonZeroU32,
+        stats: &mut RunStats,
     ) -> Option<Fired> {
-        let now = reading.now;
-        let mut due = self.queue.pop_due(now)?;
-        let key = due.key();
+        let mut due = self.queue.pop_due(reading.now)?;
         let deadline = due.deadline();
-        let timer = &mut *due;
+        let (key, timer) = due.key_and_value();
+        let Some(next) = timer.fire_on_time(deadline, reading.now) else {
+            let first = due.put_back();
+            let fired = self.fire_any(first, (clock, id), reading, burst_limit);
+            stats.count(&fired.event);
+            return Some(fired);
+        };
+        let fired = Fired {
+            event: TimerFired::of(timer, (id, reading), deadline),
+            clock,
+            key,
+            reaction: timer.reaction,
+        };
+        due.rearm(next);
+        stats.fired += 1;
+        Some(fired)
+    }
+
+    /// Fires the first due timer, which may end, be late or draw its intervals.
+    #[inline(never)]
+    fn fire_any(
+        &mut self,
+        first: First,
+        (clock, id): (ClockKey, PackedClockId),
+        reading: &Reading,
+        burst_limit: NonZeroU32,
+    ) -> Fired {
+        let now = reading.now;
+        let mut due = self.queue.pop_again(first);
+        let deadline = due.deadline();
+        let (key, timer) = due.key_and_value();
         let random = match timer.is_random() {
             true => self.random.get_mut(key),
             false => None,
@@ -631,7 +660,9 @@ impl TimerLine {
             None => timer.fire(deadline, now, burst_limit.get()),
         };
         let fired = Fired {
-            event: TimerFired::of(timer, (id, reading), deadline, missed, next.is_none()),
+            event: TimerFired::of(timer, (id, reading), deadline)
+                .with_missed(missed)
+                .with_last(next.is_none()),
             clock,
             key,
             reaction: timer.reaction,
@@ -648,7 +679,7 @@ impl TimerLine {
         if begins_burst {
             self.bursting.push(key);
         }
-        Some(fired)
+        fired
     }
 
     /// Ends the run of this line. Unfinished bursts continue as new bursts in the next run.

@@ -13,17 +13,19 @@ use super::{
     armed::Reaction,
     end::{end_finished, end_recorded, when_done},
     ended::Ended,
+    key_id::KeyId,
     lines::Fired,
     observed::is_observed_at_all,
     resolve::resolve,
     saving::forget_written,
     settings::TimerSettings,
 };
-use crate::clock::{Cadence, ClockKey, ClockTable, FoundClock, Scope, Watch};
+use crate::clock::{
+    Cadence, ClockKey, ClockTable, FoundClock, PackedClockId, Reading, Scope, Watch,
+};
 
 /// The parts of the world that are used between two handlers.
 pub(crate) type FireParams = SystemState<(
-    Res<'static, ClockTable>,
     ResMut<'static, TimerLines>,
     Query<'static, 'static, Option<&'static Keyed>, Allow<Disabled>>,
     ResMut<'static, Messages<TimerFired>>,
@@ -84,7 +86,7 @@ impl Run<'_> {
         let due = lines.find_due(&table, self.scope);
         for &(age, key) in &due {
             if let Some(cadence) = table.cadence(key, age) {
-                self.fire_clock(world, FoundClock { key, age, cadence })?;
+                self.fire_clock(world, &table, FoundClock { key, age, cadence })?;
                 // Sets the time at which to look at this clock again.
                 let mut lines = world.resource_mut::<TimerLines>();
                 lines.has_due(&table, key, age, self.scope);
@@ -95,8 +97,16 @@ impl Run<'_> {
     }
 
     /// Fires the due timers on one clock, until a handler stops the clock.
-    fn fire_clock(&mut self, world: &mut World, clock: FoundClock) -> Result {
-        let FoundClock { key, cadence, .. } = clock;
+    fn fire_clock(
+        &mut self,
+        world: &mut World,
+        table: &ClockTable,
+        FoundClock { key, age, cadence }: FoundClock,
+    ) -> Result {
+        let Some(id) = table.id(key) else {
+            return Ok(());
+        };
+        let clock = (key, id.into());
         // A panic may have kept the previous run from ending its bursts.
         end_bursts(world, key);
         let mut is_observed = false;
@@ -105,8 +115,11 @@ impl Run<'_> {
             is_observed = is_observed
                 || is_observed_at_all::<TimerFired>(world)
                 || is_observed_at_all::<OwnedTimerFired>(world);
+            let Some(reading) = table.watch(key, age, self.scope, &mut watch) else {
+                break;
+            };
             let mut fired = None;
-            self.pop(world, (clock, &mut watch), is_observed, &mut fired)?;
+            self.pop(world, (table, clock, &reading), is_observed, &mut fired)?;
             let Some(fired) = &mut fired else {
                 break;
             };
@@ -129,42 +142,37 @@ impl Run<'_> {
     fn pop(
         &mut self,
         world: &mut World,
-        (FoundClock { key, age, .. }, watch): (FoundClock, &mut Watch),
+        (table, clock, reading): (&ClockTable, (ClockKey, PackedClockId), &Reading),
         is_observed: bool,
         popped: &mut Option<Fired>,
     ) -> Result {
-        let (table, mut lines, keys, mut messages) = self.params.get_mut(world)?;
+        let (mut lines, keys, mut messages) = self.params.get_mut(world)?;
         if lines.written.is_some() {
             // A handler has written the states out. The next firing changes one of them.
             table.note_change();
         }
-        let Some(reading) = table.watch(key, age, self.scope, watch) else {
+        let Some((line, stats)) = lines.firing(clock.0, self.scope) else {
             return Ok(());
         };
-        let (Some(id), Some((line, stats))) = (table.id(key), lines.firing(key, self.scope)) else {
-            return Ok(());
-        };
-        let clock = (key, id.into());
+        let burst_limit = self.burst_limit;
         let mut is_hidden = false;
         messages.write_batch(iter::from_fn(|| {
             if popped.is_some() {
                 return None;
             }
-            let mut fired = line.fire(clock, &reading, self.burst_limit)?;
+            let mut fired = line.fire(clock, reading, burst_limit, stats)?;
             let event = &mut fired.event;
-            stats.count(event);
             if event.owner() != event.entity() {
-                match keys.get(event.entity()) {
-                    Ok(key) => event.set_key(key.map(|key| key.id())),
-                    Err(_) => is_hidden = true,
+                match key_of_owned(event.entity(), &keys) {
+                    Some(key) => event.set_key(key),
+                    None => {
+                        is_hidden = true;
+                        *popped = Some(fired);
+                        return None;
+                    }
                 }
             }
-            let event = *event;
-            let reaction = fired.reaction;
-            if is_hidden {
-                *popped = Some(fired);
-                return None;
-            }
+            let (event, reaction) = (*event, fired.reaction);
             if is_observed || reaction != Reaction::None || event.is_last() {
                 *popped = Some(fired);
             }
@@ -177,6 +185,16 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the key of an owned timer, if it has one, or `None` if its entity is hidden from queries.
+#[inline(never)]
+fn key_of_owned(
+    entity: Entity,
+    keys: &Query<Option<&Keyed>, Allow<Disabled>>,
+) -> Option<Option<KeyId>> {
+    let key = keys.get(entity).ok()?;
+    Some(key.map(|key| key.id()))
 }
 
 /// Writes the message of a firing on an entity that a component of the game hides from queries.

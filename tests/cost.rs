@@ -389,7 +389,6 @@ fn unused_priorities_take_no_memory() {
     assert!(turns.bytes_current < 1000, "{turns:?}");
 }
 
-/// Counts everything: the component with its change ticks, the slot and the item in a bucket.
 #[derive(Component)]
 struct Marker;
 
@@ -414,6 +413,7 @@ fn timer(nth: u64) -> Timer {
     Timer::every(Duration::from_nanos(period))
 }
 
+/// Counts everything: the component with its change ticks, the slot and the item in a bucket.
 #[test]
 fn an_armed_timer_takes_at_most_128_bytes() {
     let entities = 1 << 17;

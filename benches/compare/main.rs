@@ -24,7 +24,7 @@
 //! | `app_spawn` | spawns entities with an id and a timer one by one, and runs a frame | one spawn |
 //! | `app_spawn_batch` | spawns the same entities with `spawn_batch`, and runs a frame | one spawn |
 //! | `app_despawn` | despawns the same entities one by one, and runs a frame | one despawn |
-//! | `app_despawn_shuffled` | the same in random order, so that the next entities are spawned in random order, too | one despawn |
+//! | `app_despawn_shuffled` | despawns the same entities in random order, and runs a frame. The next turn reuses their slots in that order | one despawn |
 //! | `app_bullets` | spawns n bullets a second, which live two seconds | one frame |
 //! | `app_buffs` | ticks a periodic effect on each unit, every 0.25 to 5 s, and changes a component | one frame |
 //! | `app_keyed` | sets, refreshes and cancels one of four keyed timers on 1 % of the units each | one frame |
@@ -37,7 +37,7 @@
 //! | `group_broadcast` | sends packets to both of two worlds on threads, which add them up | one packet sent |
 //! | `group_exclusive` | sends each packet to one of the two worlds, in turn | one packet sent |
 //! | `group_latency` | sends requests to another world, each after the reply to the last | one request; the median |
-//! | `group_wake` | sends requests to another world, each after a pause in which both worlds or threads fall asleep | one request; the median |
+//! | `group_wake` | sends requests to another world, which replies after a moment, so that both worlds or threads sleep; the pauses do not count | one request; the median |
 //! | `worlds_idle` | waits with n started worlds, or n plain threads, and measures the CPU time | one microsecond |
 //! | `worlds_asleep` | waits with n worlds that sleep while nothing is due, or n threads that wait for a message, and measures the CPU time | one microsecond |
 //! | `message_to_one` | sends one message to each of n entities in every frame | one message |

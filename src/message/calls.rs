@@ -31,7 +31,7 @@ impl Calls<'_, '_, '_> {
     /// Calls an entity. Returns `false` if it does not follow the topic yet, or is gone or disabled.
     #[inline]
     pub(super) fn call(&mut self, to: Entity, message: &dyn Any) -> bool {
-        // Its callback may panic.
+        // Given back first, because the callback may panic.
         self.room.give_back(1);
         let follower = self
             .following

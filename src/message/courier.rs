@@ -177,7 +177,7 @@ impl Courier<'_, '_, '_> {
         if letter.to == Recipient::All && !is_reply {
             return Some(InProgress::Broadcast(Broadcast::new(letter)));
         }
-        // Its callback may panic.
+        // Given back first, because the callback may panic.
         self.room.give_back(1);
         let outcome = match letter.to {
             // A reply must go to the asking entity, but another process may send anything.

@@ -204,14 +204,14 @@ impl Mailbag {
             && self.transit.is_empty()
     }
 
-    /// Adds items that have arrived, behind all others, and empties `arrived`.
+    /// Adds items that have arrived, after all others, and empties `arrived`.
     pub(super) fn append_arrived(&mut self, arrived: &mut Arrived) {
         self.room.take_anyway(arrived.len);
         self.append(&mut arrived.items);
         (arrived.len, arrived.bytes) = (0, 0);
     }
 
-    /// Adds items that have room, behind all others, and empties `items`.
+    /// Adds items that have room, after all others, and empties `items`.
     pub(super) fn append(&mut self, items: &mut VecDeque<Item>) {
         self.items.append(items);
     }

@@ -9,7 +9,7 @@ use core::{
 /// In test builds, even a short list has several pages.
 const PAGE: usize = if cfg!(test) { 8 } else { 2048 };
 
-/// A list in pages of a fixed size, with default items after its end.
+/// An array in fixed-size pages. The unused rest of a page holds default items.
 ///
 /// Pushing allocates a page now and then, and copies nothing. Only the first page grows like a
 /// `Vec`, so that a short list stays small. The compiler knows the size of the other pages, so an

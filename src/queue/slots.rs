@@ -156,7 +156,7 @@ impl<T> Slots<T> {
         (Key { index, generation }, slot)
     }
 
-    /// Returns a slot that is no longer vacant.
+    /// Takes a vacant slot, or adds one, and returns its index.
     #[inline]
     fn vacant_slot(&mut self) -> u32 {
         if let Some(index) = self.vacant.pop() {

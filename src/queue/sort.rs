@@ -13,9 +13,9 @@ const DIGITS: usize = 1 << u8::BITS;
 
 /// Sorts the items of a bucket that is 2^`width_bits` wide. `spare` is kept for its memory.
 ///
-/// Timers that repeat together arrive in order, and take a single look. Many unordered items are
-/// sorted by two digits, which are the upper sixteen bits of their time inside the bucket. Few items
-/// agree in them.
+/// Timers that repeat together arrive in order, so one pass finds nothing to sort. Otherwise a large
+/// bucket is sorted by the upper sixteen bits of the time inside it, which are two digits. Few items
+/// share these bits.
 pub(super) fn sort(
     items: &mut [Item],
     spare: &mut Vec<Item>,

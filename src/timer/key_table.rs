@@ -35,7 +35,7 @@ impl KeyTable {
 
     /// Gives a key of an owner to an entity, and returns the entity that had it before.
     pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
-        // A bundle with an owner and a key comes here twice.
+        // If a bundle has an owner and a key, both hooks insert the same entry.
         if self.get(owner, key) == Some(entity) {
             return None;
         }

@@ -335,7 +335,7 @@ impl TimerLines {
             }
             line.is_touched = false;
             if let Some(now) = table.run_time(clock) {
-                // Nothing may have been due here for a long time.
+                // The queue may not have been checked for a long time: advance it first.
                 line.queue.has_due(now);
             }
             armed += line.swap();

@@ -68,7 +68,7 @@ fn refresh(world: &mut World, entity: Entity) -> bool {
     let Place::Armed(clock, key) = timer.seat().place() else {
         return change_timer(world, entity, |timer| timer.refresh()).is_ok();
     };
-    // The timer keeps its deadline, so pending timers need no place before it.
+    // The deadline stays, so pending timers need not be armed first to keep their order.
     let lines = world.get_resource_mut::<TimerLines>();
     let armed = lines.and_then(|lines| lines.into_inner().timer_mut(clock, key));
     armed.map(|armed| armed.set_left(times)).is_some()

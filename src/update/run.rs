@@ -103,7 +103,7 @@ fn run_span(
     )
 }
 
-/// Returns `true` if the next run would call a callback, also if it has just been inserted.
+/// Returns `true` if the next run would call a callback. Callbacks inserted since the last run count.
 ///
 /// Callbacks on the descendants of the game clock and the fixed clock do not count if the game `is_paused`.
 #[cfg(feature = "worlds")]

@@ -14,6 +14,10 @@
 //! You can insert and remove them at any time, on any entity. A feature you do not use costs next
 //! to nothing.
 //!
+//! The [`cookbook`] has recipes for stuns, poison, cast bars, waves, saving and other problems of a game.
+//! The [`guide`] explains one topic per page. [`coming_from`] translates from Bevy's own timers and from
+//! other engines.
+//!
 //! ```
 //! use core::time::Duration;
 //!
@@ -285,6 +289,10 @@ With a [`Link`] of your own, a world in another process becomes a member. A worl
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
+
+pub mod coming_from;
+pub mod cookbook;
+pub mod guide;
 
 mod plugin;
 

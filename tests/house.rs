@@ -22,7 +22,9 @@ use imports::SourceTree;
 
 /// The top-level modules, from top to bottom. A module may import from its own line and from the
 /// lines below it.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: [&[&str]; 14] = [
+    // Pages without code.
+    &["coming_from", "cookbook", "guide"],
     &["plugin"],
     &["ext"],
     &["conditions"],
@@ -49,7 +51,8 @@ const LAYERS: [&[&str]; 13] = [
     &["journal"],
 ];
 
-const MAX_EXPORTS: usize = 62;
+/// Three of them are pages without items.
+const MAX_EXPORTS: usize = 65;
 const MAX_PRELUDE: usize = 18;
 
 #[test]

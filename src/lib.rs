@@ -267,6 +267,7 @@ With a [`Link`] of your own, a world in another process becomes a member. A worl
 //! - `std` (default): uses the standard library. Without it the crate is `no_std` and needs
 //!   `alloc`.
 //! - `worlds`: worlds on threads and links to other processes. Implies `std`.
+//! - `diagnostic`: measurements of timers for Bevy's diagnostics.
 //! - `bevy_reflect`: reflection for the components, events and resources.
 //! - `serialize`: serde for [`Timer`] and most other components, with their progress, and the modules
 //!   `save` and `moving`. Invalid input is an error.
@@ -293,6 +294,9 @@ extern crate std;
 pub mod coming_from;
 pub mod cookbook;
 pub mod guide;
+
+#[cfg(feature = "diagnostic")]
+mod diagnostic;
 
 mod plugin;
 
@@ -338,6 +342,8 @@ pub use clock::{
     Clock, ClockId, Clocks, ClocksMut, InvalidParent, InvalidSpeed, NoSuchClock, OnClock,
     SpeedModifier, SpeedModifiers,
 };
+#[cfg(feature = "diagnostic")]
+pub use diagnostic::DueDiagnosticsPlugin;
 pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueEntityWorldMutExt, DueWorldExt};
 #[cfg(feature = "worlds")]
 pub use message::RefusalReason;

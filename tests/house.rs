@@ -22,9 +22,10 @@ use imports::SourceTree;
 
 /// The top-level modules, from top to bottom. A module may import from its own line and from the
 /// lines below it.
-const LAYERS: [&[&str]; 14] = [
+const LAYERS: [&[&str]; 15] = [
     // Pages without code.
     &["coming_from", "cookbook", "guide"],
+    &["diagnostic"],
     &["plugin"],
     &["ext"],
     &["conditions"],

@@ -27,7 +27,7 @@ impl RunStats {
     }
 
     /// Adds the statistics of another run.
-    pub(super) fn add(&mut self, run: Self) {
+    pub(crate) fn add(&mut self, run: Self) {
         self.armed += run.armed;
         self.fired += run.fired;
         self.missed += run.missed;

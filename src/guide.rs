@@ -17,6 +17,7 @@
     feature = "serialize",
     doc = "| [`saving`] | How do I save, roll back, or move entities? |"
 )]
+//! | [`calls`] | What is the call for ..? |
 //! | [`testing`] | How do I test time in my own game? |
 //! | [`performance`] | What does it cost, and when do I use something else? |
 //!
@@ -51,6 +52,9 @@ pub mod worlds {}
 #[cfg(feature = "serialize")]
 #[doc = include_str!("../docs/guide/saving.md")]
 pub mod saving {}
+
+#[doc = include_str!("../docs/guide/calls.md")]
+pub mod calls {}
 
 #[doc = include_str!("../docs/guide/testing.md")]
 pub mod testing {}

@@ -127,7 +127,7 @@ fn commands(docs: &str) -> Vec<&str> {
 #[test]
 fn the_documented_commands_work() {
     let (program, address) = Program::start("");
-    let readme = commands(include_str!("../../README.md"));
+    let readme = commands(include_str!("../../examples/README.md"));
     assert_eq!(readme, ["login ada ada"]);
     let docs = include_str!("../../examples/login_server/main.rs");
     let docs = commands(docs.split("mod ").next().unwrap());

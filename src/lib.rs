@@ -284,6 +284,7 @@ With a [`Link`] of your own, a world in another process becomes a member. A worl
 //! [`times`]: Timer::times
 //! [`with_jitter`]: Timer::with_jitter
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![warn(clippy::unwrap_used)]
 

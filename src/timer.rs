@@ -31,6 +31,7 @@ mod key_id;
 mod key_table;
 mod limit;
 mod lines;
+mod listing;
 mod missed_ticks;
 mod modifiers;
 mod now;

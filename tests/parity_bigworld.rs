@@ -65,7 +65,7 @@ fn a_timer_has_a_start_an_interval_a_handler_user_data_and_a_name() {
         UserData(7),
         Name::new("regeneration"),
     ));
-    let listing = timers(&mut app, |timers| timers.listing().to_string());
+    let listing = timers(&mut app, |timers| timers.to_string());
     assert!(listing.contains("regeneration"), "{listing}");
     for _ in 0..5 {
         advance_ms(&mut app, 10);

@@ -239,7 +239,7 @@ fn all_live_timers_and_callbacks_can_be_listed() {
     for frame in 0..2 {
         let timers = timers.get(app.world()).unwrap();
         assert_eq!(timers.count(), 1);
-        let listing = timers.listing().to_string();
+        let listing = timers.to_string();
         assert!(listing.contains("ping"), "{listing}");
         let mut seen: Vec<_> = updates
             .iter(app.world())

@@ -195,7 +195,7 @@ fn the_listing_is_human_readable() {
     let real = Timer::after_secs(0.25).on(ClockId::Real);
     let real = app.world_mut().spawn((real, Paused)).id();
     advance_ms(&mut app, 2000);
-    let text = read(&mut app, |timers| timers.listing().to_string());
+    let text = read(&mut app, |timers| timers.to_string());
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = text.lines().map(words).collect();
     assert_eq!(

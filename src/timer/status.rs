@@ -1,10 +1,6 @@
 //! Queries of armed timers.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::vec::Vec;
 use core::{
     fmt,
     num::{NonZeroU32, NonZeroU64},
@@ -133,6 +129,9 @@ impl TimerStatus {
 
 /// Finds the armed and paused timers of a world, and their state.
 ///
+/// Its [`Display`](core::fmt::Display) form is a table of all timers with their names, keys and owners,
+/// sorted by clock, then by deadline.
+///
 /// # Examples
 ///
 /// ```
@@ -149,19 +148,34 @@ impl TimerStatus {
 /// }
 /// # bevy_ecs::system::assert_is_system(draw);
 /// ```
-#[doc(alias("remaining", "elapsed", "is_scheduled"))]
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()));
+/// let hero = app.world_mut().spawn(Name::new("hero")).id();
+/// app.world_mut().commands().entity(hero).set_timer("potion", Timer::after_secs(30.0));
+/// app.update();
+/// let table = app.world_mut().with_timers(|timers| timers.to_string());
+/// assert!(table.lines().nth(1).is_some_and(|row| row.contains("\"potion\"") && row.contains("of hero")));
+/// ```
+#[doc(alias("remaining", "elapsed", "is_scheduled", "listing"))]
 #[derive(SystemParam)]
 pub struct ArmedTimers<'w, 's> {
     #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
-    table: Res<'w, ClockTable>,
+    pub(super) table: Res<'w, ClockTable>,
     lines: Res<'w, TimerLines>,
     timers: Query<'w, 's, &'static Timer, Allow<Disabled>>,
     owners: Query<'w, 's, &'static Owned, Allow<Disabled>>,
     lifetimes: Query<'w, 's, &'static DespawnAfter, Allow<Disabled>>,
     parts: Query<'w, 's, SettingParts, Allow<Disabled>>,
     key_table: Res<'w, KeyTable>,
-    keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
-    names: Query<'w, 's, &'static Name, Allow<Disabled>>,
+    pub(super) keys: Query<'w, 's, &'static Keyed, Allow<Disabled>>,
+    pub(super) names: Query<'w, 's, &'static Name, Allow<Disabled>>,
 }
 
 /// The components that decide the setting of a timer.
@@ -466,61 +480,6 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
         self.lines.stats.get(Scope::Of(Cadence::FixedStep))
-    }
-
-    /// Returns a readable table of all timers, with their names, keys and owners.
-    ///
-    /// The rows are sorted by clock, then by remaining time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use bevy_due::ArmedTimers;
-    /// fn list_timers(timers: ArmedTimers) {
-    ///     println!("{}", timers.listing());
-    /// }
-    /// # bevy_ecs::system::assert_is_system(list_timers);
-    /// ```
-    #[must_use]
-    pub fn listing(&self) -> String {
-        let mut timers: Vec<TimerStatus> = self.iter().collect();
-        let key = |clock| self.table.find(clock).map(|found| found.key).ok();
-        timers.sort_by_key(|timer| (key(timer.clock), timer.remaining));
-        let rows = timers.iter().map(|timer| self.row(timer));
-        let rows: Vec<_> = rows.collect();
-        format!(
-            "{:<10} {:>14} {:>14} {:>6}  timer\n{}",
-            "clock",
-            "remaining",
-            "wait",
-            "fired",
-            rows.join("\n")
-        )
-    }
-
-    fn row(&self, timer: &TimerStatus) -> String {
-        let name = |entity: Entity| match self.names.get(entity) {
-            Ok(name) => format!("{name} ({entity})"),
-            Err(_) => entity.to_string(),
-        };
-        let key = match self.keys.get(timer.entity) {
-            Ok(key) if timer.owner != timer.entity => format!("{:?} ", key.name()),
-            _ => "".to_string(),
-        };
-        let owner = if timer.owner == timer.entity {
-            "".to_string()
-        } else {
-            format!(" of {}", name(timer.owner))
-        };
-        let paused = if timer.paused { ", paused" } else { "" };
-        format!(
-            "{:<10} {:>14} {:>14} {:>6}  {key}{}{owner}{paused}",
-            timer.clock.to_string(),
-            format!("{:?}", timer.remaining),
-            format!("{:?}", timer.wait),
-            timer.count,
-            name(timer.entity),
-        )
     }
 }
 

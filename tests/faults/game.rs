@@ -303,7 +303,7 @@ pub(crate) fn check_counts(world: &mut World) {
             assert!(armed.get(timer).is_some(), "{timer} should be armed");
         }
         let rows = armed
-            .listing()
+            .to_string()
             .lines()
             .skip(1)
             .filter(|row| !row.is_empty())

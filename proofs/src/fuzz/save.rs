@@ -64,7 +64,7 @@ fn load(saved: &SavedTimers) {
 
 /// Returns whatever a failed load could change.
 fn appearance(world: &mut World) -> (usize, String) {
-    let listing = world.with_timers(|timers| timers.listing());
+    let listing = world.with_timers(|timers| timers.to_string());
     (world.entities().count_spawned() as usize, listing)
 }
 

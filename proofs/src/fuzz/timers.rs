@@ -99,7 +99,7 @@ fn check_counts(world: &mut World) {
     let mut timers = world.query_filtered::<Entity, With<Timer>>();
     let timers: Vec<_> = timers.iter(world).collect();
     world.with_timers(|armed| {
-        assert_eq!(armed.count(), timers.len(), "{}", armed.listing());
+        assert_eq!(armed.count(), timers.len(), "{armed}");
         assert_eq!(armed.iter().count(), timers.len());
         for &timer in &timers {
             let status = armed.get(timer).expect("an entity with a `Timer` is armed");

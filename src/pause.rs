@@ -87,8 +87,8 @@ pub struct Paused;
 /// use bevy_ecs::prelude::*;
 ///
 /// fn freeze(enemy: &mut EntityCommands) {
-///     let thaw = (Timer::after_secs(2.0), TimerAction::despawn());
-///     enemy.set_timer("ice", (thaw, Pauses(enemy.id())));
+///     let pause = Pauses(enemy.id());
+///     enemy.set_timer("ice", (Timer::after_secs(2.0), TimerAction::despawn(), pause));
 /// }
 /// # let _ = freeze;
 /// ```

@@ -23,8 +23,8 @@ use crate::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, ShowParams, Shown,
         TimerCancelled, TimerFired, TimerHandlers, TimerLines, TimerSettings, add_pending,
         check_handler, check_limit, free_key, limit_backlog, modifiers, on_disown, on_orphan,
-        on_own, on_pause, on_remove_clock, on_resume, report_unknown_handlers, run_timers,
-        show_progress, take_key,
+        on_own, on_pause, on_pauses, on_remove_clock, on_resume, report_unknown_handlers,
+        run_timers, show_progress, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
@@ -288,13 +288,14 @@ type AddObserver = fn(&mut World) -> Entity;
 #[derive(Resource, Default)]
 struct MissingObservers(Vec<AddObserver>);
 
-const OBSERVERS: [AddObserver; 8] = [
+const OBSERVERS: [AddObserver; 9] = [
     |world| world.add_observer(on_disable_clock).id(),
     |world| world.add_observer(on_enable_clock).id(),
     |world| world.add_observer(on_modify_speed).id(),
     |world| world.add_observer(on_restore_speed).id(),
     |world| world.add_observer(on_remove_clock).id(),
     |world| world.add_observer(on_pause).id(),
+    |world| world.add_observer(on_pauses).id(),
     |world| world.add_observer(on_resume).id(),
     |world| world.add_observer(on_enable_follower).id(),
 ];

@@ -106,7 +106,7 @@ pub(crate) use forward::{fast_forward, fast_forward_to_next};
 pub(crate) use handlers::{
     TimerHandlers, add_own_handler, add_timer_handler, report_unknown_handlers,
 };
-pub(crate) use hold::{on_disown, on_orphan, on_own, on_pause, on_resume};
+pub(crate) use hold::{on_disown, on_orphan, on_own, on_pause, on_pauses, on_resume};
 pub(crate) use insert_for::insert_for;
 pub(crate) use key::IntoKey;
 pub use key::{Keyed, TimerKey};

@@ -317,3 +317,37 @@ fn a_pause_that_its_target_owns_does_not_pause_its_own_end() {
     advance_ms(&mut app, 100);
     assert!(app.world().get::<PausedBy>(orc).is_some());
 }
+
+#[test]
+fn an_armed_timer_that_comes_to_pause_its_owner_goes_on() {
+    let mut app = app();
+    let orc = app.world_mut().spawn_empty().id();
+    app.world_mut().entity_mut(orc).pause_for(ms(8));
+    let thaw = (OwnedBy(orc), Timer::after(ms(10)), TimerAction::despawn());
+    let thaw = app.world_mut().spawn(thaw).id();
+    advance_ms(&mut app, 5);
+    app.world_mut().entity_mut(thaw).insert(Pauses(orc));
+    advance_ms(&mut app, 9);
+    assert!(app.world().get::<PausedBy>(orc).is_some());
+    advance_ms(&mut app, 1);
+    assert!(app.world().get_entity(thaw).is_err());
+    assert!(app.world().get::<PausedBy>(orc).is_none());
+}
+
+#[test]
+fn an_armed_timer_that_no_longer_pauses_its_owner_stops_with_it() {
+    let mut app = app();
+    let [orc, elf] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
+    app.world_mut().entity_mut(orc).pause_for(ms(100));
+    let timers = ["left", "moved"].map(|tag| {
+        let timer = (Tag(tag), OwnedBy(orc), Pauses(orc), Timer::after(ms(10)));
+        app.world_mut().spawn(timer).id()
+    });
+    advance_ms(&mut app, 4);
+    app.world_mut().entity_mut(timers[0]).remove::<Pauses>();
+    app.world_mut().entity_mut(timers[1]).insert(Pauses(elf));
+    advance_ms(&mut app, 96);
+    assert!(fired(&mut app).is_empty(), "the orc is paused");
+    advance_ms(&mut app, 6);
+    assert_eq!(fired_at(&mut app), [("left", 106), ("moved", 106)]);
+}

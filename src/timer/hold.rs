@@ -16,7 +16,7 @@ use super::{
 use crate::{
     clock::ClockTable,
     owner::{Owned, OwnedBy, owner_of},
-    pause::{Paused, PausedBy, is_paused},
+    pause::{Paused, PausedBy, Pauses, is_paused},
     transit::{InTransit, is_in_transit},
 };
 
@@ -28,9 +28,16 @@ pub(crate) fn on_pause(
     update_all(&mut world, paused.entity);
 }
 
-/// Resumes the timers of an entity when it is no longer paused, disabled or in transit.
+/// Updates the timer of an entity that begins to pause its owner, or pauses another entity instead.
+/// Unlike other timers, the end of a pause runs while its owner is paused.
+pub(crate) fn on_pauses(pause: On<Insert<Pauses>>, mut world: DeferredWorld) {
+    update(&mut world, pause.entity);
+}
+
+/// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and
+/// updates the timer of an entity that no longer pauses its owner.
 pub(crate) fn on_resume(
-    resumed: On<Remove<(Paused, PausedBy, Disabled, InTransit)>>,
+    resumed: On<Remove<(Paused, PausedBy, Disabled, InTransit, Pauses)>>,
     mut world: DeferredWorld,
 ) {
     let entity = resumed.entity;

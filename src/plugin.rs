@@ -155,7 +155,8 @@ pub struct DuePlugin {
     /// The bound stops a storm in which each message leads to several others. Messages that have
     /// been accepted are not lost. Replies, time-outs and messages from other threads count, but
     /// are never refused. (For the latter, see [`inbox_capacity`](Self::inbox_capacity).) Messages
-    /// from Bevy's writers do not count.
+    /// from Bevy's writers do not count. An [`Outbox`](crate::Outbox) in use may hold room for up to 63
+    /// messages that it has not sent yet.
     ///
     /// # Examples
     ///

@@ -269,6 +269,7 @@ With a [`Link`] of your own, a world in another process becomes a member. A worl
 //! - `worlds`: worlds on threads and links to other processes. Implies `std`.
 //! - `diagnostic`: measurements of timers for Bevy's diagnostics.
 //! - `bevy_reflect`: reflection for the components, events and resources.
+//! - `trace`: a span around the handlers of each timer, with its name, for profilers.
 //! - `serialize`: serde for [`Timer`] and most other components, with their progress, and the modules
 //!   `save` and `moving`. Invalid input is an error.
 //!

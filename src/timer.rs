@@ -55,6 +55,8 @@ mod seconds;
 mod set;
 mod setting;
 mod settings;
+#[cfg(feature = "trace")]
+mod span;
 mod stats;
 mod status;
 #[cfg_attr(

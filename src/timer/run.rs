@@ -127,6 +127,8 @@ impl Run<'_> {
                 end_life(world, fired, cadence);
                 continue;
             }
+            #[cfg(feature = "trace")]
+            let _span = super::span::span(world, &fired.event).entered();
             announce(world, fired, cadence, is_observed);
             react(world, fired);
             end(world, fired, cadence);

@@ -16,7 +16,7 @@ use crate::{call::EntityCaller, clock::ClockTable};
 pub(super) struct Calls<'a, 'w, 's> {
     pub(super) topic: Topic,
     pub(super) following: Option<&'a Following>,
-    /// The place behind the follower that was called last. Most systems send in the order of the
+    /// The place after the follower that was called last. Most systems send in the order of the
     /// followers, so the next message is likely to go there.
     pub(super) next: usize,
     /// The lowest number of a follower that does not take part yet.

@@ -19,7 +19,6 @@ type DeliveryState = PumpState<(
     ResMut<'static, Mailbag>,
     ResMut<'static, Followers>,
     Res<'static, Directory>,
-    Option<ResMut<'static, Inbox>>,
     Res<'static, Intake>,
     Res<'static, ClockTable>,
 )>;
@@ -28,7 +27,7 @@ type DeliveryState = PumpState<(
 pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> Result {
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
-    take_arrived(world, state)?;
+    Inbox::move_to_mailbag(world);
     let is_waiting = written::is_waiting(world);
     let mut mailbag = world.resource_mut::<Mailbag>();
     if mailbag.is_empty() && !is_waiting {
@@ -50,17 +49,6 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     Ok(())
 }
 
-/// Takes the messages from other threads.
-fn take_arrived(world: &mut World, state: &mut DeliveryState) -> Result {
-    let inbox = world.get_resource_mut::<Inbox>();
-    if inbox.is_some_and(|mut inbox| inbox.swap())
-        && let (_, (mut mailbag, _, _, Some(mut inbox), ..)) = state.get_mut(world)?
-    {
-        mailbag.append_arrived(inbox.taken());
-    }
-    Ok(())
-}
-
 /// Releases the messages that were sent since the last run, and returns `true` if there are any.
 fn release(world: &mut World) -> bool {
     world.resource_mut::<Intake>().join(Stage::Messages);
@@ -78,7 +66,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
     pump(
         world,
         state,
-        |caller, (mut mailbag, mut followers, directory, _, intake, clocks)| {
+        |caller, (mut mailbag, mut followers, directory, intake, clocks)| {
             let Mailbag {
                 items,
                 in_progress,

@@ -44,9 +44,9 @@ impl Inbox {
         inbox.is_some_and(|inbox| !inbox.shared.lock().arrived.items.is_empty())
     }
 
-    /// Swaps the buffers, unless items of the last swap are left. Returns `true` if there are items.
-    /// Gives back memory that was not needed recently.
-    pub(super) fn swap(&mut self) -> bool {
+    /// Takes the items that have arrived, if there are any. Gives back memory that was not needed
+    /// recently.
+    fn take(&mut self) -> Option<Arrived> {
         let Self {
             shared,
             taken,
@@ -57,7 +57,7 @@ impl Inbox {
             mem::swap(&mut shared.lock().arrived, taken);
             peak.note(taken.items.len());
         }
-        !taken.items.is_empty()
+        (!taken.items.is_empty()).then(|| mem::take(taken))
     }
 
     /// Returns the state that senders share with the inbox.
@@ -76,20 +76,18 @@ impl Inbox {
         self.shared.lock().wake = Some(Arc::new(wake));
     }
 
-    /// Returns the items of the last swap. The caller must empty the buffer.
-    pub(super) fn taken(&mut self) -> &mut Arrived {
-        &mut self.taken
-    }
-
-    /// Moves all items that have arrived in a world into its mailbag, outside of a delivery.
+    /// Moves all items that have arrived in a world into its mailbag.
     pub(super) fn move_to_mailbag(world: &mut World) {
-        let Some(mut inbox) = world.get_resource_mut::<Self>() else {
+        let inbox = world.get_resource_mut::<Self>();
+        let Some(mut arrived) = inbox.and_then(|mut inbox| inbox.take()) else {
             return;
         };
-        inbox.swap();
-        let mut arrived = mem::take(inbox.taken());
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             mailbag.append_arrived(&mut arrived);
+        }
+        // The next swap reuses the memory.
+        if let Some(mut inbox) = world.get_resource_mut::<Self>() {
+            inbox.taken = arrived;
         }
     }
 }

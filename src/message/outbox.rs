@@ -126,8 +126,8 @@ impl SystemBuffer for Items {
     /// Sends the items of an observer, after the queued commands of earlier parameters.
     fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
         let unused = mem::take(&mut self.room);
-        if let Some(mailbag) = world.get_resource::<Mailbag>() {
-            mailbag.room.give_back_unused(unused);
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.room.give_back(unused);
         }
         let mut commands = world.commands();
         for item in self.items.drain(..) {

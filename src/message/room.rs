@@ -50,17 +50,12 @@ impl Room {
         }
     }
 
-    /// Gives back room that was taken for messages that were not sent.
-    pub(super) fn give_back_unused(&self, messages: usize) {
-        self.waiting.fetch_sub(messages, Relaxed);
-    }
-
     /// Takes room for messages that must not be refused.
     pub(super) fn take_anyway(&mut self, messages: usize) {
         *self.waiting.get_mut() += messages;
     }
 
-    /// Gives back the room of messages that no longer wait.
+    /// Gives back the room of messages that no longer wait, or were not sent.
     #[inline]
     pub(super) fn give_back(&mut self, messages: usize) {
         let waiting = self.waiting.get_mut();

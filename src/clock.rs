@@ -70,8 +70,8 @@ pub(crate) use table::built_in_id;
 /// Spawn one, then put timers on it. Use [`Timer::on`](crate::Timer::on) for a single timer, or
 /// [`OnClock`] for everything on an entity. Timers on the clock's own entity use that clock by
 /// default, if it is there in the first run after they are inserted. A clock that comes later does not
-/// move them: spawn a unit that may be slowed together with its clock. Setting the speed or pausing is a single write, no matter how many timers are on the
-/// clock.
+/// move them: spawn a unit that may be slowed together with its clock. Setting the speed or pausing is
+/// a single write, no matter how many timers are on the clock.
 ///
 /// A clock starts at zero. It is read once per run, and shows the same time throughout that run.
 ///

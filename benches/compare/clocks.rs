@@ -1,4 +1,4 @@
-//! Entities with a clock of their own, and a timer each. None is due.
+//! Entities that each have a clock and a timer. None is due.
 
 use core::time::Duration;
 

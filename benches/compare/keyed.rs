@@ -72,7 +72,7 @@ pub fn compare(table: &mut Table) {
     }
 }
 
-/// The changes of a frame: what happens to which effect of which unit, and the interval of its ticks.
+/// Returns the changes of a frame: the kind, the unit, its effect, and the interval of the ticks.
 fn changes(frame: u64) -> impl Iterator<Item = (Change, usize, usize, Duration)> {
     let changes = [Change::Set, Change::Refresh, Change::Cancel];
     let changes = changes.into_iter().cycle().take(3 * PER_FRAME);

@@ -46,7 +46,7 @@ fn despawn_after(per_second: usize) -> App {
     with_bullets(app)
 }
 
-/// A system that ticks a timer on each bullet, and despawns those that have finished.
+/// Creates an app that ticks a timer on each bullet, and despawns the bullet when it finishes.
 fn ticked(per_second: usize) -> App {
     let mut app = app();
     let expire =

@@ -394,11 +394,11 @@ impl TimerLines {
         loop {
             let (clock, span) = table.next_due(root)?;
             let deadline = self.get(clock).and_then(TimerLine::next_deadline);
-            // The table knows when to look at a queue, which may be before its first deadline.
+            // So far the table may have known an earlier time, at which the queue must be checked.
             if !table.set_deadline(clock, deadline) {
                 return Some(span);
             }
-            // The queue also wants to be looked at before that deadline: the next run tells the table.
+            // That time still counts: the next run tells the table again.
             self.touch(clock);
         }
     }

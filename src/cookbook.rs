@@ -6,11 +6,11 @@
 //! | a timer | |
 //! |---|---|
 //! | despawn after five seconds | [`despawn_later`] |
-//! | every second, ten times | [`repeat`] |
+//! | repeat every second, ten times | [`repeat`] |
 //! | a chain of steps without drift | [`chain`] |
 //! | undo a delayed action | [`undo`] |
-//! | do not think all in the same frame | [`staggered_ai`] |
-//! | in the fixed schedule | [`fixed_step`] |
+//! | spread the work of a thousand AIs over many frames | [`staggered_ai`] |
+//! | a timer in the fixed schedule | [`fixed_step`] |
 //!
 //! | an ability | |
 //! |---|---|
@@ -23,8 +23,8 @@
 //!
 //! | an effect | |
 //! |---|---|
-//! | poison: damage over time that stacks and refreshes | [`poison`] |
-//! | stun, also nested | [`stun`] |
+//! | poison and other damage over time: stack, refresh, cure | [`poison`] |
+//! | stun; stuns may overlap | [`stun`] |
 //! | slow, haste, a slow field | [`slow_field`] |
 //! | invincible and blinking | [`invincibility`] |
 //!
@@ -33,9 +33,9 @@
 //! | waves at a growing rate | [`waves`] |
 //! | a spawner with a condition | [`spawner`] |
 //! | boss phases | [`boss_phases`] |
-//! | a pause menu with a real-time UI | [`pause_menu`] |
-//! | a splash screen, timers of a state | [`states`] |
-//! | restart | [`restart`] |
+//! | pause the game behind an animated menu | [`pause_menu`] |
+//! | a splash screen, and timers that run only in a state | [`states`] |
+//! | restart the level | [`restart`] |
 //!
 //! | a server, a save file | |
 //! |---|---|
@@ -43,11 +43,11 @@
 //! | heartbeat and idle kick | [`idle_kick`] |
 //! | auto-save | [`auto_save`] |
 //! | a daily reset, and its test | [`daily_reset`] |
-//! | roll back | [`rollback`] |
+//! | rollback netcode | [`rollback`] |
 #![cfg_attr(feature = "serialize", doc = "| save and load | [`save_and_load`] |")]
 #![cfg_attr(
     not(feature = "serialize"),
-    doc = "| save and load | the feature `serialize` |"
+    doc = "| save and load | turn on the feature `serialize` |"
 )]
 
 #[doc = include_str!("../docs/cookbook/auto_save.md")]
@@ -71,11 +71,11 @@ pub mod chain {}
 pub mod combo_window {}
 
 #[doc = include_str!("../docs/cookbook/cooldown.md")]
-#[doc(alias = "charges")]
+#[doc(alias("charges", "dash"))]
 pub mod cooldown {}
 
 #[doc = include_str!("../docs/cookbook/daily_reset.md")]
-#[doc(alias("midnight", "calendar"))]
+#[doc(alias("midnight", "calendar", "offline_progress"))]
 pub mod daily_reset {}
 
 #[doc = include_str!("../docs/cookbook/despawn_later.md")]
@@ -99,11 +99,11 @@ pub mod idle_kick {}
 pub mod invincibility {}
 
 #[doc = include_str!("../docs/cookbook/pause_menu.md")]
-#[doc(alias = "pause the game")]
+#[doc(alias("paused", "unpause", "real_time"))]
 pub mod pause_menu {}
 
 #[doc = include_str!("../docs/cookbook/poison.md")]
-#[doc(alias("damage_over_time", "dot", "stack", "bleed"))]
+#[doc(alias("damage_over_time", "dot", "stack", "refresh", "burn", "bleed"))]
 pub mod poison {}
 
 #[doc = include_str!("../docs/cookbook/repeat.md")]
@@ -115,16 +115,16 @@ pub mod repeat {}
 pub mod request {}
 
 #[doc = include_str!("../docs/cookbook/restart.md")]
-#[doc(alias = "reset")]
+#[doc(alias("reset", "new_game"))]
 pub mod restart {}
 
 #[doc = include_str!("../docs/cookbook/rollback.md")]
-#[doc(alias("netcode", "undo"))]
+#[doc(alias("netcode", "prediction"))]
 pub mod rollback {}
 
 #[cfg(feature = "serialize")]
 #[doc = include_str!("../docs/cookbook/save_and_load.md")]
-#[doc(alias = "persistence")]
+#[doc(alias("persistence", "save_game", "load_game", "serialize"))]
 pub mod save_and_load {}
 
 #[doc = include_str!("../docs/cookbook/slow_field.md")]
@@ -144,7 +144,7 @@ pub mod staggered_ai {}
 pub mod states {}
 
 #[doc = include_str!("../docs/cookbook/stun.md")]
-#[doc(alias("freeze", "root"))]
+#[doc(alias("freeze", "root", "sleep", "crowd_control"))]
 pub mod stun {}
 
 #[doc = include_str!("../docs/cookbook/taps.md")]

@@ -96,6 +96,10 @@ impl<K: Copy + Ord + Hash, V: Clone> WatchedMap<K, V> {
         self.entries.get(&key)
     }
 
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries.values()
+    }
+
     pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
         self.note(key);
         self.entries.get_mut(&key)

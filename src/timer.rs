@@ -55,6 +55,7 @@ mod seconds;
 mod set;
 mod setting;
 mod settings;
+mod slack;
 #[cfg(feature = "trace")]
 mod span;
 mod stats;
@@ -131,6 +132,7 @@ pub(crate) use seconds::Seconds;
 pub(crate) use set::{TimerBundle, refresh_keyed, set_keyed};
 pub(crate) use setting::modifiers;
 pub(crate) use settings::TimerSettings;
+use slack::Window;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};
 use timer_seat::TimerSeat;
@@ -241,6 +243,8 @@ struct Options {
     jitter: u64,
     /// The maximum random addition to each interval.
     interval_span: u64,
+    /// The length of the window in which the timer chooses its deadlines.
+    slack: u64,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
     /// Whether the action runs when the clock is lost.
@@ -406,6 +410,10 @@ impl Arms for Timer {
 
     fn intervals(&self, seed: impl FnOnce() -> u64) -> Option<RandomInterval> {
         RandomInterval::of(self, seed)
+    }
+
+    fn window(&self, shift: Option<u64>) -> Option<Window> {
+        Window::new(self.options().slack, shift)
     }
 
     fn copy(&self) -> Self {

@@ -18,7 +18,7 @@ pub(crate) struct ArmedTimer {
     left: u32,
     /// The number of firings so far in the current burst.
     pub(super) burst: u32,
-    /// The number of firings: the high part. The top bit is [`RANDOM`].
+    /// The number of firings: the high part. The top bits are [`RANDOM`] and [`SLACK`].
     count_high: u16,
     pub(super) missed_ticks: MissedTicks,
     pub(super) reaction: Reaction,
@@ -38,6 +38,12 @@ pub(super) enum Reaction {
 /// Set if the timer draws its intervals.
 const RANDOM: u16 = 1 << 15;
 
+/// Set if the timer chooses its deadlines.
+const SLACK: u16 = 1 << 14;
+
+/// The bits of `count_high` that do not count.
+const MARKS: u16 = RANDOM | SLACK;
+
 /// The result of one firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Served {
@@ -56,7 +62,8 @@ impl ArmedTimer {
             count: 0,
             left: timer.max_firings().unwrap_or(0),
             burst: 0,
-            count_high: timer.interval_span().map_or(0, |_| RANDOM),
+            count_high: mark(RANDOM, timer.interval_span().is_some())
+                | mark(SLACK, timer.options().slack > 0),
             missed_ticks: timer.missed_ticks(),
             reaction: match acts {
                 true => Reaction::Act,
@@ -96,7 +103,7 @@ impl ArmedTimer {
 
     /// Returns the number of firings so far.
     pub(crate) fn count(&self) -> u64 {
-        u64::from(self.count_high & !RANDOM) << 32 | u64::from(self.count)
+        u64::from(self.count_high & !MARKS) << 32 | u64::from(self.count)
     }
 
     /// Returns `true` if the timer draws its intervals.
@@ -104,9 +111,14 @@ impl ArmedTimer {
         self.count_high & RANDOM != 0
     }
 
+    /// Returns `true` if the timer chooses its deadlines.
+    pub(super) fn has_slack(&self) -> bool {
+        self.count_high & SLACK != 0
+    }
+
     /// Returns the low and the high part of the number of firings so far.
     pub(super) fn count_halves(&self) -> (u32, u16) {
-        (self.count, self.count_high & !RANDOM)
+        (self.count, self.count_high & !MARKS)
     }
 
     /// Returns the number of firings left, or `None` if the timer fires forever.
@@ -122,7 +134,7 @@ impl ArmedTimer {
         let is_plain = next > now
             && self.left != 1
             && self.count != u32::MAX
-            && !self.is_random()
+            && self.count_high & MARKS == 0
             && self.missed_ticks != MissedTicks::Delay;
         if !is_plain {
             return None;
@@ -189,7 +201,7 @@ impl ArmedTimer {
     }
 
     pub(super) fn set_random(&mut self, is_random: bool) {
-        self.count_high = self.count_high & !RANDOM | if is_random { RANDOM } else { 0 };
+        self.count_high = self.count_high & !RANDOM | mark(RANDOM, is_random);
     }
 
     /// Starts the count over.
@@ -201,28 +213,33 @@ impl ArmedTimer {
     ) {
         self.interval = interval;
         self.count = 0;
-        self.count_high = if random { RANDOM } else { 0 };
+        self.count_high &= MARKS;
+        self.set_random(random);
         self.left = times.unwrap_or(0);
     }
 
     /// Sets the number of firings so far.
     pub(super) fn set_count(&mut self, count: u64) {
-        let high = u16::try_from(count >> 32).unwrap_or(u16::MAX);
+        let high = u16::try_from(count >> 32).map_or(!MARKS, |high| high.min(!MARKS));
         self.count = count as u32;
-        self.count_high = self.count_high & RANDOM | high & !RANDOM;
+        self.count_high = self.count_high & MARKS | (high & !MARKS);
     }
 
     /// Counts a firing, and returns the interval to the next one unless this was the last.
     pub(super) fn count_firing(&mut self) -> Option<NonZeroU64> {
         let (count, overflows) = self.count.overflowing_add(1);
         self.count = count;
-        if overflows && self.count_high & !RANDOM != !RANDOM {
+        if overflows && self.count_high & !MARKS != !MARKS {
             self.count_high += 1;
         }
         let ended = self.left == 1;
         self.left = self.left.saturating_sub(1);
         self.interval.filter(|_| !ended)
     }
+}
+
+fn mark(mark: u16, is_set: bool) -> u16 {
+    if is_set { mark } else { 0 }
 }
 
 #[cfg(test)]
@@ -300,7 +317,7 @@ mod tests {
 
     #[test]
     fn setting_the_count_keeps_the_mark_of_random_intervals() {
-        const MAX: u64 = (1 << 47) - 1;
+        const MAX: u64 = (1 << 46) - 1;
         let entity = World::new().spawn_empty().id();
         for timer in [Timer::every_secs(1.0), Timer::every_between_secs(1.0..=2.0)] {
             let mut armed = ArmedTimer::new(entity, entity, &timer, false);

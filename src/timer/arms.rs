@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use super::{
     Kind, TimerState, place::Place, random_interval::RandomInterval, saving::sheet::NotWritten,
-    timer_seat::TimerSeat,
+    slack::Window, timer_seat::TimerSeat,
 };
 use crate::clock::{ClockId, Reading};
 
@@ -53,6 +53,13 @@ pub(crate) trait Arms: Component {
     /// Returns the random intervals of the timer, if any.
     fn intervals(&self, seed: impl FnOnce() -> u64) -> Option<RandomInterval> {
         _ = seed;
+        None
+    }
+
+    /// Returns the window in which the timer chooses its deadlines, if any. `shift` is the choice that
+    /// was saved.
+    fn window(&self, shift: Option<u64>) -> Option<Window> {
+        _ = shift;
         None
     }
 

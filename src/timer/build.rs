@@ -331,6 +331,63 @@ impl Timer {
         self
     }
 
+    /// Lets the timer choose a deadline that is later by less than `slack`, so that work spreads over
+    /// frames.
+    ///
+    /// A thousand AIs that think every second, with a second of slack, do not think in the same frame.
+    /// The timer chooses when it is armed and at each firing. Its window begins at the deadline that it
+    /// would have without slack, and is cut into slots of 1/64 s. The timer takes the slot with the
+    /// fewest armed timers that have slack, and the earliest of these slots on a tie. Only timers on the
+    /// same clock count, and paused timers do not. On [`ClockId::Frames`], a slot is a frame.
+    ///
+    /// The chosen deadline is the deadline of the timer: it never fires before, timers fire in the
+    /// order of their deadlines, and equal inputs give equal choices. The windows of a periodic timer
+    /// are exactly one interval apart, so choices do not add up to a drift. The time between two
+    /// deadlines differs from the interval by less than `slack`.
+    ///
+    /// A deadline that you [set](crate::TimerMut::reschedule) is the start of a new window.
+    ///
+    /// # Time complexity
+    ///
+    /// Each choice is *O*(*s*) in the number of slots up to the first empty one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+    ///
+    /// #[derive(Resource, Default)]
+    /// struct Busiest(usize);
+    ///
+    /// fn think(mut fired: MessageReader<TimerFired>, mut busiest: ResMut<Busiest>) {
+    ///     busiest.0 = busiest.0.max(fired.read().count());
+    /// }
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()))
+    ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_secs(1) / 64))
+    ///     .init_resource::<Busiest>()
+    ///     .add_systems(Update, think);
+    /// let think = Timer::every_secs(1.0).slack(Duration::from_secs(1));
+    /// app.world_mut().spawn_batch(vec![think; 640]);
+    ///
+    /// for _ in 0..300 {
+    ///     app.update();
+    /// }
+    /// // 640 timers in 64 slots. Without slack, all of them would fire in one frame.
+    /// assert_eq!(app.world().resource::<Busiest>().0, 10);
+    /// ```
+    #[doc(alias("stagger", "spread", "load_balancing"))]
+    #[must_use]
+    pub fn slack(mut self, slack: Duration) -> Self {
+        self.options_mut().slack = saturating_nanos(slack);
+        self
+    }
+
     /// Counts the first delay from `time` on the clock, instead of from arming.
     ///
     /// Use this for chains without drift. The next timer counts from the deadline that was just

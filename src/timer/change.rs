@@ -226,8 +226,11 @@ impl<'w> TimerMut<'w> {
         };
         let deadline = line.deadline(key, now);
         let wait = first_wait.and_then(|first_wait| line.wait(key, first_wait));
+        // A timer with slack chooses again, so its window moves.
+        let shift = line.shift(key).unwrap_or(0);
+        let moved = |time: u64| time.saturating_sub(shift).saturating_add(by);
         if let (Some(deadline), Some(wait)) = (deadline, wait) {
-            self.move_to(deadline.saturating_add(by), wait.saturating_add(by));
+            self.move_to(moved(deadline), moved(wait));
         }
     }
 
@@ -249,7 +252,7 @@ impl<'w> TimerMut<'w> {
         };
         let from = (self.clock, self.key);
         let mut lines = self.world.resource_mut::<TimerLines>();
-        let moved = lines.move_to(from, first_wait, self.reading.now, (to, there.now));
+        let moved = lines.move_to(from, first_wait, self.reading.now, (to, there));
         if let Some(key) = moved {
             (self.clock, self.key, self.reading) = (to, key, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
@@ -260,9 +263,9 @@ impl<'w> TimerMut<'w> {
     }
 
     fn move_to(&mut self, deadline: u64, wait: u64) {
-        let (key, now) = (self.key, self.reading.now);
+        let (key, reading) = (self.key, self.reading);
         if let Some(line) = self.line() {
-            line.reschedule(key, deadline, wait, now);
+            line.reschedule(key, deadline, wait, reading);
         }
     }
 

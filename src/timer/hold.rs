@@ -119,9 +119,9 @@ fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         lines.set_in_transit(place, is_in_transit);
     }
-    let now = |clock| {
+    let read = |clock| {
         let table = world.get_resource::<ClockTable>()?;
-        Some(table.read_now(world, clock)?.now)
+        table.read_now(world, clock)
     };
     let lines = world.get_resource::<TimerLines>();
     let clock = match (place, lines) {
@@ -138,13 +138,13 @@ fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
         }
         _ => None,
     };
-    let Some(now) = clock.and_then(now) else {
+    let Some(reading) = clock.and_then(read) else {
         return;
     };
     if let Some(armed) = world.get::<C>(entity) {
         armed.seat().unwrite();
     }
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.set_paused(place, delay, is_paused, now);
+        lines.set_paused(place, delay, is_paused, reading);
     }
 }

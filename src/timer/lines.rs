@@ -20,6 +20,7 @@ use super::{
     place::Place,
     random_interval::RandomInterval,
     saving::{Progress, sheet::Written},
+    slack::{SlackTimers, Window},
     stats::{RunStats, TimerStats},
 };
 use crate::{
@@ -71,6 +72,7 @@ pub(crate) struct TimerLine {
     rescheduled: WatchedMap<Key, Rescheduled>,
     /// The intervals of timers that draw them.
     random: WatchedMap<Key, RandomInterval>,
+    slack: SlackTimers,
     /// The timers in the middle of a burst.
     bursting: Vec<Key>,
     /// The number of lifetimes in the queue.
@@ -86,6 +88,15 @@ pub(super) struct Halt {
     pub(super) paused_at: Option<u64>,
     /// Whether the entity is moving to or from another world.
     pub(super) is_in_transit: bool,
+}
+
+/// What few timers have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extras {
+    pub(super) random: Option<RandomInterval>,
+    pub(super) window: Option<Window>,
+    /// The difference between the time that the clock shows and the time passed.
+    pub(super) offset: i128,
 }
 
 /// The wait for a deadline that was moved.
@@ -157,12 +168,23 @@ impl TimerLines {
             paused_at,
             is_in_transit,
         }: Halt,
-        random: Option<RandomInterval>,
+        Extras {
+            random,
+            window,
+            offset,
+        }: Extras,
         is_in_run: bool,
     ) -> Key {
-        let key = match paused_at {
-            None => self.insert_plain(clock, deadline, timer, is_in_run && !is_in_transit),
-            Some(now) => self
+        let is_in_run = is_in_run && !is_in_transit;
+        let key = match (paused_at, window) {
+            (None, None) => self.insert_plain(clock, deadline, timer, is_in_run),
+            (None, Some(_)) => {
+                self.armed += u64::from(is_in_run);
+                self.line_for(clock, &timer)
+                    .queue
+                    .insert_parked(deadline, timer)
+            }
+            (Some(now), _) => self
                 .line_for(clock, &timer)
                 .add_paused(deadline, timer, now),
         };
@@ -172,6 +194,11 @@ impl TimerLines {
         }
         if let Some(random) = random {
             line.random.insert(key, random);
+        }
+        if let Some(window) = window {
+            line.slack.set_offset(offset);
+            line.slack.insert(clock, key, window);
+            line.wait_until(key, deadline, is_in_run);
         }
         key
     }
@@ -235,12 +262,21 @@ impl TimerLines {
     }
 
     /// Pauses or resumes the timer at a place. A pause moves the deadline by its length.
-    pub(super) fn set_paused(&mut self, place: Place, delay: u64, is_paused: bool, now: u64) {
+    pub(super) fn set_paused(
+        &mut self,
+        place: Place,
+        delay: u64,
+        is_paused: bool,
+        reading: Reading,
+    ) {
         match place {
-            Place::Pending(index) => self.pending.set_paused(index, delay, is_paused, now),
+            Place::Pending(index) => {
+                self.pending
+                    .set_paused(index, delay, is_paused, reading.now);
+            }
             Place::Armed(clock, key) => {
                 if let Some(line) = self.get_mut(clock) {
-                    line.set_paused(key, is_paused, now);
+                    line.set_paused(key, is_paused, reading);
                 }
             }
             Place::Nowhere | Place::Reported(_) => {}
@@ -258,29 +294,35 @@ impl TimerLines {
         }
     }
 
-    /// Moves a timer from a clock that shows `now` to one that shows `now_there`, and returns its
-    /// new key. It keeps its remaining time, its count and its pause.
+    /// Moves a timer from a clock at `now` to one with another reading, and returns its new key. It
+    /// keeps its remaining time, its count and its pause.
     pub(super) fn move_to(
         &mut self,
         (from, key): (ClockKey, Key),
         first_wait: u64,
         now: u64,
-        (to, now_there): (ClockKey, u64),
+        (to, there): (ClockKey, Reading),
     ) -> Option<Key> {
         let line = self.get_mut(from)?;
         let wait = line.wait(key, first_wait)?;
         let deadline = line.deadline(key, now)?;
         let halt = Halt {
-            paused_at: line.is_paused(key).then_some(now_there),
+            paused_at: line.is_paused(key).then_some(there.now),
             is_in_transit: line.is_in_transit(key),
         };
-        let random = line.random.get(key).copied();
+        let shift = line.slack.shift(key).unwrap_or(0);
+        let extras = Extras {
+            random: line.random.get(key).copied(),
+            window: line.slack.remove(key),
+            offset: there.offset,
+        };
         let mut timer = line.queue.cancel(key)?;
         line.forget(key);
         timer.burst = 0;
         let count = timer.count();
-        let deadline = resumed(deadline, now, now_there);
-        let key = self.insert(to, deadline, timer, halt, random, false);
+        let deadline = resumed(deadline.saturating_sub(shift), now, there.now);
+        let key = self.insert(to, deadline, timer, halt, extras, false);
+        let wait = wait.saturating_sub(shift);
         let moved = Rescheduled { count, wait };
         self.get_mut(to)?.rescheduled.insert(key, moved);
         Some(key)
@@ -464,7 +506,7 @@ impl TimerLine {
         cancelled.is_some()
     }
 
-    fn set_paused(&mut self, key: Key, paused: bool, now: u64) {
+    fn set_paused(&mut self, key: Key, paused: bool, reading: Reading) {
         let Some(deadline) = self.queue.deadline(key) else {
             return;
         };
@@ -472,11 +514,12 @@ impl TimerLine {
         if paused {
             if !self.is_paused(key) {
                 self.queue.park(key, deadline);
-                self.paused.insert(key, now);
+                self.slack.leave(key);
+                self.paused.insert(key, reading.now);
             }
         } else if let Some(paused_at) = self.paused.remove(key) {
-            self.queue.park(key, resumed(deadline, paused_at, now));
-            self.push_added(key);
+            self.slack.set_offset(reading.offset);
+            self.wait_until(key, resumed(deadline, paused_at, reading.now), false);
         }
     }
 
@@ -488,10 +531,26 @@ impl TimerLine {
         if is_in_transit {
             self.in_transit.insert(key, ());
             self.queue.park(key, deadline);
+            self.slack.leave(key);
         } else {
             self.in_transit.remove(key);
-            // If it is paused, the next swap leaves it out.
-            self.push_added(key);
+            self.wait_until(key, deadline, false);
+        }
+    }
+
+    /// Lets a timer wait for its deadline, unless it is halted. Outside a run, the next run arms it.
+    fn wait_until(&mut self, key: Key, deadline: u64, is_in_run: bool) {
+        if self.is_halted(key) {
+            self.queue.park(key, deadline);
+            return;
+        }
+        let deadline = self.slack.enter(key, deadline);
+        match is_in_run {
+            true => _ = self.queue.arm(key, deadline),
+            false => {
+                self.queue.park(key, deadline);
+                self.push_added(key);
+            }
         }
     }
 
@@ -508,24 +567,27 @@ impl TimerLine {
         self.is_paused(key) || self.is_in_transit(key)
     }
 
-    /// Moves the deadline of a timer as if it had just been armed.
-    pub(super) fn reschedule(&mut self, key: Key, deadline: u64, wait: u64, now: u64) {
+    /// Moves the deadline of a timer as if it had just been armed. With slack, this is the start of its
+    /// window.
+    pub(super) fn reschedule(&mut self, key: Key, deadline: u64, wait: u64, reading: Reading) {
         let Some(timer) = self.queue.get(key) else {
             return;
         };
         let count = timer.count();
         self.rescheduled.insert(key, Rescheduled { count, wait });
         self.end_burst(key);
+        self.slack.reset(key);
         self.queue.park_anew(key, deadline);
-        match self.paused.get_mut(key) {
-            Some(paused_at) => *paused_at = now,
-            None => self.push_added(key),
+        if let Some(paused_at) = self.paused.get_mut(key) {
+            *paused_at = reading.now;
         }
+        self.slack.set_offset(reading.offset);
+        self.wait_until(key, deadline, false);
     }
 
     /// Sets the interval from the next deadline on. The current wait stays what it is.
     pub(super) fn set_interval(&mut self, key: Key, interval: Option<NonZeroU64>, first_wait: u64) {
-        let wait = self.wait(key, first_wait);
+        let wait = self.planned_wait(key, first_wait);
         if let (Some(wait), Some(timer)) = (wait, self.queue.get_mut(key)) {
             timer.set_interval(interval);
             let count = timer.count();
@@ -542,7 +604,7 @@ impl TimerLine {
             timer.set_random(progress.random.is_some_and(|random| random.is_on));
             timer.set_left(progress.left.map(NonZeroU32::get));
             let count = timer.count();
-            if self.wait(key, first_wait) != Some(length) {
+            if self.planned_wait(key, first_wait) != Some(length) {
                 let wait = length;
                 self.rescheduled.insert(key, Rescheduled { count, wait });
             }
@@ -554,8 +616,18 @@ impl TimerLine {
         self.random.get(key).copied()
     }
 
+    /// Returns the time from the start of a timer's window to its deadline, if it has chosen one.
+    pub(super) fn shift(&self, key: Key) -> Option<u64> {
+        self.slack.shift(key)
+    }
+
     /// Returns the length of the wait for the next deadline of a timer.
     pub(crate) fn wait(&self, key: Key, first_wait: u64) -> Option<u64> {
+        Some(self.slack.wait(key, self.planned_wait(key, first_wait)?))
+    }
+
+    /// Returns the length of the wait without the choices of a timer with slack.
+    fn planned_wait(&self, key: Key, first_wait: u64) -> Option<u64> {
         let timer = self.queue.get(key)?;
         let rescheduled = self.rescheduled.get(key);
         let rescheduled = rescheduled.filter(|moved| moved.count == timer.count());
@@ -655,9 +727,18 @@ impl TimerLine {
             true => self.random.get_mut(key),
             false => None,
         };
+        // The next window counts from this one.
+        let start = deadline.saturating_sub(self.slack.shift(key).unwrap_or(0));
         let Served { missed, next } = match random {
-            Some(random) => timer.fire_random(deadline, now, burst_limit.get(), random),
-            None => timer.fire(deadline, now, burst_limit.get()),
+            Some(random) => timer.fire_random(start, now, burst_limit.get(), random),
+            None => timer.fire(start, now, burst_limit.get()),
+        };
+        let next = match timer.has_slack() {
+            true => {
+                self.slack.set_offset(reading.offset);
+                next.map(|next| self.slack.choose_next(key, next))
+            }
+            false => next,
         };
         let fired = Fired {
             event: TimerFired::of(timer, (id, reading), deadline)
@@ -708,6 +789,7 @@ impl TimerLine {
         if !self.random.is_empty() {
             self.random.remove(key);
         }
+        self.slack.remove(key);
     }
 }
 

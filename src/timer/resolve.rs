@@ -9,7 +9,7 @@ use super::{
     arm::push_pending,
     armed::ArmedTimer,
     end::lose_clock,
-    lines::Halt,
+    lines::{Extras, Halt},
     modifiers::Modified,
     pending::{Pending, PendingTimers, Since},
     place::Place,
@@ -151,11 +151,17 @@ impl<'w> Resolver<'w> {
             is_in_transit: setting.is_in_transit,
         };
         let progress = component.loaded().and_then(TimerState::progress);
-        let random = match progress {
-            Some(progress) => progress.random.map(|random| random.intervals),
-            None => component.intervals(|| random(self.world, lines.next_draw())),
+        let window = component.window(progress.and_then(|progress| progress.shift));
+        let reading = window.and_then(|_| self.table.current(clock));
+        let extras = Extras {
+            random: match progress {
+                Some(progress) => progress.random.map(|random| random.intervals),
+                None => component.intervals(|| random(self.world, lines.next_draw())),
+            },
+            window,
+            offset: reading.map_or(0, |reading| reading.offset),
         };
-        let key = lines.insert(clock, deadline, timer, halt, random, is_in_run);
+        let key = lines.insert(clock, deadline, timer, halt, extras, is_in_run);
         if let (Some(progress), Some(line)) = (progress, lines.get_mut(clock)) {
             line.resume_from(key, progress, component.first_wait());
         }

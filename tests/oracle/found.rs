@@ -15,7 +15,7 @@ fn a_time_out_that_an_observer_withdraws_is_not_announced() {
     let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(3),
-        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Virtual, 1, then(&[&[Despawn(3)]])),
     ]);
 }
@@ -56,8 +56,8 @@ fn the_timers_of_a_lost_clock_are_cancelled_in_the_order_of_arming() {
         Act(0, None),
         Update(2, 0, None),
         Frame(0, then(&[&[Update(3, 0, None)]])),
-        Frame(2, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 3, missed: Skip, done: Despawns, on: None })]])),
-        Frame(8, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) })]])),
+        Frame(2, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 3, missed: Skip, done: Despawns, on: None })]])),
+        Frame(8, then(&[&[Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) })]])),
         Frame(1, then(&[&[Change(2, SetClock(Own(1)))]])),
         RemoveClock(1),
         Frame(0, then(&[])),
@@ -81,12 +81,12 @@ fn a_due_timer_fires_in_a_fast_forward_even_if_its_clock_is_ahead_of_the_parent(
     check(rules, &[
         Clock(0, Real, Zero),
         Clock(0, Fixed, Quarter),
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Clock(2, Own(0), Quarter)]])),
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Own(0), 0, then(&[])),
     ]);
 }
@@ -96,13 +96,13 @@ fn cancelling_the_timers_of_an_owner_keeps_one_that_loses_its_clock() {
     let rules = Rules { unit: 1666667, burst_limit: 1000, seed: 0, step: 10, ahead: 0, is_observed: true };
     check(rules, &[
         Update(0, 0, None),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Update(1, 0, None),
-        Arm(0, Spec { delay: 2, since: None, jitter: 0, interval: 6, span: 0, times: 3, missed: Burst, done: ByOwner, on: None }),
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Frame(0, then(&[&[RefreshTimer(0, 1, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Arm(0, Spec { delay: 2, since: None, jitter: 0, interval: 6, span: 0, slack: 0, times: 3, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Frame(0, then(&[&[RefreshTimer(0, 1, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Clock(2, Real, Zero),
-        SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: Keeps, on: Some(Own(2)) }),
+        SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: Keeps, on: Some(Own(2)) }),
         Frame(0, then(&[&[CancelAll(0)]])),
     ]);
 }
@@ -111,7 +111,7 @@ fn cancelling_the_timers_of_an_owner_keeps_one_that_loses_its_clock() {
 fn an_entity_whose_timer_finished_before_it_lost_its_owner_despawns_after_loading() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
         Orphan(2),
         Reload(0, then(&[])),
@@ -127,7 +127,7 @@ fn a_clock_without_a_parent_can_be_loaded() {
         Clock(1, Own(2), Same),
         Clock(3, Real, Same),
         Clock(2, Own(3), Same),
-        Arm(2, Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(1, then(&[])),
         RemoveClock(3),
         Reload(1, then(&[])),
@@ -140,7 +140,7 @@ fn a_clock_without_a_parent_can_be_loaded() {
 fn a_loaded_clock_may_come_before_its_parent() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Revive(0, 0, then(&[])),
         Clock(3, Real, Zero),
         Update(0, 0, None),
@@ -148,7 +148,7 @@ fn a_loaded_clock_may_come_before_its_parent() {
         Modify(3, Some((0, Quarter))),
         Frame(0, then(&[&[Clock(0, Real, Quarter)]])),
         Revive(0, 0, then(&[])),
-        Arm(0, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        Arm(0, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
     ]);
 }
 
@@ -157,7 +157,7 @@ fn a_timer_that_was_due_while_its_clock_stood_still_is_loaded_late() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Clock(0, Virtual, Same),
-        Arm(1, Spec { delay: 5, since: None, jitter: 0, interval: 4, span: 3, times: 0, missed: Skip, done: ByOwner, on: Some(Own(0)) }),
+        Arm(1, Spec { delay: 5, since: None, jitter: 0, interval: 4, span: 3, slack: 0, times: 0, missed: Skip, done: ByOwner, on: Some(Own(0)) }),
         Frame(3, then(&[])),
         PauseClock(Own(0), true),
         Advance(Own(0), 9),
@@ -172,7 +172,7 @@ fn an_entity_that_got_an_owner_in_time_does_not_despawn_after_loading() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(0),
-        Arm(2, Spec { delay: 50, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 50, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Orphan(2),
         Belong(2, Some(0)),
         Key(2, Some(0)),
@@ -189,7 +189,7 @@ fn an_entity_that_lost_its_owner_after_its_last_firing_despawns_after_loading() 
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(0),
-        SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        SetTimer(0, 0, 2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
         Orphan(2),
         Reload(0, then(&[])),
@@ -215,7 +215,7 @@ fn an_owned_speed_modifier_keeps_its_place_among_the_entities_of_its_owner() {
 fn an_entity_that_was_spawned_again_and_has_lost_its_timer_does_not_outlive_another_restore() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
         Snapshot,
         Frame(0, then(&[])),
         Snapshot,
@@ -232,8 +232,8 @@ fn a_request_that_has_timed_out_completes_after_loading() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(3),
-        Ask(3, One(0), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(3, One(0), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(3, One(0), Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Virtual, 2, then(&[])),
         Disable(3, true),
         Reload(0, then(&[])),
@@ -261,7 +261,7 @@ fn a_clock_under_a_loaded_clock_follows_it_when_the_fixed_step_comes() {
     check(rules, &[
         Clock(0, Fixed, Double),
         Clock(1, Own(0), Third),
-        Arm(1, Spec { delay: 9, since: None, jitter: 0, interval: 2, span: 0, times: 3, missed: Skip, done: ByOwner, on: Some(Own(1)) }),
+        Arm(1, Spec { delay: 9, since: None, jitter: 0, interval: 2, span: 0, slack: 0, times: 3, missed: Skip, done: ByOwner, on: Some(Own(1)) }),
         Frame(14, then(&[])),
         Advance(Fixed, 5),
         Revive(1, 1, then(&[])),
@@ -277,8 +277,8 @@ fn a_request_whose_periodic_timer_has_fired_twice_completes_once_after_loading()
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Follow(0, Topics(31)),
-        Ask(0, One(1), Spec { delay: 1, since: None, jitter: 0, interval: 2, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Ask(0, One(1), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(0, One(1), Spec { delay: 1, since: None, jitter: 0, interval: 2, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(0, One(1), Spec { delay: 2, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Forward(Virtual, 5, then(&[])),
         Disable(0, true),
         Reload(0, then(&[])),
@@ -294,8 +294,8 @@ fn a_loaded_timer_whose_deadline_saturates_waits_for_its_whole_delay() {
     check(rules, &[
         Clock(0, Real, Zero),
         Frame(250, then(&[])),
-        Arm(1, Spec { delay: 60, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
-        Arm(2, Spec { delay: 60, since: None, jitter: 3, interval: 5, span: 0, times: 0, missed: Skip, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 60, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Arm(2, Spec { delay: 60, since: None, jitter: 3, interval: 5, span: 0, slack: 0, times: 0, missed: Skip, done: ByOwner, on: None }),
         Revive(2, 0, then(&[])),
     ]);
 }
@@ -328,7 +328,7 @@ fn a_loaded_clock_that_is_behind_by_decades_knows_its_speed_modifier() {
         Clock(1, Own(0), Same),
         Spawn(4),
         Modify(4, Some((0, Third))),
-        Arm(5, Spec { delay: 9, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) }),
+        Arm(5, Spec { delay: 9, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(1)) }),
         Reload(3, then(&[])),
         Frame(3, then(&[])),
     ]);
@@ -365,7 +365,7 @@ fn a_timer_that_is_loaded_on_a_clock_whose_parent_has_jumped_keeps_its_deadline(
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: false };
     check(rules, &[
         Clock(0, Virtual, Same),
-        Arm(7, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
+        Arm(7, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(0)) }),
         Update(0, 0, None),
         Frame(0, then(&[&[Advance(Virtual, 1)]])),
         Revive(7, 0, then(&[])),
@@ -376,7 +376,7 @@ fn a_timer_that_is_loaded_on_a_clock_whose_parent_has_jumped_keeps_its_deadline(
 fn an_entity_that_was_spawned_again_twice_is_the_same() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(1, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Snapshot,
         Snapshot,
         Snapshot,
@@ -397,12 +397,12 @@ fn a_reference_to_an_entity_that_was_spawned_again_and_is_gone_leads_to_its_last
     check(rules, &[
         Clock(2, Real, Zero),
         Act(2, Some(DespawnTimer)),
-        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Real) }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Real) }),
         Snapshot,
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[])),
         Snapshot,
-        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(2)) }),
+        Arm(3, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(2)) }),
         Snapshot,
         Restore(2),
         Restore(0),
@@ -426,7 +426,7 @@ fn a_loaded_timer_that_finished_in_a_fixed_step_with_a_panic_ends_in_a_fixed_ste
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
         Spawn(1),
-        SetTimer(1, 0, 4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        SetTimer(1, 0, 4, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
         Frame(13, then(&[&[Panic]])),
         Reload(0, then(&[])),
         Frame(13, then(&[])),
@@ -452,7 +452,7 @@ fn a_reply_finds_a_request_that_a_restore_has_spawned_again() {
     check(rules, &[
         Update(0, 0, None),
         Follow(0, Topics(31)),
-        Ask(4, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(4, All, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[], &[], &[], &[], &[Follow(4, Topics(31))]])),
         Snapshot,
         Frame(0, then(&[&[Panic], &[Reply { keep: false }]])),
@@ -466,8 +466,8 @@ fn a_clock_that_moved_to_one_at_the_end_of_time_is_loaded_at_its_time() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(2, Real, Double),
-        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(0, then(&[&[Clock(2, Fixed, Quarter)]])),
         Reload(0, then(&[])),
     ]);
@@ -480,12 +480,12 @@ fn an_entity_that_owned_new_entities_only_stays_disabled_in_a_restore() {
         Disarm(0),
         Follow(2, Topics(31)),
         Snapshot,
-        Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
+        Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Fixed) }),
         Frame(0, then(&[&[Disable(2, true)]])),
         Frame(13, then(&[&[Disable(2, true)]])),
         Frame(0, then(&[&[Disable(2, true)]])),
         Restore(0),
-        Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Ask(2, One(0), Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
     ]);
 }
 
@@ -495,7 +495,7 @@ fn a_paused_timer_on_its_own_clock_keeps_its_wait_when_the_clock_gets_a_parent()
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
         Clock(3, Own(0), Zero),
-        Arm(3, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(3, Spec { delay: 1, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Clock(3, Real, Quarter),
         Disable(3, true),
     ]);
@@ -506,24 +506,24 @@ fn a_paused_timer_on_its_own_clock_keeps_its_wait_when_the_clock_gets_a_parent()
 fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
     let rules = Rules { unit: 1, burst_limit: 3, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Move(0, 0, 5, then(&[])),
         Frame(415, then(&[])),
         Update(1, 0, None),
         Update(4, 0, Some(Fixed)),
         Frame(11, then(&[&[Clock(0, Fixed, Quarter)]])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None }),
         Frame(2, then(&[&[]])),
         Frame(88, then(&[])),
         Update(0, 0, Some(Real)),
         Frame(7, then(&[&[], &[]])),
-        Frame(43, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, times: 2, missed: Skip, done: ByOwner, on: None })]])),
+        Frame(43, then(&[&[Arm(2, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, times: 2, missed: Skip, done: ByOwner, on: None })]])),
         Frame(29, then(&[&[Update(7, 0, None)]])),
-        Frame(3, then(&[&[], &[], &[], &[Arm(0, Spec { delay: 8, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Frame(3, then(&[&[], &[], &[], &[Arm(0, Spec { delay: 8, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Frame(11, then(&[])),
         Frame(6, then(&[])),
         Frame(4, then(&[])),
-        Frame(28, then(&[&[], &[], &[], &[SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[], &[Arm(6, Spec { delay: 4, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
+        Frame(28, then(&[&[], &[], &[], &[SetTimer(0, 0, 6, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })], &[], &[Arm(6, Spec { delay: 4, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: None })]])),
         Frame(6, then(&[])),
         Frame(2, then(&[&[], &[], &[]])),
         Snapshot,
@@ -534,7 +534,7 @@ fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
         Frame(0, then(&[&[Modify(3, Some((1, Zero)))]])),
         Frame(0, then(&[&[Modify(4, Some((1, Zero)))]])),
         Reload(0, then(&[])),
-        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        Arm(0, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
         Revive(0, 0, then(&[])),
     ]);
 }

@@ -22,6 +22,7 @@ mod requests;
 mod revive;
 mod rollback;
 mod setting;
+mod slack;
 mod timers;
 mod transit;
 mod updates;

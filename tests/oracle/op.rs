@@ -132,6 +132,7 @@ pub(crate) struct Spec {
     pub(crate) interval: u64,
     /// The longest random addition to each interval.
     pub(crate) span: u64,
+    pub(crate) slack: u64,
     /// Zero for no limit.
     pub(crate) times: u32,
     pub(crate) missed: MissedTicks,

@@ -16,7 +16,7 @@ use crate::{
     timer::{
         Arms, DespawnAfter, Kind, Timer, armed::ArmedTimer, cancellations::Cancellations,
         ended::EndedTimers, pending::PendingTimers, place::Place, random_interval::RandomInterval,
-        stats::TimerStats,
+        slack::SlackJournal, stats::TimerStats,
     },
 };
 
@@ -32,6 +32,7 @@ struct LineJournal {
     in_transit: Journal<Key, Option<()>>,
     rescheduled: Journal<Key, Option<Rescheduled>>,
     random: Journal<Key, Option<RandomInterval>>,
+    slack: SlackJournal,
 }
 
 /// Everything that has no journal, as it was. It grows with the number of clocks and with what waits
@@ -55,6 +56,7 @@ struct LineMark {
     bursting: Vec<Key>,
     lifetimes: usize,
     is_touched: bool,
+    slack_offset: i128,
 }
 
 impl TimerLines {
@@ -77,6 +79,7 @@ impl TimerLines {
             line.in_transit.unwatch();
             line.rescheduled.unwatch();
             line.random.unwatch();
+            line.slack.unwatch();
         }
     }
 
@@ -205,6 +208,7 @@ impl TimerLine {
         self.in_transit.watch();
         self.rescheduled.watch();
         self.random.watch();
+        self.slack.watch();
     }
 
     fn take_journal(&mut self) -> LineJournal {
@@ -214,11 +218,12 @@ impl TimerLine {
             in_transit: self.in_transit.take_journal(),
             rescheduled: self.rescheduled.take_journal(),
             random: self.random.take_journal(),
+            slack: self.slack.take_journal(),
         }
     }
 
     fn mark(&self) -> LineMark {
-        // Every field is named, so that a new one is not forgotten. Four of them have a journal.
+        // Every field is named, so that a new one is not forgotten. Five of them have a journal.
         let Self {
             queue,
             added,
@@ -226,6 +231,7 @@ impl TimerLine {
             in_transit: _,
             rescheduled: _,
             random: _,
+            slack,
             bursting,
             lifetimes,
             is_touched,
@@ -236,6 +242,7 @@ impl TimerLine {
             bursting: bursting.clone(),
             lifetimes: *lifetimes,
             is_touched: *is_touched,
+            slack_offset: slack.offset(),
         }
     }
 
@@ -253,6 +260,7 @@ impl TimerLine {
         self.in_transit.put_back(&journal.in_transit);
         self.rescheduled.put_back(&journal.rescheduled);
         self.random.put_back(&journal.random);
+        self.slack.put_back(&journal.slack);
     }
 
     fn put_mark_back(&mut self, mark: &LineMark) {
@@ -260,6 +268,7 @@ impl TimerLine {
         self.bursting.clone_from(&mark.bursting);
         self.lifetimes = mark.lifetimes;
         self.is_touched = mark.is_touched;
+        self.slack.put_offset_back(mark.slack_offset);
     }
 }
 
@@ -288,6 +297,7 @@ impl LineJournal {
         self.in_transit.append(later.in_transit);
         self.rescheduled.append(later.rescheduled);
         self.random.append(later.random);
+        self.slack.append(later.slack);
     }
 
     fn len(&self) -> usize {
@@ -296,5 +306,6 @@ impl LineJournal {
             + self.in_transit.len()
             + self.rescheduled.len()
             + self.random.len()
+            + self.slack.len()
     }
 }

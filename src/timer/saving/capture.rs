@@ -106,6 +106,7 @@ impl<'w> Capture<'w> {
                 is_on: timer.is_random(),
                 intervals,
             }),
+            shift: line.shift(key),
         }))
     }
 

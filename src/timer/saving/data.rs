@@ -28,6 +28,8 @@ pub(in crate::timer) struct TimerData {
     #[serde(default)]
     interval_span: Duration,
     #[serde(default)]
+    slack: Duration,
+    #[serde(default)]
     when_done: WhenDone,
     #[serde(default)]
     acts_without_clock: bool,
@@ -42,6 +44,7 @@ impl TimerData {
             since,
             jitter,
             interval_span,
+            slack,
             missed_ticks,
             when_done,
             acts_without_clock,
@@ -57,6 +60,7 @@ impl TimerData {
             since: since.map(Duration::from_nanos),
             jitter: Duration::from_nanos(jitter),
             interval_span: Duration::from_nanos(interval_span),
+            slack: Duration::from_nanos(slack),
             when_done,
             acts_without_clock,
             state,
@@ -96,6 +100,7 @@ impl TryFrom<TimerData> for Timer {
         }
         let options = Options {
             clock: data.clock,
+            slack: saturating_nanos(data.slack),
             missed_ticks: data.missed_ticks,
             when_done: data.when_done,
             acts_without_clock: data.acts_without_clock,

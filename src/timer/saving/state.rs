@@ -46,6 +46,9 @@ pub(crate) struct Progress {
     /// The current interval in nanoseconds.
     pub(in crate::timer) interval: Option<NonZeroU64>,
     pub(in crate::timer) random: Option<Draws>,
+    /// The choice of a timer with slack: the time from the start of its window to the deadline.
+    #[cfg_attr(feature = "serialize", serde(default))]
+    pub(in crate::timer) shift: Option<u64>,
 }
 
 /// The wait for the next deadline, in nanoseconds on a clock.

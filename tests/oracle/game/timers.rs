@@ -20,6 +20,9 @@ pub(super) fn timer(shared: &Shared, spec: Spec) -> Timer {
     if let Some(since) = spec.since {
         timer = timer.since(span(since));
     }
+    if spec.slack > 0 {
+        timer = timer.slack(span(spec.slack));
+    }
     if spec.interval > 0 && spec.times > 0 {
         timer = timer.times(spec.times);
     }

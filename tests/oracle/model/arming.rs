@@ -38,6 +38,8 @@ impl Model {
             interval: 0,
             random: 0,
             is_random: false,
+            slack: 0,
+            shift: None,
             times: 1,
             missed: MissedTicks::Burst,
             count: 0,
@@ -161,7 +163,9 @@ impl Model {
             timer.interval = rules.nanos(spec.interval);
             timer.times = times(spec).unwrap_or(0);
             timer.missed = spec.missed;
+            timer.slack = rules.nanos(spec.slack);
         }
+        self.choose(at, 0);
     }
 
     /// A timer without a clock is cancelled. A lifetime without a clock is removed, and a pause

@@ -67,9 +67,10 @@ impl Model {
             }
             Change::DelayBy(by) => {
                 let by = rules.nanos(by);
-                let deadline = timer.deadline_at(live.now).saturating_add(by);
-                let wait = timer.wait.saturating_add(by);
-                self.move_to(at, deadline, wait);
+                let shift = timer.shift.unwrap_or(0);
+                let later = |time: u64| time.saturating_sub(shift).saturating_add(by);
+                let (deadline, wait) = (timer.deadline_at(live.now), timer.wait);
+                self.move_to(at, later(deadline), later(wait));
             }
             Change::SetClock(to) => return self.move_to_clock(at, to, live.now),
         }
@@ -86,6 +87,8 @@ impl Model {
         timer.sequence = self.sequence;
         timer.is_released = false;
         timer.paused_at = timer.paused_at.map(|_| now);
+        timer.shift = None;
+        self.choose(at, 0);
     }
 
     /// A timer keeps its remaining time on another clock.
@@ -99,13 +102,14 @@ impl Model {
         let there = self.clocks.live(to).now;
         self.inserted += 1;
         let timer = &mut self.timers[at];
-        let deadline = timer.deadline_at(now);
+        let window = timer.shift.unwrap_or(0);
+        let deadline = timer.deadline_at(now).saturating_sub(window);
         let deadline = shift(deadline, i128::from(there) - i128::from(now));
         timer.paused_at = timer.paused_at.map(|_| there);
         timer.clock = Some(to);
         timer.seat = self.inserted;
         self.entities[timer.entity].seat = Some(timer.seat);
-        let wait = timer.wait;
+        let wait = timer.wait.saturating_sub(window);
         self.move_to(at, deadline, wait);
         true
     }

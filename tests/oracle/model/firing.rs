@@ -103,12 +103,17 @@ impl Model {
         let span = span.map_or(0, |spec| self.rules.nanos(spec.span));
         let timer = &mut self.timers[at];
         let deadline = timer.deadline;
+        let shift = timer.shift.take().unwrap_or(0);
+        timer.deadline = deadline.saturating_sub(shift);
         let Served { missed, next } = timer.serve(reading.now, span, runs, limit);
         let missed = missed.min(MOST_MISSED);
         let (id, seat, acts) = (timer.entity, timer.seat, timer.acts);
         let (owner, count, kind) = (timer.owner, timer.count, timer.kind);
         match next {
-            Some(next) => timer.deadline = next,
+            Some(next) => {
+                timer.deadline = next;
+                self.choose(at, shift);
+            }
             None => drop(self.timers.remove(at)),
         }
         stats[0] += 1;

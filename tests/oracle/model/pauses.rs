@@ -68,6 +68,9 @@ impl Model {
                 timer.paused_at = None;
                 timer.is_released = false;
             }
+            if self.timers[at].shift.is_none() {
+                self.choose(at, 0);
+            }
         }
     }
 }

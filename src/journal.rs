@@ -96,7 +96,11 @@ impl<K: Copy + Ord + Hash, V: Clone> WatchedMap<K, V> {
         self.entries.get(&key)
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+    pub(crate) fn first(&self) -> Option<(&K, &V)> {
+        self.entries.first_key_value()
+    }
+
+    pub(crate) fn values(&self) -> impl ExactSizeIterator<Item = &V> {
         self.entries.values()
     }
 

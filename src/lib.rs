@@ -377,7 +377,8 @@ pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
     ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, InvalidTimer, Keyed,
     MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands, Timer,
-    TimerAction, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerProgress, TimerStatus,
+    TimerAction, TimerBudget, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerProgress,
+    TimerStatus,
 };
 pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]

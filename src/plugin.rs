@@ -21,10 +21,10 @@ use crate::{
     roster::Intake,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, ShowParams, Shown,
-        TimerCancelled, TimerFired, TimerHandlers, TimerLines, TimerSettings, add_pending,
-        check_handler, check_limit, free_key, limit_backlog, modifiers, on_disown, on_orphan,
-        on_own, on_pause, on_pauses, on_remove_clock, on_resume, report_unknown_handlers,
-        run_timers, show_progress, take_key,
+        TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerLines, TimerSettings,
+        add_pending, check_handler, check_limit, free_key, limit_backlog, modifiers, on_disown,
+        on_orphan, on_own, on_pause, on_pauses, on_remove_clock, on_resume,
+        report_unknown_handlers, run_timers, show_progress, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
@@ -264,6 +264,7 @@ impl DuePlugin {
             on_free_key: free_key,
         });
         world.init_resource::<TimerHandlers>();
+        world.init_resource::<TimerBudget>();
         add_time_out_handler(world);
         world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();
@@ -352,6 +353,7 @@ fn register_types(app: &mut App) {
         .register_type::<crate::SpeedModifiers>()
         .register_type::<crate::ClockId>()
         .register_type::<crate::MissedTicks>()
+        .register_type::<crate::TimerBudget>()
         .register_type::<crate::TimerProgress>()
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()

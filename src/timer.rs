@@ -8,12 +8,14 @@ mod arms;
 mod awaited;
 mod backlog;
 mod between;
+mod budget;
 mod build;
 mod cancel;
 mod cancellations;
 mod cancelled;
 mod change;
 mod cooldown;
+mod deferrable;
 mod delayed;
 mod despawn_after;
 mod end;
@@ -87,6 +89,7 @@ pub(crate) use arms::Arms;
 #[cfg(feature = "worlds")]
 pub(crate) use awaited::{awaits_run, next_look};
 pub(crate) use backlog::limit_backlog;
+pub use budget::TimerBudget;
 pub use build::InvalidTimer;
 pub(crate) use cancel::{SurvivesCancelAll, cancel_all, cancel_keyed};
 pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};
@@ -245,6 +248,8 @@ struct Options {
     interval_span: u64,
     /// The length of the window in which the timer chooses its deadlines.
     slack: u64,
+    /// The priority of a timer that may wait for the budget of a later frame.
+    priority: Option<i32>,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
     /// Whether the action runs when the clock is lost.
@@ -410,6 +415,10 @@ impl Arms for Timer {
 
     fn intervals(&self, seed: impl FnOnce() -> u64) -> Option<RandomInterval> {
         RandomInterval::of(self, seed)
+    }
+
+    fn priority(&self) -> Option<i32> {
+        self.options().priority
     }
 
     fn window(&self, shift: Option<u64>) -> Option<Window> {

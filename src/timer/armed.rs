@@ -18,7 +18,7 @@ pub(crate) struct ArmedTimer {
     left: u32,
     /// The number of firings so far in the current burst.
     pub(super) burst: u32,
-    /// The number of firings: the high part. The top bits are [`RANDOM`] and [`SLACK`].
+    /// The number of firings: the high part. The top bits are [`MARKS`].
     count_high: u16,
     pub(super) missed_ticks: MissedTicks,
     pub(super) reaction: Reaction,
@@ -41,8 +41,11 @@ const RANDOM: u16 = 1 << 15;
 /// Set if the timer chooses its deadlines.
 const SLACK: u16 = 1 << 14;
 
+/// Set if the timer may wait for a later frame when it is due.
+const DEFERRABLE: u16 = 1 << 13;
+
 /// The bits of `count_high` that do not count.
-const MARKS: u16 = RANDOM | SLACK;
+const MARKS: u16 = RANDOM | SLACK | DEFERRABLE;
 
 /// The result of one firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +66,8 @@ impl ArmedTimer {
             left: timer.max_firings().unwrap_or(0),
             burst: 0,
             count_high: mark(RANDOM, timer.interval_span().is_some())
-                | mark(SLACK, timer.options().slack > 0),
+                | mark(SLACK, timer.options().slack > 0)
+                | mark(DEFERRABLE, timer.options().priority.is_some()),
             missed_ticks: timer.missed_ticks(),
             reaction: match acts {
                 true => Reaction::Act,
@@ -114,6 +118,11 @@ impl ArmedTimer {
     /// Returns `true` if the timer chooses its deadlines.
     pub(super) fn has_slack(&self) -> bool {
         self.count_high & SLACK != 0
+    }
+
+    /// Returns `true` if the timer may wait for a later frame when it is due.
+    pub(super) fn is_deferrable(&self) -> bool {
+        self.count_high & DEFERRABLE != 0
     }
 
     /// Returns the low and the high part of the number of firings so far.
@@ -317,7 +326,7 @@ mod tests {
 
     #[test]
     fn setting_the_count_keeps_the_mark_of_random_intervals() {
-        const MAX: u64 = (1 << 46) - 1;
+        const MAX: u64 = (1 << 45) - 1;
         let entity = World::new().spawn_empty().id();
         for timer in [Timer::every_secs(1.0), Timer::every_between_secs(1.0..=2.0)] {
             let mut armed = ArmedTimer::new(entity, entity, &timer, false);

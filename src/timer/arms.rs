@@ -63,6 +63,11 @@ pub(crate) trait Arms: Component {
         None
     }
 
+    /// Returns the priority of a timer that may wait for a later frame when it is due.
+    fn priority(&self) -> Option<i32> {
+        None
+    }
+
     /// Starts the delay at this reading of the clock, and returns the deadline.
     fn start(&self, reading: Reading, random: u64) -> u64;
 

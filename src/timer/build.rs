@@ -388,6 +388,29 @@ impl Timer {
         self
     }
 
+    /// Lets the timer wait for a later frame when it is due and the [`TimerBudget`](crate::TimerBudget) is
+    /// spent.
+    ///
+    /// Without a budget, this changes nothing. With one, deferrable timers fire after all others, and
+    /// lower priorities fire first, as those of an [`UpdateComponent`](crate::UpdateComponent). Waiting
+    /// for a quarter of a second counts as much as one priority, so that every timer's turn comes.
+    /// Timers of equal priority on one clock fire in the order of their deadlines, and then of arming.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_due::Timer;
+    /// let think_near = Timer::every_secs(0.2).deferrable(0);
+    /// let think_far_away = Timer::every_secs(0.2).deferrable(4);
+    /// # let _ = (think_near, think_far_away);
+    /// ```
+    #[doc(alias("low_priority", "optional"))]
+    #[must_use]
+    pub fn deferrable(mut self, priority: i32) -> Self {
+        self.options_mut().priority = Some(priority);
+        self
+    }
+
     /// Counts the first delay from `time` on the clock, instead of from arming.
     ///
     /// Use this for chains without drift. The next timer counts from the deadline that was just

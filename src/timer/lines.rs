@@ -13,7 +13,9 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 use super::{
     Arms, Kind, Timer, TimerFired,
     armed::{ArmedTimer, Reaction, Served},
+    budget::Spent,
     cancellations::Cancellations,
+    deferrable::DeferrableTimers,
     ended::EndedTimers,
     modifiers::Modifiers,
     pending::{PendingTimers, resumed},
@@ -24,7 +26,7 @@ use super::{
     stats::{RunStats, TimerStats},
 };
 use crate::{
-    clock::{Age, ClockKey, ClockTable, GameTime, PackedClockId, Reading, Scope},
+    clock::{Age, Cadence, ClockKey, ClockTable, GameTime, PackedClockId, Reading, Scope},
     double_buffer::DoubleBuffer,
     journal::WatchedMap,
     queue::{First, Key, NEVER, TimerQueue},
@@ -50,6 +52,8 @@ pub(crate) struct TimerLines {
     draws: u64,
     /// The number of timers armed since the last run.
     armed: u64,
+    /// What the deferrable timers of this frame have used of the budget.
+    pub(super) spent: Spent,
     /// The components that change how a timer is armed.
     pub(super) modifiers: Modifiers,
     pub(super) game_time: GameTime,
@@ -73,6 +77,7 @@ pub(crate) struct TimerLine {
     /// The intervals of timers that draw them.
     random: WatchedMap<Key, RandomInterval>,
     slack: SlackTimers,
+    pub(super) deferrable: DeferrableTimers,
     /// The timers in the middle of a burst.
     bursting: Vec<Key>,
     /// The number of lifetimes in the queue.
@@ -90,11 +95,20 @@ pub(super) struct Halt {
     pub(super) is_in_transit: bool,
 }
 
+/// The limits for the firings of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) burst: NonZeroU32,
+    /// Whether deferrable timers wait for the budget.
+    pub(super) defers: bool,
+}
+
 /// What few timers have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extras {
     pub(super) random: Option<RandomInterval>,
     pub(super) window: Option<Window>,
+    pub(super) priority: Option<i32>,
     /// The difference between the time that the clock shows and the time passed.
     pub(super) offset: i128,
 }
@@ -129,6 +143,7 @@ impl TimerLines {
             stats: TimerStats::default(),
             draws: 0,
             armed: 0,
+            spent: Spent::default(),
             modifiers,
             game_time,
             new_line: TimerLine::default,
@@ -171,6 +186,7 @@ impl TimerLines {
         Extras {
             random,
             window,
+            priority,
             offset,
         }: Extras,
         is_in_run: bool,
@@ -194,6 +210,9 @@ impl TimerLines {
         }
         if let Some(random) = random {
             line.random.insert(key, random);
+        }
+        if let Some(priority) = priority {
+            line.deferrable.insert(key, priority);
         }
         if let Some(window) = window {
             line.slack.set_offset(offset);
@@ -314,8 +333,10 @@ impl TimerLines {
         let extras = Extras {
             random: line.random.get(key).copied(),
             window: line.slack.remove(key),
+            priority: line.deferrable.priority(key),
             offset: there.offset,
         };
+        line.leave_waiting(key);
         let mut timer = line.queue.cancel(key)?;
         line.forget(key);
         timer.burst = 0;
@@ -349,6 +370,9 @@ impl TimerLines {
     /// Starts a run on the clocks of a scope: arms the timers that were added since the previous
     /// run. Returns `true` if there are timers to fire or to end, or cancellations to write.
     pub(super) fn begin_run(&mut self, table: &ClockTable, scope: Scope) -> bool {
+        if scope == Scope::Of(Cadence::Frame) {
+            self.spent = Spent::default();
+        }
         let armed = mem::take(&mut self.armed) + self.swap(table, scope);
         let due = self.find_due(table, scope);
         let is_due = !due.is_empty();
@@ -381,7 +405,7 @@ impl TimerLines {
                 line.queue.has_due(now);
             }
             armed += line.swap();
-            table.set_deadline(clock, line.queue.first_look());
+            table.set_deadline(clock, line.first_armed_look());
             false
         });
         armed
@@ -415,7 +439,7 @@ impl TimerLines {
         let Some(reading) = table.reading(clock, age, scope) else {
             return false;
         };
-        let is_due = line.queue.has_due(reading.now);
+        let is_due = line.queue.has_due(reading.now) || line.deferrable.is_anyone_waiting();
         if !is_due {
             table.set_deadline(clock, line.queue.first_look());
         }
@@ -498,6 +522,7 @@ impl TimerLine {
     }
 
     fn cancel(&mut self, key: Key) -> bool {
+        self.leave_waiting(key);
         let cancelled = self.queue.cancel(key);
         if let Some(timer) = &cancelled {
             self.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
@@ -513,6 +538,7 @@ impl TimerLine {
         self.end_burst(key);
         if paused {
             if !self.is_paused(key) {
+                self.leave_waiting(key);
                 self.queue.park(key, deadline);
                 self.slack.leave(key);
                 self.paused.insert(key, reading.now);
@@ -529,6 +555,7 @@ impl TimerLine {
         };
         self.end_burst(key);
         if is_in_transit {
+            self.leave_waiting(key);
             self.in_transit.insert(key, ());
             self.queue.park(key, deadline);
             self.slack.leave(key);
@@ -576,6 +603,7 @@ impl TimerLine {
         let count = timer.count();
         self.rescheduled.insert(key, Rescheduled { count, wait });
         self.end_burst(key);
+        self.leave_waiting(key);
         self.slack.reset(key);
         self.queue.park_anew(key, deadline);
         if let Some(paused_at) = self.paused.get_mut(key) {
@@ -653,15 +681,26 @@ impl TimerLine {
 
     /// Returns the earliest deadline, including the timers added since the last swap.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        let armed = self.queue.next_deadline();
-        armed.into_iter().chain(self.added_deadlines()).min()
+        let armed = self.queue.next_deadline().into_iter();
+        let waiting = self.deferrable.waiting();
+        let waiting = waiting.filter_map(|key| self.queue.deadline(key));
+        armed.chain(waiting).chain(self.added_deadlines()).min()
     }
 
     /// Returns the time at which a run must look at the queue, including the timers added since the
     /// last swap.
     fn first_look(&self) -> Option<u64> {
-        let armed = self.queue.first_look();
-        armed.into_iter().chain(self.added_deadlines()).min()
+        let armed = self.first_armed_look().into_iter();
+        armed.chain(self.added_deadlines()).min()
+    }
+
+    /// Returns the time at which a run must look at the queue, or a time in the past if a timer waits
+    /// for the budget.
+    fn first_armed_look(&self) -> Option<u64> {
+        match self.deferrable.is_anyone_waiting() {
+            true => Some(0),
+            false => self.queue.first_look(),
+        }
     }
 
     fn added_deadlines(&self) -> impl Iterator<Item = u64> {
@@ -674,8 +713,9 @@ impl TimerLine {
     /// the last swap.
     pub(super) fn due_until(&self, until: u64) -> Vec<Key> {
         let added = self.added.pending().filter(|&&key| !self.is_halted(key));
-        let added: BTreeSet<Key> = added.copied().collect();
-        let counts = |key| added.contains(&key);
+        let waiting = self.deferrable.waiting();
+        let parked: BTreeSet<Key> = added.copied().chain(waiting).collect();
+        let counts = |key| parked.contains(&key);
         self.queue.waiting_or_idle_until(until, counts)
     }
 
@@ -687,68 +727,101 @@ impl TimerLine {
         &mut self,
         (clock, id): (ClockKey, PackedClockId),
         reading: &Reading,
-        burst_limit: NonZeroU32,
+        limits: Limits,
         stats: &mut RunStats,
     ) -> Option<Fired> {
-        let mut due = self.queue.pop_due(reading.now)?;
-        let deadline = due.deadline();
-        let (key, timer) = due.key_and_value();
-        let Some(next) = timer.fire_on_time(deadline, reading.now) else {
-            let first = due.put_back();
-            let fired = self.fire_any(first, (clock, id), reading, burst_limit);
-            stats.count(&fired.event);
+        loop {
+            let mut due = self.queue.pop_due(reading.now)?;
+            let deadline = due.deadline();
+            let (key, timer) = due.key_and_value();
+            let Some(next) = timer.fire_on_time(deadline, reading.now) else {
+                let is_deferred = limits.defers && timer.is_deferrable();
+                let first = due.put_back();
+                if is_deferred {
+                    self.defer(key, deadline);
+                    continue;
+                }
+                let fired = self.fire_any(first, (clock, id), reading, limits.burst);
+                stats.count(&fired.event);
+                return Some(fired);
+            };
+            let fired = Fired {
+                event: TimerFired::of(timer, (id, reading), deadline),
+                clock,
+                key,
+                reaction: timer.reaction,
+            };
+            due.rearm(next);
+            stats.fired += 1;
             return Some(fired);
-        };
-        let fired = Fired {
-            event: TimerFired::of(timer, (id, reading), deadline),
-            clock,
-            key,
-            reaction: timer.reaction,
-        };
-        due.rearm(next);
-        stats.fired += 1;
+        }
+    }
+
+    /// Lets a due timer wait for the budget.
+    fn defer(&mut self, key: Key, deadline: u64) {
+        self.queue.park(key, deadline);
+        let sequence = self.queue.sequence(key).unwrap_or(0);
+        self.deferrable.push(key, deadline, sequence);
+    }
+
+    /// Takes a timer out of those that wait for the budget. Its deadline must still be the same.
+    fn leave_waiting(&mut self, key: Key) {
+        if self.deferrable.is_anyone_waiting()
+            && let (Some(deadline), Some(sequence)) =
+                (self.queue.deadline(key), self.queue.sequence(key))
+        {
+            self.deferrable.leave(key, deadline, sequence);
+        }
+    }
+
+    /// Arms the timers that wait for the budget. They are due.
+    pub(super) fn release_waiting(&mut self) {
+        while let Some(key) = self.deferrable.pop() {
+            self.queue.release(key);
+        }
+    }
+
+    /// Fires the first timer that waits for the budget, if any. If its next deadline has passed, too, it
+    /// waits again.
+    pub(super) fn fire_waiting(
+        &mut self,
+        clock: (ClockKey, PackedClockId),
+        reading: &Reading,
+        limits: Limits,
+        stats: &mut RunStats,
+    ) -> Option<Fired> {
+        let key = self.deferrable.pop()?;
+        let deadline = self.queue.deadline(key)?;
+        let timer = self.queue.get_mut(key)?;
+        let rhythm = (&mut self.random, &mut self.slack);
+        let (fired, next) = fire(timer, (key, deadline), clock, reading, limits.burst, rhythm);
+        match next {
+            Some(next) if next <= reading.now => self.defer(key, next),
+            Some(next) => _ = self.queue.arm(key, next),
+            None => {
+                self.queue.cancel(key);
+                self.forget(key);
+            }
+        }
+        self.note_burst(key);
+        stats.count(&fired.event);
         Some(fired)
     }
 
-    /// Fires the first due timer, which may end, be late or draw its intervals.
+    /// Fires the first due timer, which may end, be late or choose its deadlines.
     #[inline(never)]
     fn fire_any(
         &mut self,
         first: First,
-        (clock, id): (ClockKey, PackedClockId),
+        clock: (ClockKey, PackedClockId),
         reading: &Reading,
         burst_limit: NonZeroU32,
     ) -> Fired {
-        let now = reading.now;
         let mut due = self.queue.pop_again(first);
         let deadline = due.deadline();
         let (key, timer) = due.key_and_value();
-        let random = match timer.is_random() {
-            true => self.random.get_mut(key),
-            false => None,
-        };
-        // The next window counts from this one.
-        let start = deadline.saturating_sub(self.slack.shift(key).unwrap_or(0));
-        let Served { missed, next } = match random {
-            Some(random) => timer.fire_random(start, now, burst_limit.get(), random),
-            None => timer.fire(start, now, burst_limit.get()),
-        };
-        let next = match timer.has_slack() {
-            true => {
-                self.slack.set_offset(reading.offset);
-                next.map(|next| self.slack.choose_next(key, next))
-            }
-            false => next,
-        };
-        let fired = Fired {
-            event: TimerFired::of(timer, (id, reading), deadline)
-                .with_missed(missed)
-                .with_last(next.is_none()),
-            clock,
-            key,
-            reaction: timer.reaction,
-        };
-        let begins_burst = timer.burst == 1;
+        let rhythm = (&mut self.random, &mut self.slack);
+        let (fired, next) = fire(timer, (key, deadline), clock, reading, burst_limit, rhythm);
         match next {
             Some(next) => due.rearm(next),
             None => {
@@ -757,10 +830,15 @@ impl TimerLine {
                 self.forget(key);
             }
         }
-        if begins_burst {
+        self.note_burst(key);
+        fired
+    }
+
+    /// Notes that a timer is in the middle of a burst, if it is.
+    fn note_burst(&mut self, key: Key) {
+        if self.queue.get(key).is_some_and(|timer| timer.burst == 1) {
             self.bursting.push(key);
         }
-        fired
     }
 
     /// Ends the run of this line. Unfinished bursts continue as new bursts in the next run.
@@ -790,7 +868,44 @@ impl TimerLine {
             self.random.remove(key);
         }
         self.slack.remove(key);
+        self.deferrable.remove(key);
     }
+}
+
+/// Counts a firing, and returns it with the next deadline.
+fn fire(
+    timer: &mut ArmedTimer,
+    (key, deadline): (Key, u64),
+    (clock, id): (ClockKey, PackedClockId),
+    reading: &Reading,
+    burst_limit: NonZeroU32,
+    (random, slack): (&mut WatchedMap<Key, RandomInterval>, &mut SlackTimers),
+) -> (Fired, Option<u64>) {
+    let random = match timer.is_random() {
+        true => random.get_mut(key),
+        false => None,
+    };
+    // The next window counts from this one.
+    let start = deadline.saturating_sub(slack.shift(key).unwrap_or(0));
+    let Served { missed, next } = match random {
+        Some(random) => timer.fire_random(start, reading.now, burst_limit.get(), random),
+        None => timer.fire(start, reading.now, burst_limit.get()),
+    };
+    let next = match timer.has_slack() {
+        true => {
+            slack.set_offset(reading.offset);
+            next.map(|next| slack.choose_next(key, next))
+        }
+        false => next,
+    };
+    let event = TimerFired::of(timer, (id, reading), deadline);
+    let fired = Fired {
+        event: event.with_missed(missed).with_last(next.is_none()),
+        clock,
+        key,
+        reaction: timer.reaction,
+    };
+    (fired, next)
 }
 
 /// Changes the queue's copy of the timer of `entity`, if it is armed or paused.

@@ -159,6 +159,7 @@ impl<'w> Resolver<'w> {
                 None => component.intervals(|| random(self.world, lines.next_draw())),
             },
             window,
+            priority: component.priority(),
             offset: reading.map_or(0, |reading| reading.offset),
         };
         let key = lines.insert(clock, deadline, timer, halt, extras, is_in_run);

@@ -3,7 +3,8 @@
 //! Firing is one loop: pop, announce, react, end. Between two firings, the queue is the single
 //! source of truth. A timer that a handler cancels is gone immediately.
 
-use core::{iter, num::NonZeroU32};
+use alloc::collections::BinaryHeap;
+use core::{cmp::Reverse, iter, mem};
 
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
 use bevy_platform::sync::Arc;
@@ -11,18 +12,18 @@ use bevy_platform::sync::Arc;
 use super::{
     Arms, Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
     armed::Reaction,
+    budget::TimerBudget,
     end::{end_finished, end_recorded, when_done},
     ended::Ended,
     key_id::KeyId,
-    lines::Fired,
+    lines::{Fired, Limits, TimerLine},
     observed::is_observed_at_all,
     resolve::resolve,
     saving::forget_written,
     settings::TimerSettings,
+    stats::RunStats,
 };
-use crate::clock::{
-    Cadence, ClockKey, ClockTable, FoundClock, PackedClockId, Reading, Scope, Watch,
-};
+use crate::clock::{Age, Cadence, ClockKey, ClockTable, FoundClock, Scope, Watch};
 
 /// The parts of the world that are used between two handlers.
 pub(crate) type FireParams = SystemState<(
@@ -54,11 +55,19 @@ pub(crate) fn run_timers(
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires
 /// the timers that are due on the clocks of a scope.
 pub(crate) fn fire(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
-    let burst_limit = world.resource::<TimerSettings>().burst_limit;
+    let budget = match scope {
+        Scope::Of(_) => world.get_resource().copied().unwrap_or_default(),
+        Scope::Under(_) => TimerBudget::Unlimited,
+    };
+    let limits = Limits {
+        burst: world.resource::<TimerSettings>().burst_limit,
+        defers: budget != TimerBudget::Unlimited,
+    };
     let mut run = Run {
         scope,
         params,
-        burst_limit,
+        limits,
+        budget,
     };
     run.fire(world)
 }
@@ -67,7 +76,8 @@ pub(crate) fn fire(world: &mut World, scope: Scope, params: &mut FireParams) -> 
 struct Run<'a> {
     scope: Scope,
     params: &'a mut FireParams,
-    burst_limit: NonZeroU32,
+    limits: Limits,
+    budget: TimerBudget,
 }
 
 impl Run<'_> {
@@ -87,10 +97,15 @@ impl Run<'_> {
         for &(age, key) in &due {
             if let Some(cadence) = table.cadence(key, age) {
                 self.fire_clock(world, &table, FoundClock { key, age, cadence })?;
-                // Sets the time at which to look at this clock again.
-                let mut lines = world.resource_mut::<TimerLines>();
-                lines.has_due(&table, key, age, self.scope);
             }
+        }
+        if self.limits.defers {
+            self.fire_waiting(world, &table, &due)?;
+        }
+        let mut lines = world.resource_mut::<TimerLines>();
+        for &(age, key) in &due {
+            // Sets the time at which to look at this clock again.
+            lines.has_due(&table, key, age, self.scope);
         }
         world.resource_mut::<TimerLines>().put_back(due);
         Ok(())
@@ -107,44 +122,117 @@ impl Run<'_> {
             return Ok(());
         };
         let clock = (key, id.into());
-        // A panic may have kept the previous run from ending its bursts.
-        end_bursts(world, key);
+        begin_firing(world, key, self.limits);
         let mut is_observed = false;
         let mut watch = Watch::default();
         loop {
-            is_observed = is_observed
-                || is_observed_at_all::<TimerFired>(world)
-                || is_observed_at_all::<OwnedTimerFired>(world);
+            is_observed = is_observed || self::is_observed(world);
             let Some(reading) = table.watch(key, age, self.scope, &mut watch) else {
                 break;
             };
             let mut fired = None;
-            self.pop(world, (table, clock, &reading), is_observed, &mut fired)?;
+            let limits = self.limits;
+            let next = |line: &mut TimerLine, stats: &mut RunStats| {
+                line.fire(clock, &reading, limits, stats)
+            };
+            self.pop(world, (table, key), next, is_observed, &mut fired)?;
             let Some(fired) = &mut fired else {
                 break;
             };
-            if fired.reaction == Reaction::EndLife {
-                end_life(world, fired, cadence);
-                continue;
-            }
-            #[cfg(feature = "trace")]
-            let _span = super::span::span(world, &fired.event).entered();
-            announce(world, fired, cadence, is_observed);
-            react(world, fired);
-            end(world, fired, cadence);
+            handle(world, fired, cadence, is_observed);
         }
         end_bursts(world, key);
         Ok(())
     }
 
-    /// Pops due timers and writes their messages.
+    /// Fires the timers that wait for the budget until it is spent, the most urgent ones first.
+    fn fire_waiting(
+        &mut self,
+        world: &mut World,
+        table: &ClockTable,
+        due: &[(Age, ClockKey)],
+    ) -> Result {
+        // A handler may change every clock and timer, so each entry is checked before it counts.
+        let mut clocks: BinaryHeap<_> = (0..due.len())
+            .filter_map(|nth| Some((self.urgency(world, table, due[nth])?, Reverse(nth))))
+            .collect();
+        while let Some((urgency, nth)) = clocks.pop() {
+            let (age, key) = due[nth.0];
+            let Some(now) = self.urgency(world, table, due[nth.0]) else {
+                continue;
+            };
+            if now != urgency {
+                clocks.push((now, nth));
+                continue;
+            }
+            let spent = world.resource::<TimerLines>().spent;
+            if !self.budget.has_room(spent) {
+                break;
+            }
+            if let Some(cadence) = table.cadence(key, age) {
+                self.fire_one_waiting(world, table, FoundClock { key, age, cadence })?;
+            }
+            clocks.push((urgency, nth));
+        }
+        for &(_, key) in due {
+            end_bursts(world, key);
+        }
+        Ok(())
+    }
+
+    /// Returns how urgent the first timer is that waits on a clock, unless the clock is stopped.
+    fn urgency(
+        &self,
+        world: &World,
+        table: &ClockTable,
+        (age, key): (Age, ClockKey),
+    ) -> Option<i128> {
+        let line = world.resource::<TimerLines>().get(key)?;
+        if !line.deferrable.is_anyone_waiting() {
+            return None;
+        }
+        line.deferrable
+            .urgency(table.reading(key, age, self.scope)?.now)
+    }
+
+    /// Fires the first timer that waits on a clock.
+    fn fire_one_waiting(
+        &mut self,
+        world: &mut World,
+        table: &ClockTable,
+        FoundClock { key, age, cadence }: FoundClock,
+    ) -> Result {
+        let (Some(id), Some(reading)) = (table.id(key), table.reading(key, age, self.scope)) else {
+            return Ok(());
+        };
+        let is_observed = is_observed(world);
+        let start = self.budget.start();
+        world.resource_mut::<TimerLines>().spent.add_firing();
+        let (limits, mut is_first, mut fired) = (self.limits, true, None);
+        let next = |line: &mut TimerLine, stats: &mut RunStats| {
+            let is_first = mem::take(&mut is_first);
+            is_first.then(|| line.fire_waiting((key, id.into()), &reading, limits, stats))?
+        };
+        self.pop(world, (table, key), next, is_observed, &mut fired)?;
+        if let Some(fired) = &mut fired {
+            handle(world, fired, cadence, is_observed);
+        }
+        world
+            .resource_mut::<TimerLines>()
+            .spent
+            .add_time_since(start);
+        Ok(())
+    }
+
+    /// Fires timers one after the other, and writes their messages.
     ///
     /// Stops after the first firing that has an observer or a reaction, or that is its timer's last,
     /// and leaves this firing in `popped`. Returning it would cost another copy.
     fn pop(
         &mut self,
         world: &mut World,
-        (table, clock, reading): (&ClockTable, (ClockKey, PackedClockId), &Reading),
+        (table, clock): (&ClockTable, ClockKey),
+        mut next: impl FnMut(&mut TimerLine, &mut RunStats) -> Option<Fired>,
         is_observed: bool,
         popped: &mut Option<Fired>,
     ) -> Result {
@@ -153,16 +241,15 @@ impl Run<'_> {
             // A handler has written the states out. The next firing changes one of them.
             table.note_change();
         }
-        let Some((line, stats)) = lines.firing(clock.0, self.scope) else {
+        let Some((line, stats)) = lines.firing(clock, self.scope) else {
             return Ok(());
         };
-        let burst_limit = self.burst_limit;
         let mut is_hidden = false;
         messages.write_batch(iter::from_fn(|| {
             if popped.is_some() {
                 return None;
             }
-            let mut fired = line.fire(clock, reading, burst_limit, stats)?;
+            let mut fired = next(line, stats)?;
             let event = &mut fired.event;
             if event.owner() != event.entity() {
                 match key_of_owned(event.entity(), &keys) {
@@ -216,6 +303,34 @@ fn write_cancelled(world: &mut World) {
             lines.cancelled.write(&mut messages);
         });
     }
+}
+
+/// Returns `true` if there are observers of firings, on any entity.
+fn is_observed(world: &mut World) -> bool {
+    is_observed_at_all::<TimerFired>(world) || is_observed_at_all::<OwnedTimerFired>(world)
+}
+
+/// Prepares the timers of a clock.
+fn begin_firing(world: &mut World, clock: ClockKey, limits: Limits) {
+    if let Some(line) = world.resource_mut::<TimerLines>().get_mut(clock) {
+        // A panic may have kept the previous run from ending its bursts.
+        line.end_bursts();
+        if !limits.defers {
+            line.release_waiting();
+        }
+    }
+}
+
+/// Runs the reactions to a firing.
+fn handle(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: bool) {
+    if fired.reaction == Reaction::EndLife {
+        return end_life(world, fired, cadence);
+    }
+    #[cfg(feature = "trace")]
+    let _span = super::span::span(world, &fired.event).entered();
+    announce(world, fired, cadence, is_observed);
+    react(world, fired);
+    end(world, fired, cadence);
 }
 
 fn end_bursts(world: &mut World, clock: ClockKey) {

@@ -470,6 +470,13 @@ impl ArmedTimers<'_, '_> {
         armed + self.pending_of(Kind::Timer).count()
     }
 
+    /// Returns the number of due timers that wait for the [`TimerBudget`](crate::TimerBudget).
+    #[must_use]
+    pub fn deferred(&self) -> usize {
+        let lines = self.lines.iter();
+        lines.map(|line| line.deferrable.waiting().len()).sum()
+    }
+
     /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {

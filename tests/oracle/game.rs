@@ -33,7 +33,7 @@ use crate::{
     entry::{Entry, Id, NOWHERE, Named},
     op::{At, Op, SLOTS, Slot, Topics},
     rules::Rules,
-    support::{advance, unobserved_app_with},
+    support::advance,
 };
 use rollback::Rollback;
 
@@ -92,7 +92,7 @@ struct Condition(bool);
 
 impl Game {
     pub(crate) fn new(rules: Rules) -> Self {
-        let mut app = unobserved_app_with(rules.plugin());
+        let mut app = rules.app();
         set_step(&mut app, rules);
         let nowhere = app.world_mut().spawn_empty().id();
         app.world_mut().despawn(nowhere);

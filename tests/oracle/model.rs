@@ -2,6 +2,7 @@
 
 mod apply;
 mod arming;
+mod budget;
 mod cancelling;
 mod changing;
 mod clock;
@@ -65,6 +66,8 @@ pub(crate) struct Model {
     ended: [Vec<(Id, Done)>; 2],
     /// The runs so far. A burst ends with its run.
     runs: u64,
+    /// The firings of deferrable timers in this frame.
+    spent: u32,
     updates: Updates,
     mail: Mail,
     /// The condition of the clocks that are marked, and whether game time is paused from the next
@@ -113,6 +116,7 @@ impl Model {
             draws: 0,
             ended: Default::default(),
             runs: 0,
+            spent: 0,
             updates: Updates::default(),
             mail: Mail::default(),
             condition: true,

@@ -2,7 +2,10 @@
 
 use core::{num::NonZeroU32, time::Duration};
 
-use bevy_due::DuePlugin;
+use bevy_app::App;
+use bevy_due::{DuePlugin, TimerBudget};
+
+use crate::support::unobserved_app_with;
 
 /// The last time that a clock can show, counted from its start: 511 years, in nanoseconds.
 pub(crate) const END: u64 = u64::MAX - (1 << 61) - 1;
@@ -13,6 +16,8 @@ pub(crate) struct Rules {
     /// The nanoseconds of a unit.
     pub(crate) unit: u64,
     pub(crate) burst_limit: u32,
+    /// The number of firings of deferrable timers in a frame.
+    pub(crate) budget: u32,
     pub(crate) seed: u64,
     /// The units of a fixed step, or zero for none.
     pub(crate) step: u64,
@@ -26,6 +31,7 @@ pub(crate) struct Rules {
 pub(crate) const TINY: Rules = Rules {
     unit: 1,
     burst_limit: 3,
+    budget: 2,
     seed: 7,
     step: 13,
     ahead: 0,
@@ -42,6 +48,7 @@ pub(crate) const BATCHES: Rules = Rules {
 pub(crate) const REAL: Rules = Rules {
     unit: 1_666_667,
     burst_limit: 1000,
+    budget: 1,
     seed: 0,
     step: 10,
     ahead: 0,
@@ -64,7 +71,14 @@ impl Rules {
         Duration::from_nanos(self.nanos(units))
     }
 
-    pub(crate) fn plugin(&self) -> DuePlugin {
+    /// Returns an app with these constants.
+    pub(crate) fn app(&self) -> App {
+        let mut app = unobserved_app_with(self.plugin());
+        app.insert_resource(TimerBudget::Firings(self.budget));
+        app
+    }
+
+    fn plugin(&self) -> DuePlugin {
         DuePlugin {
             burst_limit: NonZeroU32::new(self.burst_limit).expect("a limit of at least one"),
             delay_seed: self.seed,

@@ -14,9 +14,10 @@ use crate::{
     journal::Journal,
     queue::{Key, QueueMark, SlotJournal},
     timer::{
-        Arms, DespawnAfter, Kind, Timer, armed::ArmedTimer, cancellations::Cancellations,
-        ended::EndedTimers, pending::PendingTimers, place::Place, random_interval::RandomInterval,
-        slack::SlackJournal, stats::TimerStats,
+        Arms, DespawnAfter, Kind, Timer, armed::ArmedTimer, budget::Spent,
+        cancellations::Cancellations, deferrable::DeferrableJournal, ended::EndedTimers,
+        pending::PendingTimers, place::Place, random_interval::RandomInterval, slack::SlackJournal,
+        stats::TimerStats,
     },
 };
 
@@ -33,6 +34,7 @@ struct LineJournal {
     rescheduled: Journal<Key, Option<Rescheduled>>,
     random: Journal<Key, Option<RandomInterval>>,
     slack: SlackJournal,
+    deferrable: DeferrableJournal,
 }
 
 /// Everything that has no journal, as it was. It grows with the number of clocks and with what waits
@@ -47,6 +49,7 @@ pub(crate) struct LinesMark {
     stats: TimerStats,
     draws: u64,
     armed: u64,
+    spent: Spent,
 }
 
 #[derive(Debug)]
@@ -80,6 +83,7 @@ impl TimerLines {
             line.rescheduled.unwatch();
             line.random.unwatch();
             line.slack.unwatch();
+            line.deferrable.unwatch();
         }
     }
 
@@ -105,6 +109,7 @@ impl TimerLines {
             stats,
             draws,
             armed,
+            spent,
             modifiers: _,
             game_time: _,
             new_line: _,
@@ -118,6 +123,7 @@ impl TimerLines {
             stats: stats.clone(),
             draws: *draws,
             armed: *armed,
+            spent: *spent,
         }
     }
 
@@ -143,6 +149,7 @@ impl TimerLines {
         self.ended = mark.ended.clone();
         self.stats = mark.stats.clone();
         (self.draws, self.armed) = (mark.draws, mark.armed);
+        self.spent = mark.spent;
         self.map_waiting(mapper);
     }
 
@@ -209,6 +216,7 @@ impl TimerLine {
         self.rescheduled.watch();
         self.random.watch();
         self.slack.watch();
+        self.deferrable.watch();
     }
 
     fn take_journal(&mut self) -> LineJournal {
@@ -219,11 +227,12 @@ impl TimerLine {
             rescheduled: self.rescheduled.take_journal(),
             random: self.random.take_journal(),
             slack: self.slack.take_journal(),
+            deferrable: self.deferrable.take_journal(),
         }
     }
 
     fn mark(&self) -> LineMark {
-        // Every field is named, so that a new one is not forgotten. Five of them have a journal.
+        // Every field is named, so that a new one is not forgotten. Six of them have a journal.
         let Self {
             queue,
             added,
@@ -232,6 +241,7 @@ impl TimerLine {
             rescheduled: _,
             random: _,
             slack,
+            deferrable: _,
             bursting,
             lifetimes,
             is_touched,
@@ -261,6 +271,7 @@ impl TimerLine {
         self.rescheduled.put_back(&journal.rescheduled);
         self.random.put_back(&journal.random);
         self.slack.put_back(&journal.slack);
+        self.deferrable.put_back(&journal.deferrable);
     }
 
     fn put_mark_back(&mut self, mark: &LineMark) {
@@ -298,6 +309,7 @@ impl LineJournal {
         self.rescheduled.append(later.rescheduled);
         self.random.append(later.random);
         self.slack.append(later.slack);
+        self.deferrable.append(later.deferrable);
     }
 
     fn len(&self) -> usize {
@@ -307,5 +319,6 @@ impl LineJournal {
             + self.rescheduled.len()
             + self.random.len()
             + self.slack.len()
+            + self.deferrable.len()
     }
 }

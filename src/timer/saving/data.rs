@@ -30,6 +30,8 @@ pub(in crate::timer) struct TimerData {
     #[serde(default)]
     slack: Duration,
     #[serde(default)]
+    priority: Option<i32>,
+    #[serde(default)]
     when_done: WhenDone,
     #[serde(default)]
     acts_without_clock: bool,
@@ -45,6 +47,7 @@ impl TimerData {
             jitter,
             interval_span,
             slack,
+            priority,
             missed_ticks,
             when_done,
             acts_without_clock,
@@ -61,6 +64,7 @@ impl TimerData {
             jitter: Duration::from_nanos(jitter),
             interval_span: Duration::from_nanos(interval_span),
             slack: Duration::from_nanos(slack),
+            priority,
             when_done,
             acts_without_clock,
             state,
@@ -101,6 +105,7 @@ impl TryFrom<TimerData> for Timer {
         let options = Options {
             clock: data.clock,
             slack: saturating_nanos(data.slack),
+            priority: data.priority,
             missed_ticks: data.missed_ticks,
             when_done: data.when_done,
             acts_without_clock: data.acts_without_clock,

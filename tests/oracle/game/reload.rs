@@ -10,7 +10,7 @@ use bevy_ecs::{
 use bevy_time::{Time, Virtual};
 
 use super::{Cast, Condition, Game, Held, Rollback, install, set_step};
-use crate::{entry::NOWHERE, support::unobserved_app_with};
+use crate::entry::NOWHERE;
 
 impl Game {
     /// The game restores its own components, and the pause of its time. Callbacks, messages and
@@ -20,7 +20,7 @@ impl Game {
         let saved = old.save_timers().expect("all actions are data");
         let text = ron::to_string(&saved).expect("the timers can be serialized");
         let saved: SavedTimers = ron::from_str(&text).expect("the timers can be deserialized");
-        let mut app = unobserved_app_with(self.rules.plugin());
+        let mut app = self.rules.app();
         set_step(&mut app, self.rules);
         let mut cast = self.shared.cast();
         let mut entities = spawn_others(&cast, old, &mut app, &saved);

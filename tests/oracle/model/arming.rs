@@ -38,6 +38,8 @@ impl Model {
             interval: 0,
             random: 0,
             is_random: false,
+            priority: None,
+            waits: false,
             slack: 0,
             shift: None,
             times: 1,
@@ -164,6 +166,7 @@ impl Model {
             timer.times = times(spec).unwrap_or(0);
             timer.missed = spec.missed;
             timer.slack = rules.nanos(spec.slack);
+            timer.priority = spec.priority;
         }
         self.choose(at, 0);
     }

@@ -85,7 +85,7 @@ impl Model {
         let timer = &mut self.timers[at];
         (timer.deadline, timer.wait) = (deadline, wait);
         timer.sequence = self.sequence;
-        timer.is_released = false;
+        (timer.is_released, timer.waits) = (false, false);
         timer.paused_at = timer.paused_at.map(|_| now);
         timer.shift = None;
         self.choose(at, 0);

@@ -70,24 +70,37 @@ impl Model {
         let clocks = 0..self.clocks.all.len();
         let due: Vec<Nth> = clocks
             .filter(|&clock| self.is_in(clock, scope) && self.clocks.may_fire(clock, forwarded))
-            .filter(|&clock| self.first_due(clock).is_some())
+            .filter(|&clock| self.first_due(clock).is_some() || self.is_anyone_waiting(clock))
             .collect();
-        for clock in due {
+        if scope == (Scope::Of { is_fixed: false }) {
+            self.spent = 0;
+        }
+        for &clock in &due {
+            if forwarded.is_some() {
+                self.stop_waiting(clock);
+            }
             let is_fixed = self.clocks.all[clock].is_fixed;
             while self.clocks.may_fire(clock, forwarded)
                 && let Some(at) = self.first_due(clock)
             {
-                self.fire(at, is_fixed, stats)?;
+                match self.timers[at].priority {
+                    Some(_) if forwarded.is_none() => self.timers[at].waits = true,
+                    _ => self.fire(at, is_fixed, stats)?,
+                }
             }
         }
-        Ok(())
+        match forwarded {
+            Some(_) => Ok(()),
+            None => self.fire_waiting(&due, stats),
+        }
     }
 
     fn first_due(&self, clock: Nth) -> Option<usize> {
         let now = self.clocks.all[clock].reading.now;
         let due = self.timers.iter().enumerate().filter_map(|(at, timer)| {
-            let is_waiting = timer.clock == Some(clock) && timer.is_released && !timer.is_held;
-            let is_due = is_waiting && timer.paused_at.is_none() && timer.deadline <= now;
+            let is_here = timer.clock == Some(clock) && timer.is_released && !timer.is_held;
+            let is_due =
+                is_here && !timer.waits && timer.paused_at.is_none() && timer.deadline <= now;
             (is_due && timer.deadline != NEVER).then_some((timer.deadline, timer.sequence, at))
         });
         due.min().map(|(.., at)| at)
@@ -95,7 +108,7 @@ impl Model {
 
     /// A timer fires: the message, the observers, the action, and then its end if this was the last
     /// firing.
-    fn fire(&mut self, at: usize, is_fixed: bool, stats: &mut [u64; 3]) -> Flow {
+    pub(super) fn fire(&mut self, at: usize, is_fixed: bool, stats: &mut [u64; 3]) -> Flow {
         let clock = self.timers[at].clock.expect("it is armed");
         let reading = self.clocks.all[clock].reading;
         let (runs, limit) = (self.runs, self.rules.burst_limit);
@@ -113,6 +126,8 @@ impl Model {
             Some(next) => {
                 timer.deadline = next;
                 self.choose(at, shift);
+                let timer = &mut self.timers[at];
+                timer.waits &= timer.deadline <= reading.now;
             }
             None => drop(self.timers.remove(at)),
         }

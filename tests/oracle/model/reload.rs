@@ -25,7 +25,7 @@ impl Model {
         let saved = self.clocks.all.clone();
         self.clocks.start_over(new.clocks);
         for timer in &mut self.timers {
-            timer.is_held = false;
+            (timer.is_held, timer.waits) = (false, false);
             if let Some(nth) = timer.clock {
                 timer.follow_clock(&saved[nth], &self.clocks.all[nth]);
             }

@@ -129,6 +129,7 @@ impl Model {
         (self.timers, self.ended) = (then.timers, then.ended);
         (self.inserted, self.sequence) = (then.inserted, then.sequence);
         (self.draws, self.unwritten) = (then.draws, then.unwritten);
+        self.spent = then.spent;
         (self.overstep, self.stats) = (then.overstep, then.stats);
         self.is_game_paused = then.is_game_paused;
     }

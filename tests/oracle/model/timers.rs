@@ -35,6 +35,9 @@ pub(super) struct Timer {
     /// The state of the random numbers of its intervals.
     pub(super) random: u64,
     pub(super) is_random: bool,
+    pub(super) priority: Option<i32>,
+    /// Whether it is due and waits for the budget.
+    pub(super) waits: bool,
     pub(super) slack: u64,
     /// The time from the start of its window to the deadline, once it has chosen.
     pub(super) shift: Option<u64>,

@@ -1,0 +1,116 @@
+//! The budget of a frame for timers that may wait.
+
+use core::time::Duration;
+
+use bevy_ecs::prelude::*;
+use bevy_platform::time::Instant;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::prelude::*;
+
+/// A limit for the [deferrable](crate::Timer::deferrable) timers of each frame.
+///
+/// When more deferrable timers are due than the budget allows, those with the lowest priority number
+/// fire first, and the others wait for a later frame. Their
+/// [lateness](crate::TimerFired::lateness) grows meanwhile. All other timers fire on time, before the
+/// deferrable ones. At least one deferrable timer fires in each frame, so every timer's turn comes.
+///
+/// The resource can change at any time. A frame includes all its steps of the fixed schedule.
+/// [Fast-forward](crate::DueWorldExt::fast_forward) ignores the budget.
+/// [`ArmedTimers::deferred`](crate::ArmedTimers::deferred) returns the number of timers that wait.
+///
+/// # What a budget gives up
+///
+/// With a budget, the [promise of order](crate::DuePlugin) holds only among deferrable timers of one
+/// priority on one clock, and among all other timers. A deferrable timer that was due earlier can fire
+/// after another timer.
+///
+/// [`Firings`](Self::Firings) is deterministic. [`Time`](Self::Time) is not, because it depends on the
+/// speed of the machine: do not use it for rollback or replays.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{ArmedTimers, Timer, TimerBudget, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// #[derive(Resource, Default)]
+/// struct Thoughts(usize);
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .insert_resource(TimerBudget::Firings(20))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(10)))
+///     .init_resource::<Thoughts>()
+///     .add_observer(|_: On<TimerFired>, mut thoughts: ResMut<Thoughts>| thoughts.0 += 1);
+/// app.update(); // Bevy's first frame takes no time.
+/// for _ in 0..50 {
+///     app.world_mut().spawn(Timer::after_secs(0.01).deferrable(0));
+/// }
+///
+/// for thoughts in [20, 40, 50] {
+///     app.update();
+///     assert_eq!(app.world().resource::<Thoughts>().0, thoughts);
+/// }
+/// ```
+#[doc(alias("time_slice", "throttle", "frame_budget"))]
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Resource, Clone, Debug, Default, PartialEq)
+)]
+pub enum TimerBudget {
+    /// Every due timer fires. The default.
+    #[default]
+    Unlimited,
+    /// Deferrable timers fire at most this many times per frame. Zero counts as one.
+    Firings(u32),
+    /// No further deferrable timer fires in a frame whose deferrable timers have taken this time.
+    ///
+    /// The time of observers and actions counts. The time of systems that read the messages does not,
+    /// because they run later: use [`Firings`](Self::Firings) for them.
+    Time(Duration),
+}
+
+/// What the deferrable timers of this frame have used of the budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    firings: u32,
+    time: Duration,
+}
+
+impl TimerBudget {
+    /// Returns `true` if another timer may fire.
+    pub(super) fn has_room(self, spent: Spent) -> bool {
+        spent.firings == 0
+            || match self {
+                Self::Unlimited => true,
+                Self::Firings(firings) => spent.firings < firings,
+                Self::Time(time) => spent.time < time,
+            }
+    }
+
+    /// Starts to measure a firing, if time counts.
+    pub(super) fn start(self) -> Option<Instant> {
+        match self {
+            Self::Unlimited | Self::Firings(_) => None,
+            Self::Time(_) => Some(Instant::now()),
+        }
+    }
+}
+
+impl Spent {
+    pub(super) fn add_firing(&mut self) {
+        self.firings = self.firings.saturating_add(1);
+    }
+
+    pub(super) fn add_time_since(&mut self, start: Option<Instant>) {
+        if let Some(start) = start {
+            self.time = self.time.saturating_add(start.elapsed());
+        }
+    }
+}

@@ -12,16 +12,23 @@ use bevy_app::prelude::*;
 use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::TimePlugin;
+use indicatif::ProgressBar;
 
 const HOUR: Duration = Duration::from_hours(1);
+/// The time since the player left.
+const AWAY: Duration = Duration::from_hours(8);
 const WEEK: Duration = Duration::from_hours(7 * 24);
 /// The calendar starts on a Monday.
 const SATURDAY: Duration = Duration::from_hours(5 * 24);
+/// The player left on Saturday at two.
+const START: Duration = Duration::from_hours(5 * 24 + 2);
 
 fn main() {
     App::new()
         .add_plugins((TimePlugin, DuePlugin::default()))
+        .insert_resource(Progress(ProgressBar::new(AWAY.as_secs())))
         .add_systems(Startup, (load_farm, catch_up).chain())
+        .add_observer(show_progress)
         .update();
 }
 
@@ -41,7 +48,7 @@ struct Fields;
 /// Builds the farm as the player left it. A game would load it from a file.
 fn load_farm(mut commands: Commands) {
     // The farm carries its calendar, a clock, and its timers use it.
-    let calendar = Clock::new().with_now(SATURDAY + 2 * HOUR);
+    let calendar = Clock::new().with_now(START);
     let farm = commands.spawn((Farm::default(), calendar)).id();
     // Everything on the fields grows twice as fast until the manure is used up.
     let fields = Clock::of(farm).with_speed(2.0);
@@ -86,30 +93,45 @@ fn use_up_manure(
     fields.set_speed(1.0);
 }
 
+/// The progress of the fast-forward, in seconds on the farm. A terminal shows it, a pipe does not.
+#[derive(Resource)]
+struct Progress(ProgressBar);
+
+/// A fast-forward of a year takes a while, and each firing shows how far it has come.
+fn show_progress(_: On<TimerFired>, farm: Single<&Clock, With<Farm>>, progress: Res<Progress>) {
+    let passed = farm.now().saturating_sub(START);
+    progress.0.set_position(passed.as_secs());
+}
+
 /// Fast-forwards the farm by the time since the player left.
 fn catch_up(world: &mut World, farms: &mut QueryState<Entity, With<Farm>>) -> Result {
-    let hours = 8;
     let farm = farms.single(world)?;
-    let stats = world.fast_forward(farm, hours * HOUR)?;
+    let stats = world.fast_forward(farm, AWAY)?;
+    world.resource::<Progress>().0.finish_and_clear();
 
     let Farm { barn, coins } = world.get::<Farm>(farm).ok_or("no farm")?;
     println!(
-        "You were away for {hours} hours. {} timers fired.",
+        "You were away for {} hours. {} timers fired.",
+        AWAY.as_secs() / HOUR.as_secs(),
         stats.fired
     );
     println!("You have {coins} coins, and the barn holds {barn:?}.");
     Ok(())
 }
 
-/// Prints a line with the day and time on the farm.
+/// Prints a line with the day and time on the farm, above the progress.
 #[derive(SystemParam)]
-struct Calendar<'w, 's>(Single<'w, 's, &'static Clock, With<Farm>>);
+struct Calendar<'w, 's>(
+    Single<'w, 's, &'static Clock, With<Farm>>,
+    Res<'w, Progress>,
+);
 
 impl Calendar<'_, '_> {
     fn print(&self, line: impl Display) {
         let minutes = self.0.now().as_secs() / 60;
         let (days, hour, minute) = (minutes / 60 / 24, minutes / 60 % 24, minutes % 60);
         let day = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"][days as usize % 7];
-        println!("{day} {hour:02}:{minute:02}  {line}");
+        let print = || println!("{day} {hour:02}:{minute:02}  {line}");
+        self.1.0.suspend(print);
     }
 }

@@ -8,6 +8,7 @@
 
 use core::{
     error::Error,
+    fmt::Display,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
@@ -21,6 +22,7 @@ use bevy_due::{
 };
 use bevy_ecs::{entity::EntityHashMap, lifecycle::Insert, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
+use indicatif::ProgressBar;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (length, seed) = settings()?;
@@ -361,6 +363,8 @@ struct Report {
     frames: u64,
     worst: Duration,
     first_half: Option<u64>,
+    /// The seconds. A terminal shows them, a pipe does not.
+    bar: ProgressBar,
 }
 
 impl Report {
@@ -374,12 +378,14 @@ impl Report {
             frames: 0,
             worst: Duration::ZERO,
             first_half: None,
+            bar: ProgressBar::new(length.as_secs()),
         }
     }
 
     fn add(&mut self, frame: Duration, world: &World, post: &PostOffice) {
         self.frames += 1;
         self.worst = self.worst.max(frame);
+        self.bar.set_position(self.start.elapsed().as_secs());
         if self.start.elapsed() >= self.next {
             self.print(world, post);
             if self.next <= self.length / 2 {
@@ -399,13 +405,17 @@ impl Report {
         let [letters, answered, unanswered] =
             [&post.arrived, &post.answered, &post.unanswered].map(|count| count.load(Relaxed));
         let memory = memory().map_or("unknown".into(), |bytes| format!("{} KiB", bytes / 1024));
-        println!(
+        self.print_line(format_args!(
             "{:>6.1?}: {} frames, {firings} firings, {updates} updates, {roars} messages, {letters} \
              letters, {answered} answers, {unanswered} without, worst frame {:.1?}, memory {memory}",
             self.start.elapsed(),
             self.frames,
             self.worst,
-        );
+        ));
+    }
+
+    fn print_line(&self, line: impl Display) {
+        self.bar.suspend(|| println!("{line}"));
     }
 
     /// The memory must not grow in the second half. A run of less than a minute is all warm-up.
@@ -413,11 +423,11 @@ impl Report {
         let Some((before, end)) = self.first_half.zip(memory()) else {
             return Ok(());
         };
-        println!(
+        self.print_line(format_args!(
             "memory: at most {} KiB in the first half, {} KiB at the end",
             before / 1024,
             end / 1024
-        );
+        ));
         let is_short = self.start.elapsed() < Duration::from_secs(60);
         match is_short || end <= before + before / 4 {
             true => Ok(()),

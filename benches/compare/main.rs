@@ -8,7 +8,8 @@
 //! a text such as `periodic,1000,` only the lines that contain it run.
 //!
 //! Prints CSV: `workload,n,peer,ours_ns,peer_ns,ratio`. Both sides take turns in one process. The
-//! times are medians per unit, and the ratio is the time of the peer divided by ours.
+//! times are medians per unit, and the ratio is the time of the peer divided by ours. If the standard
+//! error is a terminal, a bar shows how many turns have been taken.
 //!
 //! | workload | what it does | unit |
 //! |---|---|---|
@@ -128,23 +129,26 @@ fn main() -> Result<(), Box<dyn Error>> {
             name => name.clone_into(&mut filter),
         }
     }
-    let mut table = Table::new(effort, filter);
-    queue::compare(&mut table);
-    app::compare(&mut table);
-    spawn::compare(&mut table);
-    lifetimes::compare(&mut table);
-    buffs::compare(&mut table);
-    keyed::compare(&mut table);
-    clocks::compare(&mut table);
-    requests::compare(&mut table);
-    executor::compare(&mut table);
-    rollback::compare(&mut table);
-    update::compare(&mut table);
-    group::compare(&mut table);
-    idle_worlds::compare(&mut table);
-    message::compare(&mut table);
+    let lines = Table::measure(effort, filter, compare);
     if let Some(path) = chart {
-        chart::draw(path.as_ref(), table.lines())?;
+        chart::draw(path.as_ref(), &lines)?;
     }
     Ok(())
+}
+
+fn compare(table: &mut Table) {
+    queue::compare(table);
+    app::compare(table);
+    spawn::compare(table);
+    lifetimes::compare(table);
+    buffs::compare(table);
+    keyed::compare(table);
+    clocks::compare(table);
+    requests::compare(table);
+    executor::compare(table);
+    rollback::compare(table);
+    update::compare(table);
+    group::compare(table);
+    idle_worlds::compare(table);
+    message::compare(table);
 }

@@ -3,6 +3,8 @@
 use core::time::Duration;
 use std::time::Instant;
 
+use indicatif::ProgressBar;
+
 /// The amount of work per line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
@@ -52,29 +54,47 @@ pub struct Line {
     pub peer_ns: f64,
 }
 
+/// A pass over all workloads.
+enum Pass {
+    /// Counts the turns.
+    Plan { turns: u64 },
+    /// Takes the turns, and shows how many. It draws only between them, on this thread.
+    Measure { taken: ProgressBar },
+}
+
 /// Measures the lines of the table one by one, and prints each.
 pub struct Table {
     effort: Effort,
     filter: String,
+    pass: Pass,
     lines: Vec<Line>,
 }
 
 impl Table {
-    /// Creates a table of the lines whose name `workload,n,peer` contains `filter`, and prints the
-    /// header.
-    pub fn new(effort: Effort, filter: String) -> Self {
+    /// Measures and prints the lines whose name `workload,n,peer` contains `filter`.
+    ///
+    /// `workloads` adds all lines. It is called twice: the first time only counts them.
+    pub fn measure(effort: Effort, filter: String, workloads: fn(&mut Self)) -> Vec<Line> {
         println!("workload,n,peer,ours_ns,peer_ns,ratio");
-        Self {
+        let mut table = Self {
             effort,
             filter,
+            pass: Pass::Plan { turns: 0 },
             lines: Vec::new(),
+        };
+        workloads(&mut table);
+        if let Pass::Plan { turns } = table.pass {
+            let taken = ProgressBar::new(turns);
+            table.pass = Pass::Measure { taken };
         }
+        workloads(&mut table);
+        table.lines
     }
 
     /// Measures a line and adds it to the table, unless the filter or `max_n` excludes it.
     ///
-    /// The sides take turns. Both must do exactly the same work. With `slack`, only the numbers of
-    /// units are compared, and they may differ by that much.
+    /// Both sides must do exactly the same work. With `slack`, only the numbers of units are compared,
+    /// and they may differ by that much.
     pub fn line(
         &mut self,
         (workload, n, peer): (&'static str, usize, &'static str),
@@ -83,39 +103,22 @@ impl Table {
         theirs: impl FnOnce(usize) -> Side,
     ) {
         let name = format!("{workload},{n},{peer}");
-        if n > self.effort.max_n || !name.contains(&self.filter) {
+        let Effort {
+            pairs,
+            units,
+            max_n,
+        } = self.effort;
+        if n > max_n || !name.contains(&self.filter) {
             return;
         }
-        let units = self.effort.units;
-        let mut sides = [ours(units), theirs(units)];
-        let mut times = [Vec::new(), Vec::new()];
-        let mut done = [Done::default(); 2];
-        for pair in 0..=self.effort.pairs {
-            for side in 0..2 {
-                let before = done[side].units;
-                let (time, now) = sides[side]();
-                done[side] = now;
-                let units = now.units - before;
-                assert!(units > 0, "{name}: a turn should do some work");
-                // The first turn only warms up.
-                if pair > 0 {
-                    times[side].push(time.as_nanos() as f64 / units as f64);
-                }
-            }
-            let [ours, theirs] = done;
-            assert!(
-                match slack {
-                    None => ours == theirs,
-                    Some(slack) => ours.units.abs_diff(theirs.units) <= slack,
-                },
-                "{name}: we did {ours:?}, the peer did {theirs:?}"
-            );
-        }
-        let [ours_ns, peer_ns] = times.map(|mut times| {
-            times.sort_by(f64::total_cmp);
-            times[times.len() / 2]
-        });
-        println!("{name},{ours_ns:.1},{peer_ns:.1},{:.2}", peer_ns / ours_ns);
+        let taken = match &mut self.pass {
+            Pass::Plan { turns } => return *turns += 2 * (1 + pairs as u64),
+            Pass::Measure { taken } => taken,
+        };
+        let sides = [ours(units), theirs(units)];
+        let [ours_ns, peer_ns] = take_turns(&name, pairs, slack, sides, taken);
+        let ratio = peer_ns / ours_ns;
+        taken.suspend(|| println!("{name},{ours_ns:.1},{peer_ns:.1},{ratio:.2}"));
         self.lines.push(Line {
             workload,
             n,
@@ -124,9 +127,42 @@ impl Table {
             peer_ns,
         });
     }
+}
 
-    /// Returns the lines measured so far.
-    pub fn lines(&self) -> &[Line] {
-        &self.lines
+/// Lets the sides take turns, and returns the median time of each per unit, in nanoseconds.
+fn take_turns(
+    name: &str,
+    pairs: usize,
+    slack: Option<u64>,
+    mut sides: [Side; 2],
+    taken: &ProgressBar,
+) -> [f64; 2] {
+    let mut times = [Vec::new(), Vec::new()];
+    let mut done = [Done::default(); 2];
+    for pair in 0..=pairs {
+        for side in 0..2 {
+            let before = done[side].units;
+            let (time, now) = sides[side]();
+            done[side] = now;
+            let units = now.units - before;
+            assert!(units > 0, "{name}: a turn should do some work");
+            // The first turn only warms up.
+            if pair > 0 {
+                times[side].push(time.as_nanos() as f64 / units as f64);
+            }
+            taken.inc(1);
+        }
+        let [ours, theirs] = done;
+        assert!(
+            match slack {
+                None => ours == theirs,
+                Some(slack) => ours.units.abs_diff(theirs.units) <= slack,
+            },
+            "{name}: we did {ours:?}, the peer did {theirs:?}"
+        );
     }
+    times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    })
 }

@@ -14,6 +14,7 @@ mod game;
 mod model;
 mod op;
 mod print;
+mod progress;
 mod rules;
 mod search;
 

@@ -13,6 +13,7 @@ use crate::{
     entry::{Entry, View},
     op::Op,
     play, print,
+    progress::{self, Progress},
     rules::Rules,
 };
 
@@ -85,21 +86,24 @@ pub(crate) fn search(name: &str, rules: Rules) {
         (number("ORACLE_SECONDS"), number("ORACLE_SEED"));
     let first = fixed.unwrap_or_else(|| seconds.map_or(1, |_| new_seed()));
     let seeds = number("ORACLE_SEEDS").unwrap_or(1);
-    println!("{name}: the first seed is {first}");
+    progress::print(format_args!("{name}: the first seed is {first}"));
     let (start, mut figures, mut seed) = (Instant::now(), Figures::default(), first);
+    let mut progress = Progress::new(seconds.unwrap_or(seeds));
     loop {
         figures.add(search_with(name, rules, seed));
-        let is_over = match seconds {
-            Some(seconds) => start.elapsed().as_secs() >= seconds,
-            None => seed - first + 1 >= seeds,
+        let done = match seconds {
+            Some(_) => start.elapsed().as_secs(),
+            None => seed - first + 1,
         };
-        if is_over {
+        if progress.reach(done) {
             break;
         }
         seed += 1;
     }
     let secs = start.elapsed().as_secs_f32();
-    println!("{name}: {figures:?} in {secs:.1} s with the seeds {first}..={seed}");
+    progress::print(format_args!(
+        "{name}: {figures:?} in {secs:.1} s with the seeds {first}..={seed}"
+    ));
 }
 
 fn new_seed() -> u64 {
@@ -126,6 +130,7 @@ fn search_with(name: &str, rules: Rules, seed: u64) -> Figures {
     });
     if let Err(TestError::Fail(reason, ops)) = found {
         let test = print::test(name, rules, &ops);
+        progress::clear();
         panic!("the seed {seed} finds a difference: {reason}\n\nTo see it again:\n\n{test}");
     }
     figures

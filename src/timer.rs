@@ -132,7 +132,7 @@ use saving::Loaded;
 pub(crate) use saving::{MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
 pub(crate) use saving::{TimerState, forget_written};
 pub(crate) use seconds::Seconds;
-pub(crate) use set::{TimerBundle, refresh_keyed, set_keyed};
+pub(crate) use set::{TimerBundle, arm_keyed, keyed, refresh_keyed, set_keyed};
 pub(crate) use setting::modifiers;
 pub(crate) use settings::TimerSettings;
 use slack::Window;

@@ -8,8 +8,8 @@ use crate::{
     message::{Delivery, Payload, Request, ask},
     pause::pause_for,
     timer::{
-        DespawnAfter, IntoKey, Seconds, Timer, TimerBundle, TimerMut, cancel_all, cancel_keyed,
-        change_keyed, change_timer, delay_all, insert_for, refresh_keyed, set_keyed,
+        DespawnAfter, IntoKey, Seconds, Timer, TimerBundle, TimerMut, arm_keyed, cancel_all,
+        cancel_keyed, change_keyed, change_timer, delay_all, insert_for, keyed, refresh_keyed,
     },
 };
 
@@ -49,6 +49,7 @@ pub trait DueEntityCommandsExt {
     /// To react, observe [`OwnedTimerFired`](crate::OwnedTimerFired) on this entity, once. To observe
     /// the timer's entity instead, spawn it yourself:
     /// `commands.spawn((OwnedBy(boss), Keyed::new(Meteor), timer)).observe(..)`.
+    #[track_caller]
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
 
     /// Inserts a component, and removes it after `time` on this entity's clock.
@@ -97,6 +98,7 @@ pub trait DueEntityCommandsExt {
     /// # bevy_ecs::system::assert_is_system(respawn);
     /// # bevy_ecs::system::assert_is_system(invincible_for);
     /// ```
+    #[track_caller]
     #[doc(alias("timed", "buff", "temporary"))]
     fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self;
 
@@ -133,6 +135,7 @@ pub trait DueEntityCommandsExt {
     /// }
     /// # let _ = poison;
     /// ```
+    #[track_caller]
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
 
     /// Pauses this entity for `duration` on its clock.
@@ -253,13 +256,12 @@ pub trait DueEntityCommandsExt {
 impl DueEntityCommandsExt for EntityCommands<'_> {
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
         let owner = self.id();
-        self.commands()
-            .queue(move |world: &mut World| set_keyed(world, owner, key, timer));
+        self.commands().spawn(keyed(owner, key, timer));
         self
     }
 
     fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self {
-        self.queue(move |entity: EntityWorldMut| insert_for(entity, time, component))
+        self.queue(insert_for(time, component))
     }
 
     fn insert_for_secs(&mut self, secs: impl Seconds, component: impl Component) -> &mut Self {
@@ -268,8 +270,10 @@ impl DueEntityCommandsExt for EntityCommands<'_> {
 
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
         let owner = self.id();
+        let name = key.name();
+        let arm = arm_keyed(owner, key, timer);
         self.commands()
-            .queue(move |world: &mut World| refresh_keyed(world, owner, key, timer));
+            .queue(move |world: &mut World| refresh_keyed(world, owner, &name, arm));
         self
     }
 

@@ -7,8 +7,9 @@ use bevy_ecs::prelude::*;
 use crate::{
     pause::pause_for,
     timer::{
-        DespawnAfter, IntoKey, NoSuchTimer, Seconds, Timer, TimerBundle, TimerMut, cancel_all,
-        cancel_keyed, change_keyed, change_timer, delay_all, insert_for, refresh_keyed, set_keyed,
+        DespawnAfter, IntoKey, NoSuchTimer, Seconds, Timer, TimerBundle, TimerMut, arm_keyed,
+        cancel_all, cancel_keyed, change_keyed, change_timer, delay_all, insert_for, refresh_keyed,
+        set_keyed,
     },
 };
 
@@ -18,10 +19,12 @@ use crate::{
 pub trait DueEntityWorldMutExt {
     /// Spawns a timer that belongs to this entity, under a [key](crate::Keyed), as
     /// [`DueEntityCommandsExt::set_timer`](crate::DueEntityCommandsExt::set_timer) does.
+    #[track_caller]
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
 
     /// Sets a timer or refreshes it, as
     /// [`DueEntityCommandsExt::refresh_timer`](crate::DueEntityCommandsExt::refresh_timer) does.
+    #[track_caller]
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
 
     /// Pauses this entity for `duration` on its clock, as
@@ -38,6 +41,7 @@ pub trait DueEntityWorldMutExt {
 
     /// Inserts a component, and removes it after `time` on this entity's clock, as
     /// [`DueEntityCommandsExt::insert_for`](crate::DueEntityCommandsExt::insert_for) does.
+    #[track_caller]
     fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self;
 
     /// Inserts a component, and removes it after a number of seconds, as
@@ -122,14 +126,15 @@ pub trait DueEntityWorldMutExt {
 
 impl DueEntityWorldMutExt for EntityWorldMut<'_> {
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
-        let owner = self.id();
-        self.world_scope(|world| set_keyed(world, owner, key, timer));
+        set_keyed(self, key, timer);
         self
     }
 
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
         let owner = self.id();
-        self.world_scope(|world| refresh_keyed(world, owner, key, timer));
+        let name = key.name();
+        let arm = arm_keyed(owner, key, timer);
+        self.world_scope(|world| refresh_keyed(world, owner, &name, arm));
         self
     }
 
@@ -145,9 +150,10 @@ impl DueEntityWorldMutExt for EntityWorldMut<'_> {
 
     fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self {
         let entity = self.id();
+        let insert = insert_for(time, component);
         self.world_scope(|world| {
             if let Ok(entity) = world.get_entity_mut(entity) {
-                insert_for(entity, time, component);
+                insert.apply(entity);
             }
             world.flush();
         });

@@ -108,6 +108,7 @@ impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
     /// }
     /// # bevy_ecs::system::assert_is_system(slow_motion);
     /// ```
+    #[track_caller]
     pub fn run<S, M: 'static>(self, system: S) -> EntityCommands<'a>
     where
         S: IntoSystem<(), (), M> + Send + Sync + 'static,
@@ -118,6 +119,7 @@ impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
         }))
     }
 
+    #[track_caller]
     fn spawn(self, action: TimerAction) -> EntityCommands<'a> {
         let timer = (self.timer, action, Unannounced);
         match self.owner {
@@ -130,6 +132,7 @@ impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
 
 impl<'a> TimedCommands<'a, '_, '_, false> {
     /// Runs any number of commands, and returns the commands of the timer's entity.
+    #[track_caller]
     pub fn queue(
         self,
         later: impl FnOnce(&mut Commands) + Send + Sync + 'static,
@@ -156,6 +159,7 @@ impl<'a> TimedCommands<'a, '_, '_, true> {
     }
 
     /// Runs any number of commands each time, and returns the commands of the timer's entity.
+    #[track_caller]
     pub fn queue(
         self,
         each_time: impl FnMut(&mut Commands) + Send + Sync + 'static,

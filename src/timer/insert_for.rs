@@ -6,7 +6,9 @@ use core::{
     time::Duration,
 };
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_ecs::{
+    bundle::InsertMode, entity_disabling::Disabled, prelude::*, system::entity_command,
+};
 
 use super::{
     DespawnAfter, Keyed, SurvivesCancelAll, Timer, TimerAction,
@@ -20,10 +22,21 @@ use crate::{
     pause::{Paused, pause_for},
 };
 
-/// Inserts a component on an entity, and removes it after `time` on the entity's clock.
+/// Returns the command that inserts a component on an entity, and removes it after `time` on the
+/// entity's clock. Bevy notes the caller as the place that inserts it.
 ///
 /// If the component already has an end, the later one counts. Without an end, it stays.
-pub(crate) fn insert_for<C: Component>(mut entity: EntityWorldMut, time: Duration, component: C) {
+#[track_caller]
+pub(crate) fn insert_for<C: Component>(time: Duration, component: C) -> impl EntityCommand {
+    let insert = entity_command::insert(component, InsertMode::Replace);
+    move |entity: EntityWorldMut| insert_with_end::<C>(entity, time, insert)
+}
+
+fn insert_with_end<C: Component>(
+    mut entity: EntityWorldMut,
+    time: Duration,
+    insert: impl EntityCommand,
+) {
     let owner = entity.id();
     // These components would stop the timer that ends them.
     if TypeId::of::<C>() == TypeId::of::<Paused>() {
@@ -43,8 +56,8 @@ pub(crate) fn insert_for<C: Component>(mut entity: EntityWorldMut, time: Duratio
         return entity.world_scope(|world| report::<C>(world, same_name.into()));
     }
     let was_there = entity.contains::<C>();
-    entity.insert(component);
     entity.world_scope(|world| {
+        insert.apply(world.entity_mut(owner));
         let left = remaining(world, owner, key);
         let stays = was_there && left.is_none_or(|left| left > time);
         if world.get::<C>(owner).is_some() && !stays {

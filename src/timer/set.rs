@@ -1,6 +1,8 @@
 //! Setting keyed timers.
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{
+    bundle::InsertMode, change_detection::MaybeLocation, prelude::*, system::entity_command,
+};
 
 use super::{
     Arms, IntoKey, Keyed, Timer, TimerLines, change::change_timer, key_id::KeyId,
@@ -30,31 +32,51 @@ impl_timer_bundle!(A B C D);
 impl_timer_bundle!(A B C D E);
 impl_timer_bundle!(A B C D E F);
 
-/// Spawns a timer that belongs to `owner`, under a key. The earlier timer with this key, if any, is
-/// cancelled.
-pub(crate) fn set_keyed(
-    world: &mut World,
+/// Returns the components of a timer that belongs to `owner`, under a key.
+pub(crate) fn keyed(owner: Entity, key: impl IntoKey, timer: impl TimerBundle) -> impl Bundle {
+    let keyed = Keyed::new(key.name());
+    (key.into_component(), OwnedBy(owner), keyed, timer)
+}
+
+/// Returns the command that makes an entity a timer of `owner` under a key. Bevy notes the caller as
+/// the place that inserts the timer.
+#[track_caller]
+pub(crate) fn arm_keyed(
     owner: Entity,
     key: impl IntoKey,
     timer: impl TimerBundle,
-) {
-    let keyed = Keyed::new(key.name());
-    world.spawn((key.into_component(), OwnedBy(owner), keyed, timer));
+) -> impl EntityCommand {
+    entity_command::insert(keyed(owner, key, timer), InsertMode::Replace)
+}
+
+/// Spawns a timer that belongs to an entity, under a key. The earlier timer with this key, if any, is
+/// cancelled.
+#[track_caller]
+pub(crate) fn set_keyed(owner: &mut EntityWorldMut, key: impl IntoKey, timer: impl TimerBundle) {
+    if size_of::<MaybeLocation>() > 0 {
+        // The closure would hide the caller.
+        let arm = arm_keyed(owner.id(), key, timer);
+        return owner.world_scope(|world| spawn(world, arm));
+    }
+    let timer = keyed(owner.id(), key, timer);
+    owner.world_scope(|world| {
+        world.spawn(timer);
+        world.flush();
+    });
+}
+
+fn spawn(world: &mut World, arm: impl EntityCommand) {
+    arm.apply(world.spawn_empty());
     world.flush();
 }
 
 /// Refreshes the timer of `owner` with this key, or sets it if it is not armed.
-pub(crate) fn refresh_keyed(
-    world: &mut World,
-    owner: Entity,
-    key: impl IntoKey,
-    timer: impl TimerBundle,
-) {
+pub(crate) fn refresh_keyed(world: &mut World, owner: Entity, key: &str, arm: impl EntityCommand) {
     let table = world.get_resource::<KeyTable>();
-    let id = KeyId::find(&key.name());
+    let id = KeyId::find(key);
     let earlier = id.and_then(|id| table?.get(owner, id));
     if !earlier.is_some_and(|earlier| refresh(world, earlier)) {
-        set_keyed(world, owner, key, timer);
+        spawn(world, arm);
     }
 }
 

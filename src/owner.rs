@@ -180,6 +180,9 @@ impl Relationship for OwnedBy {
 )]
 pub struct Owned(OwnedEntities);
 
+/// The first length at which a list counts as long. The next marks are each twice as far.
+pub(crate) const FIRST_MARK: usize = 512;
+
 fn on_insert(mut world: DeferredWorld, context: HookContext) {
     let entity = context.entity;
     let Some(&OwnedBy(owner)) = world.get(entity) else {
@@ -190,19 +193,28 @@ fn on_insert(mut world: DeferredWorld, context: HookContext) {
         TimerHooks::of(&world, |hooks| hooks.on_orphan)(&mut world, entity);
         return <OwnedBy as Relationship>::on_insert(world, context);
     }
-    if !join(&mut world, owner, &context) {
+    let joined = join(&mut world, owner, &context);
+    if joined.is_none() {
         <OwnedBy as Relationship>::on_insert(world.reborrow(), context);
     }
     TimerHooks::of(&world, |hooks| hooks.on_own)(&mut world, entity);
+    if let Some(len @ FIRST_MARK..) = joined
+        && len.is_power_of_two()
+    {
+        TimerHooks::of(&world, |hooks| hooks.on_growth)(&mut world, entity);
+    }
 }
 
-/// Adds an entity to the list of its owner, and returns `true` if there is such a list. Bevy inserts
-/// a missing one.
-fn join(world: &mut DeferredWorld, owner: Entity, context: &HookContext) -> bool {
+/// Adds an entity to the list of its owner, and returns the length if there is such a list. Bevy
+/// inserts a missing one.
+fn join(world: &mut DeferredWorld, owner: Entity, context: &HookContext) -> Option<usize> {
     let is_usual = matches!(context.relationship_hook_mode, RelationshipHookMode::Run);
     match world.get_mut::<Owned>(owner) {
-        Some(mut owned) if is_usual && owner != context.entity => owned.0.add(context.entity),
-        _ => false,
+        Some(mut owned) if is_usual && owner != context.entity => {
+            owned.0.add(context.entity);
+            Some(owned.0.len())
+        }
+        _ => None,
     }
 }
 

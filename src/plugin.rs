@@ -21,10 +21,10 @@ use crate::{
     roster::Intake,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, ShowParams, Shown,
-        TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerLines, TimerSettings,
-        add_pending, check_handler, check_limit, free_key, limit_backlog, modifiers, on_disown,
-        on_orphan, on_own, on_pause, on_pauses, on_remove_clock, on_resume,
-        report_unknown_handlers, run_timers, show_progress, take_key,
+        Suspects, TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerLines,
+        TimerSettings, add_pending, check_growth, check_handler, check_limit, free_key,
+        limit_backlog, modifiers, on_disown, on_orphan, on_own, on_pause, on_pauses,
+        on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_progress, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
@@ -260,11 +260,13 @@ impl DuePlugin {
             on_own,
             on_orphan,
             on_disown,
+            on_growth: check_growth,
             on_take_key: take_key,
             on_free_key: free_key,
         });
         world.init_resource::<TimerHandlers>();
         world.init_resource::<TimerBudget>();
+        world.init_resource::<Suspects>();
         add_time_out_handler(world);
         world.init_resource::<RunDepth>();
         world.init_resource::<Intake>();

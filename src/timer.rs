@@ -62,6 +62,7 @@ mod slack;
 mod span;
 mod stats;
 mod status;
+mod suspects;
 #[cfg_attr(
     not(feature = "serialize"),
     allow(dead_code, reason = "only saving uses all of it")
@@ -138,14 +139,17 @@ pub(crate) use settings::TimerSettings;
 use slack::Window;
 pub use stats::RunStats;
 pub use status::{ArmedTimers, TimerStatus};
+pub(crate) use suspects::{Suspects, check_growth};
 use timer_seat::TimerSeat;
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
-/// Insert a `Timer` to arm it. Insert another to re-arm it. Remove it or despawn its entity to
-/// cancel it. Insert [`Paused`](crate::Paused) to pause it. The component is immutable, so the
-/// queue behind it never gets out of sync with the world. An entity has a `Timer` exactly while the
-/// timer is armed or paused. Once the handlers of the last firing have run, the `Timer` is removed.
+/// Insert a `Timer` to arm it. Insert another to re-arm it. A system that does so in every frame
+/// postpones the timer forever, and gets a [warning](crate::guide::performance#warnings). Remove it
+/// or despawn its entity to cancel it. Insert [`Paused`](crate::Paused) to pause it. The component is
+/// immutable, so the queue behind it never gets out of sync with the world. An entity has a `Timer`
+/// exactly while the timer is armed or paused. Once the handlers of the last firing have run, the
+/// `Timer` is removed.
 /// If the timer belongs to an [owner](crate::OwnedBy), its entity then despawns in the next run
 /// ([unless you keep it](Self::keep_when_done)). A timer that is cloned or moved to another entity
 /// starts over there.

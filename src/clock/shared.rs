@@ -190,6 +190,11 @@ impl ClockTable {
         self.0.changes.get()
     }
 
+    /// Returns the number of frames so far, whatever the clocks show.
+    pub(crate) fn frame(&self) -> u64 {
+        self.lock().counters.runs[Cadence::Frame as usize]
+    }
+
     /// Lets everything count as out of date that holds until a clock changes.
     pub(crate) fn note_change(&self) {
         self.0.changes.note();

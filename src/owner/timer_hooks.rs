@@ -16,6 +16,8 @@ pub(crate) struct TimerHooks {
     pub(crate) on_orphan: Hook,
     /// An entity is about to lose its owner.
     pub(crate) on_disown: Hook,
+    /// An entity with an owner took the list of the owner past a mark.
+    pub(crate) on_growth: Hook,
     /// An entity got a key.
     pub(crate) on_take_key: Hook,
     /// An entity is about to lose its key.

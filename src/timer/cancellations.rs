@@ -5,7 +5,10 @@ use core::mem;
 
 use bevy_ecs::message::Messages;
 
-use super::TimerCancelled;
+use super::{
+    TimerCancelled,
+    suspects::{RearmWatch, Rearmed},
+};
 
 /// Cancellations in the order in which they happened, to be written as messages in the next run.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +18,7 @@ pub(crate) struct Cancellations {
     written: Vec<TimerCancelled>,
     /// The number of the first pending cancellation.
     first_pending: u64,
+    pub(super) rearmed: RearmWatch,
 }
 
 impl Cancellations {
@@ -43,11 +47,18 @@ impl Cancellations {
         self.pending.len() as u64
     }
 
-    /// Writes all cancellations.
-    pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
+    /// Writes all cancellations in this frame. Returns a timer that was re-armed in many frames in a row,
+    /// if there is one.
+    pub(super) fn write(
+        &mut self,
+        messages: &mut Messages<TimerCancelled>,
+        frame: u64,
+    ) -> Option<Rearmed> {
         self.first_pending += self.len();
         self.written.clear();
         mem::swap(&mut self.pending, &mut self.written);
         messages.write_batch(self.written.iter().copied());
+        self.rearmed.note(frame, &self.written);
+        self.rearmed.suspect(frame)
     }
 }

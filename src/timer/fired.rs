@@ -18,7 +18,8 @@ use crate::clock::{ClockId, PackedClockId, Reading, saturating_nanos};
 /// timer that is firing.
 ///
 /// Bevy keeps messages until a step of the fixed schedule has run. While the game is paused and no
-/// step runs, the plugin keeps the messages of the last two frames and at most 65,536 earlier ones.
+/// step runs, the plugin keeps the messages of the last two frames and at most 65,536 earlier ones. It
+/// warns when it first drops any.
 ///
 /// # Examples
 ///

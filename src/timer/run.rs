@@ -22,6 +22,7 @@ use super::{
     saving::forget_written,
     settings::TimerSettings,
     stats::RunStats,
+    suspects::check_rearmed,
 };
 use crate::clock::{Age, Cadence, ClockKey, ClockTable, FoundClock, Scope, Watch};
 
@@ -84,14 +85,14 @@ impl Run<'_> {
     /// Fires the due timers, one clock after the other.
     fn fire(&mut self, world: &mut World) -> Result {
         let token = RunDepth::begin(world);
-        write_cancelled(world);
+        let table = world.resource::<ClockTable>().clone();
+        write_cancelled(world, &table);
         // A handler may run a schedule, which nests a run inside this one.
         if let Scope::Of(cadence) = self.scope
             && token.is_outermost()
         {
             end_finished(world, cadence);
         }
-        let table = world.resource::<ClockTable>().clone();
         let mut lines = world.resource_mut::<TimerLines>();
         let due = lines.find_due(&table, self.scope);
         for &(age, key) in &due {
@@ -296,12 +297,16 @@ fn write_hidden(world: &mut World, fired: &mut Fired) {
 }
 
 /// Writes a message for each cancellation since the previous run.
-fn write_cancelled(world: &mut World) {
+fn write_cancelled(world: &mut World, table: &ClockTable) {
     if world.resource::<TimerLines>().cancelled.len() > 0 {
-        world.resource_scope(|world, mut messages: Mut<Messages<TimerCancelled>>| {
+        let frame = table.frame();
+        let suspect = world.resource_scope(|world, mut messages: Mut<Messages<TimerCancelled>>| {
             let mut lines = world.resource_mut::<TimerLines>();
-            lines.cancelled.write(&mut messages);
+            lines.cancelled.write(&mut messages, frame)
         });
+        if let Some(suspect) = suspect {
+            check_rearmed(world, table, frame, suspect);
+        }
     }
 }
 

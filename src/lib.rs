@@ -174,7 +174,7 @@
 //!
 //! [`ArmedTimers`] returns the remaining time of a timer, the progress of its wait, and the next
 //! deadline of an owner or a clock. It also returns the statistics of the last run and a readable
-//! list of all timers. A [`TimerProgress`] shows a timer to an inspector.
+//! list of all timers. A [`TimerProgress`] shows a timer or a cooldown to an inspector.
 //! [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
 //! [`fast_forward`](DueWorldExt::fast_forward) runs the timers of eight hours in a moment.
 //!

@@ -1,4 +1,4 @@
-//! `TimerProgress`: the state of a timer as a component.
+//! `TimerProgress`: the state of a timer or a cooldown as a component.
 
 mod support;
 
@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, DueEntityWorldMutExt, Owned, OwnedBy, Timer, TimerProgress, prelude::*,
+    Clock, ClockId, Cooldown, DueEntityWorldMutExt, OnClock, Owned, OwnedBy, Timer, TimerProgress,
+    prelude::*,
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Fixed, Time};
@@ -121,6 +122,63 @@ fn paused_owned_fixed_and_disabled_timers_are_shown() {
     advance_ms(&mut app, 10);
     assert_eq!(shown(&app, owned).remaining, ms(90));
     assert_eq!(app.world().get::<Owned>(owner).map(Owned::len), Some(1));
+}
+
+/// Uses a charge of the cooldown on `entity`, which runs on `clock`.
+fn use_charge(app: &mut App, entity: Entity, clock: Entity) {
+    let clock = app.world().get::<Clock>(clock).expect("a clock").clone();
+    let mut cooldown = app.world_mut().get_mut::<Cooldown>(entity).expect("there");
+    assert!(cooldown.try_use(&clock));
+}
+
+#[test]
+fn a_cooldown_is_shown_as_a_timer_that_fires_when_a_charge_comes_back() {
+    let mut app = app();
+    let arena = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    let hero = app.world_mut().spawn(OnClock::new(arena)).id();
+    let dash = Cooldown::new(ms(100)).with_charges(3);
+    let dash = (OwnedBy(hero), dash, TimerProgress::default());
+    let dash = app.world_mut().spawn(dash).id();
+    let expect = |app: &mut App, millis, remaining, count, left| {
+        advance_ms(app, millis);
+        let shown = shown(app, dash);
+        let clock = shown.clock;
+        assert_eq!(clock, arena.into());
+        assert_eq!((shown.remaining, shown.wait), (ms(remaining), ms(100)));
+        assert_eq!(shown.elapsed, ms(100 - remaining));
+        assert_eq!((shown.count, shown.left), (count, Some(left)));
+    };
+    use_charge(&mut app, dash, arena);
+    expect(&mut app, 40, 80, 2, 1);
+    use_charge(&mut app, dash, arena);
+    expect(&mut app, 0, 80, 1, 2);
+    expect(&mut app, 158, 1, 1, 2);
+    expect(&mut app, 2, 100, 2, 1);
+    expect(&mut app, 198, 1, 2, 1);
+    advance_ms(&mut app, 2);
+    assert_eq!(*shown(&app, dash), TimerProgress::default(), "it is full");
+}
+
+#[test]
+fn a_cooldown_is_shown_from_insertion_on_unless_there_is_a_timer() {
+    let mut app = app();
+    let own = app.world_mut().spawn(Clock::new()).id();
+    advance_ms(&mut app, 30);
+    let clock = app.world().get::<Clock>(own).expect("a clock").clone();
+    let cannon = (
+        Cooldown::new(ms(100)).empty(&clock),
+        TimerProgress::default(),
+    );
+    app.world_mut().entity_mut(own).insert(cannon);
+    assert_eq!(shown(&app, own).remaining, ms(100));
+    advance_ms(&mut app, 10);
+    assert_eq!(shown(&app, own).remaining, ms(90));
+    app.world_mut().entity_mut(own).insert(Timer::after(ms(20)));
+    advance_ms(&mut app, 10);
+    assert_eq!(shown(&app, own).wait, ms(20));
+    advance_ms(&mut app, 10);
+    assert_eq!(shown(&app, own).wait, ms(100), "the timer has ended");
+    assert_eq!(shown(&app, own).remaining, ms(70));
 }
 
 #[test]

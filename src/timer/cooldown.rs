@@ -36,7 +36,8 @@ use super::{Timer, now::Now, seconds::Seconds};
 /// yours keeps the times of its clock, so save that clock, too.
 ///
 /// To react when the cooldown becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
-/// [at the next charge](Self::next_charge_at).
+/// [at the next charge](Self::next_charge_at). To show a `Cooldown` component to an inspector, add a
+/// [`TimerProgress`](crate::TimerProgress).
 ///
 /// # Examples
 ///
@@ -291,13 +292,11 @@ impl Cooldown {
     /// The progress is 1 when all charges are back.
     #[must_use]
     pub fn fraction(&self, now: &impl Now) -> f32 {
-        let missing = self.missing(now.now()).as_nanos();
-        if missing == 0 {
+        let next = self.next_charge_in(now.now()).as_nanos();
+        if next == 0 {
             return 1.0;
         }
-        let duration = self.duration().as_nanos();
-        let next = (missing - 1) % duration + 1;
-        1.0 - (next as f64 / duration as f64) as f32
+        1.0 - (next as f64 / self.duration().as_nanos() as f64) as f32
     }
 
     /// Returns the time at which the cooldown became or will become ready, on the clock you use it
@@ -401,12 +400,21 @@ impl Cooldown {
         self.used_at = now;
     }
 
-    fn charges_at(&self, now: Duration) -> u32 {
+    pub(super) fn charges_at(&self, now: Duration) -> u32 {
         let missing = self.missing(now).as_nanos();
         // Only a cooldown of zero length has a duration of zero, and it never misses anything.
         let missing = missing.div_ceil(self.duration().as_nanos().max(1));
         let missing = u32::try_from(missing).unwrap_or(u32::MAX);
         self.max_charges.get().saturating_sub(missing)
+    }
+
+    /// Returns the time until the next charge is back, or zero if all are back.
+    pub(super) fn next_charge_in(&self, now: Duration) -> Duration {
+        let missing = self.missing(now).as_nanos();
+        let Some(rest) = missing.checked_sub(1) else {
+            return Duration::ZERO;
+        };
+        Duration::from_nanos_u128(rest % self.duration().as_nanos() + 1)
     }
 
     /// Returns the time until all charges are back.

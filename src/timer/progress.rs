@@ -1,4 +1,4 @@
-//! The state of a timer as a component, for an inspector.
+//! The state of a timer or a cooldown as a component, for an inspector.
 
 use core::{fmt, time::Duration};
 
@@ -11,11 +11,11 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{ArmedTimers, TimerStatus, on_world::try_with_timers};
+use super::{ArmedTimers, Cooldown, TimerStatus, on_world::try_with_timers};
 use crate::clock::ClockId;
 
-/// Shows the state of the [`Timer`](crate::Timer) on its entity, for an inspector or the remote
-/// protocol.
+/// Shows the state of the [`Timer`](crate::Timer) or the [`Cooldown`] on its entity, for an inspector or
+/// the remote protocol.
 ///
 /// The fields are up to date from insertion on, and are refreshed in every frame after the timers
 /// have fired, before [`DueSystems::Updates`](crate::DueSystems::Updates). A timer on the [fixed
@@ -23,8 +23,13 @@ use crate::clock::ClockId;
 /// before the timer, the fields show the timer from the next frame on. In a system, prefer
 /// [`ArmedTimers`], which is always up to date and needs no component.
 ///
-/// Once the timer has ended, and as long as there is none, the component is equal to
-/// [`TimerProgress::default()`]: nothing remains.
+/// A [`Cooldown`] is shown if the entity has no armed timer. It counts as a timer that fires whenever a
+/// charge comes back: `remaining` is the time until the next charge, `count` the number of charges that are
+/// available, and `left` the number of those that are missing. The cooldown must run on the [clock of its
+/// entity](crate::OnClock).
+///
+/// Once the timer has ended or all charges are back, and as long as there is neither, the component is
+/// equal to [`TimerProgress::default()`]: nothing remains.
 ///
 /// Changing the fields does nothing. To pause the timer, insert [`Paused`](crate::Paused). To
 /// change its speed, set the `speed` of its [`Clock`](crate::Clock). Both work by reflection.
@@ -84,17 +89,42 @@ pub struct TimerProgress {
     pub elapsed: Duration,
     /// The length of the wait.
     pub wait: Duration,
-    /// The number of firings.
+    /// The number of firings, or of charges available.
     pub count: u64,
-    /// The number of firings left, or `None` if the timer fires forever.
+    /// The number of firings left, or of charges missing, or `None` if the timer fires forever.
     pub left: Option<u32>,
     /// Whether the entity of the timer or its owner pauses it. A stopped clock does not count.
     pub paused: bool,
 }
 
 impl TimerProgress {
-    fn of(timer: Option<TimerStatus>) -> Self {
-        timer.map_or_else(Self::default, |timer| Self {
+    /// Returns the state of the timer on `entity`, or else of its cooldown.
+    fn of(entity: Entity, cooldown: Option<&Cooldown>, timers: &ArmedTimers) -> Self {
+        let timer = timers.get(entity).map(Self::from);
+        let cooldown = || Self::of_cooldown(cooldown?, timers.cooldown_clock(entity)?);
+        timer.or_else(cooldown).unwrap_or_default()
+    }
+
+    /// Returns the state of a cooldown with a missing charge.
+    fn of_cooldown(cooldown: &Cooldown, (clock, now): (ClockId, Duration)) -> Option<Self> {
+        let charges = cooldown.charges_at(now);
+        let left = cooldown.max_charges() - charges;
+        let (remaining, wait) = (cooldown.next_charge_in(now), cooldown.duration());
+        (left > 0).then(|| Self {
+            clock,
+            remaining,
+            elapsed: wait.saturating_sub(remaining),
+            wait,
+            count: charges.into(),
+            left: Some(left),
+            paused: false,
+        })
+    }
+}
+
+impl From<TimerStatus> for TimerProgress {
+    fn from(timer: TimerStatus) -> Self {
+        Self {
             clock: timer.clock,
             remaining: timer.remaining,
             elapsed: timer.elapsed,
@@ -102,11 +132,11 @@ impl TimerProgress {
             count: timer.count,
             left: timer.left,
             paused: timer.paused,
-        })
+        }
     }
 }
 
-/// The state of a timer that has ended.
+/// The state of a timer that has ended, or of a cooldown with all charges.
 impl Default for TimerProgress {
     fn default() -> Self {
         Self {
@@ -162,11 +192,15 @@ impl fmt::Display for Seconds {
 /// Shows a new component once all components of its bundle have arrived.
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     world.commands().queue(move |world: &mut World| {
-        let timer = try_with_timers(world, |timers| timers.get(entity));
-        if let Ok(timer) = timer
+        world.flush();
+        let cooldown = world.get::<Cooldown>(entity).copied();
+        let shown = try_with_timers(world, |timers| {
+            TimerProgress::of(entity, cooldown.as_ref(), &timers)
+        });
+        if let Ok(shown) = shown
             && let Some(mut progress) = world.get_mut::<TimerProgress>(entity)
         {
-            progress.set_if_neq(TimerProgress::of(timer));
+            progress.set_if_neq(shown);
         }
     });
 }
@@ -177,7 +211,16 @@ pub(crate) type Shown = QueryState<(), (With<TimerProgress>, Allow<Disabled>)>;
 /// The parts of the world that a refresh uses.
 pub(crate) type ShowParams = SystemState<(
     ArmedTimers<'static, 'static>,
-    Query<'static, 'static, (Entity, &'static mut TimerProgress), Allow<Disabled>>,
+    Query<
+        'static,
+        'static,
+        (
+            Entity,
+            &'static mut TimerProgress,
+            Option<&'static Cooldown>,
+        ),
+        Allow<Disabled>,
+    >,
 )>;
 
 /// Refreshes the components. In a world without any, this is one look at an empty query.
@@ -190,8 +233,8 @@ pub(crate) fn show_progress(
         return Ok(());
     }
     let (timers, mut shown) = params.get_mut(world)?;
-    for (entity, mut progress) in &mut shown {
-        progress.set_if_neq(TimerProgress::of(timers.get(entity)));
+    for (entity, mut progress, cooldown) in &mut shown {
+        progress.set_if_neq(TimerProgress::of(entity, cooldown, &timers));
     }
     Ok(())
 }

@@ -281,15 +281,28 @@ impl ArmedTimers<'_, '_> {
     fn setting(&self, entity: Entity, timer: &Timer) -> Option<Setting> {
         let owned = self.parts.get(entity).ok()?.owned;
         let owner = owned.map_or(entity, |owned| owned.0);
-        let clock = timer.chosen_clock().or_else(|| self.clock_on(entity));
-        let clock = clock.or_else(|| self.clock_on(owner));
+        let clock = timer.chosen_clock();
         Some(Setting {
             owner,
-            clock: clock.unwrap_or_default(),
+            clock: clock.unwrap_or_else(|| self.clock_of(entity, owner)),
             is_paused: self.is_paused(entity) || self.is_paused_by_owner(entity, owner),
             is_in_transit: false,
             acts: false,
         })
+    }
+
+    /// Returns the clock of a cooldown on `entity`, and the time that it shows.
+    pub(super) fn cooldown_clock(&self, entity: Entity) -> Option<(ClockId, Duration)> {
+        let owned = self.parts.get(entity).ok()?.owned;
+        let clock = self.clock_of(entity, owned.map_or(entity, |owned| owned.0));
+        let reading = self.table.current(self.table.find(clock).ok()?.key)?;
+        Some((clock, reading.shown(reading.now)))
+    }
+
+    /// Returns the clock of everything on `entity` that chooses none.
+    fn clock_of(&self, entity: Entity, owner: Entity) -> ClockId {
+        let clock = self.clock_on(entity);
+        clock.or_else(|| self.clock_on(owner)).unwrap_or_default()
     }
 
     fn clock_on(&self, entity: Entity) -> Option<ClockId> {

@@ -1,0 +1,68 @@
+//! A running game that a browser looks into.
+//!
+//! `bevy_remote` answers what is in the world: clocks, timers and cooldowns with their remaining time.
+//! Two resources of this example add what no component knows: the [last firings](LastFirings), and the
+//! [cost of each frame](FrameCosts).
+//!
+//! # Who may look
+//!
+//! Both servers listen on the loopback address only. That keeps out other machines, not other programs on
+//! this one: `bevy_remote` has no password, and whoever reaches it can change the whole world. A page of
+//! another site can reach it too, because a browser sends simple requests anywhere. What the browser
+//! withholds is the answer, unless the server allows the origin of that page. This example allows one
+//! origin, its own page, and no further headers or methods. Do not ship a game with `bevy_remote` in it.
+
+mod firings;
+mod frame_costs;
+mod game;
+mod page;
+
+use core::{net::Ipv4Addr, time::Duration};
+use std::{io, net::TcpListener};
+
+use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
+use bevy_due::{Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, TimerProgress};
+use bevy_ecs::name::Name;
+use bevy_remote::{RemotePlugin, http::RemoteHttpPlugin};
+use bevy_time::TimePlugin;
+
+pub use self::{
+    firings::{Firing, LastFirings},
+    frame_costs::{FrameCost, FrameCosts},
+    page::Page,
+};
+
+const FRAME: Duration = Duration::from_nanos(16_666_667);
+
+/// Creates the game. It serves the page, and answers a remote client on the other port.
+pub fn app(page: Page, remote_port: u16) -> App {
+    let remote = RemoteHttpPlugin::default()
+        .with_address(Ipv4Addr::LOCALHOST)
+        .with_port(remote_port)
+        .with_header("Access-Control-Allow-Origin", page.origin());
+    let mut app = App::new();
+    app.add_plugins((TaskPoolPlugin::default(), TimePlugin))
+        .add_plugins((DuePlugin::default(), DueDiagnosticsPlugin::default()))
+        .add_plugins((RemotePlugin::default(), remote, page))
+        .add_plugins((firings::plugin, frame_costs::plugin, game::plugin))
+        .add_plugins(ScheduleRunnerPlugin::run_loop(FRAME))
+        .register_type::<Name>();
+    // All timers and cooldowns show their remaining time, without a change to the game.
+    app.register_required_components::<Timer, TimerProgress>()
+        .register_required_components::<Cooldown, TimerProgress>();
+    app
+}
+
+/// Returns `port`, or a free one for zero.
+///
+/// # Errors
+///
+/// Fails if another program uses the port. `bevy_remote` would not say so.
+pub fn free_port(port: u16) -> io::Result<u16> {
+    Ok(listen(port)?.local_addr()?.port())
+}
+
+fn listen(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .map_err(|error| io::Error::new(error.kind(), format!("port {port}: {error}")))
+}

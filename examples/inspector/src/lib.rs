@@ -53,13 +53,13 @@ pub fn app(page: Page, remote_port: u16) -> App {
     app
 }
 
-/// Returns `port`, or a free one for zero.
+/// Checks that no other program uses `port`. `bevy_remote` would not say so.
 ///
 /// # Errors
 ///
-/// Fails if another program uses the port. `bevy_remote` would not say so.
-pub fn free_port(port: u16) -> io::Result<u16> {
-    Ok(listen(port)?.local_addr()?.port())
+/// Fails if the port is in use.
+pub fn check_port(port: u16) -> io::Result<()> {
+    listen(port).map(drop)
 }
 
 fn listen(port: u16) -> io::Result<TcpListener> {

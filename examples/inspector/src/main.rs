@@ -8,7 +8,7 @@ use std::io;
 
 use bevy_app::AppExit;
 use bevy_remote::http::DEFAULT_PORT;
-use inspector::{Page, app, free_port};
+use inspector::{Page, app, check_port};
 
 const PAGE_PORT: u16 = 15780;
 
@@ -23,8 +23,8 @@ fn main() -> AppExit {
 }
 
 fn start() -> io::Result<AppExit> {
-    let remote = free_port(DEFAULT_PORT)?;
-    let page = Page::bind(PAGE_PORT, remote)?;
+    check_port(DEFAULT_PORT)?;
+    let page = Page::bind(PAGE_PORT, DEFAULT_PORT)?;
     println!("open {}", page.origin());
-    Ok(app(page, remote).run())
+    Ok(app(page, DEFAULT_PORT).run())
 }

@@ -72,7 +72,8 @@ fn a_port_that_is_taken_is_an_error_that_names_it() {
     let game = Game::start();
     for address in [&game.page, &game.remote] {
         let port = address.rsplit(':').next().expect("a port");
-        let error = inspector::free_port(port.parse().expect("a number")).expect_err("it is taken");
+        let error =
+            inspector::check_port(port.parse().expect("a number")).expect_err("it is taken");
         assert!(error.to_string().contains(port), "{error}");
     }
 }

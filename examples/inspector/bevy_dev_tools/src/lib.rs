@@ -42,7 +42,9 @@ pub mod schedule_data {
                 let systems = schedule.systems().map_err(|_| NeverRun)?;
                 Ok(Self {
                     name: format!("{:?}", schedule.label()),
-                    systems: systems.map(|(_, system)| system.name().to_string()).collect(),
+                    systems: systems
+                        .map(|(_, system)| system.name().to_string())
+                        .collect(),
                 })
             }
         }

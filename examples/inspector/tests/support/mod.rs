@@ -3,7 +3,10 @@
 #![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 #![allow(unreachable_pub, reason = "test code")]
 
-use core::time::Duration;
+use core::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 use std::{
     ffi::OsStr,
     io::{self, Write},
@@ -12,7 +15,7 @@ use std::{
 };
 
 use headless_chrome::{Browser, LaunchOptions, browser::default_executable};
-use inspector::{Page, app, free_port};
+use inspector::{Page, app, check_port};
 use serde_json::{Value, json};
 
 /// The longest time to wait for something that must happen.
@@ -44,7 +47,7 @@ pub struct Game {
 
 impl Game {
     pub fn start() -> Self {
-        let remote_port = free_port(0).expect("a free port");
+        let remote_port = remote_port();
         let page = Page::bind(0, remote_port).expect("a free port");
         let game = Self {
             page: page.origin(),
@@ -138,6 +141,19 @@ impl Game {
     pub fn remaining(&self, entity: u64) -> f64 {
         secs(&self.component(entity, TIMER_PROGRESS)["remaining"])
     }
+}
+
+/// Finds a port for `bevy_remote`, which takes it later. The system gives out ports from 32,768 on, and
+/// therefore not this one in between.
+fn remote_port() -> u16 {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(97);
+    wait_for("a free port", || {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + start.wrapping_add(tried) % 10_000;
+        let port = u16::try_from(port).expect("below 30,000");
+        check_port(port).is_ok().then_some(port)
+    })
 }
 
 pub const NAME: &str = "bevy_ecs::name::Name";

@@ -76,6 +76,7 @@
 //! the first delay separately from the interval, [`immediately`] makes that delay zero, and
 //! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
 //! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline.
+//! [`slack`] spreads timers over frames, and a [`TimerBudget`] limits the [`deferrable`] ones.
 //! The `_secs` methods take seconds, as an `f32`, an `f64` or a `u32`. The `try_` methods return an
 //! error for invalid numbers instead of panicking.
 //!
@@ -293,6 +294,7 @@ With a [`Link`] of your own, a world in another process becomes a member. A worl
 //!
 //! [`at`]: Timer::at
 //! [`change_timer`]: DueEntityCommandsExt::change_timer
+//! [`deferrable`]: Timer::deferrable
 //! [`every_between`]: Timer::every_between
 //! [`first_after`]: Timer::first_after
 //! [`immediately`]: Timer::immediately
@@ -300,6 +302,7 @@ With a [`Link`] of your own, a world in another process becomes a member. A worl
 //! [`pause_for_secs`]: DueEntityCommandsExt::pause_for_secs
 //! [`refresh_timer`]: DueEntityCommandsExt::refresh_timer
 //! [`since`]: Timer::since
+//! [`slack`]: Timer::slack
 //! [`times`]: Timer::times
 //! [`with_jitter`]: Timer::with_jitter
 

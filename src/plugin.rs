@@ -65,7 +65,9 @@ use crate::{
 ///    their clock or others. If a handler of the last firing inserts a new `Timer` on the entity,
 ///    the new one stays.
 /// 6. **No drift.** The k-th deadline of a periodic timer is first + k × interval, exactly. A clock
-///    of any speed carries over fractions of a nanosecond.
+///    of any speed carries over fractions of a nanosecond. [`MissedTicks::Delay`](crate::MissedTicks::Delay)
+///    starts a new grid. With [slack](crate::Timer::slack), this holds for the start of each
+///    window.
 /// 7. **Long frames** follow the timer's [`MissedTicks`](crate::MissedTicks). A burst ends at the
 ///    [`burst_limit`](Self::burst_limit). The remaining deadlines are skipped and counted in
 ///    [`TimerFired::missed`], and the timer stays on its grid. (Bevy itself shortens frames to
@@ -75,6 +77,9 @@ use crate::{
 ///    thousand years cause no panic, no overflow and no wrong order. Deadlines saturate.
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
 ///     [`InvalidSpeed`](crate::InvalidSpeed), [`NoSuchClock`](crate::NoSuchClock).
+///
+/// A [`TimerBudget`](crate::TimerBudget) gives up the first promise for deferrable timers, and a
+/// budget in time also the eighth.
 ///
 /// `docs/proofs.md` in the repository says how each promise is tested.
 ///

@@ -6,14 +6,8 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    Arms, IntoKey, Timer, TimerLines,
-    arm::draw,
-    armed::ArmedTimer,
-    build::or_panic,
-    find::find_keyed,
-    lines::{TimerLine, is_armed},
-    place::Place,
-    resolve::resolve,
+    Arms, IntoKey, Timer, TimerLines, arm::draw, armed::ArmedTimer, build::or_panic,
+    find::find_keyed, line::TimerLine, lines::is_armed, place::Place, resolve::resolve,
 };
 use crate::{
     clock::{ClockId, ClockKey, ClockTable, FoundClock, NoSuchClock, Reading, saturating_nanos},

@@ -12,7 +12,7 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::QueryData, system:
 use super::{
     Arms, DespawnAfter, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines, TimerState,
     key_id::KeyId,
-    lines::TimerLine,
+    line::TimerLine,
     pending::{Pending, Start},
     place::Place,
     saving::Wait,

@@ -7,16 +7,24 @@ use alloc::{
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 
-use super::{Rescheduled, TimerLine, TimerLines};
+use super::TimerLines;
 use crate::{
     clock::{ClockId, ClockKey},
     double_buffer::DoubleBuffer,
     journal::Journal,
     queue::{Key, QueueMark, SlotJournal},
     timer::{
-        Arms, DespawnAfter, Kind, Timer, armed::ArmedTimer, budget::Spent,
-        cancellations::Cancellations, deferrable::DeferrableJournal, ended::EndedTimers,
-        pending::PendingTimers, place::Place, random_interval::RandomInterval, slack::SlackJournal,
+        Arms, DespawnAfter, Kind, Timer,
+        armed::ArmedTimer,
+        budget::Spent,
+        cancellations::Cancellations,
+        deferrable::DeferrableJournal,
+        ended::EndedTimers,
+        line::{Rescheduled, TimerLine},
+        pending::PendingTimers,
+        place::Place,
+        random_interval::RandomInterval,
+        slack::SlackJournal,
         stats::TimerStats,
     },
 };

@@ -10,7 +10,7 @@ use crate::{
     clock::{ClockId, ClockKey, ClockTable, Reading},
     queue::Key,
     timer::{
-        Arms, DespawnAfter, Kind, Timer, TimerLines, lines::TimerLine, pending::Pending,
+        Arms, DespawnAfter, Kind, Timer, TimerLines, line::TimerLine, pending::Pending,
         place::Place, setting::Setting,
     },
 };

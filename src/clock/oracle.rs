@@ -215,7 +215,18 @@ impl Game {
                 .is_none_or(|now| now == clock.seen),
             _ => true,
         };
-        if !self.model.clocks.iter().flatten().all(is_read) {
+        // A clock that was spawned between two runs, and whose driver then moved to another schedule, has
+        // seen a time of its driver that never comes. The table corrects that here, and the model in the
+        // next run.
+        let is_astray = |clock: &Clock| match clock.source {
+            From::Clock(parent) => {
+                let driver = self.model.clock(parent);
+                driver.is_some_and(|driver| clock.seen != driver.state.now)
+            }
+            _ => false,
+        };
+        let mut clocks = self.model.clocks.iter().flatten();
+        if clocks.clone().any(is_astray) || !clocks.all(is_read) {
             return;
         }
         if let Some(clock) = &mut self.model.clocks[at] {

@@ -20,10 +20,10 @@
 //!
 //! | question | answer |
 //! |---|---|
-//! | How do I stun an enemy? | [`pause_for_secs(2.0)`][`pause_for_secs`] pauses its timers and callbacks. Stuns may overlap: [stun](cookbook::stun). |
+//! | How do I stun an enemy? | [`pause_for_secs(2.0)`][`pause_for_secs`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`PausedBy`]: [stun](cookbook::stun). |
 //! | How do I refresh a poison? | [`refresh_timer`] renews the ticks and keeps the next one on time: [poison](cookbook::poison). |
 //! | In which order do two timers fire that are due in the same frame? | By deadline. With equal deadlines, in the order in which they were armed: [order](guide::model#order). |
-//! | What happens while the game is paused? | Timers, lifetimes, cooldowns and callbacks on game time wait, and keep their remaining time. Timers on [`ClockId::Real`] still fire: [clocks](guide::clocks), [pause menu](cookbook::pause_menu). |
+//! | What happens while the game is paused? | Timers, lifetimes, cooldowns and callbacks on game time wait, and keep their remaining time. Timers on [`ClockId::Real`] and `Frames` still fire: [clocks](guide::clocks), [pause menu](cookbook::pause_menu). |
 #![cfg_attr(
     feature = "serialize",
     doc = "| How do I save? | [`save_timers`](DueWorldExt::save_timers) returns data for serde, and \
@@ -32,9 +32,10 @@
 )]
 #![cfg_attr(
     not(feature = "serialize"),
-    doc = "| How do I save? | Turn on the feature `serialize`. |"
+    doc = "| How do I save? | With the feature `serialize`, `world.save_timers()?` returns data for serde, and \
+           `world.load_timers(&saved, &mut entities)?` continues from it in a new app. |"
 )]
-//! | What do a million timers cost? | About a microsecond per frame while they wait, and at most 128 bytes each: [performance](guide::performance). |
+//! | What do a million timers cost? | About a microsecond per frame while they wait, and at most 128 bytes each, or 400 with an owner and a key: [performance](guide::performance). |
 //!
 //! ```
 //! use core::time::Duration;
@@ -257,7 +258,7 @@ With a [`Link`] of your own, a world in another process becomes a member. A worl
 //! # The life of a timer
 //!
 //! ```text
-//!                                       ┌──── re-arm ────┐
+//!                                       ┌──── repeat ────┐
 //!                                       ▼                │     ┌─► TimerFired messages
 //! insert Timer ──hook──► pending ─swap─► TimerQueue ──due─┴─────┼─► observers of TimerFired
 //!                           │           (per clock)             └─► the timer's action
@@ -268,7 +269,7 @@ With a [`Link`] of your own, a world in another process becomes a member. A worl
 //! The swap looks up the clock, the owner, the pause and the action. By then, all components of the
 //! timer are there, whatever the order in which they were inserted.
 //!
-//! A periodic timer is re-armed before its handlers run. After its last firing, the `Timer` is
+//! A periodic timer is in the queue for its next deadline before its handlers run. After its last firing, the `Timer` is
 //! removed instead.
 //!
 //! A *run* is one pass through the sets of [`DueSystems`]: [`Timers`](DueSystems::Timers),

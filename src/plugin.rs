@@ -78,8 +78,8 @@ use crate::{
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
 ///     [`InvalidSpeed`](crate::InvalidSpeed), [`NoSuchClock`](crate::NoSuchClock).
 ///
-/// A [`TimerBudget`](crate::TimerBudget) gives up the first promise for deferrable timers, and a
-/// budget in time also the eighth.
+/// With a [`TimerBudget`](crate::TimerBudget), the order does not hold between deferrable timers and
+/// others, and a budget in time is not deterministic.
 ///
 /// `docs/proofs.md` in the repository says how each promise is tested.
 ///

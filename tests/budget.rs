@@ -268,6 +268,19 @@ fn the_steps_of_the_fixed_schedule_share_the_budget_of_their_frame() {
 }
 
 #[test]
+fn timers_in_the_frame_do_not_starve_those_on_the_fixed_clock() {
+    let mut app = app_with_budget(TimerBudget::Firings(1));
+    app.insert_resource(Time::<Fixed>::from_duration(ms(5)));
+    spawn(&mut app, "greedy", Timer::every(ms(1)).deferrable(-9));
+    let fixed = Timer::after(ms(5)).on(ClockId::Fixed).deferrable(9);
+    spawn(&mut app, "fixed", fixed.clone());
+    spawn(&mut app, "fixed", fixed);
+    assert_eq!(frame(&mut app), ["greedy", "fixed"]);
+    assert_eq!(frame(&mut app), ["greedy", "fixed"]);
+    assert_eq!(frame(&mut app), ["greedy"]);
+}
+
+#[test]
 fn a_budget_can_come_and_go() {
     let mut app = app_with_budget(TimerBudget::Firings(1));
     for name in ["a", "b", "c", "d"] {

@@ -121,8 +121,8 @@ pub trait DueEntityCommandsExt {
     ///
     /// If a timer with this key is armed, it keeps its next deadline and gets all its firings
     /// again, and `timer` is dropped. A poison that hits again and again therefore keeps ticking.
-    /// In contrast, `set_timer` starts the interval over. Use it for one-shot timers: a refresh does
-    /// not extend them. The component of the key keeps its value, and a paused timer stays paused.
+    /// In contrast, `set_timer` starts the interval over. For one-shot timers, use `set_timer`: a refresh
+    /// does not extend them. The component of the key keeps its value, and a paused timer stays paused.
     ///
     /// # Examples
     ///

@@ -7,18 +7,23 @@ use bevy_platform::time::Instant;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
-/// A limit for the [deferrable](crate::Timer::deferrable) timers of each frame.
+use crate::clock::Cadence;
+
+/// The resource that limits the [deferrable](crate::Timer::deferrable) timers of each frame.
 ///
-/// When more deferrable timers are due than the budget allows, those with the lowest priority number
-/// fire first, and the others wait for a later frame. Their
+/// When more deferrable timers are due than the budget allows, those with the smallest priority
+/// numbers fire first, and the others wait for a later frame. Their
 /// [lateness](crate::TimerFired::lateness) grows meanwhile. All other timers fire on time, before the
-/// deferrable ones. At least one deferrable timer fires in each frame, so every timer's turn comes.
+/// deferrable ones.
 ///
-/// The resource can change at any time. A frame includes all its steps of the fixed schedule.
+/// If any are due, at least one deferrable timer fires in each frame, and one in its fixed steps, even if
+/// the budget is spent.
+///
+/// The resource can change at any time. The budget covers a whole frame, including its fixed steps.
 /// [Fast-forward](crate::DueWorldExt::fast_forward) ignores the budget.
 /// [`ArmedTimers::deferred`](crate::ArmedTimers::deferred) returns the number of timers that wait.
 ///
-/// # What a budget gives up
+/// # What you give up
 ///
 /// With a budget, the [promise of order](crate::DuePlugin) holds only among deferrable timers of one
 /// priority on one clock, and among all other timers. A deferrable timer that was due earlier can fire
@@ -67,7 +72,7 @@ pub enum TimerBudget {
     /// Every due timer fires. The default.
     #[default]
     Unlimited,
-    /// Deferrable timers fire at most this many times per frame. Zero counts as one.
+    /// At most this many firings of deferrable timers per frame, in total. Zero counts as one.
     Firings(u32),
     /// No further deferrable timer fires in a frame whose deferrable timers have taken this time.
     ///
@@ -81,12 +86,14 @@ pub enum TimerBudget {
 pub(super) struct Spent {
     firings: u32,
     time: Duration,
+    /// Whether a timer has fired in the frame, and in its fixed steps.
+    has_fired: [bool; 2],
 }
 
 impl TimerBudget {
     /// Returns `true` if another timer may fire.
-    pub(super) fn has_room(self, spent: Spent) -> bool {
-        spent.firings == 0
+    pub(super) fn has_room(self, spent: Spent, cadence: Cadence) -> bool {
+        !spent.has_fired[cadence as usize]
             || match self {
                 Self::Unlimited => true,
                 Self::Firings(firings) => spent.firings < firings,
@@ -104,7 +111,8 @@ impl TimerBudget {
 }
 
 impl Spent {
-    pub(super) fn add_firing(&mut self) {
+    pub(super) fn add_firing(&mut self, cadence: Cadence) {
+        self.has_fired[cadence as usize] = true;
         self.firings = self.firings.saturating_add(1);
     }
 

@@ -331,8 +331,7 @@ impl Timer {
         self
     }
 
-    /// Lets the timer choose a deadline that is later by less than `slack`, so that work spreads over
-    /// frames.
+    /// Moves each deadline later by less than `slack`, to spread work over frames.
     ///
     /// A thousand AIs that think every second, with a second of slack, do not think in the same frame.
     /// The timer chooses when it is armed and at each firing. Its window begins at the deadline that it
@@ -345,7 +344,10 @@ impl Timer {
     /// are exactly one interval apart, so choices do not add up to a drift. The time between two
     /// deadlines differs from the interval by less than `slack`.
     ///
-    /// A deadline that you [set](crate::TimerMut::reschedule) is the start of a new window.
+    /// A deadline that you [set](crate::TimerMut::reschedule) or delay is the start of a new window.
+    /// Random delays and intervals decide where a window begins. A slack of less than a slot rarely
+    /// spreads anything. If the slack is longer than the interval, two windows overlap, and two firings
+    /// may share a deadline.
     ///
     /// # Time complexity
     ///
@@ -391,10 +393,15 @@ impl Timer {
     /// Lets the timer wait for a later frame when it is due and the [`TimerBudget`](crate::TimerBudget) is
     /// spent.
     ///
-    /// Without a budget, this changes nothing. With one, deferrable timers fire after all others, and
-    /// lower priorities fire first, as those of an [`UpdateComponent`](crate::UpdateComponent). Waiting
-    /// for a quarter of a second counts as much as one priority, so that every timer's turn comes.
-    /// Timers of equal priority on one clock fire in the order of their deadlines, and then of arming.
+    /// Without a budget, this changes nothing. With one, deferrable timers fire after all others. Those
+    /// with smaller priority numbers fire first, on all clocks of the run, as with
+    /// [`UpdateComponent`](crate::UpdateComponent). Every quarter second of waiting, on the timer's
+    /// clock, lowers its number by one, so every timer gets its turn. Timers of equal priority on one
+    /// clock fire in the order of their deadlines, and then of arming.
+    ///
+    /// When the turn of a periodic timer comes, its [`MissedTicks`] decides as in a long frame. With
+    /// `Burst`, each missed deadline takes a firing of the budget, so a budget that is too small for
+    /// the work never catches up. Prefer [`MissedTicks::Skip`] for timers that may wait long.
     ///
     /// # Examples
     ///

@@ -167,13 +167,14 @@ impl Run<'_> {
                 clocks.push((now, nth));
                 continue;
             }
+            let Some(cadence) = table.cadence(key, age) else {
+                continue;
+            };
             let spent = world.resource::<TimerLines>().spent;
-            if !self.budget.has_room(spent) {
+            if !self.budget.has_room(spent, cadence) {
                 break;
             }
-            if let Some(cadence) = table.cadence(key, age) {
-                self.fire_one_waiting(world, table, FoundClock { key, age, cadence })?;
-            }
+            self.fire_one_waiting(world, table, FoundClock { key, age, cadence })?;
             clocks.push((urgency, nth));
         }
         for &(_, key) in due {
@@ -209,7 +210,7 @@ impl Run<'_> {
         };
         let is_observed = is_observed(world);
         let start = self.budget.start();
-        world.resource_mut::<TimerLines>().spent.add_firing();
+        world.resource_mut::<TimerLines>().spent.add_firing(cadence);
         let (limits, mut is_first, mut fired) = (self.limits, true, None);
         let next = |line: &mut TimerLine, stats: &mut RunStats| {
             let is_first = mem::take(&mut is_first);

@@ -483,7 +483,8 @@ impl ArmedTimers<'_, '_> {
         armed + self.pending_of(Kind::Timer).count()
     }
 
-    /// Returns the number of due timers that wait for the [`TimerBudget`](crate::TimerBudget).
+    /// Returns the number of deferrable timers that are due but had to wait in the last run, because the
+    /// [`TimerBudget`](crate::TimerBudget) was spent. Paused timers are not included.
     #[must_use]
     pub fn deferred(&self) -> usize {
         let lines = self.lines.iter();

@@ -66,8 +66,8 @@ pub(crate) struct Model {
     ended: [Vec<(Id, Done)>; 2],
     /// The runs so far. A burst ends with its run.
     runs: u64,
-    /// The firings of deferrable timers in this frame.
-    spent: u32,
+    /// The firings of deferrable timers in this frame and in its fixed steps.
+    spent: [u32; 2],
     updates: Updates,
     mail: Mail,
     /// The condition of the clocks that are marked, and whether game time is paused from the next
@@ -116,7 +116,7 @@ impl Model {
             draws: 0,
             ended: Default::default(),
             runs: 0,
-            spent: 0,
+            spent: [0; 2],
             updates: Updates::default(),
             mail: Mail::default(),
             condition: true,

@@ -27,13 +27,17 @@ impl Model {
 
     /// The most urgent timer fires: the one that is the latest, with its priority taken into account.
     pub(super) fn fire_waiting(&mut self, due: &[Nth], stats: &mut [u64; 3]) -> Flow {
-        let has_room = |model: &Self| model.spent == 0 || model.spent < model.rules.budget;
-        while has_room(self)
-            && let Some(at) = self.most_urgent(due)
-        {
+        while let Some(at) = self.most_urgent(due) {
             let clock = self.timers[at].clock.expect("it is armed");
-            self.spent += 1;
-            self.fire(at, self.clocks.all[clock].is_fixed, stats)?;
+            let is_fixed = self.clocks.all[clock].is_fixed;
+            // The frame and its fixed steps each fire one at least.
+            let spent = &mut self.spent[usize::from(is_fixed)];
+            *spent += 1;
+            if *spent > 1 && self.spent.iter().sum::<u32>() > self.rules.budget {
+                self.spent[usize::from(is_fixed)] -= 1;
+                break;
+            }
+            self.fire(at, is_fixed, stats)?;
         }
         Ok(())
     }

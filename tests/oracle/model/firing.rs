@@ -73,7 +73,7 @@ impl Model {
             .filter(|&clock| self.first_due(clock).is_some() || self.is_anyone_waiting(clock))
             .collect();
         if scope == (Scope::Of { is_fixed: false }) {
-            self.spent = 0;
+            self.spent = [0; 2];
         }
         for &clock in &due {
             if forwarded.is_some() {

@@ -21,7 +21,7 @@
 //! | question | answer |
 //! |---|---|
 //! | How do I stun an enemy? | [`pause_for_secs(2.0)`][`pause_for_secs`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`PausedBy`]: [stun](cookbook::stun). |
-//! | How do I refresh a poison? | [`refresh_timer`] renews the ticks and keeps the next one on time: [poison](cookbook::poison). |
+//! | How do I refresh a poison? | [`refresh_timer`] renews the ticks and keeps the next one on time. Observe [`OwnedTimerFired`] on the enemy for each tick: [poison](cookbook::poison). |
 //! | In which order do two timers fire that are due in the same frame? | By deadline. With equal deadlines, in the order in which they were armed: [order](guide::model#order). |
 //! | What happens while the game is paused? | Timers, lifetimes, cooldowns and callbacks on game time wait, and keep their remaining time. Timers on [`ClockId::Real`] and `Frames` still fire: [clocks](guide::clocks), [pause menu](cookbook::pause_menu). |
 #![cfg_attr(
@@ -397,7 +397,7 @@ pub mod prelude {
     pub use crate::{
         Clock, ClockId, Cooldown, Delivery, DespawnAfter, DueCommandsExt, DueEntityCommandsExt,
         DuePlugin, DueWorldExt, MessageComponent, Owned, OwnedBy, OwnedTimerFired, Paused,
-        TimerAction, TimerFired, TimerKey, UpdateComponent,
+        PausedBy, TimerAction, TimerFired, TimerKey, UpdateComponent,
     };
 }
 

@@ -31,6 +31,7 @@ fn main() -> Result {
     match mode {
         Mode::Play => play(save),
         Mode::Tell => {
+            println!("A scripted minute. In a terminal, you play.");
             print!("{}", script::tell(save)?);
             Ok(())
         }

@@ -13,8 +13,8 @@ use ratatui::{
 };
 
 use super::{
-    BLACK, BLUE, CELL, GOLD, GRASS, GREEN, ICE, LIT_GRASS, LIT_ROAD, PINK, RED, ROAD, TEXT, TUFT,
-    WHITE, block,
+    BLACK, BLUE, CELL, DIM, GOLD, GRASS, GREEN, ICE, LIT_GRASS, LIT_ROAD, PINK, RED, ROAD, TEXT,
+    TUFT, WHITE, block,
 };
 use crate::{
     boss::Cast,
@@ -39,13 +39,15 @@ pub(super) struct Board<'w, 's> {
     flashes: Query<'w, 's, &'static Flash>,
 }
 
+const KEYS: &str = " enter build · x sell · n wave · p menu · q quit ";
+
 impl Widget for &Board<'_, '_> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
         let title = self.title();
         let frame = block(&title).title(self.stock().right_aligned());
         let frame = match self.cast_bar() {
             Some(bar) => frame.title_bottom(bar.centered()),
-            None => frame,
+            None => frame.title_bottom(Line::styled(KEYS, DIM).centered()),
         };
         let inside = frame.inner(area);
         frame.render(area, buffer);

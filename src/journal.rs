@@ -105,7 +105,7 @@ impl<K: Copy + Ord + Hash, V: Clone> WatchedMap<K, V> {
     }
 
     pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        self.note(key);
+        self.note_if_there(key)?;
         self.entries.get_mut(&key)
     }
 
@@ -115,7 +115,7 @@ impl<K: Copy + Ord + Hash, V: Clone> WatchedMap<K, V> {
     }
 
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
-        self.note(key);
+        self.note_if_there(key)?;
         self.entries.remove(&key)
     }
 
@@ -141,6 +141,16 @@ impl<K: Copy + Ord + Hash, V: Clone> WatchedMap<K, V> {
                 None => _ = self.remove(key),
             }
         }
+    }
+
+    /// Notes an entry that is about to change. Without a journal, does nothing.
+    #[inline]
+    fn note_if_there(&mut self, key: K) -> Option<()> {
+        if self.journal.is_some() {
+            self.entries.get(&key)?;
+            self.note(key);
+        }
+        Some(())
     }
 
     #[inline]

@@ -346,3 +346,44 @@ fn slots_stay_exact_through_every_change() {
     let chosen = slot(status(&mut app, new).deadline);
     assert_eq!(Some(chosen), emptiest, "{counts:?}");
 }
+
+#[test]
+fn a_choice_is_no_lateness_and_no_drift_under_any_policy() {
+    for policy in [MissedTicks::Burst, MissedTicks::Skip, MissedTicks::Delay] {
+        let mut app = app();
+        let timer = Timer::every_secs(1.0)
+            .slack(Duration::from_secs(1))
+            .with_missed_ticks(policy);
+        spawn_all(&mut app, 640, &timer);
+        let mut count = 0;
+        // The frame in which the next window begins is left out.
+        for _ in 0..30 * 64 - 1 {
+            advance(&mut app, SLOT);
+            let firings = firings(&mut app);
+            count += firings.len();
+            assert!(
+                firings.iter().all(|fired| fired.missed() == 0),
+                "{policy:?}"
+            );
+        }
+        // The first second passes before the first window.
+        assert_eq!(count, 640 * 29, "{policy:?}");
+    }
+}
+
+#[test]
+fn deadlines_go_forward_even_with_more_slack_than_interval() {
+    let mut app = app();
+    for _ in 0..200 {
+        app.world_mut().spawn(Timer::every(ms(700)).slack(ms(300)));
+    }
+    let timer = spawn(&mut app, "x", Timer::every(ms(100)).slack(ms(1000)));
+    (0..600).for_each(|_| advance(&mut app, SLOT));
+    let mine: Vec<_> = firings(&mut app)
+        .into_iter()
+        .filter(|it| it.entity() == timer)
+        .collect();
+    assert!(mine.len() > 80, "{} firings in 9.4 s", mine.len());
+    let slots: Vec<_> = mine.iter().map(|fired| slot(fired.deadline())).collect();
+    assert!(slots.is_sorted_by(|a, b| a < b), "{slots:?}");
+}

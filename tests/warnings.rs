@@ -176,6 +176,21 @@ fn a_timer_that_fires_before_it_is_rearmed_is_not_reported() {
 }
 
 #[test]
+fn a_timer_with_the_same_deadline_in_every_frame_fires_and_is_not_reported() {
+    let mut app = warning_app();
+    let timer = app.world_mut().spawn_empty().id();
+    play(&mut app, 700, |world, _| {
+        world.entity_mut(timer).insert(Timer::at(ms(16 * 700)));
+    });
+    play(&mut app, 5, |_, _| {});
+    assert!(
+        !app.world().entity(timer).contains::<Timer>(),
+        "it has fired"
+    );
+    assert_no_warning();
+}
+
+#[test]
 fn a_timer_that_is_restarted_on_purpose_is_not_reported() {
     let mut app = warning_app();
     let coyote = app.world_mut().spawn(Timer::after_secs(0.1)).id();

@@ -337,7 +337,8 @@ impl Timer {
     /// The timer chooses when it is armed and at each firing. Its window begins at the deadline that it
     /// would have without slack, and is cut into slots of 1/64 s. The timer takes the slot with the
     /// fewest armed timers that have slack, and the earliest of these slots on a tie. Only timers on the
-    /// same clock count, and paused timers do not. On [`ClockId::Frames`], a slot is a frame.
+    /// same clock count, and paused timers do not. Slots are of the time that this clock shows, whatever
+    /// its speed. On [`ClockId::Frames`], a slot is a frame.
     ///
     /// The chosen deadline is the deadline of the timer: it never fires before, timers fire in the
     /// order of their deadlines, and equal inputs give equal choices. The windows of a periodic timer
@@ -346,12 +347,18 @@ impl Timer {
     ///
     /// A deadline that you [set](crate::TimerMut::reschedule) or delay is the start of a new window.
     /// Random delays and intervals decide where a window begins. A slack of less than a slot rarely
-    /// spreads anything. If the slack is longer than the interval, two windows overlap, and two firings
-    /// may share a deadline.
+    /// spreads anything. If the slack is longer than the interval, windows overlap, and each deadline is
+    /// in a later slot than the one before, if its window has one.
+    ///
+    /// For [`MissedTicks`], a timer is late from the chosen deadline on, and not from the start of its
+    /// window.
     ///
     /// # Time complexity
     ///
-    /// Each choice is *O*(*s*) in the number of slots up to the first empty one.
+    /// Each choice is *O*(*s*) in the number of slots up to the first empty one: a window of minutes is
+    /// cheap, and one of hours is not if tens of thousands of timers share it. After
+    /// [`Clock::set_now`](crate::Clock::set_now), the next choice on that clock is *O*(*n*) in its timers
+    /// with slack.
     ///
     /// # Examples
     ///
@@ -395,8 +402,8 @@ impl Timer {
     ///
     /// Without a budget, this changes nothing. With one, deferrable timers fire after all others. Those
     /// with smaller priority numbers fire first, on all clocks of the run, as with
-    /// [`UpdateComponent`](crate::UpdateComponent). Every quarter second of waiting, on the timer's
-    /// clock, lowers its number by one, so every timer gets its turn. Timers of equal priority on one
+    /// [`UpdateComponent`](crate::UpdateComponent). Every quarter second of waiting on the timer's clock
+    /// lowers its number by one, so every timer gets its turn. (A frame counts as a second.) Timers of equal priority on one
     /// clock fire in the order of their deadlines, and then of arming.
     ///
     /// When the turn of a periodic timer comes, its [`MissedTicks`] decides as in a long frame. With

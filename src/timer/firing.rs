@@ -3,7 +3,7 @@
 use core::num::NonZeroU32;
 
 use super::{
-    TimerFired,
+    MissedTicks, TimerFired,
     armed::{ArmedTimer, Reaction, Served},
     line::TimerLine,
     random_interval::RandomInterval,
@@ -160,16 +160,27 @@ fn fire(
         true => random.get_mut(key),
         false => None,
     };
-    // The next window counts from this one.
-    let start = deadline.saturating_sub(slack.shift(key).unwrap_or(0));
+    // A choice is no lateness, so the timer fires as if its window had begun at the deadline.
+    let shift = match timer.has_slack() {
+        true => slack.shift(key).unwrap_or(0),
+        false => 0,
+    };
+    let burst = timer.burst;
+    let [start, now] = [deadline, reading.now].map(|time| time.saturating_sub(shift));
     let Served { missed, next } = match random {
-        Some(random) => timer.fire_random(start, reading.now, burst_limit.get(), random),
-        None => timer.fire(start, reading.now, burst_limit.get()),
+        Some(random) => timer.fire_random(start, now, burst_limit.get(), random),
+        None => timer.fire(start, now, burst_limit.get()),
     };
     let next = match timer.has_slack() {
         true => {
             slack.set_offset(reading.offset);
-            next.map(|next| slack.choose_next(key, next))
+            let next = next.map(|next| slack.choose_next(key, next, deadline));
+            let is_late = next.is_some_and(|next| next <= reading.now);
+            timer.burst = match timer.missed_ticks {
+                MissedTicks::Burst if is_late => burst.saturating_add(1).min(burst_limit.get()),
+                _ => 0,
+            };
+            next
         }
         false => next,
     };

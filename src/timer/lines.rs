@@ -283,6 +283,7 @@ impl TimerLines {
         };
         line.leave_waiting(key);
         let mut timer = line.queue.cancel(key)?;
+        debug_assert_eq!(timer.kind(), Kind::Timer, "lifetimes are counted");
         line.forget(key);
         timer.burst = 0;
         let count = timer.count();

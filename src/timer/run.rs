@@ -154,7 +154,8 @@ impl Run<'_> {
         table: &ClockTable,
         due: &[(Age, ClockKey)],
     ) -> Result {
-        // A handler may change every clock and timer, so each entry is checked before it counts.
+        // A handler may change every clock and timer, so each entry is checked before it counts. A timer
+        // that became more urgent since its clock was last looked at may come later than it could.
         let mut clocks: BinaryHeap<_> = (0..due.len())
             .filter_map(|nth| Some((self.urgency(world, table, due[nth])?, Reverse(nth))))
             .collect();

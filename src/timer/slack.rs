@@ -153,7 +153,7 @@ impl SlackTimers {
     /// yet, `deadline` is the start of its window.
     pub(super) fn enter(&mut self, key: Key, deadline: u64) -> u64 {
         match self.windows.get(key) {
-            Some(Window { choice: None, .. }) => self.choose(key, deadline, 0),
+            Some(Window { choice: None, .. }) => self.choose(key, (deadline, deadline), 0),
             Some(_) => {
                 self.count(key, deadline);
                 deadline
@@ -183,23 +183,26 @@ impl SlackTimers {
         }
     }
 
-    /// Chooses the next deadline of a timer that fires, in the window that begins at `start`.
-    pub(super) fn choose_next(&mut self, key: Key, start: u64) -> u64 {
+    /// Chooses the next deadline of a timer that fires, in the window that begins at `start`, and in a
+    /// later slot than the deadline before.
+    pub(super) fn choose_next(&mut self, key: Key, start: u64, before: u64) -> u64 {
         self.leave(key);
         let shift_before = self.shift(key).unwrap_or(0);
-        self.choose(key, start, shift_before)
+        let later = self.start_of(self.slot(before) + 1);
+        self.choose(key, (start, later), shift_before)
     }
 
     /// Chooses a deadline in the window that begins at `start`: in the slot with the fewest timers, the
-    /// earliest on a tie.
-    fn choose(&mut self, key: Key, start: u64, shift_before: u64) -> u64 {
+    /// earliest on a tie. A window that is open before `later` opens then, unless it ends before.
+    fn choose(&mut self, key: Key, (start, later): (u64, u64), shift_before: u64) -> u64 {
         let Some(window) = self.windows.get(key) else {
             return start;
         };
         // A window ends before the next one begins, if the slack is no longer than the interval.
         let end = start.saturating_add(window.length - 1).min(NEVER - 1);
-        let emptiest = self.emptiest(self.slot(start), self.slot(end));
-        let deadline = start.max(self.start_of(emptiest));
+        let first = start.max(later.min(end));
+        let emptiest = self.emptiest(self.slot(first), self.slot(end));
+        let deadline = first.max(self.start_of(emptiest));
         let shift = deadline - start;
         if let Some(window) = self.windows.get_mut(key) {
             window.choice = Some(Choice {
@@ -252,13 +255,17 @@ impl SlackTimers {
     fn change(&mut self, slot: i64, change: impl FnOnce(&mut u32)) {
         let number = slot.div_euclid(SLOTS_PER_PAGE);
         let nth = slot.rem_euclid(SLOTS_PER_PAGE) as usize;
-        let mut page = self.load.get(number).cloned().unwrap_or_default();
+        if !self.load.contains_key(number) {
+            self.load.insert(number, Page::default());
+        }
+        let Some(page) = self.load.get_mut(number) else {
+            return;
+        };
         page.timers -= page.slots[nth];
         change(&mut page.slots[nth]);
         page.timers += page.slots[nth];
-        match page.timers {
-            0 => _ = self.load.remove(number),
-            _ => self.load.insert(number, page),
+        if page.timers == 0 {
+            self.load.remove(number);
         }
     }
 

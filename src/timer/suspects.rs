@@ -68,7 +68,8 @@ fn is_overdue(world: &mut World, table: &ClockTable, frame: u64, timer: Entity) 
     let now = table.run_time(clock)?;
     let mut lines = world.resource_mut::<TimerLines>();
     let deadline = lines.get(clock)?.deadline(key, now)?;
-    Some(lines.cancelled.rearmed.is_overdue(frame, now, deadline))
+    // A timer that is due fires in this run.
+    Some(deadline > now && lines.cancelled.rearmed.is_overdue(frame, now, deadline))
 }
 
 /// Warns of an owner that keeps growing. Its newest timer is on `entity`.

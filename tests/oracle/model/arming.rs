@@ -168,7 +168,7 @@ impl Model {
             timer.slack = rules.nanos(spec.slack);
             timer.priority = spec.priority;
         }
-        self.choose(at, 0);
+        self.choose(at, 0, None);
     }
 
     /// A timer without a clock is cancelled. A lifetime without a clock is removed, and a pause

@@ -88,7 +88,7 @@ impl Model {
         (timer.is_released, timer.waits) = (false, false);
         timer.paused_at = timer.paused_at.map(|_| now);
         timer.shift = None;
-        self.choose(at, 0);
+        self.choose(at, 0, None);
     }
 
     /// A timer keeps its remaining time on another clock.

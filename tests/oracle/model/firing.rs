@@ -117,15 +117,17 @@ impl Model {
         let timer = &mut self.timers[at];
         let deadline = timer.deadline;
         let shift = timer.shift.take().unwrap_or(0);
+        // A choice is no lateness.
         timer.deadline = deadline.saturating_sub(shift);
-        let Served { missed, next } = timer.serve(reading.now, span, runs, limit);
+        let now = reading.now.saturating_sub(shift);
+        let Served { missed, next } = timer.serve(now, span, runs, limit);
         let missed = missed.min(MOST_MISSED);
         let (id, seat, acts) = (timer.entity, timer.seat, timer.acts);
         let (owner, count, kind) = (timer.owner, timer.count, timer.kind);
         match next {
             Some(next) => {
                 timer.deadline = next;
-                self.choose(at, shift);
+                self.choose(at, shift, Some(deadline));
                 let timer = &mut self.timers[at];
                 timer.waits &= timer.deadline <= reading.now;
             }

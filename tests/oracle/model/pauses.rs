@@ -70,7 +70,7 @@ impl Model {
                 timer.is_released = false;
             }
             if self.timers[at].shift.is_none() {
-                self.choose(at, 0);
+                self.choose(at, 0, None);
             }
         }
     }

@@ -5,8 +5,9 @@ use crate::entry::Named;
 
 impl Model {
     /// A timer that waits and has not chosen yet chooses its deadline in the window that begins at
-    /// its deadline. `before` is the choice before.
-    pub(super) fn choose(&mut self, at: usize, before: u64) {
+    /// its deadline. `before` is the choice before, and `last` the deadline before. The new deadline is
+    /// in a later slot, if the window has one.
+    pub(super) fn choose(&mut self, at: usize, before: u64, last: Option<u64>) {
         let timer = &self.timers[at];
         let Some(clock) = timer
             .clock
@@ -19,9 +20,13 @@ impl Model {
         }
         let start = timer.deadline;
         let end = start.saturating_add(timer.slack - 1).min(u64::MAX - 1);
-        let slots = self.slot(clock, start)..=self.slot(clock, end);
+        let later = last.map_or(start, |last| {
+            self.start_of(clock, self.slot(clock, last) + 1)
+        });
+        let first = start.max(later.min(end));
+        let slots = self.slot(clock, first)..=self.slot(clock, end);
         let emptiest = slots.min_by_key(|&slot| (self.others_in(at, clock, slot), slot));
-        let chosen = emptiest.map_or(start, |slot| self.start_of(clock, slot).max(start));
+        let chosen = emptiest.map_or(first, |slot| self.start_of(clock, slot).max(first));
         let timer = &mut self.timers[at];
         let shift = chosen - start;
         (timer.deadline, timer.shift) = (chosen, Some(shift));

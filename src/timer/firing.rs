@@ -100,6 +100,9 @@ impl TimerLine {
         let timer = self.queue.get_mut(key)?;
         let rhythm = (&mut self.random, &mut self.slack);
         let (fired, next) = fire(timer, (key, deadline), clock, reading, limits.burst, rhythm);
+        if timer.burst == 1 {
+            self.bursting.push(key);
+        }
         match next {
             Some(next) if next <= reading.now => self.defer(key, next),
             Some(next) => _ = self.queue.arm(key, next),
@@ -108,7 +111,6 @@ impl TimerLine {
                 self.forget(key);
             }
         }
-        self.note_burst(key);
         stats.count(&fired.event);
         Some(fired)
     }
@@ -127,6 +129,9 @@ impl TimerLine {
         let (key, timer) = due.key_and_value();
         let rhythm = (&mut self.random, &mut self.slack);
         let (fired, next) = fire(timer, (key, deadline), clock, reading, burst_limit, rhythm);
+        if timer.burst == 1 {
+            self.bursting.push(key);
+        }
         match next {
             Some(next) => due.rearm(next),
             None => {
@@ -135,15 +140,7 @@ impl TimerLine {
                 self.forget(key);
             }
         }
-        self.note_burst(key);
         fired
-    }
-
-    /// Notes that a timer is in the middle of a burst, if it is.
-    fn note_burst(&mut self, key: Key) {
-        if self.queue.get(key).is_some_and(|timer| timer.burst == 1) {
-            self.bursting.push(key);
-        }
     }
 }
 

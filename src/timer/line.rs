@@ -66,7 +66,7 @@ impl TimerLine {
     }
 
     /// Adds a timer for the next swap.
-    pub(super) fn push_added(&mut self, key: Key) {
+    fn push_added(&mut self, key: Key) {
         // Until the next swap, a timer that is cancelled, rescheduled, or paused and resumed leaves
         // an entry. Their order does not matter: the queue orders by deadline and sequence.
         if self.added.waiting() > 2 * self.queue.len() + 16 {
@@ -157,7 +157,7 @@ impl TimerLine {
     }
 
     /// Returns `true` if a timer is paused or in transit, so that it does not fire.
-    pub(super) fn is_halted(&self, key: Key) -> bool {
+    fn is_halted(&self, key: Key) -> bool {
         self.is_paused(key) || self.is_in_transit(key)
     }
 
@@ -222,7 +222,7 @@ impl TimerLine {
     }
 
     /// Returns the length of the wait without the choices of a timer with slack.
-    pub(super) fn planned_wait(&self, key: Key, first_wait: u64) -> Option<u64> {
+    fn planned_wait(&self, key: Key, first_wait: u64) -> Option<u64> {
         let timer = self.queue.get(key)?;
         let rescheduled = self.rescheduled.get(key);
         let rescheduled = rescheduled.filter(|moved| moved.count == timer.count());
@@ -270,7 +270,7 @@ impl TimerLine {
         }
     }
 
-    pub(super) fn added_deadlines(&self) -> impl Iterator<Item = u64> {
+    fn added_deadlines(&self) -> impl Iterator<Item = u64> {
         let added = self.added.pending().filter(|&&key| !self.is_halted(key));
         let added = added.filter_map(|&key| self.queue.deadline(key));
         added.filter(|&deadline| deadline != NEVER)
@@ -303,7 +303,7 @@ impl TimerLine {
         }
     }
 
-    pub(super) fn end_burst(&mut self, key: Key) {
+    fn end_burst(&mut self, key: Key) {
         if let Some(timer) = self.queue.get_mut(key) {
             timer.burst = 0;
         }

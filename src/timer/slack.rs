@@ -98,7 +98,7 @@ impl Default for SlackTimers {
 }
 
 impl SlackTimers {
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }
 

@@ -179,7 +179,7 @@ struct Content {
 #[serde(deny_unknown_fields)]
 struct RequestName {
     entity: Entity,
-    world: u64,
+    token: u64,
     number: u64,
 }
 

@@ -3,7 +3,9 @@
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_platform::collections::HashMap;
 #[cfg(feature = "worlds")]
-use {alloc::borrow::Cow, bevy_platform::sync::Arc};
+use {
+    alloc::borrow::Cow, bevy_platform::sync::Arc, core::hash::BuildHasher, std::hash::RandomState,
+};
 
 use super::request::{Origin, Request};
 #[cfg(feature = "serialize")]
@@ -16,8 +18,9 @@ pub(crate) struct Directory {
     /// The requests that have moved to this world or were spawned again, by the name under which they were
     /// made.
     moved: HashMap<Request, Entity>,
-    /// The random id of this world, once it has sent a request to another world.
-    world: Option<u64>,
+    /// The key with which this world makes the tokens of its requests, once another world may know one.
+    #[cfg(feature = "worlds")]
+    token_key: Option<RandomState>,
     /// The name of this world's group, and a function that is called for each key that is bound or
     /// unbound.
     #[cfg(feature = "worlds")]
@@ -33,7 +36,7 @@ impl Directory {
     /// Returns a request as seen from this world: a request that was made here has an entity.
     pub(crate) fn resolve(&self, request: Request) -> Request {
         let made_here = match request.0 {
-            Origin::Elsewhere { world, number } if Some(world) == self.world => {
+            Origin::Elsewhere { token, number } if Some(token) == self.token(number) => {
                 Entity::try_from_bits(number).map_or(request, Request::here)
             }
             Origin::Elsewhere { .. } | Origin::Here(_) => request,
@@ -41,6 +44,18 @@ impl Directory {
         let moved = self.moved.get(&request);
         let moved = moved.or_else(|| self.moved.get(&made_here));
         moved.map_or(made_here, |&moved| Request::here(moved))
+    }
+
+    /// Returns the token of a request of this world, if another world may know one.
+    #[cfg(feature = "worlds")]
+    fn token(&self, number: u64) -> Option<u64> {
+        let key = self.token_key.as_ref()?;
+        Some(key.hash_one(number))
+    }
+
+    #[cfg(not(feature = "worlds"))]
+    fn token(&self, _: u64) -> Option<u64> {
+        None
     }
 }
 
@@ -50,13 +65,17 @@ pub(crate) type KeyListener = dyn Fn(u64, bool) + Send + Sync;
 
 #[cfg(feature = "worlds")]
 impl Directory {
-    /// Returns the id of this world. No other world has the same id, in this process or any other.
-    pub(crate) fn world(&mut self) -> u64 {
-        use core::hash::BuildHasher;
-        use std::hash::RandomState;
+    /// Lets other worlds know the requests of this world.
+    pub(crate) fn name_requests(&mut self) {
+        self.token_key.get_or_insert_default();
+    }
 
-        let random = || RandomState::new().hash_one("world");
-        *self.world.get_or_insert_with(random)
+    /// Returns the token and the number by which other worlds know a request. They can't guess the token
+    /// of a request that was not put to them.
+    pub(crate) fn name(&mut self, request: Entity) -> (u64, u64) {
+        let key = self.token_key.get_or_insert_default();
+        let number = request.to_bits();
+        (key.hash_one(number), number)
     }
 
     /// Gives an entity a key, and returns the entity that had the key before, if any.
@@ -102,11 +121,12 @@ impl Directory {
         let (group, _) = self.listener.as_ref()?;
         let mut keys = self.entities.iter();
         let (&key, _) = keys.find(|&(_, &entity)| entity == asker)?;
+        let number = request.entity()?.to_bits();
         Some(RemoteAsker {
             group: group.clone(),
             key,
-            world: self.world?,
-            number: request.entity()?.to_bits(),
+            token: self.token(number)?,
+            number,
         })
     }
 
@@ -123,16 +143,20 @@ impl Directory {
 pub(crate) fn name_of_request(world: &World, request: Entity) -> Option<(u64, u64)> {
     let name = world.get::<MovedRequest>(request);
     match name.map_or(Origin::Here(request), |name| name.0.0) {
-        Origin::Elsewhere { world, number } => Some((world, number)),
-        Origin::Here(entity) => Some((world.get_resource::<Directory>()?.world?, entity.to_bits())),
+        Origin::Elsewhere { token, number } => Some((token, number)),
+        Origin::Here(entity) => {
+            let number = entity.to_bits();
+            let token = world.get_resource::<Directory>()?.token(number)?;
+            Some((token, number))
+        }
     }
 }
 
 /// Returns the entity of the request that has this name, if it is open in this world.
 #[cfg(feature = "serialize")]
-pub(crate) fn request_with_name(world: &World, (id, number): (u64, u64)) -> Option<Entity> {
+pub(crate) fn request_with_name(world: &World, (token, number): (u64, u64)) -> Option<Entity> {
     let directory = world.get_resource::<Directory>()?;
-    let request = directory.resolve(Request(Origin::Elsewhere { world: id, number }));
+    let request = directory.resolve(Request(Origin::Elsewhere { token, number }));
     let request = request.entity()?;
     world.get::<OpenRequest>(request).map(|_| request)
 }
@@ -145,8 +169,8 @@ pub(crate) struct MovedRequest(Request);
 
 impl MovedRequest {
     #[cfg(feature = "serialize")]
-    pub(crate) fn elsewhere((world, number): (u64, u64)) -> Self {
-        Self(Request(Origin::Elsewhere { world, number }))
+    pub(crate) fn elsewhere((token, number): (u64, u64)) -> Self {
+        Self(Request(Origin::Elsewhere { token, number }))
     }
 
     /// Creates the name of a request that was made on an entity of this world.

@@ -34,7 +34,7 @@ pub(super) enum Origin {
         allow(dead_code, reason = "there is no other world")
     )]
     Elsewhere {
-        world: u64,
+        token: u64,
         number: u64,
     },
 }
@@ -58,8 +58,8 @@ impl Request {
 #[cfg(feature = "worlds")]
 impl Request {
     /// Creates a request that was made in another world.
-    pub(crate) fn elsewhere(world: u64, number: u64) -> Self {
-        Self(Origin::Elsewhere { world, number })
+    pub(crate) fn elsewhere(token: u64, number: u64) -> Self {
+        Self(Origin::Elsewhere { token, number })
     }
 }
 
@@ -128,8 +128,8 @@ pub(crate) struct RemoteAsker {
     /// The group and the key of the entity.
     pub(crate) group: Cow<'static, str>,
     pub(crate) key: u64,
-    /// The id of its world when it made the request, and the number of the request there.
-    pub(crate) world: u64,
+    /// The token and the number of the request.
+    pub(crate) token: u64,
     pub(crate) number: u64,
 }
 
@@ -158,9 +158,9 @@ impl ReplyTo {
 
     #[cfg(any(feature = "worlds", feature = "serialize"))]
     pub(crate) fn elsewhere(asker: RemoteAsker, post: PostReply) -> Self {
-        let RemoteAsker { world, number, .. } = asker;
+        let RemoteAsker { token, number, .. } = asker;
         Self {
-            request: Request(Origin::Elsewhere { world, number }),
+            request: Request(Origin::Elsewhere { token, number }),
             route: Route::Elsewhere(Arc::new(asker), post),
         }
     }

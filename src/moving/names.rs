@@ -36,7 +36,7 @@ pub(super) fn name_this_world(world: &mut World) {
     if let Some(mut directory) = world.get_resource_mut::<Directory>()
         && directory.is_heard()
     {
-        directory.world();
+        directory.name_requests();
     }
     #[cfg(not(feature = "worlds"))]
     let _ = world;
@@ -47,10 +47,10 @@ pub(super) fn requests(world: &World, entities: &[Entity]) -> Vec<RequestName> {
     let open = entities.iter().copied();
     let open = open.filter(|&entity| world.get::<OpenRequest>(entity).is_some());
     let named = open.filter_map(|entity| {
-        let (world, number) = name_of_request(world, entity)?;
+        let (token, number) = name_of_request(world, entity)?;
         Some(RequestName {
             entity,
-            world,
+            token,
             number,
         })
     });
@@ -67,7 +67,7 @@ pub(super) fn check_requests(
     let mut names = HashSet::new();
     for request in &content.requests {
         let entity = request.entity;
-        let name = (request.world, request.number);
+        let name = (request.token, request.number);
         let bound = request_with_name(world, name);
         let is_taken = bound.is_some_and(|bound| target(entity) != Some(bound));
         if is_taken || !unnamed.remove(&entity) || !names.insert(name) {
@@ -111,7 +111,7 @@ pub(super) fn check_keys(
 /// world.
 pub(super) fn bind(world: &mut World, content: &Content, target: impl Fn(Entity) -> Entity) {
     for request in &content.requests {
-        let name = (request.world, request.number);
+        let name = (request.token, request.number);
         if let Ok(mut entity) = world.get_entity_mut(target(request.entity)) {
             entity.insert(MovedRequest::elsewhere(name));
         }

@@ -43,18 +43,16 @@ impl ParcelEntityCommandsExt for EntityCommands<'_> {
         let asker = self.id();
         let request = open(self, until);
         self.commands().queue(move |world: &mut World| {
-            let Some(number) = request.entity() else {
+            let Some(request_entity) = request.entity() else {
                 return;
             };
-            let asking_world = world.get_resource_or_init::<Directory>().world();
+            let mut directory = world.get_resource_or_init::<Directory>();
+            let (token, number) = directory.name(request_entity);
             let key = world.get::<StableKey>(asker);
             let reason = match (key, world.get_resource::<WorldLink>()) {
                 (Some(&key), Some(link)) => {
                     let reply_to = link.address(key);
-                    let request = RequestId {
-                        world: asking_world,
-                        number: number.to_bits(),
-                    };
+                    let request = RequestId { token, number };
                     parcel.part = Part::Request { reply_to, request };
                     return post(world, parcel);
                 }

@@ -41,15 +41,16 @@ pub(super) enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct RequestId {
-    /// The id of the asking world. Worlds that are built alike give their requests the same
-    /// numbers.
-    pub(super) world: u64,
+    /// A random-looking number that only the asking world can compute. Whoever knows it can reply.
+    pub(super) token: u64,
+    /// The number of the request in the asking world. Worlds that are built alike give their requests
+    /// the same numbers.
     pub(super) number: u64,
 }
 
 impl From<RequestId> for Request {
-    fn from(RequestId { world, number }: RequestId) -> Self {
-        Self::elsewhere(world, number)
+    fn from(RequestId { token, number }: RequestId) -> Self {
+        Self::elsewhere(token, number)
     }
 }
 

@@ -41,11 +41,11 @@ fn role(part: &Part) -> Role {
         Part::Plain => Role::Plain,
         Part::Request { reply_to, request } => {
             let Address { group, key } = reply_to.clone();
-            let &RequestId { world, number } = request;
+            let &RequestId { token, number } = request;
             let asker = RemoteAsker {
                 group,
                 key: key.0,
-                world,
+                token,
                 number,
             };
             Role::Request(ReplyTo::elsewhere(asker, post_reply).into())
@@ -56,8 +56,8 @@ fn role(part: &Part) -> Role {
 
 /// Posts the reply to a request of an entity of another world.
 pub(crate) fn post_reply(sender: &mut World, asker: &RemoteAsker, packet: Packet) {
-    let &RemoteAsker { world, number, .. } = asker;
+    let &RemoteAsker { token, number, .. } = asker;
     let mut parcel = Parcel::new(asker.group.clone(), StableKey(asker.key), packet);
-    parcel.part = Part::Reply(RequestId { world, number });
+    parcel.part = Part::Reply(RequestId { token, number });
     post(sender, parcel);
 }

@@ -181,7 +181,7 @@ fn data_that_contradicts_itself_is_refused() {
     assert!(error.to_string().contains("2 bytes"), "{error}");
     let error = changed(
         "requests:[]",
-        &format!("requests:[(entity:{bits},world:1,number:2)]"),
+        &format!("requests:[(entity:{bits},token:1,number:2)]"),
     );
     assert_eq!(error, MoveError::UnknownEntity(stranger));
 }
@@ -310,9 +310,9 @@ fn exported_asker() -> (Entity, Entity, String) {
 
 /// Replaces the names of the requests in the data.
 fn with_names(text: &str, names: &[(Entity, u64, u64)]) -> MovedEntity {
-    let name = |&(entity, world, number): &(Entity, u64, u64)| {
+    let name = |&(entity, token, number): &(Entity, u64, u64)| {
         format!(
-            "(entity:{},world:{world},number:{number})",
+            "(entity:{},token:{token},number:{number})",
             entity.to_bits()
         )
     };

@@ -251,7 +251,7 @@
 
 [`WorldGroups`] runs headless apps on threads, in named groups. They send each other [`Parcel`]s: to
 all worlds of a group, to one in turn, or to the world that has the entity with a [`StableKey`].
-With a [`Link`] of your own, a world in another process becomes a member. A world with
+With a [link], worlds in other processes become members. A world with
 [`LoopInterval::WhenDue`] sleeps while nothing is due in it.
 "
 )]
@@ -332,6 +332,8 @@ pub mod conditions;
 pub mod moving;
 
 #[cfg(feature = "worlds")]
+pub mod link;
+#[cfg(feature = "worlds")]
 mod worlds;
 
 pub mod rollback;
@@ -387,8 +389,8 @@ pub use timer::{
 pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]
 pub use worlds::{
-    Address, Link, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt,
-    ParcelReceiver, Refused, StableKey, StartError, WorldGroups, WorldLink, WorldReport,
+    Address, GroupsHandle, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt,
+    Refused, StableKey, StartError, WorldGroups, WorldLink, WorldReport,
 };
 
 /// The names that a typical game uses, except for [`Timer`]: Bevy's prelude has one of the same

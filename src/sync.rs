@@ -16,7 +16,7 @@ mod of_worlds {
     pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64};
     use core::time::Duration;
     pub(crate) use std::{
-        sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc},
+        sync::{Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc},
         thread,
     };
 
@@ -32,7 +32,7 @@ mod of_worlds {
     use shuttle::rand::{Rng, thread_rng};
     pub(crate) use shuttle::{
         sync::{
-            RwLock, RwLockReadGuard, RwLockWriteGuard,
+            Condvar, RwLock, RwLockReadGuard, RwLockWriteGuard,
             atomic::{AtomicBool, AtomicU64},
             mpsc,
         },

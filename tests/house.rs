@@ -29,7 +29,7 @@ const LAYERS: [&[&str]; 15] = [
     &["plugin"],
     &["ext"],
     &["conditions"],
-    &["moving"],
+    &["moving", "link"],
     &["worlds"],
     &["save", "rollback"],
     &["message"],

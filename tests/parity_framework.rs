@@ -563,7 +563,7 @@ mod worlds {
         // The main thread also has its own world.
         let mut main = App::new();
         main.add_plugins((bevy_time::TimePlugin, DuePlugin::default()));
-        groups.join("main", &mut main);
+        groups.add("main", &mut main);
         main.update();
 
         let all: HashSet<_> = (0..6).map(|_| next(&told)).collect();

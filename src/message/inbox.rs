@@ -54,8 +54,16 @@ impl Inbox {
         } = self;
         if taken.items.is_empty() {
             peak.trim(&mut taken.items);
-            mem::swap(&mut shared.lock().arrived, taken);
+            let mut waiting = shared.lock();
+            mem::swap(&mut waiting.arrived, taken);
+            #[cfg(feature = "worlds")]
+            let when_room = mem::take(&mut waiting.when_room);
+            drop(waiting);
             peak.note(taken.items.len());
+            #[cfg(feature = "worlds")]
+            for (_, has_room) in when_room {
+                has_room();
+            }
         }
         (!taken.items.is_empty()).then(|| mem::take(taken))
     }

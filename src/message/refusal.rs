@@ -7,6 +7,7 @@ use bevy_reflect::Reflect;
 
 /// The reason why a parcel to other worlds was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -21,13 +22,20 @@ pub enum RefusalReason {
     UnknownGroup,
     /// No entity of the group has this key.
     UnknownKey,
-    /// The inbox of the receiving world is full.
+    /// The inbox of the receiving world is full, or too much waits for its process. The world that sent
+    /// the parcel gets [`HasRoom`](crate::link::HasRoom) when that is over.
     Full,
     /// Some worlds of the group refused the parcel, and others accepted it. If you send the parcel
     /// again, the others get it twice.
     InPart,
     /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
     NoKey,
+    /// The payload is larger than the link to the other process carries.
+    TooLarge,
+    /// The process that had taken the parcel can't be reached any more. It may have received the parcel.
+    PeerLost,
+    /// The other process does not take this parcel from this one.
+    Forbidden,
 }
 
 impl fmt::Display for RefusalReason {
@@ -37,10 +45,17 @@ impl fmt::Display for RefusalReason {
             Self::UnknownGroup => "no world of this group runs",
             Self::UnknownKey => "no entity of the group has this key",
             Self::Full => {
-                "the inbox of the receiving world is full: raise its `DuePlugin::inbox_capacity` or \
-                 `inbox_bytes`, or retry later"
+                "the inbox of the receiving world, or the queue of its process, is full: send again \
+                 after `HasRoom`, or raise `DuePlugin::inbox_capacity`, `inbox_bytes` or \
+                 `PeerSettings::queue_bytes`"
             }
             Self::InPart => "only some worlds of the group took the parcel",
+            Self::TooLarge => {
+                "the payload is too large for the link: send it in parts, or raise \
+                 `PeerSettings::parcel_bytes`"
+            }
+            Self::PeerLost => "the process that had taken the parcel can't be reached any more",
+            Self::Forbidden => "the other process does not permit this parcel",
             Self::NoKey => "the asking entity has no stable key: insert a `StableKey`",
         })
     }

@@ -41,7 +41,7 @@ pub(super) enum Origin {
 
 impl Request {
     /// Creates the request that `entity` of this world stands for.
-    pub(super) fn here(entity: Entity) -> Self {
+    pub(crate) fn here(entity: Entity) -> Self {
         Self(Origin::Here(entity))
     }
 

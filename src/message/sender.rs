@@ -129,10 +129,44 @@ impl MessageSender {
         self.put(value, bytes, |value| Item::Letter(letter(value)))
     }
 
-    /// Notes that another world has got a key, in order with the messages. A full inbox misses the note.
+    /// Notes that another world has got a key, in order with the messages.
     #[cfg(feature = "worlds")]
     pub(crate) fn note_key_taken(&self, key: u64) {
-        self.put(key, 0, Item::KeyTaken).ok();
+        self.put_anyway(Item::KeyTaken(key));
+    }
+
+    /// Runs a function on the world in the next frame, also if the inbox is full. A closed inbox drops it.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn run_anyway(&self, function: impl FnOnce(&mut World) + Send + 'static) {
+        self.put_anyway(Item::Command(SyncCell::new(Box::new(function))));
+    }
+
+    #[cfg(feature = "worlds")]
+    fn put_anyway(&self, item: Item) {
+        let mut waiting = self.0.lock_with_space();
+        if !waiting.is_closed {
+            waiting.arrived.items.push_back(item);
+            Waiting::note_arrival(waiting, 0);
+        }
+    }
+
+    /// Calls a function once the world has taken what is in its full inbox, once for each `refused`.
+    /// Returns `false` if the world has done that already.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn when_room(
+        &self,
+        refused: (u64, u64),
+        call: impl FnOnce() + Send + 'static,
+    ) -> bool {
+        let call = Box::new(call);
+        let mut waiting = self.0.lock();
+        if waiting.arrived.items.is_empty() && waiting.capacity > 0 {
+            return false;
+        }
+        if !waiting.when_room.iter().any(|(other, _)| *other == refused) {
+            waiting.when_room.push((refused, call));
+        }
+        true
     }
 
     /// Returns `true` if the world is gone or its inbox is closed.

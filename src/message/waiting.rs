@@ -1,6 +1,8 @@
 //! The messages from other threads that wait for the next frame.
 
 use alloc::collections::VecDeque;
+#[cfg(feature = "worlds")]
+use alloc::{boxed::Box, vec::Vec};
 use core::mem;
 
 use bevy_ecs::entity::Entity;
@@ -24,10 +26,20 @@ pub(super) struct Waiting {
     pub(super) capacity: usize,
     pub(super) byte_capacity: usize,
     pub(super) is_closed: bool,
+    /// Called when the inbox is empty again, by who was refused.
+    #[cfg(feature = "worlds")]
+    pub(super) when_room: Vec<(Refused, Callback)>,
     /// Called when an item arrives in the empty inbox.
     #[cfg(feature = "worlds")]
     pub(super) wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
+
+/// The process and the world whose parcel found no room.
+#[cfg(feature = "worlds")]
+pub(super) type Refused = (u64, u64);
+
+#[cfg(feature = "worlds")]
+pub(super) type Callback = Box<dyn FnOnce() + Send>;
 
 /// The number of messages in the first batch of a frame, and in the largest.
 const BATCH: (usize, usize) = (4, 1 << 10);
@@ -39,6 +51,8 @@ impl Default for Shared {
             capacity: 1 << 16,
             byte_capacity: usize::MAX,
             is_closed: false,
+            #[cfg(feature = "worlds")]
+            when_room: Vec::new(),
             #[cfg(feature = "worlds")]
             wake: None,
         }))

@@ -4,8 +4,9 @@ use bevy_ecs::prelude::*;
 
 use super::{
     address::StableKey,
-    link::{WorldLink, post},
+    news::AwaitedFrom,
     parcel::{Parcel, Part, RequestId},
+    world_link::{WorldLink, post},
 };
 use crate::{
     message::{Directory, NoAnswer, RefusalReason, Request, give_up, open},
@@ -34,7 +35,7 @@ pub trait ParcelEntityCommandsExt {
 
 impl ParcelCommandsExt for Commands<'_, '_> {
     fn post(&mut self, parcel: Parcel) {
-        self.queue(move |world: &mut World| post(world, parcel));
+        self.queue(move |world: &mut World| _ = post(world, parcel));
     }
 }
 
@@ -54,7 +55,13 @@ impl ParcelEntityCommandsExt for EntityCommands<'_> {
                     let reply_to = link.address(key);
                     let request = RequestId { token, number };
                     parcel.part = Part::Request { reply_to, request };
-                    return post(world, parcel);
+                    let taken_by = post(world, parcel);
+                    if let Some(peer) = taken_by
+                        && let Ok(mut request) = world.get_entity_mut(request_entity)
+                    {
+                        request.insert(AwaitedFrom(peer));
+                    }
+                    return;
                 }
                 (None, _) => RefusalReason::NoKey,
                 (_, None) => RefusalReason::NoLink,

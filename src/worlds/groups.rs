@@ -1,16 +1,16 @@
 //! Groups of worlds on threads.
 
-use alloc::{borrow::Cow, sync::Arc, vec::Vec};
-use core::time::Duration;
-use std::collections::HashMap;
+use alloc::{borrow::Cow, boxed::Box, sync::Arc, vec::Vec};
+use core::{fmt, time::Duration};
 
 use bevy_app::App;
-use bevy_ecs::resource::Resource;
+use bevy_ecs::{error::Result, resource::Resource};
+use bevy_platform::cell::SyncCell;
 
 use super::{
-    hub::Hub,
+    filter::{Filter, FromPeer},
+    handle::{Groups, GroupsHandle},
     link::Link,
-    members::Among,
     parcel::{Parcel, Refused},
     report::WorldReport,
     start_error::StartError,
@@ -22,8 +22,8 @@ use super::{
 /// Each world is a headless [`App`] with its own entities, timers, clocks and loop. Worlds share
 /// nothing. They send each other [`Parcel`]s: to all worlds of a group, to exactly one world in
 /// turn, or to the world that has the entity with a [`StableKey`](crate::StableKey). A sender knows
-/// a group and a key, but not the thread. With your own [`Link`](crate::Link), a world in another
-/// process can be a member.
+/// a group and a key, but not the thread. With a [link](crate::link), worlds in other processes are
+/// members, too.
 ///
 /// A world runs a frame when a message arrives, and otherwise once per
 /// [`LoopInterval`](crate::LoopInterval). With [`LoopInterval::WhenDue`](crate::LoopInterval::WhenDue),
@@ -47,7 +47,7 @@ use super::{
 /// # Time
 ///
 /// Each world has its own time. With `TimeUpdateStrategy::ManualDuration`, a world on a thread also
-/// advances by a step for every arrival. To test several worlds in lockstep, [join](Self::join)
+/// advances by a step for every arrival. To test several worlds in lockstep, [add](Self::add)
 /// apps and update them one after the other.
 ///
 /// # Examples
@@ -100,27 +100,19 @@ use super::{
 /// # }
 /// ```
 #[doc(alias("WorldGroup", "threads", "actors", "services"))]
-#[derive(Resource, Debug, Default)]
+#[derive(Resource)]
 pub struct WorldGroups {
-    hub: Arc<Hub>,
-    /// In the order of their start.
-    threads: Vec<WorldThread>,
-    /// The number of worlds that each group has ever had.
-    started: HashMap<Cow<'static, str>, usize>,
+    groups: Arc<Groups>,
+    /// In the order of joining.
+    links: SyncCell<Vec<Box<dyn Link>>>,
 }
 
-/// Passes parcels from other processes to the worlds of [`WorldGroups`].
-#[derive(Clone, Debug)]
-pub struct ParcelReceiver(Arc<Hub>);
-
-impl ParcelReceiver {
-    /// Passes a parcel to the worlds of its group in this process, without waiting.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Refused`] with the parcel if the worlds do not take it.
-    pub fn receive(&self, parcel: Parcel) -> Result<(), Refused> {
-        self.0.send(parcel, Among::Here)
+impl Default for WorldGroups {
+    fn default() -> Self {
+        Self {
+            groups: Arc::default(),
+            links: SyncCell::new(Vec::new()),
+        }
     }
 }
 
@@ -150,15 +142,7 @@ impl WorldGroups {
         worlds: usize,
         build: impl Fn(&mut App) + Send + Sync + 'static,
     ) -> Result<(), StartError> {
-        let group = group.into();
-        let build = Arc::new(build);
-        for _ in 0..worlds {
-            let started = self.started.entry(group.clone()).or_default();
-            let thread = WorldThread::start(&self.hub, group.clone(), *started, build.clone())?;
-            *started += 1;
-            self.threads.push(thread);
-        }
-        Ok(())
+        self.groups.start(group.into(), worlds, build)
     }
 
     /// Makes the world of an app a member of a group, for example the world with the window.
@@ -166,45 +150,77 @@ impl WorldGroups {
     /// You still run the app, which needs a [`DuePlugin`](crate::DuePlugin). It leaves the group
     /// when it is dropped. If it already has a [`WorldLink`](crate::WorldLink), it leaves the group
     /// of that link now.
-    pub fn join(&self, group: impl Into<Cow<'static, str>>, app: &mut App) {
-        self.hub.join(group.into(), app);
+    pub fn add(&self, group: impl Into<Cow<'static, str>>, app: &mut App) {
+        self.groups.add(group.into(), app);
     }
 
-    /// Makes a world in another process a member of a group.
+    /// Joins the groups of other processes.
     ///
-    /// Parcels for that world go into `link`. The link also learns all [keys](crate::StableKey) of
-    /// this process, so that replies find their way back. Pass the parcels that come from that
-    /// process to a [receiver](Self::receiver).
-    pub fn join_remote(&self, group: impl Into<Cow<'static, str>>, link: impl Link) {
-        self.hub.join_remote(group.into(), link);
+    /// The link finds those processes from now on. Their worlds are members of the groups with the same
+    /// names here, as far as [`permit`](Self::permit) allows.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the link if it does not open.
+    pub fn join(&mut self, link: impl Link) -> Result {
+        let mut link = Box::new(link);
+        link.open(self.handle())?;
+        self.links.get().push(link);
+        Ok(())
     }
 
-    /// Returns a handle that takes parcels from other processes.
+    /// Sets which parcels, keys and worlds of other processes are taken. The function gets the name of the
+    /// process. Without it, all are taken.
+    ///
+    /// A reply needs no permission of its own: only a process that was asked can know the request.
+    ///
+    /// # Examples
+    ///
+    /// Game servers may send to "chat", but only this process runs "accounts":
+    ///
+    /// ```
+    /// use bevy_due::{WorldGroups, link::FromPeer};
+    ///
+    /// let groups = WorldGroups::new();
+    /// groups.permit(|_, what| match what {
+    ///     FromPeer::Parcel(parcel) => parcel.group == "chat" || parcel.is_reply(),
+    ///     FromPeer::Key(address) => address.group != "accounts",
+    ///     FromPeer::Worlds(group) => group != "accounts",
+    ///     _ => false,
+    /// });
+    /// ```
+    pub fn permit(&self, permits: impl Fn(&str, FromPeer) -> bool + Send + Sync + 'static) {
+        self.groups.hub.set_filter(Filter::new(permits));
+    }
+
+    /// Returns a handle to the groups, for other threads.
     #[must_use]
-    pub fn receiver(&self) -> ParcelReceiver {
-        ParcelReceiver(self.hub.clone())
+    pub fn handle(&self) -> GroupsHandle {
+        GroupsHandle::new(&self.groups)
     }
 
     /// Sends a parcel from outside all worlds.
+    ///
+    /// If another process refuses the parcel later, nobody learns of it. Post from a world to learn of it.
     ///
     /// # Errors
     ///
     /// Returns [`Refused`] with the parcel if it can't be sent.
     pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
-        self.hub.send(parcel, Among::All)
+        self.groups.hub.post(parcel).map(|_| ())
     }
 
-    /// Returns the number of members of a group: worlds that run here, and [remote
-    /// links](Self::join_remote).
+    /// Returns the number of worlds of a group, here and in other processes that are
+    /// [up](crate::link::Liveness::Up).
     #[must_use]
     pub fn running(&self, group: &str) -> usize {
-        self.hub.members(group)
+        self.groups.hub.running(group)
     }
 
     /// Returns the reports of the worlds that have ended by themselves since the last call.
     pub fn ended(&mut self) -> Vec<WorldReport> {
-        let ended = self.threads.extract_if(.., |world| world.has_ended());
-        ended.map(WorldThread::stop).collect()
+        let ended = self.groups.take(WorldThread::has_ended);
+        ended.into_iter().map(WorldThread::stop).collect()
     }
 
     /// Stops the worlds of a group, the last started first, and returns their reports.
@@ -223,8 +239,7 @@ impl WorldGroups {
     }
 
     fn take_group(&mut self, group: &str) -> Vec<WorldThread> {
-        let of_group = self.threads.extract_if(.., |world| world.group == group);
-        of_group.collect()
+        self.groups.take(|world| world.group == group)
     }
 
     /// Stops all worlds, the last started first, and returns their reports in that order.
@@ -265,9 +280,14 @@ impl WorldGroups {
     }
 
     fn stop_all(&mut self, stop: impl Fn(WorldThread) -> WorldReport) -> Vec<WorldReport> {
+        self.groups.close();
         let mut reports = Vec::new();
-        while let Some(world) = self.threads.pop() {
+        while let Some(world) = self.groups.take_last() {
             reports.push(stop(world));
+        }
+        self.groups.hub.close();
+        for mut link in self.links.get().drain(..).rev() {
+            link.close();
         }
         reports
     }
@@ -276,5 +296,13 @@ impl WorldGroups {
 impl Drop for WorldGroups {
     fn drop(&mut self) {
         self.stop_all(WorldThread::stop);
+    }
+}
+
+impl fmt::Debug for WorldGroups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorldGroups")
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
     }
 }

@@ -6,28 +6,30 @@ use core::{fmt, sync::atomic::Ordering::Relaxed};
 use bevy_platform::collections::HashMap;
 use smallvec::SmallVec;
 
-use super::{address::StableKey, remote::Remote};
+use super::{
+    address::StableKey,
+    claim::{Claim, Epoch, MemberId},
+    remote::Remote,
+};
 use crate::{message::MessageSender, sync::AtomicU64};
 
 /// A named group of worlds.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     /// In the order of joining.
-    pub(super) members: Vec<(MemberId, Member)>,
+    members: Vec<(MemberId, Member)>,
     /// The members with an entity of each key, one in most cases. The last one gets the parcels.
-    pub(super) keys: HashMap<StableKey, SmallVec<[MemberId; 1]>>,
-    /// Members with a lower id have had their turn.
+    pub(super) keys: HashMap<StableKey, SmallVec<[Claim; 1]>>,
+    /// The member with the next turn, and the number of turns that it has had: see [`Turn`].
     turn: AtomicU64,
 }
-
-/// Rises with the order of joining, also after a group has lost all members.
-pub(super) type MemberId = u64;
 
 /// A member of a group.
 #[derive(Clone)]
 pub(super) enum Member {
     Here(MessageSender),
-    Elsewhere(Arc<Remote>),
+    /// Another process, with the number of its worlds.
+    Elsewhere(Arc<Remote>, u32),
 }
 
 /// The members of a group that a parcel can go to.
@@ -38,11 +40,64 @@ pub(super) enum Among {
     Here,
 }
 
+/// The member with the next turn, and the number of turns that it has had. If the member is gone, the
+/// next one has the turn.
+#[derive(Clone, Copy)]
+struct Turn {
+    member: MemberId,
+    had: u32,
+}
+
+impl Turn {
+    const BITS: u32 = 16;
+    /// A process with more worlds has no more turns than this in a row.
+    const MAX: u32 = (1 << Self::BITS) - 1;
+
+    fn unpack(packed: u64) -> Self {
+        Self {
+            member: packed >> Self::BITS,
+            // Fewer than 32 bits.
+            had: packed as u32 & Self::MAX,
+        }
+    }
+
+    fn pack(self) -> u64 {
+        self.member << Self::BITS | u64::from(self.had)
+    }
+}
+
 impl Group {
-    /// Adds a member with an id above all others.
+    /// Adds a member, or replaces the one with this id.
     pub(super) fn add(&mut self, id: MemberId, member: Member) {
-        debug_assert!(self.members.last().is_none_or(|(last, _)| *last < id));
-        self.members.push((id, member));
+        match self.members.binary_search_by_key(&id, |(id, _)| *id) {
+            Ok(place) => self.members[place].1 = member,
+            Err(place) => self.members.insert(place, (id, member)),
+        }
+    }
+
+    /// Returns `true` if the group has neither members nor keys.
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.keys.is_empty()
+    }
+
+    /// Returns `true` if the group has members.
+    pub(super) fn has_members(&self) -> bool {
+        !self.members.is_empty()
+    }
+
+    /// Returns the number of worlds, without those of processes that may be dead.
+    pub(super) fn worlds(&self) -> usize {
+        let worlds = self.members.iter().map(|(_, member)| match member {
+            Member::Here(_) => 1,
+            Member::Elsewhere(remote, _) if remote.is_suspect() => 0,
+            Member::Elsewhere(_, worlds) => *worlds as usize,
+        });
+        worlds.sum()
+    }
+
+    /// Returns the number of worlds of this process.
+    pub(super) fn worlds_here(&self) -> usize {
+        self.members(Among::Here).count()
     }
 
     /// Iterates over the members that a parcel can go to.
@@ -51,70 +106,105 @@ impl Group {
         members.filter(move |(_, member)| member.is_among(among))
     }
 
-    /// Returns the member of this process with a key, if any.
-    pub(super) fn with_key(&self, key: StableKey) -> Option<&(MemberId, Member)> {
-        self.get(*self.keys.get(&key)?.last()?)
+    /// Returns the member with a key, if any.
+    pub(super) fn with_key(&self, key: StableKey) -> Option<MemberId> {
+        Some(self.keys.get(&key)?.last()?.member)
     }
 
     /// Returns `true` if several members have a key.
     pub(super) fn is_shared(&self, key: StableKey) -> bool {
-        self.keys.get(&key).is_some_and(|members| members.len() > 1)
+        self.keys.get(&key).is_some_and(|claims| claims.len() > 1)
     }
 
-    /// Gives a key to a member. Returns `true` if another member has the key, too.
-    pub(super) fn bind(&mut self, key: StableKey, member: MemberId) -> bool {
-        let members = self.keys.entry(key).or_default();
-        members.retain(|other| *other != member);
-        members.push(member);
-        members.len() > 1
+    /// Gives a key to a member. The newest claim wins. Returns `true` if another member has the key,
+    /// too.
+    pub(super) fn bind(&mut self, key: StableKey, claim: Claim) -> bool {
+        let claims = self.keys.entry(key).or_default();
+        claims.retain(|other| other.member != claim.member);
+        let place = claims.partition_point(|other| other.epoch <= claim.epoch);
+        claims.insert(place, claim);
+        claims.len() > 1
     }
 
-    /// Takes a key from a member. Returns `true` if no member has the key any more.
-    pub(super) fn unbind(&mut self, key: StableKey, member: MemberId) -> bool {
-        let Some(members) = self.keys.get_mut(&key) else {
+    /// Takes a key from a member, unless its claim is newer than this epoch. Returns `true` if the
+    /// member had the key.
+    pub(super) fn unbind(&mut self, key: StableKey, member: MemberId, epoch: Epoch) -> bool {
+        let Some(claims) = self.keys.get_mut(&key) else {
             return false;
         };
-        members.retain(|other| *other != member);
-        members.is_empty() && self.keys.remove(&key).is_some()
+        let before = claims.len();
+        claims.retain(|claim| claim.member != member || claim.epoch > epoch);
+        let had_it = claims.len() < before;
+        if claims.is_empty() {
+            self.keys.remove(&key);
+        }
+        had_it
     }
 
-    /// Takes all keys from a member, and returns those that no member has any more.
+    /// Takes all keys from a member, and returns them.
     pub(super) fn unbind_all(&mut self, member: MemberId) -> Vec<StableKey> {
-        let gone = self.keys.extract_if(|_, members| {
-            members.retain(|other| *other != member);
-            members.is_empty()
-        });
-        gone.map(|(key, _)| key).collect()
+        let of_member = |claim: &Claim| claim.member == member;
+        let keys = self.keys.iter();
+        let keys = keys.filter(|(_, claims)| claims.iter().any(of_member));
+        let keys: Vec<StableKey> = keys.map(|(&key, _)| key).collect();
+        for &key in &keys {
+            self.unbind(key, member, Epoch::MAX);
+        }
+        keys
     }
 
-    /// Ends the turn of the next member that was not tried yet, and returns it.
+    /// Ends the turn of the next member that was not tried yet, and returns it. A process has a turn for
+    /// each of its worlds. One that may be dead has a turn only if all others were tried.
     pub(super) fn in_turn(&self, tried: &[MemberId], among: Among) -> Option<&(MemberId, Member)> {
-        let Some(last) = tried.last() else {
-            let after = |turn| Some(self.next(turn, among)?.0 + 1);
-            let turn = self.turn.fetch_update(Relaxed, Relaxed, after).ok()?;
-            return self.next(turn, among);
+        let is_new = |(id, member): &&(MemberId, Member)| {
+            member.is_among(among) && !tried.contains(id) && !member.is_suspect()
         };
-        let next = self.next(last + 1, among);
-        let next = next.filter(|(id, _)| !tried.contains(id))?;
-        self.turn.store(next.0 + 1, Relaxed);
-        Some(next)
+        if tried.is_empty() {
+            let after = |packed| {
+                let (_, turn) = self.next(Turn::unpack(packed), is_new)?;
+                Some(turn.pack())
+            };
+            if let Ok(turn) = self.turn.fetch_update(Relaxed, Relaxed, after) {
+                return Some(self.next(Turn::unpack(turn), is_new)?.0);
+            }
+        } else {
+            let last = Turn::unpack(self.turn.load(Relaxed));
+            if let Some((next, turn)) = self.next(last, is_new) {
+                self.turn.store(turn.pack(), Relaxed);
+                return Some(next);
+            }
+        }
+        let mut members = self.members(among);
+        members.find(|(id, _)| !tried.contains(id))
     }
 
-    /// Returns the first member from an id on, or else the first of all.
-    fn next(&self, from: MemberId, among: Among) -> Option<&(MemberId, Member)> {
-        let first = self.members.partition_point(|(id, _)| *id < from);
-        let mut next = self.members[first..].iter().chain(&self.members[..first]);
-        next.find(|(_, member)| member.is_among(among))
+    /// Returns the member that has a turn, and the turn after it.
+    fn next(
+        &self,
+        turn: Turn,
+        is_new: impl Fn(&&(MemberId, Member)) -> bool,
+    ) -> Option<(&(MemberId, Member), Turn)> {
+        let find = |from| {
+            let first = self.members.partition_point(|(id, _)| *id < from);
+            let (before, after) = self.members.split_at(first);
+            after.iter().chain(before).find(&is_new)
+        };
+        let mut next = find(turn.member)?;
+        let mut had = if next.0 == turn.member { turn.had } else { 0 };
+        if had >= next.1.turns() {
+            (next, had) = (find(turn.member + 1)?, 0);
+        }
+        let (member, had) = match had + 1 < next.1.turns() {
+            true => (next.0, had + 1),
+            false => (next.0 + 1, 0),
+        };
+        Some((next, Turn { member, had }))
     }
 
     /// Removes a member, if it has not left.
     pub(super) fn remove(&mut self, member: MemberId) -> Option<Member> {
         let place = self.place_of(member)?;
         Some(self.members.remove(place).1)
-    }
-
-    pub(super) fn get(&self, member: MemberId) -> Option<&(MemberId, Member)> {
-        Some(&self.members[self.place_of(member)?])
     }
 
     fn place_of(&self, member: MemberId) -> Option<usize> {
@@ -127,13 +217,25 @@ impl Member {
     fn is_among(&self, among: Among) -> bool {
         among == Among::All || matches!(self, Self::Here(_))
     }
+
+    fn is_suspect(&self) -> bool {
+        matches!(self, Self::Elsewhere(remote, _) if remote.is_suspect())
+    }
+
+    /// Returns the number of turns that the member has in a row.
+    fn turns(&self) -> u32 {
+        match self {
+            Self::Here(_) => 1,
+            Self::Elsewhere(_, worlds) => (*worlds).min(Turn::MAX),
+        }
+    }
 }
 
 impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Here(_) => "Here",
-            Self::Elsewhere(_) => "Elsewhere",
+            Self::Elsewhere(..) => "Elsewhere",
         })
     }
 }

@@ -93,10 +93,11 @@ impl Parcel {
     }
 }
 
-/// A parcel that a [`Link`](crate::Link) did not take, with the reason.
+/// A parcel that was not taken, with the reason.
 ///
-/// If a parcel from [`post`](crate::ParcelCommandsExt::post) is refused, this message is sent to
-/// all followers in the sending world. Without a follower, Bevy's error handler gets a warning.
+/// If a parcel from [`post`](crate::ParcelCommandsExt::post) is refused, at once or later by another
+/// process, this message is sent to all followers in the sending world. Without a follower, Bevy's error
+/// handler gets a warning.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The parcel.

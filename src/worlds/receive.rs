@@ -4,18 +4,18 @@ use bevy_ecs::world::World;
 
 use super::{
     address::{Address, StableKey},
-    link::post,
     parcel::{Parcel, Part, RequestId},
+    world_link::post,
 };
 use crate::message::{Letter, MessageSender, Packet, RemoteAsker, ReplyTo, Role, SendError};
 
 impl MessageSender {
-    /// Takes a parcel from another world: the receiving end of a [`Link`](crate::Link).
+    /// Takes a parcel from another world.
     ///
     /// # Errors
     ///
     /// Returns [`SendError`] with the parcel if the inbox is full or closed.
-    pub fn receive(&self, parcel: Parcel) -> Result<(), SendError<Parcel>> {
+    pub(super) fn receive(&self, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         let bytes = parcel.packet.payload().len();
         // It allocates memory, so it is made before the inbox is locked.
         let role = role(&parcel.part);

@@ -1,88 +1,359 @@
-//! A member of a group behind a link.
+//! Another process, as the hub sees it: a queue of frames to send, and the handshake.
 
-use alloc::{boxed::Box, collections::VecDeque};
+mod batch;
+mod flight;
+mod frame;
+mod queue;
+mod session;
+mod settings;
+mod wire;
+
+use alloc::{borrow::Cow, sync::Arc, vec::Vec};
+use core::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use std::time::Instant;
+
+pub use batch::BatchError;
+use flight::Flight;
+pub(crate) use frame::{Frame, Sent, Source, Way};
+use queue::Queue;
+pub(crate) use queue::Waiting;
+use session::Session;
+pub(crate) use session::{SessionId, random_process_id};
+pub use settings::PeerSettings;
 
 use super::{
     address::Address,
-    link::Link,
+    claim::{Epoch, MemberId},
     parcel::{Parcel, Refused},
 };
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::{
+    message::RefusalReason,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
 
-/// The other end of a link.
-pub(super) struct Remote {
-    link: Box<dyn Link>,
-    notices: Mutex<Notices>,
+/// Another process.
+pub(crate) struct Remote {
+    pub(crate) id: MemberId,
+    pub(crate) name: Arc<str>,
+    /// The id of this process.
+    process: u64,
+    settings: PeerSettings,
+    is_suspect: AtomicBool,
+    state: Mutex<State>,
+    /// Notified when there is a batch to send, and when the connection is closed.
+    changed: Condvar,
+    /// Held while the frames of a batch are handled, so that they stay in order.
+    receiving: Mutex<()>,
 }
 
-/// Keys that a link has yet to learn of.
-struct Notices {
-    /// In the order of the changes.
-    waiting: VecDeque<Notice>,
-    /// Whether a thread is telling the link.
-    is_telling: bool,
+struct State {
+    session: Session,
+    queue: Queue,
+    flight: Flight,
+    /// The bytes that have arrived since the last batch was sent.
+    unconfirmed: usize,
+    /// Whether the hub has announced its worlds and keys.
+    has_begun: bool,
+    is_closed: bool,
+    owes_hello: bool,
+    /// When the last batch was sent, and when the last one arrived.
+    sent: Instant,
+    heard: Instant,
 }
 
-/// A change of the keys on this side.
-#[derive(Clone)]
-pub(super) enum Notice {
-    Bind(Address),
-    Unbind(Address),
+/// A connection has ended.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) session: SessionId,
+    /// The frames that were not sent.
+    pub(crate) waiting: Waiting,
+}
+
+/// What to do with a batch that has arrived.
+#[derive(Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) lost: Option<Lost>,
+    pub(crate) begun: Option<SessionId>,
+    /// The new frames.
+    pub(crate) frames: Option<(Vec<Frame>, SessionId)>,
+    /// Whether the process was suspected until now.
+    pub(crate) was_suspect: bool,
+    /// The id of the other process.
+    pub(crate) process: u64,
+    /// Held until the frames are handled.
+    pub(crate) turn: MutexGuard<'a, ()>,
+}
+
+/// What the sending thread has to do next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Send this batch. There is room for parcels of these worlds again.
+    Send(Vec<u8>, Vec<(Source, Cow<'static, str>)>),
+    /// Report that nothing has been heard for a while.
+    Suspect,
+    /// Report that nothing has been heard for too long.
+    Lost(Lost),
+    /// End.
+    Closed,
 }
 
 impl Remote {
-    /// Wraps a link, with the notices that it gets first.
-    pub(super) fn new(link: impl Link, waiting: VecDeque<Notice>) -> Self {
-        let notices = Notices {
-            waiting,
-            is_telling: false,
+    pub(crate) fn new(id: MemberId, name: Arc<str>, process: u64, settings: PeerSettings) -> Self {
+        let now = Instant::now();
+        let state = State {
+            session: Session::new(),
+            queue: Queue::default(),
+            flight: Flight::default(),
+            unconfirmed: 0,
+            has_begun: false,
+            is_closed: false,
+            owes_hello: true,
+            sent: now,
+            heard: now,
         };
         Self {
-            link: Box::new(link),
-            notices: Mutex::new(notices),
+            id,
+            name,
+            process,
+            settings,
+            is_suspect: AtomicBool::new(false),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            receiving: Mutex::new(()),
         }
     }
 
-    pub(super) fn send(&self, parcel: Parcel) -> Result<(), Refused> {
-        self.link.send(parcel)
+    /// Returns `true` if nothing has been heard of the process for a while.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.is_suspect.load(Ordering::Relaxed)
     }
 
-    /// Puts a notice behind the others. [`tell`](Self::tell) passes it on.
-    pub(super) fn push(&self, notice: Notice) {
-        self.lock().waiting.push_back(notice);
+    /// Puts a parcel into the queue.
+    pub(crate) fn send(&self, parcel: Parcel, way: Way) -> Result<(), Refused> {
+        let sent = self.send_copy(&parcel, way);
+        sent.map_err(|reason| parcel.refused(reason))
     }
 
-    /// Passes the notices to the link, in order and without a lock. Returns at once if another
-    /// thread is doing this: it also passes on the notices that are pushed meanwhile.
-    pub(super) fn tell(&self) {
-        while let Some((notice, _telling)) = self.next() {
-            match notice {
-                Notice::Bind(address) => self.link.bind(&address),
-                Notice::Unbind(address) => self.link.unbind(&address),
-            }
+    /// Puts a copy of a parcel into the queue.
+    pub(crate) fn send_copy(&self, parcel: &Parcel, way: Way) -> Result<(), RefusalReason> {
+        let bytes = parcel.packet.payload().len();
+        if bytes > self.settings.parcel_bytes.min(1 << 30) {
+            return Err(RefusalReason::TooLarge);
+        }
+        let mut state = self.lock();
+        if state.is_closed || !state.has_begun {
+            return Err(RefusalReason::UnknownGroup);
+        }
+        // A parcel that is larger than the whole queue can wait alone.
+        let waiting = state.queue.bytes();
+        if waiting > 0 && waiting + bytes > self.settings.queue_bytes {
+            state.queue.note_refusal(way.source, parcel.group.clone());
+            return Err(RefusalReason::Full);
+        }
+        self.add(state, |bytes| frame::write_parcel(parcel, way, bytes));
+        Ok(())
+    }
+
+    fn add(&self, mut state: MutexGuard<State>, write: impl FnOnce(&mut Vec<u8>)) {
+        let is_first = state.queue.is_empty();
+        state.queue.push(self.settings.batch_bytes, write);
+        drop(state);
+        if is_first {
+            self.changed.notify_all();
         }
     }
 
-    fn next(&self) -> Option<(Notice, Telling<'_>)> {
-        let mut notices = self.lock();
-        if notices.is_telling {
+    /// Tells the process what became of its parcel. A process that sends and does not read is cut off.
+    pub(crate) fn answer(&self, frame: &Frame) -> Option<Lost> {
+        let mut state = self.lock();
+        if !state.has_begun {
             return None;
         }
-        let notice = notices.waiting.pop_front()?;
-        notices.is_telling = true;
-        Some((notice, Telling(self)))
+        if state.queue.bytes() > 2 * self.settings.queue_bytes {
+            return self.cut(&mut state);
+        }
+        self.add(state, |bytes| frame.write(bytes));
+        None
     }
 
-    fn lock(&self) -> MutexGuard<'_, Notices> {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Notes the number of worlds of a group here. The process learns of it before all parcels.
+    pub(crate) fn set_worlds(&self, group: Cow<'static, str>, worlds: usize) {
+        let worlds = u32::try_from(worlds).unwrap_or(u32::MAX);
+        self.note(|queue| queue.set_worlds(group, worlds));
+    }
+
+    /// Notes that a key was bound or unbound here. The process learns of it before all parcels.
+    pub(crate) fn set_key(&self, address: &Address, is_bound: bool, epoch: Epoch) {
+        self.note(|queue| queue.set_key(address, is_bound, epoch));
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Queue)) {
+        let mut state = self.lock();
+        if state.has_begun {
+            note(&mut state.queue);
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Begins to take parcels and changes of keys, unless this connection has been lost. Until then, the
+    /// hub may change a key that it has yet to announce.
+    pub(crate) fn begin(&self, session: SessionId) -> bool {
+        let mut state = self.lock();
+        let is_up = state.session.up() == Some(session);
+        state.has_begun |= is_up;
+        is_up
+    }
+
+    /// Waits for something to do, at most until the next heartbeat.
+    pub(crate) fn next(&self) -> Next {
+        let mut state = self.lock();
+        loop {
+            let now = Instant::now();
+            let silence = now.saturating_duration_since(state.heard);
+            if state.session.up().is_some() {
+                if silence >= self.settings.down_after
+                    && let Some(lost) = self.cut(&mut state)
+                {
+                    return Next::Lost(lost);
+                }
+                if silence >= self.settings.suspect_after
+                    && !self.is_suspect.swap(true, Ordering::Relaxed)
+                {
+                    return Next::Suspect;
+                }
+            }
+            let quiet = now.saturating_duration_since(state.sent);
+            let waits = self.settings.heartbeat.saturating_sub(quiet);
+            if let Some(batch) = self.pop(&mut state, waits.is_zero()) {
+                state.sent = now;
+                state.unconfirmed = 0;
+                state.owes_hello = false;
+                let has_room = 2 * state.queue.bytes() <= self.settings.queue_bytes;
+                let refused = match has_room {
+                    true => state.queue.take_refused(),
+                    false => Vec::new(),
+                };
+                return Next::Send(batch, refused);
+            }
+            if state.is_closed {
+                return Next::Closed;
+            }
+            state = self.wait(state, waits);
+        }
+    }
+
+    /// Returns the next batch, if one has to go out.
+    fn pop(&self, state: &mut State, is_due: bool) -> Option<Vec<u8>> {
+        let State {
+            session,
+            queue,
+            flight,
+            ..
+        } = state;
+        let window = self.settings.window_bytes;
+        let chunk = match session.up() {
+            Some(_) => queue.pop(|bytes| flight.has_room(bytes, window)),
+            None => None,
+        };
+        if chunk.is_none() && (state.is_closed || !(is_due || state.owes_hello)) {
+            return None;
+        }
+        let mut chunk = chunk.unwrap_or_default();
+        let head = session.head(self.process, chunk.frames);
+        batch::write_head(&head, &mut chunk.bytes);
+        if head.frames > 0 {
+            flight.start(session.sent(), chunk.bytes.len());
+        }
+        Some(chunk.bytes)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, limit);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Takes note of a batch that has arrived.
+    pub(crate) fn hear(&self, bytes: &[u8]) -> Result<Arrival<'_>, BatchError> {
+        let (head, mut frames) = batch::read(bytes)?;
+        let turn = self
+            .receiving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        state.heard = Instant::now();
+        let was_suspect = self.is_suspect.swap(false, Ordering::Relaxed);
+        let heard = state.session.hear(&head);
+        let lost = heard.lost.map(|session| state.lose(session));
+        state.flight.land(heard.received);
+        state.unconfirmed += bytes.len();
+        state.owes_hello |= heard.owes_hello || state.unconfirmed > self.settings.window_bytes / 4;
+        drop(state);
+        self.changed.notify_all();
+        let frames = heard.frames.map(|(known, session)| {
+            frames.drain(..known as usize);
+            (frames, session)
+        });
+        Ok(Arrival {
+            was_suspect: was_suspect && lost.is_none(),
+            lost,
+            begun: heard.begun,
+            frames,
+            process: head.process,
+            turn,
+        })
+    }
+
+    /// Ends the connection, if there is one. The next handshake begins at once.
+    pub(crate) fn disconnect(&self) -> Option<Lost> {
+        self.cut(&mut self.lock())
+    }
+
+    fn cut(&self, state: &mut State) -> Option<Lost> {
+        let session = state.session.restart();
+        state.owes_hello = true;
+        self.changed.notify_all();
+        self.is_suspect.store(false, Ordering::Relaxed);
+        session.map(|session| state.lose(session))
+    }
+
+    /// Says goodbye to the process. What waits is still sent.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        if !state.is_closed && state.session.up().is_some() {
+            let goodbye = |bytes: &mut Vec<u8>| Frame::Goodbye.write(bytes);
+            state.queue.push(self.settings.batch_bytes, goodbye);
+        }
+        state.is_closed = true;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lets other threads tell the link when it is dropped, also if the link panics.
-struct Telling<'a>(&'a Remote);
+impl State {
+    /// Ends a connection, and takes what waits for it.
+    fn lose(&mut self, session: SessionId) -> Lost {
+        self.flight = Flight::default();
+        self.has_begun = false;
+        Lost {
+            session,
+            waiting: self.queue.take(),
+        }
+    }
+}
 
-impl Drop for Telling<'_> {
-    fn drop(&mut self) {
-        self.0.lock().is_telling = false;
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

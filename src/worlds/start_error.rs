@@ -14,6 +14,8 @@ pub enum StartError {
     Panicked(String),
     /// The function that builds the world did not add a [`DuePlugin`](crate::DuePlugin).
     NoPlugin,
+    /// The groups have been stopped.
+    Stopped,
 }
 
 impl fmt::Display for StartError {
@@ -24,6 +26,7 @@ impl fmt::Display for StartError {
             Self::NoPlugin => f.write_str(
                 "the world has no `DuePlugin`: add it in the function that builds the app",
             ),
+            Self::Stopped => f.write_str("the groups of worlds have been stopped"),
         }
     }
 }
@@ -32,7 +35,7 @@ impl core::error::Error for StartError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::NoThread(error) => Some(error),
-            Self::Panicked(_) | Self::NoPlugin => None,
+            Self::Panicked(_) | Self::NoPlugin | Self::Stopped => None,
         }
     }
 }

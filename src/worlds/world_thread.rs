@@ -13,12 +13,13 @@ use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
 
 use super::{
+    claim::MemberId,
     hub::Hub,
     interval::LoopInterval,
-    members::MemberId,
     report::WorldReport,
     sleep::{Sleeper, keep_time_of_sleeps, update_after},
     start_error::StartError,
+    world_link::join,
 };
 use crate::{
     message::{Inbox, Mailbag, close_inbox, hand_back, is_urgent},
@@ -107,7 +108,7 @@ impl WorldThread {
             return self.join();
         }
         let Self { group, nth, .. } = self;
-        self.hub.leave(group.clone(), self.member);
+        self.hub.remove_world(group.clone(), self.member);
         WorldReport {
             is_left_behind: true,
             ..WorldReport::new(group, nth)
@@ -194,7 +195,7 @@ impl WorldLoop {
         let this = thread::current();
         let inbox = app.world().resource::<Inbox>();
         inbox.wake_with(move || this.unpark());
-        Ok(self.hub.join(self.group.clone(), app))
+        Ok(join(&self.hub, self.group.clone(), app))
     }
 
     /// Runs the frames of the world until it is stopped or panics.

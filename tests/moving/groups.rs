@@ -13,8 +13,7 @@ use std::{
 };
 
 use bevy_due::{
-    Address, Link, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused,
-    StableKey, Timer, WorldGroups, WorldLink,
+    LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, Timer, WorldGroups,
 };
 use bevy_ecs::error::{BevyError, ErrorContext, FallbackErrorHandler};
 
@@ -31,7 +30,7 @@ fn panic_on_warning(error: BevyError, context: ErrorContext) {
 fn member(groups: &WorldGroups, group: &'static str) -> App {
     let mut app = zone();
     app.insert_resource(FallbackErrorHandler(panic_on_warning));
-    groups.join(group, &mut app);
+    groups.add(group, &mut app);
     app
 }
 
@@ -312,23 +311,10 @@ fn two_worlds_that_keep_the_same_key_are_still_warned() {
     assert_eq!(WARNINGS.load(Ordering::Relaxed), 1, "not forgotten");
 }
 
-/// The links of a process that does nothing.
-struct Nowhere;
-
-impl Link for Nowhere {
-    fn send(&self, _: Parcel) -> Result<(), Refused> {
-        Ok(())
-    }
-
-    fn bind(&self, _: &Address) {}
-
-    fn unbind(&self, _: &Address) {}
-}
-
 #[test]
 fn an_entity_with_a_key_moves_without_a_group_too() {
     let (mut forest, mut town) = (zone(), zone());
-    town.insert_resource(WorldLink::new("zones", Nowhere));
+    WorldGroups::new().add("zones", &mut town);
     let hero = forest.world_mut().spawn((ears(), HERO)).id();
     let here = carry(&mut forest, hero, &mut town);
     assert_eq!(town.world().get::<StableKey>(here), Some(&HERO));
@@ -444,10 +430,10 @@ fn worlds_on_threads_lose_and_reorder_no_parcel_while_an_entity_moves_to_and_fro
         groups.start("zones", 1, build).expect("the world starts");
     }
     drop(report);
-    let receiver = groups.receiver();
+    let handle = groups.handle();
     let moves = Arc::new(AtomicU32::new(0));
     let posters = (0..POSTERS).map(|poster| {
-        let (receiver, moves) = (receiver.clone(), moves.clone());
+        let (handle, moves) = (handle.clone(), moves.clone());
         thread::spawn(move || {
             for nth in 0..MOVES * NOTES {
                 // As many notes in each move, so that no inbox is full.
@@ -456,7 +442,7 @@ fn worlds_on_threads_lose_and_reorder_no_parcel_while_an_entity_moves_to_and_fro
                 }
                 let payload = [poster.to_le_bytes(), nth.to_le_bytes()].concat();
                 let parcel = Parcel::new("zones", HERO, Packet::new(NOTE, payload));
-                receiver.receive(parcel).expect("a world has the key");
+                handle.post(parcel).expect("a world has the key");
             }
         })
     });
@@ -464,7 +450,7 @@ fn worlds_on_threads_lose_and_reorder_no_parcel_while_an_entity_moves_to_and_fro
     for nth in 0..MOVES {
         let gate = StableKey(1 + u64::from(nth % 2));
         let leave = Parcel::new("zones", gate, Packet::new(LEAVE, []));
-        receiver.receive(leave).expect("the gate is there");
+        handle.post(leave).expect("the gate is there");
         let committed = commits.recv_timeout(Duration::from_secs(60));
         committed.expect("it should arrive");
         moves.fetch_add(1, Ordering::Relaxed);

@@ -34,7 +34,7 @@ fn a_parcel_needs_no_memory_besides_its_packet() {
     let mut apps = [(); 2].map(|()| {
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()));
-        groups.join("worlds", &mut app);
+        groups.add("worlds", &mut app);
         let ears = MessageComponent::new().on_packet(SAY, |_, _: &Packet| ());
         app.world_mut().spawn((StableKey(1), ears));
         app

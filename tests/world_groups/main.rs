@@ -1,7 +1,5 @@
 //! `WorldGroups`, which runs worlds on their own threads.
 
-#[cfg(feature = "serialize")]
-mod across_a_border;
 mod asleep;
 mod delivery;
 mod questions;

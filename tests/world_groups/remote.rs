@@ -1,81 +1,12 @@
-//! Two processes that exchange only frames on a wire. Each has its own groups, with the other
-//! process as a member.
+//! Worlds in other processes: two or more groups that exchange only bytes.
 
-use core::sync::atomic::AtomicBool;
-use std::{collections::BTreeSet, sync::OnceLock};
+mod faults;
+mod wire;
 
-use bevy_due::{Address, Link, ParcelReceiver};
+use bevy_due::link::{FromPeer, HasRoom, Link, Liveness, PeerChanged, PeerSettings};
 
+use self::wire::*;
 use super::*;
-
-/// A frame on the wire.
-enum Frame {
-    Parcel(Parcel),
-    Bind(Address),
-    Unbind(Address),
-}
-
-/// The sending end of a wire.
-struct Wire(Sender<Frame>);
-
-impl Link for Wire {
-    fn send(&self, parcel: Parcel) -> Result<(), Refused> {
-        self.0.send(Frame::Parcel(parcel)).map_err(|error| {
-            let Frame::Parcel(parcel) = error.0 else {
-                unreachable!("it was a parcel");
-            };
-            Refused {
-                parcel,
-                reason: RefusalReason::UnknownGroup,
-            }
-        })
-    }
-
-    fn bind(&self, address: &Address) {
-        self.0.send(Frame::Bind(address.clone())).ok();
-    }
-
-    fn unbind(&self, address: &Address) {
-        self.0.send(Frame::Unbind(address.clone())).ok();
-    }
-}
-
-/// Runs the receiving end of a wire. Returns the keys that are bound at the sending end.
-fn listen(wire: Receiver<Frame>, worlds: ParcelReceiver) -> Arc<Mutex<HashSet<u64>>> {
-    let keys = Arc::new(Mutex::new(HashSet::new()));
-    let known = keys.clone();
-    thread::spawn(move || {
-        for frame in wire {
-            match frame {
-                // A real wire carries text, so the parcel is serialized.
-                #[cfg(feature = "serialize")]
-                Frame::Parcel(parcel) => {
-                    let text = ron::to_string(&parcel).unwrap();
-                    worlds.receive(ron::from_str(&text).unwrap()).ok();
-                }
-                #[cfg(not(feature = "serialize"))]
-                Frame::Parcel(parcel) => worlds.receive(parcel).unwrap_or_default(),
-                Frame::Bind(address) => _ = known.lock().unwrap().insert(address.key.0),
-                Frame::Unbind(address) => _ = known.lock().unwrap().remove(&address.key.0),
-            }
-        }
-    });
-    keys
-}
-
-/// Connects two processes with a wire each way. Each can send to one group of the other.
-fn connect(
-    here: &WorldGroups,
-    group_here: &'static str,
-    there: &WorldGroups,
-    group_there: &'static str,
-) {
-    for (from, to, group) in [(here, there, group_there), (there, here, group_here)] {
-        let (send, receive) = mpsc::channel();
-        listen(receive, to.receiver());
-        from.join_remote(group, Wire(send));
-    }
-}
 
 #[test]
 fn a_world_of_another_process_is_a_member_like_a_thread() {
@@ -85,7 +16,9 @@ fn a_world_of_another_process_is_a_member_like_a_thread() {
         .start_worlds("ears", 1, listener(hear.clone()))
         .unwrap();
     here.start_worlds("ears", 1, listener(hear)).unwrap();
-    connect(&here, "nobody", &there, "ears");
+    let wire = Wire::connect(&here, &there);
+    wait_for_worlds(&here, "ears", 2);
+    wait_for_worlds(&there, "ears", 2);
     here.post(say("ears", Delivery::All, 1)).unwrap();
     assert_eq!([next(&heard).1, next(&heard).1], [1, 1], "each of the two");
     for nth in 2..6 {
@@ -93,425 +26,648 @@ fn a_world_of_another_process_is_a_member_like_a_thread() {
     }
     let in_turn = sorted((2..6).map(|_| next(&heard).1));
     assert_eq!(in_turn, [2, 3, 4, 5], "exactly one each");
-    let members = there.running("ears") + here.running("ears");
-    assert_eq!(members, 3, "one there, one here and the way there");
+    there.stop_group("ears");
+    wait_for_worlds(&here, "ears", 1);
+    drop(wire);
     end_well(&here.stop());
     end_well(&there.stop());
     assert_eq!(heard.iter().count(), 0, "nothing comes back");
 }
 
 #[test]
+fn a_process_with_several_worlds_has_a_turn_for_each_and_one_copy_of_a_broadcast() {
+    let (hear, heard) = mpsc::channel();
+    let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
+    // The worlds there have the numbers 0 to 2.
+    let ears = Arc::new(listener(hear));
+    let of_there = ears.clone();
+    there
+        .start_worlds("ears", 3, move |app| of_there(app))
+        .unwrap();
+    here.start_worlds("ears", 1, move |app| ears(app)).unwrap();
+    let wire = Wire::connect(&here, &there);
+    wait_for_worlds(&here, "ears", 4);
+    let carried = Arc::new(AtomicUsize::new(0));
+    let bytes = carried.clone();
+    wire.ways[0].set(move |batch| {
+        bytes.fetch_add(batch.len(), Ordering::Relaxed);
+        1
+    });
+
+    const LARGE: usize = 100_000;
+    let mut payload = vec![0; LARGE];
+    payload[..4].copy_from_slice(&7_u32.to_le_bytes());
+    let ask = Parcel::new("ears", Delivery::All, Packet::new(WAIT, payload));
+    here.post(ask).unwrap();
+    for nth in 0..8 {
+        here.post(say("ears", Delivery::InTurn, nth)).unwrap();
+    }
+    let worlds = sorted((0..8).map(|_| next(&heard).0));
+    assert_eq!(worlds, [0, 0, 1, 1, 2, 2, 3, 3]);
+    let carried = carried.load(Ordering::Relaxed);
+    assert!((LARGE..2 * LARGE).contains(&carried), "{carried}");
+}
+
+#[test]
 fn a_request_to_another_process_gets_its_reply() {
     let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
-    connect(&here, "askers", &there, "answerers");
-    let answer = |app: &mut App| {
-        app.world_mut().spawn(MessageComponent::new().on_packet(
-            QUESTION,
-            |mut me: MessageContext, asked: &Packet| -> Result {
-                Ok(me.reply(number(ANSWER, 2 * read(asked)))?)
-            },
-        ));
-    };
-    there.start_worlds("answerers", 2, answer).unwrap();
+    there.start_worlds("answerers", 2, answerer).unwrap();
+    let _wire = Wire::connect(&here, &there);
+    wait_for_worlds(&here, "answerers", 2);
     let (tell, told) = mpsc::channel();
-    let ask = move |app: &mut App| {
-        let tell = tell.clone();
-        let asker =
-            MessageComponent::new().on_packet(ANSWER, move |_: MessageContext, said: &Packet| {
-                tell.send(read(said)).ok();
+    here.start_worlds("askers", 1, asker(tell)).unwrap();
+    assert_eq!(next(&told), Ok(42));
+    end_well(&here.stop());
+    end_well(&there.stop());
+}
+
+/// Builds a world that doubles numbers.
+fn answerer(app: &mut App) {
+    app.world_mut().spawn(MessageComponent::new().on_packet(
+        QUESTION,
+        |mut me: MessageContext, asked: &Packet| -> Result {
+            Ok(me.reply(number(ANSWER, 2 * read(asked)))?)
+        },
+    ));
+}
+
+/// The end of a request.
+type Ended = Result<u32, NoAnswer>;
+
+/// Builds a world that asks the "answerers" at its start, and tells how the request ends.
+fn asker(tell: Sender<Ended>) -> impl Fn(&mut App) + Send + Sync + 'static {
+    move |app| {
+        let (answered, failed) = (tell.clone(), tell.clone());
+        let asker = MessageComponent::new()
+            .on_packet(ANSWER, move |_: MessageContext, said: &Packet| {
+                answered.send(Ok(read(said))).ok();
+            })
+            .on(move |_: MessageContext, no_answer: &NoAnswer| {
+                failed.send(Err(*no_answer)).ok();
             });
         app.world_mut().spawn((StableKey(7), asker));
         app.add_systems(
             Startup,
             |asker: Single<Entity, With<StableKey>>, mut commands: Commands| {
                 let question = Parcel::new("answerers", Delivery::InTurn, number(QUESTION, 21));
-                let until = Timer::after_secs(60.0);
+                let until = Timer::after_secs(3600.0);
                 commands.entity(*asker).ask_world(question, until);
             },
         );
+    }
+}
+
+const COUNTED: StableKey = StableKey(1);
+const CUSTOMER: StableKey = StableKey(2);
+
+/// Builds a world that doubles numbers. It sends each result to the customers twice, and then as
+/// the reply to the request.
+fn calculator(app: &mut App) {
+    let answer = |mut me: MessageContext, question: &Packet| -> Result {
+        let twice = 2 * read(question);
+        me.commands.post(say("customers", Delivery::All, twice));
+        me.commands.post(say("customers", COUNTED, twice));
+        Ok(me.reply(number(ANSWER, twice))?)
     };
-    here.start_worlds("askers", 1, ask).unwrap();
-    assert_eq!(next(&told), 42);
-    end_well(&here.stop());
-    end_well(&there.stop());
+    app.world_mut()
+        .spawn(MessageComponent::new().on_packet(QUESTION, answer));
 }
 
-#[test]
-fn another_process_learns_the_keys_here() {
-    let mut here = WorldGroups::new();
-    let early = |app: &mut App| _ = app.world_mut().spawn(StableKey(1));
-    here.start_worlds("askers", 1, early).unwrap();
-    let (send, receive) = mpsc::channel();
-    let keys = listen(receive, WorldGroups::new().receiver());
-    here.join_remote("elsewhere", Wire(send));
-    let late = |app: &mut App| _ = app.world_mut().spawn(StableKey(2));
-    here.start_worlds("others", 1, late).unwrap();
-    let wait_for_keys = |all: &[u64]| {
-        let keys = keys.clone();
-        let all: HashSet<_> = all.iter().copied().collect();
-        wait_until(move || *keys.lock().unwrap() == all, "the keys are known");
-    };
-    wait_for_keys(&[1, 2]);
-    here.stop_group("askers");
-    wait_for_keys(&[2]);
-    here.stop();
-    wait_for_keys(&[]);
-}
+/// Builds worlds that make ten requests, one after the other. They then report the sum of the
+/// messages received and the sum of the replies.
+fn customer(report: &Sender<[u32; 2]>) -> impl Fn(&mut App) + Send + Sync + 'static + use<> {
+    #[derive(Component, Default)]
+    struct Heard([u32; 2]);
 
-#[test]
-fn a_link_may_call_back_into_the_groups() {
-    /// A link that hands every parcel back to the groups it comes from.
-    struct Loop(ParcelReceiver);
-
-    impl Link for Loop {
-        fn send(&self, parcel: Parcel) -> Result<(), Refused> {
-            self.0.receive(parcel)
-        }
-
-        fn bind(&self, _: &Address) {}
-
-        fn unbind(&self, _: &Address) {}
+    fn ask(customer: &mut EntityCommands, what: u32) {
+        let question = Parcel::new("calculators", Delivery::InTurn, number(QUESTION, what));
+        customer.ask_world(question, Timer::after_secs(3600.0));
     }
 
-    let (hear, heard) = mpsc::channel();
-    let mut groups = WorldGroups::new();
-    groups.join_remote("ears", Loop(groups.receiver()));
-    groups.start_worlds("ears", 1, listener(hear)).unwrap();
-    let deliveries = [Delivery::InTurn, Delivery::All, StableKey(0).into()];
-    let expected = [1, 2, 1];
-    for (what, (to, times)) in (0..).zip(deliveries.into_iter().zip(expected)) {
-        groups.post(say("ears", to, what)).unwrap();
-        for _ in 0..times {
-            assert_eq!(next(&heard), (0, what), "{to:?}");
-        }
-    }
-    end_well(&groups.stop());
-}
-
-/// A link that hands its parcels to groups in this process.
-struct DirectLink {
-    worlds: ParcelReceiver,
-    /// Whether the link returns refusals to the sender. A link over a wire never learns of them.
-    passes_refusals: bool,
-}
-
-impl Link for DirectLink {
-    fn send(&self, parcel: Parcel) -> Result<(), Refused> {
-        let received = self.worlds.receive(parcel);
-        received.or_else(|refused| match self.passes_refusals {
-            true => Err(refused),
-            false => Ok(()),
-        })
-    }
-
-    fn bind(&self, _: &Address) {}
-
-    fn unbind(&self, _: &Address) {}
-}
-
-#[test]
-fn a_parcel_that_a_link_hands_back_to_a_group_without_worlds_is_refused() {
-    for to in [Delivery::InTurn, Delivery::All] {
-        let (tell, told) = mpsc::channel();
-        thread::spawn(move || {
-            let groups = WorldGroups::new();
-            let link = DirectLink {
-                worlds: groups.receiver(),
-                passes_refusals: true,
-            };
-            groups.join_remote("ears", link);
-            tell.send(groups.post(say("ears", to, 1))).ok();
-        });
-        let refused = next(&told).unwrap_err();
-        assert_eq!(refused.reason, RefusalReason::UnknownGroup, "{to:?}");
-    }
-}
-
-#[test]
-fn a_link_may_add_a_link_while_it_takes_a_parcel() {
-    struct LinkAdder(OnceLock<Arc<WorldGroups>>);
-
-    impl Link for LinkAdder {
-        fn send(&self, _: Parcel) -> Result<(), Refused> {
-            let groups = self.0.get().expect("should be set before the first parcel");
-            groups.join_remote("elsewhere", KeyRecorder::new(|_, _| ()).0);
-            Ok(())
-        }
-
-        fn bind(&self, _: &Address) {}
-
-        fn unbind(&self, _: &Address) {}
-    }
-
-    for to in [Delivery::InTurn, Delivery::All, StableKey(0).into()] {
-        let (tell, told) = mpsc::channel();
-        thread::spawn(move || {
-            let groups = Arc::new(WorldGroups::new());
-            groups.join_remote("ears", LinkAdder(groups.clone().into()));
-            let posted = groups.post(say("ears", to, 1));
-            tell.send((posted, groups.running("elsewhere"))).ok();
-        });
-        assert_eq!(next(&told), (Ok(()), 1), "{to:?}");
-    }
-}
-
-#[test]
-fn two_groups_whose_links_call_each_other_do_not_lock_up() {
-    const TIMES: u64 = 20_000;
-
-    let groups = [(); 2].map(|()| Arc::new(WorldGroups::new()));
-    let [a, b] = &groups;
-    for (from, to, group) in [(a, b, "b"), (b, a, "a"), (a, a, "a")] {
-        let link = DirectLink {
-            worlds: to.receiver(),
-            passes_refusals: true,
+    let report = report.clone();
+    move |app| {
+        let report = report.clone();
+        let count = |mut me: MessageContext, said: &Packet| {
+            me.entity.get_mut::<Heard>().unwrap().0[0] += read(said);
         };
-        from.join_remote(group, link);
-    }
-    let (tell, told) = mpsc::channel();
-    for (here, own, other) in [(a, "a", "b"), (b, "b", "a")] {
-        let (groups, tell_bound) = (here.clone(), tell.clone());
-        thread::spawn(move || {
-            let mut app = App::new();
-            app.add_plugins((TimePlugin, DuePlugin::default()));
-            groups.join(own, &mut app);
-            for key in 0..TIMES {
-                let entity = app.world_mut().spawn(StableKey(key)).id();
-                app.world_mut().despawn(entity);
+        let counter = MessageComponent::new().on_packet(SAY, count);
+        app.world_mut().spawn((COUNTED, Heard::default(), counter));
+        let ask_next = move |mut me: MessageContext, answer: &Packet| {
+            let mut heard = me.entity.get_mut::<Heard>().unwrap();
+            heard.0[1] += read(answer);
+            if read(answer) == 20 {
+                let answers = heard.0[1];
+                let report = report.clone();
+                me.commands.queue(move |world: &mut World| {
+                    let mut all = world.query::<(&StableKey, &Heard)>();
+                    let mut all = all.iter(world);
+                    let (_, said) = all.find(|(key, _)| **key == COUNTED).unwrap();
+                    report.send([said.0[0], answers]).ok();
+                });
+            } else {
+                let mut customer = me.commands.entity(me.entity.id());
+                ask(&mut customer, read(answer) / 2 + 1);
             }
-            tell_bound.send(()).ok();
-        });
-        for to in [Delivery::All, Delivery::InTurn, StableKey(1).into()] {
-            let (groups, tell_posted) = (here.clone(), tell.clone());
-            thread::spawn(move || {
-                for _ in 0..TIMES {
-                    for group in [own, other] {
-                        groups.post(say(group, to, 1)).ok();
-                    }
-                }
-                tell_posted.send(()).ok();
-            });
-        }
+        };
+        let customer = MessageComponent::new().on_packet(ANSWER, ask_next);
+        app.world_mut()
+            .spawn((CUSTOMER, Heard::default(), customer));
+        let ask_first = |world: &mut World| {
+            let mut all = world.query::<(Entity, &StableKey)>();
+            let mut all = all.iter(world);
+            let (customer, _) = all.find(|(_, key)| **key == CUSTOMER).unwrap();
+            ask(&mut world.commands().entity(customer), 1);
+        };
+        app.add_systems(Startup, ask_first);
     }
-    for _ in 0..8 {
-        let end = told.recv_timeout(6 * TIMEOUT);
-        end.expect("all threads should have come to their end");
+}
+
+/// The sums that a customer reports. Each result arrives twice before its reply, because the
+/// messages of a sender stay in order.
+const ALL_HEARD: [u32; 2] = [2 * 110, 110];
+
+#[test]
+fn worlds_joined_by_bytes_behave_like_threads() {
+    let (report, reports) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start_worlds("calculators", 2, calculator).unwrap();
+    groups
+        .start_worlds("customers", 1, customer(&report))
+        .unwrap();
+    assert_eq!(next(&reports), ALL_HEARD);
+    end_well(&groups.stop());
+
+    let mut processes = [(); 3].map(|()| WorldGroups::new());
+    let [a, b, c] = &mut processes;
+    a.start_worlds("calculators", 1, calculator).unwrap();
+    b.start_worlds("calculators", 1, calculator).unwrap();
+    let _wires = [
+        Wire::connect(a, b),
+        Wire::connect(b, c),
+        Wire::connect(a, c),
+    ];
+    wait_for_worlds(c, "calculators", 2);
+    c.start_worlds("customers", 1, customer(&report)).unwrap();
+    assert_eq!(next(&reports), ALL_HEARD);
+    for process in processes {
+        end_well(&process.stop());
     }
 }
 
 #[test]
-fn a_slow_link_does_not_hold_up_other_worlds() {
-    struct SlowLink {
-        send: Box<dyn Fn() + Send + Sync>,
-        bind: Box<dyn Fn() + Send + Sync>,
-    }
-
-    impl Link for SlowLink {
-        fn send(&self, _: Parcel) -> Result<(), Refused> {
-            (self.send)();
-            Ok(())
-        }
-
-        fn bind(&self, _: &Address) {
-            (self.bind)();
-        }
-
-        fn unbind(&self, _: &Address) {}
-    }
-
-    let groups = Arc::new(WorldGroups::new());
-    let (hear, heard) = mpsc::channel();
-    let (sends, binds) = (Gate::new(), Gate::new());
-    let link = SlowLink {
-        send: Box::new(sends.pass()),
-        bind: Box::new(binds.pass()),
-    };
-    groups.join_remote("slow", link);
-    for to in [Delivery::InTurn, Delivery::All, StableKey(9).into()] {
-        let mut app = App::new();
-        app.add_plugins((TimePlugin, DuePlugin::default()));
-        groups.join("ears", &mut app);
-        let slow = groups.clone();
-        let sending = thread::spawn(move || slow.post(say("slow", to, 0)));
-        sends.somebody_waits();
-        let joined = groups.clone();
-        let binding = thread::spawn(move || {
-            let mut other = App::new();
-            other.add_plugins((TimePlugin, DuePlugin::default()));
-            joined.join("others", &mut other);
-            other.world_mut().spawn(StableKey(8));
-        });
-        // The link is in both calls at once, and all others go on.
-        binds.somebody_waits();
-        spawn_listener(hear.clone())(app.world_mut());
-        groups.post(say("ears", Delivery::InTurn, 1)).unwrap();
-        groups.post(say("ears", Delivery::All, 2)).unwrap();
-        groups.post(say("ears", StableKey(0), 3)).unwrap();
-        app.update();
-        assert_eq!(heard.try_iter().count(), 3, "{to:?}");
-        sends.open();
-        assert_eq!(sending.join().unwrap(), Ok(()), "{to:?}");
-        binds.open();
-        // The thread that has just told the link of one key tells it of the other, too.
-        binds.somebody_waits();
-        binds.open();
-        binding.join().unwrap();
-    }
-}
-
-/// Sends a parcel to a key of the second of two other processes, and returns all arrivals.
-fn send_to_the_second(passes_refusals: bool) -> Vec<(usize, u32)> {
+fn a_parcel_for_a_key_goes_to_the_process_that_has_it() {
     let here = WorldGroups::new();
     let (hear, heard) = mpsc::channel();
     let spawn_ears = spawn_listener(hear);
-    let others = [(); 2].map(|()| {
-        let mut app = App::new();
-        app.add_plugins((TimePlugin, DuePlugin::default()));
+    let mut others = [(); 2].map(|()| {
         let there = WorldGroups::new();
-        there.join("ears", &mut app);
+        let mut app = member(&there, "ears");
         spawn_ears(app.world_mut());
-        let link = DirectLink {
-            worlds: there.receiver(),
-            passes_refusals,
-        };
-        here.join_remote("ears", link);
-        app
+        (there, app)
     });
-    drop(spawn_ears);
-    here.post(say("ears", StableKey(1), 7)).unwrap();
-    for mut app in others {
-        app.update();
-        app.update();
-    }
-    heard.iter().collect()
-}
-
-#[test]
-fn a_parcel_for_a_key_goes_to_the_next_link_after_a_refusal() {
-    assert_eq!(send_to_the_second(true), [(1, 7)]);
-}
-
-#[test]
-#[ignore = "the groups do not know the keys of other processes, so the first link takes the parcel"]
-fn a_parcel_for_a_key_goes_to_the_right_process_without_refusals() {
-    assert_eq!(send_to_the_second(false), [(1, 7)]);
-}
-
-/// A link that records the keys that are bound.
-struct KeyRecorder<F> {
-    keys: Arc<Mutex<BTreeSet<u64>>>,
-    /// Runs before each change, with `true` for a bind and with the key.
-    before: F,
-}
-
-impl<F: Fn(bool, u64)> KeyRecorder<F> {
-    /// Creates a link, and returns it with the keys that it records.
-    fn new(before: F) -> (Self, Arc<Mutex<BTreeSet<u64>>>) {
-        let keys = Arc::<Mutex<BTreeSet<u64>>>::default();
-        let known = keys.clone();
-        (Self { keys, before }, known)
-    }
-}
-
-impl<F: Fn(bool, u64) + Send + Sync + 'static> Link for KeyRecorder<F> {
-    fn send(&self, _: Parcel) -> Result<(), Refused> {
-        Ok(())
-    }
-
-    fn bind(&self, address: &Address) {
-        (self.before)(true, address.key.0);
-        self.keys.lock().unwrap().insert(address.key.0);
-    }
-
-    fn unbind(&self, address: &Address) {
-        (self.before)(false, address.key.0);
-        self.keys.lock().unwrap().remove(&address.key.0);
-    }
-}
-
-/// Lets the test act in the middle of a call to a link.
-struct Interrupt {
-    key: Receiver<u64>,
-    done: Sender<()>,
-}
-
-impl Interrupt {
-    /// Creates a callback that blocks the first bind (or unbind) until [`run`](Self::run) is done.
-    /// It blocks for at most a second, because the action may itself have to wait for the link.
-    fn first_call(bind: bool) -> (Self, impl Fn(bool, u64) + Send + Sync + 'static) {
-        let (tell, key) = mpsc::channel();
-        let (done, is_done) = mpsc::channel();
-        let (is_first, is_done) = (AtomicBool::new(true), Mutex::new(is_done));
-        let wait = move |is_bind, key| {
-            if is_bind == bind && is_first.swap(false, Ordering::Relaxed) {
-                tell.send(key).ok();
-                let is_done = is_done.lock().unwrap();
-                is_done.recv_timeout(Duration::from_secs(1)).ok();
-            }
+    let wires = others
+        .each_ref()
+        .map(|(there, _)| Wire::connect(&here, there));
+    wait_for_worlds(&here, "ears", 2);
+    for key in [0, 1] {
+        wait_for_key(&here, "ears", key);
+        here.post(say("ears", StableKey(key), 7)).unwrap();
+        let (_, app) = &mut others[key as usize];
+        let arrived = || {
+            app.update();
+            heard.try_recv().ok() == Some((key as usize, 7))
         };
-        (Self { key, done }, wait)
+        wait_until(arrived, "the parcel should have arrived");
     }
+    // A key that goes away.
+    let (_, second) = &mut others[1];
+    let keys = second.world_mut().query::<(Entity, &StableKey)>();
+    let (entity, _) = { keys }.single(second.world()).unwrap();
+    second.world_mut().despawn(entity);
+    let refused = || here.post(say("ears", StableKey(1), 8)).err();
+    wait_until(|| refused().is_some(), "the key has gone");
+    assert_eq!(refused().unwrap().reason, RefusalReason::UnknownKey);
+    drop(wires);
+}
 
-    /// Waits for the call, and runs an action with its key.
-    fn run(&self, action: impl FnOnce(u64)) {
-        action(next(&self.key));
-        self.done.send(()).ok();
+#[test]
+fn the_newest_claim_to_a_key_wins() {
+    let processes = [(); 3].map(|()| WorldGroups::new());
+    let [a, b, c] = &processes;
+    let _wires = [
+        Wire::connect(a, b),
+        Wire::connect(b, c),
+        Wire::connect(a, c),
+    ];
+    let mut apps = [b, c].map(|groups| member(groups, "zones"));
+    wait_for_worlds(a, "zones", 2);
+    for turn in 0..6 {
+        let mut old = apps[turn % 2].world_mut().spawn(StableKey(5));
+        let heard = MessageComponent::new().on_packet(SAY, |_: MessageContext, _: &Packet| {});
+        old.insert(heard);
+        let delivered = |app: &App| app.world().resource::<MessageStats>().delivered;
+        let before = delivered(&apps[turn % 2]);
+        let arrived = || {
+            a.post(say("zones", StableKey(5), 1)).ok();
+            apps[turn % 2].update();
+            delivered(&apps[turn % 2]) > before
+        };
+        wait_until(arrived, "the new owner gets the parcels");
     }
 }
 
 #[test]
-fn a_link_knows_a_key_that_moves_to_another_world() {
-    let mut groups = WorldGroups::new();
-    let build = |app: &mut App| {
-        let leaves = MessageComponent::new().on_packet(GO, |mut me: MessageContext, _: &Packet| {
-            me.commands.entity(me.entity.id()).despawn();
-        });
-        app.world_mut().spawn((StableKey(1), leaves));
+fn a_parcel_follows_a_key_that_has_moved_meanwhile() {
+    let (hear, heard) = mpsc::channel();
+    let processes = [(); 3].map(|()| WorldGroups::new());
+    let [a, b, c] = &processes;
+    let wires = [
+        Wire::connect(a, b),
+        Wire::connect(b, c),
+        Wire::connect(a, c),
+    ];
+    let [mut old, mut new] = [b, c].map(|groups| member(groups, "zones"));
+    let hero = old.world_mut().spawn(StableKey(0)).id();
+    wait_for_key(a, "zones", 0);
+    {
+        // The first process hears nothing of the move.
+        let _held = [wires[0].ways[1].hold(), wires[2].ways[1].hold()];
+        spawn_listener(hear)(new.world_mut());
+        wait_until(
+            || b.post(say("zones", StableKey(0), 1)).is_ok() && heard_one(&mut new, &heard),
+            "the second process knows the new place",
+        );
+        old.world_mut().despawn(hero);
+        a.post(say("zones", StableKey(0), 2)).unwrap();
+        wait_until(|| heard_one(&mut new, &heard), "the parcel was passed on");
+    }
+}
+
+fn heard_one(app: &mut App, heard: &Receiver<(usize, u32)>) -> bool {
+    app.update();
+    heard.try_recv().is_ok()
+}
+
+#[test]
+fn parcels_of_a_sender_stay_in_order() {
+    const PARCELS: u32 = 20_000;
+
+    let (hear, heard) = mpsc::channel();
+    let [here, mut there] = [WorldGroups::new(), WorldGroups::new()];
+    there.start_worlds("ears", 1, listener(hear)).unwrap();
+    let _wire = Wire::connect(&here, &there);
+    wait_for_key(&here, "ears", 0);
+    for nth in 0..PARCELS {
+        let to = match nth % 3 {
+            0 => StableKey(0).into(),
+            1 => Delivery::InTurn,
+            _ => Delivery::All,
+        };
+        here.post(say("ears", to, nth)).unwrap();
+    }
+    for nth in 0..PARCELS {
+        assert_eq!(next(&heard).1, nth);
+    }
+}
+
+#[test]
+fn a_refusal_by_another_process_comes_back() {
+    let [here, there] = [WorldGroups::new(), WorldGroups::new()];
+    let mut app = member(&here, "main");
+    record::<Refused>(&mut app);
+    let mut far = member(&there, "ears");
+    let entity = far.world_mut().spawn(StableKey(3)).id();
+    let wire = Wire::connect(&here, &there);
+    wait_for_key(&here, "ears", 3);
+    {
+        let _held = wire.ways[1].hold();
+        far.world_mut().despawn(entity);
+        app.world_mut()
+            .commands()
+            .post(say("ears", StableKey(3), 1));
+        app.world_mut().flush();
+    }
+    let [refused] = &receive::<Refused>(&mut app)[..] else {
+        panic!("one refusal");
     };
-    groups.start_worlds("ears", 1, build).unwrap();
-    let mut other = App::new();
-    other.add_plugins((TimePlugin, DuePlugin::default()));
-    groups.join("ears", &mut other);
-    let (interrupt, wait) = Interrupt::first_call(false);
-    groups.join_remote("elsewhere", KeyRecorder::new(wait).0);
-    let (link, known) = KeyRecorder::new(|_, _| ());
-    groups.join_remote("elsewhere", link);
-
-    let go = Parcel::new("ears", StableKey(1), number(GO, 0));
-    groups.post(go).unwrap();
-    interrupt.run(|key| _ = other.world_mut().spawn(StableKey(key)));
-    groups.stop_group("ears");
-    let known = known.lock().unwrap().clone();
-    assert_eq!(known, [1].into(), "the other world has the key");
+    assert_eq!(refused.reason, RefusalReason::UnknownKey);
+    assert_eq!(refused.parcel, say("ears", StableKey(3), 1));
 }
 
 #[test]
-fn a_new_link_forgets_a_key_that_is_unbound_while_it_joins() {
-    let groups = WorldGroups::new();
-    let mut app = App::new();
-    app.add_plugins((TimePlugin, DuePlugin::default()));
-    groups.join("ears", &mut app);
-    let keys = [1, 2].map(|key| app.world_mut().spawn(StableKey(key)).id());
-    let (interrupt, wait) = Interrupt::first_call(true);
-    let (link, known) = KeyRecorder::new(wait);
-    let mut stays = 0;
-    thread::scope(|scope| {
-        scope.spawn(|| groups.join_remote("elsewhere", link));
-        interrupt.run(|key| {
-            stays = key;
-            let other = 3 - key;
-            app.world_mut().despawn(keys[other as usize - 1]);
-        });
+fn a_full_world_elsewhere_tells_when_it_has_room() {
+    let [here, there] = [WorldGroups::new(), WorldGroups::new()];
+    let mut app = member(&here, "main");
+    record::<Refused>(&mut app);
+    record::<HasRoom>(&mut app);
+    let mut far = App::new();
+    let small = DuePlugin {
+        inbox_capacity: 2,
+        ..DuePlugin::default()
+    };
+    far.add_plugins((TimePlugin, small));
+    there.add("ears", &mut far);
+    let _wire = Wire::connect(&here, &there);
+    wait_for_worlds(&here, "ears", 1);
+    // The news that the other process has come.
+    far.update();
+    for nth in 0..3 {
+        app.world_mut()
+            .commands()
+            .post(say("ears", Delivery::InTurn, nth));
+    }
+    app.world_mut().flush();
+    let [refused] = &receive::<Refused>(&mut app)[..] else {
+        panic!("one refusal");
+    };
+    assert_eq!(refused.reason, RefusalReason::Full);
+    assert_eq!(refused.parcel, say("ears", Delivery::InTurn, 2));
+    far.update();
+    let group = "ears".into();
+    assert_eq!(receive::<HasRoom>(&mut app), [HasRoom { group }]);
+}
+
+#[test]
+fn a_full_queue_tells_when_it_has_room() {
+    let [here, there] = [WorldGroups::new(), WorldGroups::new()];
+    let mut app = member(&here, "main");
+    record::<HasRoom>(&mut app);
+    let _far = member(&there, "ears");
+    let settings = PeerSettings {
+        queue_bytes: 1000,
+        parcel_bytes: 500,
+        batch_bytes: 0,
+        ..QUICK
+    };
+    let wire = Wire::with([&here, &there], ["a", "b"], settings);
+    wait_for_worlds(&here, "ears", 1);
+    let parcel = |bytes: usize| {
+        let packet = Packet::new(SAY, vec![0; bytes]);
+        Parcel::new("ears", Delivery::InTurn, packet)
+    };
+    let post = |app: &App, bytes| app.world().resource::<WorldLink>().post(parcel(bytes));
+    let refused = post(&app, 501).unwrap_err();
+    assert_eq!(refused.reason, RefusalReason::TooLarge);
+    {
+        let _held = wire.ways[0].hold();
+        let refused = (0..10).find_map(|_| post(&app, 400).err());
+        assert_eq!(refused.unwrap().reason, RefusalReason::Full);
+    }
+    let group = "ears".into();
+    assert_eq!(receive::<HasRoom>(&mut app), [HasRoom { group }]);
+    assert_eq!(post(&app, 400), Ok(()));
+}
+
+#[test]
+fn a_world_learns_when_a_process_comes_is_silent_and_goes() {
+    let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
+    let mut app = member(&here, "main");
+    record::<PeerChanged>(&mut app);
+    there.start_worlds("answerers", 1, answerer).unwrap();
+    let settings = PeerSettings {
+        suspect_after: Duration::from_millis(300),
+        down_after: Duration::from_millis(900),
+        ..QUICK
+    };
+    let wire = Wire::with([&here, &there], ["a", "b"], settings);
+    let mut next_change = || {
+        let [PeerChanged { name, liveness }] = &receive::<PeerChanged>(&mut app)[..] else {
+            panic!("one change at a time");
+        };
+        assert_eq!(&**name, "b");
+        *liveness
+    };
+    assert_eq!(next_change(), Liveness::Up);
+    wait_for_worlds(&here, "answerers", 1);
+    let held = wire.ways[1].hold();
+    assert_eq!(next_change(), Liveness::Suspect);
+    assert_eq!(here.running("answerers"), 0);
+    // A process that may be dead still gets what nobody else can take.
+    let (tell, told) = mpsc::channel();
+    here.start_worlds("askers", 1, asker(tell)).unwrap();
+    drop(held);
+    assert_eq!(next_change(), Liveness::Up);
+    assert_eq!(here.running("answerers"), 1);
+    assert_eq!(next(&told), Ok(42));
+    let held = wire.ways[1].hold();
+    assert_eq!(next_change(), Liveness::Suspect);
+    assert_eq!(next_change(), Liveness::Down);
+    let refused = here.post(say("answerers", Delivery::InTurn, 0));
+    assert_eq!(refused.unwrap_err().reason, RefusalReason::UnknownGroup);
+    drop(held);
+    assert_eq!(next_change(), Liveness::Up, "it comes back");
+    wait_for_worlds(&here, "answerers", 1);
+}
+
+#[test]
+fn a_request_fails_at_once_when_its_process_goes() {
+    let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
+    let gate = Gate::new();
+    let pass = gate.pass();
+    let slow = move |app: &mut App| {
+        let pass = pass.clone();
+        let answers = MessageComponent::new()
+            .on_packet(QUESTION, move |_: MessageContext, _: &Packet| pass());
+        app.world_mut().spawn(answers);
+    };
+    there.start_worlds("answerers", 1, slow).unwrap();
+    let wire = Wire::connect(&here, &there);
+    wait_for_worlds(&here, "answerers", 1);
+    let (tell, told) = mpsc::channel();
+    here.start_worlds("askers", 1, asker(tell)).unwrap();
+    gate.somebody_waits();
+    wire.ends[0].disconnected();
+    let lost = NoAnswer::Refused(RefusalReason::PeerLost);
+    assert_eq!(next(&told), Err(lost));
+    gate.open();
+}
+
+#[test]
+fn parcels_that_wait_are_refused_when_their_process_goes() {
+    let [here, there] = [WorldGroups::new(), WorldGroups::new()];
+    let mut app = member(&here, "main");
+    record::<Refused>(&mut app);
+    let _far = member(&there, "ears");
+    let wire = Wire::connect(&here, &there);
+    wait_for_worlds(&here, "ears", 1);
+    let _held = wire.ways[0].hold();
+    // One batch may be on its way already.
+    for nth in 0..1000 {
+        app.world_mut()
+            .commands()
+            .post(say("ears", Delivery::InTurn, nth));
+        app.world_mut().flush();
+        thread::yield_now();
+    }
+    wire.ends[0].disconnected();
+    let refused = receive::<Refused>(&mut app);
+    assert!(!refused.is_empty());
+    let first = read(&refused[0].parcel.packet);
+    for (nth, refused) in (first..).zip(&refused) {
+        assert_eq!(refused.reason, RefusalReason::PeerLost);
+        assert_eq!(refused.parcel, say("ears", Delivery::InTurn, nth));
+    }
+    assert_eq!(first as usize + refused.len(), 1000);
+}
+
+#[test]
+fn a_process_gets_only_what_it_is_permitted() {
+    let [here, there] = [WorldGroups::new(), WorldGroups::new()];
+    let mut app = member(&here, "main");
+    record::<Refused>(&mut app);
+    app.world_mut().spawn(StableKey(1));
+    let _far = [member(&there, "ears"), member(&there, "accounts")];
+    here.permit(|peer, what| match what {
+        FromPeer::Worlds(group) => peer == "b" && group != "accounts",
+        FromPeer::Key(address) => address.group != "main",
+        _ => true,
     });
-    let known = known.lock().unwrap().clone();
-    assert_eq!(known, [stays].into(), "the other key is unbound");
+    there.permit(|peer, what| match what {
+        FromPeer::Parcel(parcel) => peer == "a" && parcel.packet.id() != PANIC,
+        _ => true,
+    });
+    let mut thief = member(&there, "main");
+    thief.world_mut().spawn(StableKey(1));
+    let _wire = Wire::connect(&here, &there);
+    wait_for_worlds(&here, "ears", 1);
+    assert_eq!(here.running("accounts"), 0);
+    app.world_mut()
+        .commands()
+        .post(Parcel::new("ears", Delivery::All, number(PANIC, 0)));
+    app.update();
+    let [refused] = &receive::<Refused>(&mut app)[..] else {
+        panic!("one refusal");
+    };
+    assert_eq!(refused.reason, RefusalReason::Forbidden);
+    // The thief has not got the key.
+    let before = app.world().resource::<MessageStats>().undeliverable;
+    here.post(say("main", StableKey(1), 1)).unwrap();
+    app.update();
+    assert_eq!(
+        app.world().resource::<MessageStats>().undeliverable,
+        before + 1,
+        "it went to this world, where nobody follows it"
+    );
+}
+
+#[test]
+fn the_end_of_the_groups_sends_what_waits_and_says_goodbye() {
+    struct Closed(Sender<&'static str>);
+
+    impl Link for Closed {
+        fn open(&mut self, _: bevy_due::GroupsHandle) -> Result {
+            self.0.send("opened")?;
+            Ok(())
+        }
+
+        fn close(&mut self) {
+            self.0.send("closed").ok();
+        }
+    }
+
+    let (hear, heard) = mpsc::channel();
+    let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
+    there.start_worlds("ears", 1, listener(hear)).unwrap();
+    let (tell, told) = mpsc::channel();
+    here.join(Closed(tell)).unwrap();
+    assert_eq!(told.try_recv(), Ok("opened"));
+    let mut far = member(&there, "main");
+    record::<PeerChanged>(&mut far);
+    let wire = Wire::connect(&here, &there);
+    wait_for_worlds(&here, "ears", 1);
+    receive::<PeerChanged>(&mut far);
+    for nth in 0..1000 {
+        here.post(say("ears", Delivery::InTurn, nth)).unwrap();
+    }
+    here.stop();
+    assert_eq!(told.try_recv(), Ok("closed"));
+    for nth in 0..1000 {
+        assert_eq!(next(&heard).1, nth);
+    }
+    let [gone] = &receive::<PeerChanged>(&mut far)[..] else {
+        panic!("one change");
+    };
+    assert_eq!(gone.liveness, Liveness::Down);
+    drop(wire);
+}
+
+#[test]
+fn a_link_that_does_not_open_is_an_error() {
+    struct Broken;
+
+    impl Link for Broken {
+        fn open(&mut self, _: bevy_due::GroupsHandle) -> Result {
+            Err("no network".into())
+        }
+
+        fn close(&mut self) {
+            panic!("it was never open");
+        }
+    }
+
+    let mut groups = WorldGroups::new();
+    let error = groups.join(Broken).unwrap_err();
+    assert!(error.to_string().contains("no network"), "{error}");
+}
+
+#[test]
+fn a_thread_of_a_link_ends_with_the_groups() {
+    let groups = WorldGroups::new();
+    let peer = groups.handle().connect("b", QUICK);
+    let (tell, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        while peer.next_batch().is_some() {
+            tell.send(()).ok();
+        }
+        peer.receive(&[])
+    });
+    next(&told);
+    drop(groups);
+    let closed = Err(bevy_due::link::BatchError::Closed);
+    assert_eq!(thread.join().unwrap(), closed);
+}
+
+#[test]
+fn a_world_starts_worlds_and_a_handle_outlives_the_groups() {
+    use bevy_due::GroupsHandle;
+
+    let (hear, heard) = mpsc::channel();
+    let ears = Arc::new(listener(hear));
+    let mut groups = WorldGroups::new();
+    let build = move |app: &mut App| {
+        let ears = ears.clone();
+        let start = move |groups: Res<GroupsHandle>| -> Result {
+            let ears = ears.clone();
+            groups.start("ears", 2, move |app| {
+                app.add_plugins(DuePlugin::default());
+                ears(app);
+            })?;
+            groups.post(say("ears", Delivery::All, 5))?;
+            Ok(())
+        };
+        app.add_systems(Startup, start);
+    };
+    groups.start_worlds("lobby", 1, build).unwrap();
+    assert_eq!([next(&heard).1, next(&heard).1], [5, 5]);
+    let handle = groups.handle();
+    assert_eq!(handle.running("ears"), 2);
+    let reports = groups.stop();
+    assert_eq!(reports.len(), 3);
+    end_well(&reports);
+    assert_eq!(handle.running("ears"), 0);
+    let refused = handle.post(say("ears", Delivery::All, 6)).unwrap_err();
+    assert_eq!(refused.reason, RefusalReason::UnknownGroup);
+    let stopped = handle.start("ears", 1, |_: &mut App| ());
+    assert!(matches!(stopped, Err(StartError::Stopped)), "{stopped:?}");
+    let stopped = handle.add("ears", &mut App::new());
+    assert!(matches!(stopped, Err(StartError::Stopped)), "{stopped:?}");
 }
 
 #[test]
 fn a_world_may_join_before_its_plugin_is_added() {
     let groups = WorldGroups::new();
     let mut app = App::new();
-    groups.join("ears", &mut app);
+    groups.add("ears", &mut app);
     app.world_mut().spawn(StableKey(1));
     app.add_plugins((TimePlugin, DuePlugin::default()));
     let later = app.world_mut().spawn(StableKey(2)).id();
@@ -521,30 +677,4 @@ fn a_world_may_join_before_its_plugin_is_added() {
     }
     app.world_mut().despawn(later);
     assert!(groups.post(say("ears", StableKey(2), 0)).is_err());
-}
-
-#[test]
-fn a_link_learns_each_key_once_in_every_order_of_link_plugin_and_keys() {
-    for (link_at, key_at) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-        let (send, frames) = mpsc::channel();
-        let mut link = Some(WorldLink::new("ears", Wire(send)));
-        let mut app = App::new();
-        for step in 0..2 {
-            if step == link_at {
-                app.world_mut().insert_resource(link.take().unwrap());
-            }
-            if step == key_at {
-                app.world_mut().spawn(StableKey(7));
-            }
-            if step == 0 {
-                app.add_plugins((TimePlugin, DuePlugin::default()));
-            }
-        }
-        let bound = frames.try_iter().map(|frame| match frame {
-            Frame::Bind(address) => (address.group, address.key.0),
-            _ => unreachable!("nothing else happens"),
-        });
-        let bound: Vec<_> = bound.collect();
-        assert_eq!(bound, [("ears".into(), 7)], "{link_at} {key_at}");
-    }
 }

@@ -153,7 +153,7 @@ fn the_world_of_another_app_can_join() {
         .add_plugins((TimePlugin, DuePlugin::default()));
 
     let mut groups = WorldGroups::new();
-    groups.join("main", &mut app);
+    groups.add("main", &mut app);
     assert_eq!(groups.running("main"), 1);
     assert_eq!(app.world().resource::<WorldLink>().group(), "main");
     let build = |app: &mut App| {
@@ -369,7 +369,7 @@ fn a_second_world_with_a_key_takes_it_over_with_a_warning() {
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()));
         app.insert_resource(FallbackErrorHandler(record));
-        groups.join("main", &mut app);
+        groups.add("main", &mut app);
         let hear = hear.clone();
         let ears = move |_: MessageContext, _: &Packet| _ = hear.send(nth);
         let ears = MessageComponent::new().on_packet(SAY, ears);
@@ -423,7 +423,7 @@ fn a_second_entity_with_a_key_takes_it_over_with_a_warning() {
     app.add_plugins((TimePlugin, DuePlugin::default()));
     app.insert_resource(FallbackErrorHandler(record));
     let groups = WorldGroups::new();
-    groups.join("main", &mut app);
+    groups.add("main", &mut app);
     let first = app.world_mut().spawn((StableKey(77), ears(1))).id();
     let second = app.world_mut().spawn((StableKey(77), ears(2))).id();
     let told = core::mem::take(&mut *TOLD.lock().unwrap());

@@ -320,7 +320,7 @@ fn undelivered_messages_may_hold_the_link_of_another_world() {
             let mut other = App::new();
             for app in [&mut one, &mut other] {
                 app.add_plugins((TimePlugin, DuePlugin::default()));
-                groups.join("apps", app);
+                groups.add("apps", app);
             }
             let link = other.world_mut().remove_resource::<WorldLink>();
             let sender = one.world_mut().message_sender();

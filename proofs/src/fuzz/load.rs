@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bevy_due::{
     Address, Clock, ClockId, Cooldown, Delivery, DespawnAfter, DuePlugin, DueWorldExt, Keyed,
-    MessageComponent, MissedTicks, OnClock, Owned, OwnedBy, Packet, Parcel, Paused, Pauses,
-    RefusalReason, SpeedModifier, StableKey, Timer, TimerAction,
+    MessageComponent, MissedTicks, OnClock, Owned, OwnedBy, Packet, Parcel, ParcelCommandsExt,
+    Paused, Pauses, RefusalReason, SpeedModifier, StableKey, Timer, TimerAction,
     moving::{HeldMail, MovedEntity},
 };
 use bevy_ecs::{
@@ -93,10 +93,10 @@ fn load_one(kind: u8, value: Value, entity: Entity, world: &mut World) {
         }),
         15 => value.with(|to: Delivery| world.send(to, Packet::new(1, [])).unwrap()),
         16 => value.with(|packet: Packet| world.send(Delivery::All, packet).unwrap()),
-        17 => value.with(|parcel: Parcel| world.message_sender().receive(parcel).unwrap()),
+        17 => value.with(|parcel: Parcel| world.commands().post(parcel)),
         18 => value.with(|Address { group, key }| {
             let parcel = Parcel::new(group, key, Packet::new(1, []));
-            world.message_sender().receive(parcel).unwrap();
+            world.commands().post(parcel);
         }),
         19 => value.with(|reason: RefusalReason| assert!(!reason.to_string().is_empty())),
         20 => value.with(|moved: MovedEntity| {

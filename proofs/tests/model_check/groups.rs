@@ -3,9 +3,9 @@
 use super::*;
 
 /// Ends a world by a parcel to its key.
-fn exit(receiver: &ParcelReceiver, world: u64) {
+fn exit(groups: &GroupsHandle, world: u64) {
     let exit = Parcel::new("worlds", StableKey(world), number(EXIT, 0));
-    receiver.receive(exit).unwrap();
+    groups.post(exit).unwrap();
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn a_parcel_in_turn_reaches_exactly_one_world_while_others_leave() {
         let mut groups = WorldGroups::new();
         start_worlds(&mut groups, 3, &log);
         let posters = post_on_two_threads(&groups);
-        let receiver = groups.receiver();
-        exit(&receiver, 1);
-        exit(&receiver, 2);
+        let handle = groups.handle();
+        exit(&handle, 1);
+        exit(&handle, 2);
         let posted = posters.map(|poster| poster.join().unwrap()).concat();
         assert_eq!(posted, [0, 1, 2, 3, 4, 5], "one world always runs");
         let reports = groups.stop();
@@ -85,7 +85,7 @@ fn a_parcel_to_all_reaches_each_world_at_most_once_while_others_leave() {
         let mut groups = WorldGroups::new();
         start_worlds(&mut groups, 3, &log);
         let poster = post_on_thread(&groups, Delivery::All, 0..4);
-        exit(&groups.receiver(), 1);
+        exit(&groups.handle(), 1);
         assert_eq!(poster.join().unwrap(), [0, 1, 2, 3]);
         groups.stop();
         let log = log.take();

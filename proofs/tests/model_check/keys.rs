@@ -1,56 +1,47 @@
-//! The keys of entities, as a link to another process learns them.
+//! The keys of entities, as another process learns them.
 
-use std::collections::HashSet;
-
-use bevy_due::{Address, Link};
+use bevy_due::link::{Peer, PeerSettings};
 use bevy_ecs::error::{FallbackErrorHandler, ignore};
 
 use super::*;
 
-/// A link that checks how it is called.
-#[derive(Clone)]
-struct Recorder {
-    keys: Arc<Mutex<HashSet<StableKey>>>,
-    /// Whether a call is in progress.
-    is_busy: Arc<Mutex<bool>>,
-    receiver: ParcelReceiver,
+/// A wire between two groups. Its threads end when both ends are closed.
+struct Wire([Arc<Peer>; 2]);
+
+impl Wire {
+    fn connect(a: &WorldGroups, b: &WorldGroups) -> Self {
+        let settings = PeerSettings {
+            suspect_after: Duration::MAX,
+            down_after: Duration::MAX,
+            ..PeerSettings::default()
+        };
+        let ends = [(a, "b"), (b, "a")];
+        let ends = ends.map(|(groups, name)| Arc::new(groups.handle().connect(name, settings)));
+        let [one, other] = &ends;
+        for (from, to) in [(one, other), (other, one)] {
+            let (from, to) = (from.clone(), to.clone());
+            thread::spawn(move || {
+                while let Some(batch) = from.next_batch() {
+                    to.receive(&batch).ok();
+                }
+            });
+        }
+        Self(ends)
+    }
 }
 
-impl Recorder {
-    fn new(groups: &WorldGroups) -> Self {
-        Self {
-            keys: Arc::default(),
-            is_busy: Arc::default(),
-            receiver: groups.receiver(),
+impl Drop for Wire {
+    fn drop(&mut self) {
+        for end in &self.0 {
+            end.close();
         }
     }
-
-    fn note(&self, change: impl FnOnce(&mut HashSet<StableKey>) -> bool) {
-        let was_busy = core::mem::replace(&mut *self.is_busy.lock().unwrap(), true);
-        assert!(!was_busy, "one call at a time");
-        // A link may call back, because no lock is held.
-        let parcel = Parcel::new("nobody", Delivery::All, number(SAY, 0));
-        self.receiver.receive(parcel).unwrap_err();
-        assert!(
-            change(&mut self.keys.lock().unwrap()),
-            "each change once, in order"
-        );
-        *self.is_busy.lock().unwrap() = false;
-    }
 }
 
-impl Link for Recorder {
-    fn send(&self, parcel: Parcel) -> Result<(), Refused> {
-        let reason = RefusalReason::UnknownKey;
-        Err(Refused { parcel, reason })
-    }
-
-    fn bind(&self, address: &Address) {
-        self.note(|keys| keys.insert(address.key));
-    }
-
-    fn unbind(&self, address: &Address) {
-        self.note(|keys| keys.remove(&address.key));
+/// Waits until a group knows a key, or no longer knows it.
+fn wait_for_key(groups: &WorldGroups, key: u64, is_known: bool) {
+    while groups.post(say(StableKey(key), 0)).is_ok() != is_known {
+        thread::yield_now();
     }
 }
 
@@ -70,24 +61,22 @@ fn changing_keys(key: u64) -> impl Fn(&mut App) + Send + Sync + 'static {
 }
 
 #[test]
-fn a_link_learns_each_change_of_a_key_once_and_in_order() {
+fn another_process_learns_the_keys_here() {
     check(|| {
         let mut groups = WorldGroups::new();
         let mut app = app(DuePlugin::default());
         app.world_mut().spawn(StableKey(1));
-        groups.join("worlds", &mut app);
-        let early = Recorder::new(&groups);
-        groups.join_remote("others", early.clone());
+        groups.add("worlds", &mut app);
+        let other = WorldGroups::new();
+        let _wire = Wire::connect(&groups, &other);
         groups.start("worlds", 1, changing_keys(10)).unwrap();
-        groups.start("worlds", 1, changing_keys(20)).unwrap();
-        let late = Recorder::new(&groups);
-        groups.join_remote("others", late.clone());
-        groups.stop();
-        for link in [early, late] {
-            let keys = link.keys.lock().unwrap();
-            assert_eq!(*keys, [StableKey(1)].into(), "the app is still there");
+        for (key, is_known) in [(1, true), (12, true), (10, false), (11, false)] {
+            wait_for_key(&other, key, is_known);
         }
-        drop(app);
+        groups.stop_group("worlds");
+        for (key, is_known) in [(12, false), (1, true)] {
+            wait_for_key(&other, key, is_known);
+        }
     });
 }
 

@@ -29,7 +29,7 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    LoopInterval, MessageContext, MessageSender, Packet, Parcel, ParcelCommandsExt, ParcelReceiver,
+    GroupsHandle, LoopInterval, MessageContext, MessageSender, Packet, Parcel, ParcelCommandsExt,
     RefusalReason, Refused, SendError, StableKey, Undelivered, WorldGroups, WorldReport,
     prelude::*,
 };
@@ -184,8 +184,8 @@ fn post_on_thread(
     to: Delivery<StableKey>,
     numbers: impl IntoIterator<Item = u32> + Send + 'static,
 ) -> thread::JoinHandle<Vec<u32>> {
-    let receiver = groups.receiver();
-    let post = move |what: &u32| match receiver.receive(say(to, *what)) {
+    let handle = groups.handle();
+    let post = move |what: &u32| match handle.post(say(to, *what)) {
         Ok(()) => true,
         Err(refused) => {
             assert_eq!(refused.reason, RefusalReason::UnknownGroup);

@@ -23,7 +23,7 @@ fn asker(groups: &WorldGroups, log: &Log<Completed>) -> (App, Entity) {
         })
         .on(move |_: MessageContext, no: &NoAnswer| not.push(Completed::Not(*no)));
     let asker = app.world_mut().spawn((StableKey(100), ears)).id();
-    groups.join("askers", &mut app);
+    groups.add("askers", &mut app);
     frame(&mut app);
     (app, asker)
 }

@@ -11,9 +11,9 @@ fn stopping_loses_no_accepted_parcel() {
         let mut groups = WorldGroups::new();
         start_worlds(&mut groups, 2, &log);
         let posters = post_on_two_threads(&groups);
-        let receiver = groups.receiver();
+        let handle = groups.handle();
         let reports = groups.stop();
-        let late = receiver.receive(say(Delivery::InTurn, 9)).unwrap_err();
+        let late = handle.post(say(Delivery::InTurn, 9)).unwrap_err();
         assert_eq!(late.reason, RefusalReason::UnknownGroup);
         assert_eq!(late.parcel, say(Delivery::InTurn, 9));
         let accepted = posters.map(|poster| poster.join().unwrap()).concat();
@@ -134,14 +134,14 @@ fn stop_within_returns_though_a_world_hangs() {
             .post(Parcel::new("hang", Delivery::All, number(SAY, 0)))
             .unwrap();
         let poster = post_on_thread(&groups, Delivery::InTurn, 0..2);
-        let receiver = groups.receiver();
+        let handle = groups.handle();
         let reports = groups.stop_within(Duration::from_secs(1));
         assert_eq!(reports.len(), 2);
         assert!(reports[0].is_left_behind, "it hangs until the gate opens");
         assert!(!has_returned.load(Ordering::Relaxed));
         for group in ["hang", "worlds"] {
             let late = Parcel::new(group, Delivery::All, number(SAY, 9));
-            let late = receiver.receive(late).unwrap_err();
+            let late = handle.post(late).unwrap_err();
             assert_eq!(late.reason, RefusalReason::UnknownGroup);
         }
         let accepted = poster.join().unwrap();

@@ -1,0 +1,124 @@
+//! Worlds in other processes. (feature `worlds`)
+//!
+//! A [`Link`] joins the [groups](crate::WorldGroups) of several processes. The worlds of other processes
+//! are then members like those here: [`post`](crate::ParcelCommandsExt::post) and
+//! [`ask_world`](crate::ParcelEntityCommandsExt::ask_world) reach them.
+//!
+//! A link is an adapter for a messaging engine. It finds the other processes, and carries bytes between
+//! them. All the rest is done here: the queues and their bounds, the encoding, the handshake, and the
+//! liveness of each process.
+//!
+//! # What holds between processes
+//!
+//! - **Order per sender.** The parcels of a world to one key, or to a process, arrive in the order in which
+//!   they were sent. Parcels of different worlds have no order.
+//! - **At most once.** A parcel that a process has accepted may be lost with the connection, and is never
+//!   doubled. Only a reply proves that it arrived.
+//! - **A request ends.** It gets its reply, or [`NoAnswer`](crate::NoAnswer): after its time-out, when a
+//!   world refuses it, or at once when its process goes. After
+//!   [`PeerLost`](crate::RefusalReason::PeerLost), the process may have acted on the request.
+//! - **Refusals come back.** A world learns of each parcel that another process refuses, with the same
+//!   [`Refused`](crate::Refused) and `NoAnswer` as in one process. [`HasRoom`] tells when a full group
+//!   takes parcels again.
+//! - **Nothing waits.** A world that sends never waits for a link, and no lock is held while code of a link
+//!   runs.
+//!
+//! # Liveness
+//!
+//! A process that answers is [`Up`](Liveness::Up). One that is silent is [`Suspect`](Liveness::Suspect)
+//! after two seconds, and [`Down`](Liveness::Down) after ten, or as soon as the link knows: see
+//! [`PeerSettings`]. Each world gets [`PeerChanged`]. A suspect process keeps its keys and its requests,
+//! and may come back. A process that is down has none. If it returns, both sides begin anew.
+//!
+//! # Security
+//!
+//! A link decides who can connect, and whether the bytes are encrypted. [`permit`] limits what a process
+//! may send, and which keys and groups it may claim. A reply needs the token of its request, which only
+//! the worlds that were asked know.
+//!
+//! # Examples
+//!
+//! A link writes batches of bytes to its peer, and hands over those that it reads. This one uses two
+//! channels in place of a network:
+//!
+//! ```
+//! use std::{sync::{Arc, mpsc::{self, Receiver, Sender}}, thread::{self, JoinHandle}};
+//! use bevy_due::{
+//!     GroupsHandle, Packet, Parcel, WorldGroups, link::{Link, Peer, PeerSettings}, prelude::*,
+//! };
+//! use bevy_ecs::prelude::*;
+//!
+//! struct ChannelLink {
+//!     name: &'static str,
+//!     ends: Option<(Sender<Vec<u8>>, Receiver<Vec<u8>>)>,
+//!     sending: Option<JoinHandle<()>>,
+//! }
+//!
+//! impl Link for ChannelLink {
+//!     fn open(&mut self, groups: GroupsHandle) -> Result {
+//!         let (to, from) = self.ends.take().ok_or("the link was opened before")?;
+//!         let peer = Arc::new(groups.connect(self.name, PeerSettings::default()));
+//!         let sender = peer.clone();
+//!         self.sending = Some(thread::spawn(move || {
+//!             while let Some(batch) = sender.next_batch() {
+//!                 if to.send(batch).is_err() {
+//!                     sender.disconnected();
+//!                     return;
+//!                 }
+//!             }
+//!         }));
+//!         thread::spawn(move || {
+//!             for batch in from {
+//!                 // A batch that can't be read is no reason to stop.
+//!                 if let Err(error) = peer.receive(&batch) {
+//!                     eprintln!("{peer}: {error}");
+//!                 }
+//!             }
+//!             peer.disconnected();
+//!             peer.close();
+//!         });
+//!         Ok(())
+//!     }
+//!
+//!     fn close(&mut self) {
+//!         if let Some(sending) = self.sending.take() {
+//!             sending.join().ok();
+//!         }
+//!     }
+//! }
+//!
+//! const SAY: u32 = 1;
+//!
+//! # fn main() -> Result {
+//! let ((to_game, from_chat), (to_chat, from_game)) = (mpsc::channel(), mpsc::channel());
+//! let link = |name, ends| ChannelLink { name, ends: Some(ends), sending: None };
+//!
+//! // One process runs the chat.
+//! let (hear, heard) = mpsc::channel();
+//! let mut chat = WorldGroups::new();
+//! chat.start("chat", 1, move |app| {
+//!     app.add_plugins(DuePlugin::default());
+//!     let hear = hear.clone();
+//!     app.world_mut().spawn(MessageComponent::new().on_packet(SAY, move |_, said: &Packet| {
+//!         hear.send(said.payload().to_vec()).ok();
+//!     }));
+//! })?;
+//! chat.join(link("game", (to_game, from_game)))?;
+//!
+//! // Another runs the game.
+//! let mut game = WorldGroups::new();
+//! game.join(link("chat", (to_chat, from_chat)))?;
+//! while game.running("chat") == 0 {
+//!     thread::yield_now();
+//! }
+//! game.post(Parcel::new("chat", Delivery::InTurn, Packet::new(SAY, *b"hello")))?;
+//! assert_eq!(heard.recv()?, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`permit`]: crate::WorldGroups::permit
+
+pub use crate::worlds::{
+    BatchError, FromPeer, HasRoom, Link, Liveness, Peer, PeerChanged, PeerSettings,
+};

@@ -1,0 +1,91 @@
+//! What a world learns about other processes.
+
+use alloc::{borrow::Cow, sync::Arc, vec::Vec};
+
+use bevy_ecs::prelude::*;
+
+use super::claim::MemberId;
+use crate::{
+    message::{
+        Followers, Letter, NoAnswer, OpenRequest, Recipient, RefusalReason, Request, Topic,
+        give_up, send_urgent,
+    },
+    owner::OwnedBy,
+};
+
+/// The message that another process has come, is suspected, or has gone.
+///
+/// It goes to all followers in each world of this process. When a process goes, the open requests that
+/// it has taken complete with [`NoAnswer::Refused`] and [`RefusalReason::PeerLost`].
+///
+/// [`WorldGroups::running`](crate::WorldGroups::running) counts the worlds of processes that are
+/// [`Up`](Liveness::Up).
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct PeerChanged {
+    /// The name that the link has given to the process.
+    pub name: Arc<str>,
+    /// How the process is now.
+    pub liveness: Liveness,
+}
+
+/// Whether another process is alive, as far as this one can know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Liveness {
+    /// It has answered recently.
+    Up,
+    /// Nothing has been heard of it for a while. It gets parcels in turn only if no other process and no
+    /// world here can take them. It may come back.
+    Suspect,
+    /// It has left or died, or can't be reached. If it comes back, it begins anew.
+    Down,
+}
+
+/// The message that a group takes parcels again, after it has refused one of this world with
+/// [`RefusalReason::Full`].
+///
+/// It goes to all followers in the world that has sent the parcel.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct HasRoom {
+    /// The name of the group.
+    pub group: Cow<'static, str>,
+}
+
+/// The process that has taken a request alone. It is on the entity of the request.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AwaitedFrom(pub(super) MemberId);
+
+impl PeerChanged {
+    /// Tells a world.
+    pub(super) fn tell(self, world: &mut World, peer: MemberId) {
+        if self.liveness == Liveness::Down {
+            fail_requests(world, peer);
+        }
+        tell_world(world, self);
+    }
+}
+
+/// Completes the open requests that a process has taken.
+fn fail_requests(world: &mut World, peer: MemberId) {
+    let Some(mut requests) = world.try_query::<(Entity, &AwaitedFrom, &OwnedBy)>() else {
+        return;
+    };
+    let requests = requests.iter(world);
+    let taken = requests.filter(|(_, awaited, _)| awaited.0 == peer);
+    let taken: Vec<_> = taken.map(|(request, _, by)| (request, by.0)).collect();
+    for (request, asker) in taken {
+        if world.get::<OpenRequest>(request).is_some() {
+            let lost = NoAnswer::Refused(RefusalReason::PeerLost);
+            give_up(world, asker, Request::here(request), lost);
+        }
+    }
+}
+
+/// Sends a message to all followers in a world, if there are any.
+pub(super) fn tell_world<M: Message>(world: &mut World, message: M) -> bool {
+    let followers = world.get_resource::<Followers>();
+    let is_followed = followers.is_some_and(|it| it.is_followed(Topic::of::<M>()));
+    if is_followed {
+        send_urgent(world, Letter::plain(Recipient::All, message));
+    }
+    is_followed
+}

@@ -1,0 +1,176 @@
+//! The frames that wait for the thread that sends them.
+
+use alloc::{
+    borrow::Cow,
+    collections::VecDeque,
+    vec::{self, Vec},
+};
+
+use bevy_platform::collections::HashMap;
+
+use super::{
+    super::{address::Address, claim::Epoch},
+    frame::{Frame, Source},
+    wire::Reader,
+};
+
+/// The frames that wait for the thread that sends them, as bytes.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// The parcels and their refusals, in order.
+    chunks: VecDeque<Chunk>,
+    /// The length of all chunks.
+    bytes: usize,
+    worlds: HashMap<Cow<'static, str>, u32>,
+    keys: HashMap<Address, KeyChange>,
+    /// The worlds whose parcels found no room, with the groups of those parcels.
+    refused: Vec<(Source, Cow<'static, str>)>,
+}
+
+/// Frames that go out in one batch.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) bytes: Vec<u8>,
+    pub(super) frames: u32,
+}
+
+/// A change of a key that the other process has yet to learn.
+#[derive(Debug)]
+struct KeyChange {
+    /// Whether the other process thinks that the key is bound.
+    was_bound: bool,
+    is_bound: bool,
+    epoch: Epoch,
+}
+
+/// The bytes before the frames of a chunk, where the head of the batch goes.
+pub(super) const HEAD: usize = 1 + 5 * 8 + 4;
+
+impl Chunk {
+    fn new() -> Self {
+        Self {
+            bytes: [0; HEAD].into(),
+            frames: 0,
+        }
+    }
+
+    fn push(&mut self, frame: &Frame) {
+        frame.write(&mut self.bytes);
+        self.frames += 1;
+    }
+
+    /// Reads the frames.
+    fn frames(&self) -> impl Iterator<Item = Frame> {
+        let mut reader = Reader(&self.bytes[HEAD..]);
+        (0..self.frames).map_while(move |_| Frame::read(&mut reader).ok())
+    }
+}
+
+impl Queue {
+    /// Adds a frame after all others. It goes out with those before it, unless they are many.
+    pub(super) fn push(&mut self, batch_bytes: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let is_full = |last: &Chunk| last.bytes.len() >= batch_bytes;
+        if self.chunks.back().is_none_or(is_full) {
+            self.chunks.push_back(Chunk::new());
+        }
+        if let Some(last) = self.chunks.back_mut() {
+            let before = last.bytes.len();
+            write(&mut last.bytes);
+            last.frames += 1;
+            self.bytes += last.bytes.len() - before;
+        }
+    }
+
+    /// Returns the length of the frames that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn set_worlds(&mut self, group: Cow<'static, str>, worlds: u32) {
+        self.worlds.insert(group, worlds);
+    }
+
+    /// Notes that a key was bound or unbound. A key that comes and goes before the other process learns
+    /// of it takes no room.
+    pub(super) fn set_key(&mut self, address: &Address, is_bound: bool, epoch: Epoch) {
+        let Some(change) = self.keys.get_mut(address) else {
+            let change = KeyChange {
+                was_bound: !is_bound,
+                is_bound,
+                epoch,
+            };
+            self.keys.insert(address.clone(), change);
+            return;
+        };
+        (change.is_bound, change.epoch) = (is_bound, epoch);
+        if !change.was_bound && !is_bound {
+            self.keys.remove(address);
+        }
+    }
+
+    /// Notes that a parcel of a world found no room.
+    pub(super) fn note_refusal(&mut self, source: Source, group: Cow<'static, str>) {
+        let is_known = |(other, of): &(Source, _)| other.world == source.world && *of == group;
+        if !self.refused.iter().any(is_known) {
+            self.refused.push((source, group));
+        }
+    }
+
+    /// Returns the worlds to which there is room again.
+    pub(super) fn take_refused(&mut self) -> Vec<(Source, Cow<'static, str>)> {
+        core::mem::take(&mut self.refused)
+    }
+
+    /// Takes the frames of the next batch, if the other process has room for so many bytes. Changes of
+    /// worlds and keys need no room. They come first, so that no parcel comes before the key of its
+    /// sender.
+    pub(super) fn pop(&mut self, has_room: impl FnOnce(usize) -> bool) -> Option<Chunk> {
+        if !self.worlds.is_empty() || !self.keys.is_empty() {
+            let mut chunk = Chunk::new();
+            for (group, worlds) in self.worlds.drain() {
+                chunk.push(&Frame::Worlds(group, worlds));
+            }
+            for (address, change) in self.keys.drain() {
+                chunk.push(&match change.is_bound {
+                    true => Frame::Bound(address, change.epoch),
+                    false => Frame::Unbound(address, change.epoch),
+                });
+            }
+            return Some(chunk);
+        }
+        let chunk = self
+            .chunks
+            .pop_front_if(|chunk| has_room(chunk.bytes.len()))?;
+        self.bytes -= chunk.bytes.len() - HEAD;
+        Some(chunk)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.worlds.is_empty() && self.keys.is_empty()
+    }
+
+    /// Drops everything, and returns the frames with parcels.
+    pub(super) fn take(&mut self) -> Waiting {
+        let Self {
+            chunks, refused, ..
+        } = core::mem::take(self);
+        Waiting {
+            chunks,
+            refused: refused.into_iter(),
+        }
+    }
+}
+
+/// What waited when a connection was lost.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    chunks: VecDeque<Chunk>,
+    pub(crate) refused: vec::IntoIter<(Source, Cow<'static, str>)>,
+}
+
+impl Waiting {
+    /// Returns the frames that waited.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = Frame> {
+        self.chunks.iter().flat_map(Chunk::frames)
+    }
+}

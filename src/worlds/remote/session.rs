@@ -1,0 +1,165 @@
+//! The handshake between two processes, and the numbers of the frames that they exchange.
+//!
+//! Each side names its end of the connection with a random number, and each batch of frames carries both
+//! numbers. A side sends frames only after the other has repeated its number, so no frame is lost before
+//! the other side listens. If a side misses a frame, or knows that it was thought dead, it chooses a new
+//! number. The other side then does the same. So both always agree on where their connection began.
+
+use core::hash::BuildHasher;
+use std::hash::RandomState;
+
+/// The state of one end of a connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// The number of this end.
+    mine: SessionId,
+    theirs: Option<Theirs>,
+    /// Whether the other side knows the number of this end.
+    is_up: bool,
+    /// The number of frames that were sent.
+    sent: u64,
+}
+
+/// A random number above zero.
+pub(crate) type SessionId = u64;
+
+#[derive(Debug)]
+struct Theirs {
+    session: SessionId,
+    /// The number of frames that were received.
+    received: u64,
+}
+
+/// The head of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// The random id of the sending process.
+    pub(super) process: u64,
+    pub(super) session: SessionId,
+    /// The number of the receiving end, as far as the sending end knows it, or zero.
+    pub(super) seen: SessionId,
+    /// The number of frames that were received.
+    pub(super) received: u64,
+    /// The number of frames that were sent before.
+    pub(super) first: u64,
+    /// The number of frames in the batch.
+    pub(super) frames: u32,
+}
+
+/// What a batch means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// The connection that this batch has ended.
+    pub(super) lost: Option<SessionId>,
+    /// The connection that this batch has begun.
+    pub(super) begun: Option<SessionId>,
+    /// The frames of the batch that are new, as the number of those to skip, and their connection.
+    pub(super) frames: Option<(u32, SessionId)>,
+    /// The number of frames that the other side has received.
+    pub(super) received: u64,
+    /// Whether the other side needs a batch, even an empty one.
+    pub(super) owes_hello: bool,
+}
+
+impl Session {
+    pub(super) fn new() -> Self {
+        Self {
+            mine: random_id(),
+            theirs: None,
+            is_up: false,
+            sent: 0,
+        }
+    }
+
+    /// Returns the number of this end, if frames can be sent.
+    pub(super) fn up(&self) -> Option<SessionId> {
+        self.is_up.then_some(self.mine)
+    }
+
+    /// Returns the head of the next batch.
+    pub(super) fn head(&mut self, process: u64, frames: u32) -> Head {
+        let first = self.sent;
+        self.sent += u64::from(frames);
+        let theirs = self.theirs.as_ref();
+        Head {
+            process,
+            session: self.mine,
+            seen: theirs.map_or(0, |theirs| theirs.session),
+            received: theirs.map_or(0, |theirs| theirs.received),
+            first,
+            frames,
+        }
+    }
+
+    /// Returns the number of frames that were sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Ends the connection, and begins the next handshake. Returns the connection that has ended.
+    pub(super) fn restart(&mut self) -> Option<SessionId> {
+        let lost = self.up();
+        *self = Self::new();
+        lost
+    }
+
+    /// Takes note of a batch.
+    pub(super) fn hear(&mut self, head: &Head) -> Heard {
+        let mut heard = Heard {
+            lost: None,
+            begun: None,
+            frames: None,
+            received: 0,
+            owes_hello: false,
+        };
+        let is_known = matches!(&self.theirs, Some(theirs) if theirs.session == head.session);
+        if !is_known {
+            // An end that is not up has told nobody its number, or waits for the answer.
+            if self.is_up {
+                heard.lost = self.restart();
+            }
+            self.theirs = Some(Theirs {
+                session: head.session,
+                received: 0,
+            });
+            heard.owes_hello = true;
+        }
+        if head.seen != self.mine {
+            // The other side has yet to learn of this end, or thinks of an earlier one.
+            heard.owes_hello = true;
+            return heard;
+        }
+        if !self.is_up {
+            self.is_up = true;
+            heard.begun = Some(self.mine);
+            heard.owes_hello = true;
+        }
+        heard.received = head.received;
+        if let Some(theirs) = &mut self.theirs {
+            if head.first > theirs.received {
+                // The end that did not begin yet has no frames to lose.
+                heard.lost = heard.lost.or(self.restart());
+                heard.begun = None;
+                heard.owes_hello = true;
+                return heard;
+            }
+            let after = head.first.saturating_add(u64::from(head.frames));
+            if after > theirs.received {
+                // No more than `frames`.
+                let skip = (theirs.received - head.first) as u32;
+                theirs.received = after;
+                heard.frames = Some((skip, self.mine));
+            }
+        }
+        heard
+    }
+}
+
+fn random_id() -> SessionId {
+    RandomState::new().hash_one("session").max(1)
+}
+
+/// Returns a random id for a process.
+pub(crate) fn random_process_id() -> u64 {
+    RandomState::new().hash_one("process")
+}

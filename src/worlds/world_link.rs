@@ -1,0 +1,154 @@
+//! The link of a world to other worlds.
+
+use alloc::{borrow::Cow, sync::Arc};
+use core::{fmt, sync::atomic::Ordering::Relaxed};
+
+use bevy_app::App;
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+
+use super::{
+    address::{Address, StableKey},
+    claim::MemberId,
+    hub::{Hub, TakenBy},
+    parcel::{Parcel, Refused},
+    refusal::report_refusal,
+};
+use crate::{
+    message::{Directory, KeyListener, MessageSender, RefusalReason},
+    sync::AtomicU64,
+};
+
+/// The link of this world to others. A world that is a member of [`WorldGroups`](crate::WorldGroups) has
+/// it, and leaves its group when it is removed.
+#[derive(Resource)]
+#[component(on_insert = on_insert, on_discard = on_discard)]
+pub struct WorldLink {
+    group: Cow<'static, str>,
+    member: Arc<Membership>,
+}
+
+/// The membership of a world in a group.
+struct Membership {
+    hub: Arc<Hub>,
+    group: Cow<'static, str>,
+    id: MemberId,
+    /// The number of parcels that the world has sent.
+    sent: AtomicU64,
+}
+
+/// Makes the world of an app a member of a group, and returns its id.
+pub(super) fn join(hub: &Arc<Hub>, group: Cow<'static, str>, app: &mut App) -> MemberId {
+    let sender = MessageSender::from_world(app.world_mut());
+    let id = hub.add_world(group.clone(), sender);
+    let member = Membership {
+        hub: hub.clone(),
+        group: group.clone(),
+        id,
+        sent: AtomicU64::new(0),
+    };
+    let member = Arc::new(member);
+    app.insert_resource(WorldLink { group, member });
+    id
+}
+
+impl WorldLink {
+    /// Returns the name of this world's group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// Sends a parcel immediately. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused`] with the parcel if it is refused at once. If another process refuses it later,
+    /// this world learns of it as after [`post`](crate::ParcelCommandsExt::post).
+    pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
+        self.send(parcel).map(|_| ())
+    }
+
+    /// Sends a parcel, and returns the process that has taken it.
+    pub(super) fn send(&self, parcel: Parcel) -> Result<TakenBy, Refused> {
+        let Membership { hub, id, sent, .. } = &*self.member;
+        hub.post_from(*id, sent.fetch_add(1, Relaxed), parcel)
+    }
+
+    pub(super) fn address(&self, key: StableKey) -> Address {
+        Address {
+            group: self.group.clone(),
+            key,
+        }
+    }
+
+    /// Returns the name of the group, and a listener that tells the hub which keys are bound and
+    /// unbound.
+    fn listener(&self) -> (Cow<'static, str>, Arc<KeyListener>) {
+        let member = self.member.clone();
+        let listener = move |key, is_bound| {
+            let Membership { hub, group, id, .. } = &*member;
+            let address = Address {
+                group: group.clone(),
+                key: StableKey(key),
+            };
+            if is_bound {
+                hub.bind(&address, *id);
+            } else {
+                hub.unbind(&address, *id);
+            }
+        };
+        (self.group.clone(), Arc::new(listener))
+    }
+}
+
+/// A world leaves its group when it is dropped, for any reason.
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.hub.remove_world(self.group.clone(), self.id);
+    }
+}
+
+impl fmt::Debug for WorldLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorldLink")
+            .field("group", &self.group)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Passes all keys of this world to the hub, those already bound and those bound later.
+fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let listener = world.get(entity).map(WorldLink::listener);
+    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
+        directory.listen(listener);
+    }
+}
+
+/// Passes the keys of this world to a link that was inserted before the plugin.
+pub(crate) fn connect(world: &mut World) {
+    let listener = world.get_resource().map(WorldLink::listener);
+    if let Some(mut directory) = world.get_resource_mut::<Directory>()
+        && !directory.is_heard()
+    {
+        directory.listen(listener);
+    }
+}
+
+fn on_discard(mut world: DeferredWorld, _: HookContext) {
+    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
+        directory.listen(None);
+    }
+}
+
+/// Sends a parcel from a world, and reports a refusal there. Returns the process that has taken the
+/// parcel.
+pub(super) fn post(world: &mut World, parcel: Parcel) -> TakenBy {
+    let sent = match world.get_resource::<WorldLink>() {
+        Some(link) => link.send(parcel),
+        None => Err(parcel.refused(RefusalReason::NoLink)),
+    };
+    sent.unwrap_or_else(|refused| {
+        report_refusal(world, refused);
+        None
+    })
+}

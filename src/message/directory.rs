@@ -66,6 +66,7 @@ pub(crate) type KeyListener = dyn Fn(u64, bool) + Send + Sync;
 #[cfg(feature = "worlds")]
 impl Directory {
     /// Lets other worlds know the requests of this world.
+    #[cfg(feature = "serialize")]
     pub(crate) fn name_requests(&mut self) {
         self.token_key.get_or_insert_default();
     }

@@ -357,3 +357,6 @@ impl fmt::Debug for Remote {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

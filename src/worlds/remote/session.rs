@@ -137,9 +137,11 @@ impl Session {
         heard.received = head.received;
         if let Some(theirs) = &mut self.theirs {
             if head.first > theirs.received {
-                // The end that did not begin yet has no frames to lose.
-                heard.lost = heard.lost.or(self.restart());
-                heard.begun = None;
+                // A frame is missing. A connection that would have begun now was never one.
+                let lost = self.restart();
+                if heard.begun.take().is_none() {
+                    heard.lost = lost;
+                }
                 heard.owes_hello = true;
                 return heard;
             }

@@ -1,0 +1,267 @@
+//! Other processes: what the hub tells them, and what they tell the hub.
+
+use alloc::{borrow::Cow, sync::Arc};
+use core::sync::atomic::Ordering;
+
+use super::{
+    super::{
+        address::Address,
+        claim::{Claim, Epoch},
+        filter::{Filter, FromPeer},
+        members::{Among, Member},
+        news::{HasRoom, Liveness, tell_world},
+        parcel::Refused,
+        refusal::report_refusal,
+        remote::{Arrival, BatchError, Frame, Lost, PeerSettings, Remote, Sent, SessionId, Source},
+    },
+    Hub, PeerEntry,
+};
+use crate::{
+    message::{MessageSender, RefusalReason},
+    sync::PoisonError,
+};
+
+impl Hub {
+    /// Adds another process. It has no worlds and no keys until it tells of them.
+    pub(crate) fn connect(&self, name: Arc<str>, settings: PeerSettings) -> Arc<Remote> {
+        let mut members = self.write();
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let remote = Arc::new(Remote::new(id, name, self.process, settings));
+        if members.is_closed {
+            remote.close();
+        }
+        let entry = PeerEntry {
+            remote: remote.clone(),
+            session: None,
+            process: 0,
+        };
+        members.peers.insert(id, entry);
+        remote
+    }
+
+    /// Removes another process.
+    pub(crate) fn disconnect(&self, remote: &Remote) {
+        remote.close();
+        let lost = remote.disconnect();
+        self.forget(remote, lost);
+        let entry = self.write().peers.remove(&remote.id);
+        drop(entry);
+    }
+
+    /// Closes the connections to all other processes. What waits for them is still sent.
+    pub(crate) fn close(&self) {
+        let mut members = self.write();
+        members.is_closed = true;
+        for peer in members.peers.values() {
+            peer.remote.close();
+        }
+    }
+
+    /// Takes a batch from another process.
+    pub(crate) fn receive(
+        self: &Arc<Self>,
+        remote: &Remote,
+        batch: &[u8],
+    ) -> Result<(), BatchError> {
+        let Arrival {
+            lost,
+            begun,
+            frames,
+            was_suspect,
+            process,
+            turn,
+        } = remote.hear(batch)?;
+        self.forget(remote, lost);
+        if let Some(session) = begun {
+            self.begin(remote, session, process);
+        } else if was_suspect {
+            self.announce(remote, Liveness::Up);
+        }
+        if let Some((frames, session)) = frames {
+            for frame in frames {
+                self.handle(remote, session, frame);
+            }
+        }
+        drop(turn);
+        Ok(())
+    }
+
+    /// Begins a connection: tells the other process of all worlds and keys here.
+    fn begin(&self, remote: &Remote, session: SessionId, process: u64) {
+        let mut members = self.write();
+        if !members.peers.contains_key(&remote.id) || !remote.begin(session) {
+            return;
+        }
+        // The thread that knows of the end of the last connection may be slower.
+        members.forget(remote);
+        if let Some(entry) = members.peers.get_mut(&remote.id) {
+            (entry.session, entry.process) = (Some(session), process);
+        }
+        for (name, group) in &members.groups {
+            let worlds = group.worlds_here();
+            if worlds > 0 {
+                remote.set_worlds(name.clone(), worlds);
+            }
+            for (&key, claims) in &group.keys {
+                if let Some(epoch) = members.epoch_here(claims) {
+                    let group = name.clone();
+                    remote.set_key(&Address { group, key }, true, epoch);
+                }
+            }
+        }
+        members.announce(remote, Liveness::Up);
+    }
+
+    /// Removes the worlds and keys of another process whose connection has ended, and refuses the parcels
+    /// that were not sent.
+    pub(crate) fn forget(&self, remote: &Remote, lost: Option<Lost>) {
+        let Some(Lost { session, waiting }) = lost else {
+            return;
+        };
+        let mut members = self.write();
+        if members.connected(remote.id, session).is_some() {
+            members.forget(remote);
+        }
+        drop(members);
+        for frame in waiting.frames() {
+            if let Frame::Parcel(sent) = frame {
+                self.refuse(sent, RefusalReason::PeerLost);
+            }
+        }
+        self.tell_room(waiting.refused);
+    }
+
+    /// Handles a frame from another process.
+    fn handle(self: &Arc<Self>, remote: &Remote, session: SessionId, frame: Frame) {
+        match frame {
+            Frame::Parcel(sent) => self.take(remote, sent),
+            Frame::Refused(sent, reason) => self.refuse(sent, reason),
+            Frame::Worlds(group, worlds) => {
+                if self.permits(remote, FromPeer::Worlds(&group)) {
+                    self.set_worlds(remote, session, group, worlds);
+                }
+            }
+            Frame::Bound(address, epoch) => {
+                if self.permits(remote, FromPeer::Key(&address)) {
+                    self.bind_elsewhere(remote, session, &address, epoch);
+                }
+            }
+            Frame::Unbound(address, epoch) => {
+                let mut members = self.write();
+                if let Some(group) = members.groups.get_mut(&address.group) {
+                    group.unbind(address.key, remote.id, epoch);
+                    members.drop_if_empty(&address.group);
+                }
+            }
+            Frame::Room(group, source) => self.tell_room([(source, group)]),
+            Frame::Goodbye => self.forget(remote, remote.disconnect()),
+        }
+    }
+
+    /// Takes a parcel from another process. If it is refused, that process learns of it.
+    fn take(self: &Arc<Self>, remote: &Remote, sent: Sent) {
+        let Sent { parcel, way } = sent;
+        let taken = match self.permits(remote, FromPeer::Parcel(&parcel)) {
+            true => self.send(parcel, way, Among::Here),
+            false => Err(parcel.refused(RefusalReason::Forbidden)),
+        };
+        if let Err(Refused { parcel, reason }) = taken {
+            let lost = remote.answer(&Frame::Refused(Sent { parcel, way }, reason));
+            self.forget(remote, lost);
+        }
+    }
+
+    fn set_worlds(
+        &self,
+        remote: &Remote,
+        session: SessionId,
+        group: Cow<'static, str>,
+        worlds: u32,
+    ) {
+        let mut members = self.write();
+        let Some(remote) = members.connected(remote.id, session) else {
+            return;
+        };
+        match worlds {
+            0 => {
+                if let Some(group) = members.groups.get_mut(&group) {
+                    group.remove(remote.id);
+                }
+                members.drop_if_empty(&group);
+            }
+            _ => {
+                let member = Member::Elsewhere(remote.clone(), worlds);
+                let group = members.groups.entry(group).or_default();
+                group.add(remote.id, member);
+            }
+        }
+    }
+
+    fn bind_elsewhere(&self, remote: &Remote, session: SessionId, address: &Address, epoch: Epoch) {
+        let mut members = self.write();
+        members.epoch = members.epoch.max(epoch);
+        if members.connected(remote.id, session).is_some() {
+            let member = remote.id;
+            members.bind(address, Claim { member, epoch });
+        }
+    }
+
+    fn permits(&self, remote: &Remote, what: FromPeer) -> bool {
+        let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
+        let filter = filter.clone();
+        filter.is_none_or(|filter| filter.permits(&remote.name, what))
+    }
+
+    /// Sets the filter for what other processes send.
+    pub(crate) fn set_filter(&self, filter: Filter) {
+        let mut place = self.filter.write().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(filter);
+    }
+
+    /// Tells the world that has sent a parcel that it was refused.
+    fn refuse(&self, sent: Sent, reason: RefusalReason) {
+        if sent.way.source.process != self.process {
+            // The parcel was passed on.
+            if let Some(remote) = self.peer_of(sent.way.source) {
+                let lost = remote.answer(&Frame::Refused(sent, reason));
+                self.forget(&remote, lost);
+            }
+            return;
+        }
+        let refused = sent.parcel.refused(reason);
+        if let Some(world) = self.world_of(sent.way.source) {
+            world.run_anyway(move |world| report_refusal(world, refused));
+        }
+    }
+
+    /// Tells worlds that a group takes parcels again.
+    pub(crate) fn tell_room(&self, refused: impl IntoIterator<Item = (Source, Cow<'static, str>)>) {
+        for (source, group) in refused {
+            if source.process != self.process {
+                if let Some(remote) = self.peer_of(source) {
+                    let lost = remote.answer(&Frame::Room(group, source));
+                    self.forget(&remote, lost);
+                }
+            } else if let Some(world) = self.world_of(source) {
+                world.run_anyway(move |world| _ = tell_world(world, HasRoom { group }));
+            }
+        }
+    }
+
+    /// Tells all worlds here how another process is.
+    pub(crate) fn announce(&self, remote: &Remote, liveness: Liveness) {
+        self.read().announce(remote, liveness);
+    }
+
+    fn world_of(&self, source: Source) -> Option<MessageSender> {
+        self.read().worlds.get(&source.world).cloned()
+    }
+
+    /// Returns the process that has sent a parcel, if it is connected.
+    fn peer_of(&self, source: Source) -> Option<Arc<Remote>> {
+        let members = self.read();
+        let mut peers = members.peers.values();
+        let peer = peers.find(|peer| peer.session.is_some() && peer.process == source.process)?;
+        Some(peer.remote.clone())
+    }
+}

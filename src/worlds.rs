@@ -24,6 +24,7 @@ mod remote;
 mod report;
 mod sleep;
 mod start_error;
+mod undelivered;
 mod world_link;
 mod world_thread;
 

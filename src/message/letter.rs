@@ -88,6 +88,13 @@ impl Undelivered {
     }
 }
 
+#[cfg(feature = "worlds")]
+impl Undelivered {
+    pub(crate) fn role(&self) -> &Role {
+        &self.0.role
+    }
+}
+
 impl fmt::Debug for Undelivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Undelivered")

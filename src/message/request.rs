@@ -61,6 +61,25 @@ impl Request {
     pub(crate) fn elsewhere(token: u64, number: u64) -> Self {
         Self(Origin::Elsewhere { token, number })
     }
+
+    /// Returns the token and the number of a request that was made in another world.
+    pub(crate) fn name(self) -> Option<(u64, u64)> {
+        match self.0 {
+            Origin::Here(_) => None,
+            Origin::Elsewhere { token, number } => Some((token, number)),
+        }
+    }
+}
+
+#[cfg(feature = "worlds")]
+impl ReplyTo {
+    /// Returns the asker, if it is an entity of another world.
+    pub(crate) fn remote_asker(&self) -> Option<&RemoteAsker> {
+        match &self.route {
+            Route::Here(_) => None,
+            Route::Elsewhere(asker, _) => Some(asker),
+        }
+    }
 }
 
 /// Where to send the reply to a request. Store it to reply later.

@@ -324,3 +324,91 @@ fn a_reply_to_an_ended_world_is_late_in_its_successor() {
         .unwrap();
     assert_eq!(next(&told), Told::Late(1));
 }
+
+/// An app in a group that no thread runs.
+fn member(groups: &WorldGroups, group: &'static str) -> App {
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()));
+    groups.add(group, &mut app);
+    app
+}
+
+/// An app that has put a request to a world, and the request: the world has panicked before it saw it.
+fn asked_a_world_that_panics(groups: &mut WorldGroups, told: Sender<Told>) -> (App, Parcel) {
+    let gate = Gate::new();
+    let keeper = gate.keeper();
+    let build = move |app: &mut App| {
+        let panics = |_: MessageContext, _: &Packet| panic!("as the test wants");
+        let bomb = MessageComponent::new().on_packet(PANIC, panics);
+        app.world_mut().spawn_batch([keeper.clone(), bomb]);
+    };
+    groups.start_worlds("second", 1, build).unwrap();
+    let command = |id| Parcel::new("second", Delivery::InTurn, number(id, 0));
+    groups.post(command(WAIT)).unwrap();
+    gate.somebody_waits();
+    groups.post(command(PANIC)).unwrap();
+    let mut first = App::new();
+    let question = Parcel::new("second", Delivery::InTurn, number(QUESTION, 21));
+    first.add_plugins((TimePlugin, DuePlugin::default()));
+    asker(Some(StableKey(7)), question, 3600.0, told)(&mut first);
+    groups.add("first", &mut first);
+    first.update();
+    gate.open();
+    let undelivered = ended(groups, 1).remove(0).undelivered;
+    let requests = undelivered.into_iter().filter(|it| it.request().is_some());
+    let [request] = requests.collect::<Vec<_>>().try_into().unwrap();
+    let parcel = request.into_parcel("third", Delivery::InTurn).unwrap();
+    assert!(parcel.is_request());
+    (first, parcel)
+}
+
+#[test]
+fn a_request_that_a_world_did_not_deliver_is_put_to_another() {
+    let mut groups = WorldGroups::new();
+    let (tell, told) = mpsc::channel();
+    let (mut first, request) = asked_a_world_that_panics(&mut groups, tell);
+    let mut third = member(&groups, "third");
+    third.world_mut().spawn(twice());
+    groups.post(request).unwrap();
+    for app in [&mut third, &mut first] {
+        app.update();
+        app.update();
+    }
+    assert_eq!(told.try_recv(), Ok(Told::Answer(42)));
+}
+
+/// A reply to the request in a parcel, with this added to the token.
+#[cfg(feature = "serialize")]
+fn reply_to(request: &Parcel, to: &'static str, added: u64) -> Parcel {
+    let text = ron::to_string(request).unwrap();
+    let (_, request) = text.split_once("token:").unwrap();
+    let (token, request) = request.split_once(',').unwrap();
+    let (request, _) = request.split_once(')').unwrap();
+    let token = token.parse::<u64>().unwrap().wrapping_add(added);
+    let reply = ron::to_string(&Parcel::new(to, StableKey(7), number(ANSWER, 1))).unwrap();
+    let reply = reply.replace(
+        "part:Plain",
+        &format!("part:Reply((token:{token},{request}))"),
+    );
+    let reply: Parcel = ron::from_str(&reply).unwrap();
+    assert!(reply.is_reply());
+    reply
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn only_who_knows_its_token_can_reply_to_a_request() {
+    let mut groups = WorldGroups::new();
+    let (tell, told) = mpsc::channel();
+    let (mut first, request) = asked_a_world_that_panics(&mut groups, tell);
+    let late = |app: &App| app.world().resource::<MessageStats>().late;
+    for (nth, added) in [1, 1 << 40, u64::MAX].into_iter().enumerate() {
+        groups.post(reply_to(&request, "first", added)).unwrap();
+        first.update();
+        assert_eq!(late(&first), nth as u64 + 1);
+    }
+    assert!(told.try_iter().all(|told| matches!(told, Told::Late(_))));
+    groups.post(reply_to(&request, "first", 0)).unwrap();
+    first.update();
+    assert!(told.try_iter().any(|told| told == Told::Answer(1)));
+}

@@ -100,7 +100,7 @@ fn batch(mut head: Head, frames: &[Frame]) -> Vec<u8> {
 #[test]
 fn the_format_is_the_one_of_version_1() {
     assert_eq!(batch(head(), &frames()), BATCH_V1);
-    let (read_head, read_frames) = batch::read(BATCH_V1).unwrap();
+    let (read_head, read_frames) = batch::read(BATCH_V1).expect("it is a batch");
     assert_eq!(read_frames, frames());
     let frames = read_head.frames;
     assert_eq!(read_head, Head { frames, ..head() });
@@ -109,11 +109,14 @@ fn the_format_is_the_one_of_version_1() {
 #[test]
 fn any_cut_batch_is_an_error() {
     for end in 0..BATCH_V1.len() {
-        let error = batch::read(&BATCH_V1[..end]).unwrap_err();
+        let error = batch::read(&BATCH_V1[..end]).expect_err("it is cut");
         assert_eq!(error, BatchError::Malformed, "{end}");
     }
     let longer = [BATCH_V1, &[0]].concat();
-    assert_eq!(batch::read(&longer).unwrap_err(), BatchError::Malformed);
+    assert_eq!(
+        batch::read(&longer).expect_err("it is longer"),
+        BatchError::Malformed
+    );
 }
 
 proptest! {

@@ -132,7 +132,9 @@ use random_interval::{RandomInterval, scale};
 pub(crate) use run::{FireParams, RunDepth, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
-pub(crate) use saving::{MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
+pub(crate) use saving::{
+    MAX_STEPS, SavedWorld, load_world_state, write_timer_states, write_timer_states_of,
+};
 pub(crate) use saving::{TimerState, forget_written};
 pub(crate) use seconds::Seconds;
 pub(crate) use set::{TimerBundle, arm_keyed, keyed, refresh_keyed, set_keyed};

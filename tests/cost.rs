@@ -575,3 +575,32 @@ fn a_world_whose_snapshots_were_dropped_keeps_no_journal() {
     let after = measure(|| frames(&mut app));
     assert_eq!(after.count_total, 0, "{after:?}");
 }
+
+/// Returns what it allocates to save one entity, and to export it, among others with timers.
+#[cfg(feature = "serialize")]
+fn memory_of_one_save(others: u64) -> [u64; 2] {
+    let mut app = app_with(others, false);
+    app.update();
+    let world = app.world_mut();
+    let hero = world.spawn(timer(1)).id();
+    world.spawn((timer(2), OwnedBy(hero)));
+    // These wait for the next run.
+    world.spawn_batch((0..others).map(|nth| timer(nth)));
+    let saved = measure(|| {
+        world.save_entity(hero).expect("it can be saved");
+    });
+    let exported = measure(|| {
+        world.export_entity(hero).expect("it can move");
+    });
+    [saved.bytes_total, exported.bytes_total]
+}
+
+#[cfg(feature = "serialize")]
+#[test]
+fn saving_one_entity_costs_nothing_for_the_others() {
+    memory_of_one_save(10);
+    let [few, many] = [10, 10_000].map(memory_of_one_save);
+    for (few, many) in few.into_iter().zip(many) {
+        assert!(many <= few + few / 2, "{few} and {many} bytes");
+    }
+}

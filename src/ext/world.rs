@@ -298,6 +298,11 @@ pub trait DueWorldExt {
     ///
     /// Returns [`SaveError`](crate::save::SaveError) if the entity does not exist, in a world without the
     /// plugin, and if the action of a timer is a closure.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n* + *m*) in the number *n* of entities that are saved, and the number *m* of messages and ends of
+    /// timers that wait for the next run. Other timers cost nothing.
     #[cfg(feature = "serialize")]
     fn save_entity(&mut self, entity: Entity) -> Result<SavedTimers, SaveError>;
 

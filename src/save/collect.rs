@@ -15,7 +15,7 @@ use crate::{
     message::timed_out,
     owner::{Owned, owner_of},
     pause::PausedBy,
-    timer::{Keyed, SavedWorld, TimerAction, write_timer_states},
+    timer::{Keyed, SavedWorld, TimerAction, write_timer_states, write_timer_states_of},
 };
 
 /// Saves all timers of a world, except those with closures, which it returns too.
@@ -45,7 +45,9 @@ pub(crate) fn save_entity(world: &mut World, entity: Entity) -> Result<SavedTime
     if world.get_entity(entity).is_err() {
         return Err(SaveError::NoSuchEntity(entity));
     }
-    write_timer_states(world);
+    let entities = dependents(world, entity).into_iter();
+    let entities = entities.map(|entity| entity.id()).collect();
+    write_timer_states_of(world, &entities);
     let mut collector = Collector::new(world);
     collector.add(entity);
     all_or_error(collector.finish(None))

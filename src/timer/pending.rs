@@ -215,16 +215,11 @@ impl PendingTimers {
     pub(super) fn swap(&mut self, order: impl Fn(&Pending) -> Option<Order>) -> Self {
         let mut swapped = mem::take(self);
         if swapped.loaded > 0 {
-            sort(&mut swapped.entries, order);
+            sort(&mut swapped.entries, |pending| {
+                pending.as_ref().and_then(&order)
+            });
         }
         swapped
-    }
-
-    /// Returns the entries in the order of the next swap.
-    pub(super) fn sorted(&self, order: impl Fn(&Pending) -> Option<Order>) -> Vec<Option<Pending>> {
-        let mut entries = self.entries.clone();
-        sort(&mut entries, order);
-        entries
     }
 
     /// Keeps the memory of swapped timers, unless much less was needed recently.
@@ -243,9 +238,9 @@ impl PendingTimers {
 }
 
 /// Sorts entries by their saved order. New ones follow in the order of insertion.
-fn sort(entries: &mut [Option<Pending>], order: impl Fn(&Pending) -> Option<Order>) {
+pub(super) fn sort<P>(entries: &mut [P], order: impl Fn(&P) -> Option<Order>) {
     entries.sort_by_cached_key(|pending| {
-        let order = pending.as_ref().and_then(&order);
+        let order = order(pending);
         (order.is_none(), order)
     });
 }

@@ -18,4 +18,4 @@ pub(super) use state::{Loaded, Order, Progress, Wait};
 pub(crate) use world_state::{MAX_STEPS, SavedWorld, load_world_state};
 pub(crate) use written::forget_written;
 #[cfg(feature = "serialize")]
-pub(crate) use written::write_timer_states;
+pub(crate) use written::{write_timer_states, write_timer_states_of};

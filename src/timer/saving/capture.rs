@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
+#[cfg(feature = "serialize")]
+use bevy_ecs::entity::EntityHashSet;
 use bevy_ecs::prelude::*;
 
 use super::state::{Draws, Order, Progress, TimerState, Wait};
@@ -10,8 +12,11 @@ use crate::{
     clock::{ClockId, ClockKey, ClockTable, Reading},
     queue::Key,
     timer::{
-        Arms, DespawnAfter, Kind, Timer, TimerLines, line::TimerLine, pending::Pending,
-        place::Place, setting::Setting,
+        Arms, DespawnAfter, Kind, Timer, TimerLines,
+        line::TimerLine,
+        pending::{Pending, sort},
+        place::Place,
+        setting::Setting,
     },
 };
 
@@ -50,28 +55,86 @@ impl<'w> Capture<'w> {
                 Some((entity, kind, state?))
             }));
         }
-        let order = |pending: &Pending| saved_order(self.world, pending);
-        let pending = self.lines.pending.sorted(order);
-        let pending = pending.iter().flatten().zip(0..);
-        states.extend(pending.filter_map(|(pending, nth)| {
+        let pending = self.lines.pending.iter().copied().collect();
+        states.extend(self.all_pending(pending));
+        states.extend(self.finished(|_| true));
+        states
+    }
+
+    /// Returns the states of the timers and lifetimes of some entities.
+    #[cfg(feature = "serialize")]
+    pub(super) fn of(&self, entities: &EntityHashSet) -> Vec<(Entity, Kind, TimerState)> {
+        let (mut states, mut indices) = (Vec::new(), Vec::new());
+        for &entity in entities {
+            let places = [
+                (Kind::Timer, self.place::<Timer>(entity)),
+                (Kind::Lifetime, self.place::<DespawnAfter>(entity)),
+            ];
+            for (kind, place) in places {
+                match place {
+                    Some(Place::Armed(clock, key)) => {
+                        let state = self.armed_at(entity, kind, clock, key);
+                        states.extend(state.map(|state| (entity, kind, state)));
+                    }
+                    Some(Place::Pending(index)) => indices.push(index),
+                    Some(Place::Nowhere | Place::Reported(_)) | None => {}
+                }
+            }
+        }
+        indices.sort_unstable();
+        let pending = indices.into_iter();
+        let pending = pending.filter_map(|index| self.lines.pending.get(index).copied());
+        states.extend(self.all_pending(pending.collect()));
+        states.extend(self.finished(|entity| entities.contains(&entity)));
+        states
+    }
+
+    #[cfg(feature = "serialize")]
+    fn armed_at(
+        &self,
+        entity: Entity,
+        kind: Kind,
+        clock: ClockKey,
+        key: Key,
+    ) -> Option<TimerState> {
+        let line = (self.lines.get(clock)?, key);
+        let clock = self.clock(clock)?;
+        match kind {
+            Kind::Timer => self.armed::<Timer>(entity, line, clock),
+            Kind::Lifetime => self.armed::<DespawnAfter>(entity, line, clock),
+        }
+    }
+
+    /// Returns the states of timers that were inserted since the last run, in this order.
+    fn all_pending(
+        &self,
+        mut pending: Vec<Pending>,
+    ) -> impl Iterator<Item = (Entity, Kind, TimerState)> {
+        sort(&mut pending, |pending| saved_order(self.world, pending));
+        let pending = pending.into_iter().zip(0..);
+        pending.filter_map(|(pending, nth)| {
             let state = match pending.kind {
-                Kind::Timer => self.pending::<Timer>(pending, nth),
-                Kind::Lifetime => self.pending::<DespawnAfter>(pending, nth),
+                Kind::Timer => self.pending::<Timer>(&pending, nth),
+                Kind::Lifetime => self.pending::<DespawnAfter>(&pending, nth),
             };
             Some((pending.entity, pending.kind, state?))
-        }));
-        states.extend(self.finished());
-        states
+        })
     }
 
     fn clock(&self, key: ClockKey) -> Option<(ClockId, Reading)> {
         Some((self.table.id(key)?, self.table.read_to_save(key)?))
     }
 
-    /// Returns the timers and lifetimes that have ended, but are still there.
-    fn finished(&self) -> impl Iterator<Item = (Entity, Kind, TimerState)> {
+    /// Returns the timers and lifetimes of some entities that have ended, but are still there.
+    fn finished(
+        &self,
+        is_wanted: impl Fn(Entity) -> bool,
+    ) -> impl Iterator<Item = (Entity, Kind, TimerState)> {
         let ended = self.lines.ended.iter().map(|(_, ended)| ended);
-        let finished = ended.filter(|ended| {
+        let finished = ended.filter(move |ended| {
+            if !is_wanted(ended.entity) {
+                return false;
+            }
             let place = match ended.kind {
                 Kind::Timer => self.place::<Timer>(ended.entity),
                 Kind::Lifetime => self.place::<DespawnAfter>(ended.entity),

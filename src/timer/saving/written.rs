@@ -2,11 +2,14 @@
 
 use alloc::vec::Vec;
 
+#[cfg(feature = "serialize")]
+use bevy_ecs::entity::EntityHashSet;
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 #[cfg(feature = "serialize")]
 use super::world_state::{forget_world_state, write_world_state};
 use super::{
+    TimerState,
     capture::Capture,
     sheet::{Line, Written},
 };
@@ -20,12 +23,29 @@ use crate::{
 
 /// Writes the states of all timers of a world, so that their components can be serialized.
 pub(crate) fn write_timer_states(world: &mut World) {
+    write(world, |capture: &Capture| capture.all(), |_| true);
+    #[cfg(feature = "serialize")]
+    write_world_state(world);
+}
+
+/// Writes the states of the timers of some entities, so that their components can be serialized.
+#[cfg(feature = "serialize")]
+pub(crate) fn write_timer_states_of(world: &mut World, entities: &EntityHashSet) {
+    let states = |capture: &Capture| capture.of(entities);
+    write(world, states, |entity| entities.contains(&entity));
+}
+
+fn write(
+    world: &mut World,
+    states: impl FnOnce(&Capture) -> Vec<(Entity, Kind, TimerState)>,
+    is_wanted: impl Fn(Entity) -> bool,
+) {
     world.flush();
     forget_written(world);
     let Some(clocks) = world.get_resource::<ClockTable>().cloned() else {
         return;
     };
-    let timers = Capture::new(world).map_or_else(Vec::new, |capture| capture.all());
+    let timers = Capture::new(world).map_or_else(Vec::new, |capture| states(&capture));
     let timers = timers.into_iter().filter_map(|(entity, kind, state)| {
         let place = seat_of(world, entity, kind)?.place();
         Some((entity, kind, Line { place, state }))
@@ -38,9 +58,7 @@ pub(crate) fn write_timer_states(world: &mut World) {
         }
     }
     world.resource_mut::<TimerLines>().written = Some(written);
-    mark_finished(world);
-    #[cfg(feature = "serialize")]
-    write_world_state(world);
+    mark_finished(world, is_wanted);
 }
 
 /// Throws the written states away, if there are any.
@@ -65,11 +83,12 @@ fn seat_of(world: &World, entity: Entity, kind: Kind) -> Option<&TimerSeat> {
     }
 }
 
-/// Marks the entities that await the next run to despawn.
-fn mark_finished(world: &mut World) {
+/// Marks those of some entities that await the next run to despawn.
+fn mark_finished(world: &mut World, is_wanted: impl Fn(Entity) -> bool) {
     let lines = world.resource::<TimerLines>();
     let ended = lines.ended.iter();
-    let ended = ended.filter(|(_, ended)| ended.when_done != WhenDone::Keep);
+    let ended =
+        ended.filter(|(_, ended)| ended.when_done != WhenDone::Keep && is_wanted(ended.entity));
     let ended: Vec<_> = ended.collect();
     let mut marks = EntityHashMap::<Finished>::default();
     for (cadence, ended) in ended {

@@ -58,7 +58,9 @@ went to the other world come between those before and after."
 //! # Crashes
 //!
 //! If a process crashes during a move, the entity can exist in both worlds or in neither. To recover,
-//! store the exported data and the last call that succeeded. A world that is saved during a move is
+//! store the exported data and the last call that succeeded.
+//! [`copy_entities`](crate::DueWorldExt::copy_entities) returns the same data of entities that do not move,
+//! to store it in every frame. A world that is saved during a move is
 //! saved as if the entity were not in transit, and without the held mail.
 //!
 //! # Examples
@@ -136,7 +138,7 @@ use serde::{Deserialize, Serialize};
 use crate::{message::LetterData, save::SavedTimers};
 pub(crate) use end::{commit_entity, forget_entity};
 pub use error::MoveError;
-pub(crate) use export::export_entity;
+pub(crate) use export::{copy_entities, export_entity};
 pub(crate) use import::import_entity;
 
 pub use crate::{

@@ -20,8 +20,8 @@ use crate::{
 use crate::{
     message::add_message_codec,
     moving::{
-        HeldMail, MoveError, MovedEntity, commit_entity, export_entity, forget_entity,
-        import_entity,
+        HeldMail, MoveError, MovedEntity, commit_entity, copy_entities, export_entity,
+        forget_entity, import_entity,
     },
     save::{
         LoadError, SaveError, SavedTimers, Unsavable, load_timers, save_all, save_entity,
@@ -388,9 +388,63 @@ pub trait DueWorldExt {
     ///
     /// # Time complexity
     ///
-    /// *O*(*n*) in the number of timers and waiting messages of the world.
+    /// *O*(*n* + *m*) in the number *n* of entities that move, and the number *m* of messages and ends of
+    /// timers that wait in the world.
     #[cfg(feature = "serialize")]
     fn export_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError>;
+
+    /// Returns entities as data, as [`export_entity`](Self::export_entity) does, and leaves them as they
+    /// are.
+    ///
+    /// Use it to store entities that must survive the end of the process: [import](Self::import_entity) and
+    /// [commit](Self::commit_entity) the data in the next one. An entity that two of these own is in the
+    /// data of both.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MoveError`](crate::moving::MoveError) in place of each entity that `export_entity` would
+    /// refuse.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*n* + *m*) in the number *n* of entities that are copied, and the number *m* of messages and ends
+    /// of timers that wait in the world.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, moving::{HeldMail, MovedEntity}, prelude::*};
+    /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
+    /// use bevy_time::TimePlugin;
+    ///
+    /// fn game() -> App {
+    ///     let mut app = App::new();
+    ///     app.add_plugins((TimePlugin, DuePlugin::default()));
+    ///     app
+    /// }
+    ///
+    /// let mut before = game();
+    /// let heroes = [2.0, 5.0].map(|secs| before.world_mut().spawn(Timer::after_secs(secs)).id());
+    /// let mut stored = Vec::new();
+    /// for copy in before.world_mut().copy_entities(&heroes) {
+    ///     stored.push(ron::to_string(&copy?)?);
+    /// }
+    /// drop(before);
+    ///
+    /// let mut after = game();
+    /// for text in stored {
+    ///     let copy: MovedEntity = ron::from_str(&text)?;
+    ///     let mut entities = EntityHashMap::default();
+    ///     let hero = after.world_mut().import_entity(&copy, Duration::ZERO, &mut entities)?;
+    ///     after.world_mut().commit_entity(hero, &HeldMail::default())?;
+    /// }
+    /// assert_eq!(after.world_mut().with_timers(|timers| timers.iter().count()), 2);
+    /// # Ok::<(), BevyError>(())
+    /// ```
+    #[cfg(feature = "serialize")]
+    fn copy_entities(&mut self, entities: &[Entity]) -> Vec<Result<MovedEntity, MoveError>>;
 
     /// Brings an exported entity into this world, and returns it.
     ///
@@ -604,6 +658,11 @@ impl DueWorldExt for World {
     #[cfg(feature = "serialize")]
     fn export_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError> {
         export_entity(self, entity)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn copy_entities(&mut self, entities: &[Entity]) -> Vec<Result<MovedEntity, MoveError>> {
+        copy_entities(self, entities)
     }
 
     #[cfg(feature = "serialize")]

@@ -14,43 +14,18 @@ use crate::{
         End, HeldLetters, LetterData, Taken, UnmovableMail, letter_to_data, release_lost,
         take_letters, visit_letters,
     },
-    save::save_entity,
+    save::{SaveError, SavedTimers, save_entities},
     timer::RunDepth,
     transit::InTransit,
 };
 
 /// Returns an entity and everything it owns as data. They are in transit from here on.
 pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEntity, MoveError> {
-    world.flush();
-    if !world.contains_resource::<ClockTable>() {
-        return Err(MoveError::NoPlugin);
-    }
-    if world.get_entity(entity).is_err() {
-        return Err(MoveError::NoSuchEntity(entity));
-    }
-    if RunDepth::is_active(world) {
-        return Err(MoveError::Running);
-    }
-    // The mail of an earlier move that has ended by now moves along.
-    release_lost(world);
-    let timers = save_entity(world, entity)?;
-    let members: Vec<Entity> = timers.entities().collect();
-    for &member in &members {
-        if world.get::<InTransit>(member).is_some() {
-            return Err(MoveError::InTransit(member));
-        }
-    }
-    names::name_this_world(world);
+    let copied = copy_entities(world, &[entity]).pop();
+    let moved = copied.unwrap_or(Err(MoveError::NoSuchEntity(entity)))?;
+    let members: Vec<Entity> = moved.entities().collect();
     let is_member: EntityHashSet = members.iter().copied().collect();
-    let is_member = |entity| is_member.contains(&entity);
-    let content = Content {
-        entity,
-        timers,
-        mail: mail(world, &is_member)?,
-        keys: names::keys(world, &members),
-        requests: names::requests(world, &members),
-    };
-    let exported = take_letters(world, &is_member).into_iter();
+    let exported = take_letters(world, &|entity| is_member.contains(&entity)).into_iter();
     let exported = exported.filter_map(|taken| match taken {
         Taken::Letter(_, letter) => Some(letter),
         Taken::KeyTaken => None,
@@ -59,7 +34,80 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
     let names = members.iter().map(|&member| (member, member));
     HeldLetters::begin(world, (entity, End::default()), names.collect(), exported);
     hold(world, entity, members);
-    Ok(MovedEntity(content))
+    Ok(moved)
+}
+
+/// Returns each of some entities and everything it owns as data.
+pub(crate) fn copy_entities(
+    world: &mut World,
+    entities: &[Entity],
+) -> Vec<Result<MovedEntity, MoveError>> {
+    world.flush();
+    if let Some(error) = impossible(world) {
+        return entities.iter().map(|_| Err(error.clone())).collect();
+    }
+    // The mail of an earlier move that has ended by now moves along.
+    release_lost(world);
+    let saved = save_entities(world, entities);
+    names::name_this_world(world);
+    let mut mail = Mail::of(world, &saved);
+    let copies = entities.iter().zip(saved).enumerate();
+    let copies = copies.map(|(nth, (&entity, saved))| {
+        let timers = match saved {
+            Err(SaveError::NoSuchEntity(entity)) => return Err(MoveError::NoSuchEntity(entity)),
+            saved => saved?,
+        };
+        let members: Vec<Entity> = timers.entities().collect();
+        for &member in &members {
+            if world.get::<InTransit>(member).is_some() {
+                return Err(MoveError::InTransit(member));
+            }
+        }
+        Ok(MovedEntity(Content {
+            entity,
+            timers,
+            mail: all_or_error(mail.take(nth))?,
+            keys: names::keys(world, &members),
+            requests: names::requests(world, &members),
+        }))
+    });
+    copies.collect()
+}
+
+/// Returns why no entity of a world can be copied, if so.
+fn impossible(world: &World) -> Option<MoveError> {
+    if !world.contains_resource::<ClockTable>() {
+        return Some(MoveError::NoPlugin);
+    }
+    RunDepth::is_active(world).then_some(MoveError::Running)
+}
+
+/// The letters that wait for entities, as data.
+struct Mail(Vec<Vec<Result<LetterData, UnmovableMail>>>);
+
+impl Mail {
+    /// Goes through the letters of a world once.
+    fn of(world: &World, saved: &[Result<SavedTimers, SaveError>]) -> Self {
+        let mut owners = EntityHashMap::<Vec<usize>>::default();
+        for (nth, saved) in saved.iter().enumerate() {
+            for member in saved.iter().flat_map(SavedTimers::entities) {
+                owners.entry(member).or_default().push(nth);
+            }
+        }
+        let mut mail = Self(saved.iter().map(|_| Vec::new()).collect());
+        let is_member = |entity| owners.contains_key(&entity);
+        visit_letters(world, &is_member, |to, letter| {
+            for &nth in owners.get(&to).into_iter().flatten() {
+                mail.0[nth].push(letter_to_data(world, to, letter));
+            }
+        });
+        mail
+    }
+
+    /// Takes the letters of the `nth` entity.
+    fn take(&mut self, nth: usize) -> Vec<Result<LetterData, UnmovableMail>> {
+        core::mem::take(&mut self.0[nth])
+    }
 }
 
 /// Marks entities as being in transit.
@@ -70,15 +118,6 @@ pub(super) fn hold(world: &mut World, root: Entity, members: impl IntoIterator<I
         }
     }
     world.flush();
-}
-
-/// Returns the mail that waits for these entities, or an error that lists what is not data.
-fn mail(world: &World, is_member: &dyn Fn(Entity) -> bool) -> Result<Vec<LetterData>, MoveError> {
-    let mut mail = Vec::new();
-    visit_letters(world, is_member, |to, letter| {
-        mail.push(letter_to_data(world, to, letter));
-    });
-    all_or_error(mail)
 }
 
 /// Returns the letters as data, or an error that lists all that are not.

@@ -25,7 +25,8 @@ pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     let has_part = |archetype: &&Archetype| parts.iter().any(|&part| archetype.contains(part));
     let archetypes = world.archetypes().iter().filter(has_part);
     let entities = archetypes.flat_map(Archetype::entities);
-    let mut collector = Collector::new(world);
+    let timed_out = Collector::timed_out(world);
+    let mut collector = Collector::new(world, &timed_out);
     for entity in entities {
         collector.add_root(entity.id());
     }
@@ -40,17 +41,30 @@ pub(crate) fn save_timers(world: &mut World) -> Result<SavedTimers, SaveError> {
 
 /// Saves an entity and everything it owns.
 pub(crate) fn save_entity(world: &mut World, entity: Entity) -> Result<SavedTimers, SaveError> {
-    check_plugin(world)?;
+    let saved = save_entities(world, &[entity]).pop();
+    saved.unwrap_or(Err(SaveError::NoSuchEntity(entity)))
+}
+
+/// Saves each of some entities with everything it owns.
+pub(crate) fn save_entities(
+    world: &mut World,
+    entities: &[Entity],
+) -> Vec<Result<SavedTimers, SaveError>> {
     world.flush();
-    if world.get_entity(entity).is_err() {
-        return Err(SaveError::NoSuchEntity(entity));
-    }
-    let entities = dependents(world, entity).into_iter();
-    let entities = entities.map(|entity| entity.id()).collect();
-    write_timer_states_of(world, &entities);
-    let mut collector = Collector::new(world);
-    collector.add(entity);
-    all_or_error(collector.finish(None))
+    let members = entities.iter().flat_map(|&root| dependents(world, root));
+    let members = members.map(|member| member.id()).collect();
+    write_timer_states_of(world, &members);
+    let timed_out = Collector::timed_out(world);
+    let saved = entities.iter().map(|&entity| {
+        check_plugin(world)?;
+        if world.get_entity(entity).is_err() {
+            return Err(SaveError::NoSuchEntity(entity));
+        }
+        let mut collector = Collector::new(world, &timed_out);
+        collector.add(entity);
+        all_or_error(collector.finish(None))
+    });
+    saved.collect()
 }
 
 fn check_plugin(world: &World) -> Result<(), SaveError> {
@@ -119,17 +133,22 @@ fn effects(entity: EntityRef<'_>) -> impl Iterator<Item = Entity> {
 struct Collector<'w> {
     world: &'w World,
     /// The requests that have timed out, with their places in the mail.
-    timed_out: EntityHashMap<u32>,
+    timed_out: &'w EntityHashMap<u32>,
     seen: EntityHashSet,
     entities: Vec<SavedEntity>,
     unsavable: Vec<Unsavable>,
 }
 
 impl<'w> Collector<'w> {
-    fn new(world: &'w World) -> Self {
+    /// Returns the requests that have timed out, with their places in the mail.
+    fn timed_out(world: &World) -> EntityHashMap<u32> {
+        timed_out(world).into_iter().zip(0..).collect()
+    }
+
+    fn new(world: &'w World, timed_out: &'w EntityHashMap<u32>) -> Self {
         Self {
             world,
-            timed_out: timed_out(world).into_iter().zip(0..).collect(),
+            timed_out,
             seen: EntityHashSet::default(),
             entities: Vec::new(),
             unsavable: Vec::new(),

@@ -6,6 +6,7 @@
 mod support;
 
 mod back;
+mod copies;
 mod errors;
 mod game;
 #[cfg(feature = "worlds")]

@@ -585,7 +585,7 @@ fn memory_of_one_save(others: u64) -> [u64; 2] {
     let hero = world.spawn(timer(1)).id();
     world.spawn((timer(2), OwnedBy(hero)));
     // These wait for the next run.
-    world.spawn_batch((0..others).map(|nth| timer(nth)));
+    world.spawn_batch((0..others).map(timer));
     let saved = measure(|| {
         world.save_entity(hero).expect("it can be saved");
     });

@@ -30,6 +30,8 @@ mod shared;
 mod speed;
 mod state;
 mod table;
+#[cfg(feature = "serialize")]
+mod time_passed;
 mod times;
 mod visits;
 
@@ -56,14 +58,15 @@ pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use packed::PackedClockId;
 pub(crate) use reading::{Reading, saturating_nanos, shift};
-pub(crate) use readings::FRAME;
 
-pub(crate) use row::{Age, Cadence, ClockKey};
+pub(crate) use row::{Age, Cadence, ClockKey, FRAME};
 use shared::Handle;
 pub(crate) use shared::{ClockTable, FoundClock, Scope, Tick, Watch};
 pub use speed::InvalidSpeed;
 use state::ClockState;
 pub(crate) use table::built_in_id;
+#[cfg(feature = "serialize")]
+pub use time_passed::TimePassed;
 
 /// A time line with its own speed and pause, driven by a parent clock.
 ///

@@ -28,8 +28,8 @@ went to the other world come between those before and after."
 //!
 //! # Time
 //!
-//! Clocks keep running during a move. Pass `import_entity` the time since the export; from the import on,
-//! the clocks of the new world count. A deadline that has passed by the time of the commit is served
+//! Clocks keep running during a move. Pass `import_entity` the time since the export, as a `Duration` or
+//! as the [time of each clock](TimePassed); from the import on, the clocks of the new world count. A deadline that has passed by the time of the commit is served
 //! in the next run. A periodic timer then follows its [`MissedTicks`](crate::MissedTicks). A paused
 //! timer stays paused, and keeps its full remaining time. If the move ends at the old place, the clocks
 //! there count all the time.
@@ -142,6 +142,7 @@ pub(crate) use export::{copy_entities, export_entity};
 pub(crate) use import::import_entity;
 
 pub use crate::{
+    clock::TimePassed,
     message::{UnmovableMail, UnmovableReason},
     transit::InTransit,
 };

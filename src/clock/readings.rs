@@ -4,16 +4,17 @@ use core::time::Duration;
 
 use smallvec::SmallVec;
 
+#[cfg(feature = "serialize")]
+use super::time_passed::TimePassed;
 use super::{
     load::Saved,
     reading::{Reading, saturating_nanos},
-    row::{BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Row, RunReading, Source, Ticks},
+    row::{
+        BevyTime, Brakes, Cadence, ClockKey, FRAME, Live, Moment, Row, RunReading, Source, Ticks,
+    },
     state::ClockState,
     table::{BUILT_IN, Counters, Start, Table},
 };
-
-/// The length of one frame on the frame clock.
-pub(crate) const FRAME: u64 = 1_000_000_000;
 
 /// A source of Bevy's times: a world, or system parameters.
 pub(super) trait TimeSource {
@@ -181,19 +182,19 @@ impl Table {
     /// Returns the state that a clock would have in a run that began now, if no time had passed on
     /// the built-in clocks. A change of its parent has then reached it.
     pub(super) fn settled(&self, key: ClockKey) -> Option<ClockState> {
-        self.settled_after(key, 0)
+        self.settled_after(key, |_| 0)
     }
 
-    /// Returns the same state, if this time had passed on the built-in clocks but the one of frames.
-    fn settled_after(&self, key: ClockKey, nanos: u64) -> Option<ClockState> {
+    /// Returns the same state, if the built-in clocks had advanced by these nanoseconds.
+    fn settled_after(&self, key: ClockKey, nanos: impl Fn(Source) -> u64) -> Option<ClockState> {
         let path = self.path(key, |_, _| false);
         let mut above: Option<ClockState> = None;
         for key in path.into_iter().rev() {
             let row = self.get(key)?;
             above = Some(match (above, row.source) {
                 (Some(parent), _) => row.state_at(parent.now),
-                (None, Source::Bevy(_)) => row.state_after(nanos),
-                (None, _) => row.state_after(row.behind),
+                (None, Source::Bevy(_)) => row.state_after(nanos(row.source)),
+                (None, _) => row.state_after(row.behind.saturating_add(nanos(row.source))),
             });
         }
         above
@@ -250,12 +251,12 @@ impl Table {
         }
     }
 
-    /// Returns how far a clock advances while the built-in clocks but the one of frames advance by
-    /// `nanos`, at their present speeds.
+    /// Returns how far a clock advances while the built-in clocks advance, at its present speed.
     #[cfg(feature = "serialize")]
-    pub(super) fn share(&self, key: ClockKey, nanos: u64) -> u64 {
-        let now = |nanos| self.settled_after(key, nanos).map_or(0, |state| state.now);
-        now(nanos) - now(0)
+    pub(super) fn share(&self, key: ClockKey, passed: &TimePassed) -> u64 {
+        let before = self.settled(key).map_or(0, |state| state.now);
+        let after = self.settled_after(key, |source| passed.on(source));
+        after.map_or(0, |state| state.now.saturating_sub(before))
     }
 
     /// Lets the source of a clock advance by `nanos`, unseen by other clocks.

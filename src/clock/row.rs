@@ -16,6 +16,9 @@ pub(crate) type Age = u64;
 /// The place of a clock in the order in which the clocks of a run go: the age, unless it was loaded.
 pub(crate) type Order = u64;
 
+/// The length of one frame on the frame clock.
+pub(crate) const FRAME: u64 = 1_000_000_000;
+
 /// The source of time of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {

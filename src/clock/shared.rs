@@ -6,6 +6,8 @@ use core::{mem, time::Duration};
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "serialize")]
+use super::time_passed::TimePassed;
 use super::{
     changes::Changes,
     id::{ClockId, InvalidParent, NoSuchClock},
@@ -138,13 +140,12 @@ impl ClockTable {
         Ok((found, state.read(false)))
     }
 
-    /// Returns how far a clock advances while the built-in clocks but the one of frames advance by
-    /// `nanos`, at their present speeds.
+    /// Returns how far a clock advances while the built-in clocks advance, at its present speed.
     #[cfg(feature = "serialize")]
-    pub(crate) fn share(&self, clock: ClockId, nanos: u64) -> u64 {
+    pub(crate) fn share(&self, clock: ClockId, passed: &TimePassed) -> u64 {
         let table = self.lock();
         let found = table.find(clock).map(|(key, _)| key);
-        found.map_or(0, |key| table.share(key, nanos))
+        found.map_or(0, |key| table.share(key, passed))
     }
 
     /// Lets the clock on an entity advance as if its parent had advanced by `nanos`.

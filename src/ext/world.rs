@@ -20,7 +20,7 @@ use crate::{
 use crate::{
     message::add_message_codec,
     moving::{
-        HeldMail, MoveError, MovedEntity, commit_entity, copy_entities, export_entity,
+        HeldMail, MoveError, MovedEntity, TimePassed, commit_entity, copy_entities, export_entity,
         forget_entity, import_entity,
     },
     save::{
@@ -448,8 +448,9 @@ pub trait DueWorldExt {
 
     /// Brings an exported entity into this world, and returns it.
     ///
-    /// `on_the_way` is the time that has passed on the built-in clocks since the export. Clocks of your
-    /// own advance by it at their speed, and the clock of frames does not. `entities` maps exported
+    /// `on_the_way` is the time that has passed on the built-in clocks since the export: a `Duration` for all
+    /// but the clock of frames, or the [time of each](crate::moving::TimePassed). Clocks of your own advance
+    /// by it at their speed. `entities` maps exported
     /// entities to entities of this world, as for [`load_timers`](Self::load_timers): map the clocks
     /// that do not move along, and the owner, if any.
     ///
@@ -474,7 +475,7 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     fn import_entity(
         &mut self,
         moved: &MovedEntity,
-        on_the_way: Duration,
+        on_the_way: impl Into<TimePassed>,
         entities: &mut EntityHashMap<Entity>,
     ) -> Result<Entity, MoveError>;
 
@@ -669,10 +670,10 @@ impl DueWorldExt for World {
     fn import_entity(
         &mut self,
         moved: &MovedEntity,
-        on_the_way: Duration,
+        on_the_way: impl Into<TimePassed>,
         entities: &mut EntityHashMap<Entity>,
     ) -> Result<Entity, MoveError> {
-        import_entity(self, moved, on_the_way, entities)
+        import_entity(self, moved, on_the_way.into(), entities)
     }
 
     #[cfg(feature = "serialize")]

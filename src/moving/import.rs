@@ -1,8 +1,6 @@
 //! Importing an entity.
 
 use alloc::vec::Vec;
-use core::time::Duration;
-
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
     prelude::*,
@@ -10,7 +8,7 @@ use bevy_ecs::{
 
 use super::{Content, MoveError, MovedEntity, export::hold, names};
 use crate::{
-    clock::{ClockId, ClockTable, saturating_nanos},
+    clock::{ClockId, ClockTable, TimePassed},
     message::{End, HeldLetters, Letter, LetterData},
     save::{SavedTimers, check_saved, load_checked},
     transit::InTransit,
@@ -20,7 +18,7 @@ use crate::{
 pub(crate) fn import_entity(
     world: &mut World,
     MovedEntity(content): &MovedEntity,
-    on_the_way: Duration,
+    on_the_way: TimePassed,
     entities: &mut EntityHashMap<Entity>,
 ) -> Result<Entity, MoveError> {
     world.flush();
@@ -45,12 +43,12 @@ pub(crate) fn import_entity(
     hold(world, root, names.values().copied());
 
     let passed = Passed {
-        nanos: saturating_nanos(on_the_way),
+        time: on_the_way,
         entities,
     };
     let timers = passed.timers(world, content);
     let clocks = passed.clocks(world, &content.timers);
-    load_checked(world, &timers, entities, passed.nanos);
+    load_checked(world, &timers, entities, &on_the_way);
     if let Some(table) = world.get_resource::<ClockTable>() {
         for (clock, nanos) in clocks {
             table.pass(clock, nanos);
@@ -104,7 +102,7 @@ pub(super) fn letters(world: &World, mail: &[LetterData]) -> Result<Vec<Letter>,
 /// The time that has passed on the built-in clocks, and the clocks of this world by their names in the
 /// data.
 struct Passed<'a> {
-    nanos: u64,
+    time: TimePassed,
     entities: &'a EntityHashMap<Entity>,
 }
 
@@ -130,7 +128,7 @@ impl Passed<'_> {
     /// Returns how far a clock outside of the data has advanced.
     fn on(&self, world: &World, clock: ClockId) -> u64 {
         let table = world.get_resource::<ClockTable>();
-        table.map_or(0, |table| table.share(self.here(clock), self.nanos))
+        table.map_or(0, |table| table.share(self.here(clock), &self.time))
     }
 
     fn here(&self, mut clock: ClockId) -> ClockId {

@@ -14,7 +14,7 @@ use super::{
     part::{Part, cooldown_clock},
 };
 use crate::{
-    clock::{ClockId, ClockTable},
+    clock::{ClockId, ClockTable, TimePassed},
     message::time_out_again,
     timer::Cooldown,
 };
@@ -29,7 +29,7 @@ pub(crate) fn load_timers(
 ) -> Result<(), LoadError> {
     world.flush();
     check_saved(world, saved, entities)?;
-    load_checked(world, saved, entities, 0);
+    load_checked(world, saved, entities, &TimePassed::default());
     for request in timed_out(saved) {
         time_out_again(world, entities[&request]);
     }
@@ -70,7 +70,7 @@ fn timed_out(SavedTimers(saved): &SavedTimers) -> impl Iterator<Item = Entity> {
 }
 
 /// Loads timers after [`check_saved`], also if an observer has changed the world since. The built-in
-/// clocks have advanced by `passed` nanoseconds since the save, as far as cooldowns are concerned.
+/// clocks have advanced by `passed` since the save, as far as cooldowns are concerned.
 pub(crate) fn load_checked(
     world: &mut World,
     SavedTimers(Content {
@@ -78,7 +78,7 @@ pub(crate) fn load_checked(
         entities: saved,
     }): &SavedTimers,
     entities: &mut EntityHashMap<Entity>,
-    passed: u64,
+    passed: &TimePassed,
 ) {
     for saved in saved {
         let target = entities.entry(saved.entity);
@@ -107,7 +107,7 @@ fn carry_cooldowns(
     world: &mut World,
     saved: &[SavedEntity],
     entities: &EntityHashMap<Entity>,
-    passed: u64,
+    passed: &TimePassed,
 ) {
     let clocks = saved.iter().filter(|saved| saved.clock_parent().is_some());
     let clocks: EntityHashSet = clocks.map(|saved| entities[&saved.entity]).collect();

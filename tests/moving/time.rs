@@ -298,3 +298,53 @@ fn a_cooldown_goes_on_with_the_clock_on_which_it_is_read_at_the_new_place() {
     let dash = town.world().get::<Cooldown>(here).expect("it moved");
     assert_eq!(dash.remaining(town.world()), ms(600));
 }
+
+#[test]
+fn each_built_in_clock_has_its_own_time_on_the_way() {
+    use bevy_due::moving::TimePassed;
+
+    let clocks = [
+        ("real", ClockId::Real),
+        ("game", ClockId::Virtual),
+        ("fixed", ClockId::Fixed),
+        ("frames", ClockId::Frames),
+    ];
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest.world_mut().spawn(ears()).id();
+    for (key, clock) in clocks {
+        let timer = Timer::after(ms(60_000)).on(clock);
+        set_timer(forest.world_mut(), hero, key, timer);
+    }
+    // A clock of its own at half speed of the game.
+    let slow = Clock::of(ClockId::Virtual).with_speed(0.5);
+    let clock = forest.world_mut().spawn((slow, OwnedBy(hero))).id();
+    let timer = Timer::after(ms(60_000)).on(clock);
+    set_timer(forest.world_mut(), hero, "slow", timer);
+    advance_ms(&mut forest, 0);
+    let moved = export(&mut forest, hero);
+    let remaining = |town: &mut App, here| {
+        town.world_mut().with_timers(|timers| {
+            let of = |key: &'static str| timers.keyed(here, key).expect("it moved").remaining;
+            ["real", "game", "fixed", "frames", "slow"].map(of)
+        })
+    };
+    let passed = TimePassed {
+        real: ms(1000),
+        game: ms(2000),
+        fixed: ms(4000),
+        frames: 8,
+    };
+    let mut map = EntityHashMap::default();
+    let here = town.world_mut().import_entity(&moved, passed, &mut map);
+    let here = here.expect("the data is valid");
+    // One frame has passed before the export.
+    let expected = [59_000, 58_000, 56_000, 51_000, 59_000].map(ms);
+    assert_eq!(remaining(&mut town, here), expected);
+    town.world_mut().forget_entity(here).expect("it is here");
+
+    let mut map = EntityHashMap::default();
+    let here = town.world_mut().import_entity(&moved, ms(1000), &mut map);
+    let here = here.expect("the data is valid");
+    let expected = [59_000, 59_000, 59_000, 59_000, 59_500].map(ms);
+    assert_eq!(remaining(&mut town, here), expected);
+}

@@ -5,8 +5,8 @@ use std::{prelude::rust_2024::*, vec::Vec};
 
 use super::ALL;
 use crate::clock::{
-    readings::{FRAME, TimeSource},
-    row::{BevyTime, Brakes, Cadence, ClockKey, Source},
+    readings::TimeSource,
+    row::{BevyTime, Brakes, Cadence, ClockKey, FRAME, Source},
     speed::Speed,
     state::ClockState,
 };

@@ -120,5 +120,5 @@
 //! [`permit`]: crate::WorldGroups::permit
 
 pub use crate::worlds::{
-    BatchError, FromPeer, HasRoom, Link, Liveness, Peer, PeerChanged, PeerSettings,
+    BatchError, Effect, FromPeer, HasRoom, Link, Liveness, Peer, PeerChanged, PeerSettings,
 };

@@ -7,6 +7,7 @@
 
 mod address;
 mod claim;
+mod effect;
 mod ext;
 mod filter;
 mod groups;
@@ -30,6 +31,7 @@ mod world_thread;
 
 pub(crate) use address::bind;
 pub use address::{Address, StableKey};
+pub use effect::Effect;
 pub use ext::{ParcelCommandsExt, ParcelEntityCommandsExt};
 pub use filter::FromPeer;
 pub use groups::WorldGroups;

@@ -154,6 +154,14 @@ impl Hub {
         group.is_some_and(|group| group.is_shared(address.key))
     }
 
+    /// Runs a function on a world in its next frame, if it has not left.
+    pub(super) fn run(&self, id: MemberId, function: impl FnOnce(&mut World) + Send + 'static) {
+        let world = self.read().worlds.get(&id).cloned();
+        if let Some(world) = world {
+            world.run_anyway(function);
+        }
+    }
+
     /// Returns the number of worlds of a group, without those of processes that may be dead.
     pub(super) fn running(&self, group: &str) -> usize {
         self.read().groups.get(group).map_or(0, Group::worlds)

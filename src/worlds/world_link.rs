@@ -1,7 +1,8 @@
 //! The link of a world to other worlds.
 
-use alloc::{borrow::Cow, sync::Arc};
-use core::{fmt, sync::atomic::Ordering::Relaxed};
+use alloc::{borrow::Cow, boxed::Box, sync::Arc};
+use core::fmt;
+use std::sync::OnceLock;
 
 use bevy_app::App;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
@@ -9,14 +10,12 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use super::{
     address::{Address, StableKey},
     claim::MemberId,
+    effect::{Effect, Sender, What},
     hub::{Hub, TakenBy},
     parcel::{Parcel, Refused},
     refusal::report_refusal,
 };
-use crate::{
-    message::{Directory, KeyListener, MessageSender, RefusalReason},
-    sync::AtomicU64,
-};
+use crate::message::{Directory, KeyListener, MessageSender, RefusalReason};
 
 /// The link of this world to others. A world that is a member of [`WorldGroups`](crate::WorldGroups) has
 /// it, and leaves its group when it is removed.
@@ -29,22 +28,22 @@ pub struct WorldLink {
 
 /// The membership of a world in a group.
 struct Membership {
-    hub: Arc<Hub>,
     group: Cow<'static, str>,
-    id: MemberId,
-    /// The number of parcels that the world has sent.
-    sent: AtomicU64,
+    sender: Sender,
+    hold: OnceLock<Box<Hold>>,
 }
+
+/// Takes what a world does to others.
+type Hold = dyn Fn(Effect) + Send + Sync;
 
 /// Makes the world of an app a member of a group, and returns its id.
 pub(super) fn join(hub: &Arc<Hub>, group: Cow<'static, str>, app: &mut App) -> MemberId {
     let sender = MessageSender::from_world(app.world_mut());
     let id = hub.add_world(group.clone(), sender);
     let member = Membership {
-        hub: hub.clone(),
         group: group.clone(),
-        id,
-        sent: AtomicU64::new(0),
+        sender: Sender::new(hub.clone(), id),
+        hold: OnceLock::new(),
     };
     let member = Arc::new(member);
     app.insert_resource(WorldLink { group, member });
@@ -56,6 +55,45 @@ impl WorldLink {
     #[must_use]
     pub fn group(&self) -> &str {
         &self.group
+    }
+
+    /// Holds back from now on what this world does to others: the parcels that it sends, and the keys that
+    /// its entities get and lose. `hold` gets them in order, at once, on the thread of the world. They
+    /// happen when you [release](Effect::release) them.
+    ///
+    /// This is how a world that stores its state shows only what has been stored. Parcels between its own
+    /// entities are not held.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the world is held already.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Packet, Parcel, WorldGroups, WorldLink, prelude::*};
+    ///
+    /// let groups = WorldGroups::new();
+    /// let [mut bank, mut customer] = [App::new(), App::new()];
+    /// for (name, app) in [("bank", &mut bank), ("customer", &mut customer)] {
+    ///     app.add_plugins((bevy_time::TimePlugin, DuePlugin::default()));
+    ///     groups.add(name, app);
+    /// }
+    /// let (hold, held) = mpsc::channel();
+    /// let link = bank.world().resource::<WorldLink>();
+    /// link.hold(move |effect| _ = hold.send(effect));
+    ///
+    /// link.post(Parcel::new("customer", Delivery::All, Packet::new(1, *b"paid")))?;
+    /// let effect = held.recv()?;
+    /// // Here the bank writes its books to the disk.
+    /// effect.release();
+    /// # Ok::<(), bevy_ecs::error::BevyError>(())
+    /// ```
+    pub fn hold(&self, hold: impl Fn(Effect) + Send + Sync + 'static) {
+        let is_first = self.member.hold.set(Box::new(hold)).is_ok();
+        assert!(is_first, "a world can be held only once");
     }
 
     /// Sends a parcel immediately. Never waits.
@@ -70,8 +108,15 @@ impl WorldLink {
 
     /// Sends a parcel, and returns the process that has taken it.
     pub(super) fn send(&self, parcel: Parcel) -> Result<TakenBy, Refused> {
-        let Membership { hub, id, sent, .. } = &*self.member;
-        hub.post_from(*id, sent.fetch_add(1, Relaxed), parcel)
+        let Membership { sender, hold, .. } = &*self.member;
+        let Some(hold) = hold.get() else {
+            return sender.send(parcel);
+        };
+        hold(Effect {
+            sender: sender.clone(),
+            what: What::Parcel(parcel),
+        });
+        Ok(None)
     }
 
     pub(super) fn address(&self, key: StableKey) -> Address {
@@ -86,15 +131,21 @@ impl WorldLink {
     fn listener(&self) -> (Cow<'static, str>, Arc<KeyListener>) {
         let member = self.member.clone();
         let listener = move |key, is_bound| {
-            let Membership { hub, group, id, .. } = &*member;
+            let Membership {
+                group,
+                sender,
+                hold,
+            } = &*member;
             let address = Address {
                 group: group.clone(),
                 key: StableKey(key),
             };
-            if is_bound {
-                hub.bind(&address, *id);
-            } else {
-                hub.unbind(&address, *id);
+            match hold.get() {
+                Some(hold) => hold(Effect {
+                    sender: sender.clone(),
+                    what: What::Key(address, is_bound),
+                }),
+                None => sender.set_key(&address, is_bound),
             }
         };
         (self.group.clone(), Arc::new(listener))
@@ -104,7 +155,8 @@ impl WorldLink {
 /// A world leaves its group when it is dropped, for any reason.
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.hub.remove_world(self.group.clone(), self.id);
+        let Sender { hub, world, .. } = &self.sender;
+        hub.remove_world(self.group.clone(), *world);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod asleep;
 mod delivery;
+mod held;
 mod questions;
 mod refusal;
 mod remote;

@@ -12,4 +12,6 @@ pub(super) type Epoch = u64;
 pub(super) struct Claim {
     pub(super) member: MemberId,
     pub(super) epoch: Epoch,
+    /// The process of the member. All processes choose alike between claims of the same epoch.
+    pub(super) process: u64,
 }

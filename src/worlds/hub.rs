@@ -116,10 +116,11 @@ impl Hub {
         let Some(world) = members.worlds.get(&id).cloned() else {
             return;
         };
-        members.epoch += 1;
+        members.epoch = members.epoch.saturating_add(1);
         let claim = Claim {
             member: id,
             epoch: members.epoch,
+            process: self.process,
         };
         let is_shared = members.bind(address, claim);
         members.announce_key(address);
@@ -219,9 +220,9 @@ impl Members {
     }
 
     /// Returns another process, if this connection to it has not ended.
-    fn connected(&self, peer: MemberId, session: SessionId) -> Option<Arc<Remote>> {
+    fn connected(&self, peer: MemberId, session: SessionId) -> Option<&PeerEntry> {
         let peer = self.peers.get(&peer)?;
-        (peer.session == Some(session)).then(|| peer.remote.clone())
+        (peer.session == Some(session)).then_some(peer)
     }
 
     /// Returns the newest claim of a world of this process.

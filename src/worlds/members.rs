@@ -121,7 +121,8 @@ impl Group {
     pub(super) fn bind(&mut self, key: StableKey, claim: Claim) -> bool {
         let claims = self.keys.entry(key).or_default();
         claims.retain(|other| other.member != claim.member);
-        let place = claims.partition_point(|other| other.epoch <= claim.epoch);
+        let age = |claim: &Claim| (claim.epoch, claim.process);
+        let place = claims.partition_point(|other| age(other) <= age(&claim));
         claims.insert(place, claim);
         claims.len() > 1
     }

@@ -1,6 +1,8 @@
 //! Worlds in other processes: two or more groups that exchange only bytes.
 
+mod attacks;
 mod faults;
+mod raw;
 mod wire;
 
 use bevy_due::link::{FromPeer, HasRoom, Link, Liveness, PeerChanged, PeerSettings};

@@ -80,7 +80,7 @@ impl Hub {
             return self.put(world, parcel, way).map(|()| None);
         }
         if among == Among::Here {
-            way.hops += 1;
+            way.hops = way.hops.saturating_add(1);
         }
         match members.peers.get(&id) {
             Some(peer) if way.hops <= MAX_HOPS => peer.remote.send(parcel, way).map(|()| Some(id)),

@@ -179,9 +179,10 @@ impl Hub {
         worlds: u32,
     ) {
         let mut members = self.write();
-        let Some(remote) = members.connected(remote.id, session) else {
+        let Some(peer) = members.connected(remote.id, session) else {
             return;
         };
+        let remote = peer.remote.clone();
         match worlds {
             0 => {
                 if let Some(group) = members.groups.get_mut(&group) {
@@ -200,9 +201,13 @@ impl Hub {
     fn bind_elsewhere(&self, remote: &Remote, session: SessionId, address: &Address, epoch: Epoch) {
         let mut members = self.write();
         members.epoch = members.epoch.max(epoch);
-        if members.connected(remote.id, session).is_some() {
-            let member = remote.id;
-            members.bind(address, Claim { member, epoch });
+        if let Some(&PeerEntry { process, .. }) = members.connected(remote.id, session) {
+            let claim = Claim {
+                member: remote.id,
+                epoch,
+                process,
+            };
+            members.bind(address, claim);
         }
     }
 

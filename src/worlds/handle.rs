@@ -140,8 +140,11 @@ impl GroupsHandle {
     /// closed.
     #[must_use]
     pub fn connect(&self, name: impl Into<Arc<str>>, settings: PeerSettings) -> Peer {
-        let hub = self.0.upgrade().map(|groups| groups.hub.clone());
-        Peer::new(&hub.unwrap_or_default(), name.into(), settings)
+        let hub = match self.0.upgrade() {
+            Some(groups) => groups.hub.clone(),
+            None => Hub::closed(),
+        };
+        Peer::new(&hub, name.into(), settings)
     }
 }
 

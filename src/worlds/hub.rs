@@ -96,7 +96,7 @@ impl Hub {
             gone = group.remove(id);
             for key in group.unbind_all(id) {
                 let group = name.clone();
-                members.announce_key(&Address { group, key });
+                members.announce_key(&Address { group, key }, true);
             }
             members.drop_if_empty(&name);
         }
@@ -122,8 +122,9 @@ impl Hub {
             epoch: members.epoch,
             process: self.process,
         };
+        let was_bound = members.epoch_of_key(address).is_some();
         let is_shared = members.bind(address, claim);
-        members.announce_key(address);
+        members.announce_key(address, was_bound);
         drop(members);
         if is_shared {
             let (hub, shared) = (Arc::downgrade(self), SharedKey(address.clone()));
@@ -143,7 +144,7 @@ impl Hub {
         let mut members = self.write();
         let group = members.groups.get_mut(&address.group);
         if group.is_some_and(|group| group.unbind(address.key, id, Epoch::MAX)) {
-            members.announce_key(address);
+            members.announce_key(address, true);
             members.drop_if_empty(&address.group);
         }
     }
@@ -232,14 +233,19 @@ impl Members {
         Some(here.epoch)
     }
 
-    /// Tells all other processes whether a world here has a key.
-    fn announce_key(&self, address: &Address) {
-        let group = self.groups.get(&address.group);
-        let claims = group.and_then(|group| group.keys.get(&address.key));
-        let here = claims.and_then(|claims| self.epoch_here(claims));
+    /// Returns the newest claim of a world of this process to a key.
+    fn epoch_of_key(&self, address: &Address) -> Option<Epoch> {
+        let group = self.groups.get(&address.group)?;
+        self.epoch_here(group.keys.get(&address.key)?)
+    }
+
+    /// Tells all other processes whether a world here has a key, and whether one had it before.
+    fn announce_key(&self, address: &Address, was_bound: bool) {
+        let here = self.epoch_of_key(address);
+        let epoch = here.unwrap_or(self.epoch);
         for peer in self.peers.values() {
-            let epoch = here.unwrap_or(self.epoch);
-            peer.remote.set_key(address, here.is_some(), epoch);
+            let remote = &peer.remote;
+            remote.set_key(address, [was_bound, here.is_some()], epoch);
         }
     }
 

@@ -186,9 +186,10 @@ impl Remote {
         self.note(|queue| queue.set_worlds(group, worlds));
     }
 
-    /// Notes that a key was bound or unbound here. The process learns of it before all parcels.
-    pub(crate) fn set_key(&self, address: &Address, is_bound: bool, epoch: Epoch) {
-        self.note(|queue| queue.set_key(address, is_bound, epoch));
+    /// Notes whether a key was bound here, and whether it is now. The process learns of it before all
+    /// parcels.
+    pub(crate) fn set_key(&self, address: &Address, bound: [bool; 2], epoch: Epoch) {
+        self.note(|queue| queue.set_key(address, bound, epoch));
     }
 
     fn note(&self, note: impl FnOnce(&mut Queue)) {

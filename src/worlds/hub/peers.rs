@@ -22,6 +22,13 @@ use crate::{
 };
 
 impl Hub {
+    /// Returns a hub that nobody uses.
+    pub(crate) fn closed() -> Arc<Self> {
+        let hub = Self::default();
+        hub.close();
+        Arc::new(hub)
+    }
+
     /// Adds another process. It has no worlds and no keys until it tells of them.
     pub(crate) fn connect(&self, name: Arc<str>, settings: PeerSettings) -> Arc<Remote> {
         let mut members = self.write();
@@ -105,7 +112,7 @@ impl Hub {
             for (&key, claims) in &group.keys {
                 if let Some(epoch) = members.epoch_here(claims) {
                     let group = name.clone();
-                    remote.set_key(&Address { group, key }, true, epoch);
+                    remote.set_key(&Address { group, key }, [false, true], epoch);
                 }
             }
         }
@@ -213,7 +220,8 @@ impl Hub {
 
     fn permits(&self, remote: &Remote, what: FromPeer) -> bool {
         let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
-        let filter = filter.clone();
+        // The function may set another filter.
+        let filter = { filter }.clone();
         filter.is_none_or(|filter| filter.permits(&remote.name, what))
     }
 

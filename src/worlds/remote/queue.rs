@@ -90,12 +90,17 @@ impl Queue {
         self.worlds.insert(group, worlds);
     }
 
-    /// Notes that a key was bound or unbound. A key that comes and goes before the other process learns
-    /// of it takes no room.
-    pub(super) fn set_key(&mut self, address: &Address, is_bound: bool, epoch: Epoch) {
+    /// Notes whether a key was bound before, and whether it is now. A key that comes and goes before the
+    /// other process learns of it takes no room.
+    pub(super) fn set_key(
+        &mut self,
+        address: &Address,
+        [was_bound, is_bound]: [bool; 2],
+        epoch: Epoch,
+    ) {
         let Some(change) = self.keys.get_mut(address) else {
             let change = KeyChange {
-                was_bound: !is_bound,
+                was_bound,
                 is_bound,
                 epoch,
             };

@@ -64,6 +64,10 @@ fn text(text: &str) -> Vec<u8> {
     bytes
 }
 
+pub(super) fn worlds(group: &str, worlds: u32) -> Vec<u8> {
+    [&[3][..], &text(group), &worlds.to_le_bytes()].concat()
+}
+
 pub(super) fn bound(group: &str, key: u64, epoch: u64) -> Vec<u8> {
     [
         &[4][..],

@@ -173,7 +173,7 @@ impl Remote {
         if !state.has_begun {
             return None;
         }
-        if state.queue.bytes() > 2 * self.settings.queue_bytes {
+        if state.queue.bytes() / 2 > self.settings.queue_bytes {
             return self.cut(&mut state);
         }
         self.add(state, |bytes| frame.write(bytes));
@@ -234,7 +234,7 @@ impl Remote {
                 state.sent = now;
                 state.unconfirmed = 0;
                 state.owes_hello = false;
-                let has_room = 2 * state.queue.bytes() <= self.settings.queue_bytes;
+                let has_room = state.queue.bytes() <= self.settings.queue_bytes / 2;
                 let refused = match has_room {
                     true => state.queue.take_refused(),
                     false => Vec::new(),
@@ -256,10 +256,10 @@ impl Remote {
             flight,
             ..
         } = state;
-        let window = self.settings.window_bytes;
+        let has_room = flight.has_room(self.settings.window_bytes);
         let chunk = match session.up() {
-            Some(_) => queue.pop(|bytes| flight.has_room(bytes, window)),
-            None => None,
+            Some(_) if has_room => queue.pop(self.settings.batch_bytes),
+            _ => None,
         };
         if chunk.is_none() && (state.is_closed || !(is_due || state.owes_hello)) {
             return None;
@@ -291,7 +291,10 @@ impl Remote {
         let heard = state.session.hear(&head);
         let lost = heard.lost.map(|session| state.lose(session));
         state.flight.land(heard.received);
-        state.unconfirmed += bytes.len();
+        // A batch without frames is not confirmed, or two idle processes would confirm without end.
+        if head.frames > 0 {
+            state.unconfirmed += bytes.len();
+        }
         state.owes_hello |= heard.owes_hello || state.unconfirmed > self.settings.window_bytes / 4;
         drop(state);
         self.changed.notify_all();

@@ -11,10 +11,10 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Returns `true` if there is room for a batch of this length. A batch that is larger than the bound
-    /// can fly alone.
-    pub(super) fn has_room(&self, bytes: usize, bound: usize) -> bool {
-        self.bytes == 0 || self.bytes + bytes <= bound
+    /// Returns `true` if there is room for another batch. It may be longer than the room: the other process
+    /// confirms soon only what is a good part of the bound.
+    pub(super) fn has_room(&self, bound: usize) -> bool {
+        self.bytes == 0 || self.bytes < bound
     }
 
     pub(super) fn start(&mut self, sent: u64, bytes: usize) {

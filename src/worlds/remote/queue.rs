@@ -126,28 +126,34 @@ impl Queue {
         core::mem::take(&mut self.refused)
     }
 
-    /// Takes the frames of the next batch, if the other process has room for so many bytes. Changes of
-    /// worlds and keys need no room. They come first, so that no parcel comes before the key of its
-    /// sender.
-    pub(super) fn pop(&mut self, has_room: impl FnOnce(usize) -> bool) -> Option<Chunk> {
+    /// Takes the frames of the next batch. Changes of worlds and keys come first, so that no parcel comes
+    /// before the key of its sender.
+    pub(super) fn pop(&mut self, batch_bytes: usize) -> Option<Chunk> {
         if !self.worlds.is_empty() || !self.keys.is_empty() {
-            let mut chunk = Chunk::new();
-            for (group, worlds) in self.worlds.drain() {
-                chunk.push(&Frame::Worlds(group, worlds));
-            }
-            for (address, change) in self.keys.drain() {
-                chunk.push(&match change.is_bound {
-                    true => Frame::Bound(address, change.epoch),
-                    false => Frame::Unbound(address, change.epoch),
-                });
-            }
-            return Some(chunk);
+            return Some(self.pop_changes(batch_bytes));
         }
-        let chunk = self
-            .chunks
-            .pop_front_if(|chunk| has_room(chunk.bytes.len()))?;
+        let chunk = self.chunks.pop_front()?;
         self.bytes -= chunk.bytes.len() - HEAD;
         Some(chunk)
+    }
+
+    fn pop_changes(&mut self, batch_bytes: usize) -> Chunk {
+        let worlds = self.worlds.extract_if(|_, _| true);
+        let worlds = worlds.map(|(group, worlds)| Frame::Worlds(group, worlds));
+        let keys = self.keys.extract_if(|_, _| true);
+        let keys = keys.map(|(address, change)| match change.is_bound {
+            true => Frame::Bound(address, change.epoch),
+            false => Frame::Unbound(address, change.epoch),
+        });
+        let mut chunk = Chunk::new();
+        for frame in worlds.chain(keys) {
+            chunk.push(&frame);
+            // What is left comes with the next batch.
+            if chunk.bytes.len() >= batch_bytes {
+                break;
+            }
+        }
+        chunk
     }
 
     pub(super) fn is_empty(&self) -> bool {

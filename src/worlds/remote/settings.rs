@@ -23,8 +23,9 @@ pub struct PeerSettings {
     /// The length of the largest payload in bytes. A parcel with a longer one is refused with
     /// [`TooLarge`](crate::RefusalReason::TooLarge). The default is 1 MiB, and the limit is 1 GiB.
     pub parcel_bytes: usize,
-    /// The number of bytes that can be on their way, before the other process confirms them. More waits in
-    /// the queue, so that no engine has to hold it. The default is 1 MiB.
+    /// The number of bytes on their way from which on nothing more is sent until the other process confirms
+    /// some. What waits stays in the queue, so that no engine has to hold it. Both processes should have
+    /// the same number. The default is 1 MiB.
     pub window_bytes: usize,
     /// The number of bytes from which on a batch takes no further frames. The default is 32 KiB.
     pub batch_bytes: usize,

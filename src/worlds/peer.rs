@@ -47,7 +47,8 @@ impl Peer {
     ///
     /// At the latest after [`PeerSettings::heartbeat`], this returns a batch without frames, by which the
     /// process knows that this one is alive. The thread that calls this also notices that the process is
-    /// silent. Call it from one thread.
+    /// silent. Call it from one thread, and do not block that thread for long: a write to a process that
+    /// reads nothing needs a time limit, after which the link calls [`disconnected`](Self::disconnected).
     #[must_use]
     pub fn next_batch(&self) -> Option<Vec<u8>> {
         loop {
@@ -90,7 +91,8 @@ impl Peer {
     }
 
     /// Says goodbye to the process, and lets [`next_batch`](Self::next_batch) return `None` after all that
-    /// waits.
+    /// waits, at the latest after [`PeerSettings::down_after`]. Until then, pass what arrives to
+    /// [`receive`](Self::receive): the process confirms what it has got.
     pub fn close(&self) {
         self.remote.close();
     }

@@ -58,7 +58,8 @@ struct State {
     unconfirmed: usize,
     /// Whether the hub has announced its worlds and keys.
     has_begun: bool,
-    is_closed: bool,
+    /// When this process said goodbye.
+    closed: Option<Instant>,
     owes_hello: bool,
     /// When the last batch was sent, and when the last one arrived.
     sent: Instant,
@@ -104,13 +105,19 @@ pub(crate) enum Next {
 impl Remote {
     pub(crate) fn new(id: MemberId, name: Arc<str>, process: u64, settings: PeerSettings) -> Self {
         let now = Instant::now();
+        // A shorter one would only keep a thread busy.
+        let heartbeat = settings.heartbeat.max(Duration::from_millis(1));
+        let settings = PeerSettings {
+            heartbeat,
+            ..settings
+        };
         let state = State {
             session: Session::new(),
             queue: Queue::default(),
             flight: Flight::default(),
             unconfirmed: 0,
             has_begun: false,
-            is_closed: false,
+            closed: None,
             owes_hello: true,
             sent: now,
             heard: now,
@@ -145,7 +152,7 @@ impl Remote {
             return Err(RefusalReason::TooLarge);
         }
         let mut state = self.lock();
-        if state.is_closed || !state.has_begun {
+        if state.closed.is_some() || !state.has_begun {
             return Err(RefusalReason::UnknownGroup);
         }
         // A parcel that is larger than the whole queue can wait alone.
@@ -216,6 +223,9 @@ impl Remote {
         loop {
             let now = Instant::now();
             let silence = now.saturating_duration_since(state.heard);
+            if self.is_done(&state, now) {
+                return Next::Closed;
+            }
             if state.session.up().is_some() {
                 if silence >= self.settings.down_after
                     && let Some(lost) = self.cut(&mut state)
@@ -241,11 +251,36 @@ impl Remote {
                 };
                 return Next::Send(batch, refused);
             }
-            if state.is_closed {
-                return Next::Closed;
-            }
-            state = self.wait(state, waits);
+            let limit = waits.min(self.patience(&state, silence));
+            state = self.wait(state, limit);
         }
+    }
+
+    /// Returns `true` if the connection is closed, and all that waited was sent or finds no taker.
+    fn is_done(&self, state: &State, now: Instant) -> bool {
+        state.closed.is_some_and(|closed| {
+            state.queue.is_empty()
+                || state.session.up().is_none()
+                || now.saturating_duration_since(closed) >= self.settings.down_after
+        })
+    }
+
+    /// Returns the time until the silence of the process, or the wait for it after the goodbye, is too long.
+    fn patience(&self, state: &State, silence: Duration) -> Duration {
+        let PeerSettings {
+            suspect_after,
+            down_after,
+            ..
+        } = self.settings;
+        let heard = match state.session.up() {
+            Some(_) if self.is_suspect() => down_after.saturating_sub(silence),
+            Some(_) => down_after.min(suspect_after).saturating_sub(silence),
+            None => Duration::MAX,
+        };
+        let closed = state
+            .closed
+            .map(|closed| down_after.saturating_sub(closed.elapsed()));
+        heard.min(closed.unwrap_or(Duration::MAX))
     }
 
     /// Returns the next batch, if one has to go out.
@@ -261,7 +296,7 @@ impl Remote {
             Some(_) if has_room => queue.pop(self.settings.batch_bytes),
             _ => None,
         };
-        if chunk.is_none() && (state.is_closed || !(is_due || state.owes_hello)) {
+        if chunk.is_none() && !is_due && !state.owes_hello {
             return None;
         }
         let mut chunk = chunk.unwrap_or_default();
@@ -328,11 +363,14 @@ impl Remote {
     /// Says goodbye to the process. What waits is still sent.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
-        if !state.is_closed && state.session.up().is_some() {
+        if state.closed.is_some() {
+            return;
+        }
+        if state.session.up().is_some() {
             let goodbye = |bytes: &mut Vec<u8>| Frame::Goodbye.write(bytes);
             state.queue.push(self.settings.batch_bytes, goodbye);
         }
-        state.is_closed = true;
+        state.closed = Some(Instant::now());
         drop(state);
         self.changed.notify_all();
     }

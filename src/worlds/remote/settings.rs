@@ -29,12 +29,16 @@ pub struct PeerSettings {
     pub window_bytes: usize,
     /// The number of bytes from which on a batch takes no further frames. The default is 32 KiB.
     pub batch_bytes: usize,
-    /// The time without other frames after which an empty batch is sent. The default is half a second.
+    /// The time without other frames after which an empty batch is sent. The default is half a
+    /// second, and the least is a millisecond. The other process must suspect this one only after several
+    /// heartbeats.
     pub heartbeat: Duration,
     /// The time without a batch after which the process is suspected to be dead. The default is two
     /// seconds.
     pub suspect_after: Duration,
-    /// The time without a batch after which the process counts as dead. The default is ten seconds.
+    /// The time without a batch after which the process counts as dead. It must be longer than the largest
+    /// batch takes. After a [`close`](crate::link::Peer::close), what waits has this time to be sent. The
+    /// default is ten seconds.
     pub down_after: Duration,
 }
 

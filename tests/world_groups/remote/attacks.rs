@@ -194,3 +194,54 @@ fn many_keys_go_out_in_batches_of_bounded_length() {
     }
     assert!(bytes > 200_000, "{bytes}");
 }
+
+#[test]
+fn a_peer_that_closes_sends_more_than_the_window_holds() {
+    let (hear, heard) = mpsc::channel();
+    let [here, mut there] = [WorldGroups::new(), WorldGroups::new()];
+    there.start_worlds("ears", 1, listener(hear)).unwrap();
+    let settings = PeerSettings {
+        window_bytes: 1000,
+        batch_bytes: 100,
+        ..QUICK
+    };
+    let wire = Wire::with([&here, &there], ["a", "b"], settings);
+    wait_for_worlds(&here, "ears", 1);
+    for nth in 0..1000 {
+        here.post(say("ears", Delivery::InTurn, nth)).unwrap();
+    }
+    wire.ends[0].close();
+    for nth in 0..1000 {
+        assert_eq!(next(&heard).1, nth);
+    }
+}
+
+#[test]
+fn a_heartbeat_of_zero_does_not_spin() {
+    let settings = PeerSettings {
+        heartbeat: Duration::ZERO,
+        ..QUICK
+    };
+    let batches = idle_batches(settings);
+    assert!(batches < 300, "{batches}");
+}
+
+#[test]
+fn a_long_heartbeat_does_not_hide_silence() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "main");
+    record::<PeerChanged>(&mut app);
+    let settings = PeerSettings {
+        heartbeat: Duration::from_secs(3600),
+        down_after: Duration::from_millis(50),
+        ..QUICK
+    };
+    let mut raw = Raw::connect(&here, settings);
+    assert_eq!(receive::<PeerChanged>(&mut app)[0].liveness, Liveness::Up);
+    thread::spawn(move || {
+        loop {
+            raw.next();
+        }
+    });
+    assert_eq!(receive::<PeerChanged>(&mut app)[0].liveness, Liveness::Down);
+}

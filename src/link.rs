@@ -16,7 +16,8 @@
 //!   doubled. Only a reply proves that it arrived.
 //! - **A request ends.** It gets its reply, or [`NoAnswer`](crate::NoAnswer): after its time-out, when a
 //!   world refuses it, or at once when its process goes. After
-//!   [`PeerLost`](crate::RefusalReason::PeerLost), the process may have acted on the request.
+//!   [`PeerLost`](crate::RefusalReason::PeerLost), the process may have acted on the request. A request that
+//!   several members have taken stays open for a reply of any of them, until its time-out.
 //! - **Refusals come back.** A world learns of each parcel that another process refuses, with the same
 //!   [`Refused`](crate::Refused) and `NoAnswer` as in one process. [`HasRoom`] tells when a full group
 //!   takes parcels again.

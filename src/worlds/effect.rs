@@ -3,17 +3,20 @@
 use alloc::sync::Arc;
 use core::{fmt, sync::atomic::Ordering::Relaxed};
 
-use bevy_ecs::{entity::Entity, world::World};
+use bevy_ecs::world::World;
 
 use super::{
     address::Address,
     claim::MemberId,
-    hub::{Hub, TakenBy},
-    news::AwaitedFrom,
-    parcel::{Parcel, Part, Refused},
+    hub::Hub,
+    news::{AwaitedFrom, fail_requests},
+    parcel::{Parcel, Part, Refused, RequestId},
     refusal::report_refusal,
 };
-use crate::{message::Directory, sync::AtomicU64};
+use crate::{
+    message::{Directory, Request},
+    sync::AtomicU64,
+};
 
 /// A world as a sender. It outlives the membership of its world, so that what the world has done last
 /// still goes out.
@@ -31,8 +34,8 @@ impl Sender {
         Self { hub, world, sent }
     }
 
-    /// Sends a parcel, and returns the process that has taken it.
-    pub(super) fn send(&self, parcel: Parcel) -> Result<TakenBy, Refused> {
+    /// Sends a parcel, and returns who has taken it, if another process has.
+    pub(super) fn send(&self, parcel: Parcel) -> Result<Option<AwaitedFrom>, Refused> {
         let sequence = self.sent.fetch_add(1, Relaxed);
         self.hub.post_from(self.world, sequence, parcel)
     }
@@ -96,13 +99,10 @@ impl Effect {
             Part::Request { request, .. } => Some(*request),
             Part::Plain | Part::Reply(_) => None,
         };
+        let hub = sender.hub.clone();
         match (sender.send(parcel), request) {
-            (Ok(Some(peer)), Some(request)) => sender.hub.run(sender.world, move |world| {
-                let directory = world.get_resource::<Directory>();
-                let request = directory.map(|it| it.resolve(request.into()));
-                if let Some(request) = request.and_then(|request| request.entity()) {
-                    await_from(world, request, peer);
-                }
+            (Ok(Some(taken_by)), Some(request)) => sender.hub.run(sender.world, move |world| {
+                note_taken(world, &hub, request, taken_by);
             }),
             (Ok(_), _) => {}
             (Err(refused), _) => sender.hub.run(sender.world, move |world| {
@@ -112,10 +112,20 @@ impl Effect {
     }
 }
 
-/// Notes the process that has taken a request alone.
-pub(super) fn await_from(world: &mut World, request: Entity, peer: MemberId) {
-    if let Ok(mut request) = world.get_entity_mut(request) {
-        request.insert(AwaitedFrom(peer));
+/// Notes who has taken a request. Its connection may have been lost meanwhile.
+fn note_taken(world: &mut World, hub: &Hub, request: RequestId, taken_by: AwaitedFrom) {
+    let directory = world.get_resource::<Directory>();
+    let request = directory.map(|it| it.resolve(request.into()));
+    let Some(entity) = request.and_then(Request::entity) else {
+        return;
+    };
+    if let Ok(mut entity) = world.get_entity_mut(entity) {
+        entity.insert(taken_by);
+    }
+    if let AwaitedFrom::One(session) = taken_by
+        && !hub.is_connected(session)
+    {
+        fail_requests(world, session);
     }
 }
 

@@ -4,7 +4,6 @@ use bevy_ecs::prelude::*;
 
 use super::{
     address::StableKey,
-    effect::await_from,
     parcel::{Parcel, Part, RequestId},
     world_link::{WorldLink, post},
 };
@@ -56,8 +55,10 @@ impl ParcelEntityCommandsExt for EntityCommands<'_> {
                     let request = RequestId { token, number };
                     parcel.part = Part::Request { reply_to, request };
                     let taken_by = post(world, parcel);
-                    if let Some(peer) = taken_by {
-                        await_from(world, request_entity, peer);
+                    if let Some(taken_by) = taken_by
+                        && let Ok(mut request) = world.get_entity_mut(request_entity)
+                    {
+                        request.insert(taken_by);
                     }
                     return;
                 }

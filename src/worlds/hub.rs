@@ -59,9 +59,6 @@ struct PeerEntry {
     process: u64,
 }
 
-/// The process that has taken a parcel alone, if it is another one.
-pub(super) type TakenBy = Option<MemberId>;
-
 impl Default for Hub {
     fn default() -> Self {
         Self {
@@ -82,6 +79,7 @@ impl Hub {
         let mut members = self.write();
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         members.worlds.insert(id, sender.clone());
+        members.introduce(&sender);
         let of_group = members.groups.entry(group.clone()).or_default();
         of_group.add(id, Member::Here(sender));
         members.announce_worlds(group);
@@ -156,6 +154,13 @@ impl Hub {
         group.is_some_and(|group| group.is_shared(address.key))
     }
 
+    /// Returns `true` if a connection has not ended.
+    pub(super) fn is_connected(&self, session: SessionId) -> bool {
+        let members = self.read();
+        let mut peers = members.peers.values();
+        peers.any(|peer| peer.session == Some(session))
+    }
+
     /// Runs a function on a world in its next frame, if it has not left.
     pub(super) fn run(&self, id: MemberId, function: impl FnOnce(&mut World) + Send + 'static) {
         let world = self.read().worlds.get(&id).cloned();
@@ -198,25 +203,30 @@ impl Members {
     /// Ends the connection to another process, and removes its worlds and keys.
     fn forget(&mut self, remote: &Remote) {
         let entry = self.peers.get_mut(&remote.id);
-        if entry.and_then(|entry| entry.session.take()).is_none() {
+        let Some(session) = entry.and_then(|entry| entry.session.take()) else {
             return;
-        }
+        };
         self.groups.retain(|_, group| {
             group.remove(remote.id);
             group.unbind_all(remote.id);
             !group.is_empty()
         });
-        self.announce(remote, Liveness::Down);
+        self.announce(remote, session, Liveness::Down);
     }
 
     /// Tells all worlds here how another process is.
-    fn announce(&self, remote: &Remote, liveness: Liveness) {
+    fn announce(&self, remote: &Remote, session: SessionId, liveness: Liveness) {
         for world in self.worlds.values() {
-            let (peer, name) = (remote.id, remote.name.clone());
-            world.run_anyway(move |world| {
-                let changed = PeerChanged { name, liveness };
-                changed.tell(world, peer);
-            });
+            announce_to(world, remote, session, liveness);
+        }
+    }
+
+    /// Tells a world which processes are there.
+    fn introduce(&self, world: &MessageSender) {
+        for peer in self.peers.values() {
+            if let Some(session) = peer.session {
+                announce_to(world, &peer.remote, session, peer.remote.liveness());
+            }
         }
     }
 
@@ -262,4 +272,10 @@ impl Members {
             self.groups.remove(group);
         }
     }
+}
+
+/// Tells a world how another process is.
+fn announce_to(world: &MessageSender, remote: &Remote, session: SessionId, liveness: Liveness) {
+    let name = remote.name.clone();
+    world.run_anyway(move |world| PeerChanged { name, liveness }.tell(world, session));
 }

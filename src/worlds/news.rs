@@ -4,7 +4,7 @@ use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 
 use bevy_ecs::prelude::*;
 
-use super::claim::MemberId;
+use super::remote::SessionId;
 use crate::{
     message::{
         Followers, Letter, NoAnswer, OpenRequest, Recipient, RefusalReason, Request, Topic,
@@ -50,27 +50,32 @@ pub struct HasRoom {
     pub group: Cow<'static, str>,
 }
 
-/// The process that has taken a request alone. It is on the entity of the request.
+/// Who has taken a request, if another process has. It is on the entity of the request.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AwaitedFrom(pub(super) MemberId);
+pub(super) enum AwaitedFrom {
+    /// Another process alone, by this connection.
+    One(SessionId),
+    /// Another process, and others. Each of them may reply.
+    Several,
+}
 
 impl PeerChanged {
     /// Tells a world.
-    pub(super) fn tell(self, world: &mut World, peer: MemberId) {
+    pub(super) fn tell(self, world: &mut World, session: SessionId) {
         if self.liveness == Liveness::Down {
-            fail_requests(world, peer);
+            fail_requests(world, session);
         }
         tell_world(world, self);
     }
 }
 
-/// Completes the open requests that a process has taken.
-fn fail_requests(world: &mut World, peer: MemberId) {
+/// Completes the open requests that a process has taken by a connection.
+pub(super) fn fail_requests(world: &mut World, session: SessionId) {
     let Some(mut requests) = world.try_query::<(Entity, &AwaitedFrom, &OwnedBy)>() else {
         return;
     };
     let requests = requests.iter(world);
-    let taken = requests.filter(|(_, awaited, _)| awaited.0 == peer);
+    let taken = requests.filter(|(_, by, _)| **by == AwaitedFrom::One(session));
     let taken: Vec<_> = taken.map(|(request, _, by)| (request, by.0)).collect();
     for (request, asker) in taken {
         if world.get::<OpenRequest>(request).is_some() {

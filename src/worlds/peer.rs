@@ -8,7 +8,6 @@ use core::fmt;
 
 use super::{
     hub::Hub,
-    news::Liveness,
     remote::{BatchError, Next, PeerSettings, Remote},
 };
 
@@ -61,7 +60,7 @@ impl Peer {
                     }
                     return Some(batch);
                 }
-                (Next::Suspect, Some(hub)) => hub.announce(&self.remote, Liveness::Suspect),
+                (Next::Suspect, Some(hub)) => hub.announce_suspicion(&self.remote),
                 (Next::Lost(lost), Some(hub)) => hub.forget(&self.remote, Some(lost)),
                 (Next::Suspect | Next::Lost(_), None) => {}
                 (Next::Closed, _) => return None,

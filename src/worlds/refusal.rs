@@ -3,7 +3,7 @@
 use bevy_ecs::{error::BevyError, world::World};
 
 use super::{
-    news::tell_world,
+    news::{AwaitedFrom, tell_world},
     parcel::{Parcel, Part, Refused},
 };
 use crate::{
@@ -17,9 +17,12 @@ pub(super) fn report_refusal(world: &mut World, refused: Refused) {
         && let Some(directory) = world.get_resource::<Directory>()
         && let request = directory.resolve(request.into())
         && let Some(asker) = asker_of(world, request)
+        && let Some(open) = request.entity()
     {
         // Worlds that have taken the parcel may still reply.
-        if refused.reason != RefusalReason::InPart {
+        if refused.reason == RefusalReason::InPart {
+            world.entity_mut(open).insert(AwaitedFrom::Several);
+        } else if world.get(open) != Some(&AwaitedFrom::Several) {
             give_up(world, asker, request, NoAnswer::Refused(refused.reason));
         }
         return;

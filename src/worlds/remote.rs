@@ -28,6 +28,7 @@ pub use settings::PeerSettings;
 use super::{
     address::Address,
     claim::{Epoch, MemberId},
+    news::Liveness,
     parcel::{Parcel, Refused},
 };
 use crate::{
@@ -139,22 +140,31 @@ impl Remote {
         self.is_suspect.load(Ordering::Relaxed)
     }
 
-    /// Puts a parcel into the queue.
-    pub(crate) fn send(&self, parcel: Parcel, way: Way) -> Result<(), Refused> {
+    /// Returns how the process is, if it is connected.
+    pub(crate) fn liveness(&self) -> Liveness {
+        match self.is_suspect() {
+            true => Liveness::Suspect,
+            false => Liveness::Up,
+        }
+    }
+
+    /// Puts a parcel into the queue, and returns the connection.
+    pub(crate) fn send(&self, parcel: Parcel, way: Way) -> Result<SessionId, Refused> {
         let sent = self.send_copy(&parcel, way);
         sent.map_err(|reason| parcel.refused(reason))
     }
 
-    /// Puts a copy of a parcel into the queue.
-    pub(crate) fn send_copy(&self, parcel: &Parcel, way: Way) -> Result<(), RefusalReason> {
+    /// Puts a copy of a parcel into the queue, and returns the connection.
+    pub(crate) fn send_copy(&self, parcel: &Parcel, way: Way) -> Result<SessionId, RefusalReason> {
         let bytes = parcel.packet.payload().len();
         if bytes > self.settings.parcel_bytes.min(1 << 30) {
             return Err(RefusalReason::TooLarge);
         }
         let mut state = self.lock();
-        if state.closed.is_some() || !state.has_begun {
+        let session = state.session.up().filter(|_| state.has_begun);
+        let Some(session) = session.filter(|_| state.closed.is_none()) else {
             return Err(RefusalReason::UnknownGroup);
-        }
+        };
         // A parcel that is larger than the whole queue can wait alone.
         let waiting = state.queue.bytes();
         if waiting > 0 && waiting + bytes > self.settings.queue_bytes {
@@ -162,7 +172,7 @@ impl Remote {
             return Err(RefusalReason::Full);
         }
         self.add(state, |bytes| frame::write_parcel(parcel, way, bytes));
-        Ok(())
+        Ok(session)
     }
 
     fn add(&self, mut state: MutexGuard<State>, write: impl FnOnce(&mut Vec<u8>)) {

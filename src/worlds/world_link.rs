@@ -11,7 +11,8 @@ use super::{
     address::{Address, StableKey},
     claim::MemberId,
     effect::{Effect, Sender, What},
-    hub::{Hub, TakenBy},
+    hub::Hub,
+    news::AwaitedFrom,
     parcel::{Parcel, Refused},
     refusal::report_refusal,
 };
@@ -106,8 +107,8 @@ impl WorldLink {
         self.send(parcel).map(|_| ())
     }
 
-    /// Sends a parcel, and returns the process that has taken it.
-    pub(super) fn send(&self, parcel: Parcel) -> Result<TakenBy, Refused> {
+    /// Sends a parcel, and returns who has taken it, if another process has.
+    pub(super) fn send(&self, parcel: Parcel) -> Result<Option<AwaitedFrom>, Refused> {
         let Membership { sender, hold, .. } = &*self.member;
         let Some(hold) = hold.get() else {
             return sender.send(parcel);
@@ -192,9 +193,9 @@ fn on_discard(mut world: DeferredWorld, _: HookContext) {
     }
 }
 
-/// Sends a parcel from a world, and reports a refusal there. Returns the process that has taken the
-/// parcel.
-pub(super) fn post(world: &mut World, parcel: Parcel) -> TakenBy {
+/// Sends a parcel from a world, and reports a refusal there. Returns who has taken the parcel, if
+/// another process has.
+pub(super) fn post(world: &mut World, parcel: Parcel) -> Option<AwaitedFrom> {
     let sent = match world.get_resource::<WorldLink>() {
         Some(link) => link.send(parcel),
         None => Err(parcel.refused(RefusalReason::NoLink)),

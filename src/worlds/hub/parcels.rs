@@ -10,10 +10,11 @@ use super::{
         address::StableKey,
         claim::MemberId,
         members::{Among, Member},
+        news::AwaitedFrom,
         parcel::{Parcel, Refused},
         remote::{Source, Way},
     },
-    Hub, TakenBy,
+    Hub,
 };
 use crate::message::{Delivery, MessageSender, RefusalReason, SendError};
 
@@ -22,18 +23,18 @@ const MAX_HOPS: u8 = 4;
 
 impl Hub {
     /// Sends a parcel from outside all worlds.
-    pub(crate) fn post(self: &Arc<Self>, parcel: Parcel) -> Result<TakenBy, Refused> {
+    pub(crate) fn post(self: &Arc<Self>, parcel: Parcel) -> Result<Option<AwaitedFrom>, Refused> {
         let sequence = self.outside.fetch_add(1, Ordering::Relaxed);
         self.post_from(0, sequence, parcel)
     }
 
-    /// Sends a parcel from a world.
+    /// Sends a parcel from a world, and returns who has taken it, if another process has.
     pub(crate) fn post_from(
         self: &Arc<Self>,
         world: MemberId,
         sequence: u64,
         parcel: Parcel,
-    ) -> Result<TakenBy, Refused> {
+    ) -> Result<Option<AwaitedFrom>, Refused> {
         let source = Source {
             process: self.process,
             world,
@@ -48,10 +49,10 @@ impl Hub {
         parcel: Parcel,
         way: Way,
         among: Among,
-    ) -> Result<TakenBy, Refused> {
+    ) -> Result<Option<AwaitedFrom>, Refused> {
         match parcel.delivery {
             Delivery::To(key) => self.send_to(key, parcel, way, among),
-            Delivery::All => self.send_to_all(parcel, way, among).map(|()| None),
+            Delivery::All => self.send_to_all(parcel, way, among),
             Delivery::InTurn => self.send_in_turn(parcel, way, among),
         }
     }
@@ -63,7 +64,7 @@ impl Hub {
         parcel: Parcel,
         mut way: Way,
         among: Among,
-    ) -> Result<TakenBy, Refused> {
+    ) -> Result<Option<AwaitedFrom>, Refused> {
         let members = self.read();
         let Some(group) = members.groups.get(&parcel.group) else {
             return Err(parcel.refused(RefusalReason::UnknownGroup));
@@ -83,7 +84,10 @@ impl Hub {
             way.hops = way.hops.saturating_add(1);
         }
         match members.peers.get(&id) {
-            Some(peer) if way.hops <= MAX_HOPS => peer.remote.send(parcel, way).map(|()| Some(id)),
+            Some(peer) if way.hops <= MAX_HOPS => {
+                let sent = peer.remote.send(parcel, way);
+                sent.map(|session| Some(AwaitedFrom::One(session)))
+            }
             _ => Err(parcel.refused(RefusalReason::UnknownKey)),
         }
     }
@@ -94,27 +98,30 @@ impl Hub {
         parcel: Parcel,
         way: Way,
         among: Among,
-    ) -> Result<(), Refused> {
+    ) -> Result<Option<AwaitedFrom>, Refused> {
         let mut reason = None;
-        let mut is_taken = false;
+        let (mut takers, mut elsewhere) = (0, None);
         let mut note = |taken| match taken {
-            Ok(()) => is_taken = true,
+            Ok(session) => {
+                takers += 1;
+                elsewhere = elsewhere.or(session);
+            }
             Err(RefusalReason::UnknownGroup) => {}
             Err(refused) => reason = Some(refused),
         };
         if let Some(group) = self.read().groups.get(&parcel.group) {
             for (_, member) in group.members(among) {
                 note(match member {
-                    Member::Here(world) => self.put_copy(world, &parcel, way),
-                    Member::Elsewhere(remote, _) => remote.send_copy(&parcel, way),
+                    Member::Here(world) => self.put_copy(world, &parcel, way).map(|()| None),
+                    Member::Elsewhere(remote, _) => remote.send_copy(&parcel, way).map(Some),
                 });
             }
         }
-        match reason {
-            Some(_) if is_taken => Err(parcel.refused(RefusalReason::InPart)),
-            Some(reason) => Err(parcel.refused(reason)),
-            None if is_taken => Ok(()),
-            None => Err(parcel.refused(RefusalReason::UnknownGroup)),
+        match (takers, reason) {
+            (0, reason) => Err(parcel.refused(reason.unwrap_or(RefusalReason::UnknownGroup))),
+            (_, Some(_)) => Err(parcel.refused(RefusalReason::InPart)),
+            (1, None) => Ok(elsewhere.map(AwaitedFrom::One)),
+            (_, None) => Ok(elsewhere.map(|_| AwaitedFrom::Several)),
         }
     }
 
@@ -124,7 +131,7 @@ impl Hub {
         mut parcel: Parcel,
         way: Way,
         among: Among,
-    ) -> Result<TakenBy, Refused> {
+    ) -> Result<Option<AwaitedFrom>, Refused> {
         let mut reason = RefusalReason::UnknownGroup;
         let mut tried = SmallVec::<[MemberId; 4]>::new();
         let members = self.read();
@@ -136,7 +143,10 @@ impl Hub {
             tried.push(*id);
             let taken = match member {
                 Member::Here(world) => self.put(world, parcel, way).map(|()| None),
-                Member::Elsewhere(remote, _) => remote.send(parcel, way).map(|()| Some(*id)),
+                Member::Elsewhere(remote, _) => {
+                    let sent = remote.send(parcel, way);
+                    sent.map(|session| Some(AwaitedFrom::One(session)))
+                }
             };
             let refused = match taken {
                 Ok(taken_by) => return Ok(taken_by),

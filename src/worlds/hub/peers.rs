@@ -82,7 +82,7 @@ impl Hub {
         if let Some(session) = begun {
             self.begin(remote, session, process);
         } else if was_suspect {
-            self.announce(remote, Liveness::Up);
+            self.announce_suspicion(remote);
         }
         if let Some((frames, session)) = frames {
             for frame in frames {
@@ -116,7 +116,7 @@ impl Hub {
                 }
             }
         }
-        members.announce(remote, Liveness::Up);
+        members.announce(remote, session, Liveness::Up);
     }
 
     /// Removes the worlds and keys of another process whose connection has ended, and refuses the parcels
@@ -261,9 +261,14 @@ impl Hub {
         }
     }
 
-    /// Tells all worlds here how another process is.
-    pub(crate) fn announce(&self, remote: &Remote, liveness: Liveness) {
-        self.read().announce(remote, liveness);
+    /// Tells all worlds here whether another process is suspected.
+    pub(crate) fn announce_suspicion(&self, remote: &Remote) {
+        // Alone, so that the last word is the latest.
+        let members = self.write();
+        let peer = members.peers.get(&remote.id);
+        if let Some(session) = peer.and_then(|peer| peer.session) {
+            members.announce(remote, session, remote.liveness());
+        }
     }
 
     fn world_of(&self, source: Source) -> Option<MessageSender> {

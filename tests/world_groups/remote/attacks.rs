@@ -245,3 +245,103 @@ fn a_long_heartbeat_does_not_hide_silence() {
     });
     assert_eq!(receive::<PeerChanged>(&mut app)[0].liveness, Liveness::Down);
 }
+
+#[test]
+fn a_request_to_all_stays_open_while_a_world_may_reply() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "askers");
+    record::<NoAnswer>(&mut app);
+    let _local = member(&here, "answerers");
+    let settings = PeerSettings {
+        parcel_bytes: 1000,
+        ..QUICK
+    };
+    let mut raw = Raw::connect(&here, settings);
+    raw.send(&[worlds("answerers", 1)]).unwrap();
+    let asker = app.world_mut().spawn(StableKey(1)).id();
+    let told = Arc::new(AtomicUsize::new(0));
+    let tell = told.clone();
+    let ears = MessageComponent::new().on(move |_: MessageContext, _: &NoAnswer| {
+        tell.fetch_add(1, Ordering::Relaxed);
+    });
+    app.world_mut().entity_mut(asker).insert(ears);
+    let question = Parcel::new("answerers", Delivery::All, number(QUESTION, 1));
+    let mut commands = app.world_mut().commands();
+    commands
+        .entity(asker)
+        .ask_world(question, Timer::after_secs(3600.0));
+    app.world_mut().flush();
+    // The copy for the other process is lost.
+    raw.peer.disconnected();
+    for _ in 0..3 {
+        app.update();
+    }
+    assert_eq!(told.load(Ordering::Relaxed), 0, "the world here may reply");
+}
+
+#[test]
+fn a_request_to_all_fails_at_once_when_the_only_process_goes() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "askers");
+    let mut raw = Raw::connect(&here, QUICK);
+    raw.send(&[worlds("answerers", 1)]).unwrap();
+    let told = Arc::new(AtomicUsize::new(0));
+    let tell = told.clone();
+    let ears = MessageComponent::new().on(move |_: MessageContext, _: &NoAnswer| {
+        tell.fetch_add(1, Ordering::Relaxed);
+    });
+    let asker = app.world_mut().spawn((StableKey(1), ears)).id();
+    let question = Parcel::new("answerers", Delivery::All, number(QUESTION, 1));
+    let mut commands = app.world_mut().commands();
+    commands
+        .entity(asker)
+        .ask_world(question, Timer::after_secs(3600.0));
+    app.world_mut().flush();
+    while !raw.next().is_empty() {}
+    raw.peer.disconnected();
+    for _ in 0..3 {
+        app.update();
+    }
+    assert_eq!(told.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn the_end_of_a_connection_does_not_fail_requests_of_the_next() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "askers");
+    let mut raw = Raw::connect(&here, QUICK);
+    raw.send(&[worlds("answerers", 1)]).unwrap();
+    app.update();
+    // The world has yet to learn of the end.
+    raw.peer.disconnected();
+    while !raw.next().is_empty() {}
+    raw.reset();
+    raw.send(&[worlds("answerers", 1)]).unwrap();
+    let told = Arc::new(AtomicUsize::new(0));
+    let tell = told.clone();
+    let ears = MessageComponent::new().on(move |_: MessageContext, _: &NoAnswer| {
+        tell.fetch_add(1, Ordering::Relaxed);
+    });
+    let asker = app.world_mut().spawn((StableKey(1), ears)).id();
+    let question = Parcel::new("answerers", Delivery::InTurn, number(QUESTION, 1));
+    let mut commands = app.world_mut().commands();
+    commands
+        .entity(asker)
+        .ask_world(question, Timer::after_secs(3600.0));
+    app.world_mut().flush();
+    for _ in 0..3 {
+        app.update();
+    }
+    assert_eq!(told.load(Ordering::Relaxed), 0, "the process may reply");
+}
+
+#[test]
+fn a_world_that_joins_later_learns_which_processes_are_there() {
+    let here = WorldGroups::new();
+    let _raw = Raw::connect(&here, QUICK);
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()));
+    record::<PeerChanged>(&mut app);
+    here.add("main", &mut app);
+    assert_eq!(receive::<PeerChanged>(&mut app)[0].liveness, Liveness::Up);
+}

@@ -45,6 +45,11 @@ impl Raw {
         batch[EMPTY..].to_vec()
     }
 
+    /// Begins anew, as after a lost connection.
+    pub(super) fn reset(&mut self) {
+        (self.session, self.sent, self.received) = (self.session + 1, 0, 0);
+    }
+
     /// Sends frames.
     pub(super) fn send(&mut self, frames: &[Vec<u8>]) -> Result<(), BatchError> {
         let mut batch = vec![1];

@@ -61,7 +61,7 @@ impl Inbox {
             drop(waiting);
             peak.note(taken.items.len());
             #[cfg(feature = "worlds")]
-            for (_, has_room) in when_room {
+            for has_room in when_room.into_values() {
                 has_room();
             }
         }
@@ -106,7 +106,14 @@ impl Drop for Inbox {
         let mut waiting = self.shared.lock();
         waiting.is_closed = true;
         let arrived = mem::take(&mut waiting.arrived);
+        #[cfg(feature = "worlds")]
+        let when_room = mem::take(&mut waiting.when_room);
         drop(waiting);
         drop(arrived);
+        // Another world of the group may have room.
+        #[cfg(feature = "worlds")]
+        for has_room in when_room.into_values() {
+            has_room();
+        }
     }
 }

@@ -163,9 +163,7 @@ impl MessageSender {
         if waiting.arrived.items.is_empty() && waiting.capacity > 0 {
             return false;
         }
-        if !waiting.when_room.iter().any(|(other, _)| *other == refused) {
-            waiting.when_room.push((refused, call));
-        }
+        waiting.when_room.entry(refused).or_insert(call);
         true
     }
 

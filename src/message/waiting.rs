@@ -1,13 +1,13 @@
 //! The messages from other threads that wait for the next frame.
 
-use alloc::collections::VecDeque;
 #[cfg(feature = "worlds")]
-use alloc::{boxed::Box, vec::Vec};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use core::mem;
 
 use bevy_ecs::entity::Entity;
 #[cfg(feature = "worlds")]
-use bevy_platform::sync::Arc;
+use bevy_platform::{collections::HashMap, sync::Arc};
 
 use super::{
     batch::Batch,
@@ -28,7 +28,7 @@ pub(super) struct Waiting {
     pub(super) is_closed: bool,
     /// Called when the inbox is empty again, by who was refused.
     #[cfg(feature = "worlds")]
-    pub(super) when_room: Vec<(Refused, Callback)>,
+    pub(super) when_room: HashMap<Refused, Callback>,
     /// Called when an item arrives in the empty inbox.
     #[cfg(feature = "worlds")]
     pub(super) wake: Option<Arc<dyn Fn() + Send + Sync>>,
@@ -52,7 +52,7 @@ impl Default for Shared {
             byte_capacity: usize::MAX,
             is_closed: false,
             #[cfg(feature = "worlds")]
-            when_room: Vec::new(),
+            when_room: HashMap::default(),
             #[cfg(feature = "worlds")]
             wake: None,
         }))

@@ -156,10 +156,10 @@ impl Remote {
 
     /// Puts a copy of a parcel into the queue, and returns the connection.
     pub(crate) fn send_copy(&self, parcel: &Parcel, way: Way) -> Result<SessionId, RefusalReason> {
-        let bytes = parcel.packet.payload().len();
-        if bytes > self.settings.parcel_bytes.min(1 << 30) {
+        if self.is_too_large(parcel) {
             return Err(RefusalReason::TooLarge);
         }
+        let bytes = parcel.packet.payload().len();
         let mut state = self.lock();
         let session = state.session.up().filter(|_| state.has_begun);
         let Some(session) = session.filter(|_| state.closed.is_none()) else {
@@ -173,6 +173,11 @@ impl Remote {
         }
         self.add(state, |bytes| frame::write_parcel(parcel, way, bytes));
         Ok(session)
+    }
+
+    /// Returns `true` if a parcel is too large for the connection.
+    pub(crate) fn is_too_large(&self, parcel: &Parcel) -> bool {
+        parcel.packet.payload().len() > self.settings.parcel_bytes.min(1 << 30)
     }
 
     fn add(&self, mut state: MutexGuard<State>, write: impl FnOnce(&mut Vec<u8>)) {

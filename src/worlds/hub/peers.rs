@@ -168,9 +168,12 @@ impl Hub {
     /// Takes a parcel from another process. If it is refused, that process learns of it.
     fn take(self: &Arc<Self>, remote: &Remote, sent: Sent) {
         let Sent { parcel, way } = sent;
-        let taken = match self.permits(remote, FromPeer::Parcel(&parcel)) {
-            true => self.send(parcel, way, Among::Here),
-            false => Err(parcel.refused(RefusalReason::Forbidden)),
+        let taken = if remote.is_too_large(&parcel) {
+            Err(parcel.refused(RefusalReason::TooLarge))
+        } else if self.permits(remote, FromPeer::Parcel(&parcel)) {
+            self.send(parcel, way, Among::Here)
+        } else {
+            Err(parcel.refused(RefusalReason::Forbidden))
         };
         if let Err(Refused { parcel, reason }) = taken {
             let lost = remote.answer(&Frame::Refused(Sent { parcel, way }, reason));

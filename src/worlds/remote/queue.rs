@@ -1,12 +1,8 @@
 //! The frames that wait for the thread that sends them.
 
-use alloc::{
-    borrow::Cow,
-    collections::VecDeque,
-    vec::{self, Vec},
-};
+use alloc::{borrow::Cow, collections::VecDeque, vec::Vec};
 
-use bevy_platform::collections::HashMap;
+use bevy_platform::collections::{HashMap, HashSet};
 
 use super::{
     super::{address::Address, claim::Epoch},
@@ -24,7 +20,7 @@ pub(super) struct Queue {
     worlds: HashMap<Cow<'static, str>, u32>,
     keys: HashMap<Address, KeyChange>,
     /// The worlds whose parcels found no room, with the groups of those parcels.
-    refused: Vec<(Source, Cow<'static, str>)>,
+    refused: HashSet<(Source, Cow<'static, str>)>,
 }
 
 /// Frames that go out in one batch.
@@ -115,15 +111,17 @@ impl Queue {
 
     /// Notes that a parcel of a world found no room.
     pub(super) fn note_refusal(&mut self, source: Source, group: Cow<'static, str>) {
-        let is_known = |(other, of): &(Source, _)| other.world == source.world && *of == group;
-        if !self.refused.iter().any(is_known) {
-            self.refused.push((source, group));
-        }
+        // Once for all parcels of the world.
+        let source = Source {
+            sequence: 0,
+            ..source
+        };
+        self.refused.insert((source, group));
     }
 
     /// Returns the worlds to which there is room again.
     pub(super) fn take_refused(&mut self) -> Vec<(Source, Cow<'static, str>)> {
-        core::mem::take(&mut self.refused)
+        self.refused.drain().collect()
     }
 
     /// Takes the frames of the next batch. Changes of worlds and keys come first, so that no parcel comes
@@ -165,10 +163,7 @@ impl Queue {
         let Self {
             chunks, refused, ..
         } = core::mem::take(self);
-        Waiting {
-            chunks,
-            refused: refused.into_iter(),
-        }
+        Waiting { chunks, refused }
     }
 }
 
@@ -176,7 +171,7 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     chunks: VecDeque<Chunk>,
-    pub(crate) refused: vec::IntoIter<(Source, Cow<'static, str>)>,
+    pub(crate) refused: HashSet<(Source, Cow<'static, str>)>,
 }
 
 impl Waiting {

@@ -20,7 +20,8 @@ pub struct PeerSettings {
     /// The number of bytes that can wait to be sent. A parcel that does not fit is refused with
     /// [`Full`](crate::RefusalReason::Full). The default is 16 MiB.
     pub queue_bytes: usize,
-    /// The length of the largest payload in bytes. A parcel with a longer one is refused with
+    /// The length of the largest payload in bytes, in both directions. A parcel with a longer one is refused
+    /// with
     /// [`TooLarge`](crate::RefusalReason::TooLarge). The default is 1 MiB, and the limit is 1 GiB.
     pub parcel_bytes: usize,
     /// The number of bytes on their way from which on nothing more is sent until the other process confirms

@@ -345,3 +345,62 @@ fn a_world_that_joins_later_learns_which_processes_are_there() {
     here.add("main", &mut app);
     assert_eq!(receive::<PeerChanged>(&mut app)[0].liveness, Liveness::Up);
 }
+
+#[test]
+fn many_senders_to_a_full_world_hold_up_nobody() {
+    let here = WorldGroups::new();
+    let mut app = App::new();
+    let small = DuePlugin {
+        inbox_capacity: 1,
+        ..DuePlugin::default()
+    };
+    app.add_plugins((TimePlugin, small));
+    here.add("ears", &mut app);
+    app.world_mut().spawn(StableKey(1));
+    let mut raw = Raw::connect(&here, QUICK);
+    let start = Instant::now();
+    for world in 0..30_000 {
+        raw.send(&[parcel("ears", 1, world, 0, &[])]).unwrap();
+    }
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+#[test]
+fn a_full_world_that_ends_makes_room() {
+    let [here, there] = [WorldGroups::new(), WorldGroups::new()];
+    let mut app = member(&here, "main");
+    record::<HasRoom>(&mut app);
+    let mut far = App::new();
+    let small = DuePlugin {
+        inbox_capacity: 1,
+        ..DuePlugin::default()
+    };
+    far.add_plugins((TimePlugin, small));
+    here.add("ears", &mut far);
+    for _ in 0..2 {
+        let link = app.world().resource::<WorldLink>();
+        link.post(say("ears", Delivery::InTurn, 1)).ok();
+    }
+    drop(far);
+    drop(there);
+    let group = "ears".into();
+    assert_eq!(receive::<HasRoom>(&mut app), [HasRoom { group }]);
+}
+
+#[test]
+fn a_parcel_that_is_too_large_for_the_receiver_is_refused() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "ears");
+    app.world_mut().spawn(StableKey(1));
+    let settings = PeerSettings {
+        parcel_bytes: 100,
+        ..QUICK
+    };
+    let mut raw = Raw::connect(&here, settings);
+    raw.send(&[parcel("ears", 1, 1, 0, &[0; 101])]).unwrap();
+    // After the worlds and the keys.
+    raw.next();
+    let frames = raw.next();
+    assert_eq!(frames[..2], [2, 6]);
+}

@@ -10,8 +10,9 @@
 //!
 //! # What holds between processes
 //!
-//! - **Order per sender.** The parcels of a world to one key, or to a process, arrive in the order in which
-//!   they were sent. Parcels of different worlds have no order.
+//! - **Order per sender.** The parcels of a world to one process arrive in the order in which they were
+//!   sent. So do those to one key, unless the key moves to another process meanwhile. Parcels of different
+//!   worlds have no order.
 //! - **At most once.** A parcel that a process has accepted may be lost with the connection, and is never
 //!   doubled. Only a reply proves that it arrived.
 //! - **A request ends.** It gets its reply, or [`NoAnswer`](crate::NoAnswer): after its time-out, when a

@@ -170,9 +170,11 @@ impl WorldGroups {
     }
 
     /// Sets which parcels, keys and worlds of other processes are taken. The function gets the name of the
-    /// process. Without it, all are taken.
+    /// process. Without it, all are taken. Call this before [`join`](Self::join): what was taken before
+    /// stays.
     ///
-    /// A reply needs no permission of its own: only a process that was asked can know the request.
+    /// The function decides about replies, too. It can permit them all, because only a process that was
+    /// asked can know the request.
     ///
     /// # Examples
     ///

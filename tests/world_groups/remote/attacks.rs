@@ -404,3 +404,23 @@ fn a_parcel_that_is_too_large_for_the_receiver_is_refused() {
     let frames = raw.next();
     assert_eq!(frames[..2], [2, 6]);
 }
+
+#[test]
+fn peers_that_come_and_go_leave_nothing_behind() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "zones");
+    app.world_mut().spawn(StableKey(1));
+    for nth in 0..10_000 {
+        let mut raw = Raw::connect(&here, QUICK);
+        raw.send(&[worlds("zones", 1), bound("zones", nth + 2, nth)])
+            .unwrap();
+        assert_eq!(here.running("zones"), 2);
+        drop(raw);
+        assert_eq!(here.running("zones"), 1);
+        if nth % 100 == 0 {
+            app.update();
+        }
+    }
+    let debug = format!("{here:?}");
+    assert!(debug.len() < 3000, "{}: {debug}", debug.len());
+}

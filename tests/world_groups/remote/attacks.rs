@@ -1,5 +1,7 @@
 //! Processes and links that misbehave, and settings that nobody would choose.
 
+use std::collections::BTreeSet;
+
 use super::{raw::*, *};
 
 #[test]
@@ -423,4 +425,70 @@ fn peers_that_come_and_go_leave_nothing_behind() {
     }
     let debug = format!("{here:?}");
     assert!(debug.len() < 3000, "{}: {debug}", debug.len());
+}
+
+#[test]
+fn worlds_hear_of_each_connection_once_while_threads_end_it() {
+    let [here, there] = [WorldGroups::new(), WorldGroups::new()];
+    let mut apps = [member(&here, "main"), member(&there, "main")];
+    for app in &mut apps {
+        record::<PeerChanged>(app);
+    }
+    let settings = PeerSettings {
+        heartbeat: Duration::from_millis(1),
+        suspect_after: Duration::from_millis(2),
+        ..QUICK
+    };
+    let wire = Wire::with([&here, &there], ["a", "b"], settings);
+    let mut changes = [Vec::new(), Vec::new()];
+    let mut keys = BTreeSet::new();
+    thread::scope(|scope| {
+        for end in &wire.ends {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    thread::sleep(Duration::from_millis(1));
+                    end.disconnected();
+                }
+            });
+        }
+        for nth in 0..400_u64 {
+            let key = nth * 7 % 20 + 1;
+            for (app, changes) in apps.iter_mut().zip(&mut changes) {
+                changes.extend(received::<PeerChanged>(app));
+            }
+            let world = apps[0].world_mut();
+            match keys.remove(&key) {
+                true => {
+                    let mut all = world.query::<(Entity, &StableKey)>();
+                    let (entity, _) = all.iter(world).find(|(_, it)| it.0 == key).unwrap();
+                    world.despawn(entity);
+                }
+                false => {
+                    keys.insert(key);
+                    world.spawn(StableKey(key));
+                }
+            }
+            thread::sleep(Duration::from_micros(500));
+        }
+    });
+    wait_for_worlds(&there, "main", 2);
+    let known = || {
+        let known = (1..=20).filter(|&key| there.post(say("main", StableKey(key), 0)).is_ok());
+        known.collect::<BTreeSet<u64>>()
+    };
+    wait_until(|| known() == keys, "the keys");
+    for (app, mut changes) in apps.iter_mut().zip(changes) {
+        changes.extend(received::<PeerChanged>(app));
+        let mut is_up = false;
+        for (nth, change) in changes.iter().enumerate() {
+            let before = nth.checked_sub(1).map(|nth| changes[nth].liveness);
+            match change.liveness {
+                Liveness::Up if is_up => assert_ne!(before, Some(Liveness::Down)),
+                Liveness::Suspect | Liveness::Down => assert!(is_up, "{nth}: {changes:?}"),
+                Liveness::Up => {}
+            }
+            is_up = change.liveness != Liveness::Down;
+        }
+        assert!(changes.len() > 50, "{}", changes.len());
+    }
 }

@@ -135,12 +135,14 @@ pub(super) fn record<M: Message + Clone>(app: &mut App) {
     app.update();
 }
 
+/// Runs a frame of a world, and returns the messages that it has received.
+pub(super) fn received<M: Message + Clone>(app: &mut App) -> Vec<M> {
+    app.update();
+    core::mem::take(&mut app.world_mut().resource_mut::<Received<M>>().0)
+}
+
 /// Runs a world until it has received a message, and returns all that it has received.
 pub(super) fn receive<M: Message + Clone>(app: &mut App) -> Vec<M> {
-    let received = |app: &mut App| {
-        app.update();
-        core::mem::take(&mut app.world_mut().resource_mut::<Received<M>>().0)
-    };
     let mut all = Vec::new();
     wait_until(
         || {

@@ -1,7 +1,11 @@
 //! Groups of worlds on threads.
 
 use alloc::{borrow::Cow, boxed::Box, sync::Arc, vec::Vec};
-use core::{fmt, time::Duration};
+use core::{fmt, panic::AssertUnwindSafe, time::Duration};
+use std::{
+    panic::{catch_unwind, resume_unwind},
+    thread,
+};
 
 use bevy_app::App;
 use bevy_ecs::{error::Result, resource::Resource};
@@ -288,8 +292,15 @@ impl WorldGroups {
             reports.push(stop(world));
         }
         self.groups.hub.close();
+        let mut panicked = None;
         for mut link in self.links.get().drain(..).rev() {
-            link.close();
+            let closed = catch_unwind(AssertUnwindSafe(|| link.close()));
+            panicked = panicked.or(closed.err());
+        }
+        if let Some(panic) = panicked
+            && !thread::panicking()
+        {
+            resume_unwind(panic);
         }
         reports
     }

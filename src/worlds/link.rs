@@ -20,6 +20,7 @@ pub trait Link: Send + 'static {
 
     /// Ends the engine. The peers are closed by now: send the batches that they still have.
     ///
-    /// This may wait, but for no longer than a user waits for the end of a program.
+    /// This may wait, but for no longer than a user waits for the end of a program. If it panics, the other
+    /// links are closed before the panic continues.
     fn close(&mut self);
 }

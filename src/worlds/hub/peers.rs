@@ -1,7 +1,8 @@
 //! Other processes: what the hub tells them, and what they tell the hub.
 
 use alloc::{borrow::Cow, sync::Arc};
-use core::sync::atomic::Ordering;
+use core::{panic::AssertUnwindSafe, sync::atomic::Ordering};
+use std::panic::{catch_unwind, resume_unwind};
 
 use super::{
     super::{
@@ -85,8 +86,15 @@ impl Hub {
             self.announce_suspicion(remote);
         }
         if let Some((frames, session)) = frames {
-            for frame in frames {
-                self.handle(remote, session, frame);
+            let handle = || {
+                for frame in frames {
+                    self.handle(remote, session, frame);
+                }
+            };
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(handle)) {
+                // The filter has panicked. The frames that are left are lost, so both sides begin anew.
+                self.forget(remote, remote.disconnect());
+                resume_unwind(panic);
             }
         }
         drop(turn);

@@ -1,6 +1,7 @@
 //! Processes and links that misbehave, and settings that nobody would choose.
 
-use std::collections::BTreeSet;
+use core::panic::AssertUnwindSafe;
+use std::{collections::BTreeSet, panic::catch_unwind};
 
 use super::{raw::*, *};
 
@@ -491,4 +492,77 @@ fn worlds_hear_of_each_connection_once_while_threads_end_it() {
         }
         assert!(changes.len() > 50, "{}", changes.len());
     }
+}
+
+#[test]
+fn two_processes_that_fill_both_windows_go_on() {
+    const PARCELS: u32 = 3000;
+
+    let (hear, heard) = mpsc::channel();
+    let mut processes = [(); 2].map(|()| WorldGroups::new());
+    for (groups, name) in processes.iter_mut().zip(["ears 0", "ears 1"]) {
+        groups
+            .start_worlds(name, 1, listener(hear.clone()))
+            .unwrap();
+    }
+    let settings = PeerSettings {
+        window_bytes: 300,
+        batch_bytes: 100,
+        heartbeat: Duration::from_secs(3600),
+        ..QUICK
+    };
+    let [here, there] = &processes;
+    let _wire = Wire::with([here, there], ["a", "b"], settings);
+    wait_for_worlds(here, "ears 1", 1);
+    wait_for_worlds(there, "ears 0", 1);
+    for nth in 0..PARCELS {
+        here.post(say("ears 1", Delivery::All, nth)).unwrap();
+        there.post(say("ears 0", Delivery::All, nth)).unwrap();
+    }
+    let said = sorted((0..2 * PARCELS).map(|_| next(&heard).1));
+    assert!(
+        said.chunks(2)
+            .zip(0..)
+            .all(|(both, nth)| both == [nth, nth])
+    );
+}
+
+#[test]
+fn a_filter_that_panics_ends_the_connection() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "main");
+    record::<PeerChanged>(&mut app);
+    here.permit(|_, what| match what {
+        FromPeer::Key(address) => panic!("key {:?}", address.key),
+        _ => true,
+    });
+    let mut raw = Raw::connect(&here, QUICK);
+    assert_eq!(receive::<PeerChanged>(&mut app)[0].liveness, Liveness::Up);
+    let frames = [bound("main", 1, 1), worlds("main", 1)];
+    let sent = catch_unwind(AssertUnwindSafe(|| raw.send(&frames)));
+    assert!(sent.is_err());
+    assert_eq!(receive::<PeerChanged>(&mut app)[0].liveness, Liveness::Down);
+}
+
+#[test]
+fn a_link_that_panics_does_not_keep_others_open() {
+    struct Panics(Sender<()>, bool);
+
+    impl Link for Panics {
+        fn open(&mut self, _: bevy_due::GroupsHandle) -> Result {
+            Ok(())
+        }
+
+        fn close(&mut self) {
+            self.0.send(()).ok();
+            assert!(!self.1, "as the test wants");
+        }
+    }
+
+    let (tell, told) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.join(Panics(tell.clone(), false)).unwrap();
+    groups.join(Panics(tell, true)).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| groups.stop())).is_err());
+    assert_eq!(told.iter().count(), 2);
 }

@@ -135,8 +135,9 @@ impl GroupsHandle {
 
     /// Adds another process, for the threads of a [`Link`](crate::link::Link).
     ///
-    /// Connect each process once, and never this one: a process that is connected twice counts as two, and
-    /// gets each parcel to [all](crate::Delivery::All) worlds twice.
+    /// Connect each process once: one that is connected twice counts as two, and gets each parcel to
+    /// [all](crate::Delivery::All) worlds twice. A peer that turns out to be this process never comes
+    /// [up](crate::link::Liveness::Up).
     ///
     /// `name` stands for the process in [`PeerChanged`](crate::link::PeerChanged) and for the filter of
     /// [`WorldGroups::permit`](crate::WorldGroups::permit). If the groups have been dropped, the peer is

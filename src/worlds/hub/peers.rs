@@ -104,7 +104,9 @@ impl Hub {
     /// Begins a connection: tells the other process of all worlds and keys here.
     fn begin(&self, remote: &Remote, session: SessionId, process: u64) {
         let mut members = self.write();
-        if !members.peers.contains_key(&remote.id) || !remote.begin(session) {
+        // A link that looks for processes may find this one.
+        let is_other = process != self.process && members.peers.contains_key(&remote.id);
+        if !is_other || !remote.begin(session) {
             return;
         }
         // The thread that knows of the end of the last connection may be slower.

@@ -566,3 +566,25 @@ fn a_link_that_panics_does_not_keep_others_open() {
     assert!(catch_unwind(AssertUnwindSafe(|| groups.stop())).is_err());
     assert_eq!(told.iter().count(), 2);
 }
+
+#[test]
+fn a_process_does_not_join_itself() {
+    let (hear, heard) = mpsc::channel();
+    let mut groups = WorldGroups::new();
+    groups.start_worlds("ears", 1, listener(hear)).unwrap();
+    let wire = Wire::connect(&groups, &groups);
+    let batches = Arc::new(AtomicUsize::new(0));
+    let count = batches.clone();
+    wire.ways[0].set(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        1
+    });
+    let carried = || batches.load(Ordering::Relaxed) > 3;
+    wait_until(carried, "the two ends shake hands");
+    assert_eq!(groups.running("ears"), 1);
+    groups.post(say("ears", Delivery::All, 1)).unwrap();
+    assert_eq!(next(&heard).1, 1);
+    drop(wire);
+    end_well(&groups.stop());
+    assert_eq!(heard.iter().count(), 0, "doubled");
+}

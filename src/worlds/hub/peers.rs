@@ -50,9 +50,12 @@ impl Hub {
     /// Removes another process.
     pub(crate) fn disconnect(&self, remote: &Remote) {
         remote.close();
-        let lost = remote.disconnect();
-        self.forget(remote, lost);
-        let entry = self.write().peers.remove(&remote.id);
+        self.forget(remote, remote.disconnect());
+        let mut members = self.write();
+        // A thread that has cut this connection off may be slower.
+        members.forget(remote);
+        let entry = members.peers.remove(&remote.id);
+        drop(members);
         drop(entry);
     }
 

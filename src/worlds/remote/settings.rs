@@ -28,7 +28,8 @@ pub struct PeerSettings {
     /// some. What waits stays in the queue, so that no engine has to hold it. Both processes should have
     /// the same number. The default is 1 MiB.
     pub window_bytes: usize,
-    /// The number of bytes from which on a batch takes no further frames. The default is 32 KiB.
+    /// The number of bytes from which on a batch takes no further frames. A batch is at most this and one
+    /// parcel long. The default is 32 KiB.
     pub batch_bytes: usize,
     /// The time without other frames after which an empty batch is sent. The default is half a
     /// second, and the least is a millisecond. The other process must suspect this one only after several

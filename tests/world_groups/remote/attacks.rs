@@ -588,3 +588,59 @@ fn a_process_does_not_join_itself() {
     end_well(&groups.stop());
     assert_eq!(heard.iter().count(), 0, "doubled");
 }
+
+#[test]
+fn each_request_ends_once_while_threads_end_the_connection() {
+    #[derive(Resource, Default)]
+    struct Ends(Vec<Option<bevy_due::Request>>);
+
+    fn end(me: &mut MessageContext) {
+        let request = me.request();
+        let note = move |world: &mut World| world.resource_mut::<Ends>().0.push(request);
+        me.commands.queue(note);
+    }
+
+    let [here, mut there] = [WorldGroups::new(), WorldGroups::new()];
+    there.start_worlds("answerers", 2, answerer).unwrap();
+    let mut app = member(&here, "askers");
+    app.init_resource::<Ends>();
+    let ears = MessageComponent::new()
+        .on_packet(ANSWER, |mut me: MessageContext, _: &Packet| end(&mut me))
+        .on(|mut me: MessageContext, _: &NoAnswer| end(&mut me));
+    let asker = app.world_mut().spawn((StableKey(7), ears)).id();
+    let settings = PeerSettings {
+        heartbeat: Duration::from_millis(1),
+        ..QUICK
+    };
+    let wire = Wire::with([&here, &there], ["a", "b"], settings);
+    let mut asked = 0;
+    thread::scope(|scope| {
+        for (nth, end) in (3..).zip(&wire.ends) {
+            scope.spawn(move || {
+                for _ in 0..60 {
+                    thread::sleep(Duration::from_millis(nth));
+                    end.disconnected();
+                }
+            });
+        }
+        for _ in 0..1000 {
+            let question = Parcel::new("answerers", Delivery::InTurn, number(QUESTION, 21));
+            let mut commands = app.world_mut().commands();
+            let until = Timer::after_secs(3600.0);
+            commands.entity(asker).ask_world(question, until);
+            asked += 1;
+            app.update();
+            thread::sleep(Duration::from_micros(200));
+        }
+    });
+    let ended = |app: &App| app.world().resource::<Ends>().0.len();
+    wait_until(
+        || {
+            app.update();
+            ended(&app) >= asked
+        },
+        "all requests end",
+    );
+    let ends: HashSet<_> = app.world().resource::<Ends>().0.iter().collect();
+    assert_eq!((ends.len(), ended(&app)), (asked, asked));
+}

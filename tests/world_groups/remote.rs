@@ -1,8 +1,10 @@
 //! Worlds in other processes: two or more groups that exchange only bytes.
 
 mod attacks;
+mod churn;
 mod faults;
 mod raw;
+mod settings;
 mod wire;
 
 use bevy_due::link::{FromPeer, HasRoom, Link, Liveness, PeerChanged, PeerSettings};

@@ -5,23 +5,23 @@
 //! [`ask_world`](crate::ParcelEntityCommandsExt::ask_world) reach them.
 //!
 //! A link is an adapter for a messaging engine. It finds the other processes, and carries bytes between
-//! them. All the rest is done here: the queues and their bounds, the encoding, the handshake, and the
+//! them. This crate does the rest: the queues and their bounds, the encoding, the handshake, and the
 //! liveness of each process.
 //!
-//! # What holds between processes
+//! # Guarantees
 //!
 //! - **Order per sender.** The parcels of a world to one process arrive in the order in which they were
 //!   sent. So do those to one key, unless the key moves to another process meanwhile. Parcels of different
 //!   worlds have no order.
-//! - **At most once.** A parcel that a process has accepted may be lost with the connection, and is never
-//!   doubled. Only a reply proves that it arrived.
+//! - **At most once.** A parcel may be lost with the connection, but is never delivered twice. Only a reply
+//!   proves that it arrived.
 //! - **A request ends.** It gets its reply, or [`NoAnswer`](crate::NoAnswer): after its time-out, when a
 //!   world refuses it, or at once when its process goes. After
 //!   [`PeerLost`](crate::RefusalReason::PeerLost), the process may have acted on the request. A request that
 //!   several members have taken stays open for a reply of any of them, until its time-out.
 //! - **Refusals come back.** A world learns of each parcel that another process refuses, with the same
-//!   [`Refused`](crate::Refused) and `NoAnswer` as in one process. [`HasRoom`] tells when a full group
-//!   takes parcels again.
+//!   [`Refused`](crate::Refused) and `NoAnswer` as in one process. [`HasRoom`] tells when a full group has
+//!   room again.
 //! - **Nothing waits.** A world that sends never waits for a link, and no lock is held while code of a link
 //!   runs.
 //!
@@ -30,7 +30,7 @@
 //! A process that answers is [`Up`](Liveness::Up). One that is silent is [`Suspect`](Liveness::Suspect)
 //! after two seconds, and [`Down`](Liveness::Down) after ten, or as soon as the link knows: see
 //! [`PeerSettings`]. Each world gets [`PeerChanged`]. A suspect process keeps its keys and its requests,
-//! and may come back. A process that is down has none. If it returns, both sides begin anew.
+//! and may come back. A process that is down has none. If it returns, both sides start a new connection.
 //!
 //! # Security
 //!

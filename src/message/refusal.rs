@@ -30,9 +30,10 @@ pub enum RefusalReason {
     InPart,
     /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
     NoKey,
-    /// The payload is larger than the link to the other process carries.
+    /// The payload is longer than
+    /// [`PeerSettings::parcel_bytes`](crate::link::PeerSettings::parcel_bytes).
     TooLarge,
-    /// The process that had taken the parcel can't be reached any more. It may have received the parcel.
+    /// The process that had taken the parcel became unreachable. It may have received the parcel.
     PeerLost,
     /// The other process does not take this parcel from this one.
     Forbidden,
@@ -54,7 +55,7 @@ impl fmt::Display for RefusalReason {
                 "the payload is too large for the link: send it in parts, or raise \
                  `PeerSettings::parcel_bytes`"
             }
-            Self::PeerLost => "the process that had taken the parcel can't be reached any more",
+            Self::PeerLost => "the process that had taken the parcel became unreachable",
             Self::Forbidden => "the other process does not permit this parcel",
             Self::NoKey => "the asking entity has no stable key: insert a `StableKey`",
         })

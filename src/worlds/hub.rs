@@ -5,6 +5,7 @@ mod peers;
 
 use alloc::{borrow::Cow, sync::Arc};
 use core::sync::atomic::Ordering;
+use std::hash::RandomState;
 
 use bevy_ecs::{error::BevyError, world::World};
 use bevy_platform::collections::HashMap;
@@ -37,6 +38,8 @@ pub(super) struct Hub {
     filter: RwLock<Option<Filter>>,
     /// The number of parcels that were sent from outside all worlds.
     outside: AtomicU64,
+    /// Makes the seals of parcels. It never leaves this process.
+    seals: RandomState,
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +71,7 @@ impl Default for Hub {
             next: AtomicU64::new(1),
             filter: RwLock::default(),
             outside: AtomicU64::new(0),
+            seals: RandomState::new(),
         }
     }
 }

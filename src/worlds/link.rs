@@ -18,7 +18,8 @@ pub trait Link: Send + 'static {
     /// Returns an error if the engine does not start.
     fn open(&mut self, groups: GroupsHandle) -> Result;
 
-    /// Ends the engine. The peers are closed by now: send the batches that they still have.
+    /// Ends the engine. The peers are closed by now: send what
+    /// [`next_batch`](crate::link::Peer::next_batch) returns until it is `None`.
     ///
     /// This may wait, but for no longer than a user waits for the end of a program. If it panics, the other
     /// links are closed before the panic continues.

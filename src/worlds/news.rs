@@ -36,11 +36,11 @@ pub enum Liveness {
     /// Nothing has been heard of it for a while. It gets parcels in turn only if no other process and no
     /// world here can take them. It may come back.
     Suspect,
-    /// It has left or died, or can't be reached. If it comes back, it begins anew.
+    /// It has left or died, or can't be reached. If it comes back, it starts a new connection.
     Down,
 }
 
-/// The message that a group takes parcels again, after it has refused one of this world with
+/// The message that a group has room again, after it has refused a parcel of this world with
 /// [`RefusalReason::Full`].
 ///
 /// It goes to all followers in the world that has sent the parcel.

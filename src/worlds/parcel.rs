@@ -26,7 +26,7 @@ pub struct Parcel {
 }
 
 /// The role of a parcel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Part {
     Plain,
@@ -38,7 +38,7 @@ pub(super) enum Part {
 }
 
 /// A request as other worlds know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct RequestId {
     /// A random-looking number that only the asking world can compute. Whoever knows it can reply.

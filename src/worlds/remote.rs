@@ -57,6 +57,10 @@ struct State {
     flight: Flight,
     /// The bytes that have arrived since the last batch was sent.
     unconfirmed: usize,
+    /// The number of parcels that were sent and not refused, and of refusals for a lack of room without
+    /// word of room since.
+    accepted: u64,
+    full: u64,
     /// Whether the hub has announced its worlds and keys.
     has_begun: bool,
     /// When this process said goodbye.
@@ -117,6 +121,8 @@ impl Remote {
             queue: Queue::default(),
             flight: Flight::default(),
             unconfirmed: 0,
+            accepted: 0,
+            full: 0,
             has_begun: false,
             closed: None,
             owes_hello: true,
@@ -171,6 +177,7 @@ impl Remote {
             state.queue.note_refusal(way.source, parcel.group.clone());
             return Err(RefusalReason::Full);
         }
+        state.accepted += 1;
         self.add(state, |bytes| frame::write_parcel(parcel, way, bytes));
         Ok(session)
     }
@@ -187,6 +194,25 @@ impl Remote {
         if is_first {
             self.changed.notify_all();
         }
+    }
+
+    /// Notes a refusal by the process. Returns `false` if it has refused more than it got.
+    pub(crate) fn may_refuse(&self, reason: RefusalReason) -> bool {
+        let mut state = self.lock();
+        let Some(left) = state.accepted.checked_sub(1) else {
+            return false;
+        };
+        state.accepted = left;
+        state.full += u64::from(reason == RefusalReason::Full);
+        true
+    }
+
+    /// Notes that the process has room. Returns `false` if it had already.
+    pub(crate) fn may_have_room(&self) -> bool {
+        let mut state = self.lock();
+        let left = state.full.checked_sub(1);
+        state.full = left.unwrap_or_default();
+        left.is_some()
     }
 
     /// Tells the process what became of its parcel. A process that sends and does not read is cut off.
@@ -400,6 +426,7 @@ impl State {
     fn lose(&mut self, session: SessionId) -> Lost {
         self.flight = Flight::default();
         self.has_begun = false;
+        (self.accepted, self.full) = (0, 0);
         Lost {
             session,
             waiting: self.queue.take(),

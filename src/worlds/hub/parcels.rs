@@ -1,7 +1,7 @@
 //! How a parcel goes to the members of its group.
 
 use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
+use core::{hash::BuildHasher, sync::atomic::Ordering};
 
 use smallvec::SmallVec;
 
@@ -39,6 +39,7 @@ impl Hub {
             process: self.process,
             world,
             sequence,
+            seal: 0,
         };
         self.send(parcel, Way { source, hops: 0 }, Among::All)
     }
@@ -85,6 +86,7 @@ impl Hub {
         }
         match members.peers.get(&id) {
             Some(peer) if way.hops <= MAX_HOPS => {
+                let way = self.sealed(way, &parcel);
                 let sent = peer.remote.send(parcel, way);
                 sent.map(|session| Some(AwaitedFrom::One(session)))
             }
@@ -99,6 +101,7 @@ impl Hub {
         way: Way,
         among: Among,
     ) -> Result<Option<AwaitedFrom>, Refused> {
+        let mut sealed = None;
         let mut reason = None;
         let (mut takers, mut elsewhere) = (0, None);
         let mut note = |taken| match taken {
@@ -113,7 +116,10 @@ impl Hub {
             for (_, member) in group.members(among) {
                 note(match member {
                     Member::Here(world) => self.put_copy(world, &parcel, way).map(|()| None),
-                    Member::Elsewhere(remote, _) => remote.send_copy(&parcel, way).map(Some),
+                    Member::Elsewhere(remote, _) => {
+                        let way = sealed.get_or_insert_with(|| self.sealed(way, &parcel));
+                        remote.send_copy(&parcel, *way).map(Some)
+                    }
                 });
             }
         }
@@ -144,6 +150,7 @@ impl Hub {
             let taken = match member {
                 Member::Here(world) => self.put(world, parcel, way).map(|()| None),
                 Member::Elsewhere(remote, _) => {
+                    let way = self.sealed(way, &parcel);
                     let sent = remote.send(parcel, way);
                     sent.map(|session| Some(AwaitedFrom::One(session)))
                 }
@@ -157,6 +164,29 @@ impl Hub {
                 reason = refused.reason;
             }
         }
+    }
+
+    /// Seals a parcel that leaves this process, if a world here has sent it.
+    fn sealed(&self, mut way: Way, parcel: &Parcel) -> Way {
+        if way.source.process == self.process {
+            way.source.seal = self.seal(way.source, parcel);
+        }
+        way
+    }
+
+    /// Returns the seal of a parcel that a world here has sent.
+    pub(super) fn seal(&self, source: Source, parcel: &Parcel) -> u64 {
+        let Parcel {
+            group,
+            delivery,
+            packet,
+            part,
+        } = parcel;
+        let Source {
+            world, sequence, ..
+        } = source;
+        let sent = (world, sequence, group, delivery, packet, part);
+        self.seals.hash_one(sent)
     }
 
     /// Puts a parcel into the inbox of a world. A world that has ended refuses it with `UnknownGroup`.

@@ -155,7 +155,11 @@ impl Hub {
     fn handle(self: &Arc<Self>, remote: &Remote, session: SessionId, frame: Frame) {
         match frame {
             Frame::Parcel(sent) => self.take(remote, sent),
-            Frame::Refused(sent, reason) => self.refuse(sent, reason),
+            Frame::Refused(sent, reason) => {
+                if remote.may_refuse(reason) {
+                    self.refuse(sent, reason);
+                }
+            }
             Frame::Worlds(group, worlds) => {
                 if self.permits(remote, FromPeer::Worlds(&group)) {
                     self.set_worlds(remote, session, group, worlds);
@@ -173,7 +177,11 @@ impl Hub {
                     members.drop_if_empty(&address.group);
                 }
             }
-            Frame::Room(group, source) => self.tell_room([(source, group)]),
+            Frame::Room(group, source) => {
+                if remote.may_have_room() {
+                    self.tell_room([(source, group)]);
+                }
+            }
             Frame::Goodbye => self.forget(remote, remote.disconnect()),
         }
     }
@@ -255,6 +263,10 @@ impl Hub {
                 let lost = remote.answer(&Frame::Refused(sent, reason));
                 self.forget(&remote, lost);
             }
+            return;
+        }
+        if sent.way.source.seal != self.seal(sent.way.source, &sent.parcel) {
+            // This process has never sent it.
             return;
         }
         let refused = sent.parcel.refused(reason);

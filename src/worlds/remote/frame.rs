@@ -54,6 +54,8 @@ pub(crate) struct Source {
     pub(crate) world: u64,
     /// Rises by one with each parcel of that world.
     pub(crate) sequence: u64,
+    /// By this number, the process knows the parcel again if it is refused. No other process can make it.
+    pub(crate) seal: u64,
 }
 
 /// The kinds of frames. A number is never used again.
@@ -194,6 +196,7 @@ fn write_source(source: Source, bytes: &mut Vec<u8>) {
     bytes.put_u64(source.process);
     bytes.put_u64(source.world);
     bytes.put_u64(source.sequence);
+    bytes.put_u64(source.seal);
 }
 
 fn read_source(reader: &mut Reader) -> Result<Source, Malformed> {
@@ -201,6 +204,7 @@ fn read_source(reader: &mut Reader) -> Result<Source, Malformed> {
         process: reader.u64()?,
         world: reader.u64()?,
         sequence: reader.u64()?,
+        seal: reader.u64()?,
     })
 }
 

@@ -114,6 +114,7 @@ impl Queue {
         // Once for all parcels of the world.
         let source = Source {
             sequence: 0,
+            seal: 0,
             ..source
         };
         self.refused.insert((source, group));

@@ -37,6 +37,7 @@ fn frames() -> Vec<Frame> {
         process: 1,
         world: 2,
         sequence: 3,
+        seal: 9,
     };
     let way = Way { source, hops: 4 };
     let request = RequestId {

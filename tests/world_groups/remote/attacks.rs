@@ -303,3 +303,37 @@ fn a_process_does_not_join_itself() {
     end_well(&groups.stop());
     assert_eq!(heard.iter().count(), 0, "doubled");
 }
+
+#[test]
+fn a_process_refuses_only_what_it_got_and_only_once() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "main");
+    record::<Refused>(&mut app);
+    record::<HasRoom>(&mut app);
+    let mut raw = Raw::connect(&here, QUICK);
+    raw.send(&[raw::worlds("ears", 1)]).unwrap();
+    let mut post = |app: &App, nth| {
+        let link = app.world().resource::<WorldLink>();
+        link.post(say("ears", Delivery::InTurn, nth)).unwrap();
+        loop {
+            // The announcement of the worlds here comes first.
+            let frames = raw.next();
+            raw.send(&[]).unwrap();
+            if frames.first() == Some(&1) {
+                return frames;
+            }
+        }
+    };
+    let [first, second] = [1, 2].map(|nth| post(&app, nth));
+    let mut forged = second.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    let refusals = [&forged, &first, &first, &first].map(|parcel| raw::refused(parcel));
+    let rooms = [&first, &first, &first].map(|parcel| raw::room("ears", parcel));
+    raw.send(&[&rooms[..1], &refusals[..], &rooms[..]].concat())
+        .unwrap();
+    let refused = receive::<Refused>(&mut app);
+    let refused: Vec<_> = refused.iter().map(|it| read(&it.parcel.packet)).collect();
+    // The forgery counts as one of the two that it could refuse.
+    assert_eq!(refused, [1]);
+    assert_eq!(receive::<HasRoom>(&mut app).len(), 2);
+}

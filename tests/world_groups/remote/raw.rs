@@ -86,7 +86,7 @@ pub(super) fn bound(group: &str, key: u64, epoch: u64) -> Vec<u8> {
 /// A parcel for a key, from this world of the process.
 pub(super) fn parcel(group: &str, key: u64, world: u64, hops: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![1];
-    for word in [PROCESS, world, 0] {
+    for word in [PROCESS, world, 0, 0] {
         bytes.extend(word.to_le_bytes());
     }
     bytes.push(hops);
@@ -98,4 +98,15 @@ pub(super) fn parcel(group: &str, key: u64, world: u64, hops: u8, payload: &[u8]
     bytes.extend((payload.len() as u32).to_le_bytes());
     bytes.extend(payload);
     bytes
+}
+
+/// A refusal of a parcel, for a lack of room. The parcel is a frame that has come from the other process.
+pub(super) fn refused(parcel: &[u8]) -> Vec<u8> {
+    assert_eq!(parcel[0], 1, "it is a parcel");
+    [&[2, 3][..], &parcel[1..]].concat()
+}
+
+/// Word of room for the world that has sent a parcel.
+pub(super) fn room(group: &str, parcel: &[u8]) -> Vec<u8> {
+    [&[6][..], &text(group), &parcel[1..33]].concat()
 }

@@ -1,0 +1,303 @@
+//! Random writes, crashes, cleaning and restarts against a model in memory.
+
+mod support;
+
+use std::{collections::HashMap, thread};
+
+use bevy_due_ownership::{JournalId, Key, Place, Record, SimulatedDisk};
+use support::{Random, live, open, small};
+
+/// The live records, by the rules in the docs of `Record`.
+#[derive(Clone, Debug, Default)]
+struct Model(Vec<Record>);
+
+impl Model {
+    fn with(&self, batch: &[Record]) -> Self {
+        let mut next = self.clone();
+        batch.iter().for_each(|record| next.apply(record));
+        next
+    }
+
+    fn sorted(mut self) -> Vec<Record> {
+        self.0.sort();
+        self.0
+    }
+
+    fn apply(&mut self, record: &Record) {
+        use Record as R;
+        let live = &mut self.0;
+        match *record {
+            R::World { zone, .. } => {
+                live.retain(|r| !matches!(r, R::World { zone: z, .. } if *z == zone));
+            }
+            R::Entity { key, .. } => {
+                live.retain(|r| !matches!(r, R::Entity { key: k, .. } if *k == key));
+            }
+            R::Letter { from, to, number, .. } => live.retain(|r| {
+                !matches!(r, R::Letter { from: f, to: t, number: n, .. }
+                    if (*f, *t, *n) == (from, to, number))
+            }),
+            R::Acked { from, to, number } => live.retain(|r| {
+                !matches!(r, R::Letter { from: f, to: t, number: n, .. }
+                    if (*f, *t) == (from, to) && *n <= number)
+            }),
+            R::Given { from, to, number } => {
+                let is_given = |r: &Record| {
+                    matches!(r, R::Giving { from: f, to: t, number: n, .. }
+                        if (*f, *t) == (from, to) && *n <= number)
+                };
+                for moved in live.clone().iter().filter(|r| is_given(r)) {
+                    let R::Giving { key, epoch, .. } = *moved else { unreachable!() };
+                    self.apply(&R::Lost { key, epoch: epoch - 1 });
+                }
+                let live = &mut self.0;
+                live.retain(|r| !is_given(r));
+                live.retain(|r| !matches!(r, R::Given { from: f, to: t, .. } if (*f, *t) == (from, to)));
+            }
+            R::Taken { from, to, .. } => {
+                live.retain(|r| !matches!(r, R::Taken { from: f, to: t, .. } if (*f, *t) == (from, to)));
+            }
+            R::Gone { key, epoch } => live.retain(
+                |r| !matches!(r, R::Entity { key: k, epoch: e, .. } if *k == key && *e <= epoch),
+            ),
+            R::Lost { key, epoch } => live.retain(|r| {
+                !matches!(r, R::Entity { key: k, epoch: e, .. } | R::Letter { from: k, epoch: e, .. }
+                    if *k == key && *e <= epoch)
+            }),
+            R::Dead { journal } => live.retain(|r| {
+                !matches!(r, R::Given { to: p, .. } | R::Taken { from: p, .. } if p.journal == journal)
+                    && r != record
+            }),
+            R::Giving { .. } | R::Boot { .. } => {}
+        }
+        let is_dead = |place: &Place| {
+            self.0.contains(&R::Dead {
+                journal: place.journal,
+            })
+        };
+        let stays = match record {
+            R::Acked { .. } | R::Gone { .. } | R::Lost { .. } | R::Boot { .. } => false,
+            R::Given { to: place, .. } | R::Taken { from: place, .. } => !is_dead(place),
+            _ => true,
+        };
+        if stays {
+            self.0.push(record.clone());
+        }
+    }
+}
+
+/// Writes what a shard could write.
+struct Writer {
+    random: Random,
+    epochs: HashMap<Key, u64>,
+    letters: u64,
+    moves: u64,
+}
+
+impl Writer {
+    fn batch(&mut self) -> Vec<Record> {
+        let most = if self.random.below(20) == 0 { 40 } else { 4 };
+        (0..=self.random.below(most))
+            .map(|_| self.record())
+            .collect()
+    }
+
+    fn record(&mut self) -> Record {
+        let random = &mut self.random;
+        let key = Key(random.below(12));
+        let zone = Key(random.below(3));
+        let place = Place {
+            journal: JournalId(random.below(4).into()),
+            zone,
+        };
+        let epoch = *self.epochs.entry(key).or_insert(1);
+        let body = random.bytes(200);
+        match random.below(40) {
+            0..2 => Record::World {
+                zone,
+                frame: random.next(),
+                body,
+            },
+            2..20 => Record::Entity {
+                key,
+                epoch,
+                zone,
+                body,
+            },
+            20..26 => {
+                self.letters += 1;
+                let to = Key(random.below(12));
+                Record::Letter {
+                    from: key,
+                    epoch,
+                    to,
+                    number: self.letters,
+                    body,
+                }
+            }
+            26..29 => {
+                let number = random.below(self.letters + 1);
+                Record::Acked {
+                    from: key,
+                    to: Key(random.below(12)),
+                    number,
+                }
+            }
+            29..32 => {
+                // It comes back with the epoch after the next.
+                self.epochs.insert(key, epoch + 2);
+                self.moves += 1;
+                Record::Giving {
+                    key,
+                    epoch: epoch + 1,
+                    from: zone,
+                    to: place,
+                    number: self.moves,
+                }
+            }
+            32..35 => {
+                let number = random.below(self.moves + 1);
+                Record::Given {
+                    from: zone,
+                    to: place,
+                    number,
+                }
+            }
+            35..37 => Record::Taken {
+                from: place,
+                to: zone,
+                number: random.next(),
+            },
+            37 => Record::Gone { key, epoch },
+            38 => Record::Lost { key, epoch },
+            _ if random.below(10) == 0 => Record::Dead {
+                journal: place.journal,
+            },
+            _ => Record::Gone { key, epoch },
+        }
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    lost: u32,
+    kept: u32,
+    failed_opens: u32,
+    cleaned: u32,
+}
+
+/// Plays one seed.
+fn play(seed: u64, seen: &mut Seen) {
+    let random = Random(seed.wrapping_mul(0x1234_5678_9ABC_DEF1));
+    let mut writer = Writer {
+        random,
+        epochs: HashMap::new(),
+        letters: 0,
+        moves: 0,
+    };
+    let options = small(1024 << (seed % 4));
+    let mut disk = SimulatedDisk::new(seed);
+    let mut synced = Model::default();
+    let mut undecided = None;
+    let mut boot = 0;
+    for _ in 0..12 {
+        if writer.random.below(3) == 0 {
+            disk.crash_after(writer.random.below(40));
+        }
+        let opened = open(&disk, &options).and_then(|mut journal| {
+            let live = live(&mut journal)?;
+            Ok((journal, live))
+        });
+        if let Ok((mut journal, live)) = opened {
+            let expected = synced.clone().sorted();
+            match undecided.take().map(Model::sorted) {
+                Some(batch) if batch == live && batch != expected => {
+                    seen.kept += 1;
+                    synced = Model(batch);
+                }
+                was_undecided => {
+                    assert_eq!(live, expected, "seed {seed}");
+                    seen.lost += u32::from(was_undecided.is_some());
+                }
+            }
+            assert!(
+                journal.boot() > boot,
+                "seed {seed}: boot {}",
+                journal.boot()
+            );
+            boot = journal.boot();
+            disk.crash_after(writer.random.below(300));
+            loop {
+                let batch = writer.batch();
+                let next = synced.with(&batch);
+                if journal.append(&batch).is_err() {
+                    undecided = Some(next);
+                    break;
+                }
+                synced = next;
+            }
+            seen.cleaned += u32::from(!disk.files().contains_key("segment-0000000001.due"));
+        } else {
+            let crashed = disk.operations() > 0 && opened.is_err();
+            assert!(
+                crashed && !matches!(opened, Err(ref e) if e.to_string().contains("damaged")),
+                "seed {seed}: {opened:?}"
+            );
+            seen.failed_opens += 1;
+        }
+        disk = match writer.random.below(3) {
+            0 => disk.after_kill(),
+            _ => disk.after_power_loss(writer.random.next()),
+        };
+    }
+}
+
+#[test]
+fn a_journal_has_what_was_synced_after_any_crash() {
+    let half = |first| {
+        let mut seen = Seen::default();
+        (first..1000)
+            .step_by(2)
+            .for_each(|seed| play(seed, &mut seen));
+        seen
+    };
+    let [even, odd] = thread::scope(|scope| {
+        [0, 1]
+            .map(|first| scope.spawn(move || half(first)))
+            .map(|half| half.join().unwrap())
+    });
+    // The seeds reach every kind of end often.
+    for Seen {
+        lost,
+        kept,
+        failed_opens,
+        cleaned,
+    } in [even, odd]
+    {
+        println!("lost {lost}, kept {kept}, failed opens {failed_opens}, cleaned {cleaned}");
+        assert!(lost.min(kept).min(failed_opens).min(cleaned) > 300);
+    }
+}
+
+#[test]
+fn the_files_stay_in_proportion_to_the_live_records() {
+    for segment_bytes in [16 << 10, 64 << 10] {
+        let options = small(segment_bytes);
+        let mut journal = open(&SimulatedDisk::new(5), &options).unwrap();
+        let mut random = Random(5);
+        for _ in 0..3000 {
+            let key = random.below(400);
+            let batch = [0, 1, 2].map(|n| support::entity(key + n, &[n as u8; 150]));
+            journal.append(&batch).unwrap();
+            // The zeros behind each batch count, too.
+            let most = 7 * journal.live_bytes() / 2 + options.spare_bytes + 2 * segment_bytes;
+            let bytes = journal.file_bytes();
+            assert!(
+                bytes <= most,
+                "{bytes} bytes, {} live",
+                journal.live_bytes()
+            );
+        }
+        assert!(journal.live_bytes() > 60_000, "the bound is not trivial");
+    }
+}

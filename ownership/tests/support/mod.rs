@@ -1,0 +1,76 @@
+//! What the tests of journals share.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use bevy_due_ownership::{
+    Journal, JournalError, JournalId, JournalOptions, Key, Place, Record, SimulatedDisk, Sync,
+};
+
+/// Small files, so that a few batches fill them.
+pub(crate) fn small(segment_bytes: u64) -> JournalOptions {
+    JournalOptions {
+        sync: Sync::EachBatch,
+        segment_bytes,
+        spare_bytes: 2 * segment_bytes,
+    }
+}
+
+pub(crate) fn open(
+    disk: &SimulatedDisk,
+    options: &JournalOptions,
+) -> Result<Journal, JournalError> {
+    Journal::open_on(Box::new(disk.clone()), options.clone())
+}
+
+/// All live records but `Boot`, in a fixed order.
+pub(crate) fn live(journal: &mut Journal) -> Result<Vec<Record>, JournalError> {
+    let mut live = Vec::new();
+    journal.visit_live(|record| live.push(record))?;
+    live.retain(|record| !matches!(record, Record::Boot { .. }));
+    live.sort();
+    Ok(live)
+}
+
+/// Opens a copy of the disk, and returns its live records.
+pub(crate) fn recover(
+    disk: &SimulatedDisk,
+    options: &JournalOptions,
+) -> Result<Vec<Record>, JournalError> {
+    live(&mut open(&disk.after_kill(), options)?)
+}
+
+pub(crate) fn entity(key: u64, body: &[u8]) -> Record {
+    Record::Entity {
+        key: Key(key),
+        epoch: 1,
+        zone: Key(1),
+        body: body.to_vec(),
+    }
+}
+
+pub(crate) fn place(zone: u64) -> Place {
+    Place {
+        journal: JournalId(7),
+        zone: Key(zone),
+    }
+}
+
+/// Random numbers that depend on the seed alone.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        mixed ^ (mixed >> 29)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    pub(crate) fn bytes(&mut self, most: u64) -> Vec<u8> {
+        (0..self.below(most + 1))
+            .map(|_| self.next() as u8)
+            .collect()
+    }
+}

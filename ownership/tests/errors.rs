@@ -7,7 +7,8 @@ use support::{entity, open, recover, small};
 
 #[test]
 fn a_directory_can_be_open_once() {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("open_once");
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("open_once_{}", std::process::id()));
     _ = std::fs::remove_dir_all(&directory);
     let options = JournalOptions {
         segment_bytes: 4096,
@@ -17,9 +18,7 @@ fn a_directory_can_be_open_once() {
     let error = Journal::open(&directory, options.clone()).unwrap_err();
     assert!(matches!(error, JournalError::InUse { .. }), "{error}");
     assert!(
-        error
-            .to_string()
-            .contains("open_once is in use: stop the process"),
+        error.to_string().contains("is in use: stop the process"),
         "{error}"
     );
     drop(first);

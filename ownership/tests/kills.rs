@@ -164,7 +164,8 @@ fn run_and_kill(directory: &Path, point: &str, pass: u64) -> Run {
 
 #[test]
 fn a_process_killed_at_any_crash_point_recovers() {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kills");
+    let directory =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kills_{}", std::process::id()));
     let (mut kills, mut frames, mut undecided) = (0, 0, 0);
     for pass in 1..=4 {
         _ = std::fs::remove_dir_all(&directory);

@@ -4,7 +4,7 @@ mod support;
 
 use std::{collections::HashMap, thread};
 
-use bevy_due_ownership::{JournalId, Key, Place, Record, SimulatedDisk};
+use bevy_due_ownership::{JournalError, JournalId, Key, Place, Record, SimulatedDisk};
 use support::{Random, live, open, small};
 
 /// The live records, by the rules in the docs of `Record`.
@@ -184,6 +184,7 @@ struct Seen {
     kept: u32,
     failed_opens: u32,
     cleaned: u32,
+    full: u32,
 }
 
 /// Plays one seed.
@@ -230,7 +231,16 @@ fn play(seed: u64, seen: &mut Seen) {
             loop {
                 let batch = writer.batch();
                 let next = synced.with(&batch);
-                if journal.append(&batch).is_err() {
+                if writer.random.below(4) == 0 {
+                    disk.set_free_bytes(0);
+                }
+                let mut appended = journal.append(&batch);
+                if matches!(appended, Err(JournalError::Full { .. })) {
+                    disk.set_free_bytes(usize::MAX);
+                    seen.full += 1;
+                    appended = journal.append(&batch);
+                }
+                if appended.is_err() {
                     undecided = Some(next);
                     break;
                 }
@@ -245,6 +255,7 @@ fn play(seed: u64, seen: &mut Seen) {
             );
             seen.failed_opens += 1;
         }
+        disk.set_free_bytes(usize::MAX);
         disk = match writer.random.below(3) {
             0 => disk.after_kill(),
             _ => disk.after_power_loss(writer.random.next()),
@@ -272,10 +283,13 @@ fn a_journal_has_what_was_synced_after_any_crash() {
         kept,
         failed_opens,
         cleaned,
+        full,
     } in [even, odd]
     {
-        println!("lost {lost}, kept {kept}, failed opens {failed_opens}, cleaned {cleaned}");
-        assert!(lost.min(kept).min(failed_opens).min(cleaned) > 300);
+        println!(
+            "lost {lost}, kept {kept}, failed opens {failed_opens}, cleaned {cleaned}, full {full}"
+        );
+        assert!(lost.min(kept).min(failed_opens).min(cleaned).min(full) > 300);
     }
 }
 

@@ -128,8 +128,8 @@ impl Disk for SimulatedDisk {
 
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
-        state.find(from)?;
-        state.rename_in_order(NameChange::Rename(from.into(), to.into()))
+        let file = state.find(from)?;
+        state.rename_in_order(NameChange::Rename(from.into(), to.into(), file))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {

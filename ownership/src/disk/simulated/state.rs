@@ -34,7 +34,7 @@ pub(super) struct FileState {
 #[derive(Clone, Debug)]
 pub(super) enum NameChange {
     Create(String, usize),
-    Rename(String, String),
+    Rename(String, String, usize),
     Remove(String),
 }
 
@@ -55,12 +55,12 @@ impl State {
 
     pub(super) fn restarted(&self) -> Self {
         let is_named = |file| {
-            let created = |change: &NameChange| matches!(change, NameChange::Create(_, created) if *created == file);
+            let changed = |change: &NameChange| matches!(change, NameChange::Create(_, named) | NameChange::Rename(_, _, named) if *named == file);
             self.names
                 .values()
                 .chain(self.synced_names.values())
                 .any(|&named| named == file)
-                || self.unsynced_names.iter().any(created)
+                || self.unsynced_names.iter().any(changed)
         };
         let files = self.files.iter().enumerate();
         let kept = files.map(|(place, file)| {
@@ -136,10 +136,9 @@ impl NameChange {
     pub(super) fn apply(&self, names: &mut BTreeMap<String, usize>) {
         match self {
             Self::Create(name, file) => _ = names.insert(name.clone(), *file),
-            Self::Rename(from, to) => {
-                if let Some(file) = names.remove(from) {
-                    names.insert(to.clone(), file);
-                }
+            Self::Rename(from, to, file) => {
+                names.remove(from);
+                names.insert(to.clone(), *file);
             }
             Self::Remove(name) => _ = names.remove(name),
         }

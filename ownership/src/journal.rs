@@ -115,8 +115,8 @@ impl Journal {
     ///
     /// # Time complexity
     ///
-    /// *O*(bytes), and as many bytes again, or the 256th part of a segment, while old files are cleaned. Once per segment, it
-    /// also writes a file of zeros.
+    /// *O*(bytes). While old files are cleaned, it also copies as many bytes, or the 256th part of a segment.
+    /// Once per segment, it also writes a file of zeros.
     pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
         if let Some(error) = &self.stopped {
             return Err(error.clone());

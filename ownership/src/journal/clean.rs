@@ -1,7 +1,7 @@
 //! Copies live records out of the oldest segment, in small steps.
 
 use super::{
-    Journal, Record, batch,
+    Journal, MAX_BATCH_BYTES, Record, batch,
     index::Location,
     segment::{self, SECTOR},
 };
@@ -40,6 +40,10 @@ impl Journal {
     /// about three times the live bytes, the `spare_bytes` and two segments.
     pub(super) fn copy_live(&mut self, written: u64) -> Result<Copies, JournalError> {
         let mut copies = Copies::default();
+        if written > MAX_BATCH_BYTES / 4 {
+            // With copies, the batch could be too large.
+            return Ok(copies);
+        }
         let Some(mut cleaner) = self.take_cleaner()? else {
             return Ok(copies);
         };

@@ -55,7 +55,10 @@ impl State {
 
     pub(super) fn restarted(&self) -> Self {
         let is_named = |file| {
-            let changed = |change: &NameChange| matches!(change, NameChange::Create(_, named) | NameChange::Rename(_, _, named) if *named == file);
+            let changed = |change: &NameChange| match change {
+                NameChange::Create(_, named) | NameChange::Rename(_, _, named) => *named == file,
+                NameChange::Remove(_) => false,
+            };
             self.names
                 .values()
                 .chain(self.synced_names.values())

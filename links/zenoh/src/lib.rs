@@ -1,0 +1,19 @@
+//! Joins the [worlds](bevy_due::WorldGroups) of several processes and machines over
+//! [zenoh](https://zenoh.io), peer to peer.
+//!
+//! `groups.join(zenoh_link(config))` is all: see [`zenoh_link`] and [`ZenohConfig`]. The page
+//! [`bevy_due::link`] says what holds between processes.
+
+#![warn(clippy::unwrap_used)]
+
+mod config;
+mod keys;
+mod link;
+mod members;
+
+pub use config::ZenohConfig;
+pub use link::zenoh_link;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

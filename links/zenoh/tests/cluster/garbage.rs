@@ -1,0 +1,100 @@
+//! What a process sends that is no batch of this version.
+
+use std::time::Instant;
+
+use zenoh::{Config, Session, Wait};
+
+use crate::{PATIENCE, addresses, node::Node};
+
+fn session(member: &str) -> Session {
+    let mut config = Config::default();
+    let endpoint = format!("['tcp/{member}']");
+    let settings = [
+        ("scouting/multicast/enabled", "false"),
+        ("listen/endpoints", "[]"),
+        ("connect/endpoints", &endpoint),
+    ];
+    for (path, value) in settings {
+        config.insert_json5(path, value).expect("a setting");
+    }
+    zenoh::open(config).wait().expect("it opens")
+}
+
+/// Returns the id of the node with a name.
+fn id_of(session: &Session, name: &str) -> String {
+    let start = Instant::now();
+    loop {
+        let alive = session.liveliness().get(format!("due/due/alive/*/{name}"));
+        let replies = alive.wait().expect("it is asked");
+        let id = replies.iter().find_map(|reply| {
+            let key = reply.result().ok()?.key_expr();
+            Some(key.as_str().split('/').nth(3)?.to_owned())
+        });
+        if let Some(id) = id {
+            return id;
+        }
+        assert!(start.elapsed() < PATIENCE, "{name} should be alive");
+    }
+}
+
+#[test]
+fn garbage_and_other_versions_break_nothing() {
+    let [a, b] = addresses();
+    let mut first = Node::start(&format!("name=a key=1 listen={a}"));
+    let mut second = Node::start(&format!("name=b key=2 listen={b} members={a}"));
+    first.wait_for("peer b Up");
+    second.wait_for("peer a Up");
+
+    let session = session(&a);
+    let (id, other, me) = (id_of(&session, "a"), id_of(&session, "b"), session.zid());
+    let token = session
+        .liveliness()
+        .declare_token(format!("due/due/alive/{me}/odd"));
+    let token = token.wait().expect("it is declared");
+    // Another version of batches, and every kind of nonsense. The senders are one that is no member, this
+    // one, and one that pretends to be the other node.
+    let mut odd = vec![vec![], vec![0], vec![1], vec![2; 50], vec![255; 1 << 20]];
+    odd.extend((0..50).map(|len| [vec![1], vec![0; len], vec![1; len]].concat()));
+    for from in ["nobody", &me.to_string(), &other] {
+        for bytes in &odd {
+            let put = session.put(format!("due/due/to/{id}/{from}"), bytes.clone());
+            put.wait().expect("it is sent");
+        }
+    }
+    // Keys of the wrong form.
+    for key in ["due/due/alive/x/y", "due/due/alive/x"] {
+        session
+            .liveliness()
+            .declare_token(key)
+            .wait()
+            .expect("it is declared")
+            .undeclare()
+            .wait()
+            .ok();
+    }
+    for number in 0..10 {
+        assert_eq!(first.ask(2, number), [""; 0], "nothing else has happened");
+        assert_eq!(second.ask(1, number), [""; 0], "nothing else has happened");
+    }
+    drop((token, second));
+    let errors = first.kill();
+    let warnings = errors
+        .iter()
+        .filter(|line| line.contains("can't read what "));
+    let warnings: Vec<_> = warnings
+        .map(|line| line.split("what ").last().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        warnings.len(),
+        2,
+        "once for each member that it knows: {errors:?}"
+    );
+    assert!(
+        warnings[0].starts_with("odd sends: the bytes are not a batch"),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings[1].starts_with("b sends: the bytes are not a batch"),
+        "{warnings:?}"
+    );
+}

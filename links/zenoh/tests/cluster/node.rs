@@ -1,0 +1,201 @@
+//! The example `node` in a process.
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Read, Write},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Instant,
+};
+
+use crate::PATIENCE;
+
+/// A node, which is killed when this is dropped.
+pub(crate) struct Node {
+    name: String,
+    child: Child,
+    /// The lines that it prints, and those on stderr.
+    lines: Receiver<String>,
+    errors: Receiver<String>,
+    /// The lines that were read.
+    read: Vec<String>,
+}
+
+impl Node {
+    /// Starts a node with arguments such as `"name=a key=1"`, and waits until it has joined.
+    pub(crate) fn start(arguments: &str) -> Self {
+        let mut node = Self::run(arguments);
+        node.wait_for("ready");
+        node
+    }
+
+    pub(crate) fn run(arguments: &str) -> Self {
+        let test = env::current_exe().expect("a path");
+        let target = test.parent().and_then(Path::parent).expect("a folder");
+        let example = target.join("examples/node");
+        let hint = "`cargo test` builds it, `cargo test --test` does not";
+        assert!(example.exists(), "{}: {hint}", example.display());
+        let mut child = Command::new(example)
+            .args(arguments.split(' '))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the node starts");
+        let lines = lines_of(child.stdout.take().expect("it is piped"));
+        let errors = lines_of(child.stderr.take().expect("it is piped"));
+        let name = arguments.split(' ').next().unwrap_or_default().into();
+        Self {
+            name,
+            child,
+            lines,
+            errors,
+            read: Vec::new(),
+        }
+    }
+
+    /// Gives the node a command.
+    pub(crate) fn tell(&mut self, command: &str) {
+        let input = self.child.stdin.as_mut().expect("it is piped");
+        writeln!(input, "{command}").expect("the node reads");
+    }
+
+    /// Waits for a line, and returns those before it.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, line: &str) -> Vec<String> {
+        self.wait_until(|read| read == line, line)
+    }
+
+    #[track_caller]
+    fn wait_until(&mut self, mut is_it: impl FnMut(&str) -> bool, what: &str) -> Vec<String> {
+        let start = Instant::now();
+        let mut before = Vec::new();
+        loop {
+            let left = PATIENCE.saturating_sub(start.elapsed());
+            let Ok(read) = self.lines.recv_timeout(left) else {
+                let errors: Vec<_> = self.errors.try_iter().collect();
+                panic!(
+                    "{} should print {what:?}: {:?} {errors:?}",
+                    self.name, self.read
+                );
+            };
+            self.read.push(read.clone());
+            if is_it(&read) {
+                return before;
+            }
+            before.push(read);
+        }
+    }
+
+    /// Waits for the next line.
+    #[track_caller]
+    pub(crate) fn next_line(&mut self) -> String {
+        self.wait_until(|_| true, "a line");
+        self.read.last().expect("it was read").clone()
+    }
+
+    /// Waits for lines in any order.
+    #[track_caller]
+    pub(crate) fn wait_for_all(&mut self, lines: &[&str]) {
+        let mut missing = lines.to_vec();
+        let is_last = |read: &str| {
+            missing.retain(|line| *line != read);
+            missing.is_empty()
+        };
+        self.wait_until(is_last, &format!("{lines:?}"));
+    }
+
+    /// Asks for the double of a number, and waits for the reply. Returns the lines before it.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, key: u32, number: u32) -> Vec<String> {
+        self.tell(&format!("ask {key} {number}"));
+        self.wait_for(&format!("reply {}", 2 * number))
+    }
+
+    /// Returns how many numbers the node has heard from another, the last one, and how many did not rise.
+    #[track_caller]
+    pub(crate) fn heard(&mut self, from: &str) -> [u32; 3] {
+        self.tell(&format!("heard {from}"));
+        let start = format!("heard {from} ");
+        self.wait_until(|read| read.starts_with(&start), &start);
+        let last = self.read.last().expect("it was read");
+        let mut numbers = last[start.len()..].split(' ').map(str::parse);
+        [(); 3].map(|()| numbers.next().expect("three").expect("a number"))
+    }
+
+    /// Waits until the node has heard a number from another, and returns what it has heard.
+    #[track_caller]
+    pub(crate) fn hears(&mut self, number: u32, from: &str) -> [u32; 3] {
+        let start = Instant::now();
+        loop {
+            let heard = self.heard(from);
+            if heard[1] == number {
+                return heard;
+            }
+            assert!(
+                start.elapsed() < PATIENCE,
+                "{} heard {heard:?} from {from}",
+                self.name
+            );
+            thread::sleep(core::time::Duration::from_millis(10));
+        }
+    }
+
+    /// Sends a signal to the process.
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status();
+        assert!(sent.expect("should have a `kill`").success());
+    }
+
+    /// Kills the process, and returns what it has printed on stderr.
+    pub(crate) fn kill(mut self) -> Vec<String> {
+        self.child.kill().ok();
+        self.errors.iter().collect()
+    }
+
+    /// Waits until the process has ended.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is a child") {
+                return status;
+            }
+            assert!(
+                start.elapsed() < PATIENCE,
+                "{} should have ended",
+                self.name
+            );
+            thread::sleep(core::time::Duration::from_millis(5));
+        }
+    }
+
+    /// Returns the largest memory of the process so far, in MB.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(status).expect("the process lives");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.expect("a line").trim().trim_end_matches(" kB");
+        peak.parse::<u64>().expect("a number") / 1000
+    }
+}
+
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, lines) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        lines.for_each(|line| send.send(line).unwrap_or_default());
+    });
+    lines
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

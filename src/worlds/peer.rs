@@ -75,8 +75,14 @@ impl Peer {
     ///
     /// Returns [`BatchError`] if the bytes are not a batch of this version. Nothing has changed then.
     pub fn receive(&self, batch: &[u8]) -> Result<(), BatchError> {
-        let hub = self.hub.upgrade().ok_or(BatchError::Closed)?;
-        hub.receive(&self.remote, batch)
+        match self.hub.upgrade() {
+            Some(hub) => hub.receive(&self.remote, batch),
+            None => {
+                // It may confirm what was sent, so that the rest has room.
+                self.remote.hear(batch).ok();
+                Err(BatchError::Closed)
+            }
+        }
     }
 
     /// Notes that the process can't be reached, for example because its connection broke. Its worlds and

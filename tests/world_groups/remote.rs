@@ -577,7 +577,13 @@ fn the_end_of_the_groups_sends_what_waits_and_says_goodbye() {
     assert_eq!(told.try_recv(), Ok("opened"));
     let mut far = member(&there, "main");
     record::<PeerChanged>(&mut far);
-    let wire = Wire::connect(&here, &there);
+    // Most parcels wait for room on the way.
+    let settings = PeerSettings {
+        window_bytes: 1000,
+        batch_bytes: 100,
+        ..QUICK
+    };
+    let wire = Wire::with([&here, &there], ["a", "b"], settings);
     wait_for_worlds(&here, "ears", 1);
     receive::<PeerChanged>(&mut far);
     for nth in 0..1000 {

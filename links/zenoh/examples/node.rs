@@ -106,6 +106,7 @@ impl Node {
         loop {
             match commands.recv_timeout(Duration::from_millis(1)) {
                 Ok(line) if line == "end" => break,
+                Ok(line) if line == "hang" => _ = commands.recv(),
                 Ok(line) => obey(&mut app, &self.name, &line),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -178,7 +179,7 @@ fn read(packet: &Packet) -> (u32, &str) {
 ///   a key. `say 2 7 100 5000` sends a hundred numbers from seven on, with 5,000 bytes each.
 /// - `ask 2 21`: requests the double of a number. `hold 2` makes a request that gets no reply.
 /// - `heard a`: prints how many numbers were heard from a node, the last one, and how many did not rise.
-/// - `sleep 1000`: lets the world hang for a second.
+/// - `hang`: lets the world hang until the next command.
 /// - `end`
 fn obey(app: &mut App, name: &str, line: &str) {
     let words: Vec<&str> = line.split(' ').collect();
@@ -198,7 +199,7 @@ fn obey(app: &mut App, name: &str, line: &str) {
             let [count, last, disorder] = heard.0.get(from).copied().unwrap_or_default();
             println!("heard {from} {count} {last} {disorder}");
         }
-        ["sleep", millis] => thread::sleep(Duration::from_millis(number(millis).into())),
+        ["wake"] => {}
         _ => println!("unknown: {line}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The keys of zenoh that the processes of a cluster use. There are two for each process, and none for an
+//! The keys of zenoh that the processes of a cluster use. There are three for each process, and none for an
 //! entity, because zenoh takes milliseconds for each key of a large number.
 
 use zenoh::config::ZenohId;
@@ -25,6 +25,16 @@ impl Keys {
     /// Returns the keys of the batches to this process.
     pub(crate) fn to_me(&self) -> String {
         format!("due/{}/to/{}/*", self.cluster, self.me)
+    }
+
+    /// Returns the key of the query whether all batches have arrived here.
+    pub(crate) fn arrived(&self) -> String {
+        format!("due/{}/arrived/{}", self.cluster, self.me)
+    }
+
+    /// Returns the keys of that query in all processes.
+    pub(crate) fn all_arrived(&self) -> String {
+        format!("due/{}/arrived/*", self.cluster)
     }
 
     /// Returns the key that shows that this process is alive.

@@ -13,6 +13,8 @@ use zenoh::{
     Session, Wait,
     liveliness::LivelinessToken,
     pubsub::Subscriber,
+    qos::CongestionControl,
+    query::{Query, QueryTarget, Queryable},
     sample::{Sample, SampleKind},
 };
 
@@ -84,8 +86,15 @@ struct ZenohLink {
 struct Engine {
     session: Session,
     members: Arc<Members>,
-    /// They end when they are dropped.
-    _declared: (Subscriber<()>, LivelinessToken, Subscriber<()>),
+    _declared: Declared,
+}
+
+/// What ends when it is dropped.
+struct Declared {
+    _batches: Subscriber<()>,
+    _arrived: Queryable<()>,
+    _token: LivelinessToken,
+    _alive: Subscriber<()>,
 }
 
 impl Link for ZenohLink {
@@ -125,6 +134,9 @@ impl Engine {
         while self.members.is_sending() && start.elapsed() < CLOSE_LIMIT {
             thread::sleep(Duration::from_millis(1));
         }
+        if let Err(error) = self.wait_for_arrival(CLOSE_LIMIT.saturating_sub(start.elapsed())) {
+            tracing::debug!("does not know whether all has arrived: {error}");
+        }
         self.members.close();
         // The engine waits for a put that a process which hangs holds up.
         let (close, closed) = mpsc::channel::<()>();
@@ -137,6 +149,19 @@ impl Engine {
         });
         closed.recv_timeout(CLOSE_LIMIT).ok();
     }
+
+    /// Waits until the other processes have received all batches. When a session closes, zenoh may drop
+    /// what is on its way.
+    fn wait_for_arrival(&self, limit: Duration) -> zenoh::Result<()> {
+        let query = self.session.get(self.members.keys.all_arrived());
+        // A query does not overtake batches of the same priority.
+        let query = query
+            .target(QueryTarget::All)
+            .congestion_control(CongestionControl::Block);
+        let replies = query.timeout(limit.max(Duration::from_millis(1))).wait()?;
+        replies.iter().for_each(drop);
+        Ok(())
+    }
 }
 
 /// Lets this process be found, and finds the others.
@@ -144,7 +169,7 @@ fn declare(
     config: &ZenohConfig,
     session: &Session,
     members: &Arc<Members>,
-) -> zenoh::Result<(Subscriber<()>, LivelinessToken, Subscriber<()>)> {
+) -> zenoh::Result<Declared> {
     let keys = &members.keys;
     let receiver = members.clone();
     // This runs on a thread of the engine that reads connections. It may: `Peer::receive` takes locks that
@@ -157,6 +182,10 @@ fn declare(
     let batches = session.declare_subscriber(keys.to_me());
     // First, so that nobody sends before this process listens.
     let batches = batches.callback(take).wait()?;
+    let key = keys.arrived();
+    let arrived = session.declare_queryable(key.clone());
+    let reply = move |query: Query| _ = query.reply(key.as_str(), []).wait();
+    let arrived = arrived.callback(reply).wait()?;
     let name = config.name.as_ref().unwrap_or(&keys.me);
     let token = session
         .liveliness()
@@ -177,7 +206,12 @@ fn declare(
     };
     let alive = session.liveliness().declare_subscriber(keys.all_alive());
     let alive = alive.history(true).callback(note).wait()?;
-    Ok((batches, token, alive))
+    Ok(Declared {
+        _batches: batches,
+        _arrived: arrived,
+        _token: token,
+        _alive: alive,
+    })
 }
 
 /// The engine does not start.

@@ -108,10 +108,28 @@ impl Node {
     }
 
     /// Asks for the double of a number, and waits for the reply. Returns the lines before it.
+    ///
+    /// A process is up a moment before its keys are known.
     #[track_caller]
     pub(crate) fn ask(&mut self, key: u32, number: u32) -> Vec<String> {
-        self.tell(&format!("ask {key} {number}"));
-        self.wait_for(&format!("reply {}", 2 * number))
+        const UNKNOWN: &str = "no answer: Refused(UnknownKey)";
+        let reply = format!("reply {}", 2 * number);
+        let mut before = Vec::new();
+        loop {
+            self.tell(&format!("ask {key} {number}"));
+            before.extend(self.wait_until(|read| read == reply || read == UNKNOWN, &reply));
+            if self.read.last() == Some(&reply) {
+                return before;
+            }
+        }
+    }
+
+    /// Waits until the node has printed a line, now or before.
+    #[track_caller]
+    pub(crate) fn has_printed(&mut self, line: &str) {
+        if !self.read.iter().any(|read| read == line) {
+            self.wait_for(line);
+        }
     }
 
     /// Returns how many numbers the node has heard from another, the last one, and how many did not rise.
@@ -150,7 +168,21 @@ impl Node {
         assert!(sent.expect("should have a `kill`").success());
     }
 
-    /// Kills the process, and returns what it has printed on stderr.
+    /// Returns the next line on stderr that contains a text.
+    #[track_caller]
+    pub(crate) fn error_with(&self, text: &str) -> String {
+        let start = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(start.elapsed());
+            let line = self.errors.recv_timeout(left);
+            let line = line.unwrap_or_else(|_| panic!("{} should report {text:?}", self.name));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Kills the process, and returns what it has printed on stderr and was not read.
     pub(crate) fn kill(mut self) -> Vec<String> {
         self.child.kill().ok();
         self.errors.iter().collect()

@@ -10,19 +10,22 @@ fn a_process_that_ends_sends_what_is_left() {
     let [mut a, mut b, mut c] = three("down_after=10000");
     a.wait_for_all(&["peer b Up", "peer c Up"]);
     b.wait_for_all(&["peer a Up", "peer c Up"]);
+    a.ask(2, 1);
     a.tell("say 2 1 20000 100");
     a.tell("end");
     assert_eq!(b.hears(20_000, "a"), [20_000, 20_000, 0]);
-    b.wait_for("peer a Down");
+    b.has_printed("peer a Down");
     assert!(a.wait().success());
     assert_eq!(b.ask(3, 1), [""; 0]);
-    c.wait_for("peer a Down");
+    c.has_printed("peer a Down");
 }
 
 #[test]
 fn a_process_ends_while_another_hangs() {
     let [mut a, b, mut c] = three("down_after=10000");
     a.wait_for_all(&["peer b Up", "peer c Up"]);
+    a.ask(2, 1);
+    a.ask(3, 1);
     b.signal("-STOP");
     a.tell("say 2 1 1000 10000");
     a.tell("say 3 1 1000 10");

@@ -372,8 +372,12 @@ impl Remote {
             state.unconfirmed += bytes.len();
         }
         state.owes_hello |= heard.owes_hello || state.unconfirmed > self.settings.window_bytes / 4;
+        // Otherwise the sending thread has nothing new to do.
+        let has_work = state.owes_hello || !state.queue.is_empty();
         drop(state);
-        self.changed.notify_all();
+        if has_work {
+            self.changed.notify_all();
+        }
         let frames = heard.frames.map(|(known, session)| {
             frames.drain(..known as usize);
             (frames, session)

@@ -263,21 +263,30 @@ fn the_newest_claim_to_a_key_wins() {
         Wire::connect(b, c),
         Wire::connect(a, c),
     ];
-    let mut apps = [b, c].map(|groups| member(groups, "zones"));
+    let owners = [b, c];
+    let mut apps = owners.map(|groups| member(groups, "zones"));
     wait_for_worlds(a, "zones", 2);
     for turn in 0..6 {
-        let mut old = apps[turn % 2].world_mut().spawn(StableKey(5));
+        let [new, old] = [turn % 2, (turn + 1) % 2];
+        if turn > 0 {
+            // A claim is newer than those that its process knows.
+            wait_until_delivered(owners[new], &mut apps[old]);
+        }
         let heard = MessageComponent::new().on_packet(SAY, |_: MessageContext, _: &Packet| {});
-        old.insert(heard);
-        let delivered = |app: &App| app.world().resource::<MessageStats>().delivered;
-        let before = delivered(&apps[turn % 2]);
-        let arrived = || {
-            a.post(say("zones", StableKey(5), 1)).ok();
-            apps[turn % 2].update();
-            delivered(&apps[turn % 2]) > before
-        };
-        wait_until(arrived, "the new owner gets the parcels");
+        apps[new].world_mut().spawn((StableKey(5), heard));
+        wait_until_delivered(a, &mut apps[new]);
     }
+}
+
+/// Waits until the parcels for a key go to a world.
+fn wait_until_delivered(from: &WorldGroups, to: &mut App) {
+    let before = to.world().resource::<MessageStats>().delivered;
+    let arrived = || {
+        from.post(say("zones", StableKey(5), 1)).ok();
+        to.update();
+        to.world().resource::<MessageStats>().delivered > before
+    };
+    wait_until(arrived, "the owner gets the parcels");
 }
 
 #[test]
@@ -292,7 +301,9 @@ fn a_parcel_follows_a_key_that_has_moved_meanwhile() {
     ];
     let [mut old, mut new] = [b, c].map(|groups| member(groups, "zones"));
     let hero = old.world_mut().spawn(StableKey(0)).id();
-    wait_for_key(a, "zones", 0);
+    for groups in [a, c] {
+        wait_for_key(groups, "zones", 0);
+    }
     {
         // The first process hears nothing of the move.
         let _held = [wires[0].ways[1].hold(), wires[2].ways[1].hold()];

@@ -15,7 +15,7 @@ use super::{
     claim::{Claim, Epoch, MemberId},
     filter::Filter,
     members::{Group, Member},
-    news::{Liveness, PeerChanged},
+    news::{Liveness, PeerChanged, fail_requests, tell_world},
     remote::{Remote, SessionId, random_process_id},
 };
 use crate::{
@@ -56,10 +56,17 @@ struct Members {
 #[derive(Debug)]
 struct PeerEntry {
     remote: Arc<Remote>,
-    /// The connection, if there is one.
-    session: Option<SessionId>,
+    connection: Option<Connection>,
+}
+
+/// A connection to another process.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    session: SessionId,
     /// The id of the process.
     process: u64,
+    /// Whether the process has told its worlds and keys. It is up from then on.
+    is_introduced: bool,
 }
 
 impl Default for Hub {
@@ -161,8 +168,9 @@ impl Hub {
     /// Returns `true` if a connection has not ended.
     pub(super) fn is_connected(&self, session: SessionId) -> bool {
         let members = self.read();
-        let mut peers = members.peers.values();
-        peers.any(|peer| peer.session == Some(session))
+        let peers = members.peers.values();
+        let connections = peers.filter_map(|peer| peer.connection);
+        { connections }.any(|connection| connection.session == session)
     }
 
     /// Runs a function on a world in its next frame, if it has not left.
@@ -207,7 +215,7 @@ impl Members {
     /// Ends the connection to another process, and removes its worlds and keys.
     fn forget(&mut self, remote: &Remote) {
         let entry = self.peers.get_mut(&remote.id);
-        let Some(session) = entry.and_then(|entry| entry.session.take()) else {
+        let Some(connection) = entry.and_then(|entry| entry.connection.take()) else {
             return;
         };
         self.groups.retain(|_, group| {
@@ -215,29 +223,39 @@ impl Members {
             group.unbind_all(remote.id);
             !group.is_empty()
         });
-        self.announce(remote, session, Liveness::Down);
+        for world in self.worlds.values() {
+            world.run_anyway(move |world| fail_requests(world, connection.session));
+        }
+        if connection.is_introduced {
+            self.announce(remote, Liveness::Down);
+        }
     }
 
     /// Tells all worlds here how another process is.
-    fn announce(&self, remote: &Remote, session: SessionId, liveness: Liveness) {
+    fn announce(&self, remote: &Remote, liveness: Liveness) {
         for world in self.worlds.values() {
-            announce_to(world, remote, session, liveness);
+            announce_to(world, remote, liveness);
         }
     }
 
     /// Tells a world which processes are there.
     fn introduce(&self, world: &MessageSender) {
         for peer in self.peers.values() {
-            if let Some(session) = peer.session {
-                announce_to(world, &peer.remote, session, peer.remote.liveness());
+            if peer.connection.is_some_and(|it| it.is_introduced) {
+                announce_to(world, &peer.remote, peer.remote.liveness());
             }
         }
     }
 
     /// Returns another process, if this connection to it has not ended.
-    fn connected(&self, peer: MemberId, session: SessionId) -> Option<&PeerEntry> {
-        let peer = self.peers.get(&peer)?;
-        (peer.session == Some(session)).then_some(peer)
+    fn connected(
+        &mut self,
+        peer: MemberId,
+        session: SessionId,
+    ) -> Option<(&Arc<Remote>, &mut Connection)> {
+        let PeerEntry { remote, connection } = self.peers.get_mut(&peer)?;
+        let connection = connection.as_mut().filter(|it| it.session == session)?;
+        Some((remote, connection))
     }
 
     /// Returns the newest claim of a world of this process.
@@ -279,7 +297,7 @@ impl Members {
 }
 
 /// Tells a world how another process is.
-fn announce_to(world: &MessageSender, remote: &Remote, session: SessionId, liveness: Liveness) {
+fn announce_to(world: &MessageSender, remote: &Remote, liveness: Liveness) {
     let name = remote.name.clone();
-    world.run_anyway(move |world| PeerChanged { name, liveness }.tell(world, session));
+    world.run_anyway(move |world| _ = tell_world(world, PeerChanged { name, liveness }));
 }

@@ -15,7 +15,8 @@ use crate::{
 
 /// The message that another process has come, is suspected, or has gone.
 ///
-/// It goes to all followers in each world of this process. When a process goes, the open requests that
+/// It goes to all followers in each world of this process. A world that joins later gets it for each
+/// process that is there. When a process goes, the open requests that
 /// it has taken complete with [`NoAnswer::Refused`] and [`RefusalReason::PeerLost`].
 ///
 /// [`WorldGroups::running`](crate::WorldGroups::running) counts the worlds of processes that are
@@ -31,7 +32,7 @@ pub struct PeerChanged {
 /// Whether another process is alive, as far as this one can know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Liveness {
-    /// It has answered recently.
+    /// It has answered recently, and its worlds and keys are known here.
     Up,
     /// Nothing has been heard of it for a while. It gets parcels in turn only if no other process and no
     /// world here can take them. It may come back.
@@ -57,16 +58,6 @@ pub(super) enum AwaitedFrom {
     One(SessionId),
     /// Another process, and others. Each of them may reply.
     Several,
-}
-
-impl PeerChanged {
-    /// Tells a world.
-    pub(super) fn tell(self, world: &mut World, session: SessionId) {
-        if self.liveness == Liveness::Down {
-            fail_requests(world, session);
-        }
-        tell_world(world, self);
-    }
 }
 
 /// Completes the open requests that a process has taken by a connection.

@@ -475,6 +475,27 @@ fn a_world_learns_when_a_process_comes_is_silent_and_goes() {
 }
 
 #[test]
+fn the_worlds_and_keys_of_a_process_that_is_up_are_known() {
+    let there = WorldGroups::new();
+    let mut far = member(&there, "ears");
+    for key in 0..1000 {
+        far.world_mut().spawn(StableKey(key));
+    }
+    for _ in 0..10 {
+        let here = WorldGroups::new();
+        let mut app = member(&here, "main");
+        record::<PeerChanged>(&mut app);
+        let _wire = Wire::connect(&here, &there);
+        assert_eq!(receive::<PeerChanged>(&mut app)[0].liveness, Liveness::Up);
+        assert_eq!(here.running("ears"), 1);
+        for key in 0..1000 {
+            let known = here.post(say("ears", StableKey(key), 0));
+            known.expect("its keys are known");
+        }
+    }
+}
+
+#[test]
 fn a_request_fails_at_once_when_its_process_goes() {
     let [mut here, mut there] = [WorldGroups::new(), WorldGroups::new()];
     let gate = Gate::new();

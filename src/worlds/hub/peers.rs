@@ -1,7 +1,7 @@
 //! Other processes: what the hub tells them, and what they tell the hub.
 
 use alloc::{borrow::Cow, sync::Arc};
-use core::{panic::AssertUnwindSafe, sync::atomic::Ordering};
+use core::{mem, panic::AssertUnwindSafe, sync::atomic::Ordering};
 use std::panic::{catch_unwind, resume_unwind};
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
         refusal::report_refusal,
         remote::{Arrival, BatchError, Frame, Lost, PeerSettings, Remote, Sent, SessionId, Source},
     },
-    Hub, PeerEntry,
+    Connection, Hub, PeerEntry,
 };
 use crate::{
     message::{MessageSender, RefusalReason},
@@ -40,8 +40,7 @@ impl Hub {
         }
         let entry = PeerEntry {
             remote: remote.clone(),
-            session: None,
-            process: 0,
+            connection: None,
         };
         members.peers.insert(id, entry);
         remote
@@ -115,7 +114,11 @@ impl Hub {
         // The thread that knows of the end of the last connection may be slower.
         members.forget(remote);
         if let Some(entry) = members.peers.get_mut(&remote.id) {
-            (entry.session, entry.process) = (Some(session), process);
+            entry.connection = Some(Connection {
+                session,
+                process,
+                is_introduced: false,
+            });
         }
         for (name, group) in &members.groups {
             let worlds = group.worlds_here();
@@ -129,7 +132,19 @@ impl Hub {
                 }
             }
         }
-        members.announce(remote, session, Liveness::Up);
+        // After all worlds and keys, and before all parcels.
+        let lost = remote.answer(&Frame::Introduced);
+        debug_assert!(lost.is_none(), "the queue was empty");
+    }
+
+    /// Another process has told its worlds and keys: from now on it is up.
+    fn note_introduced(&self, remote: &Remote, session: SessionId) {
+        let mut members = self.write();
+        if let Some((_, connection)) = members.connected(remote.id, session)
+            && !mem::replace(&mut connection.is_introduced, true)
+        {
+            members.announce(remote, Liveness::Up);
+        }
     }
 
     /// Removes the worlds and keys of another process whose connection has ended, and refuses the parcels
@@ -183,6 +198,7 @@ impl Hub {
                 }
             }
             Frame::Goodbye => self.forget(remote, remote.disconnect()),
+            Frame::Introduced => self.note_introduced(remote, session),
         }
     }
 
@@ -210,10 +226,10 @@ impl Hub {
         worlds: u32,
     ) {
         let mut members = self.write();
-        let Some(peer) = members.connected(remote.id, session) else {
+        let Some((remote, _)) = members.connected(remote.id, session) else {
             return;
         };
-        let remote = peer.remote.clone();
+        let remote = remote.clone();
         match worlds {
             0 => {
                 if let Some(group) = members.groups.get_mut(&group) {
@@ -232,11 +248,11 @@ impl Hub {
     fn bind_elsewhere(&self, remote: &Remote, session: SessionId, address: &Address, epoch: Epoch) {
         let mut members = self.write();
         members.epoch = members.epoch.max(epoch);
-        if let Some(&PeerEntry { process, .. }) = members.connected(remote.id, session) {
+        if let Some((_, connection)) = members.connected(remote.id, session) {
             let claim = Claim {
                 member: remote.id,
                 epoch,
-                process,
+                process: connection.process,
             };
             members.bind(address, claim);
         }
@@ -294,8 +310,9 @@ impl Hub {
         // Alone, so that the last word is the latest.
         let members = self.write();
         let peer = members.peers.get(&remote.id);
-        if let Some(session) = peer.and_then(|peer| peer.session) {
-            members.announce(remote, session, remote.liveness());
+        let connection = peer.and_then(|peer| peer.connection);
+        if connection.is_some_and(|it| it.is_introduced) {
+            members.announce(remote, remote.liveness());
         }
     }
 
@@ -307,7 +324,8 @@ impl Hub {
     fn peer_of(&self, source: Source) -> Option<Arc<Remote>> {
         let members = self.read();
         let mut peers = members.peers.values();
-        let peer = peers.find(|peer| peer.session.is_some() && peer.process == source.process)?;
+        let is_sender = |it: Connection| it.process == source.process;
+        let peer = peers.find(|peer| peer.connection.is_some_and(is_sender))?;
         Some(peer.remote.clone())
     }
 }

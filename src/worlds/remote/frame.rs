@@ -28,6 +28,8 @@ pub(crate) enum Frame {
     Room(Cow<'static, str>, Source),
     /// The process leaves.
     Goodbye,
+    /// The process has told all worlds and keys that it had at the begin of the connection.
+    Introduced,
 }
 
 /// A parcel on its way from one process to another.
@@ -67,6 +69,7 @@ mod kind {
     pub(super) const UNBOUND: u8 = 5;
     pub(super) const ROOM: u8 = 6;
     pub(super) const GOODBYE: u8 = 7;
+    pub(super) const INTRODUCED: u8 = 8;
 }
 
 impl Frame {
@@ -100,6 +103,7 @@ impl Frame {
                 write_source(*source, bytes);
             }
             Self::Goodbye => bytes.put_u8(kind::GOODBYE),
+            Self::Introduced => bytes.put_u8(kind::INTRODUCED),
         }
     }
 
@@ -116,6 +120,7 @@ impl Frame {
             kind::UNBOUND => Self::Unbound(reader.address()?, reader.u64()?),
             kind::ROOM => Self::Room(reader.text()?, read_source(reader)?),
             kind::GOODBYE => Self::Goodbye,
+            kind::INTRODUCED => Self::Introduced,
             _ => return Err(Malformed),
         })
     }

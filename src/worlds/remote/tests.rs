@@ -83,6 +83,7 @@ fn frames() -> Vec<Frame> {
         Frame::Unbound(address(), 11),
         Frame::Room("ears".into(), source),
         Frame::Goodbye,
+        Frame::Introduced,
     ]);
     frames
 }

@@ -315,14 +315,7 @@ fn a_process_refuses_only_what_it_got_and_only_once() {
     let mut post = |app: &App, nth| {
         let link = app.world().resource::<WorldLink>();
         link.post(say("ears", Delivery::InTurn, nth)).unwrap();
-        loop {
-            // The announcement of the worlds here comes first.
-            let frames = raw.next();
-            raw.send(&[]).unwrap();
-            if frames.first() == Some(&1) {
-                return frames;
-            }
-        }
+        raw.next_frame(1)
     };
     let [first, second] = [1, 2].map(|nth| post(&app, nth));
     let mut forged = second.clone();

@@ -32,6 +32,8 @@ impl Raw {
         };
         raw.next();
         raw.send(&[]).unwrap();
+        // It has told all worlds and keys: none.
+        raw.send(&[vec![8]]).unwrap();
         raw
     }
 
@@ -43,6 +45,22 @@ impl Raw {
         let frames = u32::from_le_bytes(batch[41..EMPTY].try_into().unwrap());
         self.received = word(33) + u64::from(frames);
         batch[EMPTY..].to_vec()
+    }
+
+    /// Takes batches until a frame of this kind comes, which must be the last of its batch.
+    pub(super) fn next_frame(&mut self, kind: u8) -> Vec<u8> {
+        for _ in 0..1000 {
+            let mut frames = self.next();
+            self.send(&[]).unwrap();
+            // The other process has told its worlds and keys.
+            if frames.first() == Some(&8) {
+                frames.remove(0);
+            }
+            if frames.first() == Some(&kind) {
+                return frames;
+            }
+        }
+        panic!("no frame of kind {kind} came");
     }
 
     /// Begins anew, as after a lost connection.

@@ -17,10 +17,7 @@ use super::{
     },
     Connection, Hub, PeerEntry,
 };
-use crate::{
-    message::{MessageSender, RefusalReason},
-    sync::PoisonError,
-};
+use crate::{message::RefusalReason, sync::PoisonError};
 
 impl Hub {
     /// Returns a hub that nobody uses.
@@ -213,8 +210,7 @@ impl Hub {
             Err(parcel.refused(RefusalReason::Forbidden))
         };
         if let Err(Refused { parcel, reason }) = taken {
-            let lost = remote.answer(&Frame::Refused(Sent { parcel, way }, reason));
-            self.forget(remote, lost);
+            self.answer(remote, &Frame::Refused(Sent { parcel, way }, reason));
         }
     }
 
@@ -276,8 +272,7 @@ impl Hub {
         if sent.way.source.process != self.process {
             // The parcel was passed on.
             if let Some(remote) = self.peer_of(sent.way.source) {
-                let lost = remote.answer(&Frame::Refused(sent, reason));
-                self.forget(&remote, lost);
+                self.answer(&remote, &Frame::Refused(sent, reason));
             }
             return;
         }
@@ -286,9 +281,14 @@ impl Hub {
             return;
         }
         let refused = sent.parcel.refused(reason);
-        if let Some(world) = self.world_of(sent.way.source) {
-            world.run_anyway(move |world| report_refusal(world, refused));
-        }
+        self.run(sent.way.source.world, move |world| {
+            report_refusal(world, refused);
+        });
+    }
+
+    /// Tells another process what became of its parcel.
+    fn answer(&self, remote: &Remote, frame: &Frame) {
+        self.forget(remote, remote.answer(frame));
     }
 
     /// Tells worlds that a group takes parcels again.
@@ -296,11 +296,12 @@ impl Hub {
         for (source, group) in refused {
             if source.process != self.process {
                 if let Some(remote) = self.peer_of(source) {
-                    let lost = remote.answer(&Frame::Room(group, source));
-                    self.forget(&remote, lost);
+                    self.answer(&remote, &Frame::Room(group, source));
                 }
-            } else if let Some(world) = self.world_of(source) {
-                world.run_anyway(move |world| _ = tell_world(world, HasRoom { group }));
+            } else {
+                self.run(source.world, move |world| {
+                    tell_world(world, HasRoom { group });
+                });
             }
         }
     }
@@ -314,10 +315,6 @@ impl Hub {
         if connection.is_some_and(|it| it.is_introduced) {
             members.announce(remote, remote.liveness());
         }
-    }
-
-    fn world_of(&self, source: Source) -> Option<MessageSender> {
-        self.read().worlds.get(&source.world).cloned()
     }
 
     /// Returns the process that has sent a parcel, if it is connected.

@@ -50,8 +50,8 @@ impl Chunk {
         }
     }
 
-    fn push(&mut self, frame: &Frame) {
-        frame.write(&mut self.bytes);
+    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
         self.frames += 1;
     }
 
@@ -71,8 +71,7 @@ impl Queue {
         }
         if let Some(last) = self.chunks.back_mut() {
             let before = last.bytes.len();
-            write(&mut last.bytes);
-            last.frames += 1;
+            last.push(write);
             self.bytes += last.bytes.len() - before;
         }
     }
@@ -146,7 +145,7 @@ impl Queue {
         });
         let mut chunk = Chunk::new();
         for frame in worlds.chain(keys) {
-            chunk.push(&frame);
+            chunk.push(|bytes| frame.write(bytes));
             // What is left comes with the next batch.
             if chunk.bytes.len() >= batch_bytes {
                 break;

@@ -112,19 +112,7 @@ fn a_request_to_all_stays_open_while_a_world_may_reply() {
     };
     let mut raw = Raw::connect(&here, settings);
     raw.send(&[worlds("answerers", 1)]).unwrap();
-    let asker = app.world_mut().spawn(StableKey(1)).id();
-    let told = Arc::new(AtomicUsize::new(0));
-    let tell = told.clone();
-    let ears = MessageComponent::new().on(move |_: MessageContext, _: &NoAnswer| {
-        tell.fetch_add(1, Ordering::Relaxed);
-    });
-    app.world_mut().entity_mut(asker).insert(ears);
-    let question = Parcel::new("answerers", Delivery::All, number(QUESTION, 1));
-    let mut commands = app.world_mut().commands();
-    commands
-        .entity(asker)
-        .ask_world(question, Timer::after_secs(3600.0));
-    app.world_mut().flush();
+    let told = ask(&mut app, Delivery::All);
     // The copy for the other process is lost.
     raw.peer.disconnected();
     for _ in 0..3 {
@@ -133,24 +121,30 @@ fn a_request_to_all_stays_open_while_a_world_may_reply() {
     assert_eq!(told.load(Ordering::Relaxed), 0, "the world here may reply");
 }
 
-#[test]
-fn a_request_to_all_fails_at_once_when_the_only_process_goes() {
-    let here = WorldGroups::new();
-    let mut app = member(&here, "askers");
-    let mut raw = Raw::connect(&here, QUICK);
-    raw.send(&[worlds("answerers", 1)]).unwrap();
+/// Asks the "answerers", and counts how often the request ends without a reply.
+fn ask(app: &mut App, to: Delivery<StableKey>) -> Arc<AtomicUsize> {
     let told = Arc::new(AtomicUsize::new(0));
     let tell = told.clone();
     let ears = MessageComponent::new().on(move |_: MessageContext, _: &NoAnswer| {
         tell.fetch_add(1, Ordering::Relaxed);
     });
     let asker = app.world_mut().spawn((StableKey(1), ears)).id();
-    let question = Parcel::new("answerers", Delivery::All, number(QUESTION, 1));
+    let question = Parcel::new("answerers", to, number(QUESTION, 1));
     let mut commands = app.world_mut().commands();
     commands
         .entity(asker)
         .ask_world(question, Timer::after_secs(3600.0));
     app.world_mut().flush();
+    told
+}
+
+#[test]
+fn a_request_to_all_fails_at_once_when_the_only_process_goes() {
+    let here = WorldGroups::new();
+    let mut app = member(&here, "askers");
+    let mut raw = Raw::connect(&here, QUICK);
+    raw.send(&[worlds("answerers", 1)]).unwrap();
+    let told = ask(&mut app, Delivery::All);
     while !raw.next().is_empty() {}
     raw.peer.disconnected();
     for _ in 0..3 {
@@ -171,18 +165,7 @@ fn the_end_of_a_connection_does_not_fail_requests_of_the_next() {
     while !raw.next().is_empty() {}
     raw.reset();
     raw.send(&[worlds("answerers", 1)]).unwrap();
-    let told = Arc::new(AtomicUsize::new(0));
-    let tell = told.clone();
-    let ears = MessageComponent::new().on(move |_: MessageContext, _: &NoAnswer| {
-        tell.fetch_add(1, Ordering::Relaxed);
-    });
-    let asker = app.world_mut().spawn((StableKey(1), ears)).id();
-    let question = Parcel::new("answerers", Delivery::InTurn, number(QUESTION, 1));
-    let mut commands = app.world_mut().commands();
-    commands
-        .entity(asker)
-        .ask_world(question, Timer::after_secs(3600.0));
-    app.world_mut().flush();
+    let told = ask(&mut app, Delivery::InTurn);
     for _ in 0..3 {
         app.update();
     }

@@ -13,7 +13,7 @@ use crate::message::{Delivery, Packet, RefusalReason, Request};
 /// The [`Delivery`] first selects worlds of the group: the world that has the entity, all worlds,
 /// or exactly one in turn. Then it selects entities in each of these worlds in the same way. A
 /// parcel is serialized as a whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub struct Parcel {
     /// The name of the group of worlds.

@@ -38,6 +38,17 @@ pub(crate) fn recover(
     live(&mut open(&disk.after_kill(), options)?)
 }
 
+/// Returns `true` if a sync has failed.
+pub(crate) fn is_of_sync(error: &JournalError) -> bool {
+    matches!(
+        error,
+        JournalError::Io {
+            operation: "sync",
+            ..
+        }
+    )
+}
+
 pub(crate) fn entity(key: u64, body: &[u8]) -> Record {
     Record::Entity {
         key: Key(key),

@@ -176,17 +176,7 @@ impl Hub {
 
     /// Returns the seal of a parcel that a world here has sent.
     pub(super) fn seal(&self, source: Source, parcel: &Parcel) -> u64 {
-        let Parcel {
-            group,
-            delivery,
-            packet,
-            part,
-        } = parcel;
-        let Source {
-            world, sequence, ..
-        } = source;
-        let sent = (world, sequence, group, delivery, packet, part);
-        self.seals.hash_one(sent)
+        self.seals.hash_one((source.world, source.sequence, parcel))
     }
 
     /// Puts a parcel into the inbox of a world. A world that has ended refuses it with `UnknownGroup`.

@@ -3,9 +3,8 @@
 use core::{error::Error, time::Duration};
 use std::{env, path::PathBuf, sync::mpsc, thread, time::Instant};
 
-use bevy_due_ownership::{
-    Committer, Effect, Frame, Journal, JournalOptions, Key, Record, SubmitError,
-};
+use bevy_due::StableKey;
+use bevy_due_ownership::{Committer, Effect, Frame, Journal, JournalOptions, Record, SubmitError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let parent = env::args().nth(1).map_or_else(env::temp_dir, PathBuf::from);
@@ -26,9 +25,9 @@ fn open(directory: &PathBuf) -> Result<Journal, Box<dyn Error>> {
 
 fn records(first: u64, count: u64, bytes: usize) -> Vec<Record> {
     let record = |key| Record::Entity {
-        key: Key(key),
+        key: StableKey(key),
         epoch: 1,
-        zone: Key(1),
+        zone: StableKey(1),
         body: vec![7; bytes],
     };
     // 20,000 entities live, so that files are cleaned.

@@ -12,7 +12,7 @@ use core::mem;
 use std::collections::VecDeque;
 
 pub(crate) use batch::MAX_BATCH_BYTES;
-pub use record::{JournalId, Key, Place, Record};
+pub use record::{JournalId, Place, Record};
 pub(crate) use segment::VERSION;
 
 use crate::{
@@ -73,10 +73,11 @@ impl JournalOptions {
 /// - Old files are removed. Their live records are copied in small steps, with the batches.
 ///
 /// ```
-/// use bevy_due_ownership::{Journal, JournalOptions, Key, Record};
+/// use bevy_due::StableKey;
+/// use bevy_due_ownership::{Journal, JournalOptions, Record};
 ///
 /// # let directory = std::env::temp_dir().join(format!("due_doc_{}", std::process::id()));
-/// let gold = Record::Entity { key: Key(7), epoch: 1, zone: Key(1), body: b"3 gold".into() };
+/// let gold = Record::Entity { key: StableKey(7), epoch: 1, zone: StableKey(1), body: b"3 gold".into() };
 /// let mut journal = Journal::open(&directory, JournalOptions::default())?;
 /// journal.append(&[gold.clone()])?;
 /// drop(journal);
@@ -154,11 +155,10 @@ impl Journal {
     }
 
     fn try_append(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        let lost = self.index.lost_by(records);
-        let own = Batch::encode(records.iter().chain(&lost));
+        let own = Batch::encode(records);
         let copies = self.copy_live(own.len())?;
         // Copies come first: a record that ends or replaces one of them must follow it.
-        let all = || copies.records.iter().chain(records).chain(&lost);
+        let all = || copies.records.iter().chain(records);
         let mut batch = if copies.records.is_empty() {
             own
         } else {

@@ -20,4 +20,4 @@ pub use crash_point::{CRASH_POINTS, set_crash_hook};
 pub use disk::SimulatedDisk;
 pub use disk::{Disk, DiskFile};
 pub use error::JournalError;
-pub use journal::{Journal, JournalId, JournalOptions, Key, Place, Record, Sync};
+pub use journal::{Journal, JournalId, JournalOptions, Place, Record, Sync};

@@ -2,7 +2,8 @@
 
 mod support;
 
-use bevy_due_ownership::{JournalId, Key, Record, SimulatedDisk};
+use bevy_due::StableKey;
+use bevy_due_ownership::{JournalId, Record, SimulatedDisk};
 use support::{live, open, place, small};
 
 const SEGMENT_V1: &[u8] = include_bytes!("golden/segment_v1.due");
@@ -10,68 +11,50 @@ const NAME: &str = "segment-0000000001.due";
 
 /// Each kind of record, so that all but the ends are live.
 fn batches() -> [Vec<Record>; 3] {
-    let (key, zone, to, body) = (Key(300), Key(1), place(2), vec![1, 2, 3]);
-    let lost = JournalId(u128::MAX);
+    let (key, zone, peer, body) = (StableKey(300), StableKey(1), place(2), vec![1, 2, 3]);
+    let item = |number| Record::Item {
+        from: zone,
+        to: peer.zone,
+        number,
+        body: body.clone(),
+    };
+    let entity = |key| Record::Entity {
+        key,
+        epoch: 1,
+        zone,
+        body: body.clone(),
+    };
     [
         vec![
             Record::World {
                 zone,
-                frame: 70_000,
                 body: body.clone(),
             },
-            Record::Entity {
-                key,
-                epoch: 1,
-                zone,
-                body: body.clone(),
-            },
-            Record::Letter {
-                from: key,
-                epoch: 1,
-                to: Key(5),
-                number: 1,
-                body: body.clone(),
-            },
-            Record::Letter {
-                from: key,
-                epoch: 1,
-                to: Key(5),
-                number: 2,
-                body: body.clone(),
-            },
-            Record::Giving {
-                key,
-                epoch: 2,
-                from: zone,
-                to,
-                number: 1,
-            },
-            Record::Taken {
-                from: to,
-                to: zone,
-                number: 9,
-            },
+            entity(key),
+            entity(StableKey(6)),
+            item(1),
+            item(2),
+            item(3),
         ],
         vec![
-            Record::Acked {
-                from: key,
-                to: Key(5),
-                number: 1,
-            },
             Record::Gone {
-                key: Key(6),
-                epoch: 1,
+                key: StableKey(6),
+                epoch: 70_000,
             },
-            Record::Lost {
-                key: Key(7),
-                epoch: 4,
+            Record::Done {
+                from: zone,
+                to: peer.zone,
+                number: 3,
             },
-            Record::Dead { journal: lost },
+            Record::Stream {
+                zone,
+                peer,
+                acked: 1,
+                taken: u64::MAX,
+            },
         ],
-        vec![Record::Given {
-            from: Key(8),
-            to,
-            number: u64::MAX,
+        vec![Record::Dead {
+            journal: JournalId(u128::MAX),
         }],
     ]
 }
@@ -81,10 +64,12 @@ fn expected() -> Vec<Record> {
     records.retain(|record| {
         !matches!(
             record,
-            Record::Acked { .. }
-                | Record::Gone { .. }
-                | Record::Lost { .. }
-                | Record::Letter { number: 1, .. }
+            Record::Entity {
+                key: StableKey(6),
+                ..
+            } | Record::Gone { .. }
+                | Record::Done { .. }
+                | Record::Item { number: 1 | 3, .. }
         )
     });
     records.sort();

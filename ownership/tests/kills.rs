@@ -17,8 +17,9 @@ use std::{
     time::Instant,
 };
 
+use bevy_due::StableKey;
 use bevy_due_ownership::{
-    CRASH_POINTS, Committer, Effect, Frame, Journal, JournalOptions, Key, Record, SubmitError,
+    CRASH_POINTS, Committer, Effect, Frame, Journal, JournalOptions, Record, SubmitError,
     set_crash_hook,
 };
 use rustix::process::{Signal, getpid, kill_process};
@@ -43,9 +44,9 @@ fn options() -> JournalOptions {
 fn record(number: u64) -> Record {
     let body = number.to_le_bytes().repeat(20);
     Record::Entity {
-        key: Key(number % KEYS),
+        key: StableKey(number % KEYS),
         epoch: 1,
-        zone: Key(1),
+        zone: StableKey(1),
         body,
     }
 }

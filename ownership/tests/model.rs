@@ -4,7 +4,8 @@ mod support;
 
 use std::{collections::HashMap, thread};
 
-use bevy_due_ownership::{JournalError, JournalId, Key, Place, Record, SimulatedDisk};
+use bevy_due::StableKey;
+use bevy_due_ownership::{JournalError, JournalId, Place, Record, SimulatedDisk};
 use support::{Random, live, open, small};
 
 /// The live records, by the rules in the docs of `Record`.
@@ -33,42 +34,31 @@ impl Model {
             R::Entity { key, .. } => {
                 live.retain(|r| !matches!(r, R::Entity { key: k, .. } if *k == key));
             }
-            R::Letter { from, to, number, .. } => live.retain(|r| {
-                !matches!(r, R::Letter { from: f, to: t, number: n, .. }
-                    if (*f, *t, *n) == (from, to, number))
-            }),
-            R::Acked { from, to, number } => live.retain(|r| {
-                !matches!(r, R::Letter { from: f, to: t, number: n, .. }
-                    if (*f, *t) == (from, to) && *n <= number)
-            }),
-            R::Given { from, to, number } => {
-                let is_given = |r: &Record| {
-                    matches!(r, R::Giving { from: f, to: t, number: n, .. }
-                        if (*f, *t) == (from, to) && *n <= number)
-                };
-                for moved in live.clone().iter().filter(|r| is_given(r)) {
-                    let R::Giving { key, epoch, .. } = *moved else { unreachable!() };
-                    self.apply(&R::Lost { key, epoch: epoch - 1 });
-                }
-                let live = &mut self.0;
-                live.retain(|r| !is_given(r));
-                live.retain(|r| !matches!(r, R::Given { from: f, to: t, .. } if (*f, *t) == (from, to)));
-            }
-            R::Taken { from, to, .. } => {
-                live.retain(|r| !matches!(r, R::Taken { from: f, to: t, .. } if (*f, *t) == (from, to)));
-            }
             R::Gone { key, epoch } => live.retain(
                 |r| !matches!(r, R::Entity { key: k, epoch: e, .. } if *k == key && *e <= epoch),
             ),
-            R::Lost { key, epoch } => live.retain(|r| {
-                !matches!(r, R::Entity { key: k, epoch: e, .. } | R::Letter { from: k, epoch: e, .. }
-                    if *k == key && *e <= epoch)
+            R::Item {
+                from, to, number, ..
+            }
+            | R::Done { from, to, number } => live.retain(|r| {
+                !matches!(r, R::Item { from: f, to: t, number: n, .. }
+                    if (*f, *t, *n) == (from, to, number))
+            }),
+            R::Stream {
+                zone, peer, acked, ..
+            } => live.retain(|r| match r {
+                R::Item {
+                    from, to, number, ..
+                } => (*from, *to) != (zone, peer.zone) || *number > acked,
+                R::Stream {
+                    zone: z, peer: p, ..
+                } => (*z, *p) != (zone, peer),
+                _ => true,
             }),
             R::Dead { journal } => live.retain(|r| {
-                !matches!(r, R::Given { to: p, .. } | R::Taken { from: p, .. } if p.journal == journal)
-                    && r != record
+                !matches!(r, R::Stream { peer, .. } if peer.journal == journal) && r != record
             }),
-            R::Giving { .. } | R::Boot { .. } => {}
+            R::Boot { .. } => {}
         }
         let is_dead = |place: &Place| {
             self.0.contains(&R::Dead {
@@ -76,8 +66,8 @@ impl Model {
             })
         };
         let stays = match record {
-            R::Acked { .. } | R::Gone { .. } | R::Lost { .. } | R::Boot { .. } => false,
-            R::Given { to: place, .. } | R::Taken { from: place, .. } => !is_dead(place),
+            R::Done { .. } | R::Gone { .. } | R::Boot { .. } => false,
+            R::Stream { peer, .. } => !is_dead(peer),
             _ => true,
         };
         if stays {
@@ -89,9 +79,8 @@ impl Model {
 /// Writes what a shard could write.
 struct Writer {
     random: Random,
-    epochs: HashMap<Key, u64>,
-    letters: u64,
-    moves: u64,
+    epochs: HashMap<StableKey, u64>,
+    items: u64,
 }
 
 impl Writer {
@@ -104,75 +93,45 @@ impl Writer {
 
     fn record(&mut self) -> Record {
         let random = &mut self.random;
-        let key = Key(random.below(12));
-        let zone = Key(random.below(3));
-        let place = Place {
-            journal: JournalId(random.below(4).into()),
-            zone,
-        };
+        let key = StableKey(random.below(12));
+        let (zone, to) = (StableKey(random.below(3)), StableKey(random.below(3)));
+        let journal = JournalId(random.below(4).into());
         let epoch = *self.epochs.entry(key).or_insert(1);
         let body = random.bytes(200);
         match random.below(40) {
-            0..2 => Record::World {
-                zone,
-                frame: random.next(),
-                body,
-            },
+            0..2 => Record::World { zone, body },
             2..20 => Record::Entity {
                 key,
                 epoch,
                 zone,
                 body,
             },
-            20..26 => {
-                self.letters += 1;
-                let to = Key(random.below(12));
-                Record::Letter {
-                    from: key,
-                    epoch,
+            20..28 => {
+                self.items += 1;
+                Record::Item {
+                    from: zone,
                     to,
-                    number: self.letters,
+                    number: self.items,
                     body,
                 }
             }
-            26..29 => {
-                let number = random.below(self.letters + 1);
-                Record::Acked {
-                    from: key,
-                    to: Key(random.below(12)),
-                    number,
-                }
-            }
-            29..32 => {
+            28..31 => Record::Done {
+                from: zone,
+                to,
+                number: self.items - random.below(5).min(self.items),
+            },
+            31..36 => Record::Stream {
+                zone,
+                peer: Place { journal, zone: to },
+                acked: random.below(self.items + 1),
+                taken: random.next(),
+            },
+            36..39 => {
                 // It comes back with the epoch after the next.
                 self.epochs.insert(key, epoch + 2);
-                self.moves += 1;
-                Record::Giving {
-                    key,
-                    epoch: epoch + 1,
-                    from: zone,
-                    to: place,
-                    number: self.moves,
-                }
+                Record::Gone { key, epoch }
             }
-            32..35 => {
-                let number = random.below(self.moves + 1);
-                Record::Given {
-                    from: zone,
-                    to: place,
-                    number,
-                }
-            }
-            35..37 => Record::Taken {
-                from: place,
-                to: zone,
-                number: random.next(),
-            },
-            37 => Record::Gone { key, epoch },
-            38 => Record::Lost { key, epoch },
-            _ if random.below(10) == 0 => Record::Dead {
-                journal: place.journal,
-            },
+            _ if random.below(10) == 0 => Record::Dead { journal },
             _ => Record::Gone { key, epoch },
         }
     }
@@ -193,8 +152,7 @@ fn play(seed: u64, seen: &mut Seen) {
     let mut writer = Writer {
         random,
         epochs: HashMap::new(),
-        letters: 0,
-        moves: 0,
+        items: 0,
     };
     let options = small(1024 << (seed % 4));
     let mut disk = SimulatedDisk::new(seed);

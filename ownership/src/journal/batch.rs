@@ -25,7 +25,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn encode<'a>(records: impl Iterator<Item = &'a Record>) -> Self {
+    pub(super) fn encode<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut bytes = vec![0; HEAD];
         let mut ends = Vec::new();
         for record in records {

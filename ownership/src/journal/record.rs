@@ -1,10 +1,7 @@
 //! The records of a journal.
 
+use bevy_due::StableKey;
 use serde::{Deserialize, Serialize};
-
-/// The stable key of an entity, or of the endpoint of a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Key(pub u64);
 
 /// The random number that a journal gets when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,7 +13,7 @@ pub struct Place {
     /// The journal of the shard.
     pub journal: JournalId,
     /// The endpoint of the zone.
-    pub zone: Key,
+    pub zone: StableKey,
 }
 
 /// One fact of a journal.
@@ -33,101 +30,66 @@ pub enum Record {
         /// How often the journal has been opened.
         count: u64,
     },
-    /// A zone has reached a frame. Live until the next one of the zone.
+    /// The readings of a zone's clocks. Live until the next one of the zone.
     World {
         /// The endpoint of the zone.
-        zone: Key,
-        /// The number of the frame.
-        frame: u64,
-        /// The readings of its clocks.
+        zone: StableKey,
+        /// The readings.
         #[serde(with = "serde_bytes")]
         body: Vec<u8>,
     },
-    /// The state of an entity. Live until the next one of the key, its [`Gone`](Record::Gone), its
-    /// [`Lost`](Record::Lost), or the [`Given`](Record::Given) of a later epoch.
+    /// The state of an entity. Live until the next one of the key, or its [`Gone`](Record::Gone).
     Entity {
         /// The key of the entity.
-        key: Key,
+        key: StableKey,
         /// The number of its owner: one more with each owner.
         epoch: u64,
         /// The zone in which it lives.
-        zone: Key,
-        /// Its timers, components and cursors.
+        zone: StableKey,
+        /// Its timers, components and letters.
         #[serde(with = "serde_bytes")]
         body: Vec<u8>,
     },
-    /// A letter that the recipient has not acknowledged. Live until its [`Acked`](Record::Acked), or until
-    /// the sender is [`Lost`](Record::Lost) or [`Given`](Record::Given).
-    Letter {
-        /// The sender.
-        from: Key,
-        /// The epoch of the sender.
-        epoch: u64,
-        /// The recipient.
-        to: Key,
-        /// The number of the letter among those of the sender.
-        number: u64,
-        /// The parcel.
-        #[serde(with = "serde_bytes")]
-        body: Vec<u8>,
-    },
-    /// The recipient has the letters of the sender up to a number. Ends them.
-    Acked {
-        /// The sender.
-        from: Key,
-        /// The recipient.
-        to: Key,
-        /// The number of the last letter.
-        number: u64,
-    },
-    /// The entity now belongs to another zone, which may not know it yet. Live until its
-    /// [`Given`](Record::Given).
-    Giving {
-        /// The key of the entity.
-        key: Key,
-        /// The epoch of the new owner.
-        epoch: u64,
-        /// The zone that gives it.
-        from: Key,
-        /// The zone that gets it.
-        to: Place,
-        /// The number of the move among those from `from` to `to`.
-        number: u64,
-    },
-    /// The zone `to` has taken the moves up to a number. Ends them, with the earlier epochs of their
-    /// entities and their letters. Live until the next one, or until the journal of `to` is
-    /// [`Dead`](Record::Dead), so that a number is never given twice.
-    Given {
-        /// The zone that gave them.
-        from: Key,
-        /// The zone that took them.
-        to: Place,
-        /// The number of the last move.
-        number: u64,
-    },
-    /// This journal has taken the moves up to a number. Live until the next one, or until the journal of
-    /// `from` is [`Dead`](Record::Dead).
-    Taken {
-        /// The zone that gave them.
-        from: Place,
-        /// The zone of this journal that took them.
-        to: Key,
-        /// The number of the last move.
-        number: u64,
-    },
-    /// The entity was despawned. Ends its state up to an epoch. Its letters stay.
+    /// The entity has despawned, or belongs to another zone. Ends its state up to an epoch.
     Gone {
         /// The key of the entity.
-        key: Key,
+        key: StableKey,
         /// The last epoch that ends.
         epoch: u64,
     },
-    /// The entity belongs to another shard. Ends its state and its letters up to an epoch.
-    Lost {
-        /// The key of the entity.
-        key: Key,
-        /// The last epoch that ends.
-        epoch: u64,
+    /// Something on its way from a zone of this journal to another zone. Live until its
+    /// [`Done`](Record::Done), or until the [`Stream`](Record::Stream) is acknowledged up to its number.
+    Item {
+        /// The zone that sends it.
+        from: StableKey,
+        /// The zone that gets it.
+        to: StableKey,
+        /// Its number in the stream between the two.
+        number: u64,
+        /// The item.
+        #[serde(with = "serde_bytes")]
+        body: Vec<u8>,
+    },
+    /// An item has ended before those in front of it. Ends the item alone.
+    Done {
+        /// The zone that has sent it.
+        from: StableKey,
+        /// The zone that was to get it.
+        to: StableKey,
+        /// Its number.
+        number: u64,
+    },
+    /// How far two zones have come with each other. Live until the next one of the two, or until the journal
+    /// of `peer` is [`Dead`](Record::Dead).
+    Stream {
+        /// The zone of this journal.
+        zone: StableKey,
+        /// The other zone.
+        peer: Place,
+        /// `peer` has taken the items up to this number. Ends them.
+        acked: u64,
+        /// `zone` has taken the items of `peer` up to this number.
+        taken: u64,
     },
     /// The journal will never be opened again. Live forever.
     Dead {
@@ -138,5 +100,5 @@ pub enum Record {
 
 impl Record {
     /// The first tag that this release does not know.
-    pub(super) const TAGS: u8 = 11;
+    pub(super) const TAGS: u8 = 8;
 }

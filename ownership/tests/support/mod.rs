@@ -1,8 +1,9 @@
 //! What the tests of journals share.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use bevy_due::StableKey;
 use bevy_due_ownership::{
-    Journal, JournalError, JournalId, JournalOptions, Key, Place, Record, SimulatedDisk, Sync,
+    Journal, JournalError, JournalId, JournalOptions, Place, Record, SimulatedDisk, Sync,
 };
 
 /// Small files, so that a few batches fill them.
@@ -51,9 +52,9 @@ pub(crate) fn is_of_sync(error: &JournalError) -> bool {
 
 pub(crate) fn entity(key: u64, body: &[u8]) -> Record {
     Record::Entity {
-        key: Key(key),
+        key: StableKey(key),
         epoch: 1,
-        zone: Key(1),
+        zone: StableKey(1),
         body: body.to_vec(),
     }
 }
@@ -61,7 +62,7 @@ pub(crate) fn entity(key: u64, body: &[u8]) -> Record {
 pub(crate) fn place(zone: u64) -> Place {
     Place {
         journal: JournalId(7),
-        zone: Key(zone),
+        zone: StableKey(zone),
     }
 }
 

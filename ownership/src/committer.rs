@@ -61,6 +61,15 @@ impl Committer {
         }
     }
 
+    /// Waits until the frames that were submitted are durable, and their effects have run.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that has stopped the committer.
+    pub fn wait(&self) -> Result<(), JournalError> {
+        self.shared.wait()
+    }
+
     /// Commits the frames that wait, and returns the journal.
     ///
     /// # Errors

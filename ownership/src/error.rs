@@ -62,6 +62,8 @@ pub enum JournalError {
     },
     /// An effect of a frame panicked on the thread of the committer.
     EffectPanicked,
+    /// The committer was closed.
+    Closed,
 }
 
 impl JournalError {
@@ -142,6 +144,7 @@ impl fmt::Display for JournalError {
                  at once",
                 crate::journal::MAX_BATCH_BYTES
             ),
+            Self::Closed => f.write_str("the committer was closed"),
             Self::EffectPanicked => f.write_str(
                 "an effect panicked, and the committer has stopped: see the message of the panic",
             ),

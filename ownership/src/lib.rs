@@ -1,17 +1,34 @@
-//! A durable journal for the entities of `bevy_due`.
+//! Entities that survive a crash, and live in exactly one world of a cluster.
 //!
-//! | name | what it does |
+//! | name | what it is |
 //! |---|---|
-//! | [`Journal`] | keeps records in plain files, which survive torn writes |
-//! | [`Committer`] | writes the records of many frames at once, on a thread of its own, and then runs their effects |
-//!
-//! An effect is anything that another world or a player can see. It never runs before its frame is durable.
+//! | [`Shard`] | a process with a journal |
+//! | [`ZonePlugin`] | makes a world a zone: its entities with a [`StableKey`](bevy_due::StableKey) are durable |
+//! | [`move_to`](DurableEntityCommandsExt::move_to) | moves an entity to another zone, exactly once |
+//! | [`mail`](DurableEntityCommandsExt::mail) | sends a letter to a durable entity, exactly once and in order |
+//! | [`after_commit`](DurableCommandsExt::after_commit) | tells players what is durable |
+//! | [`Journal`], [`Committer`] | the parts below: records in plain files, and the thread that writes them |
 
 mod committer;
+mod components;
 mod crash_point;
 mod disk;
 mod error;
+mod events;
+mod ext;
+mod item;
 mod journal;
+mod noted;
+mod outbox;
+mod plugin;
+mod readings;
+mod routes;
+mod shard;
+mod stored;
+mod streams;
+mod waiting;
+mod wire;
+mod zone;
 
 pub use committer::{Committer, Effect, Frame, Stall, SubmitError, Submitter};
 #[cfg(feature = "crash-points")]
@@ -20,4 +37,9 @@ pub use crash_point::{CRASH_POINTS, set_crash_hook};
 pub use disk::SimulatedDisk;
 pub use disk::{Disk, DiskFile};
 pub use error::JournalError;
+pub use events::{Arrived, MailReturned, MoveFailed};
+pub use ext::{DurableCommandsExt, DurableEntityCommandsExt};
 pub use journal::{Journal, JournalId, JournalOptions, Place, Record, Sync};
+pub use plugin::ZonePlugin;
+pub use shard::Shard;
+pub use zone::Zone;

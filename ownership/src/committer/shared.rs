@@ -51,6 +51,8 @@ impl Default for State {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pub(super) frames: Vec<Submitted>,
+    /// The frames before these are being written.
+    pub(super) is_writing: bool,
     pub(super) stall: Option<Stall>,
 }
 
@@ -93,12 +95,40 @@ impl Shared {
             if let Err(error) = self.commit(&mut journal, frames) {
                 break Some(error);
             }
+            self.end_writing();
         };
         let failed = error.is_some();
         // Frames that wait are dropped after the lock is free: effects own anything.
         let last = mem::replace(&mut *self.state(), State::Stopped(error));
+        self.changed.notify_all();
         drop(last);
         (!failed).then_some(journal)
+    }
+
+    /// Waits until no frame waits. Returns the error that has stopped the committer.
+    pub(super) fn wait(&self) -> Result<(), JournalError> {
+        let mut state = self.state();
+        loop {
+            match &*state {
+                State::Running(waiting) | State::Closing(waiting) => {
+                    if waiting.frames.is_empty() && !waiting.is_writing {
+                        return Ok(());
+                    }
+                }
+                State::Stopped(error) => return error.clone().map_or(Ok(()), Err),
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn end_writing(&self) {
+        if let State::Running(waiting) | State::Closing(waiting) = &mut *self.state() {
+            waiting.is_writing = false;
+        }
+        self.changed.notify_all();
     }
 
     /// Waits for frames. `None` if there will be no more.
@@ -109,6 +139,7 @@ impl Shared {
                 State::Running(waiting) if waiting.frames.is_empty() => {}
                 State::Closing(waiting) if waiting.frames.is_empty() => return None,
                 State::Running(waiting) | State::Closing(waiting) => {
+                    waiting.is_writing = true;
                     return Some(mem::take(&mut waiting.frames));
                 }
                 State::Stopped(_) => return None,

@@ -1,0 +1,140 @@
+//! The components of the game that are stored with their entities.
+
+use core::fmt;
+
+use bevy_app::prelude::*;
+use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{noted::Noted, stored::ComponentData};
+
+/// A component of the game that is stored.
+#[derive(Clone)]
+pub(crate) struct Declared {
+    pub(crate) name: &'static str,
+    save: fn(EntityRef) -> Option<Result<Vec<u8>, postcard::Error>>,
+    load: fn(&mut EntityWorldMut, &[u8]) -> Result<(), postcard::Error>,
+    watch: fn(&mut App),
+}
+
+impl Declared {
+    pub(crate) fn new<C: Component + Serialize + DeserializeOwned>(name: &'static str) -> Self {
+        Self {
+            name,
+            save: |entity| entity.get::<C>().map(postcard::to_allocvec),
+            load: |entity, data| {
+                entity.insert(postcard::from_bytes::<C>(data)?);
+                Ok(())
+            },
+            watch: |app| {
+                app.add_systems(Last, note_changes::<C>.before(crate::plugin::store))
+                    .add_observer(note_removal::<C>);
+            },
+        }
+    }
+
+    pub(crate) fn watch(&self, app: &mut App) {
+        (self.watch)(app);
+    }
+}
+
+impl fmt::Debug for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+fn note_changes<C: Component>(
+    changed: Query<Entity, (Changed<C>, Allow<Disabled>)>,
+    mut noted: ResMut<Noted>,
+) {
+    noted.touched.extend(&changed);
+}
+
+fn note_removal<C: Component>(removed: On<Remove<C>>, mut noted: ResMut<Noted>) {
+    noted.touched.insert(removed.entity);
+}
+
+/// Returns the declared components of entities.
+pub(crate) fn save(
+    world: &World,
+    declared: &[Declared],
+    entities: impl IntoIterator<Item = Entity>,
+) -> Result<Vec<ComponentData>> {
+    let mut saved = Vec::new();
+    for entity in entities {
+        let Ok(found) = world.get_entity(entity) else {
+            continue;
+        };
+        for component in declared {
+            if let Some(data) = (component.save)(found) {
+                saved.push(ComponentData {
+                    entity,
+                    name: component.name.into(),
+                    data: data.map_err(|error| ComponentError::new(component.name, error))?,
+                });
+            }
+        }
+    }
+    Ok(saved)
+}
+
+/// Inserts stored components. `entities` leads from the stored entities to those of this world.
+pub(crate) fn load(
+    world: &mut World,
+    declared: &[Declared],
+    stored: &[ComponentData],
+    entities: &EntityHashMap<Entity>,
+) -> Result {
+    for ComponentData { entity, name, data } in stored {
+        let component = declared.iter().find(|it| it.name == name);
+        let component = component.ok_or_else(|| ComponentError::unknown(name))?;
+        let Some(&entity) = entities.get(entity) else {
+            continue;
+        };
+        (component.load)(&mut world.get_entity_mut(entity)?, data)
+            .map_err(|error| ComponentError::new(name, error))?;
+    }
+    Ok(())
+}
+
+/// Why a declared component can't be stored or loaded.
+#[derive(Debug)]
+struct ComponentError {
+    name: String,
+    error: Option<postcard::Error>,
+}
+
+impl ComponentError {
+    fn new(name: &str, error: postcard::Error) -> Self {
+        Self {
+            name: name.into(),
+            error: Some(error),
+        }
+    }
+
+    fn unknown(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            error: None,
+        }
+    }
+}
+
+impl fmt::Display for ComponentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, error } = self;
+        match error {
+            Some(error) => write!(
+                f,
+                "the component {name:?} can't be stored or loaded: {error}"
+            ),
+            None => write!(
+                f,
+                "no component is declared as {name:?}: declare it with `ZonePlugin::component`, in all zones"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ComponentError {}

@@ -1,0 +1,108 @@
+//! What a durable entity can do.
+
+use core::fmt;
+
+use bevy_due::{Packet, StableKey};
+use bevy_ecs::prelude::*;
+
+use crate::noted::{Held, Letter, Noted};
+
+/// Moves durable entities and sends their letters.
+pub trait DurableEntityCommandsExt {
+    /// Moves the entity to another zone, with everything that it owns: timers, cooldowns, waiting mail, open
+    /// requests, letters, and the declared components.
+    ///
+    /// It leaves at the end of the frame, and arrives there exactly once, whichever process dies on the way.
+    /// There it triggers [`Arrived`](crate::Arrived). If it can't leave or arrive, it stays or comes back, and
+    /// triggers [`MoveFailed`](crate::MoveFailed) here.
+    fn move_to(&mut self, zone: StableKey) -> &mut Self;
+
+    /// Sends a letter to another durable entity, in any zone. It is delivered exactly once, as a packet to
+    /// the entity's [`MessageComponent`](bevy_due::MessageComponent).
+    ///
+    /// Letters from one entity to another arrive in order. They follow the recipient if it moves, and wait if
+    /// its process is down. If no zone has known the recipient for 30 seconds, the letter comes back as
+    /// [`MailReturned`](crate::MailReturned).
+    ///
+    /// An entity can have 1,024 letters, or 1 MiB, waiting. More come back at once.
+    fn mail(&mut self, to: StableKey, letter: Packet) -> &mut Self;
+}
+
+/// Lets others see what is durable.
+pub trait DurableCommandsExt {
+    /// Calls a function when everything that this frame has done is durable, on the thread that writes the
+    /// journal. This is how to tell players what has happened. The function must not wait.
+    ///
+    /// If the process dies before, it is not called.
+    fn after_commit(&mut self, call: impl FnOnce() + Send + 'static);
+}
+
+impl DurableEntityCommandsExt for EntityCommands<'_> {
+    fn move_to(&mut self, zone: StableKey) -> &mut Self {
+        self.queue(move |entity: EntityWorldMut| -> Result {
+            let id = entity.id();
+            let world = entity.into_world_mut();
+            durable(world, id)?;
+            let mut noted = world
+                .get_resource_mut::<Noted>()
+                .ok_or(NotDurable::NoZone)?;
+            noted.moves.push((id, zone));
+            Ok(())
+        })
+    }
+
+    fn mail(&mut self, to: StableKey, packet: Packet) -> &mut Self {
+        self.queue(move |entity: EntityWorldMut| -> Result {
+            let sender = entity.id();
+            let world = entity.into_world_mut();
+            let from = durable(world, sender)?;
+            let mut noted = world
+                .get_resource_mut::<Noted>()
+                .ok_or(NotDurable::NoZone)?;
+            noted.letters.push(Letter {
+                sender,
+                from,
+                to,
+                packet,
+            });
+            Ok(())
+        })
+    }
+}
+
+impl DurableCommandsExt for Commands<'_, '_> {
+    fn after_commit(&mut self, call: impl FnOnce() + Send + 'static) {
+        self.queue(move |world: &mut World| -> Result {
+            let held = world.get_resource::<Held>().ok_or(NotDurable::NoZone)?;
+            held.push(Box::new(call));
+            Ok(())
+        });
+    }
+}
+
+fn durable(world: &World, entity: Entity) -> Result<StableKey, NotDurable> {
+    let key = world.get::<StableKey>(entity);
+    key.copied().ok_or(NotDurable::NoKey(entity))
+}
+
+/// Why an entity is not durable.
+#[derive(Debug)]
+enum NotDurable {
+    NoZone,
+    NoKey(Entity),
+}
+
+impl fmt::Display for NotDurable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoZone => {
+                f.write_str("the world is no zone: add the plugin that `Shard::zone` returns")
+            }
+            Self::NoKey(entity) => {
+                write!(f, "entity {entity} is not durable: give it a `StableKey`")
+            }
+        }
+    }
+}
+
+impl core::error::Error for NotDurable {}

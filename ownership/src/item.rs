@@ -1,0 +1,71 @@
+//! What zones send each other, each item exactly once.
+
+use bevy_due::{Packet, StableKey, moving::HeldMail};
+use bevy_ecs::error::BevyError;
+use serde::{Deserialize, Serialize};
+
+/// Something on its way to another zone, or to an entity that nobody knows yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Item {
+    /// An entity with everything that it owns. From here on it belongs to the zone that gets the item.
+    Entity(MovedOut),
+    /// Letters from one entity to another, in order.
+    Letters(Batch),
+    /// `to` has the letters that `from` has sent, so the next ones can go.
+    Delivered { from: StableKey, to: StableKey },
+    /// Nobody knows the recipient of these letters.
+    Returned(Batch),
+}
+
+/// Letters from one entity to another, in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Batch {
+    pub(crate) from: StableKey,
+    pub(crate) to: StableKey,
+    pub(crate) letters: Vec<Packet>,
+}
+
+/// An entity that has left its zone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MovedOut {
+    pub(crate) key: StableKey,
+    /// The number of the new owner.
+    pub(crate) epoch: u64,
+    /// The encoded [`Stored`](crate::stored::Stored).
+    #[serde(with = "serde_bytes")]
+    pub(crate) stored: Vec<u8>,
+    /// The mail that came while it left.
+    pub(crate) late: HeldMail,
+    /// When it left, in milliseconds since 1970.
+    pub(crate) left: u64,
+    /// Why it comes back, if another zone could not take it.
+    pub(crate) refused: Option<String>,
+}
+
+impl Item {
+    /// Returns the entity to which the item goes. An entity that moves goes to a zone.
+    pub(crate) fn recipient(&self) -> Option<StableKey> {
+        match self {
+            Self::Entity(_) => None,
+            Self::Letters(batch) => Some(batch.to),
+            Self::Delivered { from, .. } | Self::Returned(Batch { from, .. }) => Some(*from),
+        }
+    }
+}
+
+/// All stored forms of an item.
+#[derive(Serialize, Deserialize)]
+enum Versions<T> {
+    V1(T),
+}
+
+/// Encodes a value with the version of its form.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, BevyError> {
+    Ok(postcard::to_allocvec(&Versions::V1(value))?)
+}
+
+/// Decodes a value. Unknown versions are an error.
+pub(crate) fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, BevyError> {
+    let Versions::V1(value) = postcard::from_bytes(bytes)?;
+    Ok(value)
+}

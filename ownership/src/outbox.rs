@@ -1,0 +1,110 @@
+//! The letters that an entity has sent.
+
+use std::collections::BTreeMap;
+
+use bevy_due::{Packet, StableKey};
+use serde::{Deserialize, Serialize};
+
+use crate::item::Batch;
+
+/// The number of letters that can wait in an outbox.
+pub(crate) const MAX_LETTERS: usize = 1024;
+/// The number of bytes that can wait in an outbox.
+pub(crate) const MAX_BYTES: usize = 1 << 20;
+
+/// The letters of an entity that are not delivered yet, by recipient.
+///
+/// At most one batch is on its way from one entity to another. The next one leaves when it has been delivered.
+/// So letters stay in order, however often both entities move, and no number needs to be remembered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Outbox(BTreeMap<StableKey, Pending>);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Pending {
+    is_on_the_way: bool,
+    /// The letters behind the batch that is on its way.
+    waiting: Vec<Packet>,
+}
+
+impl Outbox {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a letter, or hands it back if too much waits.
+    pub(crate) fn add(&mut self, to: StableKey, letter: Packet) -> Result<(), Packet> {
+        let waiting = || self.0.values().flat_map(|pending| &pending.waiting);
+        let bytes: usize = waiting().map(|letter| letter.payload().len()).sum();
+        if waiting().count() >= MAX_LETTERS || bytes + letter.payload().len() > MAX_BYTES {
+            return Err(letter);
+        }
+        self.0.entry(to).or_default().waiting.push(letter);
+        Ok(())
+    }
+
+    /// Takes the letters to recipients to whom none are on their way.
+    pub(crate) fn take_ready(&mut self, from: StableKey) -> Vec<Batch> {
+        let ready = self.0.iter_mut();
+        let ready = ready.filter(|(_, pending)| !pending.is_on_the_way);
+        let batches = ready.map(|(&to, pending)| {
+            pending.is_on_the_way = true;
+            let letters = core::mem::take(&mut pending.waiting);
+            Batch { from, to, letters }
+        });
+        batches.collect()
+    }
+
+    /// Notes that no letters to `to` are on their way any more.
+    pub(crate) fn arrived(&mut self, to: StableKey) {
+        if let Some(pending) = self.0.get_mut(&to) {
+            pending.is_on_the_way = false;
+            if pending.waiting.is_empty() {
+                self.0.remove(&to);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: StableKey = StableKey(1);
+    const THERE: StableKey = StableKey(2);
+
+    fn letter(id: u32) -> Packet {
+        Packet::new(id, [])
+    }
+
+    #[test]
+    fn the_next_batch_waits_for_the_one_before() {
+        let mut outbox = Outbox::default();
+        for id in [1, 2] {
+            outbox.add(THERE, letter(id)).unwrap();
+        }
+        let batch = |letters| Batch {
+            from: HERE,
+            to: THERE,
+            letters,
+        };
+        let first = vec![letter(1), letter(2)];
+        assert_eq!(outbox.take_ready(HERE), [batch(first)]);
+        outbox.add(THERE, letter(3)).unwrap();
+        assert_eq!(outbox.take_ready(HERE), []);
+        outbox.arrived(THERE);
+        assert_eq!(outbox.take_ready(HERE), [batch(vec![letter(3)])]);
+        outbox.arrived(THERE);
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn a_full_outbox_hands_letters_back() {
+        let mut outbox = Outbox::default();
+        for _ in 0..MAX_LETTERS {
+            outbox.add(THERE, letter(1)).unwrap();
+        }
+        assert_eq!(outbox.add(THERE, letter(2)), Err(letter(2)));
+        let large = Packet::new(3, vec![0; MAX_BYTES + 1]);
+        assert!(Outbox::default().add(THERE, large).is_err());
+    }
+}

@@ -1,0 +1,33 @@
+//! The stored form of an entity.
+
+use bevy_due::moving::MovedEntity;
+use bevy_ecs::entity::Entity;
+use serde::{Deserialize, Serialize};
+
+use crate::{outbox::Outbox, readings::Readings};
+
+/// An entity with everything that it owns, as the journal has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    /// `None` if it has despawned, and its last letters are still on their way.
+    pub(crate) body: Option<Body>,
+    pub(crate) outbox: Outbox,
+    /// What the clocks of its zone showed.
+    pub(crate) readings: Readings,
+}
+
+/// What an entity and its owned entities have, by the names of the world that stored them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Body {
+    pub(crate) moved: MovedEntity,
+    pub(crate) components: Vec<ComponentData>,
+}
+
+/// A declared component.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ComponentData {
+    pub(crate) entity: Entity,
+    pub(crate) name: String,
+    #[serde(with = "serde_bytes")]
+    pub(crate) data: Vec<u8>,
+}

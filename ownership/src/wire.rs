@@ -1,0 +1,57 @@
+//! What zones tell each other. Any of it may be lost, repeated or late.
+
+use bevy_due::{Packet, StableKey};
+use bevy_ecs::error::BevyError;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    item::{Item, decode, encode},
+    journal::{JournalId, Place},
+};
+
+/// The id of the packets between zones.
+pub(crate) const ZONE_PACKET: u32 = u32::from_be_bytes(*b"DUEZ");
+
+/// A message from one zone to another, or to all.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// Items of the stream from a zone.
+    Items(Items),
+    /// A zone has taken the items of the recipient up to a number, and this is durable.
+    Have {
+        from: Place,
+        number: u64,
+        /// The number of the last item that it has sent itself.
+        last: u64,
+    },
+    /// A zone looks for these entities.
+    Who {
+        from: StableKey,
+        keys: Vec<StableKey>,
+    },
+    /// Where entities are, and the numbers of their owners.
+    At(Vec<(StableKey, StableKey, u64)>),
+    /// The journal will never be opened again.
+    Dead(JournalId),
+}
+
+/// Items of the stream from a zone. Without items, it asks how far the recipient is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Items {
+    pub(crate) from: Place,
+    /// The number of the first item here.
+    pub(crate) first: u64,
+    /// The number of the last item of the stream.
+    pub(crate) last: u64,
+    pub(crate) items: Vec<Item>,
+}
+
+impl Message {
+    pub(crate) fn to_packet(&self) -> Result<Packet, BevyError> {
+        Ok(Packet::new(ZONE_PACKET, encode(self)?))
+    }
+
+    pub(crate) fn from_packet(packet: &Packet) -> Result<Self, BevyError> {
+        decode(packet.payload())
+    }
+}

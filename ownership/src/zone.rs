@@ -1,0 +1,243 @@
+//! A zone: what it owns, and where everything else goes.
+
+mod arrive;
+mod leave;
+mod open;
+mod store;
+mod talk;
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bevy_due::{DueWorldExt, Packet, SendError, StableKey};
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_time::{Real, Time};
+
+use crate::{
+    components::Declared,
+    events::MailReturned,
+    item::{Batch, Item},
+    journal::{JournalId, Place, Record},
+    outbox::Outbox,
+    readings::Readings,
+    routes::Routes,
+    shard::Shard,
+    stored::Body,
+    streams::Streams,
+    waiting::Waiting,
+    wire::Message,
+};
+use leave::Departure;
+pub(crate) use open::open;
+use store::Storage;
+pub(crate) use talk::reclaim;
+
+/// This world, as a zone.
+#[derive(Resource, Debug)]
+pub struct Zone {
+    key: StableKey,
+    entities: BTreeMap<StableKey, Entity>,
+    on_the_way: usize,
+}
+
+impl Zone {
+    /// Returns the key of the zone.
+    #[must_use]
+    pub fn key(&self) -> StableKey {
+        self.key
+    }
+
+    /// Returns the durable entity with a key, if it is here. An entity that is new in this frame is not yet.
+    #[must_use]
+    pub fn entity(&self, key: StableKey) -> Option<Entity> {
+        self.entities.get(&key).copied()
+    }
+
+    /// Returns the durable entities of this zone, by their keys.
+    pub fn entities(&self) -> impl Iterator<Item = (StableKey, Entity)> {
+        self.entities.iter().map(|(&key, &entity)| (key, entity))
+    }
+
+    /// Returns the number of entities, letters and receipts that have left this zone or are about to, and
+    /// that others have yet to confirm.
+    #[must_use]
+    pub fn on_the_way(&self) -> usize {
+        self.on_the_way
+    }
+}
+
+/// What a zone knows and does.
+#[derive(Resource)]
+pub(crate) struct ZoneState {
+    me: Place,
+    endpoint: Entity,
+    declared: Vec<Declared>,
+    owned: BTreeMap<StableKey, Owned>,
+    /// The durable entities of this world.
+    keys: EntityHashMap<StableKey>,
+    /// What is to be stored in this frame.
+    dirty: BTreeSet<StableKey>,
+    /// Entities with mail, which are to be stored again when it is delivered.
+    with_mail: BTreeSet<StableKey>,
+    streams: Streams,
+    waiting: Waiting,
+    routes: Routes,
+    departures: Vec<Departure>,
+    /// What to tell other zones at the end of the frame: one, or all.
+    to_tell: Vec<(Option<StableKey>, Message)>,
+    /// Records of what has ended in this frame.
+    ended: Vec<Record>,
+    dead: BTreeSet<JournalId>,
+    storage: Storage,
+    /// Keeps the journal open.
+    _shard: Shard,
+}
+
+/// An entity that belongs to this zone.
+struct Owned {
+    epoch: u64,
+    state: State,
+    outbox: Outbox,
+    /// Whether the journal has it.
+    is_stored: bool,
+}
+
+enum State {
+    Here(Entity),
+    /// It has despawned, and its last letters are on their way.
+    Gone,
+    /// This build of the game can't load it.
+    Parked(Box<(Body, Readings)>),
+}
+
+impl Owned {
+    fn entity(&self) -> Option<Entity> {
+        match self.state {
+            State::Here(entity) => Some(entity),
+            State::Gone | State::Parked(_) => None,
+        }
+    }
+}
+
+/// Returns the time that tells when to send again.
+fn now(world: &World) -> Duration {
+    let time = world.get_resource::<Time<Real>>();
+    time.map(Time::elapsed).unwrap_or_default()
+}
+
+impl ZoneState {
+    /// Brings an item to its recipient: here, in another zone, or nowhere yet.
+    fn route(&mut self, world: &mut World, item: Item) {
+        let mut items = VecDeque::from([item]);
+        while let Some(item) = items.pop_front() {
+            let Some(to) = item.recipient() else {
+                continue;
+            };
+            if self.is_reachable(to) {
+                items.extend(self.deliver(world, item));
+            } else if let Some(zone) = self.routes.zone_of(to) {
+                self.streams.push(zone, item);
+            } else {
+                self.waiting.add(item, now(world));
+            }
+        }
+    }
+
+    /// Returns `true` if an item for an entity can be delivered here.
+    fn is_reachable(&self, key: StableKey) -> bool {
+        let owned = self.owned.get(&key);
+        owned.is_some_and(|owned| !matches!(owned.state, State::Parked(_)))
+    }
+
+    /// Delivers an item here, and returns the answer.
+    fn deliver(&mut self, world: &mut World, item: Item) -> Option<Item> {
+        match item {
+            Item::Letters(batch) => self.deliver_letters(world, batch),
+            Item::Delivered { from, to } => {
+                self.letters_arrived(from, to);
+                None
+            }
+            Item::Returned(Batch { from, to, letters }) => {
+                self.letters_arrived(from, to);
+                for letter in letters {
+                    self.hand_back(world, (from, to), letter);
+                }
+                None
+            }
+            Item::Entity(_) => None,
+        }
+    }
+
+    fn deliver_letters(&mut self, world: &mut World, batch: Batch) -> Option<Item> {
+        let Batch { from, to, letters } = batch;
+        let Some(entity) = self.owned.get(&to).and_then(Owned::entity) else {
+            return Some(Item::Returned(Batch { from, to, letters }));
+        };
+        self.dirty.insert(to);
+        self.with_mail.insert(to);
+        let mut letters = VecDeque::from(letters);
+        while let Some(letter) = letters.pop_front() {
+            if let Err(SendError::Full(letter) | SendError::Closed(letter)) =
+                world.send(entity, letter)
+            {
+                letters.push_front(letter);
+                let letters = letters.into();
+                let rest = Item::Letters(Batch { from, to, letters });
+                self.waiting.add(rest, now(world));
+                return None;
+            }
+        }
+        Some(Item::Delivered { from, to })
+    }
+
+    fn letters_arrived(&mut self, from: StableKey, to: StableKey) {
+        if let Some(owned) = self.owned.get_mut(&from) {
+            owned.outbox.arrived(to);
+            self.dirty.insert(from);
+        }
+    }
+
+    fn hand_back(&self, world: &mut World, (from, to): (StableKey, StableKey), letter: Packet) {
+        let sender = self.owned.get(&from).and_then(Owned::entity);
+        if let Some(entity) = sender.filter(|&entity| world.get_entity(entity).is_ok()) {
+            world.trigger(MailReturned { entity, to, letter });
+            world.flush();
+        }
+    }
+
+    /// Makes an entity of this world one that the zone owns.
+    fn own(
+        &mut self,
+        world: &mut World,
+        key: StableKey,
+        entity: Entity,
+        epoch: u64,
+        outbox: Outbox,
+    ) {
+        let owned = Owned {
+            epoch,
+            state: State::Here(entity),
+            outbox,
+            is_stored: false,
+        };
+        self.owned.insert(key, owned);
+        self.keys.insert(entity, key);
+        self.dirty.insert(key);
+        self.routes.forget(key);
+        if let Some(mut zone) = world.get_resource_mut::<Zone>() {
+            zone.entities.insert(key, entity);
+        }
+    }
+
+    /// Notes that an entity is no longer in this world.
+    fn disown(&mut self, world: &mut World, key: StableKey) -> Option<Owned> {
+        let owned = self.owned.remove(&key)?;
+        if let Some(entity) = owned.entity() {
+            self.keys.remove(&entity);
+        }
+        if let Some(mut zone) = world.get_resource_mut::<Zone>() {
+            zone.entities.remove(&key);
+        }
+        Some(owned)
+    }
+}

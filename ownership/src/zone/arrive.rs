@@ -1,0 +1,251 @@
+//! Entities that come into the zone.
+
+use core::{fmt, time::Duration};
+
+use bevy_due::{
+    DueWorldExt, StableKey,
+    moving::{HeldMail, TimePassed},
+};
+use bevy_ecs::utils::prelude::DebugName;
+use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
+
+use super::{Owned, State, Zone, ZoneState, open::Parked};
+use crate::{
+    components::{self, Declared},
+    events::{Arrived, MoveFailed},
+    item::{Item, MovedOut, decode},
+    journal::Record,
+    outbox::Outbox,
+    readings::wall_clock,
+    stored::{Body, Stored},
+};
+
+/// The longest time on the way that clocks make up for, in milliseconds.
+const LONGEST_WAY: u64 = 60_000;
+
+/// Loads a stored entity into a world, where it is in transit.
+pub(super) fn bring_in(
+    world: &mut World,
+    declared: &[Declared],
+    body: &Body,
+    passed: TimePassed,
+    known: &mut EntityHashMap<Entity>,
+) -> Result<Entity> {
+    let mut entities = EntityHashMap::default();
+    // A map with all entities of the world costs time for each of them.
+    let (entity, entities) = match world.import_entity(&body.moved, passed, &mut entities) {
+        Ok(entity) => {
+            known.extend(entities.iter());
+            (entity, &entities)
+        }
+        Err(_) => (world.import_entity(&body.moved, passed, known)?, &*known),
+    };
+    if let Err(error) = components::load(world, declared, &body.components, entities) {
+        world.forget_entity(entity)?;
+        return Err(error);
+    }
+    Ok(entity)
+}
+
+/// Reports what nobody can handle here.
+pub(super) fn report(world: &World, error: impl Into<BevyError>) {
+    let name = DebugName::type_name::<Zone>();
+    let error = error
+        .into()
+        .with_severity(bevy_ecs::error::Severity::Warning);
+    world.fallback_error_handler()(error, ErrorContext::Command { name });
+}
+
+impl ZoneState {
+    /// Takes an entity that another zone has given to this one.
+    pub(super) fn arrive(&mut self, world: &mut World, from: StableKey, moved: MovedOut) {
+        let key = moved.key;
+        if let Some(owned) = self.owned.get(&key) {
+            if owned.epoch < moved.epoch {
+                self.fence(world, key, moved.epoch);
+            } else {
+                let reason = KeyInUse { key }.to_string();
+                return self.give_back(from, moved, reason);
+            }
+        }
+        let Stored { body, outbox, .. } = match decode(&moved.stored) {
+            Ok(stored) => stored,
+            Err(error) => return self.give_back(from, moved, error.to_string()),
+        };
+        let Some(body) = body else {
+            return self.give_back(from, moved, "it has despawned".into());
+        };
+        let on_the_way = wall_clock().saturating_sub(moved.left).min(LONGEST_WAY);
+        let passed = Duration::from_millis(on_the_way).into();
+        match bring_in(
+            world,
+            &self.declared,
+            &body,
+            passed,
+            &mut EntityHashMap::default(),
+        ) {
+            Ok(entity) => self.settle(world, (from, moved), entity, outbox),
+            // It has come back to the zone that can't load it any more.
+            Err(error) if moved.refused.is_some() => {
+                self.park_arrival(world, moved, (body, outbox), error);
+            }
+            Err(error) => self.give_back(from, moved, error.to_string()),
+        }
+    }
+
+    fn settle(
+        &mut self,
+        world: &mut World,
+        (from, moved): (StableKey, MovedOut),
+        entity: Entity,
+        outbox: Outbox,
+    ) {
+        let MovedOut {
+            key,
+            epoch,
+            late,
+            refused,
+            ..
+        } = moved;
+        self.own(world, key, entity, epoch, outbox);
+        if let Err(error) = self.welcome(world, key, entity, &late) {
+            report(world, error);
+        }
+        if let Some(reason) = refused {
+            let zone = from;
+            world.trigger(MoveFailed {
+                entity,
+                zone,
+                reason,
+            });
+            world.flush();
+        }
+    }
+
+    /// Tells the game that an entity is here, and lets it act.
+    pub(super) fn welcome(
+        &mut self,
+        world: &mut World,
+        key: StableKey,
+        entity: Entity,
+        late: &HeldMail,
+    ) -> Result {
+        world.trigger(Arrived { entity, key });
+        world.flush();
+        self.with_mail.insert(key);
+        if world.get_entity(entity).is_ok() {
+            world.commit_entity(entity, late)?;
+        }
+        Ok(())
+    }
+
+    /// Gives an entity back to the zone that it came from.
+    fn give_back(&mut self, to: StableKey, moved: MovedOut, reason: String) {
+        let epoch = moved.epoch + 1;
+        self.routes.learn(moved.key, to, epoch);
+        let moved = MovedOut {
+            epoch,
+            refused: Some(reason),
+            ..moved
+        };
+        self.streams.push(to, Item::Entity(moved));
+    }
+
+    fn park_arrival(
+        &mut self,
+        world: &World,
+        moved: MovedOut,
+        (body, outbox): (Body, Outbox),
+        error: BevyError,
+    ) {
+        let MovedOut { key, epoch, .. } = moved;
+        report(world, Parked { key, error });
+        let readings = self.storage.readings(world);
+        let owned = Owned {
+            epoch,
+            state: State::Parked(Box::new((body, readings))),
+            outbox,
+            is_stored: false,
+        };
+        self.owned.insert(key, owned);
+        self.dirty.insert(key);
+    }
+
+    /// Takes back an entity from a zone whose journal is lost.
+    pub(super) fn take_back(&mut self, world: &mut World, moved: MovedOut) {
+        let epoch = moved.epoch + 1;
+        let key = moved.key;
+        let reason = "the journal of the zone is lost".to_owned();
+        let zone = self.routes.zone_of(key).unwrap_or(self.me.zone);
+        let moved = MovedOut {
+            epoch,
+            refused: Some(reason),
+            ..moved
+        };
+        self.routes.forget(key);
+        self.arrive(world, zone, moved);
+        let here = self.me.zone;
+        self.to_tell
+            .push((None, crate::wire::Message::At(vec![(key, here, epoch)])));
+    }
+
+    /// Drops an entity of which another zone has a later owner, without any event.
+    pub(super) fn fence(&mut self, world: &mut World, key: StableKey, epoch: u64) {
+        let Some(owned) = self.disown(world, key) else {
+            return;
+        };
+        if let Some(entity) = owned.entity() {
+            let is_forgotten =
+                world.export_entity(entity).is_ok() && world.forget_entity(entity).is_ok();
+            if !is_forgotten {
+                world.try_despawn(entity).ok();
+            }
+        }
+        self.ended.push(Record::Gone {
+            key,
+            epoch: owned.epoch,
+        });
+        self.dirty.remove(&key);
+        let known = owned.epoch;
+        report(world, Fenced { key, known, epoch });
+    }
+}
+
+/// Another entity has the key of one that arrives.
+#[derive(Debug)]
+struct KeyInUse {
+    key: StableKey,
+}
+
+impl fmt::Display for KeyInUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key } = self;
+        write!(
+            f,
+            "another entity of that zone has the stable key {}",
+            key.0
+        )
+    }
+}
+
+/// Another zone has a later owner of an entity.
+#[derive(Debug)]
+struct Fenced {
+    key: StableKey,
+    known: u64,
+    epoch: u64,
+}
+
+impl fmt::Display for Fenced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, known, epoch } = self;
+        write!(
+            f,
+            "the entity with the stable key {} was dropped here, because another zone is its owner number {epoch}, \
+             and this one is number {known}",
+            key.0
+        )
+    }
+}
+
+impl core::error::Error for Fenced {}

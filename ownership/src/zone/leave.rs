@@ -1,0 +1,126 @@
+//! Entities that leave the zone.
+
+use core::{fmt, time::Duration};
+
+use bevy_due::{DueWorldExt, StableKey};
+use bevy_ecs::prelude::*;
+
+use super::{ZoneState, now};
+use crate::{
+    components,
+    events::MoveFailed,
+    item::{Item, MovedOut, encode},
+    journal::Record,
+    readings::wall_clock,
+    stored::{Body, Stored},
+};
+
+/// How long an entity waits for an answer of the zone to which it goes.
+const REACH_WITHIN: Duration = Duration::from_secs(2);
+
+/// An entity that is to leave.
+pub(super) struct Departure {
+    entity: Entity,
+    zone: StableKey,
+    since: Duration,
+}
+
+impl ZoneState {
+    /// Adds the moves of this frame. A later one replaces an earlier one.
+    pub(super) fn note_departures(&mut self, world: &World, moves: Vec<(Entity, StableKey)>) {
+        let since = now(world);
+        for (entity, zone) in moves {
+            self.departures.retain(|it| it.entity != entity);
+            if zone != self.me.zone {
+                self.departures.push(Departure {
+                    entity,
+                    zone,
+                    since,
+                });
+            }
+        }
+    }
+
+    /// Lets the entities leave whose zone answers.
+    pub(super) fn let_leave(&mut self, world: &mut World) {
+        for departure in core::mem::take(&mut self.departures) {
+            let Departure {
+                entity,
+                zone,
+                since,
+            } = departure;
+            let Some(&key) = self.keys.get(&entity) else {
+                continue;
+            };
+            let now = now(world);
+            if self.streams.is_near(zone, now) {
+                if let Err(error) = self.leave(world, key, entity, zone) {
+                    fail(world, entity, zone, error.to_string());
+                }
+            } else if now.saturating_sub(since) >= REACH_WITHIN {
+                fail(world, entity, zone, NoAnswer(zone).to_string());
+            } else {
+                self.departures.push(departure);
+            }
+        }
+    }
+
+    /// Takes an entity out of the world, and puts it into the stream to a zone.
+    fn leave(
+        &mut self,
+        world: &mut World,
+        key: StableKey,
+        entity: Entity,
+        zone: StableKey,
+    ) -> Result {
+        let epoch = self.owned.get(&key).map_or(0, |owned| owned.epoch);
+        let moved = world.export_entity(entity)?;
+        let components = components::save(world, &self.declared, moved.entities());
+        let components = match components {
+            Ok(components) => components,
+            Err(error) => {
+                world.commit_entity(entity, &Default::default())?;
+                return Err(error);
+            }
+        };
+        let readings = self.storage.readings(world);
+        let late = world.forget_entity(entity)?;
+        let outbox = self.disown(world, key).map(|owned| owned.outbox);
+        let stored = Stored {
+            body: Some(Body { moved, components }),
+            outbox: outbox.unwrap_or_default(),
+            readings,
+        };
+        self.dirty.remove(&key);
+        self.ended.push(Record::Gone { key, epoch });
+        self.routes.learn(key, zone, epoch + 1);
+        let moved = MovedOut {
+            key,
+            epoch: epoch + 1,
+            stored: encode(&stored)?,
+            late,
+            left: wall_clock(),
+            refused: None,
+        };
+        self.streams.push(zone, Item::Entity(moved));
+        Ok(())
+    }
+}
+
+fn fail(world: &mut World, entity: Entity, zone: StableKey, reason: String) {
+    world.trigger(MoveFailed {
+        entity,
+        zone,
+        reason,
+    });
+    world.flush();
+}
+
+/// A zone does not answer.
+struct NoAnswer(StableKey);
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zone {} has not answered for two seconds", self.0.0)
+    }
+}

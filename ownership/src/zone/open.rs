@@ -1,0 +1,261 @@
+//! Opening a zone: what the journal has comes back.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use bevy_due::{
+    DueWorldExt, MessageComponent, Packet, Refused, StableKey, WorldLink, link::Effect,
+    moving::HeldMail,
+};
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
+
+use super::{
+    Owned, State, Zone, ZoneState,
+    arrive::{bring_in, report},
+    now,
+    store::Storage,
+};
+use crate::{
+    components::Declared,
+    item::{Item, decode},
+    journal::Place,
+    noted::Held,
+    outbox::Outbox,
+    readings::Readings,
+    routes::Routes,
+    shard::{Recovered, Shard},
+    stored::{Body, Stored},
+    streams::Streams,
+    waiting::Waiting,
+    wire::ZONE_PACKET,
+};
+
+/// The packets that other zones have sent to this one.
+#[derive(Component, Default)]
+pub(super) struct Arrivals(pub(super) Vec<Packet>);
+
+/// An entity as the journal has it, which is not in the world yet.
+struct ToBring {
+    key: StableKey,
+    epoch: u64,
+    body: Body,
+    outbox: Outbox,
+    readings: Readings,
+}
+
+/// Opens a zone in a world.
+pub(crate) fn open(
+    world: &mut World,
+    shard: Shard,
+    key: StableKey,
+    declared: Vec<Declared>,
+) -> Result {
+    let sender = world.message_sender();
+    let link = world.get_resource::<WorldLink>().ok_or(NoGroup(key))?;
+    let (recovered, dead) = shard.open_zone(key, sender.clone())?;
+    let held = world.resource::<Held>().clone();
+    link.hold(move |effect: Effect| held.push(Box::new(move || effect.release())));
+    let endpoint = world.spawn((key, endpoint(), Arrivals::default())).id();
+
+    let before = decode_readings(&recovered)?.after_a_stop();
+    let me = Place {
+        journal: shard.journal_id(),
+        zone: key,
+    };
+    let mut zone = ZoneState {
+        me,
+        endpoint,
+        declared,
+        owned: BTreeMap::new(),
+        keys: EntityHashMap::default(),
+        dirty: Default::default(),
+        with_mail: Default::default(),
+        streams: Streams::new(me),
+        waiting: Waiting::default(),
+        routes: Routes::default(),
+        departures: Vec::new(),
+        to_tell: Vec::new(),
+        ended: Vec::new(),
+        dead,
+        storage: Storage::new(&shard, sender, Readings::of(world, 0), before),
+        _shard: shard,
+    };
+    world.insert_resource(Zone {
+        key,
+        entities: BTreeMap::new(),
+        on_the_way: 0,
+    });
+    zone.restore_streams(world, &recovered)?;
+    zone.bring_back(world, recovered)?;
+    zone.finish_opening(world);
+    world.insert_resource(zone);
+    Ok(())
+}
+
+/// Returns the callbacks of the entity that stands for the zone.
+fn endpoint() -> MessageComponent {
+    MessageComponent::new()
+        .on_packet(ZONE_PACKET, |mut me, packet: &Packet| {
+            if let Some(mut arrivals) = me.entity.get_mut::<Arrivals>() {
+                arrivals.0.push(packet.clone());
+            }
+        })
+        .on(|_, refused: &Refused| match refused.parcel.packet.id() {
+            // The zone sends it again.
+            ZONE_PACKET => Ok(()),
+            _ => Err(BevyError::warning(refused.clone())),
+        })
+}
+
+fn decode_readings(recovered: &Recovered) -> Result<Readings> {
+    match &recovered.readings {
+        Some(body) => decode(body),
+        None => Ok(Readings::default()),
+    }
+}
+
+impl ZoneState {
+    fn restore_streams(&mut self, world: &World, recovered: &Recovered) -> Result {
+        for &(peer, acked, taken) in &recovered.streams {
+            self.streams.restore(peer, acked, taken);
+        }
+        for (&(to, number), body) in &recovered.items {
+            let item: Item = decode(body)?;
+            if to == self.me.zone {
+                self.waiting.restore(number, item, now(world));
+                continue;
+            }
+            if let Item::Entity(moved) = &item {
+                self.routes.learn(moved.key, to, moved.epoch);
+            }
+            self.streams.restore_item(to, item);
+        }
+        Ok(())
+    }
+
+    /// Brings back the entities of the journal. One may need a clock or an owner that comes later, so those
+    /// that fail are tried again while others succeed.
+    fn bring_back(&mut self, world: &mut World, recovered: Recovered) -> Result {
+        let mut to_bring = Vec::new();
+        for (key, epoch, stored) in recovered.entities {
+            let Stored {
+                body,
+                outbox,
+                readings,
+            } = decode(&stored)?;
+            match body {
+                Some(body) => to_bring.push(ToBring {
+                    key,
+                    epoch,
+                    body,
+                    outbox,
+                    readings,
+                }),
+                None => {
+                    let gone = Owned::stored(epoch, State::Gone, outbox);
+                    self.owned.insert(key, gone);
+                }
+            }
+        }
+        to_bring.sort_by_key(|it| it.key);
+        let mut entities = EntityHashMap::default();
+        loop {
+            let before = to_bring.len();
+            let mut failed = Vec::new();
+            for it in to_bring {
+                failed.extend(self.bring_one_back(world, it, &mut entities));
+            }
+            if failed.is_empty() || failed.len() == before {
+                failed
+                    .into_iter()
+                    .for_each(|(it, error)| self.park(world, it, error));
+                return Ok(());
+            }
+            to_bring = failed.into_iter().map(|(it, _)| it).collect();
+        }
+    }
+
+    fn bring_one_back(
+        &mut self,
+        world: &mut World,
+        it: ToBring,
+        entities: &mut EntityHashMap<Entity>,
+    ) -> Option<(ToBring, BevyError)> {
+        let passed = self.storage.readings(world).since(&it.readings);
+        match bring_in(world, &self.declared, &it.body, passed, entities) {
+            Ok(entity) => {
+                self.own(world, it.key, entity, it.epoch, it.outbox);
+                None
+            }
+            Err(error) => Some((it, error)),
+        }
+    }
+
+    fn park(&mut self, world: &mut World, it: ToBring, error: BevyError) {
+        report(world, Parked { key: it.key, error });
+        let state = State::Parked(Box::new((it.body, it.readings)));
+        let owned = Owned::stored(it.epoch, state, it.outbox);
+        self.owned.insert(it.key, owned);
+    }
+
+    /// Tells the game who is here, and lets them act. All of them exist by now.
+    fn finish_opening(&mut self, world: &mut World) {
+        let here: Vec<_> = self
+            .keys
+            .iter()
+            .map(|(&entity, &key)| (key, entity))
+            .collect();
+        for (key, entity) in here {
+            if let Err(error) = self.welcome(world, key, entity, &HeldMail::default()) {
+                report(world, error);
+            }
+        }
+    }
+}
+
+impl Owned {
+    fn stored(epoch: u64, state: State, outbox: Outbox) -> Self {
+        Self {
+            epoch,
+            state,
+            outbox,
+            is_stored: true,
+        }
+    }
+}
+
+/// A zone is in no group.
+#[derive(Debug)]
+struct NoGroup(StableKey);
+
+impl fmt::Display for NoGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "zone {} is in no group: start its world with `WorldGroups::start`, or call `WorldGroups::add` before \
+             its first frame",
+            self.0.0
+        )
+    }
+}
+
+impl core::error::Error for NoGroup {}
+
+/// An entity can't be loaded.
+#[derive(Debug)]
+pub(super) struct Parked {
+    pub(super) key: StableKey,
+    pub(super) error: BevyError,
+}
+
+impl fmt::Display for Parked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the entity with the stable key {} stays in the journal, because this world can't load it: {}",
+            self.key.0, self.error
+        )
+    }
+}
+
+impl core::error::Error for Parked {}

@@ -1,0 +1,220 @@
+//! Shards on simulated disks, in one process, updated in turn.
+
+use core::time::Duration;
+use std::time::Instant;
+
+use bevy_app::prelude::*;
+use bevy_due::{DuePlugin, MessageComponent, Packet, StableKey, WorldGroups};
+use bevy_due_ownership::{
+    Arrived, DurableEntityCommandsExt, JournalOptions, MailReturned, MoveFailed, Shard,
+    SimulatedDisk, Sync, Zone,
+};
+use bevy_ecs::prelude::*;
+use bevy_time::{TimePlugin, TimeUpdateStrategy};
+use serde::{Deserialize, Serialize};
+
+pub(crate) const FRAME: Duration = Duration::from_millis(16);
+/// The packet that gives gold: its payload is the amount.
+pub(crate) const GOLD: u32 = 1;
+
+/// What a durable entity has, and what has happened to it.
+#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ledger {
+    pub(crate) gold: u64,
+    pub(crate) fired: u64,
+    /// The amounts that came, in order.
+    pub(crate) letters: Vec<u8>,
+}
+
+/// What a game remembers of the moves and the mail that failed.
+#[derive(Resource, Default)]
+pub(crate) struct Failures {
+    pub(crate) moves: Vec<(StableKey, String)>,
+    pub(crate) mail: Vec<(StableKey, Packet)>,
+}
+
+/// A process.
+pub(crate) struct Node {
+    pub(crate) disk: SimulatedDisk,
+    pub(crate) key: StableKey,
+    app: Option<App>,
+    shard: Option<Shard>,
+}
+
+pub(crate) struct Cluster {
+    groups: WorldGroups,
+    pub(crate) nodes: Vec<Node>,
+}
+
+fn options() -> JournalOptions {
+    JournalOptions {
+        sync: Sync::EachBatch,
+        segment_bytes: 64 << 10,
+        spare_bytes: 256 << 10,
+    }
+}
+
+impl Node {
+    fn end(&mut self) {
+        self.app = None;
+        self.shard = None;
+    }
+}
+
+impl Cluster {
+    /// Starts zones with the keys 1001, 1002, ..
+    pub(crate) fn new(zones: u64) -> Self {
+        let mut cluster = Self {
+            groups: WorldGroups::new(),
+            nodes: Vec::new(),
+        };
+        for nth in 0..zones {
+            let disk = SimulatedDisk::new(nth);
+            let key = zone(nth);
+            cluster.nodes.push(Node {
+                disk,
+                key,
+                app: None,
+                shard: None,
+            });
+            cluster.start(nth as usize);
+        }
+        cluster
+    }
+
+    /// Starts a process from what is on its disk.
+    pub(crate) fn start(&mut self, nth: usize) {
+        let Node { disk, key, .. } = &self.nodes[nth];
+        let shard = Shard::open_on(Box::new(disk.clone()), options()).unwrap();
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, DuePlugin::default()))
+            .add_plugins(shard.zone(*key).component::<Ledger>("ledger"))
+            .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
+            .init_resource::<Failures>()
+            .add_observer(on_arrival)
+            .add_observer(note_failed_move)
+            .add_observer(note_returned_mail);
+        self.groups.add("zones", &mut app);
+        app.update();
+        self.nodes[nth].app = Some(app);
+        self.nodes[nth].shard = Some(shard);
+    }
+
+    /// Ends a process. What its disk has not synced is lost.
+    pub(crate) fn lose_power(&mut self, nth: usize, seed: u64) {
+        let disk = self.nodes[nth].disk.after_power_loss(seed);
+        self.nodes[nth].disk.crash_after(0);
+        self.nodes[nth].end();
+        self.nodes[nth].disk = disk;
+    }
+
+    /// Lets a process write everything, and ends it.
+    pub(crate) fn stop(&mut self, nth: usize) {
+        self.nodes[nth].end();
+        self.nodes[nth].disk = self.nodes[nth].disk.after_kill();
+    }
+
+    /// Runs a frame of each process, and lets it become durable.
+    pub(crate) fn update(&mut self) {
+        for node in &mut self.nodes {
+            if let Some(app) = &mut node.app {
+                app.update();
+            }
+        }
+        for shard in self.nodes.iter().filter_map(|node| node.shard.as_ref()) {
+            shard.wait().unwrap();
+        }
+    }
+
+    /// Runs frames until `is_done`.
+    #[track_caller]
+    pub(crate) fn run_until(&mut self, what: &str, mut is_done: impl FnMut(&mut Self) -> bool) {
+        let start = Instant::now();
+        while !is_done(self) {
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "waited for {what}"
+            );
+            self.update();
+        }
+    }
+
+    pub(crate) fn world(&mut self, nth: usize) -> &mut World {
+        self.nodes[nth].app.as_mut().unwrap().world_mut()
+    }
+
+    /// Returns the node in which an entity lives.
+    pub(crate) fn find(&self, key: StableKey) -> Option<usize> {
+        let mut homes = self.nodes.iter().enumerate().filter(|(_, node)| {
+            let world = node.app.as_ref().map(App::world);
+            world.is_some_and(|world| world.resource::<Zone>().entity(key).is_some())
+        });
+        let home = homes.next();
+        assert!(homes.next().is_none(), "{key:?} is in two zones");
+        home.map(|(nth, _)| nth)
+    }
+
+    /// Returns the entity with a key in a node.
+    pub(crate) fn entity(&mut self, nth: usize, key: StableKey) -> Entity {
+        self.world(nth).resource::<Zone>().entity(key).unwrap()
+    }
+
+    pub(crate) fn ledger(&mut self, key: StableKey) -> Ledger {
+        let nth = self
+            .find(key)
+            .unwrap_or_else(|| panic!("{key:?} is nowhere"));
+        let entity = self.entity(nth, key);
+        self.world(nth).get::<Ledger>(entity).unwrap().clone()
+    }
+
+    pub(crate) fn spawn(&mut self, nth: usize, key: StableKey, bundle: impl Bundle) -> Entity {
+        self.world(nth)
+            .spawn((key, Ledger::default(), ears(), bundle))
+            .id()
+    }
+
+    pub(crate) fn send_to(&mut self, key: StableKey, to: u64) {
+        let nth = self.find(key).unwrap();
+        let entity = self.entity(nth, key);
+        self.world(nth).commands().entity(entity).move_to(zone(to));
+    }
+
+    pub(crate) fn mail(&mut self, from: StableKey, to: StableKey, gold: u8) {
+        let nth = self.find(from).unwrap();
+        let entity = self.entity(nth, from);
+        let letter = Packet::new(GOLD, [gold]);
+        self.world(nth).commands().entity(entity).mail(to, letter);
+    }
+
+    /// Returns `true` if nothing is on its way between the zones.
+    pub(crate) fn is_at_rest(&mut self) -> bool {
+        let mut running = self.nodes.iter().filter_map(|node| node.app.as_ref());
+        running.all(|app| app.world().resource::<Zone>().on_the_way() == 0)
+    }
+}
+
+pub(crate) fn zone(nth: u64) -> StableKey {
+    StableKey(1001 + nth)
+}
+
+fn ears() -> MessageComponent {
+    MessageComponent::new().on_packet(GOLD, |mut me, packet: &Packet| {
+        let mut ledger = me.entity.get_mut::<Ledger>().unwrap();
+        let gold = packet.payload()[0];
+        ledger.gold += u64::from(gold);
+        ledger.letters.push(gold);
+    })
+}
+
+fn on_arrival(arrived: On<Arrived>, mut commands: Commands) {
+    commands.entity(arrived.entity).insert(ears());
+}
+
+fn note_failed_move(failed: On<MoveFailed>, keys: Query<&StableKey>, mut all: ResMut<Failures>) {
+    let key = *keys.get(failed.entity).unwrap();
+    all.moves.push((key, failed.reason.clone()));
+}
+
+fn note_returned_mail(returned: On<MailReturned>, mut all: ResMut<Failures>) {
+    all.mail.push((returned.to, returned.letter.clone()));
+}

@@ -1,0 +1,85 @@
+//! Letters between entities.
+
+use bevy_due::{Packet, StableKey};
+
+use crate::cluster::{Cluster, Failures, GOLD};
+
+const HERO: StableKey = StableKey(7);
+const BANK: StableKey = StableKey(8);
+
+fn two() -> Cluster {
+    let mut cluster = Cluster::new(3);
+    cluster.spawn(0, HERO, ());
+    cluster.spawn(1, BANK, ());
+    cluster.update();
+    cluster
+}
+
+#[test]
+fn letters_arrive_in_order() {
+    let mut cluster = two();
+    for gold in 1..=20 {
+        cluster.mail(HERO, BANK, gold);
+        if gold % 3 == 0 {
+            cluster.update();
+        }
+    }
+    cluster.run_until("the letters", |cluster| {
+        cluster.ledger(BANK).letters.len() == 20
+    });
+    assert!(cluster.ledger(BANK).letters.into_iter().eq(1..=20));
+    cluster.run_until("rest", Cluster::is_at_rest);
+}
+
+#[test]
+fn letters_follow_an_entity_that_moves() {
+    let mut cluster = two();
+    for gold in 1..=60 {
+        cluster.mail(HERO, BANK, gold);
+        if gold % 10 == 0 && cluster.find(BANK).is_some() {
+            cluster.send_to(BANK, u64::from(gold / 10 % 3));
+        }
+        if gold % 25 == 0 && cluster.find(HERO).is_some() {
+            cluster.send_to(HERO, 2);
+        }
+        for _ in 0..3 {
+            cluster.update();
+        }
+        cluster.run_until("the sender", |cluster| cluster.find(HERO).is_some());
+    }
+    cluster.run_until("rest", Cluster::is_at_rest);
+    cluster.update();
+    assert!(cluster.ledger(BANK).letters.into_iter().eq(1..=60));
+}
+
+#[test]
+fn letters_wait_for_a_zone_that_is_down() {
+    let mut cluster = two();
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("the letter", |cluster| {
+        cluster.ledger(BANK).letters.len() == 1
+    });
+    cluster.lose_power(1, 1);
+    for gold in 2..=9 {
+        cluster.mail(HERO, BANK, gold);
+        cluster.update();
+    }
+    cluster.start(1);
+    cluster.run_until("rest", |cluster| {
+        cluster.is_at_rest() && cluster.ledger(BANK).letters.len() == 9
+    });
+    assert!(cluster.ledger(BANK).letters.into_iter().eq(1..=9));
+}
+
+#[test]
+fn letters_to_nobody_come_back() {
+    let mut cluster = two();
+    cluster.mail(HERO, StableKey(99), 5);
+    cluster.run_until("the letter", |cluster| {
+        !cluster.world(0).resource::<Failures>().mail.is_empty()
+    });
+    let failures = cluster.world(0).resource::<Failures>();
+    assert_eq!(failures.mail, [(StableKey(99), Packet::new(GOLD, [5]))]);
+    cluster.update();
+    assert!(cluster.is_at_rest());
+}

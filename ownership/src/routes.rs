@@ -54,6 +54,13 @@ impl Routes {
         self.asked.remove(&key);
     }
 
+    /// Forgets where an entity is, unless a later owner than this one is known.
+    pub(crate) fn forget_up_to(&mut self, key: StableKey, epoch: u64) {
+        if self.known.get(&key).is_some_and(|it| it.epoch <= epoch) {
+            self.known.remove(&key);
+        }
+    }
+
     /// Forgets the entities of a zone, because its journal is lost.
     pub(crate) fn forget_zone(&mut self, zone: StableKey) {
         self.known.retain(|_, route| route.zone != zone);

@@ -60,7 +60,7 @@ impl ZoneState {
                     // The sender has sent it to the wrong zone, or through this one.
                     let place = item.recipient().and_then(|to| self.routes.entry(to));
                     self.route(world, item);
-                    if let Some(place) = place.filter(|&(_, zone, _)| zone != from) {
+                    if let Some(place) = place {
                         self.to_tell.push((Some(from), Message::At(vec![place])));
                     }
                 }
@@ -85,6 +85,8 @@ impl ZoneState {
     fn learn(&mut self, world: &mut World, places: &[(StableKey, StableKey, u64)]) {
         for &(key, zone, epoch) in places {
             if zone == self.me.zone {
+                // What this zone believes is older, or the entity would be here.
+                self.routes.forget_up_to(key, epoch);
                 continue;
             }
             if self

@@ -1,10 +1,10 @@
 //! Shards on simulated disks, in one process, updated in turn.
 
 use core::time::Duration;
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use bevy_app::prelude::*;
-use bevy_due::{DuePlugin, MessageComponent, Packet, StableKey, WorldGroups};
+use bevy_due::{DuePlugin, MessageComponent, Packet, StableKey, TimerFired, WorldGroups};
 use bevy_due_ownership::{
     Arrived, DurableEntityCommandsExt, JournalOptions, MailReturned, MoveFailed, Shard,
     SimulatedDisk, Sync, Zone,
@@ -16,12 +16,19 @@ use serde::{Deserialize, Serialize};
 pub(crate) const FRAME: Duration = Duration::from_millis(16);
 /// The packet that gives gold: its payload is the amount.
 pub(crate) const GOLD: u32 = 1;
+/// The packet that has the key of its sender, a number and an amount of gold.
+pub(crate) const GIFT: u32 = 2;
 
 /// What a durable entity has, and what has happened to it.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     pub(crate) gold: u64,
     pub(crate) fired: u64,
+    /// The number of the next letter to and from each entity.
+    pub(crate) sent: BTreeMap<u64, u64>,
+    pub(crate) heard: BTreeMap<u64, u64>,
+    /// What was wrong.
+    pub(crate) wrong: Vec<String>,
     /// The amounts that came, in order.
     pub(crate) letters: Vec<u8>,
 }
@@ -46,7 +53,7 @@ pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
 }
 
-fn options() -> JournalOptions {
+pub(crate) fn options() -> JournalOptions {
     JournalOptions {
         sync: Sync::EachBatch,
         segment_bytes: 64 << 10,
@@ -91,6 +98,7 @@ impl Cluster {
             .add_plugins(shard.zone(*key).component::<Ledger>("ledger"))
             .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
             .init_resource::<Failures>()
+            .add_observer(count)
             .add_observer(on_arrival)
             .add_observer(note_failed_move)
             .add_observer(note_returned_mail);
@@ -116,13 +124,29 @@ impl Cluster {
 
     /// Runs a frame of each process, and lets it become durable.
     pub(crate) fn update(&mut self) {
+        self.update_worlds();
+        self.wait();
+    }
+
+    /// Waits for the disks.
+    pub(crate) fn wait(&self) {
+        for shard in self.nodes.iter().filter_map(|node| node.shard.as_ref()) {
+            shard.wait().ok();
+        }
+    }
+
+    /// Returns `true` if the disk of a process has failed.
+    pub(crate) fn has_failed(&self, nth: usize) -> bool {
+        let shard = self.nodes[nth].shard.as_ref();
+        shard.is_some_and(|shard| shard.wait().is_err())
+    }
+
+    /// Runs a frame of each process.
+    pub(crate) fn update_worlds(&mut self) {
         for node in &mut self.nodes {
             if let Some(app) = &mut node.app {
                 app.update();
             }
-        }
-        for shard in self.nodes.iter().filter_map(|node| node.shard.as_ref()) {
-            shard.wait().unwrap();
         }
     }
 
@@ -131,12 +155,16 @@ impl Cluster {
     pub(crate) fn run_until(&mut self, what: &str, mut is_done: impl FnMut(&mut Self) -> bool) {
         let start = Instant::now();
         while !is_done(self) {
-            assert!(
-                start.elapsed() < Duration::from_secs(20),
-                "waited for {what}"
-            );
+            let is_late = start.elapsed() > Duration::from_secs(20);
+            assert!(!is_late, "waited for {what}: {:#?}", self.zones());
             self.update();
         }
+    }
+
+    fn zones(&self) -> Vec<Option<&Zone>> {
+        let nodes = self.nodes.iter();
+        let zones = nodes.map(|node| Some(node.app.as_ref()?.world().resource::<Zone>()));
+        zones.collect()
     }
 
     pub(crate) fn world(&mut self, nth: usize) -> &mut World {
@@ -198,12 +226,49 @@ pub(crate) fn zone(nth: u64) -> StableKey {
 }
 
 fn ears() -> MessageComponent {
-    MessageComponent::new().on_packet(GOLD, |mut me, packet: &Packet| {
-        let mut ledger = me.entity.get_mut::<Ledger>().unwrap();
-        let gold = packet.payload()[0];
-        ledger.gold += u64::from(gold);
-        ledger.letters.push(gold);
-    })
+    MessageComponent::new()
+        .on_packet(GOLD, |mut me, packet: &Packet| {
+            let mut ledger = me.entity.get_mut::<Ledger>().unwrap();
+            let gold = packet.payload()[0];
+            ledger.gold += u64::from(gold);
+            ledger.letters.push(gold);
+        })
+        .on_packet(GIFT, |mut me, packet: &Packet| {
+            let (from, number, gold): (u64, u64, u64) =
+                postcard::from_bytes(packet.payload()).unwrap();
+            let mut ledger = me.entity.get_mut::<Ledger>().unwrap();
+            ledger.gold += gold;
+            let next = ledger.heard.entry(from).or_default();
+            let expected = core::mem::replace(next, number + 1);
+            if number != expected {
+                ledger
+                    .wrong
+                    .push(format!("letter {number} of {from} in place of {expected}"));
+            }
+        })
+}
+
+/// Sends gold from an entity to another, with a number.
+pub(crate) fn give(world: &mut World, entity: Entity, from: StableKey, to: StableKey) {
+    let mut ledger = world.get_mut::<Ledger>(entity).unwrap();
+    let gold = ledger.gold.min(3);
+    ledger.gold -= gold;
+    let next = ledger.sent.entry(to.0).or_default();
+    let letter = postcard::to_allocvec(&(from.0, *next, gold)).unwrap();
+    *next += 1;
+    let letter = Packet::new(GIFT, letter);
+    world.commands().entity(entity).mail(to, letter);
+}
+
+/// Counts the firings of a durable entity.
+pub(crate) fn count(fired: On<TimerFired>, mut ledgers: Query<&mut Ledger>) {
+    if let Ok(mut ledger) = ledgers.get_mut(fired.owner()) {
+        ledger.fired += 1;
+        if ledger.fired != fired.count() {
+            let wrong = format!("firing {} is number {}", fired.count(), ledger.fired);
+            ledger.wrong.push(wrong);
+        }
+    }
 }
 
 fn on_arrival(arrived: On<Arrived>, mut commands: Commands) {

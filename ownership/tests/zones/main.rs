@@ -3,4 +3,7 @@
 mod cluster;
 mod mail;
 mod moves;
+#[path = "../support/random.rs"]
+mod random;
 mod restart;
+mod simulation;

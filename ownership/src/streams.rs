@@ -1,7 +1,10 @@
 //! The numbered items between this zone and the others.
 
 use core::{fmt, time::Duration};
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    hash::{BuildHasher, RandomState},
+};
 
 use bevy_due::StableKey;
 use bevy_ecs::error::BevyError;
@@ -23,9 +26,14 @@ const WINDOW: usize = 256 << 10;
 ///
 /// The items of a stream are numbered from 1 on. A zone takes the next number only, and acknowledges it when it
 /// is durable. So each item is taken exactly once and in order, whatever the way between does.
+///
+/// A zone sends nothing before the other has answered in this session. So a zone that was started from an old
+/// copy of its journal learns of it before it uses a number again.
 #[derive(Debug)]
 pub(crate) struct Streams {
     pub(crate) me: Place,
+    /// A random number of this start of the zone.
+    session: u64,
     streams: BTreeMap<StableKey, Stream>,
 }
 
@@ -57,11 +65,16 @@ struct Stored {
 #[derive(Debug)]
 struct Flight {
     sent: u64,
-    since: Duration,
+    /// The last number that the peer can have.
+    most: u64,
+    /// When something was sent last.
+    since: Option<Duration>,
     retry: Duration,
+    /// When the peer has answered last.
     heard: Option<Duration>,
     is_asked: bool,
-    must_tell: bool,
+    /// The session of the peer, if it waits for an answer.
+    must_tell: Option<u64>,
 }
 
 impl Default for Stream {
@@ -74,11 +87,12 @@ impl Default for Stream {
             stored: Stored::default(),
             flight: Flight {
                 sent: 0,
-                since: Duration::ZERO,
+                most: 0,
+                since: None,
                 retry: RETRY,
                 heard: None,
                 is_asked: false,
-                must_tell: false,
+                must_tell: None,
             },
         }
     }
@@ -105,16 +119,17 @@ pub(crate) struct GivenUp {
 pub(crate) enum StreamError {
     /// The zone has another journal than before.
     OtherJournal { known: Place, found: Place },
-    /// The journal of the other zone is older than what this zone has.
-    PeerIsStale { peer: Place },
     /// The journal of this zone is older than what the other zone has.
     Stale { peer: Place },
 }
 
 impl Streams {
     pub(crate) fn new(me: Place) -> Self {
-        let streams = BTreeMap::new();
-        Self { me, streams }
+        Self {
+            me,
+            session: RandomState::new().hash_one(()),
+            streams: BTreeMap::new(),
+        }
     }
 
     /// Adds what the journal has of a stream.
@@ -123,7 +138,8 @@ impl Streams {
         stream.peer = Some(peer);
         (stream.acked, stream.taken) = (acked, taken);
         stream.stored.numbers = Some((acked, taken));
-        (stream.stored.last, stream.flight.sent) = (acked, acked);
+        stream.stored.last = acked;
+        stream.flight.most = acked;
     }
 
     /// Adds an item that the journal has. They come in order, after [`restore`](Self::restore).
@@ -131,6 +147,7 @@ impl Streams {
         let stream = self.streams.entry(to).or_default();
         stream.items.push_back(item);
         stream.stored.last = stream.last();
+        stream.flight.most = stream.last();
     }
 
     /// Adds an item.
@@ -154,60 +171,61 @@ impl Streams {
     }
 
     /// Takes the new items from a zone.
-    pub(crate) fn receive(
-        &mut self,
-        items: Items,
-        now: Duration,
-    ) -> Result<Vec<Item>, StreamError> {
+    pub(crate) fn receive(&mut self, items: Items) -> Result<Vec<Item>, StreamError> {
         let Items {
-            from, first, last, ..
+            from,
+            session,
+            first,
+            items,
         } = items;
-        let stream = self.known(from, now)?;
-        stream.flight.must_tell = true;
-        if last < stream.taken {
-            return Err(StreamError::PeerIsStale { peer: from });
-        }
-        let next = stream.taken + 1;
-        let Some(known) = next.checked_sub(first) else {
+        let stream = self.known(from)?;
+        stream.flight.must_tell = Some(session);
+        let Some(known) = (stream.taken + 1).checked_sub(first) else {
             return Ok(Vec::new());
         };
         let known = usize::try_from(known).unwrap_or(usize::MAX);
-        let new: Vec<_> = items.items.into_iter().skip(known).collect();
+        let new: Vec<_> = items.into_iter().skip(known).collect();
         stream.taken += new.len() as u64;
         Ok(new)
     }
 
-    /// Notes that a zone has the items up to `number`, and has sent those up to `last`.
+    /// Notes that a zone has the items up to `number`, if it answers this session.
     pub(crate) fn acknowledge(
         &mut self,
-        (from, number, last): (Place, u64, u64),
+        from: Place,
+        (number, session): (u64, u64),
         now: Duration,
     ) -> Result<(), StreamError> {
-        let stream = self.known(from, now)?;
-        if number > stream.last() {
+        let is_fresh = session == self.session;
+        let stream = self.known(from)?;
+        if number > stream.flight.most {
             return Err(StreamError::Stale { peer: from });
         }
-        if last < stream.taken {
-            return Err(StreamError::PeerIsStale { peer: from });
+        if !is_fresh {
+            return Ok(());
+        }
+        let flight = &mut stream.flight;
+        if flight.heard.replace(now).is_none() {
+            flight.since = None;
+            flight.retry = RETRY;
         }
         let new = number.saturating_sub(stream.acked);
         if new > 0 {
             stream.items.drain(..new as usize);
             stream.acked = number;
-            stream.flight.retry = RETRY;
-            stream.flight.since = now;
+            flight.since = Some(now);
+            flight.retry = RETRY;
         }
         Ok(())
     }
 
     /// Returns the stream of a zone, with the journal that it had before.
-    fn known(&mut self, from: Place, now: Duration) -> Result<&mut Stream, StreamError> {
+    fn known(&mut self, from: Place) -> Result<&mut Stream, StreamError> {
         let stream = self.streams.entry(from.zone).or_default();
         let known = *stream.peer.get_or_insert(from);
         if known != from {
             return Err(StreamError::OtherJournal { known, found: from });
         }
-        stream.flight.heard = Some(now);
         Ok(stream)
     }
 
@@ -266,51 +284,74 @@ impl Streams {
         let from = self.me;
         let mut messages = Vec::new();
         for (&to, stream) in &mut self.streams {
-            if core::mem::take(&mut stream.flight.must_tell) {
-                let (number, last) = (stream.taken, stream.last());
-                messages.push((to, Message::Have { from, number, last }));
+            if let Some(session) = stream.flight.must_tell.take() {
+                let number = stream.taken;
+                let have = Message::Have {
+                    from,
+                    number,
+                    session,
+                };
+                messages.push((to, have));
             }
-            messages.extend(stream.next_items(from, now).map(|it| (to, it)));
+            if let Some((first, items)) = stream.next_items(now) {
+                let session = self.session;
+                let items = Items {
+                    from,
+                    session,
+                    first,
+                    items,
+                };
+                messages.push((to, Message::Items(items)));
+            }
         }
         messages
     }
 }
 
 impl Stream {
-    /// Returns the next items to send, or again the first ones if the peer has not answered in time.
-    fn next_items(&mut self, from: Place, now: Duration) -> Option<Message> {
-        let last = self.last();
+    /// Returns the next items to send, or again the first ones if the peer has not answered in time. Until
+    /// it has answered once, there are none, and the peer is only asked.
+    fn next_items(&mut self, now: Duration) -> Option<(u64, Vec<Item>)> {
         let flight = &mut self.flight;
-        let is_late = now.saturating_sub(flight.since) >= flight.retry;
+        let is_late = flight
+            .since
+            .is_none_or(|since| now.saturating_sub(since) >= flight.retry);
         flight.sent = flight.sent.max(self.acked);
         if is_late && flight.sent > self.acked {
             flight.sent = self.acked;
             flight.retry = LAST_RETRY.min(2 * flight.retry);
         }
-        let is_asked = flight.is_asked && is_late;
         let on_the_way = (flight.sent - self.acked) as usize;
-        let window = WINDOW.saturating_sub(bytes(self.items.range(..on_the_way)));
-        let mut room = window;
-        let new = self.items.range(on_the_way..).take_while(|item| {
-            let size = size(item);
-            let fits = room > 0;
-            room = room.saturating_sub(size);
-            fits
-        });
-        let items: Vec<_> = new.cloned().collect();
-        if items.is_empty() && !is_asked {
+        let waits = on_the_way < self.items.len();
+        let items = match flight.heard {
+            Some(_) => self.window(on_the_way),
+            None => Vec::new(),
+        };
+        let flight = &mut self.flight;
+        let asks = is_late && (flight.is_asked || waits);
+        if items.is_empty() && !asks {
             return None;
+        }
+        if items.is_empty() {
+            flight.retry = LAST_RETRY.min(2 * flight.retry);
         }
         let first = flight.sent + 1;
         flight.sent += items.len() as u64;
-        flight.since = now;
+        flight.most = flight.most.max(flight.sent);
+        flight.since = Some(now);
         flight.is_asked = false;
-        Some(Message::Items(Items {
-            from,
-            first,
-            last,
-            items,
-        }))
+        Some((first, items))
+    }
+
+    /// Returns the items behind those that are on the way, as many as may be.
+    fn window(&self, on_the_way: usize) -> Vec<Item> {
+        let mut room = WINDOW.saturating_sub(bytes(self.items.range(..on_the_way)));
+        let new = self.items.range(on_the_way..).take_while(|item| {
+            let fits = room > 0;
+            room = room.saturating_sub(size(item));
+            fits
+        });
+        new.cloned().collect()
     }
 }
 
@@ -340,12 +381,6 @@ impl fmt::Display for StreamError {
                  that is lost, call `Shard::reclaim` with its id",
                 found.zone.0, found.journal.0, known.journal.0
             ),
-            Self::PeerIsStale { peer } => write!(
-                f,
-                "the journal {:032x} of zone {} is older than what this zone has from it: it must not run. \
-                 If its latest journal is lost, call `Shard::reclaim` with its id",
-                peer.journal.0, peer.zone.0
-            ),
             Self::Stale { peer } => write!(
                 f,
                 "the journal of this zone is older than what zone {} has from it: start the zone with its \
@@ -357,3 +392,6 @@ impl fmt::Display for StreamError {
 }
 
 impl core::error::Error for StreamError {}
+
+#[cfg(test)]
+mod tests;

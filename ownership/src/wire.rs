@@ -21,8 +21,8 @@ pub(crate) enum Message {
     Have {
         from: Place,
         number: u64,
-        /// The number of the last item that it has sent itself.
-        last: u64,
+        /// The session of the recipient.
+        session: u64,
     },
     /// A zone looks for these entities.
     Who {
@@ -39,10 +39,10 @@ pub(crate) enum Message {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Items {
     pub(crate) from: Place,
+    /// A random number of this start of the zone, for the answer.
+    pub(crate) session: u64,
     /// The number of the first item here.
     pub(crate) first: u64,
-    /// The number of the last item of the stream.
-    pub(crate) last: u64,
     pub(crate) items: Vec<Item>,
 }
 

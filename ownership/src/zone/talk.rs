@@ -1,5 +1,6 @@
 //! What a zone hears from others, and tells them.
 
+use bevy_app::AppExit;
 use bevy_due::{Delivery, Packet, Parcel, StableKey, WorldLink};
 use bevy_ecs::prelude::*;
 
@@ -7,6 +8,7 @@ use super::{ZoneState, arrive::report, now, open::Arrivals};
 use crate::{
     item::Item,
     journal::{JournalId, Record},
+    streams::StreamError,
     wire::{Items, Message},
 };
 
@@ -28,6 +30,9 @@ impl ZoneState {
         };
         for packet in core::mem::take(&mut arrivals.0) {
             if let Err(error) = self.hear(world, &packet) {
+                if let Some(StreamError::Stale { .. }) = error.downcast_ref() {
+                    world.write_message(AppExit::error());
+                }
                 report(world, error);
             }
         }
@@ -36,8 +41,13 @@ impl ZoneState {
     fn hear(&mut self, world: &mut World, packet: &Packet) -> Result {
         match Message::from_packet(packet)? {
             Message::Items(items) => self.take_items(world, items)?,
-            Message::Have { from, number, last } => {
-                self.streams.acknowledge((from, number, last), now(world))?;
+            Message::Have {
+                from,
+                number,
+                session,
+            } => {
+                let answer = (number, session);
+                self.streams.acknowledge(from, answer, now(world))?;
             }
             Message::Who { from, keys } => self.answer(from, &keys),
             Message::At(places) => self.learn(world, &places),
@@ -53,10 +63,16 @@ impl ZoneState {
                 .push((Some(from), Message::Dead(items.from.journal)));
             return Ok(());
         }
-        for item in self.streams.receive(items, now(world))? {
+        for item in self.streams.receive(items)? {
             match item {
                 Item::Entity(moved) => self.arrive(world, from, moved),
                 item => {
+                    if let Item::Letters(batch) = &item
+                        && !self.owned.contains_key(&batch.from)
+                    {
+                        // The way back, unless a better one is known.
+                        self.routes.learn(batch.from, from, 0);
+                    }
                     // The sender has sent it to the wrong zone, or through this one.
                     let place = item.recipient().and_then(|to| self.routes.entry(to));
                     self.route(world, item);

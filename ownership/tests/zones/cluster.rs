@@ -128,6 +128,23 @@ impl Cluster {
         self.wait();
     }
 
+    /// Runs a frame of one process.
+    pub(crate) fn update_one(&mut self, nth: usize) {
+        let node = &mut self.nodes[nth];
+        node.app.as_mut().unwrap().update();
+        self.wait();
+    }
+
+    pub(crate) fn shard(&self, nth: usize) -> &Shard {
+        self.nodes[nth].shard.as_ref().unwrap()
+    }
+
+    /// Returns `true` if a world has asked to end.
+    pub(crate) fn has_ended(&self, nth: usize) -> bool {
+        let app = self.nodes[nth].app.as_ref();
+        app.is_some_and(|app| app.should_exit().is_some())
+    }
+
     /// Waits for the disks.
     pub(crate) fn wait(&self) {
         for shard in self.nodes.iter().filter_map(|node| node.shard.as_ref()) {

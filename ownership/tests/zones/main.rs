@@ -1,6 +1,7 @@
 //! Durable entities in several zones.
 
 mod cluster;
+mod lost;
 mod mail;
 mod moves;
 #[path = "../support/random.rs"]

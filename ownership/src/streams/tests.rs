@@ -1,0 +1,231 @@
+//! Streams over a network that loses, repeats and reorders, between zones that crash.
+
+use bevy_due::Packet;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{item::Batch, journal::JournalId};
+
+const HERE: StableKey = StableKey(1);
+const THERE: StableKey = StableKey(2);
+
+/// A zone, and what its journal has.
+struct End {
+    streams: Streams,
+    journal: Vec<Record>,
+    /// The items that it has taken, and how many of them are durable.
+    taken: Vec<u32>,
+    durable: usize,
+}
+
+fn place(zone: StableKey) -> Place {
+    Place {
+        journal: JournalId(zone.0.into()),
+        zone,
+    }
+}
+
+fn item(id: u32) -> Item {
+    Item::Letters(Batch {
+        from: HERE,
+        to: THERE,
+        letters: vec![Packet::new(id, [])],
+    })
+}
+
+fn id(item: &Item) -> u32 {
+    match item {
+        Item::Letters(batch) => batch.letters[0].id(),
+        _ => unreachable!(),
+    }
+}
+
+impl End {
+    fn new(zone: StableKey) -> Self {
+        Self {
+            streams: Streams::new(place(zone)),
+            journal: Vec::new(),
+            taken: Vec::new(),
+            durable: 0,
+        }
+    }
+
+    /// Ends a frame, and returns what the zone says once the frame is durable.
+    fn commit(&mut self, now: Duration) -> Vec<Message> {
+        self.journal.extend(self.streams.records().unwrap());
+        self.durable = self.taken.len();
+        let messages = self.streams.messages(now).into_iter();
+        messages.map(|(_, message)| message).collect()
+    }
+
+    /// Loses what is not durable.
+    fn crash(&mut self) {
+        self.taken.truncate(self.durable);
+        self.streams = Streams::new(self.streams.me);
+        let (mut numbers, mut items) = (None, BTreeMap::new());
+        for record in &self.journal {
+            match *record {
+                Record::Stream {
+                    peer, acked, taken, ..
+                } => numbers = Some((peer, acked, taken)),
+                Record::Item {
+                    to,
+                    number,
+                    ref body,
+                    ..
+                } => _ = items.insert(number, (to, body)),
+                _ => unreachable!(),
+            }
+        }
+        let acked = numbers.map_or(0, |(_, acked, _)| acked);
+        if let Some((peer, acked, taken)) = numbers {
+            self.streams.restore(peer, acked, taken);
+        }
+        for (_, (to, body)) in items.split_off(&(acked + 1)) {
+            let item = crate::item::decode(body).unwrap();
+            self.streams.restore_item(to, item);
+        }
+    }
+
+    fn hear(&mut self, message: Message, now: Duration) {
+        match message {
+            Message::Items(items) => {
+                let new = self.streams.receive(items).unwrap();
+                self.taken.extend(new.iter().map(id));
+            }
+            Message::Have {
+                from,
+                number,
+                session,
+            } => {
+                let answer = (number, session);
+                self.streams.acknowledge(from, answer, now).unwrap();
+            }
+            _ => unreachable!(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push,
+    Commit {
+        sender: bool,
+    },
+    Crash {
+        sender: bool,
+    },
+    /// Delivers the message at this place of those on their way.
+    Deliver {
+        nth: usize,
+        again: bool,
+    },
+    Lose {
+        nth: usize,
+    },
+    Wait,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let sender = any::<bool>();
+    prop_oneof![
+        3 => Just(Step::Push),
+        4 => sender.prop_map(|sender| Step::Commit { sender }),
+        1 => sender.prop_map(|sender| Step::Crash { sender }),
+        6 => (any::<usize>(), any::<bool>()).prop_map(|(nth, again)| Step::Deliver { nth, again }),
+        1 => any::<usize>().prop_map(|nth| Step::Lose { nth }),
+        2 => Just(Step::Wait),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn each_item_is_taken_once_and_in_order(steps in prop::collection::vec(step(), 0..200)) {
+        let mut ends = [End::new(HERE), End::new(THERE)];
+        let mut network: Vec<(usize, Message)> = Vec::new();
+        let (mut pushed, mut next, mut now) = (0, 0, Duration::ZERO);
+        let calm = [Step::Commit { sender: true }, Step::Commit { sender: false }, Step::Wait]
+            .into_iter()
+            .cycle()
+            .take(300);
+        let count = steps.len();
+        for (nth, step) in steps.into_iter().chain(calm).enumerate() {
+            match step {
+                Step::Push => {
+                    ends[0].streams.push(THERE, item(next));
+                    next += 1;
+                }
+                Step::Commit { sender } => {
+                    let end = usize::from(!sender);
+                    let said = ends[end].commit(now);
+                    network.extend(said.into_iter().map(|message| (1 - end, message)));
+                    if sender {
+                        pushed = next;
+                    }
+                }
+                Step::Crash { sender } => {
+                    ends[usize::from(!sender)].crash();
+                    if sender {
+                        next = pushed;
+                    }
+                }
+                Step::Deliver { nth, again } => {
+                    if !network.is_empty() {
+                        let nth = nth % network.len();
+                        let (to, message) = network[nth].clone();
+                        ends[to].hear(message, now);
+                        if !again {
+                            network.swap_remove(nth);
+                        }
+                    }
+                }
+                Step::Lose { nth } => {
+                    if !network.is_empty() {
+                        network.swap_remove(nth % network.len());
+                    }
+                }
+                Step::Wait => now += RETRY,
+            }
+            if nth >= count {
+                for (to, message) in network.drain(..) {
+                    ends[to].hear(message, now);
+                }
+            }
+            prop_assert!(ends[1].taken.iter().copied().eq(0..ends[1].taken.len() as u32));
+            prop_assert!(ends[1].durable as u32 <= pushed);
+        }
+        prop_assert_eq!(ends[1].durable as u32, pushed);
+        prop_assert_eq!(ends[0].streams.len(), 0);
+    }
+}
+
+#[test]
+fn an_older_journal_is_noticed() {
+    let now = Duration::ZERO;
+    let mut ends = [End::new(HERE), End::new(THERE)];
+    let mut pass = |ends: &mut [End; 2], from: usize| {
+        for message in ends[from].commit(now) {
+            ends[1 - from].hear(message, now);
+        }
+    };
+    ends[0].streams.push(THERE, item(0));
+    for from in [0, 1, 0] {
+        pass(&mut ends, from);
+    }
+    assert_eq!(ends[1].taken, [0]);
+    ends[0] = End::new(HERE);
+    // It asks before it sends another item with the number 1.
+    ends[0].streams.push(THERE, item(7));
+    pass(&mut ends, 0);
+    assert_eq!(ends[1].taken, [0]);
+    let Some(Message::Have {
+        from,
+        number,
+        session,
+    }) = ends[1].commit(now).pop()
+    else {
+        panic!("no answer")
+    };
+    let stale = ends[0].streams.acknowledge(from, (number, session), now);
+    assert_eq!(stale, Err(StreamError::Stale { peer: from }));
+}

@@ -1,0 +1,96 @@
+//! Journals that are lost, or older than they should be.
+
+use bevy_due::StableKey;
+use bevy_due_ownership::SimulatedDisk;
+
+use crate::cluster::{Cluster, Failures};
+
+const HERO: StableKey = StableKey(7);
+const BANK: StableKey = StableKey(8);
+
+/// Two zones that know each other, with the hero in the first and the bank in the second.
+fn two() -> Cluster {
+    let mut cluster = Cluster::new(2);
+    cluster.spawn(0, HERO, ());
+    cluster.spawn(1, BANK, ());
+    cluster.update();
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("the letter", |cluster| {
+        cluster.ledger(BANK).letters.len() == 1
+    });
+    cluster.run_until("rest", Cluster::is_at_rest);
+    cluster
+}
+
+#[test]
+fn an_entity_on_its_way_to_a_lost_journal_can_be_reclaimed() {
+    let mut cluster = two();
+    cluster.send_to(HERO, 1);
+    while cluster.find(HERO).is_some() {
+        cluster.update_one(0);
+    }
+    let lost = cluster.shard(1).journal_id();
+    cluster.lose_power(1, 0);
+    cluster.shard(0).reclaim(lost);
+    cluster.run_until("the hero", |cluster| cluster.find(HERO) == Some(0));
+    let failures = &cluster.world(0).resource::<Failures>().moves;
+    assert!(failures[0].1.contains("lost"), "{failures:?}");
+
+    // The zone begins anew with an empty disk. What this one has is durable.
+    cluster.update();
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    assert_eq!(cluster.find(HERO), Some(0));
+    cluster.nodes[1].disk = SimulatedDisk::new(99);
+    cluster.start(1);
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
+    cluster.run_until("rest", Cluster::is_at_rest);
+}
+
+#[test]
+fn a_zone_with_another_journal_gets_nothing_before_the_old_one_is_given_up() {
+    let mut cluster = two();
+    let lost = cluster.shard(1).journal_id();
+    cluster.lose_power(1, 0);
+    cluster.nodes[1].disk = SimulatedDisk::new(99);
+    cluster.start(1);
+    // The old one has just answered.
+    for _ in 0..80 {
+        cluster.update();
+    }
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the failure", |cluster| {
+        !cluster.world(0).resource::<Failures>().moves.is_empty()
+    });
+    assert_eq!(cluster.find(HERO), Some(0));
+    cluster.shard(0).reclaim(lost);
+    cluster.update();
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
+}
+
+#[test]
+fn a_zone_with_an_old_copy_of_its_journal_ends() {
+    let mut cluster = two();
+    let copy = cluster.nodes[0].disk.after_kill();
+    for gold in [2, 3] {
+        cluster.mail(HERO, BANK, gold);
+        cluster.run_until("the letter", |cluster| {
+            cluster.is_at_rest() && cluster.ledger(BANK).letters.len() == usize::from(gold)
+        });
+    }
+    cluster.lose_power(0, 0);
+    cluster.nodes[0].disk = copy;
+    cluster.start(0);
+    // The numbers of its next letters were used before.
+    for gold in [4, 5] {
+        cluster.mail(HERO, BANK, gold);
+        cluster.update();
+    }
+    cluster.run_until("the end", |cluster| cluster.has_ended(0));
+    for _ in 0..100 {
+        cluster.update();
+    }
+    assert_eq!(cluster.ledger(BANK).letters, [1, 2, 3]);
+}

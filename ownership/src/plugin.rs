@@ -9,7 +9,7 @@ use crate::{
     components::Declared,
     noted::{Held, Noted, note_birth, note_death},
     shard::Shard,
-    zone::{ZoneState, open},
+    zone::{ZoneState, open, with_zone},
 };
 
 /// Makes a world a zone: a world whose entities with a [`StableKey`] survive a crash, and can move to other
@@ -103,14 +103,9 @@ fn open_zone(world: &mut World) -> Result {
 }
 
 fn receive(world: &mut World) {
-    if world.contains_resource::<ZoneState>() {
-        world.resource_scope(|world, mut zone: Mut<ZoneState>| zone.receive(world));
-    }
+    with_zone(world, ZoneState::receive);
 }
 
 pub(crate) fn store(world: &mut World) -> Result {
-    match world.contains_resource::<ZoneState>() {
-        true => world.resource_scope(|world, mut zone: Mut<ZoneState>| zone.store(world)),
-        false => Ok(()),
-    }
+    with_zone(world, ZoneState::store).unwrap_or(Ok(()))
 }

@@ -74,8 +74,39 @@ impl Routes {
     ) -> Vec<StableKey> {
         let due = |asked: Duration| now.saturating_sub(asked) >= ASK_AGAIN;
         self.asked.retain(|_, asked| !due(*asked));
-        let keys = keys.into_iter();
-        keys.filter(|&key| self.asked.insert(key, now).is_none())
-            .collect()
+        let mut new: Vec<_> = keys.into_iter().collect();
+        new.retain(|key| !self.asked.contains_key(key));
+        self.asked.extend(new.iter().map(|&key| (key, now)));
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_asked_again() {
+        let mut routes = Routes::default();
+        let key = StableKey(1);
+        let mut asked = 0;
+        for frame in 0..100 {
+            let now = Duration::from_millis(10 * frame);
+            asked += routes.take_questions([key], now).len();
+        }
+        assert_eq!(asked, 4, "once in 250 of 1,000 milliseconds");
+    }
+
+    #[test]
+    fn a_later_owner_wins() {
+        let mut routes = Routes::default();
+        let (key, [first, second]) = (StableKey(1), [StableKey(2), StableKey(3)]);
+        routes.learn(key, second, 2);
+        routes.learn(key, first, 1);
+        assert_eq!(routes.zone_of(key), Some(second));
+        routes.forget_up_to(key, 1);
+        assert_eq!(routes.zone_of(key), Some(second));
+        routes.forget_up_to(key, 2);
+        assert_eq!(routes.zone_of(key), None);
     }
 }

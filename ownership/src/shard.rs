@@ -3,8 +3,9 @@
 use core::fmt;
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use bevy_due::{MessageSender, StableKey};
@@ -14,6 +15,7 @@ use crate::{
     disk::Disk,
     error::JournalError,
     journal::{Journal, JournalId, JournalOptions, Place, Record},
+    owners::{OwnerStore, Referee},
     plugin::ZonePlugin,
     zone::reclaim,
 };
@@ -73,6 +75,7 @@ pub struct Shard(Arc<Inner>);
 struct Inner {
     journal: JournalId,
     committer: Committer,
+    referee: OnceLock<Referee>,
     zones: Mutex<Zones>,
 }
 
@@ -129,8 +132,24 @@ impl Shard {
         Ok(Self(Arc::new(Inner {
             journal: id,
             committer,
+            referee: OnceLock::new(),
             zones,
         })))
+    }
+
+    /// Lets a store decide who owns an entity. Call it before the first zone opens.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the operating system if it cannot create a thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the shard has a store.
+    pub fn with_owners(self, store: impl OwnerStore) -> io::Result<Self> {
+        let is_first = self.0.referee.set(Referee::start(store)?).is_ok();
+        assert!(is_first, "a shard can have one store of owners");
+        Ok(self)
     }
 
     /// Returns the plugin that makes a world a zone of this shard. Add it after
@@ -174,6 +193,10 @@ impl Shard {
         for sender in self.zones().open.values() {
             sender.run(move |world| reclaim(world, journal)).ok();
         }
+    }
+
+    pub(crate) fn referee(&self) -> Option<Referee> {
+        self.0.referee.get().cloned()
     }
 
     pub(crate) fn submitter(&self) -> Submitter {

@@ -10,7 +10,7 @@ use bevy_due::StableKey;
 use bevy_ecs::error::BevyError;
 
 use crate::{
-    item::{Item, encode},
+    item::{Item, MovedOut, encode},
     journal::{JournalId, Place, Record},
     wire::{Items, Message},
 };
@@ -227,6 +227,29 @@ impl Streams {
             return Err(StreamError::OtherJournal { known, found: from });
         }
         Ok(stream)
+    }
+
+    /// Returns the entities that are on their way to a journal, with their zones.
+    pub(crate) fn entities_to(
+        &self,
+        journal: JournalId,
+    ) -> impl Iterator<Item = (Place, &MovedOut)> {
+        let streams = self.streams.values();
+        let streams = streams.filter_map(move |stream| {
+            let peer = stream.peer.filter(|peer| peer.journal == journal)?;
+            Some((peer, stream))
+        });
+        streams.flat_map(|(peer, stream)| {
+            stream.items.iter().filter_map(move |item| match item {
+                Item::Entity(moved) => Some((peer, moved)),
+                _ => None,
+            })
+        })
+    }
+
+    /// Returns the zone with a key, if it has answered ever.
+    pub(crate) fn place_of(&self, zone: StableKey) -> Option<Place> {
+        self.streams.get(&zone)?.peer
     }
 
     /// Forgets the zones of a lost journal, and returns what was on its way there.

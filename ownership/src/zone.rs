@@ -1,6 +1,7 @@
 //! A zone: what it owns, and where everything else goes.
 
 mod arrive;
+mod judge;
 mod leave;
 mod open;
 mod store;
@@ -9,7 +10,7 @@ mod talk;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bevy_due::{DueWorldExt, Packet, SendError, StableKey};
+use bevy_due::{DueWorldExt, MessageSender, Packet, SendError, StableKey};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_time::{Real, Time};
 
@@ -19,6 +20,7 @@ use crate::{
     item::{Batch, Item},
     journal::{JournalId, Place, Record},
     outbox::Outbox,
+    owners::{Owner, Referee},
     readings::Readings,
     routes::Routes,
     shard::Shard,
@@ -89,6 +91,9 @@ pub(crate) struct ZoneState {
     ended: Vec<Record>,
     dead: BTreeSet<JournalId>,
     storage: Storage,
+    /// Who decides on owners, if the journals do not, and where the answers go.
+    referee: Option<Referee>,
+    sender: MessageSender,
     /// Keeps the journal open.
     _shard: Shard,
 }
@@ -119,6 +124,16 @@ impl Owned {
     }
 }
 
+/// Calls a function with the zone of a world, if it is open.
+pub(crate) fn with_zone<Out>(
+    world: &mut World,
+    call: impl FnOnce(&mut ZoneState, &mut World) -> Out,
+) -> Option<Out> {
+    world
+        .contains_resource::<ZoneState>()
+        .then(|| world.resource_scope(|world, mut zone: Mut<ZoneState>| call(&mut zone, world)))
+}
+
 /// Returns the time that tells when to send again.
 fn now(world: &World) -> Duration {
     let time = world.get_resource::<Time<Real>>();
@@ -126,6 +141,12 @@ fn now(world: &World) -> Duration {
 }
 
 impl ZoneState {
+    /// Returns this zone as an owner.
+    fn owner(&self, epoch: u64) -> Owner {
+        let place = self.me;
+        Owner { place, epoch }
+    }
+
     /// Brings an item to its recipient: here, in another zone, or nowhere yet.
     fn route(&mut self, world: &mut World, item: Item) {
         let mut items = VecDeque::from([item]);

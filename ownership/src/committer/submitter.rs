@@ -89,6 +89,11 @@ impl Submitter {
         self.committed.load(Ordering::Acquire)
     }
 
+    /// Returns the error that has stopped the committer, if one has.
+    pub fn error(&self) -> Option<JournalError> {
+        self.shared.error()
+    }
+
     /// Returns whether [`submit`](Self::submit) takes a frame.
     pub fn has_room(&self) -> bool {
         self.submitted - self.committed() < self.limit

@@ -20,9 +20,32 @@ const REACH_WITHIN: Duration = Duration::from_secs(2);
 
 /// An entity that is to leave.
 pub(super) struct Departure {
-    entity: Entity,
+    pub(super) entity: Entity,
     zone: StableKey,
     since: Duration,
+    pub(super) step: Step,
+}
+
+/// How far a departure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The zone has to answer.
+    Reaching,
+    /// The store of owners has to answer.
+    Asked,
+    /// It may leave.
+    Decided,
+}
+
+impl Departure {
+    pub(super) fn decided(entity: Entity, zone: StableKey) -> Self {
+        Self {
+            entity,
+            zone,
+            since: Duration::ZERO,
+            step: Step::Decided,
+        }
+    }
 }
 
 impl ZoneState {
@@ -30,12 +53,15 @@ impl ZoneState {
     pub(super) fn note_departures(&mut self, world: &World, moves: Vec<(Entity, StableKey)>) {
         let since = now(world);
         for (entity, zone) in moves {
-            self.departures.retain(|it| it.entity != entity);
-            if zone != self.me.zone {
+            let is_other = |it: &Departure| it.entity != entity || it.step != Step::Reaching;
+            self.departures.retain(is_other);
+            let is_leaving = self.departures.iter().any(|it| it.entity == entity);
+            if zone != self.me.zone && !is_leaving {
                 self.departures.push(Departure {
                     entity,
                     zone,
                     since,
+                    step: Step::Reaching,
                 });
             }
         }
@@ -44,25 +70,48 @@ impl ZoneState {
     /// Lets the entities leave whose zone answers.
     pub(super) fn let_leave(&mut self, world: &mut World) {
         for departure in core::mem::take(&mut self.departures) {
-            let Departure {
-                entity,
-                zone,
-                since,
-            } = departure;
-            let Some(&key) = self.keys.get(&entity) else {
-                continue;
-            };
-            let now = now(world);
-            if self.streams.is_near(zone, now) {
-                if let Err(error) = self.leave(world, key, entity, zone) {
-                    fail(world, entity, zone, error.to_string());
-                }
-            } else if now.saturating_sub(since) >= REACH_WITHIN {
-                fail(world, entity, zone, NoAnswer(zone).to_string());
-            } else {
-                self.departures.push(departure);
+            if let Some(&key) = self.keys.get(&departure.entity) {
+                let waits = self.next_step(world, key, departure);
+                self.departures.extend(waits);
             }
         }
+    }
+
+    /// Lets an entity leave, or returns its departure if it has to wait.
+    fn next_step(
+        &mut self,
+        world: &mut World,
+        key: StableKey,
+        departure: Departure,
+    ) -> Option<Departure> {
+        let Departure {
+            entity,
+            zone,
+            since,
+            step,
+        } = departure;
+        let now = now(world);
+        match step {
+            Step::Asked => return Some(departure),
+            Step::Decided => {}
+            Step::Reaching if self.streams.is_near(zone, now) => {
+                if let Some(step) = self.ask_to_leave(key, zone) {
+                    return Some(Departure { step, ..departure });
+                }
+            }
+            Step::Reaching if now.saturating_sub(since) < REACH_WITHIN => return Some(departure),
+            Step::Reaching => {
+                fail(world, entity, zone, NoAnswer(zone).to_string());
+                return None;
+            }
+        }
+        if let Err(error) = self.leave(world, key, entity, zone) {
+            if step == Step::Decided {
+                self.claim_back(key, zone);
+            }
+            fail(world, entity, zone, error.to_string());
+        }
+        None
     }
 
     /// Takes an entity out of the world, and puts it into the stream to a zone.

@@ -77,7 +77,9 @@ pub(crate) fn open(
         to_tell: Vec::new(),
         ended: Vec::new(),
         dead,
-        storage: Storage::new(&shard, sender, Readings::of(world, 0), before),
+        storage: Storage::new(&shard, sender.clone(), Readings::of(world, 0), before),
+        referee: shard.referee(),
+        sender,
         _shard: shard,
     };
     world.insert_resource(Zone {
@@ -88,6 +90,7 @@ pub(crate) fn open(
     zone.restore_streams(world, &recovered)?;
     zone.bring_back(world, recovered)?;
     zone.finish_opening(world);
+    zone.check_owners();
     world.insert_resource(zone);
     Ok(())
 }

@@ -98,7 +98,7 @@ impl ZoneState {
         if !self.storage.submitter.has_room() {
             self.storage.wake.is_wanted.store(true, Ordering::Release);
             if !self.storage.submitter.has_room() {
-                return Ok(());
+                return self.check_journal(world);
             }
         }
         self.take_notes(world);
@@ -109,6 +109,15 @@ impl ZoneState {
         self.tell(world)?;
         self.keep_awake(world);
         self.submit(world, records)
+    }
+
+    /// Ends the world if the journal has stopped.
+    fn check_journal(&self, world: &mut World) -> Result {
+        let Some(error) = self.storage.submitter.error() else {
+            return Ok(());
+        };
+        world.write_message(AppExit::error());
+        Err(BevyError::error(error))
     }
 
     /// Takes what the world has noted since the last frame.
@@ -145,6 +154,7 @@ impl ZoneState {
         let before = self.disown(world, key);
         let (epoch, outbox) = before.map_or((0, Outbox::default()), |it| (it.epoch, it.outbox));
         self.own(world, key, entity, epoch + 1, outbox);
+        self.claim(key, epoch + 1, None);
     }
 
     fn note_death(&mut self, world: &mut World, entity: Entity, key: StableKey) {

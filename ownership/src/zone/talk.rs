@@ -1,10 +1,12 @@
 //! What a zone hears from others, and tells them.
 
+use core::fmt;
+
 use bevy_app::AppExit;
 use bevy_due::{Delivery, Packet, Parcel, StableKey, WorldLink};
 use bevy_ecs::prelude::*;
 
-use super::{ZoneState, arrive::report, now, open::Arrivals};
+use super::{ZoneState, arrive::report, now, open::Arrivals, with_zone};
 use crate::{
     item::Item,
     journal::{JournalId, Record},
@@ -14,12 +16,10 @@ use crate::{
 
 /// Gives up a lost journal in this zone, and tells the others.
 pub(crate) fn reclaim(world: &mut World, journal: JournalId) {
-    if world.contains_resource::<ZoneState>() {
-        world.resource_scope(|world, mut zone: Mut<ZoneState>| {
-            zone.to_tell.push((None, Message::Dead(journal)));
-            zone.bury(world, journal);
-        });
-    }
+    with_zone(world, |zone, world| {
+        zone.to_tell.push((None, Message::Dead(journal)));
+        zone.give_up(world, journal);
+    });
 }
 
 impl ZoneState {
@@ -51,7 +51,7 @@ impl ZoneState {
             }
             Message::Who { from, keys } => self.answer(from, &keys),
             Message::At(places) => self.learn(world, &places),
-            Message::Dead(journal) => self.bury(world, journal),
+            Message::Dead(journal) => self.give_up(world, journal),
         }
         Ok(())
     }
@@ -118,9 +118,29 @@ impl ZoneState {
         }
     }
 
-    /// Gives up a lost journal: takes back what was on its way there.
-    fn bury(&mut self, world: &mut World, journal: JournalId) {
-        if journal == self.me.journal || !self.dead.insert(journal) {
+    /// Gives up a lost journal, once it is known what to take back.
+    fn give_up(&mut self, world: &mut World, journal: JournalId) {
+        if journal == self.me.journal {
+            world.write_message(AppExit::error());
+            return report(world, GivenUp);
+        }
+        if self.dead.contains(&journal) {
+            return;
+        }
+        match self.referee.is_some() {
+            true => self.ask_what_to_reclaim(journal),
+            false => self.bury(world, journal, &|_| true),
+        }
+    }
+
+    /// Takes back what was on its way to a lost journal, except for what somebody else owns.
+    pub(super) fn bury(
+        &mut self,
+        world: &mut World,
+        journal: JournalId,
+        is_free: &dyn Fn(StableKey) -> bool,
+    ) {
+        if !self.dead.insert(journal) {
             return;
         }
         let lost = self.streams.give_up(journal);
@@ -131,6 +151,7 @@ impl ZoneState {
         }
         for item in lost.items {
             match item {
+                Item::Entity(moved) if !is_free(moved.key) => {}
                 Item::Entity(moved) => self.take_back(world, moved),
                 item => self.route(world, item),
             }
@@ -160,3 +181,18 @@ impl ZoneState {
         Ok(())
     }
 }
+
+/// Others have given up the journal of this zone.
+#[derive(Debug)]
+struct GivenUp;
+
+impl fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the world ends, because another shard has given up its journal: what it owned may live elsewhere by \
+             now. Start it with an empty journal",
+        )
+    }
+}
+
+impl core::error::Error for GivenUp {}

@@ -13,6 +13,8 @@ use bevy_ecs::prelude::*;
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use serde::{Deserialize, Serialize};
 
+use crate::store::MemoryStore;
+
 pub(crate) const FRAME: Duration = Duration::from_millis(16);
 /// The packet that gives gold: its payload is the amount.
 pub(crate) const GOLD: u32 = 1;
@@ -50,6 +52,7 @@ pub(crate) struct Node {
 
 pub(crate) struct Cluster {
     groups: WorldGroups,
+    store: Option<MemoryStore>,
     pub(crate) nodes: Vec<Node>,
 }
 
@@ -71,8 +74,13 @@ impl Node {
 impl Cluster {
     /// Starts zones with the keys 1001, 1002, ..
     pub(crate) fn new(zones: u64) -> Self {
+        Self::with_store(zones, None)
+    }
+
+    pub(crate) fn with_store(zones: u64, store: Option<MemoryStore>) -> Self {
         let mut cluster = Self {
             groups: WorldGroups::new(),
+            store,
             nodes: Vec::new(),
         };
         for nth in 0..zones {
@@ -92,7 +100,10 @@ impl Cluster {
     /// Starts a process from what is on its disk.
     pub(crate) fn start(&mut self, nth: usize) {
         let Node { disk, key, .. } = &self.nodes[nth];
-        let shard = Shard::open_on(Box::new(disk.clone()), options()).unwrap();
+        let mut shard = Shard::open_on(Box::new(disk.clone()), options()).unwrap();
+        if let Some(store) = &self.store {
+            shard = shard.with_owners(store.clone()).unwrap();
+        }
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()))
             .add_plugins(shard.zone(*key).component::<Ledger>("ledger"))

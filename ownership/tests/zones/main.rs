@@ -8,3 +8,4 @@ mod moves;
 mod random;
 mod restart;
 mod simulation;
+mod store;

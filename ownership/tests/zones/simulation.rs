@@ -7,8 +7,9 @@ use bevy_due::{StableKey, Timer};
 use bevy_due_ownership::{Journal, Record};
 
 use crate::{
-    cluster::{Cluster, Ledger, give, options},
+    cluster::{Cluster, Failures, Ledger, give, options},
     random::Random,
+    store::MemoryStore,
 };
 
 const ZONES: u64 = 3;
@@ -25,8 +26,8 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(seed: u64) -> Self {
-        let mut cluster = Cluster::new(ZONES);
+    fn new(seed: u64, store: Option<MemoryStore>) -> Self {
+        let mut cluster = Cluster::with_store(ZONES, store);
         for key in 1..=ENTITIES {
             let every = Duration::from_millis(30 + 7 * key);
             let timer = Timer::every(every).times(FIRINGS);
@@ -140,6 +141,10 @@ impl Simulation {
         // The last letters are delivered in the next frame.
         self.cluster.update();
         self.check_disks();
+        for nth in 0..ZONES as usize {
+            let failures = self.cluster.world(nth).resource::<Failures>();
+            assert!(failures.mail.is_empty(), "seed {seed}: {:?}", failures.mail);
+        }
         let ledgers: Vec<_> = (1..=ENTITIES)
             .map(|key| self.cluster.ledger(StableKey(key)))
             .collect();
@@ -168,9 +173,18 @@ fn seeds() -> Range<u64> {
 
 #[test]
 fn crashes_lose_nothing_and_double_nothing() {
+    play_all(|_| None);
+}
+
+#[test]
+fn crashes_lose_nothing_and_double_nothing_with_a_store() {
+    play_all(|seed| Some(MemoryStore::new(seed)));
+}
+
+fn play_all(store: impl Fn(u64) -> Option<MemoryStore>) {
     let (mut crashes, mut moves, mut letters) = (0, 0, 0);
     for seed in seeds() {
-        let played = Simulation::new(seed).play(seed);
+        let played = Simulation::new(seed, store(seed)).play(seed);
         crashes += played.crashes;
         moves += played.moves;
         letters += played.letters;

@@ -1,0 +1,152 @@
+//! Stores that decide which zone owns an entity.
+
+use core::{fmt, time::Duration};
+use std::{io, sync::mpsc, thread};
+
+use bevy_due::{MessageSender, SendError, StableKey};
+use bevy_ecs::world::World;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    journal::Place,
+    zone::{ZoneState, with_zone},
+};
+
+/// A store outside of the shards that decides which zone owns an entity.
+///
+/// Without one, the journals decide: an entity belongs to the zone to which the last owner has given it. That
+/// needs nothing but the shards, and is what most games want. A store also knows the owner when a shard is
+/// lost with its disk, so [`Shard::reclaim`](crate::Shard::reclaim) takes back only what nobody else has.
+///
+/// The calls may wait. They run on a thread of their own, and are repeated while the store is
+/// [unreachable](ChangeError::Unreachable). Entities that are to move act on in their old zone meanwhile.
+pub trait OwnerStore: Send + 'static {
+    /// Makes `to` the owner if `from` is, or if there is none and `from` is `None`. The change must be durable
+    /// when this returns. If it was made before, this succeeds again.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ChangeError::Lost`] with the owner if it is another one.
+    fn change(&mut self, key: StableKey, from: Option<Owner>, to: Owner)
+    -> Result<(), ChangeError>;
+
+    /// Returns the owner, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store can't be reached.
+    fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable>;
+}
+
+/// Who owns an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The zone and its journal.
+    pub place: Place,
+    /// The number of the owner: one more with each owner.
+    pub epoch: u64,
+}
+
+/// A store can't be reached, for this reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreachable(pub String);
+
+/// Why an owner was not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeError {
+    /// The entity belongs to somebody else.
+    Lost(Option<Owner>),
+    /// The store can't be reached. Perhaps it has made the change.
+    Unreachable(Unreachable),
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the store of owners can't be reached: {}", self.0)
+    }
+}
+
+impl core::error::Error for Unreachable {}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(None) => f.write_str("the entity has no owner"),
+            Self::Lost(Some(owner)) => write!(
+                f,
+                "the entity belongs to zone {} as its owner number {}",
+                owner.place.zone.0, owner.epoch
+            ),
+            Self::Unreachable(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ChangeError {}
+
+/// How long a question waits before it is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+
+type Question = Box<dyn FnOnce(&mut dyn OwnerStore) + Send>;
+
+/// The thread that asks a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Referee(mpsc::Sender<Question>);
+
+impl Referee {
+    /// Starts the thread. It ends when all referees are gone.
+    pub(crate) fn start(mut store: impl OwnerStore) -> io::Result<Self> {
+        let (ask, questions) = mpsc::channel::<Question>();
+        let thread = thread::Builder::new().name("due owners".into());
+        thread.spawn(move || {
+            for question in questions {
+                question(&mut store);
+            }
+        })?;
+        Ok(Self(ask))
+    }
+
+    /// Asks until the store answers, and tells the zone.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        world: MessageSender,
+        question: impl Fn(&mut dyn OwnerStore) -> Result<T, Unreachable> + Send + 'static,
+        answer: impl FnOnce(&mut ZoneState, &mut World, T) + Send + 'static,
+    ) {
+        let question = move |store: &mut dyn OwnerStore| {
+            while !world.is_closed() {
+                if let Ok(found) = question(store) {
+                    tell(&world, move |world| {
+                        with_zone(world, |zone, world| answer(zone, world, found));
+                    });
+                    return;
+                }
+                thread::sleep(ASK_AGAIN);
+            }
+        };
+        // The thread ends only when this is dropped.
+        self.0.send(Box::new(question)).ok();
+    }
+}
+
+/// Changes an owner. Returns another owner, if there is one.
+pub(crate) fn change(
+    store: &mut dyn OwnerStore,
+    key: StableKey,
+    from: Option<Owner>,
+    to: Owner,
+) -> Result<Result<(), Option<Owner>>, Unreachable> {
+    match store.change(key, from, to) {
+        Ok(()) => Ok(Ok(())),
+        Err(ChangeError::Lost(owner)) => Ok(Err(owner)),
+        Err(ChangeError::Unreachable(error)) => Err(error),
+    }
+}
+
+/// Runs a function in a world, as soon as its inbox has room.
+fn tell(world: &MessageSender, mut call: impl FnOnce(&mut World) + Send + 'static) {
+    while let Err(SendError::Full(refused)) = world.run(call) {
+        call = refused;
+        thread::sleep(ASK_AGAIN);
+    }
+}

@@ -1,0 +1,141 @@
+//! Zones with a store of owners.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use bevy_due::StableKey;
+use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Place, Unreachable};
+
+use crate::{cluster::Cluster, random::Random};
+
+/// A store in memory, which loses every fifth question or answer.
+#[derive(Clone)]
+pub(crate) struct MemoryStore(Arc<Mutex<Content>>);
+
+struct Content {
+    owners: HashMap<StableKey, Owner>,
+    random: Random,
+}
+
+impl MemoryStore {
+    pub(crate) fn new(seed: u64) -> Self {
+        let content = Content {
+            owners: HashMap::new(),
+            random: Random(seed),
+        };
+        Self(Arc::new(Mutex::new(content)))
+    }
+
+    fn set(&self, key: StableKey, owner: Owner) {
+        self.0.lock().unwrap().owners.insert(key, owner);
+    }
+}
+
+impl Content {
+    fn lose(&mut self) -> Result<(), Unreachable> {
+        match self.random.below(10) {
+            0 => Err(Unreachable("lost".into())),
+            _ => Ok(()),
+        }
+    }
+
+    fn change(
+        &mut self,
+        key: StableKey,
+        from: Option<Owner>,
+        to: Owner,
+    ) -> Result<(), ChangeError> {
+        self.lose().map_err(ChangeError::Unreachable)?;
+        let owner = self.owners.get(&key).copied();
+        if owner != Some(to) {
+            if owner != from {
+                return Err(ChangeError::Lost(owner));
+            }
+            self.owners.insert(key, to);
+        }
+        self.lose().map_err(ChangeError::Unreachable)
+    }
+}
+
+impl OwnerStore for MemoryStore {
+    fn change(
+        &mut self,
+        key: StableKey,
+        from: Option<Owner>,
+        to: Owner,
+    ) -> Result<(), ChangeError> {
+        self.0.lock().unwrap().change(key, from, to)
+    }
+
+    fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable> {
+        let mut content = self.0.lock().unwrap();
+        content.lose()?;
+        Ok(content.owners.get(&key).copied())
+    }
+}
+
+const HERO: StableKey = StableKey(7);
+
+fn someone_else(epoch: u64) -> Owner {
+    let place = Place {
+        journal: JournalId(5),
+        zone: StableKey(9999),
+    };
+    Owner { place, epoch }
+}
+
+#[test]
+fn an_owner_that_has_lost_an_entity_drops_it_when_it_moves() {
+    let store = MemoryStore::new(1);
+    let mut cluster = Cluster::with_store(2, Some(store.clone()));
+    cluster.spawn(0, HERO, ());
+    cluster.run_until("the claim", |_| {
+        store.0.lock().unwrap().owners.contains_key(&HERO)
+    });
+    store.set(HERO, someone_else(2));
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the loss", |cluster| cluster.find(HERO).is_none());
+    for _ in 0..20 {
+        cluster.update();
+    }
+    assert_eq!(cluster.find(HERO), None);
+}
+
+#[test]
+fn an_owner_that_has_lost_an_entity_drops_it_when_it_starts() {
+    let store = MemoryStore::new(2);
+    let mut cluster = Cluster::with_store(1, Some(store.clone()));
+    cluster.spawn(0, HERO, ());
+    cluster.run_until("the claim", |_| {
+        store.0.lock().unwrap().owners.contains_key(&HERO)
+    });
+    cluster.stop(0);
+    store.set(HERO, someone_else(5));
+    cluster.start(0);
+    cluster.run_until("the loss", |cluster| cluster.find(HERO).is_none());
+    cluster.update();
+    cluster.stop(0);
+    cluster.start(0);
+    assert_eq!(cluster.find(HERO), None, "the loss is durable");
+}
+
+#[test]
+fn a_journal_that_others_have_given_up_keeps_what_it_owns() {
+    let store = MemoryStore::new(3);
+    let mut cluster = Cluster::with_store(3, Some(store.clone()));
+    cluster.spawn(0, HERO, ());
+    cluster.update();
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
+    cluster.send_to(HERO, 2);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(2));
+    cluster.run_until("rest", Cluster::is_at_rest);
+    let lost = cluster.shard(1).journal_id();
+    cluster.shard(0).reclaim(lost);
+    for _ in 0..100 {
+        cluster.update();
+    }
+    assert_eq!(cluster.find(HERO), Some(2));
+}

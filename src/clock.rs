@@ -2,6 +2,7 @@
 
 mod agenda;
 mod built_in;
+mod changed;
 mod changes;
 mod condition;
 mod copy;
@@ -42,6 +43,7 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 pub(crate) use built_in::BuiltInClocks;
 #[cfg(feature = "serialize")]
 pub(crate) use built_in::{load_built_in, load_clock, save_built_in};
+pub(crate) use changed::ChangedClocks;
 pub use condition::run_clock_if;
 pub(crate) use copy::{ClocksCopy, put_clocks_back};
 #[cfg(feature = "bevy_reflect")]

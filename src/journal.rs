@@ -57,7 +57,12 @@ impl<K: Copy + Eq + Hash, V> Journal<K, V> {
 
     /// Ends the journal, and begins the next one.
     pub(crate) fn take(&mut self) -> Self {
-        mem::take(self)
+        if self.0.is_empty() {
+            return Self::default();
+        }
+        // The next one is likely as long, and grows in one step.
+        let next = HashMap::with_capacity(self.0.len());
+        Self(mem::replace(&mut self.0, next))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -98,6 +103,10 @@ impl<K: Copy + Ord + Hash, V: Clone> WatchedMap<K, V> {
 
     pub(crate) fn first(&self) -> Option<(&K, &V)> {
         self.entries.first_key_value()
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = K> {
+        self.entries.keys().copied()
     }
 
     pub(crate) fn values(&self) -> impl ExactSizeIterator<Item = &V> {

@@ -28,6 +28,9 @@
 //! Entities that despawned after the snapshot are spawned again, so queries may visit entities in
 //! another order than before. A system whose result depends on that order needs an order of its own.
 //!
+//! [`changed_since`](crate::DueWorldExt::changed_since) returns the entities that have changed since a
+//! snapshot, to store them or to send them elsewhere.
+//!
 //! To store timers in a file, or to load them in another process, use the module `save` of the feature
 //! `serialize`.
 //!
@@ -71,6 +74,7 @@
 //! assert_eq!(app.world().resource::<Counts>().0, [1, 2, 3, 2, 3]);
 //! ```
 
+mod changed;
 mod column;
 mod components;
 mod entities;
@@ -92,6 +96,7 @@ use crate::{
     timer::{KeyTable, LinesMark, RunDepth, TimerLines, forget_written},
     transit::InTransit,
 };
+pub(crate) use changed::changed_since;
 use column::holders;
 use components::name_requests;
 use entities::{Restored, despawn, finished};
@@ -152,10 +157,7 @@ pub(crate) fn restore_timers(
     entities: &mut EntityHashMap<Entity>,
 ) {
     check(world, "restore timers");
-    assert!(
-        snapshot.world == world.id(),
-        "the snapshot was taken in another world: restore it there, or take one in this world"
-    );
+    check_world(world, snapshot);
     world.flush();
     forget_written(world);
     end_journals(world);
@@ -255,6 +257,14 @@ fn check(world: &World, what: &str) {
     assert!(
         !RunDepth::is_active(world),
         "can't {what} in a handler of a timer: call this between two frames, or in a system"
+    );
+}
+
+#[track_caller]
+fn check_world(world: &World, snapshot: &TimerSnapshot) {
+    assert!(
+        snapshot.world == world.id(),
+        "the snapshot was taken in another world: use it there, or take one in this world"
     );
 }
 
@@ -377,6 +387,22 @@ mod tests {
         assert_eq!(all, 1000, "all timers have fired since");
         assert_eq!(entries(&app), all);
         drop(old);
+    }
+
+    #[test]
+    fn a_snapshot_of_each_frame_keeps_one_frame() {
+        let mut app = app();
+        let mut snapshot = app.world_mut().snapshot_timers();
+        for _ in 0..100 {
+            app.update();
+            let changed = app.world_mut().changed_since(&snapshot);
+            assert_eq!(changed.len(), 25, "25 timers have fired");
+            snapshot = app.world_mut().snapshot_timers();
+            assert!(entries(&app) <= 25, "{} entries", entries(&app));
+        }
+        app.update();
+        assert_eq!(entries(&app), 0, "the previous snapshot is forgotten");
+        drop(snapshot);
     }
 
     #[test]

@@ -463,7 +463,7 @@ impl Arms for Timer {
 }
 
 /// The components that arm a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// [`Timer`]
     Timer,

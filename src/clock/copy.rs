@@ -28,6 +28,10 @@ impl ClocksCopy {
         Self(world.resource::<ClockTable>().lock().clone())
     }
 
+    pub(super) fn table(&self) -> &Table {
+        &self.0
+    }
+
     pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         self.0.map_entities(mapper);
     }

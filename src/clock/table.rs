@@ -264,6 +264,11 @@ impl Table {
         built_in_id(key).or_else(|| self.get(key)?.entity.map(ClockId::Own))
     }
 
+    /// Returns the number of keys that clocks have had.
+    pub(super) fn len(&self) -> ClockKey {
+        self.rows.len() as ClockKey
+    }
+
     pub(super) fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
         self.rows.iter_mut().flatten()
     }

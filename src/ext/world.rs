@@ -10,7 +10,7 @@ use crate::{
     message::{
         Delivery, MessageSender, Payload, SendError, Undelivered, close_inbox, resend, try_send,
     },
-    rollback::{TimerSnapshot, restore_timers, snapshot_timers},
+    rollback::{TimerSnapshot, changed_since, restore_timers, snapshot_timers},
     timer::{
         ArmedTimers, FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
         fast_forward_to_next, with_timers,
@@ -237,6 +237,78 @@ pub trait DueWorldExt {
     /// ```
     fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>);
 
+    /// Returns the entities whose timers or components of this crate have changed since a snapshot, in
+    /// order, each once.
+    ///
+    /// Use it to store entities that must survive the end of the process: after each frame, store the
+    /// entities that have changed since the previous one, and take the next snapshot.
+    ///
+    /// An entity has changed if a timer or a lifetime on it was armed, fired, finished, was paused, moved or
+    /// cancelled, if a component of this crate was inserted, removed or changed, or if it has despawned. A
+    /// request that is opened or completed changes its own entity and the asking one. An entity that gets or
+    /// loses a timer, a pause or a speed modifier changes, too.
+    ///
+    /// Time is no change: the remaining time of a waiting timer, a cooldown that becomes ready, or the time
+    /// that a clock shows. If anything else changes a clock, such as a new speed, a pause or a modifier, the
+    /// answer holds the entity of the clock, and everything that runs on it or on the clocks below it: how
+    /// far these have come no longer follows from the present speed. A built-in clock that
+    /// [`ClocksMut`](crate::ClocksMut) has changed counts in the same way. A change of Bevy's `Time` does
+    /// not: measure how far it advances.
+    #[cfg_attr(
+        feature = "serialize",
+        doc = "
+Data from [`copy_entities`](Self::copy_entities) therefore stays good until the entity, or something else in
+the data, is in an answer. [Import](Self::import_entity) it with the
+[time that has passed](crate::moving::TimePassed) on the built-in clocks since the copy. Waiting mail is not
+part of this: it is in the data, but does not count as a change."
+    )]
+    ///
+    /// Entities that a [restore](Self::restore_timers) has spawned again are in the answer under all their
+    /// names. Conditions of [`run_clock_if`](crate::conditions::run_clock_if) change the clocks that they
+    /// hold. The answer may hold a few more entities: a new timer counts again when the next run arms it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the snapshot is of another world, in a world without the plugin, and in a handler of a
+    /// timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*k* log *k*) in the number of timers and components of this crate that have changed since the
+    /// snapshot, plus *O*(*n*) in the number that [`snapshot_timers`](Self::snapshot_timers) visits: clocks,
+    /// cooldowns, [`OnClock`](crate::OnClock)s and new timers. If a clock has changed, everything on it
+    /// counts, and if it is gone, so do the timers whose deadlines were moved. Changes since an older
+    /// snapshot are copied first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*};
+    /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()))
+    ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
+    /// let fast = app.world_mut().spawn(Timer::every_secs(0.5)).id();
+    /// let slow = app.world_mut().spawn(Timer::every_secs(60.0)).id();
+    /// app.update(); // Bevy's first frame takes no time.
+    ///
+    /// let mut snapshot = app.world_mut().snapshot_timers();
+    /// let mut stored = Vec::new();
+    /// for _ in 0..4 {
+    ///     app.update();
+    ///     stored.push(app.world_mut().changed_since(&snapshot));
+    ///     snapshot = app.world_mut().snapshot_timers();
+    /// }
+    /// assert_eq!(stored, [vec![], vec![fast], vec![], vec![fast]]);
+    ///
+    /// app.world_mut().entity_mut(slow).insert(Paused);
+    /// assert_eq!(app.world_mut().changed_since(&snapshot), [slow]);
+    /// ```
+    fn changed_since(&mut self, snapshot: &TimerSnapshot) -> Vec<Entity>;
+
     /// Writes the state of every timer out, so that the components can be serialized.
     ///
     /// Call this right before you serialize [`Timer`](crate::Timer)s and
@@ -397,7 +469,8 @@ pub trait DueWorldExt {
     /// are.
     ///
     /// Use it to store entities that must survive the end of the process: [import](Self::import_entity) and
-    /// [commit](Self::commit_entity) the data in the next one. An entity that two of these own is in the
+    /// [commit](Self::commit_entity) the data in the next one.
+    /// [`changed_since`](Self::changed_since) returns the entities to store again. An entity that two of these own is in the
     /// data of both.
     ///
     /// # Errors
@@ -615,6 +688,10 @@ impl DueWorldExt for World {
 
     fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>) {
         restore_timers(self, snapshot, entities);
+    }
+
+    fn changed_since(&mut self, snapshot: &TimerSnapshot) -> Vec<Entity> {
+        changed_since(self, snapshot)
     }
 
     #[cfg(feature = "serialize")]

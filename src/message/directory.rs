@@ -10,6 +10,7 @@ use {
 use super::request::{Origin, Request};
 #[cfg(feature = "serialize")]
 use super::{ask::OpenRequest, request::RemoteAsker};
+use crate::journal::Journal;
 
 /// The names by which other worlds know this world and its entities.
 #[derive(Resource, Default)]
@@ -18,6 +19,8 @@ pub(crate) struct Directory {
     /// The requests that have moved to this world or were spawned again, by the name under which they were
     /// made.
     moved: HashMap<Request, Entity>,
+    /// The entities whose keys have changed, if they are noted.
+    rebound: Option<Journal<Entity, ()>>,
     /// The key with which this world makes the tokens of its requests, once another world may know one.
     #[cfg(feature = "worlds")]
     token_key: Option<RandomState>,
@@ -28,6 +31,22 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
+    /// Begins a journal of the entities whose keys change.
+    pub(crate) fn watch(&mut self) {
+        self.rebound = Some(Journal::default());
+    }
+
+    /// Ends the journal.
+    pub(crate) fn unwatch(&mut self) {
+        self.rebound = None;
+    }
+
+    /// Ends the journal, and begins the next one.
+    pub(crate) fn take_journal(&mut self) -> Journal<Entity, ()> {
+        let rebound = self.rebound.as_mut();
+        rebound.map(Journal::take).unwrap_or_default()
+    }
+
     /// Returns the entity with a key.
     pub(crate) fn entity(&self, key: u64) -> Option<Entity> {
         self.entities.get(&key).copied()
@@ -69,6 +88,13 @@ impl Directory {
     #[cfg(feature = "serialize")]
     pub(crate) fn name_requests(&mut self) {
         self.token_key.get_or_insert_default();
+    }
+
+    /// Notes that the key of an entity changes.
+    pub(crate) fn note(&mut self, entity: Entity) {
+        if let Some(rebound) = &mut self.rebound {
+            rebound.note(entity, || ());
+        }
     }
 
     /// Returns the token and the number by which other worlds know a request. They can't guess the token

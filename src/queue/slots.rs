@@ -249,6 +249,11 @@ impl<T> Slots<T> {
         slots.filter(|(_, slot)| slot.value.is_some())
     }
 
+    /// Returns the timer in a slot, if there is one.
+    pub(super) fn timer_in(&self, index: u32) -> Option<&T> {
+        self.slots.get(index as usize)?.value.as_ref()
+    }
+
     pub(super) fn value(&self, key: Key) -> Option<&T> {
         self.get(key)?.value.as_ref()
     }

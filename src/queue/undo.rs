@@ -39,6 +39,15 @@ impl<T: Clone> TimerQueue<T> {
         }
     }
 
+    /// Returns the timer that was in each slot of a journal, and the one that is there now.
+    pub(crate) fn changed<'a>(
+        &'a self,
+        journal: &'a SlotJournal<T>,
+    ) -> impl Iterator<Item = [Option<&'a T>; 2]> {
+        let timers = journal.timers();
+        timers.map(|(index, before)| [before, self.slots.timer_in(index)])
+    }
+
     /// Goes back to the moment of `mark`, at which `journal` began. `change` changes all timers of the
     /// journal.
     ///

@@ -73,6 +73,18 @@ impl<C: Kept> Column<C> {
         }
     }
 
+    /// Returns the entities whose component differs from the noted one.
+    pub(super) fn differing(&self, world: &World) -> impl Iterator<Item = Entity> {
+        let is_same = |entity, value: Option<&C>| match (world.get::<C>(entity), value) {
+            (Some(now), Some(value)) => now.is_like(value),
+            (now, value) => now.is_none() && value.is_none(),
+        };
+        let differing = self
+            .iter()
+            .filter(move |&(entity, value)| !is_same(entity, value));
+        differing.map(|(entity, _)| entity)
+    }
+
     /// Inserts the component where it was, and removes it where it was not, from the entities that are
     /// `ours`.
     pub(super) fn put_back(

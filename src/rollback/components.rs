@@ -108,6 +108,14 @@ macro_rules! components {
                     $(.chain(self.$order.entities()))*
             }
 
+            /// Returns the entities with a component that differs from the noted one, some of them
+            /// several times.
+            pub(super) fn differing(&self, world: &World) -> impl Iterator<Item = Entity> {
+                self.disabled.differing(world)
+                    $(.chain(self.$column.differing(world)))*
+                    $(.chain(self.$order.differing::<$target>(world)))*
+            }
+
             /// Returns `true` if an entity had a component of this crate.
             pub(super) fn had_any(&self, world: &World, names: &Names, entity: Entity) -> bool {
                 false
@@ -169,6 +177,14 @@ impl HasColumn for Disabled {
 }
 
 impl Components {
+    /// Returns the entities that choose another clock for what is on them, some of them several times.
+    pub(super) fn with_other_clock(&self, world: &World) -> impl Iterator<Item = Entity> {
+        let on_clocks = self.on_clocks.differing(world);
+        let clocks = self.clocks.differing(world);
+        let modifiers = self.modifiers.differing(world);
+        on_clocks.chain(clocks).chain(modifiers)
+    }
+
     /// Notes the components that may change unseen: systems write to them, or the next run does.
     pub(super) fn note_unseen(&mut self, world: &World) {
         self.on_clocks.note_all(world);

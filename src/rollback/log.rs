@@ -7,7 +7,11 @@ use bevy_ecs::prelude::*;
 use bevy_platform::sync::{Arc, Weak};
 
 use super::{components::Components, names::Names};
-use crate::timer::{KeyJournal, KeyTable, LinesJournal, TimerLines};
+use crate::{
+    journal::Journal,
+    message::Directory,
+    timer::{KeyJournal, KeyTable, LinesJournal, TimerLines},
+};
 
 /// The changes since the oldest snapshot that exists. A world without snapshots has no log.
 ///
@@ -44,6 +48,8 @@ pub(super) struct Changes {
     pub(super) components: Components,
     /// The entities that were spawned again.
     pub(super) names: Names,
+    /// The entities whose stable keys have changed. A restore leaves stable keys as they are.
+    pub(super) rebound: Journal<Entity, ()>,
 }
 
 impl Changes {
@@ -53,6 +59,7 @@ impl Changes {
         self.keys.append(later.keys);
         self.components.append(later.components);
         self.names.append(later.names);
+        self.rebound.append(later.rebound);
     }
 
     #[cfg(test)]
@@ -111,10 +118,13 @@ impl Log {
         latest.is_some_and(|latest| latest.is_of(snapshot))
     }
 
-    /// Forgets the changes since the latest snapshot.
+    /// Forgets the changes since the latest snapshot that a restore has put back.
     pub(super) fn forget_latest(&mut self) {
         if let Some(latest) = self.periods.last_mut() {
-            latest.changes = Arc::default();
+            latest.changes = Arc::new(Changes {
+                rebound: latest.changes.rebound.clone(),
+                ..Changes::default()
+            });
         }
     }
 
@@ -145,6 +155,8 @@ impl Log {
 pub(super) fn end_journals(world: &mut World) {
     let lines = world.resource_mut::<TimerLines>().take_journal();
     let keys = world.resource_mut::<KeyTable>().take_journal();
+    let rebound = world.get_resource_mut::<Directory>();
+    let rebound = rebound.map(|mut directory| directory.take_journal());
     let mut log = world.resource_mut::<Log>();
     let components = mem::take(&mut log.components);
     log.append(Changes {
@@ -152,5 +164,6 @@ pub(super) fn end_journals(world: &mut World) {
         keys,
         components,
         names: Names::default(),
+        rebound: rebound.unwrap_or_default(),
     });
 }

@@ -24,6 +24,18 @@ impl Order {
         self.note(target, || Some(list?.iter().filter(earlier).collect()));
     }
 
+    /// Returns the targets whose entities differ from the noted ones.
+    pub(super) fn differing<T: RelationshipTarget>(
+        &self,
+        world: &World,
+    ) -> impl Iterator<Item = Entity> {
+        let differing = self.iter().filter(|&(target, list)| {
+            let now = world.get::<T>(target).into_iter().flat_map(T::iter);
+            !now.eq(list.into_iter().flatten().copied())
+        });
+        differing.map(|(target, _)| target)
+    }
+
     /// Brings the entities of each target into their order.
     pub(super) fn put_in_order<T: RelationshipTarget>(&self, world: &mut World, names: &Names) {
         for (target, list) in self.first(names) {

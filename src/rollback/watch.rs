@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
-    message::{MovedRequest, OpenRequest},
+    message::{Directory, MovedRequest, OpenRequest},
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses},
     timer::{
@@ -57,6 +57,9 @@ pub(super) fn watch(world: &mut World) {
     world.init_resource::<Log>();
     world.resource_mut::<TimerLines>().watch();
     world.resource_mut::<KeyTable>().watch();
+    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
+        directory.watch();
+    }
     for (nth, observer) in OBSERVERS.iter().enumerate() {
         world.spawn((Watcher(nth), observer()));
     }
@@ -68,6 +71,9 @@ pub(super) fn unwatch(world: &mut World) {
     world.remove_resource::<Log>();
     world.resource_mut::<TimerLines>().unwatch();
     world.resource_mut::<KeyTable>().unwatch();
+    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
+        directory.unwatch();
+    }
     let mut watchers = world.query_filtered::<Entity, (With<Watcher>, Allow<Disabled>)>();
     let watchers: Vec<Entity> = watchers.iter(world).collect();
     for watcher in watchers {

@@ -1,5 +1,7 @@
 //! Entities whose timers have finished, for the next run to clean up.
 
+use alloc::{collections::BTreeSet, vec::Vec};
+
 use bevy_ecs::entity::Entity;
 
 use super::{Kind, WhenDone};
@@ -72,6 +74,18 @@ impl EndedTimers {
                 let ended = self.0[cadence as usize].pending();
                 ended.map(move |&ended| (cadence, ended))
             })
+    }
+
+    /// Returns the entities whose timers or lifetimes have finished in only one of the two.
+    pub(super) fn differences(&self, other: &Self) -> Vec<Entity> {
+        let finished = |ends: &Self| {
+            let ends = ends.iter();
+            let ends = ends.map(|(_, ended)| (ended.entity, ended.kind));
+            ends.collect::<BTreeSet<_>>()
+        };
+        let (here, there) = (finished(self), finished(other));
+        let different = here.symmetric_difference(&there);
+        different.map(|&(entity, _)| entity).collect()
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Ended> {

@@ -1,5 +1,6 @@
 //! The timers of all clocks.
 
+mod changed;
 mod undo;
 
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! The timers that were inserted since the last swap.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, vec::Vec};
 use core::mem;
 
 use bevy_ecs::entity::Entity;
@@ -47,7 +47,7 @@ pub(super) enum Since {
 }
 
 /// The start of a delay.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Start {
     pub(super) clock: ClockKey,
     pub(super) age: Age,
@@ -208,6 +208,19 @@ impl PendingTimers {
     pub(super) fn places(&self) -> impl Iterator<Item = (usize, &Pending)> {
         let entries = self.entries.iter().enumerate();
         entries.filter_map(|(index, pending)| Some((index, pending.as_ref()?)))
+    }
+
+    /// Returns the entities of the timers that only one of the two has, or that wait in another way.
+    pub(super) fn differences(&self, other: &Self) -> Vec<Entity> {
+        let waits = |timers: &Self| {
+            let entries = timers.iter();
+            // The delay is a setting of the component.
+            let wait = |it: &Pending| (it.entity, it.kind, timers.start(it, 0));
+            entries.map(wait).collect::<BTreeSet<_>>()
+        };
+        let (here, there) = (waits(self), waits(other));
+        let different = here.symmetric_difference(&there);
+        different.map(|&(entity, ..)| entity).collect()
     }
 
     /// Takes all timers. Those with an order, which were loaded, come first. Hand the memory back

@@ -67,6 +67,7 @@ pub(crate) fn bind(mut world: DeferredWorld, entity: Entity) {
     let Some(mut directory) = world.get_resource_mut::<Directory>() else {
         return;
     };
+    directory.note(entity);
     // Only a warning, because the other entity may be about to despawn.
     if let Some(other) = directory.bind(key.0, entity) {
         let error = BevyError::warning(DuplicateKey { key, entity, other });
@@ -79,6 +80,7 @@ fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext)
     if let Some(&StableKey(key)) = world.get(entity)
         && let Some(mut directory) = world.get_resource_mut::<Directory>()
     {
+        directory.note(entity);
         directory.unbind(key, entity);
     }
 }

@@ -147,6 +147,17 @@ impl<T> SlotJournal<T> {
         })
     }
 
+    /// Returns the slots, with the timers that were in them.
+    pub(in crate::queue) fn timers(&self) -> impl Iterator<Item = (u32, Option<&T>)> {
+        self.slots.iter().map(|(index, image)| {
+            let timer = image.as_ref().and_then(|image| match &image.content {
+                Content::Waiting(timer) | Content::Idle(timer) => Some(timer),
+                Content::Vacant => None,
+            });
+            (index, timer)
+        })
+    }
+
     pub(in crate::queue) fn indices(&self) -> impl Iterator<Item = u32> {
         self.slots.iter().map(|(index, _)| index)
     }

@@ -31,12 +31,12 @@ use crate::{
 
 /// The timers that have changed, as they were.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LinesJournal(BTreeMap<ClockKey, LineJournal>);
+pub(crate) struct LinesJournal(pub(super) BTreeMap<ClockKey, LineJournal>);
 
 /// The timers of one clock that have changed, as they were.
 #[derive(Clone, Debug)]
-struct LineJournal {
-    slots: SlotJournal<ArmedTimer>,
+pub(super) struct LineJournal {
+    pub(super) slots: SlotJournal<ArmedTimer>,
     paused: Journal<Key, Option<u64>>,
     in_transit: Journal<Key, Option<()>>,
     rescheduled: Journal<Key, Option<Rescheduled>>,
@@ -50,10 +50,10 @@ struct LineJournal {
 #[derive(Debug)]
 pub(crate) struct LinesMark {
     lines: Vec<LineMark>,
-    pending: PendingTimers,
+    pub(super) pending: PendingTimers,
     touched: Vec<ClockKey>,
     cancelled: Cancellations,
-    ended: EndedTimers,
+    pub(super) ended: EndedTimers,
     stats: TimerStats,
     draws: u64,
     armed: u64,

@@ -1,0 +1,95 @@
+//! The entities that have changed since a snapshot.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{entity::EntityHashSet, prelude::*};
+
+use super::{
+    TimerSnapshot, check, check_world,
+    column::holders,
+    log::{Changes, Log, end_journals},
+};
+use crate::{
+    clock::{
+        ChangedClocks, Clock, ClockTable, OnClock, SpeedModifiers, adopt_overwritten, clock_of,
+    },
+    owner::owner_of,
+    timer::{Cooldown, Timer, TimerLines},
+};
+
+/// Returns the entities that have changed since a snapshot, in order.
+#[track_caller]
+pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<Entity> {
+    check(world, "ask for changes");
+    check_world(world, snapshot);
+    world.flush();
+    adopt_overwritten(world);
+    world.flush();
+    end_journals(world);
+    let changes = world.resource::<Log>().changes_since(&snapshot.token);
+    let clocks = ChangedClocks::since(&snapshot.clocks, world.resource::<ClockTable>());
+    let lines = world.resource::<TimerLines>();
+    let mut changed = Vec::new();
+    lines.add_changed(&snapshot.lines, &changes.lines, &mut changed);
+    changed.extend(changes.components.differing(world));
+    changed.extend(
+        changes
+            .names
+            .iter()
+            .flat_map(|(name, latest)| [name, latest]),
+    );
+    changed.extend(changes.rebound.iter().map(|(entity, ())| entity));
+    changed.extend(clocks.entities());
+    lines.add_running_on(&clocks, &mut changed);
+    add_followers(world, &clocks, &changes, &mut changed);
+    changed.sort_unstable();
+    changed.dedup();
+    changed
+}
+
+/// Adds the entities that are not in a queue, but whose data depends on a clock that has changed, or on
+/// which of the clocks their owner has chosen.
+fn add_followers(
+    world: &World,
+    clocks: &ChangedClocks,
+    changes: &Changes,
+    changed: &mut Vec<Entity>,
+) {
+    let mut choosers: EntityHashSet = changes.components.with_other_clock(world).collect();
+    // They choose the parent of the clock that they modify.
+    let modifiers = clocks
+        .entities()
+        .filter_map(|clock| world.get::<SpeedModifiers>(clock));
+    choosers.extend(modifiers.flatten().copied());
+    if clocks.is_empty() && choosers.is_empty() {
+        return;
+    }
+    let on_changed = holders::<OnClock>(world).into_iter().filter(|&entity| {
+        let on = world.get::<OnClock>(entity);
+        on.is_some_and(|on| clocks.contains(on.0))
+    });
+    changed.extend(on_changed);
+    if clocks
+        .entities()
+        .any(|clock| world.get::<Clock>(clock).is_none())
+    {
+        // A timer that was moved to another clock still names the first one.
+        let names_changed = |entity| {
+            let named = world.get(entity).and_then(Timer::clock);
+            named.is_some_and(|clock| clocks.contains(clock))
+        };
+        let moved = world.resource::<TimerLines>().moved();
+        changed.extend(moved.filter(|&entity| names_changed(entity)));
+    }
+    let pending = world.resource::<TimerLines>().waiting();
+    let pending = pending.map(|(entity, _)| entity);
+    for entity in holders::<Cooldown>(world).into_iter().chain(pending) {
+        if let Ok(follower) = world.get_entity(entity) {
+            let owner = owner_of(follower);
+            let clock = clock_of(world, follower, owner, None);
+            if clocks.contains(clock) || [entity, owner].iter().any(|it| choosers.contains(it)) {
+                changed.push(entity);
+            }
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! Which changes are reported, one by one.
+
+use bevy_app::App;
+#[cfg(feature = "worlds")]
+use bevy_due::StableKey;
+use bevy_due::{
+    Clock, Clocks, ClocksMut, DueEntityWorldMutExt, Keyed, OnClock, OwnedBy, Packet, Paused,
+    Pauses, SpeedModifier, Timer, moving::HeldMail, prelude::*, rollback::TimerSnapshot,
+};
+use bevy_ecs::{
+    entity::{EntityHashMap, EntityHashSet},
+    entity_disabling::Disabled,
+    prelude::*,
+    system::RunSystemOnce,
+};
+
+use crate::support::{advance_ms, ms, unobserved_app};
+
+/// An owner with a cooldown, a timer that it owns, a clock, and a timer and a cooldown on the clock.
+struct Cast {
+    app: App,
+    owner: Entity,
+    timer: Entity,
+    clock: Entity,
+    on_clock: Entity,
+    cooldown: Entity,
+    /// Something else, which never changes.
+    #[allow(dead_code, reason = "it must not be reported")]
+    bystander: Entity,
+}
+
+impl Cast {
+    fn new() -> Self {
+        let mut app = unobserved_app();
+        let world = app.world_mut();
+        let owner = world.spawn(Cooldown::secs(1.0)).id();
+        let owned = (OwnedBy(owner), Keyed::new("key"), Timer::every_secs(10.0));
+        let timer = world.spawn(owned).id();
+        let clock = world.spawn(Clock::new()).id();
+        let on_clock = world.spawn(Timer::every_secs(10.0).on(clock)).id();
+        let cooldown = world.spawn((OnClock::new(clock), Cooldown::secs(1.0))).id();
+        let bystander = (Timer::every_secs(10.0), Cooldown::secs(1.0), Clock::new());
+        let bystander = world.spawn(bystander).id();
+        for cooled in [owner, cooldown] {
+            let mut used = world.get_mut::<Cooldown>(cooled).expect("it is there");
+            assert!(used.try_use(&Clock::new()));
+        }
+        advance_ms(&mut app, 100);
+        advance_ms(&mut app, 100);
+        Self {
+            app,
+            owner,
+            timer,
+            clock,
+            on_clock,
+            cooldown,
+            bystander,
+        }
+    }
+
+    fn world(&mut self) -> &mut World {
+        self.app.world_mut()
+    }
+
+    fn entity(&mut self, entity: Entity) -> EntityWorldMut<'_> {
+        self.app.world_mut().entity_mut(entity)
+    }
+
+    fn advance(&mut self, millis: u64) {
+        advance_ms(&mut self.app, millis);
+    }
+
+    fn built_in(&mut self, clock: ClockId, change: impl FnOnce(&mut Clock)) {
+        let mut change = Some(change);
+        let mut clocks = bevy_ecs::system::SystemState::<ClocksMut>::new(self.world());
+        let mut clocks = clocks.get_mut(self.world()).expect("it is valid");
+        let mut clock = clocks.get_mut(clock).expect("it is built in");
+        change.take().expect("called once")(&mut clock);
+    }
+}
+
+/// Returns what is reported after a change.
+fn changed(cast: &mut Cast, change: impl FnOnce(&mut Cast)) -> EntityHashSet {
+    let snapshot = cast.world().snapshot_timers();
+    change(cast);
+    changed_since(cast, &snapshot)
+}
+
+fn changed_since(cast: &mut Cast, snapshot: &TimerSnapshot) -> EntityHashSet {
+    cast.world().changed_since(snapshot).into_iter().collect()
+}
+
+fn set<const N: usize>(entities: [Entity; N]) -> EntityHashSet {
+    entities.into()
+}
+
+#[track_caller]
+fn assert_changes<const N: usize>(
+    change: impl FnOnce(&mut Cast),
+    expected: impl FnOnce(&Cast) -> [Entity; N],
+) {
+    let mut cast = Cast::new();
+    let found = changed(&mut cast, change);
+    assert_eq!(found, set(expected(&cast)));
+}
+
+#[test]
+fn time_alone_changes_nothing() {
+    assert_changes(|_| {}, |_| []);
+    assert_changes(
+        |cast| {
+            for _ in 0..50 {
+                cast.advance(100);
+            }
+        },
+        |_| [],
+    );
+}
+
+#[test]
+fn a_timer_that_fires_is_reported() {
+    assert_changes(
+        |cast| cast.advance(10_000),
+        |cast| [cast.timer, cast.on_clock, cast.bystander],
+    );
+    let mut cast = Cast::new();
+    let frames = Timer::every_secs(3.0).on(ClockId::Frames);
+    let frames = cast.world().spawn(frames).id();
+    cast.advance(0);
+    let reported = [(); 6].map(|()| changed(&mut cast, |cast| cast.advance(0)) == set([frames]));
+    assert_eq!(reported, [false, true, false, false, true, false]);
+}
+
+#[test]
+fn what_the_next_run_does_to_a_timer_that_has_come_or_finished_is_reported() {
+    let mut cast = Cast::new();
+    let mut timer = Entity::PLACEHOLDER;
+    let spawn = |cast: &mut Cast| timer = cast.world().spawn(Timer::after_secs(1.0)).id();
+    assert_eq!(changed(&mut cast, spawn), set([timer]));
+    assert_eq!(
+        changed(&mut cast, |_| {}),
+        set([]),
+        "it still waits for the run"
+    );
+    assert_eq!(
+        changed(&mut cast, |cast| cast.advance(0)),
+        set([timer]),
+        "armed"
+    );
+    assert_eq!(changed(&mut cast, |cast| cast.advance(0)), set([]));
+    let fired = changed(&mut cast, |cast| cast.advance(1000));
+    assert_eq!(fired, set([timer]));
+    let ended = changed(&mut cast, |cast| cast.advance(0));
+    assert_eq!(
+        ended,
+        set([timer]),
+        "it is not finished any more, it is over"
+    );
+    assert_eq!(changed(&mut cast, |cast| cast.advance(0)), set([]));
+}
+
+#[test]
+fn a_change_of_a_timer_is_reported() {
+    let later = |cast: &mut Cast| {
+        let timer = cast.timer;
+        let mut timer = cast.entity(timer);
+        let changed = timer.change_own_timer(|timer| timer.delay_by(ms(1)));
+        changed.expect("it is armed");
+    };
+    assert_changes(later, |cast| [cast.timer]);
+    let replaced = |cast: &mut Cast| {
+        let timer = cast.timer;
+        cast.entity(timer).insert(Timer::every_secs(10.0));
+    };
+    assert_changes(replaced, |cast| [cast.timer]);
+    let cancelled = |cast: &mut Cast| {
+        let timer = cast.timer;
+        cast.entity(timer).remove::<Timer>();
+    };
+    assert_changes(cancelled, |cast| [cast.timer]);
+    let acts = |cast: &mut Cast| {
+        let timer = cast.timer;
+        cast.entity(timer).insert(TimerAction::despawn());
+    };
+    assert_changes(acts, |cast| [cast.timer]);
+    let lives = |cast: &mut Cast| {
+        let timer = cast.timer;
+        cast.entity(timer).insert(DespawnAfter::secs(1.0));
+    };
+    assert_changes(lives, |cast| [cast.timer]);
+}
+
+#[test]
+fn a_change_of_an_owner_is_reported_with_the_owner() {
+    let disowned = |cast: &mut Cast| {
+        let timer = cast.timer;
+        cast.entity(timer).remove::<OwnedBy>();
+    };
+    assert_changes(disowned, |cast| [cast.owner, cast.timer]);
+    let gone = |cast: &mut Cast| {
+        let timer = cast.timer;
+        cast.entity(timer).despawn();
+    };
+    assert_changes(gone, |cast| [cast.owner, cast.timer]);
+    let all_gone = |cast: &mut Cast| {
+        let owner = cast.owner;
+        cast.entity(owner).despawn();
+    };
+    assert_changes(all_gone, |cast| [cast.owner, cast.timer]);
+    let keyed = |cast: &mut Cast| {
+        let timer = cast.timer;
+        cast.entity(timer).insert(Keyed::new("other"));
+    };
+    assert_changes(keyed, |cast| [cast.timer]);
+}
+
+#[test]
+fn a_pause_of_an_owner_is_reported_with_its_timers() {
+    let paused = |cast: &mut Cast| {
+        let owner = cast.owner;
+        cast.entity(owner).insert(Paused);
+    };
+    assert_changes(paused, |cast| [cast.owner, cast.timer]);
+    let disabled = |cast: &mut Cast| {
+        let owner = cast.owner;
+        cast.entity(owner).insert(Disabled);
+    };
+    assert_changes(disabled, |cast| [cast.owner, cast.timer]);
+    let mut cast = Cast::new();
+    let (owner, timer) = (cast.owner, cast.timer);
+    let pause = cast.world().spawn_empty().id();
+    let pauses = |cast: &mut Cast| _ = cast.entity(pause).insert(Pauses(owner));
+    assert_eq!(changed(&mut cast, pauses), set([owner, timer, pause]));
+    let paused = |cast: &mut Cast| cast.advance(20_000);
+    let others = [cast.on_clock, cast.bystander];
+    assert_eq!(changed(&mut cast, paused), set(others), "the others fire");
+    cast.advance(0);
+    let resumes = |cast: &mut Cast| cast.entity(pause).despawn();
+    assert_eq!(changed(&mut cast, resumes), set([owner, timer, pause]));
+}
+
+#[test]
+fn the_pause_of_a_timer_that_is_not_armed_yet_is_reported() {
+    let mut cast = Cast::new();
+    let owner = cast.owner;
+    let new = (OwnedBy(owner), Timer::after_secs(1.0));
+    let new = cast.world().spawn(new).id();
+    let timer = cast.timer;
+    let pauses = |cast: &mut Cast| _ = cast.entity(owner).insert(Paused);
+    assert_eq!(changed(&mut cast, pauses), set([owner, timer, new]));
+}
+
+#[test]
+fn everything_on_a_clock_that_has_changed_is_reported() {
+    let changes: [fn(&mut Clock); 4] = [
+        |clock| clock.pause(),
+        |clock| clock.set_speed(2.0),
+        |clock| clock.advance_by(ms(1)),
+        |clock| *clock = Clock::new().with_speed(0.5),
+    ];
+    for change in changes {
+        let change = |cast: &mut Cast| {
+            let clock = cast.clock;
+            let mut clock = cast.world().get_mut(clock).expect("it is there");
+            change(&mut clock);
+        };
+        assert_changes(change, |cast| [cast.clock, cast.on_clock, cast.cooldown]);
+    }
+    let mut cast = Cast::new();
+    let (clock, on_clock, cooldown) = (cast.clock, cast.on_clock, cast.cooldown);
+    let modifier = cast.world().spawn_empty().id();
+    let slow = |cast: &mut Cast| {
+        let slow = SpeedModifier::new(clock, 0.5);
+        cast.entity(modifier).insert(slow);
+    };
+    assert_eq!(
+        changed(&mut cast, slow),
+        set([clock, on_clock, cooldown, modifier])
+    );
+    assert_eq!(
+        changed(&mut cast, |cast| cast.advance(100)),
+        set([]),
+        "it is slow"
+    );
+    let gone = |cast: &mut Cast| cast.entity(clock).despawn();
+    assert_eq!(
+        changed(&mut cast, gone),
+        set([clock, on_clock, cooldown, modifier])
+    );
+}
+
+#[test]
+fn the_clocks_below_a_clock_that_has_changed_are_reported() {
+    let mut cast = Cast::new();
+    let clock = cast.clock;
+    let below = cast.world().spawn(Clock::of(clock)).id();
+    let timer = cast.world().spawn(Timer::after_secs(9.0).on(below)).id();
+    cast.advance(100);
+    let slow = |cast: &mut Cast| {
+        let mut clock = cast.world().get_mut::<Clock>(clock).expect("it is there");
+        clock.set_speed(0.5);
+    };
+    let all = [clock, cast.on_clock, cast.cooldown, below, timer];
+    assert_eq!(changed(&mut cast, slow), set(all));
+}
+
+#[test]
+fn everything_on_a_built_in_clock_that_has_changed_is_reported() {
+    let mut cast = Cast::new();
+    let real = Timer::every_secs(10.0).on(ClockId::Real);
+    let real = cast.world().spawn(real).id();
+    cast.advance(100);
+    let fast = |cast: &mut Cast| cast.built_in(ClockId::Real, |clock| clock.set_speed(2.0));
+    assert_eq!(changed(&mut cast, fast), set([real]));
+    let pause = |cast: &mut Cast| cast.built_in(ClockId::Virtual, Clock::pause);
+    let on_game_clock = [
+        cast.owner,
+        cast.timer,
+        cast.clock,
+        cast.on_clock,
+        cast.cooldown,
+        cast.bystander,
+    ];
+    assert_eq!(changed(&mut cast, pause), set(on_game_clock));
+    let elapsed = |cast: &mut Cast| cast.advance(100);
+    assert_eq!(changed(&mut cast, elapsed), set([]));
+}
+
+#[test]
+fn what_is_on_another_clock_by_the_choice_of_its_owner_is_reported() {
+    let mut cast = Cast::new();
+    let (owner, timer, clock) = (cast.owner, cast.timer, cast.clock);
+    cast.entity(timer).insert(Cooldown::secs(1.0));
+    let chooses = |cast: &mut Cast| _ = cast.entity(owner).insert(OnClock::new(clock));
+    assert_eq!(changed(&mut cast, chooses), set([owner, timer]));
+    let in_place = |cast: &mut Cast| {
+        let mut on = cast.entity(owner);
+        on.get_mut::<OnClock>().expect("it is there").0 = ClockId::Real;
+    };
+    assert_eq!(changed(&mut cast, in_place), set([owner, timer]));
+}
+
+#[test]
+fn a_cooldown_is_reported_if_it_is_used() {
+    let used = |cast: &mut Cast| {
+        cast.advance(2000);
+        let owner = cast.owner;
+        let now = |clocks: Clocks| clocks.get(ClockId::Virtual).expect("it is built in");
+        let now = cast.world().run_system_once(now).expect("it is valid");
+        let mut cooldown = cast.world().get_mut::<Cooldown>(owner);
+        let cooldown = cooldown.as_mut().expect("it is there");
+        assert!(cooldown.try_use(&now));
+    };
+    assert_changes(used, |cast| [cast.owner]);
+    let seen = |cast: &mut Cast| {
+        let owner = cast.owner;
+        let mut cooldown = cast.world().get_mut::<Cooldown>(owner);
+        cooldown.as_mut().expect("it is there").set_changed();
+    };
+    assert_changes(seen, |_| []);
+}
+
+#[test]
+fn a_request_is_reported_with_its_asker() {
+    let mut cast = Cast::new();
+    let owner = cast.owner;
+    let waiter = MessageComponent::new().on_packet(1, |mut me, _| {
+        me.reply(Packet::new(1, [])).expect("it is a request");
+    });
+    let ears = MessageComponent::new().on_packet(1, |_, _| {});
+    let waiter = cast.world().spawn(waiter).id();
+    cast.entity(owner).insert(ears);
+    let snapshot = cast.world().snapshot_timers();
+    let mut commands = cast.world().commands();
+    let until = Timer::after_secs(1.0);
+    let request = commands
+        .entity(owner)
+        .ask(waiter, Packet::new(1, []), until);
+    cast.world().flush();
+    let request = request.entity().expect("it was made here");
+    let opened = changed_since(&mut cast, &snapshot);
+    assert_eq!(opened, set([owner, request]));
+    let answered = changed(&mut cast, |cast| {
+        cast.advance(0);
+        cast.advance(0);
+    });
+    assert!(cast.world().get_entity(request).is_err());
+    assert_eq!(answered, set([owner, request]));
+}
+
+#[cfg(feature = "worlds")]
+#[test]
+fn a_change_of_a_stable_key_is_reported() {
+    let mut cast = Cast::new();
+    let timer = cast.timer;
+    let bind = |cast: &mut Cast| _ = cast.entity(timer).insert(StableKey(1));
+    assert_eq!(changed(&mut cast, bind), set([timer]));
+    let snapshot = cast.world().snapshot_timers();
+    cast.entity(timer).remove::<StableKey>();
+    let mut names = EntityHashMap::default();
+    cast.world().restore_timers(&snapshot, &mut names);
+    let changed = changed_since(&mut cast, &snapshot);
+    assert_eq!(
+        changed,
+        set([timer]),
+        "a restore leaves stable keys as they are"
+    );
+}
+
+#[test]
+fn a_move_that_begins_or_ends_is_reported() {
+    let mut cast = Cast::new();
+    let (owner, timer) = (cast.owner, cast.timer);
+    let export = |cast: &mut Cast| _ = cast.world().export_entity(owner).expect("it can move");
+    assert_eq!(changed(&mut cast, export), set([owner, timer]));
+    let back = |cast: &mut Cast| {
+        let back = cast.world().commit_entity(owner, &HeldMail::default());
+        back.expect("it was in transit");
+    };
+    assert_eq!(changed(&mut cast, back), set([owner, timer]));
+}
+
+#[test]
+fn an_entity_that_was_spawned_again_is_reported_under_both_names() {
+    let mut cast = Cast::new();
+    let timer = cast.timer;
+    let snapshot = cast.world().snapshot_timers();
+    cast.entity(timer).despawn();
+    let mut names = EntityHashMap::default();
+    cast.world().restore_timers(&snapshot, &mut names);
+    let changed = changed_since(&mut cast, &snapshot);
+    assert_eq!(changed, set([timer, names[&timer]]));
+}
+
+#[test]
+fn each_snapshot_has_its_own_changes() {
+    let mut cast = Cast::new();
+    let (timer, cooldown) = (cast.timer, cast.cooldown);
+    let first = cast.world().snapshot_timers();
+    cast.entity(timer).insert(Paused);
+    let second = cast.world().snapshot_timers();
+    cast.entity(cooldown).remove::<Cooldown>();
+    for _ in 0..2 {
+        assert_eq!(changed_since(&mut cast, &first), set([timer, cooldown]));
+        assert_eq!(changed_since(&mut cast, &second), set([cooldown]));
+    }
+    cast.entity(timer).remove::<Paused>();
+    assert_eq!(changed_since(&mut cast, &second), set([timer, cooldown]));
+}
+
+#[test]
+#[should_panic(expected = "the snapshot was taken in another world")]
+fn a_snapshot_of_another_world_is_refused() {
+    let snapshot = Cast::new().world().snapshot_timers();
+    Cast::new().world().changed_since(&snapshot);
+}

@@ -89,5 +89,5 @@ pub(crate) use {
     held_letters::{End, HeldLetters, Taken},
     request::PostReply,
     timed_out::{time_out_again, timed_out},
-    transit::{take_letters, visit_letters},
+    transit::{entities_with_mail, take_letters, visit_letters},
 };

@@ -1,9 +1,9 @@
 //! The numbered items between this zone and the others.
 
-use core::{fmt, time::Duration};
+use core::{fmt, hash::BuildHasher, time::Duration};
 use std::{
     collections::{BTreeMap, VecDeque},
-    hash::{BuildHasher, RandomState},
+    hash::RandomState,
 };
 
 use bevy_due::StableKey;

@@ -6,7 +6,7 @@ use std::{collections::HashMap, thread};
 
 use bevy_due::StableKey;
 use bevy_due_ownership::{JournalError, JournalId, Place, Record, SimulatedDisk};
-use support::{Random, live, open, small};
+use support::{live, open, random::Random, small};
 
 /// The live records, by the rules in the docs of `Record`.
 #[derive(Clone, Debug, Default)]

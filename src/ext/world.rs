@@ -18,7 +18,7 @@ use crate::{
 };
 #[cfg(feature = "serialize")]
 use crate::{
-    message::add_message_codec,
+    message::{add_message_codec, entities_with_mail},
     moving::{
         HeldMail, MoveError, MovedEntity, TimePassed, commit_entity, copy_entities, export_entity,
         forget_entity, import_entity,
@@ -593,6 +593,33 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     #[cfg(feature = "serialize")]
     fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError>;
 
+    /// Returns the entities to which messages wait, sorted. Messages to all, in turn, and from Bevy's writers
+    /// do not count.
+    ///
+    /// With [`changed_since`](Self::changed_since), this tells which entities to store at the end of a frame.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*m* log *m*) in the number of messages that wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Packet, prelude::*};
+    /// use bevy_time::TimePlugin;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let hero = app.world_mut().spawn_empty().id();
+    /// app.world_mut().send(hero, Packet::new(1, [])).unwrap();
+    /// assert_eq!(app.world().entities_with_mail(), [hero]);
+    /// app.update();
+    /// assert_eq!(app.world().entities_with_mail(), []);
+    /// ```
+    #[cfg(feature = "serialize")]
+    fn entities_with_mail(&self) -> Vec<Entity>;
+
     /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
     ///
     /// # Errors
@@ -761,6 +788,11 @@ impl DueWorldExt for World {
     #[cfg(feature = "serialize")]
     fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError> {
         commit_entity(self, entity, late)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn entities_with_mail(&self) -> Vec<Entity> {
+        entities_with_mail(self)
     }
 
     fn send<P: Payload>(

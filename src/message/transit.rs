@@ -115,6 +115,15 @@ pub(crate) fn visit_letters(
     });
 }
 
+/// Returns the entities for which letters wait, sorted.
+pub(crate) fn entities_with_mail(world: &World) -> Vec<Entity> {
+    let mut entities = Vec::new();
+    visit_letters(world, &|_| true, |to, _| entities.push(to));
+    entities.sort_unstable();
+    entities.dedup();
+    entities
+}
+
 /// Takes the letters to these entities out of the mailbag, in order, with the notes about their keys.
 pub(crate) fn take_letters(world: &mut World, is_member: &dyn Fn(Entity) -> bool) -> Vec<Taken> {
     if !world.contains_resource::<Mailbag>() {

@@ -203,7 +203,7 @@ proptest! {
 fn an_older_journal_is_noticed() {
     let now = Duration::ZERO;
     let mut ends = [End::new(HERE), End::new(THERE)];
-    let mut pass = |ends: &mut [End; 2], from: usize| {
+    let pass = |ends: &mut [End; 2], from: usize| {
         for message in ends[from].commit(now) {
             ends[1 - from].hear(message, now);
         }

@@ -7,7 +7,10 @@ use core::{
 use std::sync::Arc;
 
 use bevy_app::AppExit;
-use bevy_due::{ClockId, DueWorldExt, MessageSender, OnClock, StableKey, Timer};
+use bevy_due::{
+    ClockId, DueWorldExt, MessageSender, OnClock, OwnedBy, StableKey, Timer,
+    rollback::TimerSnapshot,
+};
 use bevy_ecs::prelude::*;
 
 use super::{Owned, State, Zone, ZoneState, arrive::report, now};
@@ -34,6 +37,8 @@ pub(super) struct Storage {
     start: Readings,
     /// The readings that the journal has.
     stored: Readings,
+    /// The timers as the last frame that was stored had them.
+    snapshot: Option<TimerSnapshot>,
     wake: Wake,
     pace: Pace,
 }
@@ -68,6 +73,7 @@ impl Storage {
             before,
             start,
             stored: Readings::default(),
+            snapshot: None,
             wake: Wake {
                 is_wanted: Arc::default(),
                 sender,
@@ -101,6 +107,7 @@ impl ZoneState {
                 return self.check_journal(world);
             }
         }
+        self.note_changes(world);
         self.take_notes(world);
         self.route_waiting(world);
         self.send_letters(world);
@@ -142,8 +149,23 @@ impl ZoneState {
         let roots = touched.into_iter().filter_map(|it| self.root_of(world, it));
         let roots: Vec<_> = roots.collect();
         self.dirty.extend(roots);
-        // Until the crate tells what has changed.
-        self.dirty.extend(self.keys.values());
+    }
+
+    /// Notes whose timers have changed since the last frame that was stored, and who has mail.
+    fn note_changes(&mut self, world: &mut World) {
+        let changed = match &self.storage.snapshot {
+            Some(snapshot) => world.changed_since(snapshot),
+            None => Vec::new(),
+        };
+        self.storage.snapshot = Some(world.snapshot_timers());
+        let with_mail = world.entities_with_mail();
+        let with_mail = with_mail
+            .into_iter()
+            .filter_map(|it| self.root_of(world, it));
+        let with_mail: Vec<_> = with_mail.collect();
+        self.dirty.extend(&with_mail);
+        self.with_mail.extend(with_mail);
+        world.resource_mut::<Noted>().touched.extend(changed);
     }
 
     fn note_birth(&mut self, world: &mut World, entity: Entity, key: StableKey) {
@@ -196,7 +218,7 @@ impl ZoneState {
             if let Some(&key) = self.keys.get(&entity) {
                 return Some(key);
             }
-            entity = world.get::<bevy_due::OwnedBy>(entity)?.0;
+            entity = world.get::<OwnedBy>(entity)?.0;
         }
     }
 

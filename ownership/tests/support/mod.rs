@@ -1,14 +1,12 @@
 //! What the tests of journals share.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-mod random;
+pub(crate) mod random;
 
 use bevy_due::StableKey;
 use bevy_due_ownership::{
     Journal, JournalError, JournalId, JournalOptions, Place, Record, SimulatedDisk, Sync,
 };
-
-pub(crate) use random::Random;
 
 /// Small files, so that a few batches fill them.
 pub(crate) fn small(segment_bytes: u64) -> JournalOptions {

@@ -195,8 +195,12 @@ impl Cluster {
         zones.collect()
     }
 
+    pub(crate) fn app(&mut self, nth: usize) -> &mut App {
+        self.nodes[nth].app.as_mut().unwrap()
+    }
+
     pub(crate) fn world(&mut self, nth: usize) -> &mut World {
-        self.nodes[nth].app.as_mut().unwrap().world_mut()
+        self.app(nth).world_mut()
     }
 
     /// Returns the node in which an entity lives.

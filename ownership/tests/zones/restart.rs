@@ -2,10 +2,11 @@
 
 use core::time::Duration;
 
-use bevy_due::{DueWorldExt, OwnedBy, StableKey, Timer};
-use bevy_ecs::prelude::*;
+use bevy_app::prelude::*;
+use bevy_due::{Clocks, Cooldown, DueCommandsExt, DueWorldExt, OwnedBy, Packet, StableKey, Timer};
+use bevy_ecs::{prelude::*, system::RunSystemOnce};
 
-use crate::cluster::{Cluster, FRAME, Ledger};
+use crate::cluster::{Cluster, FRAME, GOLD, Ledger};
 
 const HERO: StableKey = StableKey(7);
 
@@ -51,4 +52,72 @@ fn an_entity_comes_back_with_its_timers_and_components() {
         cluster.update();
     }
     assert_eq!(cluster.ledger(HERO).fired, 6);
+}
+
+#[test]
+fn a_frame_writes_what_has_changed() {
+    let mut cluster = Cluster::new(1);
+    for key in 1..=200 {
+        let timer = Timer::every_secs(60.0);
+        cluster.spawn(0, StableKey(key), (timer, Cooldown::secs(5.0)));
+    }
+    // New timers and mail settle.
+    for _ in 0..5 {
+        cluster.update();
+    }
+    let written = |cluster: &Cluster| cluster.nodes[0].disk.operations();
+    let before = written(&cluster);
+    for _ in 0..30 {
+        cluster.update();
+    }
+    // The clocks are written once a second.
+    assert!(
+        written(&cluster) - before <= 6,
+        "{} writes",
+        written(&cluster) - before
+    );
+
+    let first = cluster.entity(0, StableKey(1));
+    cluster.world(0).get_mut::<Ledger>(first).unwrap().gold = 9;
+    cluster.update();
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    assert_eq!(cluster.ledger(StableKey(1)).gold, 9);
+}
+
+#[test]
+fn mail_and_cooldowns_survive() {
+    let mut cluster = Cluster::new(1);
+    let cooldown = Cooldown::secs(5.0);
+    let hero = cluster.spawn(0, HERO, cooldown);
+    cluster.update();
+    let use_it = |mut cooldowns: Query<&mut Cooldown>, clocks: Clocks| {
+        cooldowns.single_mut().unwrap().try_use(&clocks)
+    };
+    assert!(cluster.world(0).run_system_once(use_it).unwrap());
+    cluster.update();
+    // A message of this world, which waits at the end of the frame.
+    let send = move |mut commands: Commands| commands.send(hero, Packet::new(GOLD, [4]));
+    cluster
+        .app(0)
+        .add_systems(PostUpdate, send.run_if(run_once));
+    cluster.update();
+    assert_eq!(cluster.ledger(HERO).gold, 0);
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    cluster.update();
+    assert_eq!(cluster.ledger(HERO).gold, 4);
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    cluster.update();
+    assert_eq!(
+        cluster.ledger(HERO).gold,
+        4,
+        "the message was delivered once"
+    );
+    let left = |cooldowns: Query<&Cooldown>, clocks: Clocks| {
+        cooldowns.single().unwrap().remaining(&clocks)
+    };
+    let left = cluster.world(0).run_system_once(left).unwrap();
+    assert!(left > Duration::from_secs(4), "{left:?}");
 }

@@ -25,6 +25,9 @@
 //! - **Nothing waits.** A world that sends never waits for a link, and no lock is held while code of a link
 //!   runs.
 //!
+//! The package `bevy_due_ownership` adds entities that survive a crash and move between processes exactly
+//! once. `docs/across_processes.md` in the repository has all promises across processes in one table.
+//!
 //! # Liveness
 //!
 //! A process that answers is [`Up`](Liveness::Up). One that is silent is [`Suspect`](Liveness::Suspect)

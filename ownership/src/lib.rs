@@ -8,6 +8,9 @@
 //! | [`mail`](DurableEntityCommandsExt::mail) | sends a letter to a durable entity, exactly once and in order |
 //! | [`after_commit`](DurableCommandsExt::after_commit) | tells players what is durable |
 //! | [`Journal`], [`Committer`] | the parts below: records in plain files, and the thread that writes them |
+//!
+//! The README of the package has a first example, `DESIGN.md` says how it works, and
+//! `docs/across_processes.md` in the repository what you may rely on.
 
 mod committer;
 mod components;
@@ -45,3 +48,8 @@ pub use owners::{ChangeError, Owner, OwnerStore, Unreachable};
 pub use plugin::ZonePlugin;
 pub use shard::Shard;
 pub use zone::Zone;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,24 +2,66 @@
 
 use core::time::Duration;
 
-use bevy_due::{StableKey, Timer, TimerAction};
+use bevy_app::prelude::*;
+use bevy_due::{
+    DueCommandsExt, DueWorldExt, MessageComponent, Owned, OwnedBy, Packet, Parcel,
+    ParcelEntityCommandsExt, ReplyTo, StableKey, Timer, TimerAction,
+};
+use bevy_due_ownership::Zone;
+use bevy_ecs::prelude::*;
 
-use crate::cluster::{Cluster, Failures, zone};
+use crate::cluster::{Cluster, Failures, GOLD, Ledger, zone};
 
 const HERO: StableKey = StableKey(7);
+const BANK: StableKey = StableKey(8);
 
 #[test]
 fn an_entity_moves_with_what_it_has() {
     let mut cluster = Cluster::new(2);
-    cluster.spawn(0, HERO, Timer::every(Duration::from_secs(1)));
+    let hero = cluster.spawn(0, HERO, ());
+    let poison = (OwnedBy(hero), Timer::after_secs(60.0), Ledger::default());
+    cluster.world(0).spawn(poison);
     cluster.update();
     cluster.send_to(HERO, 1);
-    cluster.run_until("the move", |cluster| {
-        let f = &cluster.world(0).resource::<Failures>().moves;
-        assert!(f.is_empty(), "{f:?}");
-        cluster.find(HERO) == Some(1)
-    });
+    // It waits for the answer of the other zone. The message is sent in the frame in which it leaves.
+    let send = move |zone: Res<Zone>, mut commands: Commands| {
+        if zone.entity(HERO).is_some() {
+            commands.send(hero, Packet::new(GOLD, [1]));
+        }
+    };
+    cluster.app(0).add_systems(PostUpdate, send);
+    let mut sent = 0;
+    while cluster.find(HERO) == Some(0) {
+        cluster.update();
+        sent += 1;
+    }
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
     cluster.run_until("rest", Cluster::is_at_rest);
+    cluster.update();
+    assert_eq!(
+        cluster.ledger(HERO).gold,
+        sent,
+        "each message is delivered once"
+    );
+    let hero = cluster.entity(1, HERO);
+    let poison = cluster
+        .world(1)
+        .get::<Owned>(hero)
+        .unwrap()
+        .iter()
+        .next()
+        .unwrap();
+    let world = cluster.world(1);
+    assert!(world.get::<Ledger>(poison).is_some());
+    let left = world
+        .with_timers(|timers| timers.get(poison))
+        .unwrap()
+        .remaining;
+    assert!(
+        (Duration::from_secs(50)..Duration::from_secs(60)).contains(&left),
+        "{left:?}"
+    );
+
     // It is in the journal of its new zone only.
     cluster.stop(0);
     cluster.stop(1);
@@ -27,6 +69,51 @@ fn an_entity_moves_with_what_it_has() {
     assert_eq!(cluster.find(HERO), None);
     cluster.start(1);
     assert_eq!(cluster.find(HERO), Some(1));
+    assert_eq!(cluster.ledger(HERO).gold, sent);
+}
+
+/// A packet that asks for gold.
+const ASK: u32 = 3;
+
+#[derive(Component, Default)]
+struct Asked(Option<ReplyTo>);
+
+#[test]
+fn an_open_request_moves_along() {
+    let mut cluster = Cluster::new(3);
+    cluster.spawn(0, HERO, ());
+    let bank = cluster.spawn(2, BANK, Asked::default());
+    let clerk = MessageComponent::new().on_packet(ASK, |mut me, _| {
+        let reply_to = me.reply_to().cloned();
+        me.entity.get_mut::<Asked>().unwrap().0 = reply_to;
+    });
+    cluster.world(2).entity_mut(bank).insert(clerk);
+    cluster.update();
+    let hero = cluster.entity(0, HERO);
+    let ask = Parcel::new("zones", BANK, Packet::new(ASK, []));
+    cluster
+        .world(0)
+        .commands()
+        .entity(hero)
+        .ask_world(ask, Timer::after_secs(60.0));
+    cluster.run_until("the question", |cluster| {
+        cluster.world(2).get::<Asked>(bank).unwrap().0.is_some()
+    });
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
+    cluster.run_until("rest", Cluster::is_at_rest);
+    let reply_to = cluster
+        .world(2)
+        .get_mut::<Asked>(bank)
+        .unwrap()
+        .0
+        .take()
+        .unwrap();
+    cluster
+        .world(2)
+        .commands()
+        .reply(reply_to, Packet::new(GOLD, [5]));
+    cluster.run_until("the reply", |cluster| cluster.ledger(HERO).gold == 5);
 }
 
 #[test]

@@ -14,6 +14,16 @@ use crate::{
 /// How long letters wait for a recipient that nobody knows.
 pub(crate) const RETURN_AFTER: Duration = Duration::from_secs(30);
 
+/// What a zone knows of an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// It is here, or in a zone that is known.
+    Known,
+    /// It is here, but this build of the game can't load it.
+    Parked,
+    Unknown,
+}
+
 /// Items for entities that are not here, and of which no zone is known. They are durable, too.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
@@ -68,25 +78,26 @@ impl Waiting {
         keys
     }
 
-    /// Takes the items for entities that are known now, and the letters that have waited too long.
+    /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows.
     pub(crate) fn take(
         &mut self,
-        is_known: impl Fn(StableKey) -> bool,
+        place: impl Fn(StableKey) -> Whereabouts,
         now: Duration,
     ) -> Vec<Item> {
-        let is_late = |waits: &Waits| {
-            let letters = matches!(waits.item, Item::Letters(_));
-            letters && now.saturating_sub(waits.since) >= RETURN_AFTER
+        let is_ready = |waits: &Waits| match place(waits.to) {
+            Whereabouts::Known => true,
+            Whereabouts::Parked => false,
+            Whereabouts::Unknown => {
+                let is_letter = matches!(waits.item, Item::Letters(_));
+                is_letter && now.saturating_sub(waits.since) >= RETURN_AFTER
+            }
         };
-        let ready = self
-            .items
-            .extract_if(.., |_, waits| is_known(waits.to) || is_late(waits));
         let mut taken = Vec::new();
-        for (number, waits) in ready {
+        for (number, waits) in self.items.extract_if(.., |_, waits| is_ready(waits)) {
             self.ended.extend(waits.is_stored.then_some(number));
-            taken.push(match waits.item {
-                Item::Letters(batch) if !is_known(waits.to) => Item::Returned(batch),
-                item => item,
+            taken.push(match (waits.item, place(waits.to)) {
+                (Item::Letters(batch), Whereabouts::Unknown) => Item::Returned(batch),
+                (item, _) => item,
             });
         }
         taken

@@ -94,8 +94,7 @@ pub(crate) struct ZoneState {
     /// Who decides on owners, if the journals do not, and where the answers go.
     referee: Option<Referee>,
     sender: MessageSender,
-    /// Keeps the journal open.
-    _shard: Shard,
+    shard: Shard,
 }
 
 /// An entity that belongs to this zone.

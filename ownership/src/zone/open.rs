@@ -80,7 +80,7 @@ pub(crate) fn open(
         storage: Storage::new(&shard, sender.clone(), Readings::of(world, 0), before),
         referee: shard.referee(),
         sender,
-        _shard: shard,
+        shard,
     };
     world.insert_resource(Zone {
         key,

@@ -3,6 +3,7 @@
 use core::{
     fmt,
     sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 use std::sync::Arc;
 
@@ -25,7 +26,11 @@ use crate::{
     readings::Readings,
     shard::Shard,
     stored::{Body, Stored},
+    waiting::Whereabouts,
 };
+
+/// How long a world runs on while the disk is full. What it does meanwhile fills the memory.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The way of a world to the journal.
 pub(super) struct Storage {
@@ -118,9 +123,12 @@ impl ZoneState {
         self.submit(world, records)
     }
 
-    /// Ends the world if the journal has stopped.
+    /// Ends the world if the journal has stopped, or has had no space for too long.
     fn check_journal(&self, world: &mut World) -> Result {
-        let Some(error) = self.storage.submitter.error() else {
+        let stall = self.shard.stall();
+        let stall = stall.filter(|stall| stall.since.elapsed() >= STALL_LIMIT);
+        let stopped = self.storage.submitter.error();
+        let Some(error) = stopped.or(stall.map(|stall| stall.error)) else {
             return Ok(());
         };
         world.write_message(AppExit::error());
@@ -225,11 +233,20 @@ impl ZoneState {
     /// Sends the items whose recipients are known by now.
     fn route_waiting(&mut self, world: &mut World) {
         let mut waiting = core::mem::take(&mut self.waiting);
-        let is_known = |key| self.is_reachable(key) || self.routes.zone_of(key).is_some();
-        let known = waiting.take(is_known, now(world));
+        let known = waiting.take(|key| self.whereabouts(key), now(world));
         self.waiting = waiting;
         for item in known {
             self.route(world, item);
+        }
+    }
+
+    fn whereabouts(&self, key: StableKey) -> Whereabouts {
+        if self.is_reachable(key) || self.routes.zone_of(key).is_some() {
+            Whereabouts::Known
+        } else if self.owned.contains_key(&key) {
+            Whereabouts::Parked
+        } else {
+            Whereabouts::Unknown
         }
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Failures {
 pub(crate) struct Node {
     pub(crate) disk: SimulatedDisk,
     pub(crate) key: StableKey,
+    /// Whether its build of the game knows the ledgers.
+    pub(crate) knows_ledgers: bool,
     app: Option<App>,
     shard: Option<Shard>,
 }
@@ -89,6 +91,7 @@ impl Cluster {
             cluster.nodes.push(Node {
                 disk,
                 key,
+                knows_ledgers: true,
                 app: None,
                 shard: None,
             });
@@ -99,14 +102,23 @@ impl Cluster {
 
     /// Starts a process from what is on its disk.
     pub(crate) fn start(&mut self, nth: usize) {
-        let Node { disk, key, .. } = &self.nodes[nth];
+        let Node {
+            disk,
+            key,
+            knows_ledgers,
+            ..
+        } = &self.nodes[nth];
         let mut shard = Shard::open_on(Box::new(disk.clone()), options()).unwrap();
         if let Some(store) = &self.store {
             shard = shard.with_owners(store.clone()).unwrap();
         }
+        let mut plugin = shard.zone(*key);
+        if *knows_ledgers {
+            plugin = plugin.component::<Ledger>("ledger");
+        }
         let mut app = App::new();
         app.add_plugins((TimePlugin, DuePlugin::default()))
-            .add_plugins(shard.zone(*key).component::<Ledger>("ledger"))
+            .add_plugins(plugin)
             .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
             .init_resource::<Failures>()
             .add_observer(count)

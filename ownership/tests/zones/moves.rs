@@ -136,6 +136,43 @@ fn a_zone_that_does_not_answer_gets_nothing() {
 }
 
 #[test]
+fn an_entity_that_another_build_cant_load_comes_back() {
+    let mut cluster = Cluster::new(2);
+    let timer = Timer::after_secs(60.0);
+    cluster.spawn(0, HERO, timer);
+    cluster.update();
+    cluster.stop(1);
+    cluster.nodes[1].knows_ledgers = false;
+    cluster.start(1);
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the failure", |cluster| {
+        !cluster.world(0).resource::<Failures>().moves.is_empty()
+    });
+    let failures = &cluster.world(0).resource::<Failures>().moves;
+    assert!(failures[0].1.contains("\"ledger\""), "{failures:?}");
+    assert_eq!(cluster.find(HERO), Some(0));
+    let hero = cluster.entity(0, HERO);
+    assert!(cluster.world(0).get::<Timer>(hero).is_some());
+    cluster.run_until("rest", Cluster::is_at_rest);
+    // Another build of its own zone keeps it in the journal, and so do its letters.
+    cluster.stop(0);
+    cluster.nodes[0].knows_ledgers = false;
+    cluster.start(0);
+    assert_eq!(cluster.find(HERO), None);
+    cluster.spawn(1, BANK, ());
+    cluster.update();
+    cluster.mail(BANK, HERO, 6);
+    for _ in 0..50 {
+        cluster.update();
+    }
+    cluster.stop(0);
+    cluster.nodes[0].knows_ledgers = true;
+    cluster.start(0);
+    assert_eq!(cluster.find(HERO), Some(0));
+    cluster.run_until("the letter", |cluster| cluster.ledger(HERO).letters == [6]);
+}
+
+#[test]
 fn an_entity_that_is_no_data_stays() {
     let mut cluster = Cluster::new(2);
     let action = TimerAction::call(|_, _| {});

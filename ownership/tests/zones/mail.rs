@@ -83,3 +83,18 @@ fn letters_to_nobody_come_back() {
     cluster.update();
     assert!(cluster.is_at_rest());
 }
+
+#[test]
+fn letters_wait_for_an_entity_that_comes_later() {
+    const CHILD: StableKey = StableKey(9);
+    let mut cluster = two();
+    cluster.mail(HERO, CHILD, 5);
+    for _ in 0..60 {
+        cluster.update();
+    }
+    cluster.spawn(2, CHILD, ());
+    for _ in 0..60 {
+        cluster.update();
+    }
+    assert_eq!(cluster.ledger(CHILD).letters, [5]);
+}

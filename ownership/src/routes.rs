@@ -68,9 +68,7 @@ impl Routes {
         let due = |asked: Duration| now.saturating_sub(asked) >= ASK_AGAIN;
         self.asked.retain(|_, asked| !due(*asked));
         let keys = keys.into_iter();
-        let new: Vec<_> = keys
-            .filter(|key| !self.asked.contains_key(key))
-            .collect();
+        let new: Vec<_> = keys.filter(|key| !self.asked.contains_key(key)).collect();
         self.asked.extend(new.iter().map(|&key| (key, now)));
         new
     }

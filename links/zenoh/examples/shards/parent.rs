@@ -38,9 +38,9 @@ pub fn run(settings: &Settings) -> Result<ExitCode, BevyError> {
     let crowd = Crowd::start(&field);
     let played = game.play();
     let clients = crowd.end();
+    played?;
     let kills = game.totals.kills;
     let shards = game.end()?;
-    played?;
 
     let mut audit = Audit::of(&shards, settings.players, &clients)?;
     let doubts = field.doubts();
@@ -189,7 +189,7 @@ impl Game {
             self.rest();
         }
         if self.next_kill.is_some_and(|at| at <= now) {
-            let pause = Duration::from_millis(fastrand::u64(300..2000));
+            let pause = Duration::from_millis(fastrand::u64(500..2500));
             self.next_kill = Some(now + pause);
             let victim = fastrand::usize(..self.shards.len());
             self.shards[victim].kill();

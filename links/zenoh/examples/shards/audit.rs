@@ -18,14 +18,14 @@ use crate::{
 /// What the journals say.
 #[derive(Debug, Default)]
 pub struct Audit {
-    pub moves: u64,
-    pub letters: u64,
-    pub requests: u64,
-    pub lost: u64,
-    pub doubled: u64,
+    moves: u64,
+    letters: u64,
+    requests: u64,
+    lost: u64,
+    doubled: u64,
     /// How often timers have fired, by themselves and by their handlers.
-    pub fired: u64,
-    pub handled: u64,
+    fired: u64,
+    handled: u64,
     /// What is wrong.
     pub faults: Vec<String>,
 }
@@ -60,8 +60,32 @@ impl Audit {
         Ok(audit)
     }
 
+    /// Adds what clients have read that can't be.
+    pub fn doubt(&mut self, doubts: Vec<String>) {
+        self.doubled += doubts.len() as u64;
+        self.faults.extend(doubts);
+    }
+
+    /// Returns the line that sums everything up.
+    pub fn line(&self, kills: u64) -> String {
+        let Self {
+            moves,
+            letters,
+            requests,
+            lost,
+            doubled,
+            fired,
+            handled,
+            ..
+        } = self;
+        format!(
+            "{moves} moves, {letters} letters, {requests} requests, {kills} kills, {lost} lost, \
+             {doubled} doubled, {handled} of {fired} timers fired exactly once"
+        )
+    }
+
     /// Notes something of which there should be as much as `expected`.
-    pub fn compare(&mut self, what: impl fmt::Display, expected: u64, found: u64) {
+    fn compare(&mut self, what: impl fmt::Display, expected: u64, found: u64) {
         self.lost += expected.saturating_sub(found);
         self.doubled += found.saturating_sub(expected);
         if found != expected {

@@ -112,30 +112,25 @@ pub fn find_players(
     mut commands: Commands,
 ) {
     for (id, mut connection) in &mut connections {
-        let socket = connection.socket.clone();
         let last_word = match connection.stage {
-            Stage::New => None,
             Stage::Waits { player, until } => match zone.entity(player) {
                 Some(entity) => {
-                    let seat = Seat(socket.clone());
+                    connection.stage = Stage::Plays { player, to: 0 };
+                    let seat = Seat(connection.socket.clone());
                     if let Ok(mut ledger) = players.get_mut(entity) {
                         tell(&mut commands, Some(&seat), &mut ledger, "here");
                     }
                     commands.entity(entity).insert(seat);
-                    connection.stage = Stage::Plays { player, to: 0 };
-                    None
+                    continue;
                 }
-                None => (Instant::now() > until).then(|| "not here\n".to_owned()),
+                None if Instant::now() < until => continue,
+                None => "not here\n".to_owned(),
             },
-            Stage::Plays { player, to } => match zone.entity(player) {
-                Some(_) => None,
-                None => Some(format!("moved {to}\n")),
-            },
+            Stage::Plays { player, to } if zone.entity(player).is_none() => format!("moved {to}\n"),
+            Stage::New | Stage::Plays { .. } => continue,
         };
-        if let Some(line) = last_word {
-            say(&mut commands, socket, line);
-            commands.entity(id).despawn();
-        }
+        say(&mut commands, connection.socket.clone(), last_word);
+        commands.entity(id).despawn();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The command line.
 
-use core::{str::FromStr, time::Duration};
+use core::{ops::RangeInclusive, time::Duration};
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
@@ -72,15 +72,13 @@ impl Options {
     }
 }
 
-fn number<
-    N: FromStr<Err: Into<Box<dyn core::error::Error + Send + Sync>>> + PartialOrd + core::fmt::Debug,
->(
+fn number(
     arguments: &mut lexopt::Parser,
-    range: core::ops::RangeInclusive<N>,
-) -> Result<N, lexopt::Error> {
+    range: RangeInclusive<u64>,
+) -> Result<u64, lexopt::Error> {
     let number = arguments.value()?.parse()?;
     match range.contains(&number) {
         true => Ok(number),
-        false => Err(format!("{number:?} is not in {range:?}").into()),
+        false => Err(format!("{number} is not in {range:?}").into()),
     }
 }

@@ -43,27 +43,13 @@ pub fn run(settings: &Settings) -> Result<ExitCode, BevyError> {
     let shards = game.end()?;
 
     let mut audit = Audit::of(&shards, settings.players, &clients)?;
-    let doubts = field.doubts();
-    audit.doubled += doubts.len() as u64;
-    audit.faults.extend(doubts);
+    audit.doubt(field.doubts());
+    // One fault may cause many others.
     for fault in audit.faults.iter().take(20) {
         tell(fault);
     }
-    let Audit {
-        moves,
-        letters,
-        requests,
-        lost,
-        doubled,
-        fired,
-        handled,
-        ..
-    } = audit;
-    tell(&format!(
-        "{moves} moves, {letters} letters, {requests} requests, {kills} kills, {lost} lost, {doubled} doubled, \
-         {handled} of {fired} timers fired exactly once"
-    ));
-    if lost + doubled > 0 {
+    tell(&audit.line(kills));
+    if !audit.faults.is_empty() {
         tell(&format!("the journals are in {}", directory.display()));
         return Ok(ExitCode::FAILURE);
     }

@@ -149,14 +149,13 @@ pub fn act(
 ) -> Result {
     let (&key, mut ledger, mut curse, seat) = players.get_mut(player)?;
     let me = keys::player_number(key).ok_or("not a player")?;
+    let mut player = commands.entity(player);
     match deed {
-        Deed::Walk(shard) if shard < here.shards => {
-            commands.entity(player).move_to(keys::zone(shard));
-        }
+        Deed::Walk(shard) if shard < here.shards => _ = player.move_to(keys::zone(shard)),
         Deed::Pay { to, gold } if to < here.players => {
             let letter = ledger.send(me, to, gold);
             let letter = Packet::new(PAYMENT, postcard::to_allocvec(&letter)?);
-            commands.entity(player).mail(keys::player(to), letter);
+            player.mail(keys::player(to), letter);
         }
         Deed::Curse(to) if to < here.players => {
             if !curse.try_use(&clocks) {
@@ -165,21 +164,15 @@ pub fn act(
             }
             let letter = ledger.send(me, to, 0);
             let letter = Packet::new(CURSE, postcard::to_allocvec(&letter)?);
-            commands.entity(player).mail(keys::player(to), letter);
+            player.mail(keys::player(to), letter);
         }
         Deed::Ask(shard) if shard < here.shards => {
             ledger.asked += 1;
             let question = Packet::new(sage::QUESTION, []);
             let question = Parcel::new(keys::ZONES, keys::sage(shard), question);
-            let until = Timer::after_secs(2.0);
-            commands.entity(player).ask_world(question, until);
+            player.ask_world(question, Timer::after_secs(2.0));
         }
-        _ => tell(
-            &mut commands,
-            seat,
-            &mut ledger,
-            "there is no such place or player",
-        ),
+        _ => tell(&mut commands, seat, &mut ledger, "that is nowhere"),
     }
     Ok(())
 }

@@ -303,7 +303,10 @@ impl Stream {
         }
         let first = flight.sent + 1;
         flight.sent += items.len() as u64;
-        flight.since = now;
+        // Later items must not put off the next attempt with those before.
+        if on_the_way == 0 {
+            flight.since = now;
+        }
         flight.is_asked = false;
         Some(Message::Items(Items {
             from,

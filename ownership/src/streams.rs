@@ -361,7 +361,10 @@ impl Stream {
         let first = flight.sent + 1;
         flight.sent += items.len() as u64;
         flight.most = flight.most.max(flight.sent);
-        flight.since = Some(now);
+        // Later items must not put off the next attempt with those before.
+        if on_the_way == 0 {
+            flight.since = Some(now);
+        }
         flight.is_asked = false;
         Some((first, items))
     }

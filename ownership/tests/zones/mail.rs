@@ -72,6 +72,32 @@ fn letters_wait_for_a_zone_that_is_down() {
 }
 
 #[test]
+fn letters_that_were_lost_come_again_while_others_follow() {
+    let mut cluster = two();
+    let senders: Vec<_> = (100..200).map(StableKey).collect();
+    for &sender in &senders {
+        cluster.spawn(0, sender, ());
+    }
+    cluster.mail(HERO, BANK, 1);
+    cluster.run_until("the first letter", |cluster| {
+        cluster.ledger(BANK).letters == [1]
+    });
+    cluster.lose_power(1, 1);
+    cluster.mail(HERO, BANK, 2);
+    cluster.update();
+    cluster.start(1);
+    for &sender in &senders {
+        cluster.mail(sender, BANK, 3);
+        cluster.update();
+    }
+    assert!(
+        cluster.ledger(BANK).letters.len() > 50,
+        "{:?} arrived within 1.6 seconds",
+        cluster.ledger(BANK).letters
+    );
+}
+
+#[test]
 fn letters_to_nobody_come_back() {
     let mut cluster = two();
     cluster.mail(HERO, StableKey(99), 5);
@@ -82,4 +108,19 @@ fn letters_to_nobody_come_back() {
     assert_eq!(failures.mail, [(StableKey(99), Packet::new(GOLD, [5]))]);
     cluster.update();
     assert!(cluster.is_at_rest());
+}
+
+#[test]
+fn letters_wait_for_an_entity_that_comes_later() {
+    const CHILD: StableKey = StableKey(9);
+    let mut cluster = two();
+    cluster.mail(HERO, CHILD, 5);
+    for _ in 0..60 {
+        cluster.update();
+    }
+    cluster.spawn(2, CHILD, ());
+    for _ in 0..60 {
+        cluster.update();
+    }
+    assert_eq!(cluster.ledger(CHILD).letters, [5]);
 }

@@ -195,7 +195,7 @@ impl Cluster {
     pub(crate) fn run_until(&mut self, what: &str, mut is_done: impl FnMut(&mut Self) -> bool) {
         let start = Instant::now();
         while !is_done(self) {
-            let is_late = start.elapsed() > Duration::from_secs(20);
+            let is_late = start.elapsed() > Duration::from_secs(60);
             assert!(!is_late, "waited for {what}: {:#?}", self.zones());
             self.update();
         }

@@ -3,6 +3,7 @@
 
 pub mod example;
 pub mod figures;
+pub mod nats_server;
 pub mod node;
 pub mod proxy;
 pub mod scenarios;

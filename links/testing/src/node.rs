@@ -1,5 +1,6 @@
 //! A node in a process of its own.
 
+use core::time::Duration;
 use std::{
     env,
     io::{BufRead, BufReader, Read, Write},
@@ -160,7 +161,7 @@ impl Node {
                 "{} heard {heard:?} from {from}",
                 self.name
             );
-            thread::sleep(core::time::Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -204,7 +205,7 @@ impl Node {
                 "{} should have ended",
                 self.name
             );
-            thread::sleep(core::time::Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
     }
 

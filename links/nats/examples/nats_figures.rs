@@ -9,11 +9,12 @@ use core::time::Duration;
 use std::{
     env,
     process::{Command, Stdio},
+    sync::mpsc::{self, Receiver, Sender},
     thread,
     time::Instant,
 };
 
-use async_nats::{Client, ConnectOptions, Subscriber};
+use async_nats::{Client, ConnectOptions, SubscribeError, Subscriber};
 use bevy_due_link_testing::{
     figures::{
         self, KillOnDrop, PARCELS, PAYLOAD, ROUNDS, TRIPS, Worlds, median, print_table,
@@ -24,7 +25,7 @@ use bevy_due_link_testing::{
 use bevy_due_nats::{NatsConfig, OwnerStore, OwnerStoreConfig, nats_link};
 use bevy_ecs::error::Result;
 use futures_util::StreamExt;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 fn main() -> Result {
     match env::args().nth(1) {
@@ -55,19 +56,24 @@ fn serve(server: String) -> Result {
         }
         Ok::<_, async_nats::Error>(())
     };
+    let counter = client.clone();
     let count = async move {
-        let mut parcels = client.subscribe("bare.count").await?;
+        let mut parcels = counter.subscribe("bare.count").await?;
         let mut counted = 0;
         while parcels.next().await.is_some() {
             counted += 1;
             if counted == PARCELS {
                 counted = 0;
-                client.publish("bare.done", "".into()).await?;
+                counter.publish("bare.done", "".into()).await?;
             }
         }
         Ok::<_, async_nats::Error>(())
     };
     runtime.spawn(count);
+    let reply = by_thread(runtime.handle(), &client, "bare.reply");
+    let (ask, asked) = mpsc::channel();
+    thread::spawn(move || asked.iter().for_each(|()| _ = reply.send(())));
+    runtime.spawn(pass_on(client, "bare.ask", ask));
     Ok(runtime.block_on(echo)?)
 }
 
@@ -82,37 +88,93 @@ fn measure() -> Result {
     let _child = KillOnDrop(child);
     let worlds = Worlds::connect(nats_link(config(&server.address)))?;
     let mut bare = Bare::connect(&server.address)?;
+    let threads = BareThreads::connect(&server.address)?;
     thread::sleep(Duration::from_secs(1));
 
-    let mut measured = [const { Vec::new() }; 5];
+    let mut measured = [const { Vec::new() }; 6];
     for _ in 0..ROUNDS {
         measured[0].push(bare.round_trips()?);
-        measured[1].push(worlds.round_trips("echo")?);
-        measured[2].push(worlds.round_trips("local")?);
-        measured[3].push(bare.throughput()?);
-        measured[4].push(worlds.throughput()?);
+        measured[1].push(threads.round_trips()?);
+        measured[2].push(worlds.round_trips("echo")?);
+        measured[3].push(worlds.round_trips("local")?);
+        measured[4].push(bare.throughput()?);
+        measured[5].push(worlds.throughput()?);
     }
     let names = [
         "round trip, bare client, µs",
+        "the same with a thread that answers and two that send, µs",
         "round trip, `ask_world` between processes, µs",
         "round trip, `ask_world` between threads of one process, µs",
         "64-byte messages, bare client, thousands per second",
         "64-byte parcels, thousands per second",
     ];
     let median = print_table(names, measured);
-    println!(
-        "round trip: {:.2} times the bare client",
-        median[1] / median[0]
-    );
-    println!(
-        "throughput: {:.2} times the bare client",
-        median[4] / median[3]
-    );
+    let ratios = [
+        ("round trip", median[2] / median[0]),
+        ("with threads", median[2] / median[1]),
+        ("throughput", median[5] / median[4]),
+    ];
+    for (name, ratio) in ratios {
+        println!("{name}: {ratio:.2} times the bare client");
+    }
     println!(
         "change of an `OwnerStore`: {:.0} µs",
         swaps(&server.address)?
     );
     Ok(())
+}
+
+/// Publishes from a thread of its own, as a link does.
+fn by_thread(handle: &Handle, client: &Client, subject: &'static str) -> Sender<()> {
+    let (handle, client) = (handle.clone(), client.clone());
+    let (publish, publishes) = mpsc::channel();
+    thread::spawn(move || {
+        for () in publishes {
+            let published = client.publish(subject, PAYLOAD[..].into());
+            handle.block_on(published).expect("the client runs");
+        }
+    });
+    publish
+}
+
+/// Tells a thread of each message.
+async fn pass_on(
+    client: Client,
+    subject: &'static str,
+    tell: Sender<()>,
+) -> Result<(), SubscribeError> {
+    let mut messages = client.subscribe(subject).await?;
+    while messages.next().await.is_some() {
+        tell.send(()).ok();
+    }
+    Ok(())
+}
+
+/// The bare client on a thread, and a thread that sends, as between worlds.
+struct BareThreads {
+    ask: Sender<()>,
+    replies: Receiver<()>,
+}
+
+impl BareThreads {
+    fn connect(server: &str) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let client = runtime.block_on(async_nats::connect(server))?;
+        let ask = by_thread(runtime.handle(), &client, "bare.ask");
+        let (tell, replies) = mpsc::channel();
+        thread::spawn(move || runtime.block_on(pass_on(client, "bare.reply", tell)));
+        Ok(Self { ask, replies })
+    }
+
+    fn round_trips(&self) -> Result<f64> {
+        let trip = |_| {
+            let start = Instant::now();
+            self.ask.send(())?;
+            self.replies.recv()?;
+            Ok(start.elapsed())
+        };
+        (0..TRIPS).map(trip).collect::<Result<_>>().map(median)
+    }
 }
 
 /// The bare client.

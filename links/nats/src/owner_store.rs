@@ -28,8 +28,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// it.
 ///
 /// Each call waits for the server: call it from a thread of its own, never from a system. A call that can't
-/// reach the server tries again for [`patience`](OwnerStoreConfig::patience). Clones of a connection are not
-/// needed: several threads can use one store.
+/// reach the server tries again for [`patience`](OwnerStoreConfig::patience). Several threads can use one
+/// store.
 ///
 /// The values are messages of the stream `KV_` and the bucket, with the subject `$KV.`, the bucket, and the
 /// key. So the command `nats kv` reads the bucket. A key that it deletes has no value here.
@@ -103,7 +103,7 @@ pub struct Entry {
     pub revision: u64,
 }
 
-/// A value has changed before the caller could change it.
+/// The value is not the expected one, and not that of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The value that is there instead, if any.
@@ -192,7 +192,8 @@ impl OwnerStore {
     /// without a value. Returns the new revision, or [`Lost`] with the value that is there instead.
     ///
     /// A repeated call succeeds if the value of the first one is still there. So two callers that must not
-    /// both succeed need different values.
+    /// both succeed need different values. If it has been replaced meanwhile, the call is [`Lost`], even if
+    /// the first one had succeeded and only its reply was not heard.
     ///
     /// # Errors
     ///

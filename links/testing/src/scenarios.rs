@@ -223,6 +223,20 @@ pub fn one_ends_and_sends_what_is_left(nodes: [Node; 3]) {
     c.has_printed("peer a Down");
 }
 
+/// A process that ends sends what is left, also while another one sends to it.
+pub fn one_ends_while_another_sends(nodes: [Node; 3]) {
+    let [mut a, mut b, _c] = nodes;
+    a.wait_for_all(&["peer b Up", "peer c Up"]);
+    b.wait_for_all(&["peer a Up", "peer c Up"]);
+    a.ask(2, 1);
+    b.ask(1, 1);
+    b.tell("say 1 1 5000 2000");
+    a.tell("say 2 1 5000 2000");
+    a.tell("end");
+    assert_eq!(b.hears(5000, "a"), [5000, 5000, 0]);
+    assert!(a.wait().success());
+}
+
 /// A process ends while another hangs.
 pub fn one_ends_while_another_hangs(nodes: [Node; 3]) {
     let [mut a, b, mut c] = nodes;

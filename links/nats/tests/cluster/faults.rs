@@ -16,7 +16,7 @@ use crate::{join, node, three};
 fn a_request_fails_when_its_process_is_killed() {
     if let Some(server) = NatsServer::start(&[]) {
         let nodes = three(&server, "heartbeat=500");
-        scenarios::one_is_killed(nodes, Duration::from_secs(1));
+        scenarios::one_is_killed(nodes, Duration::from_secs(5));
     }
 }
 

@@ -12,6 +12,13 @@ fn a_process_that_ends_sends_what_is_left() {
 }
 
 #[test]
+fn a_process_ends_while_another_sends() {
+    if let Some(server) = NatsServer::start(&[]) {
+        scenarios::one_ends_while_another_sends(three(&server, "inbox=20000"));
+    }
+}
+
+#[test]
 fn a_process_ends_while_another_hangs() {
     if let Some(server) = NatsServer::start(&[]) {
         scenarios::one_ends_while_another_hangs(three(&server, "down_after=10000"));

@@ -10,6 +10,11 @@ fn a_process_that_ends_sends_what_is_left() {
 }
 
 #[test]
+fn a_process_ends_while_another_sends() {
+    scenarios::one_ends_while_another_sends(three("inbox=20000"));
+}
+
+#[test]
 fn a_process_ends_while_another_hangs() {
     scenarios::one_ends_while_another_hangs(three("down_after=10000"));
 }

@@ -39,8 +39,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A value survives the death of the server program, because the server writes it to a file before it
 /// answers. But the file may still be in the memory of the operating system, and a machine that loses its
 /// power loses it. With one server, set `sync_interval: always` in the section `jetstream` of its
-/// configuration, which needs version 2.10. Or let three servers on different machines keep
-/// [`replicas`](OwnerStoreConfig::replicas).
+/// configuration, which needs version 2.10. With [`replicas`](OwnerStoreConfig::replicas) on three machines,
+/// a value survives the loss of one of them, but not of all at the same time: set both where it matters.
 ///
 /// # Examples
 ///

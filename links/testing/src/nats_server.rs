@@ -77,17 +77,23 @@ impl NatsServer {
         assert!(self.answers(), "{} should be free", self.address);
     }
 
+    /// Returns the line by which the server greets a client, or nothing. It names the other servers of its
+    /// cluster.
+    pub fn greeting(&self) -> String {
+        let mut line = String::new();
+        if let Ok(stream) = TcpStream::connect(&self.address) {
+            BufReader::new(stream).read_line(&mut line).ok();
+        }
+        line
+    }
+
     /// Waits until the server answers. Returns `false` if it has ended.
     #[track_caller]
     fn answers(&mut self) -> bool {
         let start = Instant::now();
         while self.child.try_wait().expect("it is a child").is_none() {
-            if let Ok(stream) = TcpStream::connect(&self.address) {
-                let mut line = String::new();
-                BufReader::new(stream).read_line(&mut line).ok();
-                if line.starts_with("INFO") {
-                    return true;
-                }
+            if self.greeting().starts_with("INFO") {
+                return true;
             }
             assert!(start.elapsed() < PATIENCE, "the server should answer");
             thread::sleep(Duration::from_millis(5));

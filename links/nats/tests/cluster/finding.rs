@@ -2,7 +2,7 @@
 
 use bevy_due::WorldGroups;
 use bevy_due_link_testing::{
-    nats_server::NatsServer, node::Node, scenarios, scenarios::wait_until,
+    addresses, nats_server::NatsServer, node::Node, scenarios, scenarios::wait_until,
 };
 use bevy_due_nats::{ConnectOptions, NatsConfig, nats_link};
 
@@ -21,6 +21,52 @@ fn a_process_that_starts_again_is_found_again() {
         let first = node(&server.address, "name=a key=1");
         scenarios::one_starts_again(first, || node(&server.address, "name=b key=2"));
     }
+}
+
+/// Each process is at another server of a cluster, and one of the servers dies.
+#[test]
+fn processes_at_two_servers_find_each_other() {
+    let [first_route, second_route] = addresses().map(|it: String| format!("nats://{it}"));
+    let start = |own: &str, other: &str| {
+        let cluster = [
+            "--cluster_name",
+            "both",
+            "--cluster",
+            own,
+            "--routes",
+            other,
+        ];
+        NatsServer::start(&cluster)
+    };
+    let Some(first) = start(&first_route, &second_route) else {
+        return;
+    };
+    let Some(mut second) = start(&second_route, &first_route) else {
+        return;
+    };
+    let mut a = node(&first.address, "name=a key=1 inbox=20000");
+    wait_until("the servers know each other", || {
+        second.greeting().contains(&first.address)
+    });
+    let mut b = node(&second.address, "name=b key=2 inbox=20000");
+    a.wait_for("peer b Up");
+    b.wait_for("peer a Up");
+    a.ask(2, 1);
+    a.tell("say 2 1 10000 64");
+    assert_eq!(b.hears(10_000, "a"), [10_000, 10_000, 0]);
+    assert_eq!(
+        b.ask(1, 2),
+        [""; 0],
+        "the connection is still the first one"
+    );
+    a.tell("hold 2");
+    b.wait_for("holds");
+    second.kill();
+    a.wait_for("no answer: Refused(PeerLost)");
+    // Its client knows the other server from the first one.
+    b.wait_for_all(&["peer a Down", "peer a Up"]);
+    b.ask(1, 3);
+    a.ask(2, 4);
 }
 
 #[test]
@@ -108,7 +154,7 @@ fn an_option_that_needs_tls_is_an_error_without_it() {
 
 #[test]
 fn the_error_for_a_server_that_is_not_there_names_it() {
-    let [free] = bevy_due_link_testing::addresses();
+    let [free] = addresses();
     let mut node = Node::run("nats_node", &format!("name=a servers={free}"));
     let error = node.next_line();
     let start = format!("error: can't connect to [\"nats://{free}\"]: ");

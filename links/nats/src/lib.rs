@@ -12,6 +12,7 @@ mod config;
 mod link;
 mod members;
 mod owner_store;
+mod process;
 mod subjects;
 
 pub use async_nats::ConnectOptions;

@@ -3,30 +3,24 @@
 use core::time::Duration;
 use std::{sync::Arc, thread, time::Instant};
 
-use async_nats::{
-    Client, ConnectOptions, Event, Message, PublishError, StatusCode, SubscribeError, Subscriber,
-};
+use async_nats::{ConnectOptions, Event, SubscribeError, Subscriber};
 use bevy_due::{GroupsHandle, link::Link};
 use bevy_ecs::error::Result;
-use futures_util::StreamExt;
 use tokio::sync::{
     Semaphore,
-    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    mpsc::{UnboundedSender, unbounded_channel},
 };
 
 use crate::{
     client::{ClientThread, connect},
     config::{NatsConfig, fit},
     members::Members,
-    subjects::{ALL, Subjects, sender_of},
+    process::Process,
+    subjects::Subjects,
 };
 
 /// How long a link that closes sends what is left.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
-
-/// How often a process introduces itself without a reason. This finds the others again after two servers
-/// of a cluster have lost each other.
-const INTRODUCTION: Duration = Duration::from_secs(2);
 
 /// Joins the groups of worlds in all processes with the same [`cluster`](NatsConfig::cluster). Pass it to
 /// [`WorldGroups::join`](bevy_due::WorldGroups::join).
@@ -87,8 +81,7 @@ impl Link for NatsLink {
 
 /// The client, while it runs.
 struct Engine {
-    client: Client,
-    members: Arc<Members>,
+    process: Arc<Process>,
     thread: ClientThread,
 }
 
@@ -104,49 +97,41 @@ impl Engine {
         let settings = fit(config.peers, client.max_payload());
         let handle = thread.handle.clone();
         let members = Members::new(groups, settings, subjects, client.clone(), handle);
-        let members = Arc::new(members);
-        // First, so that nobody sends before this process listens.
-        let patterns = listen(client.clone(), members.subjects.clone());
-        let (batches, introductions) = thread.wait(patterns)?;
-        thread.handle.spawn(receive(
-            batches,
-            members.clone(),
-            client.clone(),
-            name.clone(),
-        ));
-        for introductions in introductions {
-            let find = find(introductions, members.clone(), client.clone(), name.clone());
-            thread.handle.spawn(find);
-        }
-        let repeat = repeat_introduction(members.clone(), client.clone(), name.clone());
-        thread.handle.spawn(repeat);
-        thread
-            .handle
-            .spawn(watch(events, members.clone(), client.clone(), name));
-        Ok(Self {
-            client,
+        let process = Arc::new(Process {
+            name,
             members,
-            thread,
-        })
+            client,
+        });
+        // First, so that nobody sends before this process listens.
+        let (batches, introductions) = thread.wait(listen(process.clone()))?;
+        thread.handle.spawn(process.clone().receive(batches));
+        for introductions in introductions {
+            thread.handle.spawn(process.clone().find(introductions));
+        }
+        thread.handle.spawn(process.clone().repeat_introduction());
+        thread.handle.spawn(process.clone().watch(events));
+        Ok(Self { process, thread })
     }
 
     fn stop(self) {
+        let Process {
+            members, client, ..
+        } = &*self.process;
         let start = Instant::now();
-        while self.members.is_sending() && start.elapsed() < CLOSE_LIMIT {
+        while members.is_sending() && start.elapsed() < CLOSE_LIMIT {
             thread::sleep(Duration::from_millis(1));
         }
         // The reply that nobody listens comes after the server has read all batches. If the connection was
         // closed before, what is on its way could be lost.
-        let last = self.client.clone();
-        let nobody = self.members.subjects.nobody();
+        let (client, nobody) = (client.clone(), members.subjects.nobody());
         let left = CLOSE_LIMIT.saturating_sub(start.elapsed());
         let left = left.max(Duration::from_millis(1));
         let reply =
-            async move { tokio::time::timeout(left, last.request(nobody, "".into())).await };
+            async move { tokio::time::timeout(left, client.request(nobody, "".into())).await };
         if self.thread.wait(reply).is_err() {
             tracing::debug!("does not know whether the server has got all batches");
         }
-        self.members.close();
+        members.close();
     }
 }
 
@@ -172,99 +157,12 @@ fn options(config: &NatsConfig, name: &str, tell: UnboundedSender<Event>) -> Con
 }
 
 /// Listens to batches and introductions.
-async fn listen(
-    client: Client,
-    subjects: Subjects,
-) -> Result<(Subscriber, [Subscriber; 2]), SubscribeError> {
-    let batches = client.subscribe(subjects.to_me()).await?;
-    let [all, me] = subjects.introductions();
+async fn listen(process: Arc<Process>) -> Result<(Subscriber, [Subscriber; 2]), SubscribeError> {
+    let Process {
+        members, client, ..
+    } = &*process;
+    let batches = client.subscribe(members.subjects.to_me()).await?;
+    let [all, me] = members.subjects.introductions();
     let introductions = [client.subscribe(all).await?, client.subscribe(me).await?];
     Ok((batches, introductions))
-}
-
-/// Takes batches, and the replies of the server to those that found nobody.
-///
-/// This runs on the thread that reads the connection. It may: `Peer::receive` takes locks that are held only
-/// for moments, and puts the parcels into the inboxes of worlds, which refuse what they have no room for.
-async fn receive(mut batches: Subscriber, members: Arc<Members>, client: Client, name: String) {
-    while let Some(message) = batches.next().await {
-        let id = sender_of(&message.subject);
-        if message.status != Some(StatusCode::NO_RESPONDERS) {
-            members.receive(id, &message.payload);
-        } else if members.went(id) {
-            // It may be back already, and the server has delivered its introduction before this.
-            introduce(&client, &members.subjects, &name, id).await;
-        }
-    }
-}
-
-/// Finds the processes that introduce themselves.
-async fn find(mut introductions: Subscriber, members: Arc<Members>, client: Client, name: String) {
-    let subjects = &members.subjects;
-    while let Some(message) = introductions.next().await {
-        let Some((id, theirs)) = introduction(&message) else {
-            continue;
-        };
-        if id == subjects.me {
-            continue;
-        }
-        members.came(id, theirs);
-        if message.reply.is_some() {
-            let answer = client.publish(subjects.here(id), name.clone().into());
-            answer.await.unwrap_or_else(closed);
-        }
-    }
-}
-
-/// Returns the id and the name of a process that introduces itself.
-fn introduction(message: &Message) -> Option<(&str, &str)> {
-    // The server replies if nobody listens.
-    if message.status.is_some() || message.payload.is_empty() {
-        return None;
-    }
-    let name = str::from_utf8(&message.payload).ok()?;
-    Some((sender_of(&message.subject), name))
-}
-
-/// Tells others the name of this process, and asks for theirs.
-async fn introduce(client: &Client, subjects: &Subjects, name: &str, to: &str) {
-    let name = name.to_owned().into();
-    let introduction = client.publish_with_reply(subjects.here(to), subjects.answer(), name);
-    introduction.await.unwrap_or_else(closed);
-}
-
-/// Introduces this process again and again.
-async fn repeat_introduction(members: Arc<Members>, client: Client, name: String) {
-    loop {
-        tokio::time::sleep(INTRODUCTION).await;
-        let introduction = client.publish(members.subjects.here(ALL), name.clone().into());
-        introduction.await.unwrap_or_else(closed);
-    }
-}
-
-/// Follows the connection with the server.
-async fn watch(
-    mut events: UnboundedReceiver<Event>,
-    members: Arc<Members>,
-    client: Client,
-    name: String,
-) {
-    while let Some(event) = events.recv().await {
-        match event {
-            // The client has listened again before it sends this.
-            Event::Connected => introduce(&client, &members.subjects, &name, ALL).await,
-            Event::Disconnected => {
-                tracing::warn!("the connection with the NATS server is lost");
-                members.disconnected();
-            }
-            Event::ServerError(error) => tracing::warn!("the NATS server reports: {error}"),
-            Event::ClientError(error) => tracing::warn!("can't reach the NATS server: {error}"),
-            event => tracing::info!("the connection with the NATS server: {event}"),
-        }
-    }
-}
-
-/// A publish fails when the client has ended.
-fn closed(error: PublishError) {
-    tracing::debug!("can't send to the other processes: {error}");
 }

@@ -136,6 +136,27 @@ fn a_server_can_demand_a_user() {
     groups.join(nats_link(config)).expect("it has a user");
 }
 
+#[test]
+fn an_option_lets_a_process_start_before_the_server() {
+    let Some(mut server) = NatsServer::start(&[]) else {
+        return;
+    };
+    server.kill();
+    let config = NatsConfig {
+        cluster: "red".into(),
+        servers: vec![server.address.clone()],
+        options: ConnectOptions::new().retry_on_initial_connect(),
+        ..NatsConfig::default()
+    };
+    let mut groups = WorldGroups::new();
+    groups
+        .join(nats_link(config))
+        .expect("it waits for no server");
+    server.start_again();
+    let _other = join(&server.address, "red");
+    wait_until("it finds the other", || groups.running("red") == 1);
+}
+
 #[cfg(not(feature = "tls"))]
 #[test]
 fn an_option_that_needs_tls_is_an_error_without_it() {

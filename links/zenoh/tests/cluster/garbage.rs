@@ -3,9 +3,10 @@
 use core::time::Duration;
 use std::{thread, time::Instant};
 
+use bevy_due_link_testing::{PATIENCE, addresses};
 use zenoh::{Config, Session, Wait};
 
-use crate::{PATIENCE, addresses, node::Node};
+use crate::node;
 
 fn session(member: &str) -> Session {
     let mut config = Config::default();
@@ -41,8 +42,8 @@ fn id_of(session: &Session, name: &str) -> String {
 #[test]
 fn garbage_and_other_versions_break_nothing() {
     let [a, b] = addresses();
-    let mut first = Node::start(&format!("name=a key=1 listen={a}"));
-    let mut second = Node::start(&format!("name=b key=2 listen={b} members={a}"));
+    let mut first = node(&format!("name=a key=1 listen={a}"));
+    let mut second = node(&format!("name=b key=2 listen={b} members={a}"));
     first.wait_for("peer b Up");
     second.wait_for("peer a Up");
 

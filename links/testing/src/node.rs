@@ -1,5 +1,6 @@
-//! The example `node` in a process.
+//! A node in a process of its own.
 
+use core::time::Duration;
 use std::{
     env,
     io::{BufRead, BufReader, Read, Write},
@@ -12,8 +13,9 @@ use std::{
 
 use crate::PATIENCE;
 
-/// A node, which is killed when this is dropped.
-pub(crate) struct Node {
+/// A process that runs an [example](crate::example). It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Node {
     name: String,
     child: Child,
     /// The lines that it prints, and those on stderr.
@@ -24,17 +26,19 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node with arguments such as `"name=a key=1"`, and waits until it has joined.
-    pub(crate) fn start(arguments: &str) -> Self {
-        let mut node = Self::run(arguments);
+    /// Starts an example with arguments such as `"name=a key=1"`, and waits until it has joined.
+    #[track_caller]
+    pub fn start(example: &str, arguments: &str) -> Self {
+        let mut node = Self::run(example, arguments);
         node.wait_for("ready");
         node
     }
 
-    pub(crate) fn run(arguments: &str) -> Self {
+    /// Starts an example, and does not wait.
+    pub fn run(example: &str, arguments: &str) -> Self {
         let test = env::current_exe().expect("a path");
         let target = test.parent().and_then(Path::parent).expect("a folder");
-        let example = target.join("examples/node");
+        let example = target.join("examples").join(example);
         let hint = "`cargo test` builds it, `cargo test --test` does not";
         assert!(example.exists(), "{}: {hint}", example.display());
         let mut child = Command::new(example)
@@ -57,14 +61,14 @@ impl Node {
     }
 
     /// Gives the node a command.
-    pub(crate) fn tell(&mut self, command: &str) {
+    pub fn tell(&mut self, command: &str) {
         let input = self.child.stdin.as_mut().expect("it is piped");
         writeln!(input, "{command}").expect("the node reads");
     }
 
     /// Waits for a line, and returns those before it.
     #[track_caller]
-    pub(crate) fn wait_for(&mut self, line: &str) -> Vec<String> {
+    pub fn wait_for(&mut self, line: &str) -> Vec<String> {
         self.wait_until(|read| read == line, line)
     }
 
@@ -91,14 +95,14 @@ impl Node {
 
     /// Waits for the next line.
     #[track_caller]
-    pub(crate) fn next_line(&mut self) -> String {
+    pub fn next_line(&mut self) -> String {
         self.wait_until(|_| true, "a line");
         self.read.last().expect("it was read").clone()
     }
 
     /// Waits for lines in any order.
     #[track_caller]
-    pub(crate) fn wait_for_all(&mut self, lines: &[&str]) {
+    pub fn wait_for_all(&mut self, lines: &[&str]) {
         let mut missing = lines.to_vec();
         let is_last = |read: &str| {
             missing.retain(|line| *line != read);
@@ -111,7 +115,7 @@ impl Node {
     ///
     /// A process is up a moment before its keys are known.
     #[track_caller]
-    pub(crate) fn ask(&mut self, key: u32, number: u32) -> Vec<String> {
+    pub fn ask(&mut self, key: u32, number: u32) -> Vec<String> {
         const UNKNOWN: &str = "no answer: Refused(UnknownKey)";
         let reply = format!("reply {}", 2 * number);
         let mut before = Vec::new();
@@ -126,7 +130,7 @@ impl Node {
 
     /// Waits until the node has printed a line, now or before.
     #[track_caller]
-    pub(crate) fn has_printed(&mut self, line: &str) {
+    pub fn has_printed(&mut self, line: &str) {
         if !self.read.iter().any(|read| read == line) {
             self.wait_for(line);
         }
@@ -134,7 +138,7 @@ impl Node {
 
     /// Returns how many numbers the node has heard from another, the last one, and how many did not rise.
     #[track_caller]
-    pub(crate) fn heard(&mut self, from: &str) -> [u32; 3] {
+    pub fn heard(&mut self, from: &str) -> [u32; 3] {
         self.tell(&format!("heard {from}"));
         let start = format!("heard {from} ");
         self.wait_until(|read| read.starts_with(&start), &start);
@@ -145,7 +149,7 @@ impl Node {
 
     /// Waits until the node has heard a number from another, and returns what it has heard.
     #[track_caller]
-    pub(crate) fn hears(&mut self, number: u32, from: &str) -> [u32; 3] {
+    pub fn hears(&mut self, number: u32, from: &str) -> [u32; 3] {
         let start = Instant::now();
         loop {
             let heard = self.heard(from);
@@ -157,12 +161,12 @@ impl Node {
                 "{} heard {heard:?} from {from}",
                 self.name
             );
-            thread::sleep(core::time::Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// Sends a signal to the process.
-    pub(crate) fn signal(&self, signal: &str) {
+    pub fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status();
         assert!(sent.expect("should have a `kill`").success());
@@ -170,7 +174,7 @@ impl Node {
 
     /// Returns the next line on stderr that contains a text.
     #[track_caller]
-    pub(crate) fn error_with(&self, text: &str) -> String {
+    pub fn error_with(&self, text: &str) -> String {
         let start = Instant::now();
         loop {
             let left = PATIENCE.saturating_sub(start.elapsed());
@@ -183,14 +187,14 @@ impl Node {
     }
 
     /// Kills the process, and returns what it has printed on stderr and was not read.
-    pub(crate) fn kill(mut self) -> Vec<String> {
+    pub fn kill(mut self) -> Vec<String> {
         self.child.kill().ok();
         self.errors.iter().collect()
     }
 
     /// Waits until the process has ended.
     #[track_caller]
-    pub(crate) fn wait(&mut self) -> ExitStatus {
+    pub fn wait(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("it is a child") {
@@ -201,13 +205,13 @@ impl Node {
                 "{} should have ended",
                 self.name
             );
-            thread::sleep(core::time::Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
     }
 
     /// Returns the largest memory of the process so far, in MB.
     #[cfg(target_os = "linux")]
-    pub(crate) fn peak_memory(&self) -> u64 {
+    pub fn peak_memory(&self) -> u64 {
         let status = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(status).expect("the process lives");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -9,12 +9,14 @@ use std::{
 };
 
 /// A TCP proxy. While it is cut, it carries nothing, but keeps all connections.
-pub(crate) struct Proxy {
-    pub(crate) address: String,
+#[derive(Debug)]
+pub struct Proxy {
+    /// The address at which it listens.
+    pub address: String,
     gate: Arc<Gate>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Gate {
     is_cut: Mutex<bool>,
     mended: Condvar,
@@ -34,7 +36,8 @@ impl Gate {
 }
 
 impl Proxy {
-    pub(crate) fn to(address: &str) -> Self {
+    /// Starts a proxy to an address, at a free port.
+    pub fn to(address: &str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let own = listener.local_addr().expect("a port").to_string();
         let gate = Arc::new(Gate::default());
@@ -51,11 +54,13 @@ impl Proxy {
         Self { address: own, gate }
     }
 
-    pub(crate) fn cut(&self) {
+    /// Stops to carry.
+    pub fn cut(&self) {
         self.gate.set(true);
     }
 
-    pub(crate) fn mend(&self) {
+    /// Carries again, and also what has waited.
+    pub fn mend(&self) {
         self.gate.set(false);
     }
 }

@@ -1,0 +1,25 @@
+//! Joins the [worlds](bevy_due::WorldGroups) of several processes and machines over a
+//! [NATS](https://nats.io) server.
+//!
+//! `groups.join(nats_link(config))` is all: see [`nats_link`] and [`NatsConfig`]. The page
+//! [`bevy_due::link`] says what holds between processes. The [`OwnerStore`] keeps small values on the same
+//! server, which only one of several processes can change.
+
+#![warn(clippy::unwrap_used)]
+
+mod client;
+mod config;
+mod link;
+mod members;
+mod owner_store;
+mod process;
+mod subjects;
+
+pub use async_nats::ConnectOptions;
+pub use config::NatsConfig;
+pub use link::nats_link;
+pub use owner_store::{Entry, Lost, OwnerStore, OwnerStoreConfig, Unreachable};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,187 @@
+//! How processes find each other.
+
+use bevy_due::WorldGroups;
+use bevy_due_link_testing::{
+    addresses, nats_server::NatsServer, node::Node, scenarios, scenarios::wait_until,
+};
+use bevy_due_nats::{ConnectOptions, NatsConfig, nats_link};
+
+use crate::{join, node, three};
+
+#[test]
+fn processes_find_each_other() {
+    if let Some(server) = NatsServer::start(&[]) {
+        scenarios::they_reach_each_other(three(&server, "down_after=10000"));
+    }
+}
+
+#[test]
+fn a_process_that_starts_again_is_found_again() {
+    if let Some(server) = NatsServer::start(&[]) {
+        let first = node(&server.address, "name=a key=1");
+        scenarios::one_starts_again(first, || node(&server.address, "name=b key=2"));
+    }
+}
+
+/// Each process is at another server of a cluster, and one of the servers dies.
+#[test]
+fn processes_at_two_servers_find_each_other() {
+    let [first_route, second_route] = addresses().map(|it: String| format!("nats://{it}"));
+    let start = |own: &str, other: &str| {
+        let cluster = [
+            "--cluster_name",
+            "both",
+            "--cluster",
+            own,
+            "--routes",
+            other,
+        ];
+        NatsServer::start(&cluster)
+    };
+    let Some(first) = start(&first_route, &second_route) else {
+        return;
+    };
+    let Some(mut second) = start(&second_route, &first_route) else {
+        return;
+    };
+    let mut a = node(&first.address, "name=a key=1 inbox=20000");
+    wait_until("the servers know each other", || {
+        second.greeting().contains(&first.address)
+    });
+    let mut b = node(&second.address, "name=b key=2 inbox=20000");
+    a.wait_for("peer b Up");
+    b.wait_for("peer a Up");
+    a.ask(2, 1);
+    a.tell("say 2 1 10000 64");
+    assert_eq!(b.hears(10_000, "a"), [10_000, 10_000, 0]);
+    assert_eq!(
+        b.ask(1, 2),
+        [""; 0],
+        "the connection is still the first one"
+    );
+    a.tell("hold 2");
+    b.wait_for("holds");
+    second.kill();
+    a.wait_for("no answer: Refused(PeerLost)");
+    // Its client knows the other server from the first one.
+    b.wait_for_all(&["peer a Down", "peer a Up"]);
+    b.ask(1, 3);
+    a.ask(2, 4);
+}
+
+#[test]
+fn two_processes_can_have_the_same_name() {
+    let Some(server) = NatsServer::start(&[]) else {
+        return;
+    };
+    let mut a = node(&server.address, "name=a key=1");
+    let mut twin = node(&server.address, "name=twin key=2");
+    a.wait_for("peer twin Up");
+    let mut other = node(&server.address, "name=twin key=3");
+    a.wait_for("peer twin Up");
+    twin.wait_for_all(&["peer a Up", "peer twin Up"]);
+    other.wait_for("peer a Up");
+    a.ask(2, 1);
+    a.ask(3, 1);
+    a.tell("say all 5");
+    assert_eq!(twin.hears(5, "a"), [1, 5, 0]);
+    assert_eq!(other.hears(5, "a"), [1, 5, 0]);
+    twin.kill();
+    a.wait_for("peer twin Down");
+    assert_eq!(a.ask(3, 4), [""; 0], "the other one lives");
+}
+
+#[test]
+fn processes_of_other_clusters_share_nothing() {
+    let Some(server) = NatsServer::start(&[]) else {
+        return;
+    };
+    let red = join(&server.address, "red");
+    let _blue = join(&server.address, "blue");
+    let _also_red = join(&server.address, "red");
+    wait_until("both know each other", || red.running("red") == 2);
+    assert_eq!(red.running("blue"), 0);
+}
+
+#[test]
+fn a_link_opens_and_closes_on_a_thread_of_an_async_runtime() {
+    let Some(server) = NatsServer::start(&[]) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("it starts").block_on(async {
+        let first = join(&server.address, "red");
+        let second = join(&server.address, "red");
+        wait_until("both know each other", || first.running("red") == 2);
+        drop(second);
+        wait_until("the other one has gone", || first.running("red") == 1);
+    });
+}
+
+#[test]
+fn a_server_can_demand_a_user() {
+    let Some(server) = NatsServer::start(&["--user", "me", "--pass", "secret"]) else {
+        return;
+    };
+    let config = NatsConfig {
+        servers: vec![server.address.clone()],
+        ..NatsConfig::default()
+    };
+    let mut groups = WorldGroups::new();
+    let refused = groups.join(nats_link(config.clone()));
+    let error = refused.expect_err("it has no user").to_string();
+    assert!(error.contains("authorization violation"), "{error}");
+    let options = ConnectOptions::with_user_and_password("me".into(), "secret".into());
+    let config = NatsConfig { options, ..config };
+    groups.join(nats_link(config)).expect("it has a user");
+}
+
+#[test]
+fn an_option_lets_a_process_start_before_the_server() {
+    let Some(mut server) = NatsServer::start(&[]) else {
+        return;
+    };
+    server.kill();
+    let config = NatsConfig {
+        cluster: "red".into(),
+        servers: vec![server.address.clone()],
+        options: ConnectOptions::new().retry_on_initial_connect(),
+        ..NatsConfig::default()
+    };
+    let mut groups = WorldGroups::new();
+    groups
+        .join(nats_link(config))
+        .expect("it waits for no server");
+    server.start_again();
+    let _other = join(&server.address, "red");
+    wait_until("it finds the other", || groups.running("red") == 1);
+}
+
+#[cfg(not(feature = "tls"))]
+#[test]
+fn an_option_that_needs_tls_is_an_error_without_it() {
+    let Some(server) = NatsServer::start(&[]) else {
+        return;
+    };
+    let config = NatsConfig {
+        servers: vec![server.address.clone()],
+        options: ConnectOptions::new().require_tls(true),
+        ..NatsConfig::default()
+    };
+    let refused = WorldGroups::new().join(nats_link(config));
+    let error = refused.expect_err("it has no TLS").to_string();
+    assert!(error.contains("CryptoProvider"), "{error}");
+}
+
+#[test]
+fn the_error_for_a_server_that_is_not_there_names_it() {
+    let [free] = addresses();
+    let mut node = Node::run("nats_node", &format!("name=a servers={free}"));
+    let error = node.next_line();
+    let start = format!("error: can't connect to [\"nats://{free}\"]: ");
+    assert!(
+        error.starts_with(&start) && error.contains("Connection refused"),
+        "{error}"
+    );
+    assert_eq!(node.wait().code(), Some(1));
+}

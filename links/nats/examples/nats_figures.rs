@@ -22,7 +22,7 @@ use bevy_due_link_testing::{
     },
     nats_server::NatsServer,
 };
-use bevy_due_nats::{NatsConfig, OwnerStore, OwnerStoreConfig, nats_link};
+use bevy_due_nats::{NatsConfig, NatsStore, NatsStoreConfig, nats_link};
 use bevy_ecs::error::Result;
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -118,7 +118,7 @@ fn measure() -> Result {
         println!("{name}: {ratio:.2} times the bare client");
     }
     println!(
-        "change of an `OwnerStore`: {:.0} µs",
+        "change of an `NatsStore`: {:.0} µs",
         swaps(&server.address)?
     );
     Ok(())
@@ -243,9 +243,9 @@ impl Bare {
 
 /// Returns the median time of a change in the store, in microseconds.
 fn swaps(server: &str) -> Result<f64> {
-    let store = OwnerStore::open(OwnerStoreConfig {
+    let store = NatsStore::open(NatsStoreConfig {
         servers: vec![server.into()],
-        ..OwnerStoreConfig::default()
+        ..NatsStoreConfig::default()
     })?;
     let mut revision = None;
     let swap = |_| {

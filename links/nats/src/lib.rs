@@ -2,7 +2,7 @@
 //! [NATS](https://nats.io) server.
 //!
 //! `groups.join(nats_link(config))` is all: see [`nats_link`] and [`NatsConfig`]. The page
-//! [`bevy_due::link`] says what holds between processes. The [`OwnerStore`] keeps small values on the same
+//! [`bevy_due::link`] says what holds between processes. The [`NatsStore`] keeps small values on the same
 //! server, which only one of several processes can change.
 
 #![warn(clippy::unwrap_used)]
@@ -11,14 +11,16 @@ mod client;
 mod config;
 mod link;
 mod members;
-mod owner_store;
+#[cfg(feature = "ownership")]
+mod owners;
 mod process;
+mod store;
 mod subjects;
 
 pub use async_nats::ConnectOptions;
 pub use config::NatsConfig;
 pub use link::nats_link;
-pub use owner_store::{Entry, Lost, OwnerStore, OwnerStoreConfig, Unreachable};
+pub use store::{Entry, Lost, NatsStore, NatsStoreConfig, Unreachable};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -7,15 +7,15 @@ use core::{
 use std::{sync::Barrier, thread};
 
 use bevy_due_link_testing::nats_server::NatsServer;
-use bevy_due_nats::{Entry, OwnerStore, OwnerStoreConfig};
+use bevy_due_nats::{Entry, NatsStore, NatsStoreConfig};
 
-fn store(server: &NatsServer) -> OwnerStore {
-    let config = OwnerStoreConfig {
+fn store(server: &NatsServer) -> NatsStore {
+    let config = NatsStoreConfig {
         servers: vec![server.address.clone()],
         patience: Duration::from_secs(20),
-        ..OwnerStoreConfig::default()
+        ..NatsStoreConfig::default()
     };
-    OwnerStore::open(config).expect("it opens")
+    NatsStore::open(config).expect("it opens")
 }
 
 fn entry(value: &[u8], revision: u64) -> Option<Entry> {
@@ -158,12 +158,12 @@ fn a_store_without_a_server_says_so() {
     let Some(mut server) = NatsServer::start(&["-js"]) else {
         return;
     };
-    let config = OwnerStoreConfig {
+    let config = NatsStoreConfig {
         servers: vec![server.address.clone()],
         patience: Duration::from_millis(100),
-        ..OwnerStoreConfig::default()
+        ..NatsStoreConfig::default()
     };
-    let store = OwnerStore::open(config.clone()).expect("it opens");
+    let store = NatsStore::open(config.clone()).expect("it opens");
     server.kill();
     let error = store.get(7).expect_err("there is no server").to_string();
     assert!(
@@ -173,7 +173,7 @@ fn a_store_without_a_server_says_so() {
     store
         .compare_and_swap(7, None, b"a")
         .expect_err("there is no server");
-    let error = OwnerStore::open(config).expect_err("there is no server");
+    let error = NatsStore::open(config).expect_err("there is no server");
     assert!(
         error.to_string().starts_with("can't connect to "),
         "{error}"
@@ -185,11 +185,11 @@ fn a_server_without_jetstream_is_an_error() {
     let Some(server) = NatsServer::start(&[]) else {
         return;
     };
-    let config = OwnerStoreConfig {
+    let config = NatsStoreConfig {
         servers: vec![server.address.clone()],
-        ..OwnerStoreConfig::default()
+        ..NatsStoreConfig::default()
     };
-    let error = OwnerStore::open(config).expect_err("there is no JetStream");
+    let error = NatsStore::open(config).expect_err("there is no JetStream");
     assert!(error.to_string().contains("jetstream"), "{error}");
 }
 

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// it.
 ///
 /// Each call waits for the server: call it from a thread of its own, never from a system. A call that can't
-/// reach the server tries again for [`patience`](OwnerStoreConfig::patience). Several threads can use one
+/// reach the server tries again for [`patience`](NatsStoreConfig::patience). Several threads can use one
 /// store.
 ///
 /// The values are messages of the stream `KV_` and the bucket, with the subject `$KV.`, the bucket, and the
@@ -39,16 +39,16 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A value survives the death of the server program, because the server writes it to a file before it
 /// answers. But the file may still be in the memory of the operating system, and a machine that loses its
 /// power loses it. With one server, set `sync_interval: always` in the section `jetstream` of its
-/// configuration, which needs version 2.10. With [`replicas`](OwnerStoreConfig::replicas) on three machines,
+/// configuration, which needs version 2.10. With [`replicas`](NatsStoreConfig::replicas) on three machines,
 /// a value survives the loss of one of them, but not of all at the same time: set both where it matters.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// use bevy_due_nats::{OwnerStore, OwnerStoreConfig};
+/// use bevy_due_nats::{NatsStore, NatsStoreConfig};
 ///
 /// # fn main() -> bevy_ecs::error::Result {
-/// let store = OwnerStore::open(OwnerStoreConfig::default())?;
+/// let store = NatsStore::open(NatsStoreConfig::default())?;
 /// let revision = store.compare_and_swap(7, None, b"me")?;
 /// match revision {
 ///     Ok(revision) => println!("7 is mine, with revision {revision}"),
@@ -58,7 +58,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct OwnerStore {
+pub struct NatsStore {
     bucket: String,
     patience: Duration,
     context: Context,
@@ -66,9 +66,9 @@ pub struct OwnerStore {
     thread: ClientThread,
 }
 
-/// The settings of an [`OwnerStore`].
+/// The settings of an [`NatsStore`].
 #[derive(Clone, Debug)]
-pub struct OwnerStoreConfig {
+pub struct NatsStoreConfig {
     /// The addresses of the servers, as in [`NatsConfig`](crate::NatsConfig::servers).
     pub servers: Vec<String>,
     /// The name of the bucket, `"owners"` by default.
@@ -82,7 +82,7 @@ pub struct OwnerStoreConfig {
     pub options: ConnectOptions,
 }
 
-impl Default for OwnerStoreConfig {
+impl Default for NatsStoreConfig {
     fn default() -> Self {
         Self {
             servers: vec!["127.0.0.1:4222".into()],
@@ -125,18 +125,18 @@ struct Last {
     value: Option<Vec<u8>>,
 }
 
-impl OwnerStore {
+impl NatsStore {
     /// Connects to a server, and creates the bucket if there is none.
     ///
     /// # Errors
     ///
     /// Returns an error if a setting can't be used, if no server can be reached, or if the server has no
     /// `JetStream`.
-    pub fn open(config: OwnerStoreConfig) -> Result<Self> {
+    pub fn open(config: NatsStoreConfig) -> Result<Self> {
         check_token("bucket", &config.bucket)?;
         let servers = servers(&config.servers)?;
         let thread = ClientThread::start()?;
-        let OwnerStoreConfig {
+        let NatsStoreConfig {
             bucket,
             replicas,
             patience,

@@ -1,0 +1,84 @@
+//! The store decides which zone owns an entity.
+
+use bevy_due::StableKey;
+use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Place, Unreachable};
+
+use crate::store::NatsStore;
+
+/// The version of the form below.
+const VERSION: u8 = 1;
+
+/// The value of a key: the version, the number of the owner, its zone, and its journal.
+fn encode(owner: Owner) -> Vec<u8> {
+    let Owner { place, epoch } = owner;
+    let mut bytes = vec![VERSION];
+    bytes.extend(epoch.to_le_bytes());
+    bytes.extend(place.zone.0.to_le_bytes());
+    bytes.extend(place.journal.0.to_le_bytes());
+    bytes
+}
+
+fn decode(key: StableKey, bytes: &[u8]) -> Result<Owner, Unreachable> {
+    let split = || {
+        let (&[VERSION], rest) = bytes.split_first_chunk()? else {
+            return None;
+        };
+        let (epoch, rest) = rest.split_first_chunk()?;
+        let (zone, rest) = rest.split_first_chunk()?;
+        let journal = rest.try_into().ok()?;
+        Some(Owner {
+            place: Place {
+                journal: JournalId(u128::from_le_bytes(journal)),
+                zone: StableKey(u64::from_le_bytes(*zone)),
+            },
+            epoch: u64::from_le_bytes(*epoch),
+        })
+    };
+    split().ok_or_else(|| {
+        Unreachable(format!(
+            "the value of the key {} is not an owner that this release knows: use another bucket, or the release \
+             that wrote it",
+            key.0
+        ))
+    })
+}
+
+fn unreachable(error: &crate::store::Unreachable) -> Unreachable {
+    Unreachable(error.to_string())
+}
+
+/// With the feature `ownership`: pass the store to
+/// [`Shard::with_owners`](bevy_due_ownership::Shard::with_owners).
+impl OwnerStore for NatsStore {
+    fn change(
+        &mut self,
+        key: StableKey,
+        from: Option<Owner>,
+        to: Owner,
+    ) -> Result<(), ChangeError> {
+        let failed = |error| ChangeError::Unreachable(unreachable(&error));
+        let mut current = self.get(key.0).map_err(failed)?;
+        loop {
+            let owner = current.as_ref().map(|entry| decode(key, &entry.value));
+            let owner = owner.transpose().map_err(ChangeError::Unreachable)?;
+            if owner == Some(to) {
+                return Ok(());
+            }
+            if owner != from {
+                return Err(ChangeError::Lost(owner));
+            }
+            let revision = current.map(|entry| entry.revision);
+            let swapped = self.compare_and_swap(key.0, revision, &encode(to));
+            match swapped.map_err(failed)? {
+                Ok(_) => return Ok(()),
+                // Somebody was faster, perhaps with the same change.
+                Err(lost) => current = lost.current,
+            }
+        }
+    }
+
+    fn owner(&mut self, key: StableKey) -> Result<Option<Owner>, Unreachable> {
+        let entry = self.get(key.0).map_err(|error| unreachable(&error))?;
+        entry.map(|entry| decode(key, &entry.value)).transpose()
+    }
+}

@@ -267,6 +267,14 @@ impl Streams {
         given_up
     }
 
+    /// Sends again at once what was not acknowledged: a zone may be back.
+    pub(crate) fn try_again(&mut self) {
+        for stream in self.streams.values_mut() {
+            stream.flight.since = None;
+            stream.flight.retry = RETRY;
+        }
+    }
+
     /// Returns what has changed since the last call, for the journal.
     pub(crate) fn records(&mut self) -> Result<Vec<Record>, BevyError> {
         let mut records = Vec::new();

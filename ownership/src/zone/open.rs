@@ -4,7 +4,8 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use bevy_due::{
-    DueWorldExt, MessageComponent, Packet, Refused, StableKey, WorldLink, link::Effect,
+    DueWorldExt, MessageComponent, Packet, Refused, StableKey, WorldLink,
+    link::{Effect, Liveness, PeerChanged},
     moving::HeldMail,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
@@ -30,9 +31,14 @@ use crate::{
     wire::ZONE_PACKET,
 };
 
-/// The packets that other zones have sent to this one.
+/// What has come for the zone.
 #[derive(Component, Default)]
-pub(super) struct Arrivals(pub(super) Vec<Packet>);
+pub(super) struct Arrivals {
+    /// The packets of other zones.
+    pub(super) packets: Vec<Packet>,
+    /// Whether another process has come up.
+    pub(super) is_peer_up: bool,
+}
 
 /// An entity as the journal has it, which is not in the world yet.
 struct ToBring {
@@ -100,7 +106,12 @@ fn endpoint() -> MessageComponent {
     MessageComponent::new()
         .on_packet(ZONE_PACKET, |mut me, packet: &Packet| {
             if let Some(mut arrivals) = me.entity.get_mut::<Arrivals>() {
-                arrivals.0.push(packet.clone());
+                arrivals.packets.push(packet.clone());
+            }
+        })
+        .on(|mut me, changed: &PeerChanged| {
+            if let Some(mut arrivals) = me.entity.get_mut::<Arrivals>() {
+                arrivals.is_peer_up |= changed.liveness == Liveness::Up;
             }
         })
         .on(|_, refused: &Refused| match refused.parcel.packet.id() {

@@ -28,7 +28,14 @@ impl ZoneState {
         let Some(mut arrivals) = world.get_mut::<Arrivals>(self.endpoint) else {
             return;
         };
-        for packet in core::mem::take(&mut arrivals.0) {
+        let Arrivals {
+            packets,
+            is_peer_up,
+        } = core::mem::take(&mut *arrivals);
+        if is_peer_up {
+            self.streams.try_again();
+        }
+        for packet in packets {
             if let Err(error) = self.hear(world, &packet) {
                 if let Some(StreamError::Stale { .. }) = error.downcast_ref() {
                     world.write_message(AppExit::error());

@@ -12,8 +12,8 @@ use crate::committer::Effect;
 pub(crate) struct Noted {
     /// Entities whose stored state may have changed.
     pub(crate) touched: EntityHashSet,
-    /// Keys that entities have got, in order.
-    pub(crate) born: Vec<(Entity, StableKey)>,
+    /// Entities that have got a key, in order.
+    pub(crate) born: Vec<Entity>,
     /// Keys that entities have lost.
     pub(crate) died: Vec<(Entity, StableKey)>,
     pub(crate) letters: Vec<Letter>,
@@ -48,14 +48,8 @@ impl Held {
     }
 }
 
-pub(crate) fn note_birth(
-    inserted: On<Insert<StableKey>>,
-    keys: Query<&StableKey>,
-    mut noted: ResMut<Noted>,
-) {
-    if let Ok(&key) = keys.get(inserted.entity) {
-        noted.born.push((inserted.entity, key));
-    }
+pub(crate) fn note_birth(inserted: On<Insert<StableKey>>, mut noted: ResMut<Noted>) {
+    noted.born.push(inserted.entity);
 }
 
 pub(crate) fn note_death(

@@ -32,6 +32,9 @@ use crate::{
 /// waiting mail, as [`bevy_due::moving`] lists them, and the [declared](Self::component) components. All
 /// else is not: spawn it in a startup system, or when the entity [arrives](crate::Arrived).
 ///
+/// An entity with a `StableKey` that is owned by another one is stored and moves with its owner. It gets no
+/// letters of its own.
+///
 /// An entity that cannot be data, because a timer of it runs a closure, is reported, and is not stored.
 #[derive(Clone, Debug)]
 pub struct ZonePlugin {

@@ -18,6 +18,9 @@ use crate::{
 /// How long an entity waits for an answer of the zone to which it goes.
 const REACH_WITHIN: Duration = Duration::from_secs(2);
 
+const NOT_DURABLE: &str =
+    "it is not durable: it belongs to another entity with a stable key, or it could not be stored";
+
 /// An entity that is to leave.
 pub(super) struct Departure {
     pub(super) entity: Entity,
@@ -70,9 +73,12 @@ impl ZoneState {
     /// Lets the entities leave whose zone answers.
     pub(super) fn let_leave(&mut self, world: &mut World) {
         for departure in core::mem::take(&mut self.departures) {
-            if let Some(&key) = self.keys.get(&departure.entity) {
+            let Departure { entity, zone, .. } = departure;
+            if let Some(&key) = self.keys.get(&entity) {
                 let waits = self.next_step(world, key, departure);
                 self.departures.extend(waits);
+            } else if world.get_entity(entity).is_ok() {
+                fail(world, entity, zone, NOT_DURABLE.into());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The end of a frame: what has changed goes to the journal.
 
 use core::{
-    fmt,
+    fmt, iter,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -31,6 +31,9 @@ use crate::{
 
 /// How long a world runs on while the disk is full. What it does meanwhile fills the memory.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// The number of owners above an entity that are looked at.
+const MAX_OWNERS: usize = 256;
 
 /// The way of a world to the journal.
 pub(super) struct Storage {
@@ -144,8 +147,8 @@ impl ZoneState {
             letters,
             moves,
         } = core::mem::take(&mut *world.resource_mut::<Noted>());
-        for (entity, key) in born {
-            self.note_birth(world, entity, key);
+        for entity in born {
+            self.note_owner(world, entity);
         }
         for letter in letters {
             self.note_letter(world, letter);
@@ -154,9 +157,25 @@ impl ZoneState {
             self.note_death(world, entity, key);
         }
         self.note_departures(world, moves);
-        let roots = touched.into_iter().filter_map(|it| self.root_of(world, it));
-        let roots: Vec<_> = roots.collect();
-        self.dirty.extend(roots);
+        for entity in touched {
+            self.note_owner(world, entity);
+            let root = self.root_of(world, entity);
+            self.dirty.extend(root);
+        }
+    }
+
+    /// Follows an entity with a key that has got an owner, or has lost it. One that belongs to a durable entity
+    /// is stored and moves with it.
+    fn note_owner(&mut self, world: &mut World, entity: Entity) {
+        let Some(&key) = world.get::<StableKey>(entity) else {
+            return;
+        };
+        let has_key = |owner| world.get::<StableKey>(owner).is_some();
+        let is_owned = owners(world, entity).skip(1).any(has_key);
+        match is_owned {
+            true => self.note_death(world, entity, key),
+            false => self.note_birth(world, entity, key),
+        }
     }
 
     /// Notes whose timers have changed since the last frame that was stored, and who has mail.
@@ -220,14 +239,10 @@ impl ZoneState {
         }
     }
 
-    /// Returns the durable entity to which an entity belongs.
-    fn root_of(&self, world: &World, mut entity: Entity) -> Option<StableKey> {
-        loop {
-            if let Some(&key) = self.keys.get(&entity) {
-                return Some(key);
-            }
-            entity = world.get::<OwnedBy>(entity)?.0;
-        }
+    /// Returns the durable entity to which an entity belongs: the last one on the way up.
+    fn root_of(&self, world: &World, entity: Entity) -> Option<StableKey> {
+        let keys = owners(world, entity).filter_map(|entity| self.keys.get(&entity).copied());
+        keys.last()
     }
 
     /// Sends the items whose recipients are known by now.
@@ -419,6 +434,12 @@ impl ZoneState {
             endpoint.insert((OnClock(ClockId::Real), timer));
         }
     }
+}
+
+/// Returns an entity, its owner, the owner of that, and so on. Owners can form a circle.
+fn owners(world: &World, entity: Entity) -> impl Iterator<Item = Entity> {
+    let owner = |&entity: &Entity| world.get::<OwnedBy>(entity).map(|owner| owner.0);
+    iter::successors(Some(entity), owner).take(MAX_OWNERS)
 }
 
 /// An entity can't be stored.

@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use bevy_app::prelude::*;
-use bevy_due::{Clocks, Cooldown, DueCommandsExt, DueWorldExt, OwnedBy, Packet, StableKey, Timer};
+use bevy_due::{
+    Clocks, Cooldown, DueCommandsExt, DueWorldExt, Owned, OwnedBy, Packet, StableKey, Timer,
+};
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 
 use crate::cluster::{Cluster, FRAME, GOLD, Ledger};
@@ -120,4 +122,36 @@ fn mail_and_cooldowns_survive() {
     };
     let left = cluster.world(0).run_system_once(left).unwrap();
     assert!(left > Duration::from_secs(4), "{left:?}");
+}
+
+#[test]
+fn an_entity_with_a_key_that_is_owned_belongs_to_its_owner() {
+    const PET: StableKey = StableKey(9);
+    let mut cluster = Cluster::new(2);
+    let hero = cluster.spawn(0, HERO, ());
+    let pet = cluster.spawn(0, PET, Timer::after_secs(60.0));
+    cluster.update();
+    assert_eq!(cluster.find(PET), Some(0));
+    cluster.world(0).entity_mut(pet).insert(OwnedBy(hero));
+    cluster.update();
+    cluster.update();
+    assert_eq!(cluster.find(PET), None, "it is part of the hero");
+    cluster.world(0).get_mut::<Ledger>(pet).unwrap().gold = 5;
+    cluster.update();
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
+    let hero = cluster.entity(1, HERO);
+    let world = cluster.world(1);
+    let pet = world.get::<Owned>(hero).unwrap().iter().next().unwrap();
+    assert_eq!(world.get::<Ledger>(pet).unwrap().gold, 5);
+
+    world.entity_mut(pet).remove::<OwnedBy>();
+    cluster.update();
+    cluster.update();
+    assert_eq!(cluster.find(PET), Some(1), "it is free");
+    cluster.lose_power(1, 0);
+    cluster.start(1);
+    assert_eq!(cluster.ledger(PET).gold, 5);
 }

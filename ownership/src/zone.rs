@@ -11,7 +11,10 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bevy_due::{DueWorldExt, MessageSender, Packet, SendError, StableKey};
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::{
+    entity::{EntityHashMap, EntityHashSet},
+    prelude::*,
+};
 use bevy_time::{Real, Time};
 
 use crate::{
@@ -77,6 +80,8 @@ pub(crate) struct ZoneState {
     owned: BTreeMap<StableKey, Owned>,
     /// The durable entities of this world.
     keys: EntityHashMap<StableKey>,
+    /// Entities with a key that can't be stored. They were reported.
+    refused: EntityHashSet,
     /// What is to be stored in this frame.
     dirty: BTreeSet<StableKey>,
     /// Entities with mail, which are to be stored again when it is delivered.

@@ -74,6 +74,7 @@ pub(crate) fn open(
         declared,
         owned: BTreeMap::new(),
         keys: EntityHashMap::default(),
+        refused: Default::default(),
         dirty: Default::default(),
         with_mail: Default::default(),
         streams: Streams::new(me),

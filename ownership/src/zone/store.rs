@@ -19,7 +19,7 @@ use crate::{
     committer::{Frame, SubmitError, Submitter},
     components,
     error::JournalError,
-    item::encode,
+    item::{Item, encode},
     journal::Record,
     noted::{Held, Letter, Noted},
     outbox::Outbox,
@@ -148,12 +148,14 @@ impl ZoneState {
             moves,
         } = core::mem::take(&mut *world.resource_mut::<Noted>());
         for entity in born {
+            self.refused.remove(&entity);
             self.note_owner(world, entity);
         }
         for letter in letters {
             self.note_letter(world, letter);
         }
         for (entity, key) in died {
+            self.refused.remove(&entity);
             self.note_death(world, entity, key);
         }
         self.note_departures(world, moves);
@@ -196,8 +198,8 @@ impl ZoneState {
     }
 
     fn note_birth(&mut self, world: &mut World, entity: Entity, key: StableKey) {
-        let has_key = world.get::<StableKey>(entity) == Some(&key);
-        if entity == self.endpoint || self.keys.get(&entity) == Some(&key) || !has_key {
+        let is_known = self.keys.get(&entity) == Some(&key);
+        if is_known || entity == self.endpoint || self.refused.contains(&entity) {
             return;
         }
         let before = self.disown(world, key);
@@ -266,14 +268,12 @@ impl ZoneState {
     }
 
     fn send_letters(&mut self, world: &mut World) {
-        // A delivery may let the next letters go.
-        let mut senders = self.dirty.clone();
-        while let Some(from) = senders.pop_first() {
+        for from in self.dirty.clone() {
             let Some(owned) = self.owned.get_mut(&from) else {
                 continue;
             };
             for batch in owned.outbox.take_ready(from) {
-                self.route(world, crate::item::Item::Letters(batch));
+                self.route(world, Item::Letters(batch));
             }
         }
     }
@@ -385,7 +385,8 @@ impl ZoneState {
             return Err(BevyError::error(error));
         }
         report(world, error);
-        self.disown(world, key);
+        let entity = self.disown(world, key).and_then(|owned| owned.entity());
+        self.refused.extend(entity);
         Ok(())
     }
 

@@ -183,14 +183,7 @@ impl ZoneState {
             let to = to.map_or(Delivery::All, Delivery::To);
             let parcel = Parcel::new(link.group().to_owned(), to, message.to_packet()?);
             // The link is held, so it takes everything.
-            let held = world.resource::<crate::noted::Held>();
-            let before = held.take();
             link.post(parcel).map_err(BevyError::warning)?;
-            if matches!(message, Message::Have { .. }) {
-                held.take().into_iter().for_each(|effect| effect());
-            }
-            let after = held.take();
-            before.into_iter().chain(after).for_each(|effect| held.push(effect));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use bevy_due_ownership::{
     Arrived, DurableEntityCommandsExt, JournalOptions, MailReturned, MoveFailed, Shard,
     SimulatedDisk, Sync, Zone,
 };
-use bevy_ecs::prelude::*;
+use bevy_ecs::{error::FallbackErrorHandler, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +121,9 @@ impl Cluster {
             .add_plugins(plugin)
             .insert_resource(TimeUpdateStrategy::ManualDuration(FRAME))
             .init_resource::<Failures>()
+            .insert_resource(FallbackErrorHandler(|error, context| {
+                eprintln!("{context}: {error}");
+            }))
             .add_observer(count)
             .add_observer(on_arrival)
             .add_observer(note_failed_move)

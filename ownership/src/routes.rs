@@ -1,7 +1,7 @@
 //! Where the entities of other zones are.
 
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use bevy_due::StableKey;
 
@@ -67,8 +67,12 @@ impl Routes {
     ) -> Vec<StableKey> {
         let due = |asked: Duration| now.saturating_sub(asked) >= ASK_AGAIN;
         self.asked.retain(|_, asked| !due(*asked));
-        let keys = keys.into_iter();
-        keys.filter(|&key| self.asked.insert(key, now).is_none())
-            .collect()
+        let new = keys.into_iter().filter(|&key| {
+            let entry = self.asked.entry(key);
+            let is_new = matches!(entry, Entry::Vacant(_));
+            entry.or_insert(now);
+            is_new
+        });
+        new.collect()
     }
 }

@@ -14,6 +14,7 @@ use super::{Owned, State, Zone, ZoneState, arrive::report, now};
 use crate::{
     committer::{Frame, SubmitError, Submitter},
     components,
+    crash_point::crash_point,
     error::JournalError,
     item::encode,
     journal::Record,
@@ -101,14 +102,19 @@ impl ZoneState {
                 return Ok(());
             }
         }
+        crash_point!("frame.begun");
         self.take_notes(world);
         self.route_waiting(world);
         self.send_letters(world);
         self.let_leave(world);
         let records = self.records(world)?;
+        crash_point!("frame.captured");
         self.tell(world)?;
+        crash_point!("frame.told");
         self.keep_awake(world);
-        self.submit(world, records)
+        self.submit(world, records)?;
+        crash_point!("frame.submitted");
+        Ok(())
     }
 
     /// Takes what the world has noted since the last frame.
@@ -198,6 +204,7 @@ impl ZoneState {
         self.waiting = waiting;
         for item in known {
             self.route(world, item);
+            crash_point!("waiting.routed");
         }
     }
 
@@ -210,6 +217,7 @@ impl ZoneState {
             };
             for batch in owned.outbox.take_ready(from) {
                 self.route(world, crate::item::Item::Letters(batch));
+                crash_point!("letters.queued");
             }
         }
     }

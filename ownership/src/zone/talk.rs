@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 
 use super::{ZoneState, arrive::report, now, open::Arrivals};
 use crate::{
+    crash_point::{crash_point, crash_point_after_commit},
     item::Item,
     journal::{JournalId, Record},
     wire::{Items, Message},
@@ -37,7 +38,9 @@ impl ZoneState {
         match Message::from_packet(packet)? {
             Message::Items(items) => self.take_items(world, items)?,
             Message::Have { from, number, last } => {
+                crash_point!("have.received");
                 self.streams.acknowledge((from, number, last), now(world))?;
+                crash_point!("have.noted");
             }
             Message::Who { from, keys } => self.answer(from, &keys),
             Message::At(places) => self.learn(world, &places),
@@ -53,7 +56,10 @@ impl ZoneState {
                 .push((Some(from), Message::Dead(items.from.journal)));
             return Ok(());
         }
-        for item in self.streams.receive(items, now(world))? {
+        crash_point!("items.received");
+        let items = self.streams.receive(items, now(world))?;
+        crash_point!("items.numbered");
+        for item in items {
             match item {
                 Item::Entity(moved) => self.arrive(world, from, moved),
                 item => {
@@ -66,6 +72,7 @@ impl ZoneState {
                 }
             }
         }
+        crash_point!("items.taken");
         Ok(())
     }
 
@@ -134,11 +141,24 @@ impl ZoneState {
         self.to_tell.extend(messages);
         let link = world.resource::<WorldLink>();
         for (to, message) in core::mem::take(&mut self.to_tell) {
+            mark(world, &message, false);
             let to = to.map_or(Delivery::All, Delivery::To);
             let parcel = Parcel::new(link.group().to_owned(), to, message.to_packet()?);
             // The link is held, so it takes everything.
             link.post(parcel).map_err(BevyError::warning)?;
+            mark(world, &message, true);
         }
         Ok(())
+    }
+}
+
+/// Lets tests kill the process before and after it sends a message.
+fn mark(world: &World, message: &Message, is_sent: bool) {
+    match (message, is_sent) {
+        (Message::Items(_), false) => crash_point_after_commit!(world, "items.committed"),
+        (Message::Items(_), true) => crash_point_after_commit!(world, "items.sent"),
+        (Message::Have { .. }, false) => crash_point_after_commit!(world, "have.committed"),
+        (Message::Have { .. }, true) => crash_point_after_commit!(world, "have.sent"),
+        _ => {}
     }
 }

@@ -160,9 +160,17 @@ impl Streams {
         now: Duration,
     ) -> Result<Vec<Item>, StreamError> {
         let Items {
-            from, first, last, ..
+            from,
+            acked,
+            first,
+            last,
+            ..
         } = items;
         let stream = self.known(from, now)?;
+        if acked > stream.taken {
+            // Without an answer, the other zone sends nothing more here.
+            return Err(StreamError::Stale { peer: from });
+        }
         stream.flight.must_tell = true;
         if last < stream.taken {
             return Err(StreamError::PeerIsStale { peer: from });
@@ -307,6 +315,7 @@ impl Stream {
         flight.is_asked = false;
         Some(Message::Items(Items {
             from,
+            acked: self.acked,
             first,
             last,
             items,

@@ -39,6 +39,8 @@ pub(crate) enum Message {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Items {
     pub(crate) from: Place,
+    /// The recipient has taken the items up to this number, and the sender has dropped them.
+    pub(crate) acked: u64,
     /// The number of the first item here.
     pub(crate) first: u64,
     /// The number of the last item of the stream.

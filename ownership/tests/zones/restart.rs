@@ -1,11 +1,15 @@
 //! A zone comes back from its journal.
 
 use core::time::Duration;
+use std::sync::Mutex;
 
 use bevy_due::{DueWorldExt, OwnedBy, StableKey, Timer, TimerFired};
-use bevy_ecs::prelude::*;
+use bevy_ecs::{
+    error::{ErrorContext, FallbackErrorHandler},
+    prelude::*,
+};
 
-use crate::cluster::{Cluster, FRAME, Ledger};
+use crate::cluster::{Cluster, FRAME, Failures, Ledger};
 
 const HERO: StableKey = StableKey(7);
 
@@ -60,4 +64,45 @@ fn an_entity_comes_back_with_its_timers_and_components() {
         cluster.update();
     }
     assert_eq!(cluster.ledger(HERO).fired, 6);
+}
+
+static REPORTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn note_report(error: BevyError, _: ErrorContext) {
+    REPORTS.lock().unwrap().push(error.to_string());
+}
+
+#[test]
+fn a_zone_with_an_old_journal_reports_it_and_gets_nothing() {
+    let mut cluster = Cluster::new(2);
+    cluster.spawn(0, HERO, ());
+    cluster.update();
+    let old = cluster.nodes[1].disk.after_kill();
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move", |cluster| {
+        cluster.find(HERO) == Some(1) && cluster.is_at_rest()
+    });
+    cluster.stop(1);
+    cluster.nodes[1].disk = old;
+    cluster.start(1);
+    cluster
+        .world(1)
+        .insert_resource(FallbackErrorHandler(note_report));
+
+    let other = StableKey(8);
+    cluster.spawn(0, other, ());
+    // Long enough that the zone asks before it lets an entity go.
+    for _ in 0..100 {
+        cluster.update();
+    }
+    cluster.send_to(other, 1);
+    for _ in 0..200 {
+        cluster.update();
+    }
+    assert_eq!(cluster.find(other), Some(0), "it stays");
+    assert_eq!(cluster.world(0).resource::<Failures>().moves.len(), 1);
+    let reports = REPORTS.lock().unwrap();
+    let is_it =
+        |it: &String| it.contains("the journal of this zone is older than what zone 1001 has");
+    assert!(reports.iter().any(is_it), "{reports:?}");
 }

@@ -14,9 +14,22 @@ macro_rules! crash_point {
 }
 pub(crate) use crash_point;
 
-/// The names of all crash points, in the order in which a journal first passes them.
+/// Marks a place between two effects of a frame, which the thread of the journal passes.
+macro_rules! crash_point_after_commit {
+    ($world:expr, $name:literal) => {{
+        let held = $world.resource::<$crate::noted::Held>();
+        #[cfg(feature = "crash-points")]
+        held.push(Box::new(|| $crate::crash_point::pass($name)));
+        #[cfg(not(feature = "crash-points"))]
+        let _ = held;
+    }};
+}
+pub(crate) use crash_point_after_commit;
+
+/// The names of the crash points of a journal and its committer, in the order in which a journal first
+/// passes them.
 #[cfg(feature = "crash-points")]
-pub const CRASH_POINTS: &[&str] = &[
+pub const JOURNAL_CRASH_POINTS: &[&str] = &[
     "segment.created",
     "segment.header_synced",
     "tail.cut",
@@ -29,6 +42,41 @@ pub const CRASH_POINTS: &[&str] = &[
     "effects.released",
     "live.copied",
     "segment.deleted",
+];
+
+/// The names of the crash points of zones: a start, the end of a frame, an entity that moves, a letter.
+#[cfg(feature = "crash-points")]
+pub const ZONE_CRASH_POINTS: &[&str] = &[
+    "zone.recovered",
+    "zone.brought_back",
+    "zone.opened",
+    "frame.begun",
+    "frame.captured",
+    "frame.told",
+    "frame.submitted",
+    "move.begun",
+    "move.exported",
+    "move.forgotten",
+    "move.queued",
+    "items.committed",
+    "items.sent",
+    "items.received",
+    "items.numbered",
+    "items.taken",
+    "entity.received",
+    "entity.imported",
+    "entity.settled",
+    "letters.queued",
+    "letters.received",
+    "letters.delivered",
+    "letters.confirmed",
+    "have.committed",
+    "have.sent",
+    "have.received",
+    "have.noted",
+    "waiting.added",
+    "waiting.stored",
+    "waiting.routed",
 ];
 
 #[cfg(feature = "crash-points")]
@@ -48,8 +96,8 @@ pub fn set_crash_hook(hook: impl Fn(&'static str) + Send + Sync + 'static) {
 #[cfg(feature = "crash-points")]
 pub(crate) fn pass(name: &'static str) {
     debug_assert!(
-        CRASH_POINTS.contains(&name),
-        "`{name}` is not in the table of crash points"
+        JOURNAL_CRASH_POINTS.contains(&name) || ZONE_CRASH_POINTS.contains(&name),
+        "`{name}` is in no table of crash points"
     );
     if let Some(hook) = HOOK.get() {
         hook(name);

@@ -36,7 +36,7 @@ mod zone;
 
 pub use committer::{Committer, Effect, Frame, Stall, SubmitError, Submitter};
 #[cfg(feature = "crash-points")]
-pub use crash_point::{CRASH_POINTS, set_crash_hook};
+pub use crash_point::{JOURNAL_CRASH_POINTS, ZONE_CRASH_POINTS, set_crash_hook};
 #[cfg(feature = "crash-points")]
 pub use disk::SimulatedDisk;
 pub use disk::{Disk, DiskFile};

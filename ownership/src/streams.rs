@@ -176,9 +176,13 @@ impl Streams {
             from,
             session,
             first,
+            acked,
             items,
         } = items;
         let stream = self.known(from)?;
+        if acked > stream.taken {
+            return Err(StreamError::Stale { peer: from });
+        }
         stream.flight.must_tell = Some(session);
         let Some(known) = (stream.taken + 1).checked_sub(first) else {
             return Ok(Vec::new());
@@ -325,11 +329,11 @@ impl Streams {
                 messages.push((to, have));
             }
             if let Some((first, items)) = stream.next_items(now) {
-                let session = self.session;
                 let items = Items {
                     from,
-                    session,
+                    session: self.session,
                     first,
+                    acked: stream.acked,
                     items,
                 };
                 messages.push((to, Message::Items(items)));

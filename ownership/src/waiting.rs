@@ -7,6 +7,7 @@ use bevy_due::StableKey;
 use bevy_ecs::error::BevyError;
 
 use crate::{
+    crash_point::crash_point,
     item::{Item, encode},
     journal::Record,
 };
@@ -118,6 +119,7 @@ impl Waiting {
                     number,
                     body,
                 });
+                crash_point!("waiting.stored");
             }
         }
         Ok(records)

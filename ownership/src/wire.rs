@@ -43,6 +43,8 @@ pub(crate) struct Items {
     pub(crate) session: u64,
     /// The number of the first item here.
     pub(crate) first: u64,
+    /// The number up to which the recipient has said that it has the stream.
+    pub(crate) acked: u64,
     pub(crate) items: Vec<Item>,
 }
 

@@ -19,6 +19,7 @@ use bevy_time::{Real, Time};
 
 use crate::{
     components::Declared,
+    crash_point::crash_point,
     events::MailReturned,
     item::{Batch, Item},
     journal::{JournalId, Place, Record},
@@ -164,6 +165,7 @@ impl ZoneState {
                 self.streams.push(zone, item);
             } else {
                 self.waiting.add(item, now(world));
+                crash_point!("waiting.added");
             }
         }
     }
@@ -194,6 +196,7 @@ impl ZoneState {
     }
 
     fn deliver_letters(&mut self, world: &mut World, batch: Batch) -> Option<Item> {
+        crash_point!("letters.received");
         let Batch { from, to, letters } = batch;
         let Some(entity) = self.owned.get(&to).and_then(Owned::entity) else {
             return Some(Item::Returned(Batch { from, to, letters }));
@@ -212,6 +215,7 @@ impl ZoneState {
                 return None;
             }
         }
+        crash_point!("letters.delivered");
         Some(Item::Delivered { from, to })
     }
 
@@ -220,6 +224,7 @@ impl ZoneState {
             owned.outbox.arrived(to);
             self.dirty.insert(from);
         }
+        crash_point!("letters.confirmed");
     }
 
     fn hand_back(&self, world: &mut World, (from, to): (StableKey, StableKey), letter: Packet) {

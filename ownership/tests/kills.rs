@@ -19,7 +19,7 @@ use std::{
 
 use bevy_due::StableKey;
 use bevy_due_ownership::{
-    CRASH_POINTS, Committer, Effect, Frame, Journal, JournalOptions, Record, SubmitError,
+    Committer, Effect, Frame, JOURNAL_CRASH_POINTS, Journal, JournalOptions, Record, SubmitError,
     set_crash_hook,
 };
 use rustix::process::{Signal, getpid, kill_process};
@@ -171,7 +171,7 @@ fn a_process_killed_at_any_crash_point_recovers() {
     for pass in 1..=4 {
         _ = std::fs::remove_dir_all(&directory);
         let mut before = 0;
-        for point in CRASH_POINTS {
+        for point in JOURNAL_CRASH_POINTS {
             // These points come once in each start.
             let once = ["tail.cut", "boot.synced", "journal.opened"].contains(point);
             let run = run_and_kill(&directory, point, if once { 1 } else { pass * pass });
@@ -197,6 +197,6 @@ fn a_process_killed_at_any_crash_point_recovers() {
         }
     }
     println!("{kills} kills, {frames} frames, {undecided} with frames that nobody had seen");
-    assert_eq!(kills, 4 * CRASH_POINTS.len());
+    assert_eq!(kills, 4 * JOURNAL_CRASH_POINTS.len());
     std::fs::remove_dir_all(directory).unwrap();
 }

@@ -12,6 +12,7 @@ use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
 use super::{Owned, State, Zone, ZoneState, open::Parked};
 use crate::{
     components::{self, Declared},
+    crash_point::crash_point,
     events::{Arrived, MoveFailed},
     item::{Item, MovedOut, decode},
     journal::Record,
@@ -59,6 +60,7 @@ pub(super) fn report(world: &World, error: impl Into<BevyError>) {
 impl ZoneState {
     /// Takes an entity that another zone has given to this one.
     pub(super) fn arrive(&mut self, world: &mut World, from: StableKey, moved: MovedOut) {
+        crash_point!("entity.received");
         let key = moved.key;
         if let Some(owned) = self.owned.get(&key) {
             if owned.epoch < moved.epoch {
@@ -100,6 +102,7 @@ impl ZoneState {
         entity: Entity,
         outbox: Outbox,
     ) {
+        crash_point!("entity.imported");
         let MovedOut {
             key,
             epoch,
@@ -120,6 +123,7 @@ impl ZoneState {
             });
             world.flush();
         }
+        crash_point!("entity.settled");
     }
 
     /// Tells the game that an entity is here, and lets it act.

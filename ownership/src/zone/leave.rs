@@ -8,6 +8,7 @@ use bevy_ecs::prelude::*;
 use super::{ZoneState, now};
 use crate::{
     components,
+    crash_point::crash_point,
     events::MoveFailed,
     item::{Item, MovedOut, encode},
     journal::Record,
@@ -128,8 +129,10 @@ impl ZoneState {
         entity: Entity,
         zone: StableKey,
     ) -> Result {
+        crash_point!("move.begun");
         let epoch = self.owned.get(&key).map_or(0, |owned| owned.epoch);
         let moved = world.export_entity(entity)?;
+        crash_point!("move.exported");
         let components = components::save(world, &self.declared, moved.entities());
         let components = match components {
             Ok(components) => components,
@@ -140,6 +143,7 @@ impl ZoneState {
         };
         let readings = self.storage.readings(world);
         let late = world.forget_entity(entity)?;
+        crash_point!("move.forgotten");
         let outbox = self.disown(world, key).map(|owned| owned.outbox);
         let stored = Stored {
             body: Some(Body { moved, components }),
@@ -158,6 +162,7 @@ impl ZoneState {
             refused: None,
         };
         self.streams.push(zone, Item::Entity(moved));
+        crash_point!("move.queued");
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     components::Declared,
+    crash_point::crash_point,
     item::{Item, decode},
     journal::Place,
     noted::Held,
@@ -59,6 +60,7 @@ pub(crate) fn open(
     let sender = world.message_sender();
     let link = world.get_resource::<WorldLink>().ok_or(NoGroup(key))?;
     let (recovered, dead) = shard.open_zone(key, sender.clone())?;
+    crash_point!("zone.recovered");
     let held = world.resource::<Held>().clone();
     link.hold(move |effect: Effect| held.push(Box::new(move || effect.release())));
     let endpoint = world.spawn((key, endpoint(), Arrivals::default())).id();
@@ -96,8 +98,10 @@ pub(crate) fn open(
     });
     zone.restore_streams(world, &recovered)?;
     zone.bring_back(world, recovered)?;
+    crash_point!("zone.brought_back");
     zone.finish_opening(world);
     zone.check_owners();
+    crash_point!("zone.opened");
     world.insert_resource(zone);
     Ok(())
 }

@@ -18,6 +18,7 @@ use super::{Owned, State, Zone, ZoneState, arrive::report, now};
 use crate::{
     committer::{Frame, SubmitError, Submitter},
     components,
+    crash_point::crash_point,
     error::JournalError,
     item::{Item, encode},
     journal::Record,
@@ -115,15 +116,20 @@ impl ZoneState {
                 return self.check_journal(world);
             }
         }
+        crash_point!("frame.begun");
         self.note_changes(world);
         self.take_notes(world);
         self.route_waiting(world);
         self.send_letters(world);
         self.let_leave(world);
         let records = self.records(world)?;
+        crash_point!("frame.captured");
         self.tell(world)?;
+        crash_point!("frame.told");
         self.keep_awake(world);
-        self.submit(world, records)
+        self.submit(world, records)?;
+        crash_point!("frame.submitted");
+        Ok(())
     }
 
     /// Ends the world if the journal has stopped, or has had no space for too long.
@@ -254,6 +260,7 @@ impl ZoneState {
         self.waiting = waiting;
         for item in known {
             self.route(world, item);
+            crash_point!("waiting.routed");
         }
     }
 
@@ -274,6 +281,7 @@ impl ZoneState {
             };
             for batch in owned.outbox.take_ready(from) {
                 self.route(world, Item::Letters(batch));
+                crash_point!("letters.queued");
             }
         }
     }

@@ -8,6 +8,7 @@ use bevy_ecs::prelude::*;
 
 use super::{ZoneState, arrive::report, now, open::Arrivals, with_zone};
 use crate::{
+    crash_point::{crash_point, crash_point_after_commit},
     item::Item,
     journal::{JournalId, Record},
     streams::StreamError,
@@ -53,8 +54,10 @@ impl ZoneState {
                 number,
                 session,
             } => {
+                crash_point!("have.received");
                 let answer = (number, session);
                 self.streams.acknowledge(from, answer, now(world))?;
+                crash_point!("have.noted");
             }
             Message::Who { from, keys } => self.answer(from, &keys),
             Message::At(places) => self.learn(world, &places),
@@ -70,7 +73,10 @@ impl ZoneState {
                 .push((Some(from), Message::Dead(items.from.journal)));
             return Ok(());
         }
-        for item in self.streams.receive(items)? {
+        crash_point!("items.received");
+        let items = self.streams.receive(items)?;
+        crash_point!("items.numbered");
+        for item in items {
             match item {
                 Item::Entity(moved) => self.arrive(world, from, moved),
                 item => {
@@ -89,6 +95,7 @@ impl ZoneState {
                 }
             }
         }
+        crash_point!("items.taken");
         Ok(())
     }
 
@@ -180,10 +187,12 @@ impl ZoneState {
         self.to_tell.extend(messages);
         let link = world.resource::<WorldLink>();
         for (to, message) in core::mem::take(&mut self.to_tell) {
+            mark(world, &message, false);
             let to = to.map_or(Delivery::All, Delivery::To);
             let parcel = Parcel::new(link.group().to_owned(), to, message.to_packet()?);
             // The link is held, so it takes everything.
             link.post(parcel).map_err(BevyError::warning)?;
+            mark(world, &message, true);
         }
         Ok(())
     }
@@ -203,3 +212,13 @@ impl fmt::Display for GivenUp {
 }
 
 impl core::error::Error for GivenUp {}
+/// Lets tests kill the process before and after it sends a message.
+fn mark(world: &World, message: &Message, is_sent: bool) {
+    match (message, is_sent) {
+        (Message::Items(_), false) => crash_point_after_commit!(world, "items.committed"),
+        (Message::Items(_), true) => crash_point_after_commit!(world, "items.sent"),
+        (Message::Have { .. }, false) => crash_point_after_commit!(world, "have.committed"),
+        (Message::Have { .. }, true) => crash_point_after_commit!(world, "have.sent"),
+        _ => {}
+    }
+}

@@ -124,3 +124,19 @@ fn letters_wait_for_an_entity_that_comes_later() {
     }
     assert_eq!(cluster.ledger(CHILD).letters, [5]);
 }
+
+/// A zone that starts later has not heard the first question for its entities.
+#[test]
+fn letters_find_an_entity_whose_zone_starts_later() {
+    let mut cluster = two();
+    cluster.stop(1);
+    cluster.mail(HERO, BANK, 1);
+    for _ in 0..60 {
+        cluster.update();
+    }
+    cluster.start(1);
+    for _ in 0..60 {
+        cluster.update();
+    }
+    assert_eq!(cluster.ledger(BANK).letters, [1]);
+}

@@ -8,7 +8,7 @@ use bevy_due::{
 };
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 
-use crate::cluster::{Cluster, FRAME, GOLD, Ledger};
+use crate::cluster::{Cluster, FRAME, Failures, GOLD, Ledger};
 
 const HERO: StableKey = StableKey(7);
 
@@ -154,4 +154,32 @@ fn an_entity_with_a_key_that_is_owned_belongs_to_its_owner() {
     cluster.lose_power(1, 0);
     cluster.start(1);
     assert_eq!(cluster.ledger(PET).gold, 5);
+}
+
+#[test]
+fn a_zone_with_an_old_journal_ends_and_gets_nothing() {
+    let mut cluster = Cluster::new(2);
+    cluster.spawn(0, HERO, ());
+    cluster.update();
+    let old = cluster.nodes[1].disk.after_kill();
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the move", |cluster| {
+        cluster.find(HERO) == Some(1) && cluster.is_at_rest()
+    });
+    cluster.stop(1);
+    cluster.nodes[1].disk = old;
+    cluster.start(1);
+    let other = StableKey(8);
+    cluster.spawn(0, other, ());
+    // Long enough that the zone asks before it lets an entity go.
+    for _ in 0..100 {
+        cluster.update();
+    }
+    cluster.send_to(other, 1);
+    for _ in 0..200 {
+        cluster.update();
+    }
+    assert_eq!(cluster.find(other), Some(0), "it stays");
+    assert_eq!(cluster.world(0).resource::<Failures>().moves.len(), 1);
+    assert!(cluster.has_ended(1), "its world ends");
 }

@@ -8,6 +8,8 @@
 //! | [`mail`](DurableEntityCommandsExt::mail) | sends a letter to a durable entity, exactly once and in order |
 //! | [`after_commit`](DurableCommandsExt::after_commit) | tells players what is durable |
 //! | [`Journal`], [`Committer`] | the parts below: records in plain files, and the thread that writes them |
+//!
+//! `docs/thousand_shards.md` in the repository says what a cluster costs by its size, and where the design ends.
 
 mod committer;
 mod components;

@@ -1,5 +1,5 @@
 //! Prints what a cluster costs, by its size:
-//! `cargo run --release -p bevy_due_ownership --example cluster_size -- [mesh] [star] [rest] [zones]`.
+//! `cargo run --release -p bevy_due_ownership --example cluster_size -- [mesh] [star] [rest] [storm] [zones]`.
 //!
 //! All processes of the cluster run in this one. Links in memory join them, and count what they carry.
 //! `docs/thousand_shards.md` has the figures.
@@ -12,6 +12,7 @@ mod mesh;
 mod process;
 mod rest;
 mod star;
+mod storm;
 mod wire;
 mod zones;
 
@@ -36,6 +37,9 @@ fn main() -> Result {
     }
     if wants("rest") {
         rest::print(&[50, 100, 250, 500, 999])?;
+    }
+    if wants("storm") {
+        storm::print(&[(999, 1_000), (999, 10_000)])?;
     }
     if wants("zones") {
         zones::print(&[4, 8, 16, 32, 64], 1_000)?;

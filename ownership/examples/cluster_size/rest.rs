@@ -24,13 +24,13 @@ const REST: Duration = Duration::from_secs(10);
 
 /// What the threads have carried.
 #[derive(Default)]
-struct Carried {
+pub(crate) struct Carried {
     batches: AtomicU64,
     bytes: AtomicU64,
 }
 
 impl Carried {
-    fn now(&self) -> [u64; 2] {
+    pub(crate) fn now(&self) -> [u64; 2] {
         [&self.batches, &self.bytes].map(|it| it.load(Relaxed))
     }
 }
@@ -83,14 +83,15 @@ fn print_one(others: u64) -> Result<f64> {
 }
 
 /// Joins a process with others, with a thread for each end.
-fn join(
+pub(crate) fn join(
     centre: &Process,
     leaves: &[Process],
     carried: &Arc<Carried>,
 ) -> (Vec<Arc<Peer>>, Vec<JoinHandle<()>>) {
     let (mut peers, mut threads) = (Vec::new(), Vec::new());
-    for leaf in leaves {
-        let wire = Wire::with_settings(centre, leaf, PeerSettings::default());
+    let connect = |leaf| Wire::with_settings(centre, leaf, PeerSettings::default());
+    let wires: Vec<_> = leaves.iter().map(connect).collect();
+    for wire in wires {
         let ends = wire.into_peers().map(Arc::new);
         for (from, to) in [(0, 1), (1, 0)] {
             let (from, to) = (ends[from].clone(), ends[to].clone());
@@ -112,7 +113,7 @@ fn run(from: Arc<Peer>, to: Arc<Peer>, carried: Arc<Carried>) -> JoinHandle<()> 
     })
 }
 
-fn end(peers: &[Arc<Peer>], threads: Vec<JoinHandle<()>>) -> Result {
+pub(crate) fn end(peers: &[Arc<Peer>], threads: Vec<JoinHandle<()>>) -> Result {
     for peer in peers {
         peer.close();
     }

@@ -23,7 +23,11 @@ impl Declared {
             name,
             save: |entity| entity.get::<C>().map(postcard::to_allocvec),
             load: |entity, data| {
-                entity.insert(postcard::from_bytes::<C>(data)?);
+                let (component, rest) = postcard::take_from_bytes::<C>(data)?;
+                if !rest.is_empty() {
+                    return Err(postcard::Error::SerdeDeCustom);
+                }
+                entity.insert(component);
                 Ok(())
             },
             watch: |app| {

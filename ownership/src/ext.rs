@@ -24,7 +24,7 @@ pub trait DurableEntityCommandsExt {
     /// its process is down. If no zone has known the recipient for 30 seconds, the letter comes back as
     /// [`MailReturned`](crate::MailReturned).
     ///
-    /// An entity can have 1,024 letters, or 1 MiB, waiting. More come back at once.
+    /// An entity can have 1,024 letters, or 768 KiB, waiting. More come back at once.
     fn mail(&mut self, to: StableKey, letter: Packet) -> &mut Self;
 }
 

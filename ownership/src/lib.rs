@@ -11,6 +11,7 @@
 //!
 //! The README of the package has a first example, `DESIGN.md` says how it works, and
 //! `docs/across_processes.md` in the repository what you may rely on.
+//! `docs/thousand_shards.md` in the repository says what a cluster costs by its size, and where the design ends.
 
 mod committer;
 mod components;

@@ -9,8 +9,8 @@ use crate::item::Batch;
 
 /// The number of letters that can wait in an outbox.
 pub(crate) const MAX_LETTERS: usize = 1024;
-/// The number of bytes that can wait in an outbox.
-pub(crate) const MAX_BYTES: usize = 1 << 20;
+/// The number of bytes that can wait in an outbox. All of them can be one batch, which is one parcel.
+pub(crate) const MAX_BYTES: usize = 768 << 10;
 
 /// The letters of an entity that are not delivered yet, by recipient.
 ///

@@ -102,7 +102,11 @@ fn open_zone(world: &mut World) -> Result {
     else {
         return Ok(());
     };
-    open(world, shard, key, declared)
+    let opened = open(world, shard, key, declared);
+    if opened.is_err() {
+        world.write_message(AppExit::error());
+    }
+    opened
 }
 
 fn receive(world: &mut World) {

@@ -40,7 +40,12 @@ impl Readings {
     /// Returns these readings after the zone was down. Game time stands still meanwhile; real time does not.
     pub(crate) fn after_a_stop(self) -> Self {
         let wall = wall_clock();
-        let down = Duration::from_millis(wall.saturating_sub(self.wall));
+        let before = match self.wall {
+            // The zone is new.
+            0 => wall,
+            before => before,
+        };
+        let down = Duration::from_millis(wall.saturating_sub(before));
         Self {
             real: self.real + down,
             wall,

@@ -190,7 +190,9 @@ impl Shard {
     /// What the lost shard owned is lost. An entity that it had taken, but had not acknowledged, exists again
     /// as it left this shard.
     pub fn reclaim(&self, journal: JournalId) {
-        for sender in self.zones().open.values() {
+        let mut zones = self.zones();
+        zones.dead.insert(journal);
+        for sender in zones.open.values() {
             sender.run(move |world| reclaim(world, journal)).ok();
         }
     }

@@ -109,7 +109,8 @@ impl Stream {
 #[derive(Default)]
 pub(crate) struct GivenUp {
     pub(crate) zones: Vec<StableKey>,
-    pub(crate) items: Vec<Item>,
+    /// With the zones to which they went.
+    pub(crate) items: Vec<(StableKey, Item)>,
     /// The records that end the items.
     pub(crate) ended: Vec<Record>,
 }
@@ -251,6 +252,20 @@ impl Streams {
         })
     }
 
+    /// Returns `true` if there is a stream to a zone of a journal.
+    pub(crate) fn has_peer(&self, journal: JournalId) -> bool {
+        let mut peers = self.streams.values().filter_map(|stream| stream.peer);
+        peers.any(|peer| peer.journal == journal)
+    }
+
+    /// Forgets a zone that has never answered, if nothing is on its way there.
+    pub(crate) fn forget_stranger(&mut self, zone: StableKey) {
+        let is_stranger = |it: &Stream| it.peer.is_none() && it.items.is_empty();
+        if self.streams.get(&zone).is_some_and(is_stranger) {
+            self.streams.remove(&zone);
+        }
+    }
+
     /// Returns the zone with a key, if it has answered ever.
     pub(crate) fn place_of(&self, zone: StableKey) -> Option<Place> {
         self.streams.get(&zone)?.peer
@@ -265,7 +280,8 @@ impl Streams {
             let stored = stream.acked + 1..=stream.stored.last;
             let ended = stored.map(|number| Record::Done { from, to, number });
             given_up.ended.extend(ended);
-            given_up.items.extend(stream.items);
+            let items = stream.items.into_iter().map(|item| (to, item));
+            given_up.items.extend(items);
             given_up.zones.push(to);
         }
         given_up
@@ -385,8 +401,10 @@ impl Stream {
     fn window(&self, on_the_way: usize) -> Vec<Item> {
         let mut room = WINDOW.saturating_sub(bytes(self.items.range(..on_the_way)));
         let new = self.items.range(on_the_way..).take_while(|item| {
-            let fits = room > 0;
-            room = room.saturating_sub(size(item));
+            let size = size(item);
+            // A large item goes alone.
+            let fits = size <= room || on_the_way == 0 && room == WINDOW;
+            room = room.saturating_sub(size);
             fits
         });
         new.cloned().collect()

@@ -186,8 +186,10 @@ impl ZoneState {
             }
             Item::Returned(Batch { from, to, letters }) => {
                 self.letters_arrived(from, to);
-                for letter in letters {
-                    self.hand_back(world, (from, to), letter);
+                if let Some(sender) = self.owned.get(&from).and_then(Owned::entity) {
+                    for letter in letters {
+                        hand_back(world, sender, to, letter);
+                    }
                 }
                 None
             }
@@ -227,14 +229,6 @@ impl ZoneState {
         crash_point!("letters.confirmed");
     }
 
-    fn hand_back(&self, world: &mut World, (from, to): (StableKey, StableKey), letter: Packet) {
-        let sender = self.owned.get(&from).and_then(Owned::entity);
-        if let Some(entity) = sender.filter(|&entity| world.get_entity(entity).is_ok()) {
-            world.trigger(MailReturned { entity, to, letter });
-            world.flush();
-        }
-    }
-
     /// Makes an entity of this world one that the zone owns.
     fn own(
         &mut self,
@@ -259,15 +253,34 @@ impl ZoneState {
         }
     }
 
+    /// Notes that a journal has an entity: its own, or that of the zone from which it comes. If the entity can't
+    /// be stored later, the world ends.
+    fn note_stored(&mut self, key: StableKey) {
+        if let Some(owned) = self.owned.get_mut(&key) {
+            owned.is_stored = true;
+        }
+    }
+
     /// Notes that an entity is no longer in this world.
     fn disown(&mut self, world: &mut World, key: StableKey) -> Option<Owned> {
         let owned = self.owned.remove(&key)?;
-        if let Some(entity) = owned.entity() {
+        // It can have another key by now.
+        if let Some(entity) = owned.entity()
+            && self.keys.get(&entity) == Some(&key)
+        {
             self.keys.remove(&entity);
         }
         if let Some(mut zone) = world.get_resource_mut::<Zone>() {
             zone.entities.remove(&key);
         }
         Some(owned)
+    }
+}
+
+/// Tells an entity that a letter was not delivered.
+fn hand_back(world: &mut World, entity: Entity, to: StableKey, letter: Packet) {
+    if world.get_entity(entity).is_ok() {
+        world.trigger(MailReturned { entity, to, letter });
+        world.flush();
     }
 }

@@ -55,21 +55,10 @@ impl Model {
                 } => (*z, *p) != (zone, peer),
                 _ => true,
             }),
-            R::Dead { journal } => live.retain(|r| {
-                !matches!(r, R::Stream { peer, .. } if peer.journal == journal) && r != record
-            }),
+            R::Dead { .. } => live.retain(|r| r != record),
             R::Boot { .. } => {}
         }
-        let is_dead = |place: &Place| {
-            self.0.contains(&R::Dead {
-                journal: place.journal,
-            })
-        };
-        let stays = match record {
-            R::Done { .. } | R::Gone { .. } | R::Boot { .. } => false,
-            R::Stream { peer, .. } => !is_dead(peer),
-            _ => true,
-        };
+        let stays = !matches!(record, R::Done { .. } | R::Gone { .. } | R::Boot { .. });
         if stays {
             self.0.push(record.clone());
         }

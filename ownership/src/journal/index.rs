@@ -61,9 +61,6 @@ impl Index {
         let Some((id, epoch)) = identify(record) else {
             return;
         };
-        if self.is_dead(&id) {
-            return;
-        }
         let bytes = bytes as u32;
         self.bytes += u64::from(bytes);
         if let Some(old) = self.live.insert(id, Live { at, bytes, epoch }) {
@@ -100,13 +97,6 @@ impl Index {
                 };
                 self.remove(item(0), item(acked), 0);
             }
-            Record::Dead { journal } => {
-                let stream =
-                    |id: &Id| matches!(id, Id::Stream { peer, .. } if peer.journal == journal);
-                for (_, live) in self.live.extract_if(.., |id, _| stream(id)) {
-                    self.bytes -= u64::from(live.bytes);
-                }
-            }
             _ => {}
         }
     }
@@ -118,13 +108,6 @@ impl Index {
             .extract_if(first..=last, |_, live| live.epoch <= epoch)
         {
             self.bytes -= u64::from(live.bytes);
-        }
-    }
-
-    fn is_dead(&self, id: &Id) -> bool {
-        match id {
-            Id::Stream { peer, .. } => self.live.contains_key(&Id::Dead(peer.journal)),
-            _ => false,
         }
     }
 }

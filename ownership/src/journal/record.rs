@@ -79,8 +79,7 @@ pub enum Record {
         /// Its number.
         number: u64,
     },
-    /// How far two zones have come with each other. Live until the next one of the two, or until the journal
-    /// of `peer` is [`Dead`](Record::Dead).
+    /// How far two zones have come with each other. Live until the next one of the two.
     Stream {
         /// The zone of this journal.
         zone: StableKey,

@@ -111,6 +111,7 @@ impl ZoneState {
             ..
         } = moved;
         self.own(world, key, entity, epoch, outbox);
+        self.note_stored(key);
         if let Err(error) = self.welcome(world, key, entity, &late) {
             report(world, error);
         }
@@ -176,11 +177,10 @@ impl ZoneState {
     }
 
     /// Takes back an entity from a zone whose journal is lost.
-    pub(super) fn take_back(&mut self, world: &mut World, moved: MovedOut) {
+    pub(super) fn take_back(&mut self, world: &mut World, zone: StableKey, moved: MovedOut) {
         let epoch = moved.epoch + 1;
         let key = moved.key;
         let reason = "the journal of the zone is lost".to_owned();
-        let zone = self.routes.zone_of(key).unwrap_or(self.me.zone);
         let moved = MovedOut {
             epoch,
             refused: Some(reason),

@@ -2,7 +2,10 @@
 
 use core::{fmt, time::Duration};
 
-use bevy_due::{DueWorldExt, StableKey};
+use bevy_due::{
+    DueWorldExt, StableKey,
+    moving::{HeldMail, MovedEntity},
+};
 use bevy_ecs::prelude::*;
 
 use super::{ZoneState, now};
@@ -18,6 +21,9 @@ use crate::{
 
 /// How long an entity waits for an answer of the zone to which it goes.
 const REACH_WITHIN: Duration = Duration::from_secs(2);
+
+/// The largest entity that can move, in bytes. It is one parcel, and links carry about 1 MiB.
+const MAX_MOVED_BYTES: usize = 768 << 10;
 
 const NOT_DURABLE: &str =
     "it is not durable: it belongs to another entity with a stable key, or it could not be stored";
@@ -108,6 +114,7 @@ impl ZoneState {
             }
             Step::Reaching if now.saturating_sub(since) < REACH_WITHIN => return Some(departure),
             Step::Reaching => {
+                self.streams.forget_stranger(zone);
                 fail(world, entity, zone, NoAnswer(zone).to_string());
                 return None;
             }
@@ -119,6 +126,21 @@ impl ZoneState {
             fail(world, entity, zone, error.to_string());
         }
         None
+    }
+
+    /// Returns the stored form of an entity that leaves.
+    fn stored(&self, world: &World, key: StableKey, moved: MovedEntity) -> Result<Vec<u8>> {
+        let components = components::save(world, &self.declared, moved.entities())?;
+        let outbox = self.owned.get(&key).map(|owned| owned.outbox.clone());
+        let stored = encode(&Stored {
+            body: Some(Body { moved, components }),
+            outbox: outbox.unwrap_or_default(),
+            readings: self.storage.readings(world),
+        })?;
+        match stored.len() {
+            bytes if bytes > MAX_MOVED_BYTES => Err(TooLarge(bytes).into()),
+            _ => Ok(stored),
+        }
     }
 
     /// Takes an entity out of the world, and puts it into the stream to a zone.
@@ -133,30 +155,23 @@ impl ZoneState {
         let epoch = self.owned.get(&key).map_or(0, |owned| owned.epoch);
         let moved = world.export_entity(entity)?;
         crash_point!("move.exported");
-        let components = components::save(world, &self.declared, moved.entities());
-        let components = match components {
-            Ok(components) => components,
+        let stored = match self.stored(world, key, moved) {
+            Ok(stored) => stored,
             Err(error) => {
-                world.commit_entity(entity, &Default::default())?;
+                world.commit_entity(entity, &HeldMail::default())?;
                 return Err(error);
             }
         };
-        let readings = self.storage.readings(world);
         let late = world.forget_entity(entity)?;
         crash_point!("move.forgotten");
-        let outbox = self.disown(world, key).map(|owned| owned.outbox);
-        let stored = Stored {
-            body: Some(Body { moved, components }),
-            outbox: outbox.unwrap_or_default(),
-            readings,
-        };
+        self.disown(world, key);
         self.dirty.remove(&key);
         self.ended.push(Record::Gone { key, epoch });
         self.routes.learn(key, zone, epoch + 1);
         let moved = MovedOut {
             key,
             epoch: epoch + 1,
-            stored: encode(&stored)?,
+            stored,
             late,
             left: wall_clock(),
             refused: None,
@@ -175,6 +190,22 @@ fn fail(world: &mut World, entity: Entity, zone: StableKey, reason: String) {
     });
     world.flush();
 }
+
+/// An entity is too large to move.
+#[derive(Debug)]
+struct TooLarge(usize);
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the entity has {} bytes with its letters, more than {MAX_MOVED_BYTES}: let it own less",
+            self.0
+        )
+    }
+}
+
+impl core::error::Error for TooLarge {}
 
 /// A zone does not answer.
 struct NoAnswer(StableKey);

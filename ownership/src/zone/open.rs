@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use bevy_due::{
-    DueWorldExt, MessageComponent, Packet, Refused, StableKey, WorldLink,
+    DueWorldExt, MessageComponent, Packet, RefusalReason, Refused, StableKey, WorldLink,
     link::{Effect, Liveness, PeerChanged},
     moving::HeldMail,
 };
@@ -101,6 +101,7 @@ pub(crate) fn open(
     crash_point!("zone.brought_back");
     zone.finish_opening(world);
     zone.check_owners();
+    zone.give_up_dead(world);
     crash_point!("zone.opened");
     world.insert_resource(zone);
     Ok(())
@@ -119,10 +120,14 @@ fn endpoint() -> MessageComponent {
                 arrivals.is_peer_up |= changed.liveness == Liveness::Up;
             }
         })
-        .on(|_, refused: &Refused| match refused.parcel.packet.id() {
-            // The zone sends it again.
-            ZONE_PACKET => Ok(()),
-            _ => Err(BevyError::warning(refused.clone())),
+        .on(|_, refused: &Refused| {
+            let is_own = refused.parcel.packet.id() == ZONE_PACKET;
+            match refused.reason {
+                RefusalReason::TooLarge => Err(BevyError::warning(refused.clone())),
+                // The zone sends it again.
+                _ if is_own => Ok(()),
+                _ => Err(BevyError::warning(refused.clone())),
+            }
         })
 }
 
@@ -135,7 +140,11 @@ fn decode_readings(recovered: &Recovered) -> Result<Readings> {
 
 impl ZoneState {
     fn restore_streams(&mut self, world: &World, recovered: &Recovered) -> Result {
-        for &(peer, acked, taken) in &recovered.streams {
+        // A zone can have had a journal that is dead by now. The one that it has now counts.
+        let is_dead = |peer: &Place| self.dead.contains(&peer.journal);
+        let mut streams = recovered.streams.clone();
+        streams.sort_by_key(|(peer, ..)| !is_dead(peer));
+        for (peer, acked, taken) in streams {
             self.streams.restore(peer, acked, taken);
         }
         for (&(to, number), body) in &recovered.items {
@@ -204,6 +213,7 @@ impl ZoneState {
         match bring_in(world, &self.declared, &it.body, passed, entities) {
             Ok(entity) => {
                 self.own(world, it.key, entity, it.epoch, it.outbox);
+                self.note_stored(it.key);
                 None
             }
             Err(error) => Some((it, error)),

@@ -14,7 +14,7 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{Owned, State, Zone, ZoneState, arrive::report, now};
+use super::{Owned, State, Zone, ZoneState, arrive::report, hand_back, now};
 use crate::{
     committer::{Frame, SubmitError, Submitter},
     components,
@@ -208,6 +208,11 @@ impl ZoneState {
         if is_known || entity == self.endpoint || self.refused.contains(&entity) {
             return;
         }
+        if let Some(State::Parked(_)) = self.owned.get(&key).map(|owned| &owned.state) {
+            report(world, KeyOfParked(key));
+            self.refused.insert(entity);
+            return;
+        }
         let before = self.disown(world, key);
         let (epoch, outbox) = before.map_or((0, Outbox::default()), |it| (it.epoch, it.outbox));
         self.own(world, key, entity, epoch + 1, outbox);
@@ -233,17 +238,12 @@ impl ZoneState {
             to,
             packet,
         } = letter;
-        let owned = self.owned.entry(from).or_insert_with(|| Owned {
-            epoch: 1,
-            state: State::Gone,
-            outbox: Outbox::default(),
-            is_stored: false,
-        });
+        let Some(owned) = self.owned.get_mut(&from) else {
+            return hand_back(world, sender, to, packet);
+        };
         self.dirty.insert(from);
-        if let Err(packet) = owned.outbox.add(to, packet)
-            && owned.entity() == Some(sender)
-        {
-            self.hand_back(world, (from, to), packet);
+        if let Err(packet) = owned.outbox.add(to, packet) {
+            hand_back(world, sender, to, packet);
         }
     }
 
@@ -450,6 +450,22 @@ fn owners(world: &World, entity: Entity) -> impl Iterator<Item = Entity> {
     let owner = |&entity: &Entity| world.get::<OwnedBy>(entity).map(|owner| owner.0);
     iter::successors(Some(entity), owner).take(MAX_OWNERS)
 }
+
+/// An entity in the journal has the key of a new one.
+#[derive(Debug)]
+struct KeyOfParked(StableKey);
+
+impl fmt::Display for KeyOfParked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a new entity has the stable key {} of one in the journal that this world can't load: it is not stored",
+            self.0.0
+        )
+    }
+}
+
+impl core::error::Error for KeyOfParked {}
 
 /// An entity can't be stored.
 #[derive(Debug)]

@@ -47,7 +47,15 @@ impl ZoneState {
     }
 
     fn hear(&mut self, world: &mut World, packet: &Packet) -> Result {
-        match Message::from_packet(packet)? {
+        let message = Message::from_packet(packet)?;
+        if let Message::Items(Items { from, .. }) | Message::Have { from, .. } = &message
+            && self.dead.contains(&from.journal)
+        {
+            let dead = Message::Dead(from.journal);
+            self.to_tell.push((Some(from.zone), dead));
+            return Ok(());
+        }
+        match message {
             Message::Items(items) => self.take_items(world, items)?,
             Message::Have {
                 from,
@@ -68,11 +76,6 @@ impl ZoneState {
 
     fn take_items(&mut self, world: &mut World, items: Items) -> Result {
         let from = items.from.zone;
-        if self.dead.contains(&items.from.journal) {
-            self.to_tell
-                .push((Some(from), Message::Dead(items.from.journal)));
-            return Ok(());
-        }
         crash_point!("items.received");
         let items = self.streams.receive(items)?;
         crash_point!("items.numbered");
@@ -132,6 +135,16 @@ impl ZoneState {
         }
     }
 
+    /// Gives up the dead journals from which this zone has not taken back everything yet.
+    pub(super) fn give_up_dead(&mut self, world: &mut World) {
+        let not_given_up = |journal: &JournalId| self.streams.has_peer(*journal);
+        let journals: Vec<_> = self.dead.iter().copied().filter(not_given_up).collect();
+        for journal in journals {
+            self.dead.remove(&journal);
+            self.give_up(world, journal);
+        }
+    }
+
     /// Gives up a lost journal, once it is known what to take back.
     fn give_up(&mut self, world: &mut World, journal: JournalId) {
         if journal == self.me.journal {
@@ -163,10 +176,10 @@ impl ZoneState {
         for zone in lost.zones {
             self.routes.forget_zone(zone);
         }
-        for item in lost.items {
+        for (zone, item) in lost.items {
             match item {
                 Item::Entity(moved) if !is_free(moved.key) => {}
-                Item::Entity(moved) => self.take_back(world, moved),
+                Item::Entity(moved) => self.take_back(world, zone, moved),
                 item => self.route(world, item),
             }
         }

@@ -20,8 +20,8 @@ pub(crate) const RETURN_AFTER: Duration = Duration::from_secs(30);
 pub(crate) enum Whereabouts {
     /// It is here, or in a zone that is known.
     Known,
-    /// It is here, but this build of the game can't load it.
-    Parked,
+    /// It is here, but this build of the game can't load it, or it has nothing that could take a letter.
+    NotReady,
     Unknown,
 }
 
@@ -82,12 +82,12 @@ impl Waiting {
     /// Takes the items that can go, and the letters that have waited too long for an entity that nobody knows.
     pub(crate) fn take(
         &mut self,
-        place: impl Fn(StableKey) -> Whereabouts,
+        place: impl Fn(&Item) -> Whereabouts,
         now: Duration,
     ) -> Vec<Item> {
-        let is_ready = |waits: &Waits| match place(waits.to) {
+        let is_ready = |waits: &Waits| match place(&waits.item) {
             Whereabouts::Known => true,
-            Whereabouts::Parked => false,
+            Whereabouts::NotReady => false,
             Whereabouts::Unknown => {
                 let is_letter = matches!(waits.item, Item::Letters(_));
                 is_letter && now.saturating_sub(waits.since) >= RETURN_AFTER
@@ -96,7 +96,8 @@ impl Waiting {
         let mut taken = Vec::new();
         for (number, waits) in self.items.extract_if(.., |_, waits| is_ready(waits)) {
             self.ended.extend(waits.is_stored.then_some(number));
-            taken.push(match (waits.item, place(waits.to)) {
+            let place = place(&waits.item);
+            taken.push(match (waits.item, place) {
                 (Item::Letters(batch), Whereabouts::Unknown) => Item::Returned(batch),
                 (item, _) => item,
             });

@@ -10,7 +10,7 @@ mod talk;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bevy_due::{DueWorldExt, MessageSender, Packet, SendError, StableKey};
+use bevy_due::{DueWorldExt, MessageComponent, MessageSender, Packet, SendError, StableKey};
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
     prelude::*,
@@ -176,6 +176,18 @@ impl ZoneState {
         owned.is_some_and(|owned| !matches!(owned.state, State::Parked(_)))
     }
 
+    /// Returns `true` if an entity is here, and has nothing that could take a letter. Its letters wait.
+    fn is_deaf(&self, world: &World, key: StableKey) -> bool {
+        let entity = self.owned.get(&key).and_then(Owned::entity);
+        entity.is_some_and(|entity| world.get::<MessageComponent>(entity).is_none())
+    }
+
+    /// Returns the record that ends the state of an entity here.
+    fn gone(&self, key: StableKey, epoch: u64) -> Record {
+        let zone = self.me.zone;
+        Record::Gone { zone, key, epoch }
+    }
+
     /// Delivers an item here, and returns the answer.
     fn deliver(&mut self, world: &mut World, item: Item) -> Option<Item> {
         match item {
@@ -199,6 +211,10 @@ impl ZoneState {
 
     fn deliver_letters(&mut self, world: &mut World, batch: Batch) -> Option<Item> {
         crash_point!("letters.received");
+        if self.is_deaf(world, batch.to) {
+            self.waiting.add(Item::Letters(batch), now(world));
+            return None;
+        }
         let Batch { from, to, letters } = batch;
         let Some(entity) = self.owned.get(&to).and_then(Owned::entity) else {
             return Some(Item::Returned(Batch { from, to, letters }));

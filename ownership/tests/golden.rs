@@ -38,6 +38,7 @@ fn batches() -> [Vec<Record>; 3] {
         ],
         vec![
             Record::Gone {
+                zone,
                 key: StableKey(6),
                 epoch: 70_000,
             },

@@ -31,12 +31,15 @@ impl Model {
             R::World { zone, .. } => {
                 live.retain(|r| !matches!(r, R::World { zone: z, .. } if *z == zone));
             }
-            R::Entity { key, .. } => {
-                live.retain(|r| !matches!(r, R::Entity { key: k, .. } if *k == key));
+            R::Entity { zone, key, .. } => {
+                live.retain(
+                    |r| !matches!(r, R::Entity { zone: z, key: k, .. } if (*z, *k) == (zone, key)),
+                );
             }
-            R::Gone { key, epoch } => live.retain(
-                |r| !matches!(r, R::Entity { key: k, epoch: e, .. } if *k == key && *e <= epoch),
-            ),
+            R::Gone { zone, key, epoch } => live.retain(|r| {
+                !matches!(r, R::Entity { zone: z, key: k, epoch: e, .. }
+                    if (*z, *k) == (zone, key) && *e <= epoch)
+            }),
             R::Item {
                 from, to, number, ..
             }
@@ -118,10 +121,10 @@ impl Writer {
             36..39 => {
                 // It comes back with the epoch after the next.
                 self.epochs.insert(key, epoch + 2);
-                Record::Gone { key, epoch }
+                Record::Gone { zone, key, epoch }
             }
             _ if random.below(10) == 0 => Record::Dead { journal },
-            _ => Record::Gone { key, epoch },
+            _ => Record::Gone { zone, key, epoch },
         }
     }
 }

@@ -42,7 +42,10 @@ enum Id {
     Boot,
     Dead(JournalId),
     World(StableKey),
-    Entity(StableKey),
+    Entity {
+        zone: StableKey,
+        key: StableKey,
+    },
     Item {
         from: StableKey,
         to: StableKey,
@@ -82,7 +85,10 @@ impl Index {
 
     fn end_by(&mut self, record: &Record) {
         match *record {
-            Record::Gone { key, epoch } => self.remove(Id::Entity(key), Id::Entity(key), epoch),
+            Record::Gone { zone, key, epoch } => {
+                let entity = Id::Entity { zone, key };
+                self.remove(entity, entity, epoch);
+            }
             Record::Done { from, to, number } => {
                 let item = Id::Item { from, to, number };
                 self.remove(item, item, 0);
@@ -118,7 +124,9 @@ fn identify(record: &Record) -> Option<(Id, u64)> {
         Record::Boot { .. } => Id::Boot,
         Record::Dead { journal } => Id::Dead(journal),
         Record::World { zone, .. } => Id::World(zone),
-        Record::Entity { key, epoch, .. } => return Some((Id::Entity(key), epoch)),
+        Record::Entity {
+            zone, key, epoch, ..
+        } => return Some((Id::Entity { zone, key }, epoch)),
         Record::Item {
             from, to, number, ..
         } => Id::Item { from, to, number },

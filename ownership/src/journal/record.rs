@@ -38,7 +38,7 @@ pub enum Record {
         #[serde(with = "serde_bytes")]
         body: Vec<u8>,
     },
-    /// The state of an entity. Live until the next one of the key, or its [`Gone`](Record::Gone).
+    /// The state of an entity. Live until the next one of the key in the zone, or its [`Gone`](Record::Gone).
     Entity {
         /// The key of the entity.
         key: StableKey,
@@ -52,6 +52,8 @@ pub enum Record {
     },
     /// The entity has despawned, or belongs to another zone. Ends its state up to an epoch.
     Gone {
+        /// The zone in which it has lived.
+        zone: StableKey,
         /// The key of the entity.
         key: StableKey,
         /// The last epoch that ends.

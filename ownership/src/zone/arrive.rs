@@ -15,7 +15,6 @@ use crate::{
     crash_point::crash_point,
     events::{Arrived, MoveFailed},
     item::{Item, MovedOut, decode},
-    journal::Record,
     outbox::Outbox,
     readings::wall_clock,
     stored::{Body, Stored},
@@ -205,10 +204,7 @@ impl ZoneState {
                 world.try_despawn(entity).ok();
             }
         }
-        self.ended.push(Record::Gone {
-            key,
-            epoch: owned.epoch,
-        });
+        self.ended.push(self.gone(key, owned.epoch));
         self.dirty.remove(&key);
         let known = owned.epoch;
         report(world, Fenced { key, known, epoch });

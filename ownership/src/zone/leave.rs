@@ -14,7 +14,6 @@ use crate::{
     crash_point::crash_point,
     events::MoveFailed,
     item::{Item, MovedOut, encode},
-    journal::Record,
     readings::wall_clock,
     stored::{Body, Stored},
 };
@@ -63,7 +62,10 @@ impl ZoneState {
     pub(super) fn note_departures(&mut self, world: &World, moves: Vec<(Entity, StableKey)>) {
         let since = now(world);
         for (entity, zone) in moves {
-            let is_other = |it: &Departure| it.entity != entity || it.step != Step::Reaching;
+            // Who asks again for the same move does not wait longer.
+            let is_other = |it: &Departure| {
+                it.entity != entity || it.step != Step::Reaching || it.zone == zone
+            };
             self.departures.retain(is_other);
             let is_leaving = self.departures.iter().any(|it| it.entity == entity);
             if zone != self.me.zone && !is_leaving {
@@ -166,7 +168,7 @@ impl ZoneState {
         crash_point!("move.forgotten");
         self.disown(world, key);
         self.dirty.remove(&key);
-        self.ended.push(Record::Gone { key, epoch });
+        self.ended.push(self.gone(key, epoch));
         self.routes.learn(key, zone, epoch + 1);
         let moved = MovedOut {
             key,

@@ -256,7 +256,7 @@ impl ZoneState {
     /// Sends the items whose recipients are known by now.
     fn route_waiting(&mut self, world: &mut World) {
         let mut waiting = core::mem::take(&mut self.waiting);
-        let known = waiting.take(|key| self.whereabouts(key), now(world));
+        let known = waiting.take(|item| self.whereabouts(world, item), now(world));
         self.waiting = waiting;
         for item in known {
             self.route(world, item);
@@ -264,11 +264,17 @@ impl ZoneState {
         }
     }
 
-    fn whereabouts(&self, key: StableKey) -> Whereabouts {
-        if self.is_reachable(key) || self.routes.zone_of(key).is_some() {
+    fn whereabouts(&self, world: &World, item: &Item) -> Whereabouts {
+        let Some(to) = item.recipient() else {
+            return Whereabouts::Unknown;
+        };
+        let is_letter = matches!(item, Item::Letters(_));
+        if is_letter && self.is_deaf(world, to) {
+            Whereabouts::NotReady
+        } else if self.is_reachable(to) || self.routes.zone_of(to).is_some() {
             Whereabouts::Known
-        } else if self.owned.contains_key(&key) {
-            Whereabouts::Parked
+        } else if self.owned.contains_key(&to) {
+            Whereabouts::NotReady
         } else {
             Whereabouts::Unknown
         }
@@ -370,7 +376,7 @@ impl ZoneState {
             }
             State::Gone if owned.outbox.is_empty() => {
                 self.owned.remove(&key);
-                Ok(Some(Record::Gone { key, epoch }))
+                Ok(Some(self.gone(key, epoch)))
             }
             State::Gone => self.entity_record(key, None, Readings::default()).map(Some),
         }

@@ -94,3 +94,31 @@ fn a_zone_with_an_old_copy_of_its_journal_ends() {
     }
     assert_eq!(cluster.ledger(BANK).letters, [1, 2, 3]);
 }
+
+#[test]
+fn journals_that_are_mixed_up_lose_nothing() {
+    let mut cluster = Cluster::new(2);
+    cluster.spawn(0, HERO, ());
+    cluster.update();
+    let disks = [0, 1].map(|nth| {
+        cluster.stop(nth);
+        cluster.nodes[nth].disk.after_kill()
+    });
+    for (nth, disk) in disks.iter().rev().enumerate() {
+        cluster.nodes[nth].disk = disk.clone();
+    }
+    cluster.start(0);
+    cluster.start(1);
+    // The game begins anew, as it finds nothing.
+    cluster.spawn(1, HERO, ());
+    cluster.update();
+    let disks = [1, 0].map(|nth| {
+        cluster.stop(nth);
+        cluster.nodes[nth].disk.after_kill()
+    });
+    for (nth, disk) in disks.into_iter().enumerate() {
+        cluster.nodes[nth].disk = disk;
+    }
+    cluster.start(0);
+    assert_eq!(cluster.find(HERO), Some(0));
+}

@@ -1,6 +1,6 @@
 //! Letters between entities.
 
-use bevy_due::{Packet, StableKey};
+use bevy_due::{MessageComponent, Packet, StableKey};
 
 use crate::cluster::{Cluster, Failures, GOLD};
 
@@ -139,4 +139,23 @@ fn letters_find_an_entity_whose_zone_starts_later() {
         cluster.update();
     }
     assert_eq!(cluster.ledger(BANK).letters, [1]);
+}
+
+#[test]
+fn letters_wait_for_somebody_who_takes_them() {
+    let mut cluster = two();
+    let bank = cluster.entity(1, BANK);
+    let ears = cluster
+        .world(1)
+        .entity_mut(bank)
+        .take::<MessageComponent>()
+        .unwrap();
+    cluster.mail(HERO, BANK, 5);
+    for _ in 0..50 {
+        cluster.update();
+    }
+    cluster.lose_power(1, 0);
+    cluster.start(1);
+    cluster.run_until("the letter", |cluster| cluster.ledger(BANK).letters == [5]);
+    drop(ears);
 }

@@ -20,7 +20,7 @@ pub struct Arrived {
 pub struct MoveFailed {
     /// The entity.
     pub entity: Entity,
-    /// The zone to which it was to go.
+    /// The destination.
     pub zone: StableKey,
     /// The reason.
     pub reason: String,

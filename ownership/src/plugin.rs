@@ -35,7 +35,11 @@ use crate::{
 /// An entity with a `StableKey` that is owned by another one is stored and moves with its owner. It gets no
 /// letters of its own.
 ///
-/// An entity that cannot be data, because a timer of it runs a closure, is reported, and is not stored.
+/// # Closures
+///
+/// A timer that runs a closure is no data. A new entity with such a timer is reported, and is not stored until its
+/// key is inserted again. If an entity gets one that the journal has already, the world ends: it would come back as it
+/// was before. Use [named handlers](bevy_due::DueWorldExt::add_timer_handler) or observers.
 #[derive(Clone, Debug)]
 pub struct ZonePlugin {
     shard: Shard,

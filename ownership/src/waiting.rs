@@ -1,4 +1,4 @@
-//! Items for entities that nobody has been found for yet.
+//! Items whose recipient has no known zone.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

@@ -64,8 +64,9 @@ impl Zone {
         self.entities.iter().map(|(&key, &entity)| (key, entity))
     }
 
-    /// Returns the number of entities, letters and receipts that have left this zone or are about to, and
-    /// that others have yet to confirm.
+    /// Returns the number of entities, letters and receipts that have left this zone or are about to, and that
+    /// others have yet to confirm, as of the last frame that was handed to the journal. A letter can count twice.
+    /// At 0, nothing is on its way.
     #[must_use]
     pub fn on_the_way(&self) -> usize {
         self.on_the_way

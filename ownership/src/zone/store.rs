@@ -162,7 +162,10 @@ impl ZoneState {
         }
         for (entity, key) in died {
             self.refused.remove(&entity);
-            self.note_death(world, entity, key);
+            // A key that was inserted again has not gone.
+            if world.get::<StableKey>(entity) != Some(&key) {
+                self.note_death(world, entity, key);
+            }
         }
         self.note_departures(world, moves);
         for entity in touched {

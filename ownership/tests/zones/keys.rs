@@ -1,7 +1,7 @@
 //! Stable keys that are inserted again, replaced or swapped.
 
 use bevy_due::StableKey;
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
 use crate::cluster::{Cluster, Ledger};
 
@@ -56,4 +56,24 @@ fn entities_that_swap_their_keys_are_stored() {
     crash(&mut cluster);
     assert_eq!(cluster.ledger(BANK).gold, 5);
     assert_eq!(cluster.ledger(HERO).gold, 6);
+}
+
+#[test]
+fn a_disabled_entity_is_durable() {
+    let mut cluster = Cluster::new(1);
+    cluster.spawn(0, HERO, Disabled);
+    crash(&mut cluster);
+    assert_eq!(cluster.find(HERO), Some(0));
+}
+
+#[test]
+fn a_disabled_entity_that_despawns_stays_away() {
+    let mut cluster = Cluster::new(1);
+    let hero = cluster.spawn(0, HERO, ());
+    cluster.update();
+    cluster.world(0).entity_mut(hero).insert(Disabled);
+    cluster.update();
+    cluster.world(0).despawn(hero);
+    crash(&mut cluster);
+    assert_eq!(cluster.find(HERO), None);
 }

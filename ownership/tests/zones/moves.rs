@@ -7,7 +7,7 @@ use bevy_due::{
     DueCommandsExt, DueWorldExt, MessageComponent, Owned, OwnedBy, Packet, Parcel,
     ParcelEntityCommandsExt, ReplyTo, StableKey, Timer, TimerAction,
 };
-use bevy_due_ownership::Zone;
+use bevy_due_ownership::{Arrived, Zone};
 use bevy_ecs::prelude::*;
 
 use crate::cluster::{Cluster, Failures, GOLD, Ledger, zone};
@@ -179,4 +179,25 @@ fn an_entity_that_is_no_data_stays() {
     cluster.spawn(0, HERO, (Timer::every(Duration::from_secs(1)), action));
     cluster.update();
     assert_eq!(cluster.find(HERO), None, "it is not durable");
+}
+
+#[test]
+fn an_entity_that_turns_out_to_be_no_data_where_it_arrives_is_not_lost() {
+    let mut cluster = Cluster::new(2);
+    cluster
+        .app(1)
+        .add_observer(|arrived: On<Arrived>, mut commands: Commands| {
+            let action = TimerAction::call(|_, _| {});
+            commands.spawn((OwnedBy(arrived.entity), Timer::after_secs(9.0), action));
+        });
+    cluster.spawn(0, HERO, ());
+    cluster.update();
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the end", |cluster| cluster.has_ended(1));
+    for nth in [0, 1] {
+        cluster.lose_power(nth, 0);
+        cluster.start(nth);
+    }
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
+    cluster.run_until("rest", Cluster::is_at_rest);
 }

@@ -12,6 +12,7 @@ use crate::{
     item::Item,
     journal::{JournalId, Record},
     streams::StreamError,
+    waiting::Whereabouts,
     wire::{Items, Message},
 };
 
@@ -43,6 +44,28 @@ impl ZoneState {
                 }
                 report(world, error);
             }
+        }
+        self.route_waiting(world);
+    }
+
+    /// Sends the items whose recipients are known by now.
+    fn route_waiting(&mut self, world: &mut World) {
+        let mut waiting = core::mem::take(&mut self.waiting);
+        let known = waiting.take(|key| self.whereabouts(key), now(world));
+        self.waiting = waiting;
+        for item in known {
+            self.route(world, item);
+            crash_point!("waiting.routed");
+        }
+    }
+
+    fn whereabouts(&self, key: StableKey) -> Whereabouts {
+        if self.is_reachable(key) || self.routes.zone_of(key).is_some() {
+            Whereabouts::Known
+        } else if self.owned.contains_key(&key) {
+            Whereabouts::Parked
+        } else {
+            Whereabouts::Unknown
         }
     }
 

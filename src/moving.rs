@@ -135,7 +135,10 @@ use alloc::vec::Vec;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{message::LetterData, save::SavedTimers};
+use crate::{
+    message::LetterData,
+    save::{SavedTimers, check_alone},
+};
 pub(crate) use end::{commit_entity, forget_entity};
 pub use error::MoveError;
 pub(crate) use export::{copy_entities, export_entity};
@@ -197,6 +200,16 @@ impl MovedEntity {
     /// exported them.
     pub fn entities(&self) -> impl Iterator<Item = Entity> {
         self.0.timers.entities()
+    }
+
+    /// Checks that the data refers to nothing that does not move along, such as a clock or an owner.
+    /// Otherwise [`import_entity`](crate::DueWorldExt::import_entity) needs a map that has it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`MoveError::Load`] with the first such entity.
+    pub fn check_alone(&self) -> Result<(), MoveError> {
+        Ok(check_alone(&self.0.timers)?)
     }
 }
 

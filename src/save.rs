@@ -50,7 +50,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{clock::ClockId, owner::OwnedBy, timer::SavedWorld};
 
-pub(crate) use check::check_saved;
+pub(crate) use check::{check_alone, check_saved};
 pub(crate) use collect::{dependents, save_all, save_entities, save_entity, save_timers};
 pub use error::{LoadError, SaveError, Unsavable};
 pub(crate) use load::{load_checked, load_timers};

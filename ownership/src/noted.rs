@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bevy_due::{Packet, StableKey};
-use bevy_ecs::{entity::EntityHashSet, prelude::*};
+use bevy_ecs::{entity::EntityHashSet, entity_disabling::Disabled, prelude::*};
 
 use crate::committer::Effect;
 
@@ -54,7 +54,7 @@ pub(crate) fn note_birth(inserted: On<Insert<StableKey>>, mut noted: ResMut<Note
 
 pub(crate) fn note_death(
     discarded: On<Discard<StableKey>>,
-    keys: Query<&StableKey>,
+    keys: Query<&StableKey, Allow<Disabled>>,
     mut noted: ResMut<Noted>,
 ) {
     if let Ok(&key) = keys.get(discarded.entity) {

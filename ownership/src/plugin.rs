@@ -118,5 +118,10 @@ fn receive(world: &mut World) {
 }
 
 pub(crate) fn store(world: &mut World) -> Result {
-    with_zone(world, ZoneState::store).unwrap_or(Ok(()))
+    let stored = with_zone(world, ZoneState::store).unwrap_or(Ok(()));
+    if stored.is_err() {
+        // The world ends. A later frame would confirm what this one has not stored.
+        world.remove_resource::<ZoneState>();
+    }
+    stored
 }

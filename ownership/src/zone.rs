@@ -161,7 +161,11 @@ impl ZoneState {
                 continue;
             };
             if self.is_reachable(to) {
-                items.extend(self.deliver(world, item));
+                match self.deliver(world, item) {
+                    // The sender hears of it at the start of a frame, which stores what it does then.
+                    Some(returned @ Item::Returned(_)) => self.waiting.add(returned, now(world)),
+                    answer => items.extend(answer),
+                }
             } else if let Some(zone) = self.routes.zone_of(to) {
                 self.streams.push(zone, item);
             } else {

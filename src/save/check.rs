@@ -49,6 +49,15 @@ pub(crate) fn check_saved(
     check_clocks(world, saved, map)
 }
 
+/// Returns an error if saved timers refer to an entity that is not in the data.
+pub(crate) fn check_alone(
+    SavedTimers(Content { entities, .. }): &SavedTimers,
+) -> Result<(), LoadError> {
+    let members: EntityHashSet = entities.iter().map(|saved| saved.entity).collect();
+    let mut entities = entities.iter();
+    entities.try_for_each(|saved| check_references(saved, |entity| members.contains(&entity)))
+}
+
 /// Checks that the map sends different entities to different ones that exist.
 fn check_map(world: &World, map: &EntityHashMap<Entity>) -> Result<(), LoadError> {
     let mut targets = EntityHashMap::default();

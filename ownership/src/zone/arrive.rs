@@ -61,6 +61,13 @@ impl ZoneState {
     pub(super) fn arrive(&mut self, world: &mut World, from: StableKey, moved: MovedOut) {
         crash_point!("entity.received");
         let key = moved.key;
+        let Stored { body, outbox, .. } = match decode(&moved.stored) {
+            Ok(stored) => stored,
+            Err(error) => return self.give_back(from, moved, error.to_string()),
+        };
+        let Some(body) = body else {
+            return self.give_back(from, moved, "it has despawned".into());
+        };
         if let Some(owned) = self.owned.get(&key) {
             if owned.epoch < moved.epoch {
                 self.fence(world, key, moved.epoch);
@@ -69,13 +76,6 @@ impl ZoneState {
                 return self.give_back(from, moved, reason);
             }
         }
-        let Stored { body, outbox, .. } = match decode(&moved.stored) {
-            Ok(stored) => stored,
-            Err(error) => return self.give_back(from, moved, error.to_string()),
-        };
-        let Some(body) = body else {
-            return self.give_back(from, moved, "it has despawned".into());
-        };
         let on_the_way = wall_clock().saturating_sub(moved.left).min(LONGEST_WAY);
         let passed = Duration::from_millis(on_the_way).into();
         match bring_in(
@@ -145,7 +145,7 @@ impl ZoneState {
 
     /// Gives an entity back to the zone that it came from.
     fn give_back(&mut self, to: StableKey, moved: MovedOut, reason: String) {
-        let epoch = moved.epoch + 1;
+        let epoch = moved.epoch.saturating_add(1);
         self.routes.learn(moved.key, to, epoch);
         let moved = MovedOut {
             epoch,

@@ -14,7 +14,7 @@ use bevy_due::{
 };
 use bevy_ecs::prelude::*;
 
-use super::{Owned, State, Zone, ZoneState, arrive::report, hand_back, now};
+use super::{Owned, State, Zone, ZoneState, arrive::report, hand_back};
 use crate::{
     committer::{Frame, SubmitError, Submitter},
     components,
@@ -27,7 +27,6 @@ use crate::{
     readings::Readings,
     shard::Shard,
     stored::{Body, Stored},
-    waiting::Whereabouts,
 };
 
 /// How long a world runs on while the disk is full. What it does meanwhile fills the memory.
@@ -119,7 +118,6 @@ impl ZoneState {
         crash_point!("frame.begun");
         self.note_changes(world);
         self.take_notes(world);
-        self.route_waiting(world);
         self.send_letters(world);
         self.let_leave(world);
         let records = self.records(world)?;
@@ -162,7 +160,10 @@ impl ZoneState {
         }
         for (entity, key) in died {
             self.refused.remove(&entity);
-            self.note_death(world, entity, key);
+            // A key that was inserted again has not gone.
+            if world.get::<StableKey>(entity) != Some(&key) {
+                self.note_death(world, entity, key);
+            }
         }
         self.note_departures(world, moves);
         for entity in touched {
@@ -251,33 +252,6 @@ impl ZoneState {
     fn root_of(&self, world: &World, entity: Entity) -> Option<StableKey> {
         let keys = owners(world, entity).filter_map(|entity| self.keys.get(&entity).copied());
         keys.last()
-    }
-
-    /// Sends the items whose recipients are known by now.
-    fn route_waiting(&mut self, world: &mut World) {
-        let mut waiting = core::mem::take(&mut self.waiting);
-        let known = waiting.take(|item| self.whereabouts(world, item), now(world));
-        self.waiting = waiting;
-        for item in known {
-            self.route(world, item);
-            crash_point!("waiting.routed");
-        }
-    }
-
-    fn whereabouts(&self, world: &World, item: &Item) -> Whereabouts {
-        let Some(to) = item.recipient() else {
-            return Whereabouts::Unknown;
-        };
-        let is_letter = matches!(item, Item::Letters(_));
-        if is_letter && self.is_deaf(world, to) {
-            Whereabouts::NotReady
-        } else if self.is_reachable(to) || self.routes.zone_of(to).is_some() {
-            Whereabouts::Known
-        } else if self.owned.contains_key(&to) {
-            Whereabouts::NotReady
-        } else {
-            Whereabouts::Unknown
-        }
     }
 
     fn send_letters(&mut self, world: &mut World) {

@@ -12,6 +12,7 @@ use crate::{
     item::Item,
     journal::{JournalId, Record},
     streams::StreamError,
+    waiting::Whereabouts,
     wire::{Items, Message},
 };
 
@@ -43,6 +44,34 @@ impl ZoneState {
                 }
                 report(world, error);
             }
+        }
+        self.route_waiting(world);
+    }
+
+    /// Sends the items whose recipients are known by now.
+    fn route_waiting(&mut self, world: &mut World) {
+        let mut waiting = core::mem::take(&mut self.waiting);
+        let known = waiting.take(|item| self.whereabouts(world, item), now(world));
+        self.waiting = waiting;
+        for item in known {
+            self.route(world, item);
+            crash_point!("waiting.routed");
+        }
+    }
+
+    fn whereabouts(&self, world: &World, item: &Item) -> Whereabouts {
+        let Some(to) = item.recipient() else {
+            return Whereabouts::Unknown;
+        };
+        let is_letter = matches!(item, Item::Letters(_));
+        if is_letter && self.is_deaf(world, to) {
+            Whereabouts::NotReady
+        } else if self.is_reachable(to) || self.routes.zone_of(to).is_some() {
+            Whereabouts::Known
+        } else if self.owned.contains_key(&to) {
+            Whereabouts::NotReady
+        } else {
+            Whereabouts::Unknown
         }
     }
 

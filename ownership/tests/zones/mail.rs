@@ -1,8 +1,10 @@
 //! Letters between entities.
 
 use bevy_due::{MessageComponent, Packet, StableKey};
+use bevy_due_ownership::{DurableEntityCommandsExt, MailReturned};
+use bevy_ecs::prelude::*;
 
-use crate::cluster::{Cluster, Failures, GOLD};
+use crate::cluster::{Cluster, Failures, GOLD, Ledger};
 
 const HERO: StableKey = StableKey(7);
 const BANK: StableKey = StableKey(8);
@@ -158,4 +160,38 @@ fn letters_wait_for_somebody_who_takes_them() {
     cluster.start(1);
     cluster.run_until("the letter", |cluster| cluster.ledger(BANK).letters == [5]);
     drop(ears);
+}
+
+#[test]
+fn what_a_game_does_when_a_letter_comes_back_is_stored_with_it() {
+    const FRIEND: StableKey = StableKey(9);
+    let mut cluster = Cluster::new(1);
+    cluster.spawn(0, HERO, ());
+    let friend = cluster.spawn(0, FRIEND, ());
+    let bank = cluster.spawn(0, BANK, ());
+    cluster.app(0).add_observer(
+        move |returned: On<MailReturned>,
+              mut ledgers: Query<&mut Ledger>,
+              mut commands: Commands| {
+            ledgers.get_mut(friend).unwrap().gold += 1;
+            let letter = returned.letter.clone();
+            commands.entity(returned.entity).mail(FRIEND, letter);
+        },
+    );
+    cluster.update();
+    // A letter to nobody keeps the outbox of the bank, so that the zone knows that the bank has gone.
+    cluster.mail(BANK, StableKey(99), 1);
+    cluster.update();
+    cluster.world(0).despawn(bank);
+    cluster.update();
+    cluster.mail(HERO, BANK, 5);
+    cluster.run_until("the return", |cluster| {
+        !cluster.world(0).resource::<Failures>().mail.is_empty()
+    });
+    cluster.lose_power(0, 0);
+    cluster.start(0);
+    for _ in 0..5 {
+        cluster.update();
+    }
+    assert_eq!(cluster.ledger(FRIEND).gold, 6);
 }

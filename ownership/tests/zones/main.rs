@@ -1,6 +1,8 @@
 //! Durable entities in several zones.
 
 mod cluster;
+mod forged;
+mod keys;
 mod lost;
 mod mail;
 mod moves;

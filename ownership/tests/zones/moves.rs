@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    DueCommandsExt, DueWorldExt, MessageComponent, Owned, OwnedBy, Packet, Parcel,
-    ParcelEntityCommandsExt, ReplyTo, StableKey, Timer, TimerAction,
+    Clock, ClockId, DueCommandsExt, DueWorldExt, MessageComponent, OnClock, Owned, OwnedBy, Packet,
+    Parcel, ParcelEntityCommandsExt, Pauses, ReplyTo, StableKey, Timer, TimerAction,
 };
-use bevy_due_ownership::Zone;
+use bevy_due_ownership::{Arrived, Zone};
 use bevy_ecs::prelude::*;
 
 use crate::cluster::{Cluster, Failures, GOLD, Ledger, zone};
@@ -179,4 +179,49 @@ fn an_entity_that_is_no_data_stays() {
     cluster.spawn(0, HERO, (Timer::every(Duration::from_secs(1)), action));
     cluster.update();
     assert_eq!(cluster.find(HERO), None, "it is not durable");
+}
+
+#[test]
+fn an_entity_that_turns_out_to_be_no_data_where_it_arrives_is_not_lost() {
+    let mut cluster = Cluster::new(2);
+    cluster
+        .app(1)
+        .add_observer(|arrived: On<Arrived>, mut commands: Commands| {
+            let action = TimerAction::call(|_, _| {});
+            commands.spawn((OwnedBy(arrived.entity), Timer::after_secs(9.0), action));
+        });
+    cluster.spawn(0, HERO, ());
+    cluster.update();
+    cluster.send_to(HERO, 1);
+    cluster.run_until("the end", |cluster| cluster.has_ended(1));
+    // A runner may run more frames.
+    for _ in 0..3 {
+        cluster.update();
+    }
+    for nth in [0, 1] {
+        cluster.lose_power(nth, 0);
+        cluster.start(nth);
+    }
+    cluster.run_until("the move", |cluster| cluster.find(HERO) == Some(1));
+    cluster.run_until("rest", Cluster::is_at_rest);
+}
+
+#[test]
+fn an_entity_that_needs_another_one_stays() {
+    let mut cluster = Cluster::new(2);
+    let clock = cluster.world(0).spawn(Clock::default()).id();
+    let on_clock = OnClock(ClockId::Own(clock));
+    cluster.spawn(0, HERO, (on_clock, Timer::after_secs(60.0)));
+    let bank = cluster.spawn(0, BANK, ());
+    let boss = cluster.world(0).spawn_empty().id();
+    cluster.world(0).spawn((OwnedBy(boss), Pauses(bank)));
+    cluster.update();
+    for key in [HERO, BANK] {
+        cluster.send_to(key, 1);
+    }
+    cluster.run_until("the failures", |cluster| {
+        cluster.world(0).resource::<Failures>().moves.len() == 2
+    });
+    assert_eq!(cluster.find(HERO), Some(0));
+    assert_eq!(cluster.find(BANK), Some(0));
 }

@@ -116,11 +116,19 @@ impl ZoneState {
     }
 
     fn decide(&mut self, key: StableKey) {
+        self.set_step(key, Step::Decided);
+    }
+
+    /// Lets an entity that the store did not know ask again, behind the claim.
+    fn ask_again(&mut self, key: StableKey) {
+        self.set_step(key, Step::Reaching);
+    }
+
+    fn set_step(&mut self, key: StableKey, step: Step) {
         let entity = self.owned.get(&key).and_then(super::Owned::entity);
-        for departure in &mut self.departures {
-            if Some(departure.entity) == entity {
-                departure.step = Step::Decided;
-            }
+        let mut departures = self.departures.iter_mut();
+        if let Some(departure) = departures.find(|it| Some(it.entity) == entity) {
+            departure.step = step;
         }
     }
 
@@ -128,7 +136,10 @@ impl ZoneState {
         if self.owned.get(&key).is_some_and(|it| it.epoch == epoch) {
             match other {
                 Some(owner) => self.give_way(world, key, owner),
-                None => self.claim(key, epoch, None),
+                None => {
+                    self.claim(key, epoch, None);
+                    self.ask_again(key);
+                }
             }
         }
     }

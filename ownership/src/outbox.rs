@@ -54,6 +54,12 @@ impl Outbox {
         batches.collect()
     }
 
+    /// Returns the entities to which letters are on their way.
+    pub(crate) fn on_the_way(&self) -> impl Iterator<Item = StableKey> {
+        let pending = self.0.iter().filter(|(_, pending)| pending.is_on_the_way);
+        pending.map(|(&to, _)| to)
+    }
+
     /// Notes that no letters to `to` are on their way any more.
     pub(crate) fn arrived(&mut self, to: StableKey) {
         if let Some(pending) = self.0.get_mut(&to) {

@@ -187,8 +187,13 @@ impl Shard {
     /// Takes back the entities that were on their way to a shard whose journal is lost for good, and never
     /// speaks with that journal again. All other shards that can be reached do the same.
     ///
-    /// What the lost shard owned is lost. An entity that it had taken, but had not acknowledged, exists again
-    /// as it left this shard.
+    /// Call it only if nobody can start the lost shard any more.
+    ///
+    /// - What the lost shard owned is lost.
+    /// - An entity that it had taken, but had not acknowledged, exists again as it left this shard. If it had
+    ///   passed the entity on to a third shard, the entity is in two zones then. With a
+    ///   [store of owners](Self::with_owners), it stays with the third shard.
+    /// - Letters that it had taken, but had not acknowledged, count as delivered.
     pub fn reclaim(&self, journal: JournalId) {
         let mut zones = self.zones();
         zones.dead.insert(journal);

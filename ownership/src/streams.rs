@@ -42,7 +42,7 @@ pub(crate) struct Streams {
 struct Stream {
     /// The other zone, from the first contact on.
     peer: Option<Place>,
-    /// The items behind `acked`, encoded, with what the journal has of them.
+    /// The items behind `acked`.
     items: VecDeque<Item>,
     acked: u64,
     taken: u64,

@@ -3,6 +3,7 @@
 mod arrive;
 mod judge;
 mod leave;
+mod notes;
 mod open;
 mod store;
 mod talk;

@@ -11,7 +11,7 @@ use crate::{
     crash_point::{crash_point, crash_point_after_commit},
     item::Item,
     journal::{JournalId, Record},
-    streams::StreamError,
+    streams::{self, StreamError},
     waiting::Whereabouts,
     wire::{Items, Message},
 };
@@ -199,10 +199,11 @@ impl ZoneState {
         if !self.dead.insert(journal) {
             return;
         }
-        let lost = self.streams.give_up(journal);
-        self.ended.extend(lost.ended);
+        let mut lost = self.streams.give_up(journal);
+        self.ended.append(&mut lost.ended);
         self.ended.push(Record::Dead { journal });
-        for zone in lost.zones {
+        self.end_lost_letters(&lost);
+        for &zone in &lost.zones {
             self.routes.forget_zone(zone);
         }
         for (zone, item) in lost.items {
@@ -210,6 +211,31 @@ impl ZoneState {
                 Item::Entity(moved) if !is_free(moved.key) => {}
                 Item::Entity(moved) => self.take_back(world, zone, moved),
                 item => self.route(world, item),
+            }
+        }
+    }
+
+    /// Lets the next letters go to entities of lost zones, if nobody will tell what has become of those before.
+    fn end_lost_letters(&mut self, lost: &streams::GivenUp) {
+        let is_here = |from, to| {
+            lost.items.iter().any(|(_, item)| match item {
+                Item::Letters(batch) => (batch.from, batch.to) == (from, to),
+                _ => false,
+            })
+        };
+        let is_lost = |to| {
+            self.routes
+                .zone_of(to)
+                .is_some_and(|it| lost.zones.contains(&it))
+        };
+        for (&from, owned) in &mut self.owned {
+            let ended = owned.outbox.on_the_way();
+            let ended: Vec<_> = ended
+                .filter(|&to| is_lost(to) && !is_here(from, to))
+                .collect();
+            for to in ended {
+                owned.outbox.arrived(to);
+                self.dirty.insert(from);
             }
         }
     }

@@ -122,3 +122,32 @@ fn journals_that_are_mixed_up_lose_nothing() {
     cluster.start(0);
     assert_eq!(cluster.find(HERO), Some(0));
 }
+
+#[test]
+fn letters_come_back_when_a_journal_is_given_up() {
+    // The first letter is on its way, was taken, or was taken and its receipt is on its way.
+    for steps in [2, 6, 7] {
+        let mut cluster = Cluster::new(2);
+        cluster.spawn(0, HERO, ());
+        cluster.spawn(1, BANK, ());
+        cluster.update();
+        cluster.mail(HERO, BANK, 1);
+        for step in 0..steps {
+            cluster.update_one(step % 2);
+        }
+        let lost = cluster.shard(1).journal_id();
+        cluster.lose_power(1, 0);
+        cluster.update();
+        cluster.shard(0).reclaim(lost);
+        cluster.update();
+        cluster.mail(HERO, BANK, 2);
+        cluster.nodes[1].disk = SimulatedDisk::new(99);
+        cluster.start(1);
+        cluster.run_until("the letter", |cluster| {
+            let returned = &cluster.world(0).resource::<Failures>().mail;
+            returned.iter().any(|(_, letter)| letter.payload() == [2])
+        });
+        cluster.update();
+        assert!(cluster.is_at_rest(), "after {steps} steps");
+    }
+}

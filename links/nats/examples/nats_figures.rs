@@ -117,10 +117,7 @@ fn measure() -> Result {
     for (name, ratio) in ratios {
         println!("{name}: {ratio:.2} times the bare client");
     }
-    println!(
-        "change of an `NatsStore`: {:.0} µs",
-        swaps(&server.address)?
-    );
+    println!("change of a `NatsStore`: {:.0} µs", swaps(&server.address)?);
     Ok(())
 }
 

@@ -42,6 +42,17 @@ pub(crate) struct MovedOut {
     pub(crate) refused: Option<String>,
 }
 
+impl MovedOut {
+    /// Returns the entity on its way back, with the next owner.
+    pub(crate) fn returned(self, reason: String) -> Self {
+        Self {
+            epoch: self.epoch.saturating_add(1),
+            refused: Some(reason),
+            ..self
+        }
+    }
+}
+
 impl Item {
     /// Returns the entity to which the item goes. An entity that moves goes to a zone.
     pub(crate) fn recipient(&self) -> Option<StableKey> {

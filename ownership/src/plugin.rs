@@ -107,10 +107,7 @@ fn open_zone(world: &mut World) -> Result {
         return Ok(());
     };
     let opened = open(world, shard, key, declared);
-    if opened.is_err() {
-        world.write_message(AppExit::error());
-    }
-    opened
+    end_if_failed(world, opened)
 }
 
 fn receive(world: &mut World) {
@@ -119,9 +116,14 @@ fn receive(world: &mut World) {
 
 pub(crate) fn store(world: &mut World) -> Result {
     let stored = with_zone(world, ZoneState::store).unwrap_or(Ok(()));
-    if stored.is_err() {
-        // The world ends. A later frame would confirm what this one has not stored.
+    end_if_failed(world, stored)
+}
+
+/// Ends the world after an error, and its zone at once: a later frame would confirm what this one has not stored.
+fn end_if_failed(world: &mut World, result: Result) -> Result {
+    if result.is_err() {
         world.remove_resource::<ZoneState>();
+        world.write_message(AppExit::error());
     }
-    stored
+    result
 }

@@ -9,15 +9,16 @@ use bevy_due::{
 use bevy_ecs::utils::prelude::DebugName;
 use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
 
-use super::{Owned, State, Zone, ZoneState, open::Parked};
+use super::{Owned, State, Zone, ZoneState, leave::fail, open::Parked};
 use crate::{
     components::{self, Declared},
     crash_point::crash_point,
-    events::{Arrived, MoveFailed},
+    events::Arrived,
     item::{Item, MovedOut, decode},
     outbox::Outbox,
     readings::wall_clock,
     stored::{Body, Stored},
+    wire::Message,
 };
 
 /// The longest time on the way that clocks make up for, in milliseconds.
@@ -72,7 +73,7 @@ impl ZoneState {
             if owned.epoch < moved.epoch {
                 self.fence(world, key, moved.epoch);
             } else {
-                let reason = KeyInUse { key }.to_string();
+                let reason = format!("another entity of that zone has the stable key {}", key.0);
                 return self.give_back(from, moved, reason);
             }
         }
@@ -115,13 +116,7 @@ impl ZoneState {
             report(world, error);
         }
         if let Some(reason) = refused {
-            let zone = from;
-            world.trigger(MoveFailed {
-                entity,
-                zone,
-                reason,
-            });
-            world.flush();
+            fail(world, entity, from, reason);
         }
         crash_point!("entity.settled");
     }
@@ -145,13 +140,8 @@ impl ZoneState {
 
     /// Gives an entity back to the zone that it came from.
     fn give_back(&mut self, to: StableKey, moved: MovedOut, reason: String) {
-        let epoch = moved.epoch.saturating_add(1);
-        self.routes.learn(moved.key, to, epoch);
-        let moved = MovedOut {
-            epoch,
-            refused: Some(reason),
-            ..moved
-        };
+        let moved = moved.returned(reason);
+        self.routes.learn(moved.key, to, moved.epoch);
         self.streams.push(to, Item::Entity(moved));
     }
 
@@ -177,19 +167,13 @@ impl ZoneState {
 
     /// Takes back an entity from a zone whose journal is lost.
     pub(super) fn take_back(&mut self, world: &mut World, zone: StableKey, moved: MovedOut) {
-        let epoch = moved.epoch + 1;
-        let key = moved.key;
-        let reason = "the journal of the zone is lost".to_owned();
-        let moved = MovedOut {
-            epoch,
-            refused: Some(reason),
-            ..moved
-        };
+        let moved = moved.returned("the journal of the zone is lost".into());
+        let MovedOut { key, epoch, .. } = moved;
         self.routes.forget(key);
         self.arrive(world, zone, moved);
         let here = self.me.zone;
         self.to_tell
-            .push((None, crate::wire::Message::At(vec![(key, here, epoch)])));
+            .push((None, Message::At(vec![(key, here, epoch)])));
     }
 
     /// Drops an entity of which another zone has a later owner, without any event.
@@ -208,23 +192,6 @@ impl ZoneState {
         self.dirty.remove(&key);
         let known = owned.epoch;
         report(world, Fenced { key, known, epoch });
-    }
-}
-
-/// Another entity has the key of one that arrives.
-#[derive(Debug)]
-struct KeyInUse {
-    key: StableKey,
-}
-
-impl fmt::Display for KeyInUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key } = self;
-        write!(
-            f,
-            "another entity of that zone has the stable key {}",
-            key.0
-        )
     }
 }
 

@@ -4,7 +4,7 @@ use bevy_due::StableKey;
 use bevy_ecs::world::World;
 
 use super::{
-    ZoneState,
+    Owned, ZoneState,
     leave::{Departure, Step},
 };
 use crate::{
@@ -60,12 +60,12 @@ impl ZoneState {
         (key, epoch): (StableKey, u64),
         owner: Option<Owner>,
     ) {
-        let is_same = |zone: &Self| zone.owned.get(&key).is_some_and(|it| it.epoch == epoch);
         let Some(owner) = owner else {
             self.claim(key, epoch, None);
             return;
         };
-        if !is_same(self) || owner == self.owner(epoch) || owner.epoch < epoch {
+        let is_same = self.owned.get(&key).is_some_and(|it| it.epoch == epoch);
+        if !is_same || owner == self.owner(epoch) || owner.epoch < epoch {
             return;
         }
         if owner.place == self.me {
@@ -108,24 +108,15 @@ impl ZoneState {
             self.sender.clone(),
             move |store| change(store, key, Some(from), to),
             move |zone, world, changed| match changed {
-                Ok(()) => zone.decide(key),
+                Ok(()) => zone.set_step(key, Step::Decided),
                 Err(other) => zone.lose(world, key, epoch, other),
             },
         );
         Some(Step::Asked)
     }
 
-    fn decide(&mut self, key: StableKey) {
-        self.set_step(key, Step::Decided);
-    }
-
-    /// Lets an entity that the store did not know ask again, behind the claim.
-    fn ask_again(&mut self, key: StableKey) {
-        self.set_step(key, Step::Reaching);
-    }
-
     fn set_step(&mut self, key: StableKey, step: Step) {
-        let entity = self.owned.get(&key).and_then(super::Owned::entity);
+        let entity = self.owned.get(&key).and_then(Owned::entity);
         let mut departures = self.departures.iter_mut();
         if let Some(departure) = departures.find(|it| Some(it.entity) == entity) {
             departure.step = step;
@@ -138,7 +129,8 @@ impl ZoneState {
                 Some(owner) => self.give_way(world, key, owner),
                 None => {
                     self.claim(key, epoch, None);
-                    self.ask_again(key);
+                    // It asks again, behind the claim.
+                    self.set_step(key, Step::Reaching);
                 }
             }
         }

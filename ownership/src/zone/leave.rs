@@ -186,7 +186,8 @@ impl ZoneState {
     }
 }
 
-fn fail(world: &mut World, entity: Entity, zone: StableKey, reason: String) {
+/// Tells an entity that it could not move.
+pub(super) fn fail(world: &mut World, entity: Entity, zone: StableKey, reason: String) {
     world.trigger(MoveFailed {
         entity,
         zone,

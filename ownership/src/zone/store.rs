@@ -7,7 +7,6 @@ use core::{
 };
 use std::sync::Arc;
 
-use bevy_app::AppExit;
 use bevy_due::{
     ClockId, DueWorldExt, MessageSender, OnClock, StableKey, Timer, rollback::TimerSnapshot,
 };
@@ -103,12 +102,16 @@ impl Wake {
 
 impl ZoneState {
     /// Stores what has changed since the last frame that was stored, unless the journal is behind.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the world must end.
     pub(crate) fn store(&mut self, world: &mut World) -> Result {
         self.storage.frames += 1;
         if !self.storage.submitter.has_room() {
             self.storage.wake.is_wanted.store(true, Ordering::Release);
             if !self.storage.submitter.has_room() {
-                return self.check_journal(world);
+                return self.check_journal();
             }
         }
         crash_point!("frame.begun");
@@ -126,15 +129,14 @@ impl ZoneState {
         Ok(())
     }
 
-    /// Ends the world if the journal has stopped, or has had no space for too long.
-    fn check_journal(&self, world: &mut World) -> Result {
+    /// Returns an error if the journal has stopped, or has had no space for too long.
+    fn check_journal(&self) -> Result {
         let stall = self.shard.stall();
         let stall = stall.filter(|stall| stall.since.elapsed() >= STALL_LIMIT);
         let stopped = self.storage.submitter.error();
         let Some(error) = stopped.or(stall.map(|stall| stall.error)) else {
             return Ok(());
         };
-        world.write_message(AppExit::error());
         Err(BevyError::error(error))
     }
 
@@ -253,7 +255,6 @@ impl ZoneState {
             is_stored,
         };
         if is_stored {
-            world.write_message(AppExit::error());
             return Err(BevyError::error(error));
         }
         report(world, error);
@@ -275,7 +276,6 @@ impl ZoneState {
         let Err(error) = self.storage.submitter.submit(Frame { records, effects }) else {
             return Ok(());
         };
-        world.write_message(AppExit::error());
         let error = match error {
             SubmitError::Stopped(_, Some(error)) => error,
             SubmitError::Stopped(_, None) | SubmitError::Busy(_) => JournalError::Closed,

@@ -280,6 +280,7 @@ impl fmt::Display for GivenUp {
 }
 
 impl core::error::Error for GivenUp {}
+
 /// Lets tests kill the process before and after it sends a message.
 fn mark(world: &World, message: &Message, is_sent: bool) {
     match (message, is_sent) {

@@ -86,31 +86,35 @@ fn someone_else(epoch: u64) -> Owner {
     Owner { place, epoch }
 }
 
-#[test]
-fn an_owner_that_has_lost_an_entity_drops_it_when_it_moves() {
-    let store = MemoryStore::new(1);
-    let mut cluster = Cluster::with_store(2, Some(store.clone()));
+/// Zones of which the first one owns the hero, as the store knows.
+fn with_hero(zones: u64, store: &MemoryStore) -> Cluster {
+    let mut cluster = Cluster::with_store(zones, Some(store.clone()));
     cluster.spawn(0, HERO, ());
     cluster.run_until("the claim", |_| {
         store.0.lock().unwrap().owners.contains_key(&HERO)
     });
-    store.set(HERO, someone_else(2));
+    cluster
+}
+
+#[test]
+fn an_owner_that_has_lost_an_entity_drops_it_when_it_moves() {
+    let store = MemoryStore::new(1);
+    let mut cluster = with_hero(2, &store);
+    // With the number 2, it would be a move that this zone has asked for.
+    store.set(HERO, someone_else(3));
     cluster.send_to(HERO, 1);
     cluster.run_until("the loss", |cluster| cluster.find(HERO).is_none());
     for _ in 0..20 {
         cluster.update();
     }
     assert_eq!(cluster.find(HERO), None);
+    assert!(cluster.is_at_rest(), "it is not on its way either");
 }
 
 #[test]
 fn an_owner_that_has_lost_an_entity_drops_it_when_it_starts() {
     let store = MemoryStore::new(2);
-    let mut cluster = Cluster::with_store(1, Some(store.clone()));
-    cluster.spawn(0, HERO, ());
-    cluster.run_until("the claim", |_| {
-        store.0.lock().unwrap().owners.contains_key(&HERO)
-    });
+    let mut cluster = with_hero(1, &store);
     cluster.stop(0);
     store.set(HERO, someone_else(5));
     cluster.start(0);

@@ -1,7 +1,7 @@
 //! The primitives through which threads share state.
 //!
 //! `--cfg shuttle` replaces them by the primitives of a checker, which chooses the thread that takes
-//! each step: see `proofs/model_check`.
+//! each step: see `crates/proofs/model_check`.
 
 #[cfg(not(shuttle))]
 pub(crate) use bevy_platform::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,160 @@
+//! Games saved as scenes: Bevy writes the components, and this crate their states.
+
+#[path = "../../../tests/saving/check.rs"]
+mod check;
+#[allow(dead_code, reason = "scenes save games in another way")]
+#[path = "../../../tests/saving/game.rs"]
+mod game;
+#[path = "../../../tests/saving/script.rs"]
+mod script;
+
+use core::{any::TypeId, time::Duration};
+
+use bevy_app::App;
+use bevy_asset::{AssetPath, LoadFromPath, UntypedHandle};
+use bevy_due::{DespawnAfter, DuePlugin, Timer, prelude::*};
+use bevy_ecs::{entity::EntityHashMap, prelude::*, reflect::AppTypeRegistry};
+use bevy_time::{TimePlugin, TimeUpdateStrategy};
+use bevy_world_serialization::{DynamicWorld, serde::WorldDeserializer};
+use serde::de::DeserializeSeed;
+
+use check::{check, games};
+use script::Random;
+
+/// Returns a world as a scene, with the states of its timers.
+fn to_scene(world: &mut World) -> DynamicWorld {
+    world.write_timer_states();
+    without_time(DynamicWorld::from_world(world))
+}
+
+/// Leaves out Bevy's `Time`, which goes on by itself in the app that loads the scene.
+fn without_time(mut scene: DynamicWorld) -> DynamicWorld {
+    let is_time = |path: &str| path.starts_with("bevy_time::");
+    let resources = &mut scene.resources;
+    resources.retain(|resource| !is_time(resource.reflect_type_path()));
+    scene
+}
+
+fn to_text(scene: &DynamicWorld, world: &World) -> Result<String, ron::Error> {
+    let registry = world.resource::<AppTypeRegistry>().read();
+    scene.serialize(&registry)
+}
+
+fn from_text(text: &str, world: &mut World) -> DynamicWorld {
+    let type_registry = &world.resource::<AppTypeRegistry>().read();
+    let mut text = ron::Deserializer::from_str(text).unwrap();
+    let scene = WorldDeserializer {
+        type_registry,
+        load_from_path: &mut NoAssets,
+    };
+    scene.deserialize(&mut text).unwrap()
+}
+
+struct NoAssets;
+
+impl LoadFromPath for NoAssets {
+    fn load_from_path_erased(&mut self, _: TypeId, path: AssetPath<'static>) -> UntypedHandle {
+        unreachable!("no component has an asset, but one wants {path}");
+    }
+}
+
+/// Shuffles the entities, and the components of each.
+fn shuffle(scene: &mut DynamicWorld, random: &mut Random) {
+    fn shuffle<T>(items: &mut [T], random: &mut Random) {
+        for end in (1..items.len()).rev() {
+            items.swap(end, random.below(end as u64 + 1) as usize);
+        }
+    }
+    shuffle(&mut scene.entities, random);
+    for entity in &mut scene.entities {
+        shuffle(&mut entity.components, random);
+    }
+}
+
+#[test]
+fn a_game_loaded_from_a_scene_goes_on_as_the_uninterrupted_one() {
+    for seed in games() {
+        check(seed, |game| {
+            game.move_to_new_app(|world, loaded, map| {
+                let text = to_text(&to_scene(world), world).unwrap();
+                let mut scene = from_text(&text, loaded);
+                shuffle(&mut scene, &mut Random::new(seed));
+                scene.write_to_world(loaded, map).unwrap();
+            })
+        });
+    }
+}
+
+#[test]
+fn a_scene_in_memory_goes_on_as_the_uninterrupted_game() {
+    for seed in games() {
+        check(seed, |game| {
+            game.move_to_new_app(|world, loaded, map| {
+                let scene = to_scene(world);
+                scene.write_to_world(loaded, map).unwrap();
+            })
+        });
+    }
+}
+
+#[test]
+fn a_saved_game_goes_on_undisturbed() {
+    for seed in games() {
+        check(seed, |mut game| {
+            let world = game.world_mut();
+            let scene = to_scene(world);
+            to_text(&scene, world).unwrap();
+            game
+        });
+    }
+}
+
+fn app() -> App {
+    let step = Duration::from_millis(70);
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()))
+        .insert_resource(TimeUpdateStrategy::ManualDuration(step));
+    app.update();
+    app
+}
+
+#[test]
+fn an_armed_timer_without_its_state_is_an_error() {
+    for is_lifetime in [false, true] {
+        let mut app = app();
+        let mut entity = app.world_mut().spawn_empty();
+        match is_lifetime {
+            true => entity.insert(DespawnAfter::secs(1.0)),
+            false => entity.insert(Timer::after_secs(1.0)),
+        };
+        for _ in 0..2 {
+            let world = app.world_mut();
+            let text = to_text(&without_time(DynamicWorld::from_world(world)), world);
+            let error = text.unwrap_err().to_string();
+            assert!(error.contains("write_timer_states"), "{error}");
+            let text = to_text(&to_scene(world), world);
+            assert!(text.is_ok(), "{text:?}");
+            app.update();
+        }
+    }
+}
+
+#[test]
+fn a_scene_loads_into_a_world_that_was_saved_itself() {
+    let mut app = app();
+    app.world_mut().spawn(Timer::after_secs(1.0));
+    let scene = to_scene(app.world_mut());
+    for _ in 0..3 {
+        app.update();
+        app.world_mut().write_timer_states();
+        let mut map = EntityHashMap::default();
+        scene.write_to_world(app.world_mut(), &mut map).unwrap();
+        let now = app.world_mut().with_timers(|timers| {
+            let deadlines = timers.iter().map(|timer| (timer.remaining, timer.deadline));
+            deadlines
+                .map(|(remaining, deadline)| deadline - remaining)
+                .max()
+        });
+        assert_eq!(now, Some(Duration::ZERO), "the clock shows the saved time");
+    }
+}

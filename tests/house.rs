@@ -1,27 +1,22 @@
-//! The house rules: imports between the source files have no cycles and go one way, and the crate
-//! exports few names.
+//! The house rules: imports between the folders of `src` go down one list, and the crate exports few
+//! names.
 //!
-//! The checks read `src` as text. They see `use` declarations and paths that start with `crate::`,
-//! and follow re-exports to the file that defines a name. They skip test modules.
+//! The files are read with `syn`. Inside a folder, files may know each other. Test modules are skipped.
 
 #![allow(missing_docs, reason = "test code")]
 
-#[path = "house/exports.rs"]
-mod exports;
-#[path = "house/imports.rs"]
-mod imports;
-#[path = "house/source_file.rs"]
-mod source_file;
-#[path = "house/syntax.rs"]
-mod syntax;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
 
-use std::{fs, path::Path};
+use syn::{
+    Attribute, Ident, Item, ItemMod, ItemUse, UseTree, Visibility,
+    visit::{self, Visit},
+};
 
-use exports::Exports;
-use imports::SourceTree;
-
-/// The top-level modules, from top to bottom. A module may import from its own line and from the
-/// lines below it.
+/// The modules at the top of `src`. A module may import from its own line and from the lines below.
 const LAYERS: [&[&str]; 15] = [
     // Pages without code.
     &["coming_from", "cookbook", "guide"],
@@ -52,29 +47,24 @@ const LAYERS: [&[&str]; 15] = [
     &["journal"],
 ];
 
-/// Three of them are pages without items.
-const MAX_EXPORTS: usize = 66;
-const MAX_PRELUDE: usize = 19;
-
-#[test]
-fn imports_have_no_cycles() {
-    let cycles = SourceTree::of_this_crate().cycles();
-    assert!(
-        cycles.is_empty(),
-        "{} cycles of imports:\n{}\nMove the shared items to a file below, which all files of \
-         the cycle can import.",
-        cycles.len(),
-        cycles.join("\n")
-    );
-}
+const MAX_EXPORTS: usize = 83;
+const MAX_PRELUDE: usize = 20;
 
 #[test]
 fn imports_go_down_the_list_of_modules() {
-    let wrong = SourceTree::of_this_crate().imports_against(&LAYERS);
+    let exports = Exports::of(&parse("src/lib.rs"));
+    let mut wrong = Vec::new();
+    for (module, file) in files("src") {
+        let mut imports = Imports::new(&exports, &file);
+        imports.visit_file(&parse(&file));
+        wrong.extend(imports.found.iter().filter_map(|imported| {
+            let (from, to) = (layer(&module), layer(imported));
+            (module != *imported && from > to).then(|| format!("{file}: crate::{imported}"))
+        }));
+    }
     assert!(
         wrong.is_empty(),
-        "{} imports go up the list, or have no place in it:\n{}\nMove the imported item down, or \
-         pass it in from above. Add a new module to `LAYERS`.",
+        "{} imports go up the list:\n{}\nMove the imported item down, or pass it in from above.",
         wrong.len(),
         wrong.join("\n")
     );
@@ -82,27 +72,174 @@ fn imports_go_down_the_list_of_modules() {
 
 #[test]
 fn the_crate_exports_few_names() {
-    let exports = Exports::of(&read_file("lib.rs"));
+    let exports = Exports::of(&parse("src/lib.rs"));
     for (place, names, max) in [
-        ("the root of the crate", exports.root, MAX_EXPORTS),
-        ("the prelude", exports.prelude, MAX_PRELUDE),
+        ("the root of the crate", &exports.root, MAX_EXPORTS),
+        ("the prelude", &exports.prelude, MAX_PRELUDE),
     ] {
-        assert!(
-            !names.contains(&"*".to_owned()),
-            "{place} exports a `*`: list the names"
-        );
+        let names: Vec<_> = names.keys().cloned().collect();
         assert!(
             names.len() <= max,
-            "{place} exports {} names, at most {max} are allowed: {}\nRemove a name, make it \
-             private, or put it behind a feature.",
+            "{place} exports {} names, at most {max} are allowed: {}\nRemove a name, or move it \
+             to the module of its subject.",
             names.len(),
             names.join(", ")
         );
     }
 }
 
-/// Reads a file of this crate, named relative to `src`.
-fn read_file(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name);
-    fs::read_to_string(path).expect("the file should be readable")
+/// Returns the place of `module` in `LAYERS`, from the top.
+fn layer(module: &str) -> usize {
+    let place = LAYERS.iter().position(|layer| layer.contains(&module));
+    place.unwrap_or_else(|| panic!("add the module `{module}` to `LAYERS`"))
+}
+
+/// The names that `lib.rs` exports with all features, each with the module that it comes from.
+struct Exports {
+    root: BTreeMap<String, String>,
+    prelude: BTreeMap<String, String>,
+}
+
+impl Exports {
+    fn of(lib: &syn::File) -> Self {
+        let prelude = lib.items.iter().find_map(|item| match item {
+            Item::Mod(module) if module.ident == "prelude" => module.content.as_ref(),
+            _ => None,
+        });
+        let (_, prelude) = prelude.expect("`lib.rs` should have an inline module `prelude`");
+        Self {
+            root: public_names(&lib.items),
+            prelude: public_names(prelude),
+        }
+    }
+}
+
+fn public_names(items: &[Item]) -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    for item in items {
+        match item {
+            Item::Use(ItemUse {
+                vis: Visibility::Public(_),
+                tree,
+                ..
+            }) => names.extend(flatten(tree).into_iter().filter_map(|path| {
+                assert_ne!(path.last()?, "*", "list the names");
+                Some((path.last()?.clone(), path.first()?.clone()))
+            })),
+            Item::Mod(ItemMod {
+                vis: Visibility::Public(_),
+                ident,
+                ..
+            }) => _ = names.insert(ident.to_string(), ident.to_string()),
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Returns the paths that a `use` declaration names.
+fn flatten(tree: &UseTree) -> Vec<Vec<String>> {
+    let below = |ident: &Ident, tree| {
+        let paths = flatten(tree).into_iter();
+        let paths = paths.map(|path| [vec![ident.to_string()], path].concat());
+        paths.collect()
+    };
+    match tree {
+        UseTree::Path(path) => below(&path.ident, &path.tree),
+        UseTree::Name(name) => vec![vec![name.ident.to_string()]],
+        UseTree::Rename(name) => vec![vec![name.ident.to_string()]],
+        UseTree::Glob(_) => vec![vec!["*".to_owned()]],
+        UseTree::Group(group) => group.items.iter().flat_map(flatten).collect(),
+    }
+}
+
+/// Collects the modules at the top of the crate that a file names.
+struct Imports<'a> {
+    exports: &'a Exports,
+    /// How many modules the place that is visited lies below the root.
+    depth: usize,
+    found: BTreeSet<String>,
+}
+
+impl<'a> Imports<'a> {
+    fn new(exports: &'a Exports, file: &str) -> Self {
+        Self {
+            exports,
+            depth: file.split('/').count() - 1,
+            found: BTreeSet::new(),
+        }
+    }
+
+    fn add(&mut self, path: &[String]) {
+        let supers = path.iter().take_while(|&name| name == "super").count();
+        let below_root = match path.first() {
+            Some(first) if first == "crate" => path.get(1),
+            Some(_) if supers == self.depth => path.get(supers),
+            _ => None,
+        };
+        if let Some(name) = below_root {
+            let module = self.exports.root.get(name).unwrap_or(name);
+            self.found.insert(module.clone());
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Imports<'_> {
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        for path in flatten(&item.tree) {
+            self.add(&path);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Vec<_> = path.segments.iter().map(|it| it.ident.to_string()).collect();
+        self.add(&names);
+        visit::visit_path(self, path);
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+        if !module.attrs.iter().any(is_cfg_test) {
+            self.depth += 1;
+            visit::visit_item_mod(self, module);
+            self.depth -= 1;
+        }
+    }
+}
+
+fn is_cfg_test(attribute: &Attribute) -> bool {
+    let condition = attribute.meta.require_list();
+    attribute.path().is_ident("cfg")
+        && condition.is_ok_and(|list| list.tokens.to_string().contains("test"))
+}
+
+/// Returns the source files below `folder`, each with its module at the top of the crate.
+fn files(folder: &str) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::from(folder)];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(path(&folder)).expect("the folder should be readable");
+        for entry in entries {
+            let file = folder.join(entry.expect("the entry should be readable").file_name());
+            match file.extension() {
+                Some(extension) if extension == "rs" => {
+                    let name = file.display().to_string();
+                    let module = name.split(['/', '.']).nth(1).unwrap_or_default().to_owned();
+                    if module != "lib" && !name.ends_with("tests.rs") {
+                        files.push((module, name));
+                    }
+                }
+                _ => folders.push(file),
+            }
+        }
+    }
+    files
+}
+
+fn parse(file: &str) -> syn::File {
+    let text = fs::read_to_string(path(file)).expect("the file should be readable");
+    syn::parse_file(&text).expect("the file should be Rust")
+}
+
+fn path(name: impl AsRef<Path>) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }

@@ -14,7 +14,7 @@ use core::time::Duration;
 use std::{env, time::Instant};
 
 use bevy_app::App;
-use bevy_due::{DueEntityWorldMutExt, DueWorldExt, MessageContext, NoAnswer, Timer, prelude::*};
+use bevy_due::{DueWorldExt, MessageContext, NoAnswer, Timer, prelude::*};
 use bevy_ecs::{message::Message, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 
@@ -90,7 +90,7 @@ fn despawn_clocks(n: u32) -> (App, Box<dyn FnOnce(&mut App)>) {
     let clocks: Vec<Entity> = (0..n)
         .map(|_| {
             app.world_mut()
-                .spawn((Clock::new(), Timer::after_secs(60.0)))
+                .spawn((Clock::new(), Timer::after(60.0)))
                 .id()
         })
         .collect();
@@ -130,7 +130,7 @@ fn keys_of_one_owner(n: u32) -> (App, Box<dyn FnOnce(&mut App)>) {
     let run = move |app: &mut App| {
         for key in 0..n {
             let mut owner = app.world_mut().entity_mut(owner);
-            owner.set_timer(format!("key {key}"), Timer::after_secs(60.0));
+            owner.set_timer(format!("key {key}"), Timer::after(60.0));
         }
         app.update();
         app.world_mut().with_timers(|timers| {
@@ -167,7 +167,7 @@ fn requests_of_one_asker(n: u32) -> (App, Box<dyn FnOnce(&mut App)>) {
         for _ in 0..n {
             commands
                 .entity(asker)
-                .ask(answerer, Ask, Timer::after_secs(60.0));
+                .ask(answerer, Ask, Timer::after(60.0));
         }
         for _ in 0..4 {
             app.update();
@@ -182,7 +182,7 @@ fn pause_in_a_handler(n: u32) -> (App, Box<dyn FnOnce(&mut App)>) {
     let mut app = app();
     let clock = app.world_mut().spawn(Clock::new()).id();
     for _ in 0..n {
-        app.world_mut().spawn(Timer::after_secs(60.0).on(clock));
+        app.world_mut().spawn(Timer::after(60.0).on(clock));
     }
     app.world_mut()
         .spawn(Timer::every(FRAME).on(clock))
@@ -203,8 +203,7 @@ fn pause_in_a_handler(n: u32) -> (App, Box<dyn FnOnce(&mut App)>) {
 fn idle_clocks(n: u32) -> (App, Box<dyn FnOnce(&mut App)>) {
     let mut app = app();
     for _ in 0..n {
-        app.world_mut()
-            .spawn((Clock::new(), Timer::after_secs(3600.0)));
+        app.world_mut().spawn((Clock::new(), Timer::after(3600.0)));
     }
     for _ in 0..5 {
         app.update();

@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             unknown => return Err(format!("unknown option {unknown}: use --chart FILE").into()),
         }
     }
-    let every = || Timer::every_secs(1.0);
+    let every = || Timer::every(1.0);
     let mut loads = [
         Load::new("as they come", every(), TimerBudget::Unlimited),
         Load::new(

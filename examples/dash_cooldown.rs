@@ -37,16 +37,16 @@ struct Complaint(Cooldown);
 
 fn start(mut commands: Commands) {
     commands.spawn((
-        Dash(Cooldown::secs(2.0).with_charges(2)),
-        Complaint(Cooldown::secs(1.0)),
+        Dash(Cooldown::new(2.0).with_charges(2)),
+        Complaint(Cooldown::new(1.0)),
     ));
-    let button = Timer::every_secs(0.3).first_after_secs(0.9).times(12);
+    let button = Timer::every(0.3).first_after(0.9).times(12);
     commands.spawn(button).observe(press);
 
-    let redraw = Timer::every_secs(0.5).immediately();
+    let redraw = Timer::every(0.5).immediately();
     commands.spawn(redraw).observe(draw);
 
-    commands.after_secs(7.5).queue(|commands| {
+    commands.after(7.5).queue(|commands| {
         commands.write_message(AppExit::Success);
     });
 }

@@ -53,7 +53,7 @@ fn show(line: &'static str) -> impl Fn(&mut Commands) {
 /// Repeats commands. The closure keeps its state between the runs.
 fn count_down(mut commands: Commands) {
     let mut number = 3;
-    commands.every_secs(1.0).times(3).queue(move |commands| {
+    commands.every(1.0).times(3).queue(move |commands| {
         commands.trigger(Show(format!("{number}!")));
         number -= 1;
     });
@@ -61,16 +61,16 @@ fn count_down(mut commands: Commands) {
 
 /// All three rockets are due in the frame at four seconds. They go up in the order of their deadlines.
 fn launch(mut commands: Commands) {
-    commands.after_secs(3.99).queue(show("a golden rocket"));
-    commands.after_secs(3.93).queue(show("a red rocket"));
-    commands.after_secs(3.96).queue(show("a blue rocket"));
+    commands.after(3.99).queue(show("a golden rocket"));
+    commands.after(3.93).queue(show("a red rocket"));
+    commands.after(3.96).queue(show("a blue rocket"));
 }
 
 /// The orchestra plays on its own clock, at half speed.
 fn play_music(mut commands: Commands) {
     let baton = commands.spawn(Clock::new().with_speed(0.5)).id();
     commands
-        .every_secs(1.0)
+        .every(1.0)
         .on(baton)
         .times(4)
         .queue(show("    the orchestra plays a note"));
@@ -78,8 +78,8 @@ fn play_music(mut commands: Commands) {
 
 /// Despawning the entity of delayed commands cancels them.
 fn light_fountain(mut commands: Commands) {
-    let fountain = commands.after_secs(6.0).queue(show("a fountain")).id();
-    commands.after_secs(5.5).queue(move |commands| {
+    let fountain = commands.after(6.0).queue(show("a fountain")).id();
+    commands.after(5.5).queue(move |commands| {
         commands.trigger(Show("the fuse of the fountain gets wet".into()));
         commands.entity(fountain).despawn();
     });
@@ -89,10 +89,10 @@ fn light_fountain(mut commands: Commands) {
 fn sail_barge(mut commands: Commands) {
     let barge = commands.spawn_empty().id();
     commands
-        .every_secs(0.5)
+        .every(0.5)
         .of(barge)
         .queue(show("        a wheel spins on the barge"));
-    commands.after_secs(2.2).queue(move |commands| {
+    commands.after(2.2).queue(move |commands| {
         commands.trigger(Show("        the barge sinks".into()));
         commands.entity(barge).despawn();
     });
@@ -100,9 +100,9 @@ fn sail_barge(mut commands: Commands) {
 
 /// Delayed commands can delay more commands.
 fn finish(mut commands: Commands) {
-    commands.after_secs(9.0).queue(|commands| {
-        commands.every_secs(0.25).times(5).queue(show("a star"));
-        commands.after_secs(1.5).queue(|commands| {
+    commands.after(9.0).queue(|commands| {
+        commands.every(0.25).times(5).queue(show("a star"));
+        commands.after(1.5).queue(|commands| {
             commands.trigger(Show("good night".into()));
             commands.write_message(AppExit::Success);
         });

@@ -90,24 +90,24 @@ struct WillIWin;
 fn start(mut commands: Commands) {
     let arena = commands.spawn(Clock::new().with_speed(0.5)).id();
     let haste = SpeedModifier::new(arena, 1.5);
-    commands.spawn((haste, DespawnAfter::secs(4.0)));
+    commands.spawn((haste, DespawnAfter::new(4.0)));
 
     let mut boss = commands.spawn((creature(BOSS, 120), OnClock::new(arena)));
     let two_wolves = TimerAction::named_with("summon", [2]);
-    boss.set_timer("summon", (Timer::every_secs(1.5).times(3), two_wolves))
+    boss.set_timer("summon", (Timer::every(1.5).times(3), two_wolves))
         .set_timer("bite", bites(0.7, 6))
-        .set_timer("enrage", after_secs(2.0, "enrage"));
+        .set_timer("enrage", after(2.0, "enrage"));
 
-    let dash = Cooldown::secs(0.9).with_charges(2);
+    let dash = Cooldown::new(0.9).with_charges(2);
     let mut hero = commands.spawn((creature(HERO, 150), hears_answers(), dash));
-    let poison = Timer::every_between_secs(0.4..=1.6).times(6);
+    let poison = Timer::every_between(0.4..=1.6).times(6);
     hero.set_timer("poison", (poison, TimerAction::named_with("poison", [3])))
-        .set_timer("stun", after_secs(2.7, "stun"));
+        .set_timer("stun", after(2.7, "stun"));
 
     let hero = hero.id();
     let oracle = commands.spawn_empty().id();
     let mut hero = commands.entity(hero);
-    hero.ask(oracle, WillIWin, Timer::after_secs(5.0));
+    hero.ask(oracle, WillIWin, Timer::after(5.0));
 }
 
 const HERO: &str = "the hero";
@@ -118,14 +118,14 @@ fn creature(name: &str, health: i32) -> Creature {
     Creature { name, health }
 }
 
-fn after_secs(secs: f32, action: &'static str) -> (Timer, TimerAction) {
-    (Timer::after_secs(secs), TimerAction::named(action))
+fn after(secs: f32, action: &'static str) -> (Timer, TimerAction) {
+    (Timer::after(secs), TimerAction::named(action))
 }
 
 /// Bites the hero again and again. The damage is the data of the action.
 fn bites(secs: f32, damage: u8) -> (Timer, TimerAction) {
     let action = TimerAction::named_with("bite", [damage]);
-    (Timer::every_secs(secs), action)
+    (Timer::every(secs), action)
 }
 
 /// The callbacks of the hero. They are code, so each new app inserts them.
@@ -249,7 +249,7 @@ fn summon(In(fired): In<TimerFired>, mut fight: Fight, mut commands: Commands) {
     for nth in 1..=fight.number(fired) {
         let name = format!("wolf {}.{nth}", fired.count());
         fight.log(format_args!("{name} appears for three seconds"));
-        let wolf = (creature(&name, 5), DespawnAfter::secs(3.0));
+        let wolf = (creature(&name, 5), DespawnAfter::new(3.0));
         commands.spawn(wolf).set_timer("bite", bites(0.8, nth));
     }
 }
@@ -257,12 +257,12 @@ fn summon(In(fired): In<TimerFired>, mut fight: Fight, mut commands: Commands) {
 fn enrage(In(fired): In<TimerFired>, mut fight: Fight, mut commands: Commands) {
     fight.log("The boss is enraged");
     let mut boss = commands.entity(fired.owner());
-    boss.insert_for_secs(2.0, Enraged);
+    boss.insert_for(2.0, Enraged);
 }
 
 fn stun(In(fired): In<TimerFired>, mut fight: Fight, mut commands: Commands) {
     fight.log("The hero is stunned");
-    commands.entity(fired.owner()).pause_for_secs(1.5);
+    commands.entity(fired.owner()).pause_for(1.5);
 }
 
 /// The hero strikes whenever the cooldown allows it, except when stunned.

@@ -37,28 +37,28 @@ struct Attack(&'static str);
 
 fn enter_arena(mut commands: Commands) {
     println!("  game   arena");
-    commands.spawn((Attack("the hero strikes"), Timer::every_secs(1.0)));
+    commands.spawn((Attack("the hero strikes"), Timer::every(1.0)));
 
     let arena = commands.spawn((Arena, Clock::new())).id();
     commands.spawn((
         Attack("    the ogre swings its club"),
-        Timer::every_secs(1.0),
+        Timer::every(1.0),
         OnClock::new(arena),
     ));
     // The wolf is fast. Its own clock always runs at twice the speed of the arena.
     commands.spawn((
         Attack("        the wolf bites"),
-        Timer::every_secs(1.0),
+        Timer::every(1.0),
         Clock::of(arena).with_speed(2.0),
     ));
 }
 
 /// Schedules the hero's spells. Like the hero, they are on the game clock.
 fn plan_the_fight(mut commands: Commands) {
-    commands.after_secs(2.2).run(slow_down);
-    commands.after_secs(6.2).run(stop_time);
-    commands.after_secs(8.2).run(end_spells);
-    commands.after_secs(10.2).queue(|commands| {
+    commands.after(2.2).run(slow_down);
+    commands.after(6.2).run(stop_time);
+    commands.after(8.2).run(end_spells);
+    commands.after(10.2).queue(|commands| {
         commands.write_message(AppExit::Success);
     });
 }

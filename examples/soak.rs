@@ -16,9 +16,9 @@ use std::{collections::HashSet, fs, sync::Arc, thread, time::Instant};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, Clocks, DueEntityWorldMutExt, LoopInterval, MessageContext, NoAnswer, Packet,
-    Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, PausedBy, Refused, Request, StableKey,
-    Timer, TimerCancelled, UpdateContext, WorldGroups, prelude::*,
+    ArmedTimers, Clocks, LoopInterval, MessageContext, NoAnswer, Packet, Parcel, ParcelCommandsExt,
+    ParcelEntityCommandsExt, PausedBy, Refused, Request, StableKey, Timer, TimerCancelled,
+    UpdateContext, WorldGroups, prelude::*,
 };
 use bevy_ecs::{entity::EntityHashMap, lifecycle::Insert, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};

@@ -150,7 +150,7 @@ pub use time_passed::TimePassed;
 /// app.update(); // Bevy's first frame takes no time.
 ///
 /// let arena = app.world_mut().spawn(Clock::new()).id();
-/// app.world_mut().spawn(Timer::every_secs(1.0).on(arena));
+/// app.world_mut().spawn(Timer::every(1.0).on(arena));
 /// for _ in 0..40 {
 ///     app.update();
 /// }

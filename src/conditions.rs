@@ -11,7 +11,7 @@ use bevy_ecs::prelude::*;
 pub use crate::clock::run_clock_if;
 use crate::{
     clock::{ClockId, Clocks},
-    timer::{Seconds, Timer, TimerFired},
+    timer::{IntoDuration, Timer, TimerFired},
 };
 
 /// A run condition: a timer has fired on an entity with the component `M`.
@@ -48,7 +48,7 @@ use crate::{
 /// app.add_plugins((TimePlugin, DuePlugin::default()))
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
 ///     .add_systems(Update, spawn_enemies.run_if(timer_fired::<Waves>));
-/// app.world_mut().spawn((Waves, Timer::every_secs(0.5)));
+/// app.world_mut().spawn((Waves, Timer::every(0.5)));
 ///
 /// for _ in 0..9 {
 ///     app.update(); // The first frame takes no time, so two seconds pass.
@@ -65,21 +65,25 @@ pub fn timer_fired<M: Component>(
     fired.fold(false, |any, fired| any | marked.contains(fired.entity()))
 }
 
-/// A run condition: another `secs` seconds of game time have passed.
+/// A run condition: another `interval` of game time has passed.
 ///
 /// Use it like Bevy's `on_timer`. It does not drift, and it follows the pause and the speed of the
-/// game. See [`every`] for other clocks.
+/// game. See [`every_on`] for other clocks.
+///
+/// The first interval starts when the condition is first checked. The k-th deadline is start +
+/// k × interval, exactly. If several deadlines have passed in a frame, the condition holds once for
+/// all of them. If the clock is set back, the interval starts over.
 ///
 /// # Panics
 ///
-/// Panics if `secs` is zero, negative, infinite or not a number.
+/// Panics if `interval` is zero, or a negative, infinite or invalid number.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
 /// use bevy_app::prelude::*;
-/// use bevy_due::{DuePlugin, conditions::every_secs};
+/// use bevy_due::{DuePlugin, conditions::every};
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
 ///
@@ -94,7 +98,7 @@ pub fn timer_fired<M: Component>(
 /// app.add_plugins((TimePlugin, DuePlugin::default()))
 ///     .init_resource::<Gold>()
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
-///     .add_systems(Update, mine.run_if(every_secs(1.0)));
+///     .add_systems(Update, mine.run_if(every(1.0)));
 ///
 /// for _ in 0..9 {
 ///     app.update(); // The first frame takes no time, so two seconds pass.
@@ -103,40 +107,38 @@ pub fn timer_fired<M: Component>(
 /// ```
 #[doc(alias = "on_timer")]
 #[track_caller]
-pub fn every_secs(secs: impl Seconds) -> impl FnMut(Clocks) -> bool + Clone {
-    every(Timer::every_secs(secs).delay(), ClockId::Virtual)
+pub fn every(interval: impl IntoDuration) -> impl FnMut(Clocks) -> bool + Clone {
+    every_on(interval, ClockId::Virtual)
 }
 
 /// A run condition: another `interval` has passed on a clock.
 ///
-/// The first interval starts when the condition is first checked. The k-th deadline is start +
-/// k × interval, exactly. If several deadlines have passed in a frame, the condition holds once for
-/// all of them. If the clock is set back, the interval starts over. The condition does not hold
-/// while there is no such clock.
+/// The condition counts as [`every`] does, on any clock. It does not hold while there is no such clock.
 ///
 /// In the fixed schedule, use [`ClockId::Fixed`].
 ///
 /// # Panics
 ///
-/// Panics if `interval` is zero.
+/// Panics if `interval` is zero, or a negative, infinite or invalid number.
 ///
 /// # Examples
 ///
 /// ```
-/// use core::time::Duration;
 /// use bevy_app::prelude::*;
-/// use bevy_due::{ClockId, conditions::every};
+/// use bevy_due::{ClockId, conditions::every_on};
 /// use bevy_ecs::prelude::*;
 ///
 /// fn save() {}
 ///
 /// # let mut app = App::new();
 /// // Saves every five minutes, even while the game is paused.
-/// let interval = Duration::from_secs(300);
-/// app.add_systems(Update, save.run_if(every(interval, ClockId::Real)));
+/// app.add_systems(Update, save.run_if(every_on(300, ClockId::Real)));
 /// ```
 #[track_caller]
-pub fn every(interval: Duration, clock: impl Into<ClockId>) -> impl FnMut(Clocks) -> bool + Clone {
+pub fn every_on(
+    interval: impl IntoDuration,
+    clock: impl Into<ClockId>,
+) -> impl FnMut(Clocks) -> bool + Clone {
     let interval = Timer::every(interval).delay();
     let clock = clock.into();
     let mut grid = Grid::new(interval);

@@ -33,8 +33,8 @@ use crate::{
 /// app.add_plugins((TimePlugin, DuePlugin::default(), DueDiagnosticsPlugin::default()))
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(100)));
 /// app.update(); // Bevy's first frame takes no time.
-/// app.world_mut().spawn(Timer::every_secs(0.03));
-/// app.world_mut().spawn(Timer::after_secs(60.0));
+/// app.world_mut().spawn(Timer::every(0.03));
+/// app.world_mut().spawn(Timer::after(60.0));
 /// app.update();
 ///
 /// let diagnostics = app.world().resource::<DiagnosticsStore>();

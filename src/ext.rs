@@ -2,10 +2,8 @@
 
 mod commands;
 mod entity_commands;
-mod entity_world;
 mod world;
 
 pub use commands::DueCommandsExt;
-pub use entity_commands::DueEntityCommandsExt;
-pub use entity_world::DueEntityWorldMutExt;
+pub use entity_commands::{DueEntityCommandsExt, MessageEntityCommandsExt};
 pub use world::DueWorldExt;

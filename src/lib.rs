@@ -20,7 +20,7 @@
 //!
 //! | question | answer |
 //! |---|---|
-//! | How do I stun an enemy? | [`pause_for_secs(2.0)`][`pause_for_secs`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`PausedBy`]: [stun](cookbook::stun). |
+//! | How do I stun an enemy? | [`pause_for(2.0)`][`pause_for`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`PausedBy`]: [stun](cookbook::stun). |
 //! | How do I refresh a poison? | [`refresh_timer`] renews the ticks and keeps the next one on time. Observe [`OwnedTimerFired`] on the enemy for each tick: [poison](cookbook::poison). |
 //! | In which order do two timers fire that are due in the same frame? | By deadline. With equal deadlines, in the order in which they were armed: [order](guide::model#order). |
 //! | What happens while the game is paused? | Timers, lifetimes, cooldowns and callbacks on game time wait, and keep their remaining time. Timers on [`ClockId::Real`] and `Frames` still fire: [clocks](guide::clocks), [pause menu](cookbook::pause_menu). |
@@ -49,7 +49,7 @@
 //! struct Bomb;
 //!
 //! fn light_a_bomb(mut commands: Commands) {
-//!     commands.spawn((Bomb, Timer::after_secs(3.0))).observe(
+//!     commands.spawn((Bomb, Timer::after(3.0))).observe(
 //!         |fired: On<TimerFired>, mut commands: Commands| {
 //!             commands.entity(fired.entity()).despawn();
 //!         },
@@ -78,18 +78,18 @@
 //! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
 //! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline.
 //! [`slack`] spreads timers over frames, and a [`TimerBudget`] limits the [`deferrable`] ones.
-//! The `_secs` methods take seconds, as an `f32`, an `f64` or a `u32`. The `try_` methods return an
+//! A span of time is a `Duration`, or a [number of seconds](IntoDuration). The `try_` methods return an
 //! error for invalid numbers instead of panicking.
 //!
 //! ```
 //! use core::time::Duration;
 //! use bevy_due::{ClockId, MissedTicks, Timer};
 //!
-//! let fuse = Timer::after_secs(3.0);
-//! let poison = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
-//! let waves = Timer::every_secs(20.0).immediately();
-//! let blink = Timer::after_secs(2.0).with_jitter(Duration::from_secs(4));
-//! let autosave = Timer::every_secs(300.0).on(ClockId::Real).with_missed_ticks(MissedTicks::Skip);
+//! let fuse = Timer::after(3.0);
+//! let poison = Timer::every(1.0).first_after(0.5).times(5);
+//! let waves = Timer::every(20.0).immediately();
+//! let blink = Timer::after(2.0).with_jitter(Duration::from_secs(4));
+//! let autosave = Timer::every(300.0).on(ClockId::Real).with_missed_ticks(MissedTicks::Skip);
 //! ```
 //!
 //! Insert a `Timer` to arm it. To re-arm, insert another. To cancel, remove it or despawn its
@@ -101,10 +101,10 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | pause everything on an entity | [`Paused`], or [`pause_for_secs`] for a stun |
+//! | pause everything on an entity | [`Paused`], or [`pause_for`] for a stun |
 //! | renew an effect, and keep its rhythm | [`refresh_timer`] |
 //! | change the interval, the firings left or the remaining time | [`change_timer`] |
-//! | add a component for a while | [`insert_for_secs`] |
+//! | add a component for a while | [`insert_for`] |
 //! | limit the lifetime of an entity | [`DespawnAfter`] |
 //! | limit how often an ability is used | a [`Cooldown`], which needs no timer |
 //!
@@ -119,9 +119,9 @@
 //! | anywhere | a global observer of [`TimerFired`] |
 //! | in one system, to everything that fired this frame | the buffered message [`TimerFired`] |
 //! | in a system that runs only when a timer fired | [`.run_if(timer_fired::<Waves>)`](conditions::timer_fired) |
-//! | in a system that runs at an interval | [`.run_if(every_secs(1.0))`](conditions::every_secs) |
+//! | in a system that runs at an interval | [`.run_if(every(1.0))`](conditions::every) |
 //! | in the bundle of the timer: a despawn, a closure, or a named handler, which can be saved | a [`TimerAction`] |
-//! | in commands that run once or repeatedly | [`commands.after_secs(2.0)`](DueCommandsExt) |
+//! | in commands that run once or repeatedly | [`commands.after(2.0)`](DueCommandsExt) |
 //!
 //! ```
 //! use bevy_due::prelude::*;
@@ -162,7 +162,7 @@
 //!
 //! fn open_arena(mut commands: Commands) {
 //!     let arena = commands.spawn((Arena, Clock::new())).id();
-//!     commands.spawn(Timer::every_secs(1.0).on(arena));
+//!     commands.spawn(Timer::every(1.0).on(arena));
 //! }
 //!
 //! fn slow_motion(mut arena: Single<&mut Clock, With<Arena>>) {
@@ -217,7 +217,7 @@
 //! callback for each. A message goes to one entity, to all followers, or to one follower in turn.
 //! Systems send with [`commands.send`](DueCommandsExt::send) or an [`Outbox`], and other threads
 //! with a [`MessageSender`]. Messages from Bevy's `MessageWriter` reach all followers. A
-//! [request](DueEntityCommandsExt::ask) completes exactly once: with a reply or with [`NoAnswer`].
+//! [request](MessageEntityCommandsExt::ask) completes exactly once: with a reply or with [`NoAnswer`].
 //!
 //! ```
 //! use bevy_due::{Delivery, prelude::*};
@@ -299,8 +299,8 @@ With a [link], worlds in other processes become members. A world with
 //! [`every_between`]: Timer::every_between
 //! [`first_after`]: Timer::first_after
 //! [`immediately`]: Timer::immediately
-//! [`insert_for_secs`]: DueEntityCommandsExt::insert_for_secs
-//! [`pause_for_secs`]: DueEntityCommandsExt::pause_for_secs
+//! [`insert_for`]: DueEntityCommandsExt::insert_for
+//! [`pause_for`]: DueEntityCommandsExt::pause_for
 //! [`refresh_timer`]: DueEntityCommandsExt::refresh_timer
 //! [`since`]: Timer::since
 //! [`slack`]: Timer::slack
@@ -370,7 +370,7 @@ pub use clock::{
 };
 #[cfg(feature = "diagnostic")]
 pub use diagnostic::DueDiagnosticsPlugin;
-pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueEntityWorldMutExt, DueWorldExt};
+pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueWorldExt, MessageEntityCommandsExt};
 #[cfg(feature = "worlds")]
 pub use message::RefusalReason;
 pub use message::{
@@ -381,10 +381,10 @@ pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses};
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
-    ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, InvalidTimer, Keyed,
-    MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands, Timer,
-    TimerAction, TimerBudget, TimerCancelled, TimerFired, TimerKey, TimerMut, TimerProgress,
-    TimerStatus,
+    ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, IntoDuration,
+    InvalidTimer, Keyed, MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats,
+    TimedCommands, Timer, TimerAction, TimerBudget, TimerCancelled, TimerFired, TimerKey, TimerMut,
+    TimerProgress, TimerStatus,
 };
 pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]
@@ -398,8 +398,8 @@ pub use worlds::{
 pub mod prelude {
     pub use crate::{
         Clock, ClockId, Cooldown, Delivery, DespawnAfter, DueCommandsExt, DueEntityCommandsExt,
-        DuePlugin, DueWorldExt, MessageComponent, Owned, OwnedBy, OwnedTimerFired, Paused,
-        PausedBy, TimerAction, TimerFired, TimerKey, UpdateComponent,
+        DuePlugin, DueWorldExt, MessageComponent, MessageEntityCommandsExt, Owned, OwnedBy,
+        OwnedTimerFired, Paused, PausedBy, TimerAction, TimerFired, TimerKey, UpdateComponent,
     };
 }
 

@@ -93,7 +93,7 @@ went to the other world come between those before and after."
 //! }
 //!
 //! let (mut forest, mut town) = (zone(), zone());
-//! let hero = forest.world_mut().spawn((Health(10), ears(), Timer::after_secs(1.0))).id();
+//! let hero = forest.world_mut().spawn((Health(10), ears(), Timer::after(1.0))).id();
 //! forest.update();
 //!
 //! let moved = forest.world_mut().export_entity(hero)?;

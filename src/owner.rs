@@ -49,8 +49,8 @@ pub(crate) use timer_hooks::TimerHooks;
 /// let boss = app
 ///     .world_mut()
 ///     .spawn(related!(Owned[
-///         (Enrage, Timer::after_secs(60.0)),
-///         (Summon, Timer::every_secs(8.0)),
+///         (Enrage, Timer::after(60.0)),
+///         (Summon, Timer::every(8.0)),
 ///     ]))
 ///     .id();
 /// let timers: Vec<Entity> = app.world().get::<Owned>(boss).unwrap().iter().collect();

@@ -56,7 +56,7 @@ use crate::{
 ///
 /// fn prepare(mut commands: Commands) {
 ///     // Spawned paused.
-///     commands.spawn((Timer::after_secs(3.0), Paused));
+///     commands.spawn((Timer::after(3.0), Paused));
 /// }
 /// # let _ = (open_shop, close_shop);
 /// # bevy_ecs::system::assert_is_system(prepare);
@@ -88,7 +88,7 @@ pub struct Paused;
 ///
 /// fn freeze(enemy: &mut EntityCommands) {
 ///     let pause = Pauses(enemy.id());
-///     enemy.set_timer("ice", (Timer::after_secs(2.0), TimerAction::despawn(), pause));
+///     enemy.set_timer("ice", (Timer::after(2.0), TimerAction::despawn(), pause));
 /// }
 /// # let _ = freeze;
 /// ```

@@ -88,7 +88,7 @@ use crate::{
 /// sending. An update component that is inserted during a run takes part in the next one, and so
 /// does a message component that is inserted during the delivery. A component that is removed is
 /// not called again. Callbacks may do anything through commands. Equal inputs give equal calls,
-/// except for messages from other threads. Every [request](crate::DueEntityCommandsExt::ask)
+/// except for messages from other threads. Every [request](crate::MessageEntityCommandsExt::ask)
 /// completes exactly once: with a reply or with [`NoAnswer`](crate::NoAnswer). No sent message is
 /// lost if you [close the inbox](crate::DueWorldExt::close_inbox) at the end.
 ///
@@ -136,7 +136,7 @@ pub struct DuePlugin {
     ///     .add_observer(|fired: On<TimerFired>, mut missed: ResMut<Missed>| {
     ///         missed.0.push(fired.missed());
     ///     });
-    /// app.world_mut().spawn(Timer::every_secs(0.05));
+    /// app.world_mut().spawn(Timer::every(0.05));
     ///
     /// app.update(); // Bevy's first frame takes no time.
     /// app.update();

@@ -57,7 +57,7 @@
 //!         counts.0.push(fired.count());
 //!     });
 //! app.update(); // Bevy's first frame takes no time.
-//! app.world_mut().spawn(Timer::every_secs(0.25));
+//! app.world_mut().spawn(Timer::every(0.25));
 //! app.update();
 //!
 //! let timers = app.world_mut().snapshot_timers();

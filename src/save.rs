@@ -82,7 +82,7 @@ pub use crate::timer::Finished;
 /// }
 ///
 /// let mut before = game();
-/// let hero = before.world_mut().spawn(Timer::every_secs(1.0)).id();
+/// let hero = before.world_mut().spawn(Timer::every(1.0)).id();
 /// for _ in 0..6 {
 ///     before.update();
 /// }

@@ -136,7 +136,7 @@ pub(crate) use saving::{
     MAX_STEPS, SavedWorld, load_world_state, write_timer_states, write_timer_states_of,
 };
 pub(crate) use saving::{TimerState, forget_written};
-pub(crate) use seconds::Seconds;
+pub use seconds::IntoDuration;
 pub(crate) use set::{TimerBundle, arm_keyed, keyed, refresh_keyed, set_keyed};
 pub(crate) use setting::modifiers;
 pub(crate) use settings::TimerSettings;
@@ -201,7 +201,7 @@ use timer_seat::TimerSeat;
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(100)));
 ///
 /// // Poison: one damage, five times, starting after half a second.
-/// let poison = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
+/// let poison = Timer::every(1.0).first_after(0.5).times(5);
 /// let victim = app
 ///     .world_mut()
 ///     .spawn((Health(10), poison))

@@ -7,8 +7,7 @@ use std::{collections::BTreeSet, time::Instant};
 
 use bevy_app::{App, prelude::*};
 use bevy_due::{
-    ArmedTimers, Clock, ClockId, DueEntityWorldMutExt, DueWorldExt, MissedTicks, Timer,
-    TimerBudget, prelude::*,
+    ArmedTimers, Clock, ClockId, DueWorldExt, MissedTicks, Timer, TimerBudget, prelude::*,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_time::{Fixed, Time, Virtual};
@@ -175,7 +174,7 @@ fn the_messages_are_written_when_the_timers_fire() {
         );
     for _ in 0..10 {
         app.world_mut()
-            .spawn(Timer::every_secs(1.0).first_after(ms(10)).deferrable(0));
+            .spawn(Timer::every(1.0).first_after(ms(10)).deferrable(0));
     }
     (0..4).for_each(|_| advance_ms(&mut app, 10));
     assert_eq!(app.world().resource::<Read>().0, [4, 4, 2, 0]);
@@ -192,9 +191,7 @@ fn a_waiting_timer_can_be_cancelled_paused_and_moved() {
     world.despawn(timers[1]);
     world.entity_mut(timers[2]).remove::<Timer>();
     world.entity_mut(timers[3]).insert(Paused);
-    let moved = world
-        .entity_mut(timers[4])
-        .change_own_timer(|it| it.set_remaining(ms(50)));
+    let moved = world.change_timer(timers[4], |it| it.set_remaining(ms(50)));
     moved.unwrap();
     assert_eq!(deferred(&mut app), 1);
     assert_eq!(frame(&mut app), ["waits"]);

@@ -3,10 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{
-    DueEntityWorldMutExt, NoSuchClock, NoSuchTimer, Timer, TimerKey, TimerMut, TimerStatus,
-    prelude::*,
-};
+use bevy_due::{NoSuchClock, NoSuchTimer, Timer, TimerKey, TimerMut, TimerStatus, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -23,8 +20,9 @@ fn status(app: &mut App, timer: Entity) -> TimerStatus {
 }
 
 fn change(app: &mut App, timer: Entity, change: impl FnOnce(&mut TimerMut)) {
-    let mut timer = app.world_mut().entity_mut(timer);
-    timer.change_own_timer(change).expect("it is armed");
+    app.world_mut()
+        .change_timer(timer, change)
+        .expect("it is armed");
 }
 
 #[test]
@@ -163,8 +161,8 @@ fn a_keyed_timer_is_paused_resumed_and_queried_by_key() {
     let hero = spawn(&mut app, "own", Timer::every(ms(10)));
     let mut entity = app.world_mut().entity_mut(hero);
     entity.set_timer(Poison(3), (Timer::every(ms(10)), Tag("poison")));
-    entity
-        .change_timer(Poison(0), |poison| poison.pause())
+    app.world_mut()
+        .change_keyed_timer(hero, Poison(0), |poison| poison.pause())
         .unwrap();
     let mut marked = app.world_mut().query::<&Poison>();
     let poison = marked.single(app.world()).unwrap();
@@ -178,9 +176,8 @@ fn a_keyed_timer_is_paused_resumed_and_queried_by_key() {
         keyed.expect("it is paused")
     };
     assert!(keyed(&mut app).paused);
-    let mut entity = app.world_mut().entity_mut(hero);
-    entity
-        .change_timer("poison", |poison| poison.resume())
+    app.world_mut()
+        .change_keyed_timer(hero, "poison", |poison| poison.resume())
         .unwrap();
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["own", "poison"]);
@@ -190,8 +187,10 @@ fn a_keyed_timer_is_paused_resumed_and_queried_by_key() {
 fn a_change_without_a_timer_is_an_error_that_names_it() {
     let mut app = app();
     let hero = app.world_mut().spawn_empty().id();
-    let mut entity = app.world_mut().entity_mut(hero);
-    let error = entity.change_own_timer(|_| panic!()).unwrap_err();
+    let error = app
+        .world_mut()
+        .change_timer(hero, |_| panic!())
+        .unwrap_err();
     assert_eq!(
         error,
         NoSuchTimer {
@@ -199,7 +198,10 @@ fn a_change_without_a_timer_is_an_error_that_names_it() {
             key: None
         }
     );
-    let error = entity.change_timer(Poison(0), |_| panic!()).unwrap_err();
+    let error = app
+        .world_mut()
+        .change_keyed_timer(hero, Poison(0), |_| panic!())
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("entity {hero} has no armed timer \"poison\"")

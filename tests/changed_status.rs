@@ -4,8 +4,7 @@ mod support;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, DespawnAfter, DueEntityWorldMutExt, SpeedModifier, Timer, TimerKey,
-    TimerStatus, prelude::*,
+    Clock, ClockId, DespawnAfter, SpeedModifier, Timer, TimerKey, TimerStatus, prelude::*,
 };
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler},
@@ -31,8 +30,9 @@ fn a_new_interval_does_not_change_the_current_wait() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::every(ms(100)));
     advance_ms(&mut app, 110);
-    let mut entity = app.world_mut().entity_mut(x);
-    entity.change_own_timer(|x| x.set_interval(ms(50))).unwrap();
+    app.world_mut()
+        .change_timer(x, |x| x.set_interval(ms(50)))
+        .unwrap();
     let changed = status(&mut app, x);
     assert_eq!((changed.remaining, changed.elapsed), (ms(90), ms(10)));
     advance_ms(&mut app, 100);
@@ -44,8 +44,9 @@ fn a_fixed_interval_ends_the_random_ones() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::every_between(ms(100)..=ms(900)));
     advance_ms(&mut app, 1000);
-    let mut entity = app.world_mut().entity_mut(x);
-    entity.change_own_timer(|x| x.set_interval(ms(50))).unwrap();
+    app.world_mut()
+        .change_timer(x, |x| x.set_interval(ms(50)))
+        .unwrap();
     advance_ms(&mut app, 900);
     assert_eq!(status(&mut app, x).wait, ms(50));
 }
@@ -60,8 +61,9 @@ fn a_restart_draws_a_new_random_delay() {
     advance_ms(&mut app, 10);
     let mut waits: Vec<Duration> = Vec::new();
     for timer in timers {
-        let mut entity = app.world_mut().entity_mut(timer);
-        entity.change_own_timer(|timer| timer.restart()).unwrap();
+        app.world_mut()
+            .change_timer(timer, |timer| timer.restart())
+            .unwrap();
         waits.push(status(&mut app, timer).remaining);
     }
     waits.dedup();
@@ -113,7 +115,8 @@ fn an_observer_may_despawn_a_timer_that_is_being_set_or_paused() {
     let mut entity = app.world_mut().entity_mut(boss);
     entity.set_timer(Meteor, Timer::after(ms(10)));
     entity.set_timer("cast", Timer::after(ms(10)));
-    let paused = entity.change_timer("cast", |cast| {
+    let world = app.world_mut();
+    let paused = world.change_keyed_timer(boss, "cast", |cast| {
         cast.pause();
         cast.resume();
         cast.set_remaining(ms(5));
@@ -137,14 +140,18 @@ fn debug_builds_report_a_string_that_was_never_a_key_once() {
     app.insert_resource(FallbackErrorHandler(record));
     let boss = app.world_mut().spawn_empty().id();
     for _ in 0..3 {
-        let mut entity = app.world_mut().entity_mut(boss);
-        assert!(!entity.cancel_timer(Meteor), "a type can't be misspelt");
-        assert!(!entity.cancel_timer("metoer"));
+        let world = app.world_mut();
+        assert!(
+            !world.cancel_timer(boss, Meteor),
+            "a type can't be misspelt"
+        );
+        assert!(!world.cancel_timer(boss, "metoer"));
     }
     let mut entity = app.world_mut().entity_mut(boss);
     entity.set_timer("shield", Timer::after(ms(10)));
-    assert!(entity.cancel_timer("shield"));
-    assert!(!entity.cancel_timer("shield"), "it was a key once");
+    let world = app.world_mut();
+    assert!(world.cancel_timer(boss, "shield"));
+    assert!(!world.cancel_timer(boss, "shield"), "it was a key once");
     let reports = REPORTS.take();
     assert_eq!(
         reports.len(),

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_due::{
     Clock, Timer,
-    conditions::{every, every_secs, timer_fired},
+    conditions::{every, every_on, timer_fired},
     prelude::*,
 };
 use bevy_ecs::prelude::*;
@@ -79,7 +79,7 @@ fn each_condition_has_its_own_cursor() {
 #[test]
 fn an_interval_has_no_drift_and_holds_at_most_once_per_frame() {
     let mut app = counting_app();
-    app.add_systems(Update, count.run_if(every_secs(0.1)));
+    app.add_systems(Update, count.run_if(every(0.1)));
     // The first check starts the interval, at 0 ms.
     let frames = [0, 99, 1, 150, 40, 10, 500, 0, 99, 1];
     //            0  99 100  250 290 300  800    899 900
@@ -94,7 +94,7 @@ fn an_interval_has_no_drift_and_holds_at_most_once_per_frame() {
 fn an_interval_follows_its_clock() {
     let mut app = counting_app();
     let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
-    app.add_systems(Update, count.run_if(every(ms(10), slow)));
+    app.add_systems(Update, count.run_if(every_on(ms(10), slow)));
     assert_eq!(runs_in(&mut app, [0, 10, 10, 10]), [0, 0, 1, 0]);
     app.world_mut().get_mut::<Clock>(slow).unwrap().pause();
     assert_eq!(runs_in(&mut app, [10, 10]), [0, 0]);
@@ -107,7 +107,7 @@ fn a_clock_that_is_set_back_starts_the_interval_over() {
     let mut app = counting_app();
     let clock = app.world_mut().spawn(Clock::new().with_now(ms(1000)));
     let clock = clock.id();
-    app.add_systems(Update, count.run_if(every(ms(10), clock)));
+    app.add_systems(Update, count.run_if(every_on(ms(10), clock)));
     assert_eq!(runs_in(&mut app, [0, 5]), [0, 0]);
     let mut set = app.world_mut().get_mut::<Clock>(clock).unwrap();
     set.set_now(ms(0));
@@ -117,11 +117,11 @@ fn a_clock_that_is_set_back_starts_the_interval_over() {
 #[test]
 fn a_paused_game_runs_only_intervals_in_real_time() {
     let mut app = counting_app();
-    app.add_systems(Update, count.run_if(every_secs(0.01_f32)));
+    app.add_systems(Update, count.run_if(every(0.01_f32)));
     advance_ms(&mut app, 0);
     app.world_mut().resource_mut::<Time<Virtual>>().pause();
     assert_eq!(runs_in(&mut app, [10, 10]), [0, 0]);
-    app.add_systems(Update, count.run_if(every(ms(10), ClockId::Real)));
+    app.add_systems(Update, count.run_if(every_on(ms(10), ClockId::Real)));
     assert_eq!(runs_in(&mut app, [0, 10, 10]), [0, 1, 1]);
 }
 
@@ -129,17 +129,17 @@ fn a_paused_game_runs_only_intervals_in_real_time() {
 fn an_interval_on_the_fixed_clock_counts_fixed_steps() {
     let mut app = counting_app();
     app.insert_resource(Time::<Fixed>::from_duration(ms(10)));
-    app.add_systems(FixedUpdate, count.run_if(every(ms(20), ClockId::Fixed)));
+    app.add_systems(FixedUpdate, count.run_if(every_on(ms(20), ClockId::Fixed)));
     // The first step starts the interval.
     assert_eq!(runs_in(&mut app, [10, 20, 40, 10]), [0, 1, 2, 0]);
 }
 
 #[test]
 fn an_interval_of_zero_panics() {
-    assert!(catch_unwind(|| every_secs(0.0)).is_err());
-    assert!(catch_unwind(|| every(Duration::ZERO, ClockId::Real)).is_err());
+    assert!(catch_unwind(|| every(0.0)).is_err());
+    assert!(catch_unwind(|| every_on(Duration::ZERO, ClockId::Real)).is_err());
     let mut app = counting_app();
-    app.add_systems(Update, count.run_if(every(Duration::MAX, ClockId::Real)));
-    app.add_systems(Update, count.run_if(every_secs(f64::MIN_POSITIVE)));
+    app.add_systems(Update, count.run_if(every_on(Duration::MAX, ClockId::Real)));
+    app.add_systems(Update, count.run_if(every(f64::MIN_POSITIVE)));
     assert_eq!(runs_in(&mut app, [0, 10, 10]), [0, 1, 1]);
 }

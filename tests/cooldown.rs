@@ -111,9 +111,9 @@ fn zero_and_maximal_durations_work() {
 #[test]
 fn bad_input_panics_with_the_value() {
     let cases: [(fn() -> Cooldown, &str); 3] = [
-        (|| Cooldown::secs(-1.5), "got -1.5 s"),
-        (|| Cooldown::secs(f64::NAN), "got NaN s"),
-        (|| Cooldown::secs(1.0).with_charges(0), "got 0"),
+        (|| Cooldown::new(-1.5), "got -1.5 s"),
+        (|| Cooldown::new(f64::NAN), "got NaN s"),
+        (|| Cooldown::new(1.0).with_charges(0), "got 0"),
     ];
     for (make, value) in cases {
         let panic = catch_unwind(make).unwrap_err();
@@ -288,7 +288,7 @@ fn a_cooldown_of_zero_is_always_ready() {
 #[cfg(feature = "serialize")]
 #[test]
 fn a_loaded_cooldown_is_ready_in_a_process_whose_clock_starts_at_zero() {
-    let mut spell = Cooldown::secs(5.0);
+    let mut spell = Cooldown::new(5.0);
     assert!(spell.try_use(&at(3_600_000)));
     let text = ron::to_string(&spell).unwrap();
     let loaded: Cooldown = ron::from_str(&text).unwrap();
@@ -330,7 +330,7 @@ fn a_duration_set_by_reflection_is_at_most_the_longest() {
     use bevy_reflect::GetPath;
 
     let longest = Duration::from_nanos(u64::MAX);
-    let mut spell = Cooldown::secs(1.0).with_charges(2);
+    let mut spell = Cooldown::new(1.0).with_charges(2);
     *spell.path_mut("duration").expect("a field") = Duration::MAX;
     assert_eq!(spell.duration(), longest);
     let mut expected = Cooldown::new(longest).with_charges(2);
@@ -373,7 +373,7 @@ fn no_value_set_by_reflection_breaks_a_cooldown() {
             .iter()
             .flat_map(|now| [(now, 1), (now, 3), (now, u32::MAX)])
         {
-            let mut spell = Cooldown::secs(1.0).with_charges(charges);
+            let mut spell = Cooldown::new(1.0).with_charges(charges);
             *spell.path_mut("duration").expect("a field") = duration;
             *spell.path_mut("full_at").expect("a field") = full_at;
             *spell.path_mut("used_at").expect("a field") = used_at;

@@ -7,8 +7,8 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, Delivery, DueEntityCommandsExt, DueEntityWorldMutExt, DuePlugin, DueWorldExt,
-    MessageComponent, Outbox, OwnedBy, Packet, Paused, Timer, TimerFired, TimerProgress,
+    ClockId, Delivery, DueEntityCommandsExt, DuePlugin, DueWorldExt, MessageComponent,
+    MessageEntityCommandsExt, Outbox, OwnedBy, Packet, Paused, Timer, TimerFired, TimerProgress,
     UpdateComponent, UpdateContext,
     queue::{Key, TimerQueue},
 };
@@ -300,13 +300,14 @@ fn packet_ids_without_followers_take_no_memory() {
 fn timers_that_are_gone_take_no_memory() {
     let mut app = app_with(0, false);
     let turn = |app: &mut App| {
-        let timer = Timer::every_between_secs(1.0..=2.0);
+        let timer = Timer::every_between(1.0..=2.0);
         let timer = app.world_mut().spawn(timer).id();
         app.update();
-        let mut entity = app.world_mut().entity_mut(timer);
-        let delayed = entity.reschedule(Duration::from_secs(1));
+        let delayed = app
+            .world_mut()
+            .change_timer(timer, |timer| timer.reschedule(Duration::from_secs(1)));
         delayed.expect("it is armed");
-        entity.insert(Paused);
+        app.world_mut().entity_mut(timer).insert(Paused);
         app.update();
         app.world_mut().despawn(timer);
     };
@@ -455,7 +456,7 @@ fn pausing_an_owner_takes_memory_for_its_timers_only() {
     let owners = [(); OWNERS].map(|()| app.world_mut().spawn_empty().id());
     for owner in owners {
         for _ in 0..TIMERS_EACH {
-            let timer = Timer::after_secs(3600.0);
+            let timer = Timer::after(3600.0);
             app.world_mut().spawn((OwnedBy(owner), timer));
         }
     }
@@ -475,7 +476,7 @@ fn pausing_an_owner_takes_memory_for_its_timers_only() {
 #[test]
 fn changing_a_timer_between_two_runs_takes_no_memory() {
     let mut app = app_with(0, false);
-    let timer = Timer::after_secs(60.0).on(ClockId::Fixed);
+    let timer = Timer::after(60.0).on(ClockId::Fixed);
     let timer = app.world_mut().spawn(timer).id();
     app.world_mut().resource_mut::<Time<Virtual>>().pause();
     app.update();
@@ -508,7 +509,7 @@ fn a_request_that_times_out_allocates_four_times() {
     let mut ask = |requests| {
         for _ in 0..requests {
             let mut commands = app.world_mut().commands();
-            let until = Timer::after_secs(0.01);
+            let until = Timer::after(0.01);
             commands.entity(asker).ask(Delivery::All, Question, until);
             app.world_mut().flush();
         }

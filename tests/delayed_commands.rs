@@ -5,7 +5,7 @@ mod support;
 use std::{panic::catch_unwind, sync::Arc};
 
 use bevy_app::App;
-use bevy_due::{DueEntityWorldMutExt, OnClock, TimedCommands, Timer, TimerFired, prelude::*};
+use bevy_due::{OnClock, TimedCommands, Timer, TimerFired, prelude::*};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     prelude::*,
@@ -51,7 +51,7 @@ fn delayed_commands_run_in_order_with_all_other_timers() {
     with_commands(&mut app, |commands| {
         commands.after(ms(20)).queue(log("c"));
         commands.after(ms(10)).queue(log("a"));
-        commands.after_secs(0.01_f32).queue(log("b"));
+        commands.after(0.01_f32).queue(log("b"));
         commands.every(ms(15)).times(2).queue(log("x"));
         let waves = Timer::every(ms(25)).immediately().times(2);
         id(commands.on_timer(waves).queue(log("now")))

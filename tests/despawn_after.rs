@@ -6,9 +6,7 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
 use bevy_app::App;
-use bevy_due::{
-    DespawnAfter, DueEntityWorldMutExt, OnClock, OwnedBy, Timer, TimerFired, prelude::*,
-};
+use bevy_due::{DespawnAfter, IntoDuration, OnClock, OwnedBy, Timer, TimerFired, prelude::*};
 use bevy_ecs::{lifecycle::Despawn, prelude::*};
 use support::*;
 
@@ -74,11 +72,11 @@ fn a_lifetime_follows_the_pause_and_the_clock_of_its_entity() {
 #[test]
 fn a_zero_lifetime_ends_in_the_next_run_and_a_negative_one_is_an_error() {
     let mut app = app();
-    let spark = app.world_mut().spawn(DespawnAfter::secs(0.0)).id();
+    let spark = app.world_mut().spawn(DespawnAfter::new(0.0)).id();
     assert!(is_alive(&app, spark));
     advance_ms(&mut app, 0);
     assert!(!is_alive(&app, spark));
-    let error = DespawnAfter::try_secs(-2.0).unwrap_err();
+    let error = (-2.0).try_into_duration().unwrap_err();
     assert!(error.to_string().ends_with("got -2 s"));
 }
 

@@ -5,7 +5,7 @@ mod support;
 use core::{any::type_name, cell::RefCell};
 
 use bevy_app::App;
-use bevy_due::{DueEntityWorldMutExt, Timer, prelude::*};
+use bevy_due::{Timer, prelude::*};
 use bevy_ecs::{
     entity_disabling::Disabled,
     error::{BevyError, ErrorContext, FallbackErrorHandler},
@@ -41,7 +41,7 @@ fn a_component_is_removed_after_its_time() {
     let hero = app.world_mut().spawn_empty().id();
     let mut commands = app.world_mut().commands();
     let mut hero_commands = commands.entity(hero);
-    hero_commands.insert_for_secs(0.02_f32, Shield(1));
+    hero_commands.insert_for(0.02_f32, Shield(1));
     hero_commands.insert_for(ms(30), Stunned);
     advance_ms(&mut app, 19);
     assert_eq!(shield(&app, hero), Some(1));
@@ -134,7 +134,7 @@ fn the_time_survives_cancel_timers_but_not_its_own_cancellation() {
     app.world_mut().entity_mut(limit).cancel_timers();
     assert_eq!(timers_of(&mut app, hero), 1, "also on its own entity");
     let key = type_name::<Shield>();
-    assert!(app.world_mut().entity_mut(hero).cancel_timer(key));
+    assert!(app.world_mut().cancel_timer(hero, key));
     assert_eq!(shield(&app, hero), None, "no timer, no component");
 }
 

@@ -3,9 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{
-    ArmedTimers, CancelReason, DueEntityWorldMutExt, Keyed, Timer, TimerCancelled, prelude::*,
-};
+use bevy_due::{ArmedTimers, CancelReason, Keyed, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::TimePlugin;
 use support::*;
@@ -92,10 +90,10 @@ fn cancelling_a_key_returns_whether_a_timer_was_armed() {
     let mut app = app();
     let hero = spawn_owner(&mut app);
     let timer = set_timer(&mut app, hero, "x", Timer::after(ms(10)));
-    assert!(!app.world_mut().entity_mut(hero).cancel_timer("y"));
-    assert!(app.world_mut().entity_mut(hero).cancel_timer("x"));
+    assert!(!app.world_mut().cancel_timer(hero, "y"));
+    assert!(app.world_mut().cancel_timer(hero, "x"));
     assert!(
-        !app.world_mut().entity_mut(hero).cancel_timer("x"),
+        !app.world_mut().cancel_timer(hero, "x"),
         "should be false the second time"
     );
     assert_eq!(cancelled(&mut app), [(timer, CancelReason::Cancelled)]);
@@ -104,7 +102,7 @@ fn cancelling_a_key_returns_whether_a_timer_was_armed() {
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["x"]);
     assert!(
-        !app.world_mut().entity_mut(hero).cancel_timer("x"),
+        !app.world_mut().cancel_timer(hero, "x"),
         "the timer has already finished"
     );
 }
@@ -254,7 +252,7 @@ fn cancelling_a_key_in_its_last_firing_despawns_the_timer_and_cancels_nothing() 
             let owner = fired.owner();
             let is_armed = timers.keyed(owner, "x").is_some();
             commands.queue(move |world: &mut World| {
-                let was_armed = world.entity_mut(owner).cancel_timer("x");
+                let was_armed = world.cancel_timer(owner, "x");
                 world.resource_mut::<Seen>().0.push((is_armed, was_armed));
             });
         },
@@ -296,9 +294,9 @@ fn a_key_is_free_once_its_timer_leaves_the_owner_or_loses_the_key() {
     let unnamed = set_timer(&mut app, a, "key", Timer::after(ms(10)));
     app.world_mut().entity_mut(unnamed).remove::<Keyed>();
     set_timer(&mut app, a, "key", Timer::after(ms(10)));
-    assert!(!app.world_mut().entity_mut(a).cancel_timer("other"));
-    assert!(app.world_mut().entity_mut(b).cancel_timer("key"));
-    assert!(!app.world_mut().entity_mut(b).cancel_timer("key"));
+    assert!(!app.world_mut().cancel_timer(a, "other"));
+    assert!(app.world_mut().cancel_timer(b, "key"));
+    assert!(!app.world_mut().cancel_timer(b, "key"));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["key", "key"]);
     assert_eq!(cancelled(&mut app), [(moved, CancelReason::Cancelled)]);
@@ -331,8 +329,8 @@ fn a_key_also_names_an_entity_with_a_lifetime_only() {
     advance_ms(&mut app, 10);
     let second = spawn(&mut app);
     assert!(app.world().get_entity(first).is_err(), "replaced");
-    assert!(app.world_mut().entity_mut(hero).cancel_timer("effect"));
+    assert!(app.world_mut().cancel_timer(hero, "effect"));
     assert!(app.world().get_entity(second).is_err());
-    assert!(!app.world_mut().entity_mut(hero).cancel_timer("effect"));
+    assert!(!app.world_mut().cancel_timer(hero, "effect"));
     assert!(cancelled(&mut app).is_empty(), "a lifetime has no events");
 }

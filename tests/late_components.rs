@@ -3,8 +3,7 @@
 mod support;
 
 use bevy_due::{
-    ArmedTimers, ClocksMut, DespawnAfter, DueEntityWorldMutExt, Keyed, OnClock, Timer, TimerFired,
-    prelude::*,
+    ArmedTimers, ClocksMut, DespawnAfter, Keyed, OnClock, Timer, TimerFired, prelude::*,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_time::{Time, Virtual};
@@ -191,7 +190,9 @@ fn a_lifetime_is_on_its_own_entity_and_takes_no_other() {
 fn a_timer_that_is_moved_before_the_first_run_fires_at_its_new_deadline() {
     let mut app = app();
     let timer = spawn(&mut app, "x", Timer::after(ms(10)));
-    let moved = app.world_mut().entity_mut(timer).reschedule(ms(30));
+    let moved = app
+        .world_mut()
+        .change_timer(timer, |timer| timer.reschedule(ms(30)));
     assert_eq!(moved, Ok(()));
     advance_ms(&mut app, 29);
     assert_eq!(fired(&mut app), [""; 0]);

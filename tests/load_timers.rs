@@ -50,11 +50,11 @@ fn a_cooldown_keeps_its_remaining_time_in_a_world_whose_clock_shows_another_time
         let (mut before, mut after) = (app(), app());
         advance_ms(&mut before, there);
         advance_ms(&mut after, here);
-        let mut dash = Cooldown::secs(60.0);
+        let mut dash = Cooldown::new(60.0);
         assert!(dash.try_use(before.world()));
         let hero = before.world_mut().spawn(dash).id();
         let slow = Clock::new().with_now(ms(70_000));
-        let mut shield = Cooldown::secs(20.0);
+        let mut shield = Cooldown::new(20.0);
         assert!(shield.try_use(&slow));
         let guard = before.world_mut().spawn((slow, shield, OwnedBy(hero))).id();
         advance_ms(&mut before, 100);

@@ -12,8 +12,8 @@ use core::{
 
 use bevy_app::App;
 use bevy_due::{
-    ClockId, DueEntityWorldMutExt, DuePlugin, MessageContext, NoAnswer, OwnedTimerFired, ReplyTo,
-    Request, Timer, TimerAction, prelude::*, save::SavedTimers,
+    ClockId, DuePlugin, MessageContext, NoAnswer, OwnedTimerFired, ReplyTo, Request, Timer,
+    TimerAction, prelude::*, save::SavedTimers,
 };
 use bevy_ecs::{
     entity::EntityHashMap,

@@ -1083,7 +1083,7 @@ fn a_request_waits_for_a_follower_that_is_spawned_before_it_is_delivered() {
         frame(&mut app);
         app.world_mut().send(spawner, Word("go")).unwrap();
         let mut commands = app.world_mut().commands();
-        let patience = Timer::after_secs(1.0);
+        let patience = Timer::after(1.0);
         commands.entity(asker).ask(to, Number(1), patience);
         app.world_mut().flush();
         assert_eq!(frame(&mut app), ["spawner"]);

@@ -213,7 +213,7 @@ fn a_refused_request_times_out_and_replies_are_never_refused() {
     let replies = app.world_mut().spawn(replies).id();
     let mut commands = app.world_mut().commands();
     for _ in 0..2 {
-        let patience = Timer::after_secs(1.0);
+        let patience = Timer::after(1.0);
         commands
             .entity(asker)
             .ask(replies, Packet::new(1, []), patience);

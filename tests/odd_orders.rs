@@ -2,9 +2,7 @@
 
 mod support;
 
-use bevy_due::{
-    Clock, DespawnAfter, DueEntityWorldMutExt, OnClock, Timer, TimerCancelled, prelude::*,
-};
+use bevy_due::{Clock, DespawnAfter, OnClock, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 

@@ -7,8 +7,8 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_due::{
-    ArmedTimers, CancelReason, Clocks, ClocksMut, DueEntityWorldMutExt, Keyed, MissedTicks,
-    OwnedTimerFired, Timer, TimerCancelled, TimerStatus,
+    ArmedTimers, CancelReason, Clocks, ClocksMut, Keyed, MissedTicks, OwnedTimerFired, Timer,
+    TimerCancelled, TimerStatus,
     prelude::*,
     queue::{Key, TimerQueue},
 };
@@ -167,8 +167,8 @@ fn cancelling_twice_is_harmless() {
     );
 
     cancel_twice(app.world_mut(), pending);
-    assert!(app.world_mut().entity_mut(owner).cancel_timer("keyed"));
-    assert!(!app.world_mut().entity_mut(owner).cancel_timer("keyed"));
+    assert!(app.world_mut().cancel_timer(owner, "keyed"));
+    assert!(!app.world_mut().cancel_timer(owner, "keyed"));
     cancelled(&mut app);
     let bystander = spawn(&mut app, "bystander", Timer::after(ms(30)));
     advance_ms(&mut app, 20);
@@ -280,18 +280,18 @@ fn a_fixed_run_reports_how_many_timers_fired() {
 fn the_frame_clock_rounds_times_up_to_at_least_one_frame() {
     let mut app = app();
     for short in [
-        Timer::after_secs(0.0),
-        Timer::after_secs(1e-12),
+        Timer::after(0.0),
+        Timer::after(1e-12),
         Timer::after(ms(400)),
     ] {
         app.world_mut()
             .spawn((Tag("short"), short.on(ClockId::Frames)))
             .observe(|fired: On<TimerFired>, mut commands: Commands| {
-                let again = Timer::after_secs(1e-12).on(ClockId::Frames);
+                let again = Timer::after(1e-12).on(ClockId::Frames);
                 commands.entity(fired.entity()).insert(again);
             });
     }
-    let periodic = Timer::try_every_secs(1e-12).expect("should not be rounded to zero");
+    let periodic = Timer::try_every(1e-12).expect("should not be rounded to zero");
     let every_frame = periodic
         .on(ClockId::Frames)
         .with_missed_ticks(MissedTicks::Skip);

@@ -7,8 +7,7 @@ use std::thread::{self, ThreadId};
 
 use bevy_app::App;
 use bevy_due::{
-    ArmedTimers, ClocksMut, DueEntityWorldMutExt, MissedTicks, Timer, TimerStatus, UpdateComponent,
-    prelude::*,
+    ArmedTimers, ClocksMut, MissedTicks, Timer, TimerStatus, UpdateComponent, prelude::*,
 };
 use bevy_ecs::{
     prelude::*,
@@ -192,7 +191,7 @@ fn one_or_all_timers_of_a_target_can_be_unscheduled() {
         schedule(&mut app, target, key, Timer::every(ms(10)));
         schedule(&mut app, other, key, Timer::every(ms(1000)));
     }
-    assert!(app.world_mut().entity_mut(target).cancel_timer("b"));
+    assert!(app.world_mut().cancel_timer(target, "b"));
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["own", "other", "a", "c"]);
 
@@ -235,13 +234,13 @@ fn a_callback_can_unschedule_its_own_another_or_all_timers_of_its_target() {
     }
 
     let itself = fired_if_b_runs_at_20(|world, target| {
-        assert!(world.entity_mut(target).cancel_timer("b"));
+        assert!(world.cancel_timer(target, "b"));
     });
     let expected = [("a", 20), ("b", 20), ("c", 20), ("a", 30), ("c", 30)];
     assert_eq!(itself, expected);
 
     let another = fired_if_b_runs_at_20(|world, target| {
-        assert!(world.entity_mut(target).cancel_timer("c"));
+        assert!(world.cancel_timer(target, "c"));
     });
     assert_eq!(another, [("a", 20), ("b", 20), ("a", 30), ("b", 30)]);
 
@@ -347,7 +346,7 @@ fn a_scheduled_timer_can_be_found_by_its_key_at_any_time() {
 
     schedule(&mut app, target, "x", Timer::every(ms(10)));
     assert!(is_scheduled(&mut app), "scheduled again");
-    app.world_mut().entity_mut(target).cancel_timer("x");
+    app.world_mut().cancel_timer(target, "x");
     assert!(!is_scheduled(&mut app), "cancelled");
     schedule(&mut app, target, "x", Timer::every(ms(10)));
     app.world_mut().despawn(target);

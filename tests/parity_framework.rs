@@ -617,7 +617,7 @@ mod worlds {
             world.spawn(Name::new("guard"));
             world.spawn((
                 Name::new("boss"),
-                related!(Owned[Timer::after_secs(60.0), Timer::every_secs(8.0)]),
+                related!(Owned[Timer::after(60.0), Timer::every(8.0)]),
             ));
         };
         let (tell, told) = mpsc::channel();
@@ -633,7 +633,7 @@ mod worlds {
             let ask = |asker: Single<Entity, With<Asker>>, mut commands: Commands| {
                 let question = Parcel::new("logic", StableKey(1), Packet::new(WHO_IS_THERE, []));
                 let mut asker = commands.entity(*asker);
-                asker.ask_world(question, Timer::after_secs(60.0));
+                asker.ask_world(question, Timer::after(60.0));
             };
             app.add_systems(Startup, ask);
         };

@@ -5,9 +5,7 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::{App, Update};
-use bevy_due::{
-    CancelReason, DueEntityWorldMutExt, NoSuchTimer, Timer, TimerCancelled, prelude::*,
-};
+use bevy_due::{CancelReason, NoSuchTimer, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 use support::*;
@@ -263,10 +261,22 @@ fn the_time_of_a_waiting_event_can_be_changed() {
         .map(|tag| add_event(&mut app, owner, tag, Timer::after(ms(50))));
     advance_ms(&mut app, 10);
     let world = app.world_mut();
-    assert_eq!(world.entity_mut(sooner).reschedule(ms(20)), Ok(()));
-    assert_eq!(world.entity_mut(later).reschedule(ms(60)), Ok(()));
-    assert_eq!(world.entity_mut(past).reschedule(ms(5)), Ok(()));
-    assert_eq!(world.entity_mut(off).delay_by(ms(5)), Ok(()));
+    assert_eq!(
+        world.change_timer(sooner, |timer| timer.reschedule(ms(20))),
+        Ok(())
+    );
+    assert_eq!(
+        world.change_timer(later, |timer| timer.reschedule(ms(60))),
+        Ok(())
+    );
+    assert_eq!(
+        world.change_timer(past, |timer| timer.reschedule(ms(5))),
+        Ok(())
+    );
+    assert_eq!(
+        world.change_timer(off, |timer| timer.delay_by(ms(5))),
+        Ok(())
+    );
     world.entity_mut(again).insert(Timer::after(ms(35)));
     assert!(
         fired(&mut app).is_empty(),
@@ -282,7 +292,9 @@ fn the_time_of_a_waiting_event_can_be_changed() {
         ("later", 60),
     ];
     assert_eq!(fired_at(&mut app), expected);
-    let too_late = app.world_mut().entity_mut(later).reschedule(ms(90));
+    let too_late = app
+        .world_mut()
+        .change_timer(later, |timer| timer.reschedule(ms(90)));
     assert_eq!(
         too_late,
         Err(NoSuchTimer {

@@ -5,7 +5,7 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{CancelReason, DueEntityWorldMutExt, PausedBy, Pauses, Timer, prelude::*};
+use bevy_due::{CancelReason, PausedBy, Pauses, Timer, prelude::*};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use support::*;
 

@@ -28,7 +28,7 @@ fn deadlines_stay_on_the_grid_with_uneven_frames() {
 #[test]
 fn a_tenth_of_a_second_is_exact() {
     let mut app = app();
-    spawn(&mut app, "x", Timer::every_secs(0.1));
+    spawn(&mut app, "x", Timer::every(0.1));
     for _ in 0..3600 {
         advance_ms(&mut app, 1000);
     }

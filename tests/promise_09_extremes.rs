@@ -19,7 +19,7 @@ fn extreme_delays_and_clock_jumps_fire_in_order() {
     spawn(&mut app, "never", Timer::after(Duration::MAX));
     spawn(&mut app, "rarely", Timer::every(Duration::MAX));
     spawn(&mut app, "century", Timer::after(YEAR * 100));
-    spawn(&mut app, "second", Timer::every_secs(1.0));
+    spawn(&mut app, "second", Timer::every(1.0));
     spawn(&mut app, "now", Timer::after(Duration::ZERO));
     spawn(&mut app, "year", Timer::after(YEAR));
     advance(&mut app, YEAR * 1000);
@@ -37,7 +37,7 @@ fn extreme_delays_and_clock_jumps_fire_in_order() {
     assert_eq!(firings[1002].deadline(), YEAR * 100);
 
     // The clock has reached the end of representable time, so a new timer is never due.
-    spawn(&mut app, "late", Timer::every_secs(1.0));
+    spawn(&mut app, "late", Timer::every(1.0));
     advance(&mut app, YEAR * 1000);
     advance(&mut app, Duration::ZERO);
     assert!(support::firings(&mut app).is_empty());
@@ -80,13 +80,13 @@ fn a_clock_that_is_set_back_fires_nothing_early() {
 
 #[test]
 fn huge_and_tiny_numbers_of_seconds_saturate() {
-    assert_eq!(Timer::after_secs(1e300), Timer::after(Duration::MAX));
+    assert_eq!(Timer::after(1e300), Timer::after(Duration::MAX));
     assert_eq!(
-        Timer::every_secs(1e-300).interval(),
+        Timer::every(1e-300).interval(),
         Some(Duration::from_nanos(1)),
         "a positive interval should never round to zero"
     );
-    assert_eq!(Timer::after_secs(-0.0).delay(), Duration::ZERO);
+    assert_eq!(Timer::after(-0.0).delay(), Duration::ZERO);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 use bevy_app::{App, PreUpdate};
 use bevy_due::{
-    DueEntityWorldMutExt, MessageContext, MessageStats, NoAnswer, ReplyError, ReplyTo, Request,
-    Timer, TimerAction, TimerFired, UpdateContext, prelude::*,
+    MessageContext, MessageStats, NoAnswer, ReplyError, ReplyTo, Request, Timer, TimerAction,
+    TimerFired, UpdateContext, prelude::*,
 };
 use bevy_ecs::{
     entity_disabling::Disabled,

@@ -3,9 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{
-    ArmedTimers, DueEntityWorldMutExt, InvalidTimer, Keyed, NoSuchTimer, Timer, prelude::*,
-};
+use bevy_due::{ArmedTimers, InvalidTimer, Keyed, NoSuchTimer, Timer, TimerMut, prelude::*};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
 use core::time::Duration;
 use support::*;
@@ -117,11 +115,7 @@ fn edit(world: &mut World, entity: Entity, edit: impl FnOnce(&mut EntityWorldMut
     }
 }
 
-fn move_deadline(
-    world: &mut World,
-    timer: Entity,
-    to: fn(&mut EntityWorldMut) -> Result<(), NoSuchTimer>,
-) {
+fn move_deadline(world: &mut World, timer: Entity, to: fn(&mut TimerMut)) {
     let is_armed = read(world, |timers| timers.get(timer).is_some());
     let expected = if is_armed {
         Ok(())
@@ -131,10 +125,7 @@ fn move_deadline(
             key: None,
         })
     };
-    match world.get_entity_mut(timer) {
-        Ok(mut entity) => assert_eq!(to(&mut entity), expected),
-        Err(_) => assert!(!is_armed),
-    }
+    assert_eq!(world.change_timer(timer, to), expected);
 }
 
 const OPERATIONS: [(&str, Effect, Operation); 16] = [
@@ -188,7 +179,7 @@ const OPERATIONS: [(&str, Effect, Operation); 16] = [
         world.entity_mut(owner).set_timer("k", Timer::after(ms(20)));
     }),
     ("cancel the key", Ends, |world, _, owner| {
-        world.entity_mut(owner).cancel_timer("k");
+        world.cancel_timer(owner, "k");
     }),
     ("cancel_timers", Ends, |world, _, owner| {
         world.entity_mut(owner).cancel_timers();
@@ -411,8 +402,7 @@ fn a_wait_shortened_below_the_elapsed_time_is_over() {
     let timer = spawn(&mut app, "x", Timer::after(ms(100)));
     advance_ms(&mut app, 50);
     app.world_mut()
-        .entity_mut(timer)
-        .reschedule(ms(20))
+        .change_timer(timer, |timer| timer.reschedule(ms(20)))
         .unwrap();
     let status = read(app.world_mut(), |timers| timers.get(timer)).unwrap();
     assert_eq!((status.remaining, status.fraction()), (ms(0), 1.0));
@@ -424,7 +414,7 @@ fn a_wait_shortened_below_the_elapsed_time_is_over() {
 #[test]
 fn a_long_frame_drops_no_firing() {
     let mut app = app();
-    spawn(&mut app, "x", Timer::every_secs(0.5));
+    spawn(&mut app, "x", Timer::every(0.5));
     advance_ms(&mut app, 10_000);
     assert_eq!(fired(&mut app).len(), 20);
 }

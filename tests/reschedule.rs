@@ -3,10 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{
-    ArmedTimers, DueEntityWorldMutExt, NoSuchTimer, OwnedBy, Timer, TimerFired, TimerStatus,
-    prelude::*,
-};
+use bevy_due::{ArmedTimers, NoSuchTimer, OwnedBy, Timer, TimerFired, TimerStatus, prelude::*};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,
@@ -26,8 +23,12 @@ fn a_deadline_can_be_moved_in_both_directions() {
     let mut app = app();
     let [a, b] = ["a", "b"].map(|tag| spawn(&mut app, tag, Timer::after(ms(50))));
     advance_ms(&mut app, 10);
-    app.world_mut().entity_mut(a).reschedule(ms(80)).unwrap();
-    app.world_mut().entity_mut(b).reschedule(ms(20)).unwrap();
+    app.world_mut()
+        .change_timer(a, |timer| timer.reschedule(ms(80)))
+        .unwrap();
+    app.world_mut()
+        .change_timer(b, |timer| timer.reschedule(ms(20)))
+        .unwrap();
     for _ in 0..8 {
         advance_ms(&mut app, 10);
     }
@@ -43,7 +44,9 @@ fn a_deadline_in_the_past_fires_in_the_next_run() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(500)));
     advance_ms(&mut app, 100);
-    app.world_mut().entity_mut(x).reschedule(ms(30)).unwrap();
+    app.world_mut()
+        .change_timer(x, |timer| timer.reschedule(ms(30)))
+        .unwrap();
     assert!(
         fired(&mut app).is_empty(),
         "should not fire inside the call"
@@ -58,7 +61,9 @@ fn a_periodic_timer_continues_from_its_new_deadline_and_keeps_its_count() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::every(ms(10)).times(4));
     advance_ms(&mut app, 20);
-    app.world_mut().entity_mut(x).delay_by(ms(5)).unwrap();
+    app.world_mut()
+        .change_timer(x, |timer| timer.delay_by(ms(5)))
+        .unwrap();
     advance_ms(&mut app, 100);
     let firings = firings(&mut app);
     let deadlines = firings.iter().map(|fired| fired.deadline());
@@ -70,7 +75,9 @@ fn a_periodic_timer_continues_from_its_new_deadline_and_keeps_its_count() {
 fn rescheduling_moves_a_timer_behind_equal_deadlines() {
     let mut app = app();
     let [a, _] = ["a", "b"].map(|tag| spawn(&mut app, tag, Timer::after(ms(10))));
-    app.world_mut().entity_mut(a).reschedule(ms(10)).unwrap();
+    app.world_mut()
+        .change_timer(a, |timer| timer.reschedule(ms(10)))
+        .unwrap();
     advance_ms(&mut app, 10);
     assert_eq!(fired(&mut app), ["b", "a"]);
 }
@@ -98,7 +105,9 @@ fn a_paused_timer_stays_paused_when_it_is_delayed() {
     let x = spawn(&mut app, "x", Timer::after(ms(50)));
     app.world_mut().entity_mut(x).insert(Paused);
     advance_ms(&mut app, 10);
-    app.world_mut().entity_mut(x).delay_by(ms(20)).unwrap();
+    app.world_mut()
+        .change_timer(x, |timer| timer.delay_by(ms(20)))
+        .unwrap();
     advance_ms(&mut app, 100);
     assert_eq!(status(&mut app, x).remaining, ms(70));
     app.world_mut().entity_mut(x).remove::<Paused>();
@@ -111,7 +120,9 @@ fn delaying_a_timer_extends_its_wait() {
     let mut app = app();
     let x = spawn(&mut app, "x", Timer::after(ms(30)));
     advance_ms(&mut app, 20);
-    app.world_mut().entity_mut(x).delay_by(ms(10)).unwrap();
+    app.world_mut()
+        .change_timer(x, |timer| timer.delay_by(ms(10)))
+        .unwrap();
     let status = status(&mut app, x);
     assert_eq!((status.elapsed, status.wait), (ms(20), ms(40)));
 }
@@ -144,14 +155,16 @@ fn moving_an_unarmed_timer_is_an_error_and_through_commands_a_warning() {
     let x = spawn(&mut app, "x", Timer::after(ms(10)));
     advance_ms(&mut app, 10);
     assert_eq!(
-        app.world_mut().entity_mut(x).reschedule(ms(50)),
+        app.world_mut()
+            .change_timer(x, |timer| timer.reschedule(ms(50))),
         Err(NoSuchTimer {
             entity: x,
             key: None
         })
     );
     assert_eq!(
-        app.world_mut().entity_mut(x).delay_by(ms(50)),
+        app.world_mut()
+            .change_timer(x, |timer| timer.delay_by(ms(50))),
         Err(NoSuchTimer {
             entity: x,
             key: None

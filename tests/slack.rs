@@ -6,10 +6,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use bevy_app::App;
-use bevy_due::{
-    ArmedTimers, ClockId, DueEntityWorldMutExt, MissedTicks, Timer, TimerMut, TimerStatus,
-    prelude::*,
-};
+use bevy_due::{ArmedTimers, ClockId, MissedTicks, Timer, TimerMut, TimerStatus, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_time::{Time, Virtual};
 use support::*;
@@ -67,7 +64,7 @@ fn timers_that_are_armed_together_fire_apart() {
 #[test]
 fn a_thousand_periodic_timers_stay_apart() {
     let mut app = app();
-    let timer = Timer::every_secs(1.0).slack(Duration::from_secs(1));
+    let timer = Timer::every(1.0).slack(Duration::from_secs(1));
     spawn_all(&mut app, 1000, &timer);
     let loads = loads(&mut app, 64 * 20);
     let (max, all) = (loads.iter().max().unwrap(), loads.iter().sum::<usize>());
@@ -200,10 +197,7 @@ fn a_moved_deadline_is_the_start_of_a_new_window() {
     let timer = spawn(&mut app, "x", Timer::after(slots(5)).slack(slots(3)));
     advance(&mut app, Duration::ZERO);
     let mut moved = |change: fn(&mut TimerMut)| {
-        app.world_mut()
-            .entity_mut(timer)
-            .change_own_timer(change)
-            .unwrap();
+        app.world_mut().change_timer(timer, change).unwrap();
         advance(&mut app, Duration::ZERO);
         remaining(&mut app, timer)
     };
@@ -351,7 +345,7 @@ fn slots_stay_exact_through_every_change() {
 fn a_choice_is_no_lateness_and_no_drift_under_any_policy() {
     for policy in [MissedTicks::Burst, MissedTicks::Skip, MissedTicks::Delay] {
         let mut app = app();
-        let timer = Timer::every_secs(1.0)
+        let timer = Timer::every(1.0)
             .slack(Duration::from_secs(1))
             .with_missed_ticks(policy);
         spawn_all(&mut app, 640, &timer);

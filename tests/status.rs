@@ -3,9 +3,7 @@
 mod support;
 
 use bevy_app::{App, First};
-use bevy_due::{
-    ArmedTimers, DueEntityWorldMutExt, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*,
-};
+use bevy_due::{ArmedTimers, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*};
 use bevy_ecs::{name::Name, prelude::*, system::SystemState};
 use bevy_time::TimeSystems;
 use support::*;
@@ -124,7 +122,9 @@ fn timers_due_soon_include_those_that_were_moved_or_resumed_since_the_last_run()
     app.world_mut().entity_mut(resumed).insert(Paused);
     advance_ms(&mut app, 0);
     app.world_mut().entity_mut(resumed).remove::<Paused>();
-    app.world_mut().entity_mut(moved).reschedule(ms(5)).unwrap();
+    app.world_mut()
+        .change_timer(moved, |timer| timer.reschedule(ms(5)))
+        .unwrap();
     let due = read(&mut app, |timers| {
         timers.due_within(ClockId::Virtual, ms(20)).unwrap()
     });
@@ -187,12 +187,9 @@ fn the_listing_is_human_readable() {
     let mut app = app();
     let boss = app.world_mut().spawn(Name::new("Boss")).id();
     let enrage = (Name::new("Enrage"), OwnedBy(boss), Keyed::new("rage"));
-    let enrage = app
-        .world_mut()
-        .spawn((enrage, Timer::after_secs(60.0)))
-        .id();
-    let plain = app.world_mut().spawn(Timer::every_secs(1.5)).id();
-    let real = Timer::after_secs(0.25).on(ClockId::Real);
+    let enrage = app.world_mut().spawn((enrage, Timer::after(60.0))).id();
+    let plain = app.world_mut().spawn(Timer::every(1.5)).id();
+    let real = Timer::after(0.25).on(ClockId::Real);
     let real = app.world_mut().spawn((real, Paused)).id();
     advance_ms(&mut app, 2000);
     let text = read(&mut app, |timers| timers.to_string());

@@ -6,8 +6,7 @@ use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, Cooldown, DueEntityWorldMutExt, OnClock, Owned, OwnedBy, Timer, TimerProgress,
-    prelude::*,
+    Clock, ClockId, Cooldown, OnClock, Owned, OwnedBy, Timer, TimerProgress, prelude::*,
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Fixed, Time};
@@ -60,7 +59,7 @@ fn a_component_shows_its_timer_from_insertion_on() {
 #[test]
 fn the_sentence_counts_in_words() {
     let mut app = app();
-    let timer = spawn_shown(&mut app, Timer::every_secs(4.0));
+    let timer = spawn_shown(&mut app, Timer::every(4.0));
     let mut expect = |millis, text: &str| {
         advance_ms(&mut app, millis);
         assert_eq!(shown(&app, timer).to_string(), text);
@@ -189,9 +188,8 @@ fn a_change_of_the_component_does_nothing_and_is_overwritten() {
     (progress.remaining, progress.paused) = (Duration::ZERO, true);
     advance_ms(&mut app, 10);
     assert_right(&mut app, timer);
-    let mut entity = app.world_mut().entity_mut(timer);
-    entity
-        .change_own_timer(|timer| timer.set_remaining(ms(500)))
+    app.world_mut()
+        .change_timer(timer, |timer| timer.set_remaining(ms(500)))
         .unwrap();
     advance_ms(&mut app, 0);
     assert_eq!(shown(&app, timer).remaining, ms(500));

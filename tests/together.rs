@@ -18,8 +18,8 @@ fn a_paused_owners_keyed_timer_on_a_slow_clock_in_a_frame_of_an_hour() {
     let mut app = app();
     let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
     let owner = app.world_mut().spawn(OnClock::new(slow)).id();
-    let long = Timer::every_secs(600.0).first_after_secs(1200.0);
-    let first = set_timer(app.world_mut(), owner, "k", Timer::every_secs(60.0));
+    let long = Timer::every(600.0).first_after(1200.0);
+    let first = set_timer(app.world_mut(), owner, "k", Timer::every(60.0));
     let second = set_timer(app.world_mut(), owner, "k", long);
     assert_eq!(cancelled(&mut app), [(first, CancelReason::Replaced)]);
 

@@ -106,9 +106,7 @@ fn spawn_enemy(world: &mut World) -> Entity {
     enemy.observe(interrupted);
     let enemy = enemy.id();
     let mut commands = world.commands();
-    commands
-        .entity(enemy)
-        .set_timer(Attack, Timer::every_secs(1.0));
+    commands.entity(enemy).set_timer(Attack, Timer::every(1.0));
     world.flush();
     enemy
 }
@@ -173,13 +171,13 @@ fn two_stuns_end_when_both_are_over() {
     seconds(&mut app, 1.5);
     assert_eq!(attacks(&mut app), [1.0]);
     commands(&mut app, |mut commands| {
-        commands.entity(monster).pause_for_secs(2.0);
+        commands.entity(monster).pause_for(2.0);
     });
     seconds(&mut app, 0.5);
     commands(&mut app, |mut commands| {
         // A shorter stun does not end the longer one, and clearing all timers ends neither.
-        commands.entity(monster).pause_for_secs(0.5).cancel_timers();
-        let attack = Timer::every_secs(1.0);
+        commands.entity(monster).pause_for(0.5).cancel_timers();
+        let attack = Timer::every(1.0);
         commands.entity(monster).set_timer(Attack, attack);
     });
     let walked = enemy(&app, monster).walked;
@@ -196,7 +194,7 @@ fn two_stuns_end_when_both_are_over() {
 fn renewed_poison_keeps_ticking_and_lasts_longer() {
     let mut app = game();
     let monster = spawn_enemy(app.world_mut());
-    let poison = || Timer::every_secs(0.5).times(4);
+    let poison = || Timer::every(0.5).times(4);
     // Hit every 0.4 s: a timer that starts over each time would never tick.
     for _ in 0..5 {
         commands(&mut app, |mut commands| {
@@ -229,7 +227,7 @@ fn an_interrupted_cast_says_what_was_interrupted() {
     let boss = spawn_enemy(app.world_mut());
     app.world_mut().entity_mut(boss).insert(Boss);
     commands(&mut app, |mut commands| {
-        let meteor = (Timer::after_secs(3.0), CastBar("Meteor"));
+        let meteor = (Timer::after(3.0), CastBar("Meteor"));
         commands.entity(boss).set_timer(Cast, meteor);
     });
     seconds(&mut app, 1.5);
@@ -253,7 +251,7 @@ fn slow_fields_multiply_and_end_on_game_time() {
     for _ in 0..2 {
         // Two fields overlap: a quarter of the speed.
         let slow = SpeedModifier::new(monster, 0.5);
-        app.world_mut().spawn((slow, DespawnAfter::secs(2.0)));
+        app.world_mut().spawn((slow, DespawnAfter::new(2.0)));
     }
     app.world_mut().flush();
     seconds(&mut app, 2.0);
@@ -281,7 +279,7 @@ fn a_pause_menu_stops_the_game_and_not_the_cursor() {
     let mut app = game();
     let monster = spawn_enemy(app.world_mut());
     app.world_mut()
-        .spawn(Timer::every_secs(0.5).on(ClockId::Real))
+        .spawn(Timer::every(0.5).on(ClockId::Real))
         .observe(|_: On<TimerFired>, mut blinks: ResMut<Blinks>| blinks.0 += 1);
     seconds(&mut app, 0.5);
     app.world_mut().resource_mut::<Time<Virtual>>().pause();
@@ -302,7 +300,7 @@ fn a_pause_menu_stops_the_game_and_not_the_cursor() {
 fn towers_fire_charges_and_can_be_upgraded_with_seconds_from_data() {
     const RELOAD: f32 = 0.4;
     let mut app = game();
-    let cooldown = Cooldown::secs(RELOAD).with_charges(2);
+    let cooldown = Cooldown::new(RELOAD).with_charges(2);
     let tower = app.world_mut().spawn((Match, Tower(cooldown))).id();
     let shots = |mut towers: Query<&mut Tower>, clocks: Clocks| {
         towers
@@ -326,9 +324,9 @@ fn a_hero_is_invincible_for_a_while() {
     let mut app = game();
     let hero = app.world_mut().spawn(Match).id();
     commands(&mut app, |mut commands| {
-        commands.entity(hero).insert_for_secs(1.0, Invincible);
+        commands.entity(hero).insert_for(1.0, Invincible);
         // The later end counts.
-        commands.entity(hero).insert_for_secs(0.5, Invincible);
+        commands.entity(hero).insert_for(0.5, Invincible);
     });
     seconds(&mut app, 0.9);
     assert!(app.world().get::<Invincible>(hero).is_some());
@@ -340,7 +338,7 @@ fn a_hero_is_invincible_for_a_while() {
 fn a_restart_leaves_nothing_of_the_match_behind() {
     let mut app = game();
     app.world_mut()
-        .spawn((Match, Waves, Timer::every_secs(2.0).immediately()));
+        .spawn((Match, Waves, Timer::every(2.0).immediately()));
     seconds(&mut app, 4.5);
     let count = |world: &mut World| {
         let mut enemies = world.query_filtered::<(), With<Enemy>>();

@@ -7,7 +7,7 @@ mod support;
 use core::{fmt::Debug, num::NonZeroU64};
 use std::sync::Mutex;
 
-use bevy_due::{DueEntityWorldMutExt, Timer, prelude::*};
+use bevy_due::{Timer, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 use tracing::{

@@ -40,7 +40,7 @@ fn type_paths_are_the_public_ones() {
 #[cfg(feature = "serialize")]
 #[test]
 fn a_loaded_limit_of_a_type_of_the_crate_finds_it() {
-    use bevy_due::DueEntityWorldMutExt;
+    use bevy_due::DueEntityCommandsExt;
     use bevy_ecs::entity::EntityHashMap;
     use bevy_time::TimeUpdateStrategy;
     use core::time::Duration;
@@ -48,7 +48,7 @@ fn a_loaded_limit_of_a_type_of_the_crate_finds_it() {
     let mut saved = app();
     saved.update();
     let mut hero = saved.world_mut().spawn_empty();
-    hero.insert_for_secs(1.0, Clock::new());
+    hero.insert_for(1.0, Clock::new());
     let hero = hero.id();
     let data = saved.world_mut().save_timers().expect("data");
 

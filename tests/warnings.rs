@@ -6,8 +6,7 @@ use core::{cell::RefCell, time::Duration};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, DueCommandsExt, DueEntityCommandsExt, DueEntityWorldMutExt, DueWorldExt, Keyed,
-    OwnedBy, Timer, TimerFired,
+    ClockId, DueCommandsExt, DueEntityCommandsExt, DueWorldExt, Keyed, OwnedBy, Timer, TimerFired,
 };
 use bevy_ecs::{
     change_detection::MaybeLocation,
@@ -82,7 +81,7 @@ fn a_timer_that_is_inserted_again_in_every_frame_is_reported_once() {
     play(&mut app, 2 * LONG, |world, _| {
         let mut bomb = world.entity_mut(bomb);
         #[rustfmt::skip]
-        let _ = (place = MaybeLocation::caller(), bomb.insert(Timer::after_secs(1.0)));
+        let _ = (place = MaybeLocation::caller(), bomb.insert(Timer::after(1.0)));
     });
     let parts = ["\"bomb\"".to_owned(), bomb.to_string()];
     let parts = [&parts[..], &["the clock virtual".to_owned()]].concat();
@@ -97,16 +96,16 @@ fn a_timer_that_is_set_again_in_every_frame_is_reported_with_its_key() {
         |world, mage| {
             let mut commands = world.commands();
             let mut mage = commands.entity(mage);
-            let (here, _) = (MaybeLocation::caller(), mage.set_timer("cast", Timer::after_secs(0.5)));
+            let (here, _) = (MaybeLocation::caller(), mage.set_timer("cast", Timer::after(0.5)));
             here
         },
         |world, mage| {
             let mut mage = world.entity_mut(mage);
-            let (here, _) = (MaybeLocation::caller(), mage.set_timer("cast", Timer::after_secs(0.5)));
+            let (here, _) = (MaybeLocation::caller(), mage.set_timer("cast", Timer::after(0.5)));
             here
         },
         |world, mage| {
-            let cast = (OwnedBy(mage), Keyed::new("cast"), Timer::after_secs(0.5));
+            let cast = (OwnedBy(mage), Keyed::new("cast"), Timer::after(0.5));
             let (here, _) = (MaybeLocation::caller(), world.spawn(cast));
             here
         },
@@ -127,13 +126,13 @@ fn a_timer_that_is_rearmed_for_a_while_is_not_reported() {
     let idle = app.world_mut().spawn_empty().id();
     // The player holds a stick, but not for the whole delay.
     play(&mut app, LONG, |world, _| {
-        world.entity_mut(idle).insert(Timer::after_secs(60.0));
+        world.entity_mut(idle).insert(Timer::after(60.0));
     });
     play(&mut app, 61 * SECOND, |_, _| {});
     // Input now and then, with a pause in between.
     play(&mut app, 2 * LONG, |world, frame| {
         if !frame.is_multiple_of(SECOND) {
-            world.entity_mut(idle).insert(Timer::after_secs(0.3));
+            world.entity_mut(idle).insert(Timer::after(0.3));
         }
     });
     assert_no_warning();
@@ -145,7 +144,7 @@ fn a_timer_that_is_rearmed_in_every_second_frame_is_not_reported() {
     let timer = app.world_mut().spawn_empty().id();
     play(&mut app, 2 * LONG, |world, frame| {
         if frame % 2 == 0 {
-            world.entity_mut(timer).insert(Timer::after_secs(0.5));
+            world.entity_mut(timer).insert(Timer::after(0.5));
         }
     });
     assert_no_warning();
@@ -156,9 +155,9 @@ fn timers_of_many_entities_are_not_reported() {
     let mut app = warning_app();
     let [one, two] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
     play(&mut app, LONG, |world, frame| {
-        world.spawn(Timer::after_secs(1.0));
+        world.spawn(Timer::after(1.0));
         let entity = if frame % 4 < 2 { one } else { two };
-        world.entity_mut(entity).insert(Timer::after_secs(0.5));
+        world.entity_mut(entity).insert(Timer::after(0.5));
     });
     assert_no_warning();
 }
@@ -193,7 +192,7 @@ fn a_timer_with_the_same_deadline_in_every_frame_fires_and_is_not_reported() {
 #[test]
 fn a_timer_that_is_restarted_on_purpose_is_not_reported() {
     let mut app = warning_app();
-    let coyote = app.world_mut().spawn(Timer::after_secs(0.1)).id();
+    let coyote = app.world_mut().spawn(Timer::after(0.1)).id();
     let zone = app.world_mut().spawn_empty().id();
     play(&mut app, LONG, |world, _| {
         let mut commands = world.commands();
@@ -202,7 +201,7 @@ fn a_timer_that_is_restarted_on_purpose_is_not_reported() {
             .change_own_timer(|timer| timer.restart());
         commands
             .entity(zone)
-            .insert_for_secs(0.5, Name::new("in the zone"));
+            .insert_for(0.5, Name::new("in the zone"));
     });
     assert_no_warning();
 }
@@ -213,7 +212,7 @@ fn an_owner_that_keeps_growing_is_reported_once() {
     let boss = app.world_mut().spawn(Name::new("boss")).id();
     let mut place = MaybeLocation::caller();
     play(&mut app, 4200, |world, _| {
-        let poison = (OwnedBy(boss), Name::new("poison"), Timer::every_secs(1.0));
+        let poison = (OwnedBy(boss), Name::new("poison"), Timer::every(1.0));
         #[rustfmt::skip]
         let _ = (place = MaybeLocation::caller(), world.spawn(poison));
     });
@@ -230,13 +229,13 @@ fn an_owner_with_many_timers_is_not_reported() {
             // A boss that gets its timers at once, whatever it had before.
             let timers = if frame == 0 { 600 } else { 2500 };
             for _ in 0..timers {
-                world.spawn((OwnedBy(boss), Timer::after_secs(9.0)));
+                world.spawn((OwnedBy(boss), Timer::after(9.0)));
             }
         }
     });
     // Timers that end: there are never many.
     play(&mut app, 4000, |world, _| {
-        world.spawn((OwnedBy(level), Timer::after_secs(5.0)));
+        world.spawn((OwnedBy(level), Timer::after(5.0)));
     });
     assert_no_warning();
 }
@@ -250,10 +249,10 @@ fn bevy_tracks_the_caller_of_the_crate() {
     let mut commands = world.commands();
     #[rustfmt::skip]
     let (place, armed) = (MaybeLocation::caller(), [
-        commands.after_secs(1.0).queue(|_| {}).id(), commands.every_secs(1.0).run(|| {}).id()
+        commands.after(1.0).queue(|_| {}).id(), commands.every(1.0).run(|| {}).id()
     ]);
     #[rustfmt::skip]
-    let (here, _) = (MaybeLocation::caller(), commands.entity(hero).insert_for_secs(1.0, data.clone()));
+    let (here, _) = (MaybeLocation::caller(), commands.entity(hero).insert_for(1.0, data.clone()));
     world.flush();
     let expected = line(place).map(|(file, line)| (file, line + 1));
     assert_eq!(
@@ -264,7 +263,7 @@ fn bevy_tracks_the_caller_of_the_crate() {
 
     let mut commands = world.commands();
     #[rustfmt::skip]
-    let (here, _) = (MaybeLocation::caller(), commands.entity(hero).refresh_timer("key", Timer::after_secs(1.0)));
+    let (here, _) = (MaybeLocation::caller(), commands.entity(hero).refresh_timer("key", Timer::after(1.0)));
     world.flush();
     let refreshed = world.with_timers(|timers| timers.keyed(hero, "key").unwrap().entity);
     assert_eq!(line_of::<Timer>(world, refreshed), line(here));

@@ -266,7 +266,7 @@ fn asking_world(
         let question = Packet::new(ASK, now().to_le_bytes());
         let parcel = Parcel::new("answering", Delivery::InTurn, question);
         let mut asker = me.commands.entity(me.entity.id());
-        asker.ask_world(parcel, Timer::after_secs(3600.0));
+        asker.ask_world(parcel, Timer::after(3600.0));
     }
 
     let mut groups = WorldGroups::new();

@@ -40,7 +40,7 @@ fn despawn_after(per_second: usize) -> App {
     let mut app = due_app();
     app.add_systems(Update, move |frame: Local<u64>, mut commands: Commands| {
         for bullet in shoot(frame, per_second) {
-            commands.spawn((bullet, DespawnAfter::secs(LIFETIME)));
+            commands.spawn((bullet, DespawnAfter::new(LIFETIME)));
         }
     });
     with_bullets(app)

@@ -56,7 +56,7 @@ fn requests() -> App {
         }
         if let Some(&AsksAt(clerk)) = me.entity.get() {
             let mut asker = me.commands.entity(me.entity.id());
-            asker.ask(clerk, Question, Timer::after_secs(PATIENCE));
+            asker.ask(clerk, Question, Timer::after(PATIENCE));
         }
     }
 
@@ -76,7 +76,7 @@ fn requests() -> App {
         let asker = app.world_mut().spawn(asker).id();
         let mut commands = app.world_mut().commands();
         let mut asker = commands.entity(asker);
-        asker.ask(clerk, Question, Timer::after_secs(PATIENCE));
+        asker.ask(clerk, Question, Timer::after(PATIENCE));
     }
     app.world_mut().flush();
     app.add_systems(

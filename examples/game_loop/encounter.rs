@@ -55,13 +55,13 @@ pub enum Effect {
 /// Reads a number of seconds. The `try_` constructor checks it, and the error names the value and the
 /// place in the file.
 fn delay<'de, D: Deserializer<'de>>(data: D) -> Result<Duration, D::Error> {
-    let timer = Timer::try_after_secs(f64::deserialize(data)?);
+    let timer = Timer::try_after(f64::deserialize(data)?);
     Ok(timer.map_err(D::Error::custom)?.delay())
 }
 
 /// Reads an interval in seconds, greater than zero.
 fn every<'de, D: Deserializer<'de>>(data: D) -> Result<Timer, D::Error> {
-    Timer::try_every_secs(f64::deserialize(data)?).map_err(D::Error::custom)
+    Timer::try_every(f64::deserialize(data)?).map_err(D::Error::custom)
 }
 
 impl Ability {

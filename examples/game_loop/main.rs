@@ -68,16 +68,16 @@ fn start_fight(mut commands: Commands, encounter: Res<Encounter>) {
         let rage = (OwnedBy(boss), Timer::after(after));
         commands.spawn(rage).observe(enrage);
     }
-    let shield = Cooldown::secs(5.0);
+    let shield = Cooldown::new(5.0);
     let health = 500;
     let hero = OwnedBy(commands.spawn(Hero { health, shield }).id());
-    let bombs = (hero, Timer::every_secs(3.4));
+    let bombs = (hero, Timer::every(3.4));
     commands.spawn(bombs).observe(throw_bomb);
-    let warp = (hero, Timer::after_secs(4.5));
+    let warp = (hero, Timer::after(4.5));
     commands.spawn(warp).observe(warp_time);
 
-    commands.after_secs(0.5).run(summon_wave);
-    commands.after_secs(10.0).run(end_fight);
+    commands.after(0.5).run(summon_wave);
+    commands.after(10.0).run(end_fight);
 }
 
 /// Gives the boss one owned timer per ability. When the boss despawns, all of them are cancelled.
@@ -105,7 +105,7 @@ fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fig
         Effect::Poison(damage) => {
             fight.log(format_args!("{name}: the hero is poisoned"));
             // A new poison replaces the one before.
-            let timer = Timer::every_secs(1.0).first_after_secs(0.5).times(5);
+            let timer = Timer::every(1.0).first_after(0.5).times(5);
             let mut hero = fight.commands.entity(fight.hero.0);
             hero.set_timer("poison", (timer, Poison(damage)));
         }
@@ -119,7 +119,7 @@ fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fig
                     fight.log(format_args!("The cast is interrupted: {reason:?}"));
                 });
             // The hero needs a moment to react.
-            fight.commands.after_secs(0.3).run(raise_shield);
+            fight.commands.after(0.3).run(raise_shield);
         }
     }
     Ok(())
@@ -152,7 +152,7 @@ fn summon_wave(mut fight: Fight) {
     fight.log("Three minions join the fight");
     let clock = OnClock::new(*fight.boss);
     for nth in 0..3 {
-        let bite = Timer::every_secs(0.9).first_after_secs(0.3 + 0.2 * f64::from(nth));
+        let bite = Timer::every(0.9).first_after(0.3 + 0.2 * f64::from(nth));
         let mut minion = fight.commands.spawn((Minion, clock, bite));
         minion.observe(|_: On<TimerFired>, mut fight: Fight| fight.hurt("A minion", 2));
     }
@@ -164,14 +164,14 @@ fn throw_bomb(_: On<TimerFired>, minions: Query<Entity, With<Minion>>, mut fight
     for minion in &minions {
         fight.commands.entity(minion).despawn();
     }
-    fight.commands.after_secs(1.0).run(summon_wave);
+    fight.commands.after(1.0).run(summon_wave);
 }
 
 /// Slows down the boss and the minions for two seconds, with one write.
 fn warp_time(_: On<TimerFired>, mut fight: Fight, mut clock: Single<&mut Clock, With<Boss>>) {
     fight.log("The hero slows down time for the boss and the minions");
     clock.set_speed(0.25);
-    fight.commands.after_secs(2.0).run(end_warp);
+    fight.commands.after(2.0).run(end_warp);
 }
 
 fn end_warp(fight: Fight, mut clock: Single<&mut Clock, With<Boss>>) {

@@ -30,7 +30,7 @@ impl Default for Settings {
             },
             warn_after: Duration::from_secs(60),
             close_after: Duration::from_secs(30),
-            line_rate: Cooldown::secs(0.2).with_charges(10),
+            line_rate: Cooldown::new(0.2).with_charges(10),
         }
     }
 }

@@ -40,7 +40,7 @@ use super::{
 ///     commands.spawn((
 ///         Monster,
 ///         OnClock::new(dungeon),
-///         related!(Owned[Timer::every_secs(1.0), Timer::after_secs(60.0)]),
+///         related!(Owned[Timer::every(1.0), Timer::after(60.0)]),
 ///     ));
 /// }
 /// # bevy_ecs::system::assert_is_system(enter_dungeon);

@@ -15,7 +15,7 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 /// use bevy_due::{ClockId, Timer};
 ///
 /// // Runs even while the game is paused.
-/// let autosave = Timer::every_secs(300.0).on(ClockId::Real);
+/// let autosave = Timer::every(300.0).on(ClockId::Real);
 /// assert_eq!(autosave.clock(), Some(ClockId::Real));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -51,7 +51,7 @@ use super::{
 ///
 /// let enemy = app.world_mut().spawn(Clock::new()).id();
 /// // Slow for one second of game time.
-/// app.world_mut().spawn((SpeedModifier::new(enemy, 0.5), DespawnAfter::secs(1.0)));
+/// app.world_mut().spawn((SpeedModifier::new(enemy, 0.5), DespawnAfter::new(1.0)));
 /// for _ in 0..4 {
 ///     app.update();
 /// }

@@ -69,7 +69,7 @@ mod tests {
     fn an_idle_frame_visits_few_clocks() {
         let [few, many] = [10, CLOCKS].map(|clocks| {
             let mut app = app();
-            spawn_many(&mut app, clocks, &Timer::after_secs(10.0));
+            spawn_many(&mut app, clocks, &Timer::after(10.0));
             app.update();
             app.update();
             visited(|| app.update())
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn one_due_timer_visits_its_own_clock_only() {
         let mut app = app();
-        let clocks = spawn_many(&mut app, CLOCKS, &Timer::after_secs(10.0));
+        let clocks = spawn_many(&mut app, CLOCKS, &Timer::after(10.0));
         let soon = Timer::every(MS).on(clocks[CLOCKS / 2]);
         app.world_mut().spawn(soon);
         app.update();
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn changing_a_clock_visits_few_clocks_whatever_depends_on_it() {
         let mut app = app();
-        let clocks = spawn_many(&mut app, CLOCKS, &Timer::after_secs(10.0));
+        let clocks = spawn_many(&mut app, CLOCKS, &Timer::after(10.0));
         let arena = app.world_mut().spawn(Clock::new()).id();
         for clock in clocks {
             let mut clock = app.world_mut().get_mut::<Clock>(clock).expect("spawned");
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn despawning_a_clock_visits_few_clocks() {
         let mut app = app();
-        let clocks = spawn_many(&mut app, CLOCKS, &Timer::after_secs(10.0));
+        let clocks = spawn_many(&mut app, CLOCKS, &Timer::after(10.0));
         app.update();
         let visited = visited(|| _ = app.world_mut().despawn(clocks[CLOCKS / 2]));
         assert_few(visited, FEW);

@@ -1,12 +1,10 @@
 //! The extension trait of [`Commands`].
 
-use core::time::Duration;
-
 use bevy_ecs::prelude::*;
 
 use crate::{
     message::{Delivery, Letter, Payload, ReplyTo, reply, send},
-    timer::{Seconds, TimedCommands, Timer},
+    timer::{IntoDuration, TimedCommands, Timer},
     update::pause_updates_from,
 };
 
@@ -25,10 +23,10 @@ use crate::{
 /// struct Star;
 ///
 /// fn show(mut commands: Commands) {
-///     commands.after_secs(2.0).queue(|commands| {
+///     commands.after(2.0).queue(|commands| {
 ///         commands.spawn(Star);
 ///     });
-///     let stars = commands.every_secs(0.5).times(5).queue(|commands| {
+///     let stars = commands.every(0.5).times(5).queue(|commands| {
 ///         commands.spawn(Star);
 ///     });
 ///     let stars = stars.id(); // Despawn it to cancel.
@@ -38,15 +36,12 @@ use crate::{
 #[doc(alias("delayed", "set_timeout", "set_interval"))]
 pub trait DueCommandsExt<'w, 's> {
     /// Runs commands once, after `delay`.
-    fn after(&mut self, delay: Duration) -> TimedCommands<'_, 'w, 's, false>;
-
-    /// Runs commands once, after a delay in seconds.
     ///
     /// # Panics
     ///
-    /// Panics if `secs` is negative, infinite or not a number.
+    /// Panics if `delay` is a negative, infinite or invalid number.
     #[track_caller]
-    fn after_secs(&mut self, secs: impl Seconds) -> TimedCommands<'_, 'w, 's, false>;
+    fn after(&mut self, delay: impl IntoDuration) -> TimedCommands<'_, 'w, 's, false>;
 
     /// Runs commands every `interval`, starting after one interval.
     ///
@@ -54,17 +49,9 @@ pub trait DueCommandsExt<'w, 's> {
     ///
     /// # Panics
     ///
-    /// Panics if `interval` is zero.
+    /// Panics if `interval` is zero, or a negative, infinite or invalid number.
     #[track_caller]
-    fn every(&mut self, interval: Duration) -> TimedCommands<'_, 'w, 's, true>;
-
-    /// Runs commands at an interval in seconds, starting after one interval.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is zero, negative, infinite or not a number.
-    #[track_caller]
-    fn every_secs(&mut self, secs: impl Seconds) -> TimedCommands<'_, 'w, 's, true>;
+    fn every(&mut self, interval: impl IntoDuration) -> TimedCommands<'_, 'w, 's, true>;
 
     /// Runs commands whenever this timer fires.
     ///
@@ -74,7 +61,7 @@ pub trait DueCommandsExt<'w, 's> {
     /// # use bevy_due::{MissedTicks, Timer, prelude::*};
     /// # use bevy_ecs::prelude::*;
     /// fn spawn_waves(mut commands: Commands) {
-    ///     let waves = Timer::every_secs(20.0).immediately().times(5);
+    ///     let waves = Timer::every(20.0).immediately().times(5);
     ///     let waves = waves.with_missed_ticks(MissedTicks::Skip);
     ///     commands.on_timer(waves).queue(|commands| {
     ///         commands.spawn_empty();
@@ -137,20 +124,12 @@ pub trait DueCommandsExt<'w, 's> {
 }
 
 impl<'w, 's> DueCommandsExt<'w, 's> for Commands<'w, 's> {
-    fn after(&mut self, delay: Duration) -> TimedCommands<'_, 'w, 's, false> {
+    fn after(&mut self, delay: impl IntoDuration) -> TimedCommands<'_, 'w, 's, false> {
         TimedCommands::new(self, Timer::after(delay))
     }
 
-    fn after_secs(&mut self, secs: impl Seconds) -> TimedCommands<'_, 'w, 's, false> {
-        TimedCommands::new(self, Timer::after_secs(secs))
-    }
-
-    fn every(&mut self, interval: Duration) -> TimedCommands<'_, 'w, 's, true> {
+    fn every(&mut self, interval: impl IntoDuration) -> TimedCommands<'_, 'w, 's, true> {
         TimedCommands::new(self, Timer::every(interval))
-    }
-
-    fn every_secs(&mut self, secs: impl Seconds) -> TimedCommands<'_, 'w, 's, true> {
-        TimedCommands::new(self, Timer::every_secs(secs))
     }
 
     fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, true> {

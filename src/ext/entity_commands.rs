@@ -1,21 +1,20 @@
-//! The extension trait of [`EntityCommands`].
-
-use core::time::Duration;
+//! The extension traits of [`EntityCommands`] and [`EntityWorldMut`].
 
 use bevy_ecs::prelude::*;
 
 use crate::{
+    call::report,
     message::{Delivery, Payload, Request, ask},
     pause::pause_for,
     timer::{
-        DespawnAfter, IntoKey, Seconds, Timer, TimerBundle, TimerMut, arm_keyed, cancel_all,
+        DespawnAfter, IntoDuration, IntoKey, Timer, TimerBundle, TimerMut, arm_keyed, cancel_all,
         cancel_keyed, change_keyed, change_timer, delay_all, insert_for, keyed, refresh_keyed,
+        set_keyed,
     },
 };
 
 /// Changes the timers of an entity from a system, and makes requests on its behalf.
 ///
-/// Systems with exclusive access use [`DueEntityWorldMutExt`](crate::DueEntityWorldMutExt).
 ///
 /// # Examples
 ///
@@ -31,7 +30,7 @@ use crate::{
 ///     let mut boss = commands.entity(*boss);
 ///     boss.cancel_timer("fireball");
 ///     boss.delay_timers_by(Duration::from_secs(5));
-///     boss.set_timer("wake up", Timer::after_secs(5.0));
+///     boss.set_timer("wake up", Timer::after(5.0));
 /// }
 /// # bevy_ecs::system::assert_is_system(silence);
 /// ```
@@ -88,7 +87,7 @@ pub trait DueEntityCommandsExt {
     /// struct Hero;
     ///
     /// fn respawn(hero: Single<Entity, With<Hero>>, mut commands: Commands) {
-    ///     commands.entity(*hero).insert_for_secs(3.0, Invincible);
+    ///     commands.entity(*hero).insert_for(3.0, Invincible);
     /// }
     ///
     /// fn invincible_for(hero: Single<Entity, With<Hero>>, timers: ArmedTimers) -> Duration {
@@ -100,22 +99,26 @@ pub trait DueEntityCommandsExt {
     /// ```
     #[track_caller]
     #[doc(alias("timed", "buff", "temporary"))]
-    fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self;
-
-    /// Inserts a component, and removes it after a number of seconds, as
-    /// [`insert_for`](Self::insert_for) does.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is negative, infinite or not a number.
-    #[track_caller]
-    fn insert_for_secs(&mut self, secs: impl Seconds, component: impl Component) -> &mut Self;
+    fn insert_for(&mut self, time: impl IntoDuration, component: impl Component) -> &mut Self {
+        let insert = insert_for(time.into_duration(), component);
+        self.with_world(move |world, entity| {
+            if let Ok(entity) = world.get_entity_mut(entity) {
+                insert.apply(entity);
+            }
+            Ok(())
+        })
+    }
 
     /// Cancels the timer of this entity with this key, if any.
     ///
     /// Debug builds pass a warning to Bevy's error handler if no timer of this world ever had the
     /// key.
-    fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self;
+    fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self {
+        self.with_world(move |world, owner| {
+            cancel_keyed(world, owner, &key);
+            Ok(())
+        })
+    }
 
     /// Sets a timer, as [`set_timer`](Self::set_timer) does, or refreshes the one that has the key.
     ///
@@ -131,27 +134,33 @@ pub trait DueEntityCommandsExt {
     /// use bevy_ecs::prelude::*;
     ///
     /// fn poison(victim: Entity, mut commands: Commands) {
-    ///     commands.entity(victim).refresh_timer("poison", Timer::every_secs(0.5).times(6));
+    ///     commands.entity(victim).refresh_timer("poison", Timer::every(0.5).times(6));
     /// }
     /// # let _ = poison;
     /// ```
     #[track_caller]
-    fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
+    fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
+        let name = key.name();
+        let arm = arm_keyed(self.entity(), key, timer);
+        self.with_world(move |world, owner| {
+            refresh_keyed(world, owner, &name, arm);
+            Ok(())
+        })
+    }
 
     /// Pauses this entity for `duration` on its clock.
     ///
     /// Pauses nest: see [`Pauses`](crate::Pauses). The call spawns an entity with `Pauses` and a
     /// [`DespawnAfter`](crate::DespawnAfter).
     #[doc(alias("stun", "freeze"))]
-    fn pause_for(&mut self, duration: Duration) -> &mut Self;
-
-    /// Pauses this entity for a number of seconds, as [`pause_for`](Self::pause_for) does.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is negative, infinite or not a number.
     #[track_caller]
-    fn pause_for_secs(&mut self, secs: impl Seconds) -> &mut Self;
+    fn pause_for(&mut self, duration: impl IntoDuration) -> &mut Self {
+        let lifetime = DespawnAfter::new(duration);
+        self.with_world(move |world, target| {
+            pause_for(world, target, lifetime);
+            Ok(())
+        })
+    }
 
     /// Cancels the timer on this entity and all timers that belong to it.
     ///
@@ -159,35 +168,60 @@ pub trait DueEntityCommandsExt {
     /// and open requests are not affected. To cancel only some timers, cancel them [by
     /// key](Self::cancel_timer). Alternatively, give them a marker component, and despawn the
     /// [`Owned`](crate::Owned) entities that carry it.
-    fn cancel_timers(&mut self) -> &mut Self;
+    fn cancel_timers(&mut self) -> &mut Self {
+        self.with_world(|world, owner| {
+            cancel_all(world, owner);
+            Ok(())
+        })
+    }
 
-    /// Moves the deadline of the timer on this entity, as
-    /// [`DueEntityWorldMutExt::reschedule`](crate::DueEntityWorldMutExt::reschedule) does.
+    /// Moves the deadline of the timer on this entity to `deadline`, as the timer's clock shows it.
     ///
-    /// If the entity has no armed timer, Bevy's error handler gets a warning.
-    fn reschedule(&mut self, deadline: Duration) -> &mut Self;
+    /// The timer gets a new place in the order of equal deadlines, as if it had just been armed.
+    /// The timer keeps its count, and stays paused if it is paused. A deadline in the past fires in
+    /// the next run, never inside this call. [`ArmedTimers::keyed`](crate::ArmedTimers::keyed)
+    /// finds the entity of a keyed timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(1), plus *O*(log *n*) in the next run.
+    #[track_caller]
+    fn reschedule(&mut self, deadline: impl IntoDuration) -> &mut Self {
+        let deadline = deadline.into_duration();
+        self.change_own_timer(move |timer| timer.reschedule(deadline))
+    }
 
-    /// Delays the timer on this entity by `by`.
-    ///
-    /// If the entity has no armed timer, Bevy's error handler gets a warning.
-    fn delay_by(&mut self, by: Duration) -> &mut Self;
+    /// Delays the timer on this entity by `by`, under the rules of [`reschedule`](Self::reschedule).
+    #[track_caller]
+    fn delay_by(&mut self, by: impl IntoDuration) -> &mut Self {
+        let by = by.into_duration();
+        self.change_own_timer(move |timer| timer.delay_by(by))
+    }
 
     /// Delays the timer on this entity and all timers that belong to it.
-    fn delay_timers_by(&mut self, by: Duration) -> &mut Self;
+    #[track_caller]
+    fn delay_timers_by(&mut self, by: impl IntoDuration) -> &mut Self {
+        let by = by.into_duration();
+        self.with_world(move |world, owner| {
+            delay_all(world, owner, by);
+            Ok(())
+        })
+    }
 
     /// Changes the timer on this entity: its interval, its number of firings, or its remaining
     /// time.
-    ///
-    /// If the entity has no armed timer, Bevy's error handler gets a warning.
     fn change_own_timer(
         &mut self,
         change: impl FnOnce(&mut TimerMut) + Send + 'static,
-    ) -> &mut Self;
+    ) -> &mut Self {
+        // The timer may have fired before the command runs. This is normal, so only warn.
+        self.with_world(move |world, entity| {
+            change_timer(world, entity, change).map_err(BevyError::warning)
+        })
+    }
 
     /// Changes the timer of this entity with this key: pauses, resumes, restarts or refreshes it,
     /// or sets its interval, its number of firings or its remaining time.
-    ///
-    /// If the entity has no armed timer with this key, Bevy's error handler gets a warning.
     ///
     /// # Examples
     ///
@@ -206,8 +240,73 @@ pub trait DueEntityCommandsExt {
         &mut self,
         key: impl IntoKey,
         change: impl FnOnce(&mut TimerMut) + Send + 'static,
-    ) -> &mut Self;
+    ) -> &mut Self {
+        self.with_world(move |world, owner| {
+            change_keyed(world, owner, key, change).map_err(BevyError::warning)
+        })
+    }
 
+    /// Returns this entity.
+    #[doc(hidden)]
+    fn entity(&self) -> Entity;
+
+    /// Changes the world: later with the other commands, or at once.
+    #[doc(hidden)]
+    fn with_world(
+        &mut self,
+        change: impl FnOnce(&mut World, Entity) -> Result + Send + 'static,
+    ) -> &mut Self;
+}
+
+impl DueEntityCommandsExt for EntityCommands<'_> {
+    fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
+        let owner = self.id();
+        self.commands().spawn(keyed(owner, key, timer));
+        self
+    }
+
+    fn entity(&self) -> Entity {
+        self.id()
+    }
+
+    fn with_world(
+        &mut self,
+        change: impl FnOnce(&mut World, Entity) -> Result + Send + 'static,
+    ) -> &mut Self {
+        let entity = self.id();
+        let mut commands = self.commands();
+        commands.queue(move |world: &mut World| change(world, entity));
+        self
+    }
+}
+
+impl DueEntityCommandsExt for EntityWorldMut<'_> {
+    fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
+        set_keyed(self, key, timer);
+        self
+    }
+
+    fn entity(&self) -> Entity {
+        self.id()
+    }
+
+    fn with_world(
+        &mut self,
+        change: impl FnOnce(&mut World, Entity) -> Result + Send + 'static,
+    ) -> &mut Self {
+        let entity = self.id();
+        self.world_scope(|world| {
+            if let Err(error) = change(world, entity) {
+                report::<Timer>(world, error);
+            }
+            world.flush();
+        });
+        self
+    }
+}
+
+/// Makes requests on behalf of an entity.
+pub trait MessageEntityCommandsExt {
     /// Makes a request: sends a message, and waits for a reply until the timer fires.
     ///
     /// Every request completes exactly once: this entity gets either the first
@@ -244,7 +343,7 @@ pub trait DueEntityCommandsExt {
     /// let customer = app.world_mut().spawn((customer, Purse(None))).id();
     ///
     /// let mut commands = app.world_mut().commands();
-    /// commands.entity(customer).ask(shop, Price("sword"), Timer::after_secs(2.0));
+    /// commands.entity(customer).ask(shop, Price("sword"), Timer::after(2.0));
     /// app.update(); // Delivers the request.
     /// app.update(); // Delivers the reply.
     /// assert_eq!(app.world().get::<Purse>(customer).unwrap().0, Some(5));
@@ -253,96 +352,7 @@ pub trait DueEntityCommandsExt {
     fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request;
 }
 
-impl DueEntityCommandsExt for EntityCommands<'_> {
-    fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
-        let owner = self.id();
-        self.commands().spawn(keyed(owner, key, timer));
-        self
-    }
-
-    fn insert_for(&mut self, time: Duration, component: impl Component) -> &mut Self {
-        self.queue(insert_for(time, component))
-    }
-
-    fn insert_for_secs(&mut self, secs: impl Seconds, component: impl Component) -> &mut Self {
-        self.insert_for(Timer::after_secs(secs).delay(), component)
-    }
-
-    fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
-        let owner = self.id();
-        let name = key.name();
-        let arm = arm_keyed(owner, key, timer);
-        self.commands()
-            .queue(move |world: &mut World| refresh_keyed(world, owner, &name, arm));
-        self
-    }
-
-    fn pause_for_secs(&mut self, secs: impl Seconds) -> &mut Self {
-        self.pause_for(Timer::after_secs(secs).delay())
-    }
-
-    fn pause_for(&mut self, duration: Duration) -> &mut Self {
-        let target = self.id();
-        self.commands().queue(move |world: &mut World| {
-            pause_for(world, target, DespawnAfter::new(duration));
-        });
-        self
-    }
-
-    fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self {
-        let owner = self.id();
-        self.commands().queue(move |world: &mut World| {
-            cancel_keyed(world, owner, &key);
-        });
-        self
-    }
-
-    fn cancel_timers(&mut self) -> &mut Self {
-        let owner = self.id();
-        self.commands()
-            .queue(move |world: &mut World| cancel_all(world, owner));
-        self
-    }
-
-    fn reschedule(&mut self, deadline: Duration) -> &mut Self {
-        self.change_own_timer(move |timer| timer.reschedule(deadline))
-    }
-
-    fn delay_by(&mut self, by: Duration) -> &mut Self {
-        self.change_own_timer(move |timer| timer.delay_by(by))
-    }
-
-    fn delay_timers_by(&mut self, by: Duration) -> &mut Self {
-        let owner = self.id();
-        self.commands()
-            .queue(move |world: &mut World| delay_all(world, owner, by));
-        self
-    }
-
-    fn change_own_timer(
-        &mut self,
-        change: impl FnOnce(&mut TimerMut) + Send + 'static,
-    ) -> &mut Self {
-        let entity = self.id();
-        // The timer may have fired before the command runs. This is normal, so only warn.
-        self.commands().queue(move |world: &mut World| {
-            change_timer(world, entity, change).map_err(BevyError::warning)
-        });
-        self
-    }
-
-    fn change_timer(
-        &mut self,
-        key: impl IntoKey,
-        change: impl FnOnce(&mut TimerMut) + Send + 'static,
-    ) -> &mut Self {
-        let owner = self.id();
-        self.commands().queue(move |world: &mut World| {
-            change_keyed(world, owner, key, change).map_err(BevyError::warning)
-        });
-        self
-    }
-
+impl MessageEntityCommandsExt for EntityCommands<'_> {
     fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request {
         ask(self, to.into(), payload, until)
     }

@@ -12,7 +12,8 @@ use crate::{
     },
     rollback::{TimerSnapshot, changed_since, restore_timers, snapshot_timers},
     timer::{
-        ArmedTimers, FastForwardError, RunStats, TimerFired, add_timer_handler, fast_forward,
+        ArmedTimers, FastForwardError, IntoKey, NoSuchTimer, RunStats, TimerFired, TimerMut,
+        add_timer_handler, cancel_keyed, change_keyed, change_timer, fast_forward,
         fast_forward_to_next, with_timers,
     },
 };
@@ -57,7 +58,7 @@ pub trait DueWorldExt {
     /// let mut app = App::new();
     /// app.add_plugins((TimePlugin, DuePlugin::default()));
     /// app.world_mut().add_timer_handler("grow", grow);
-    /// app.world_mut().spawn((Timer::every_secs(60.0), TimerAction::named("grow")));
+    /// app.world_mut().spawn((Timer::every(60.0), TimerAction::named("grow")));
     /// ```
     #[track_caller]
     fn add_timer_handler<M>(
@@ -84,12 +85,59 @@ pub trait DueWorldExt {
     ///
     /// let mut app = App::new();
     /// app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// let bomb = app.world_mut().spawn(Timer::after_secs(3.0)).id();
+    /// let bomb = app.world_mut().spawn(Timer::after(3.0)).id();
     /// let fuse = app.world_mut().with_timers(|timers| timers.get(bomb));
     /// assert_eq!(fuse.unwrap().remaining, Duration::from_secs(3));
     /// ```
     #[track_caller]
     fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out;
+
+    /// Changes the timer on an entity.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NoSuchTimer`] if the entity has no armed timer. It then has fired, or was cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{NoSuchTimer, Timer, prelude::*};
+    /// use bevy_time::TimePlugin;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let world = app.world_mut();
+    ///
+    /// let bus = world.spawn(Timer::after(60)).id();
+    /// let late = Duration::from_secs(90);
+    /// assert!(world.change_timer(bus, |bus| bus.reschedule(late)).is_ok());
+    ///
+    /// let stop = world.spawn_empty().id();
+    /// let error = NoSuchTimer { entity: stop, key: None };
+    /// assert_eq!(world.change_timer(stop, |stop| stop.restart()), Err(error));
+    /// ```
+    fn change_timer(
+        &mut self,
+        entity: Entity,
+        change: impl FnOnce(&mut TimerMut),
+    ) -> Result<(), NoSuchTimer>;
+
+    /// Changes the timer of an owner with this [key](crate::Keyed).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NoSuchTimer`] if the owner has no armed timer with this key.
+    fn change_keyed_timer(
+        &mut self,
+        owner: Entity,
+        key: impl IntoKey,
+        change: impl FnOnce(&mut TimerMut),
+    ) -> Result<(), NoSuchTimer>;
+
+    /// Cancels the timer of an owner with this [key](crate::Keyed), and returns `true` if there was one.
+    fn cancel_timer(&mut self, owner: Entity, key: impl IntoKey) -> bool;
 
     /// Runs a clock for `span` in one call, fires everything on the way in order, and returns the
     /// statistics.
@@ -131,7 +179,7 @@ pub trait DueWorldExt {
     /// let mut app = App::new();
     /// app.add_plugins((TimePlugin, DuePlugin::default())).init_resource::<Gold>();
     /// app.world_mut()
-    ///     .spawn(Timer::every_secs(60.0))
+    ///     .spawn(Timer::every(60.0))
     ///     .observe(|_: On<TimerFired>, mut gold: ResMut<Gold>| gold.0 += 1);
     ///
     /// // The player comes back after eight hours.
@@ -224,11 +272,11 @@ pub trait DueWorldExt {
     /// let mut app = App::new();
     /// app.add_plugins((TimePlugin, DuePlugin::default()));
     /// let world = app.world_mut();
-    /// let bomb = world.spawn(Timer::after_secs(3.0)).id();
+    /// let bomb = world.spawn(Timer::after(3.0)).id();
     /// let snapshot = world.snapshot_timers();
     ///
     /// world.despawn(bomb);
-    /// let new = world.spawn(Timer::after_secs(1.0)).id();
+    /// let new = world.spawn(Timer::after(1.0)).id();
     ///
     /// let mut entities = EntityHashMap::default();
     /// world.restore_timers(&snapshot, &mut entities);
@@ -291,8 +339,8 @@ part of this: it is in the data, but does not count as a change."
     /// let mut app = App::new();
     /// app.add_plugins((TimePlugin, DuePlugin::default()))
     ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
-    /// let fast = app.world_mut().spawn(Timer::every_secs(0.5)).id();
-    /// let slow = app.world_mut().spawn(Timer::every_secs(60.0)).id();
+    /// let fast = app.world_mut().spawn(Timer::every(0.5)).id();
+    /// let slow = app.world_mut().spawn(Timer::every(60.0)).id();
     /// app.update(); // Bevy's first frame takes no time.
     ///
     /// let mut snapshot = app.world_mut().snapshot_timers();
@@ -333,7 +381,7 @@ part of this: it is in the data, but does not count as a change."
     ///
     /// let mut app = App::new();
     /// app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// let bomb = app.world_mut().spawn(Timer::after_secs(3.0)).id();
+    /// let bomb = app.world_mut().spawn(Timer::after(3.0)).id();
     /// assert!(ron::to_string(app.world().get::<Timer>(bomb).unwrap()).is_err());
     ///
     /// app.world_mut().write_timer_states();
@@ -499,7 +547,7 @@ part of this: it is in the data, but does not count as a change."
     /// }
     ///
     /// let mut before = game();
-    /// let heroes = [2.0, 5.0].map(|secs| before.world_mut().spawn(Timer::after_secs(secs)).id());
+    /// let heroes = [2.0, 5.0].map(|secs| before.world_mut().spawn(Timer::after(secs)).id());
     /// let mut stored = Vec::new();
     /// for copy in before.world_mut().copy_entities(&heroes) {
     ///     stored.push(ron::to_string(&copy?)?);
@@ -692,6 +740,27 @@ impl DueWorldExt for World {
 
     fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out {
         with_timers(self, ask)
+    }
+
+    fn change_timer(
+        &mut self,
+        entity: Entity,
+        change: impl FnOnce(&mut TimerMut),
+    ) -> Result<(), NoSuchTimer> {
+        change_timer(self, entity, change)
+    }
+
+    fn change_keyed_timer(
+        &mut self,
+        owner: Entity,
+        key: impl IntoKey,
+        change: impl FnOnce(&mut TimerMut),
+    ) -> Result<(), NoSuchTimer> {
+        change_keyed(self, owner, key, change)
+    }
+
+    fn cancel_timer(&mut self, owner: Entity, key: impl IntoKey) -> bool {
+        cancel_keyed(self, owner, &key)
     }
 
     fn fast_forward(

@@ -36,7 +36,7 @@ use crate::{
 /// | systems that know nothing of this crate | Bevy's `MessageWriter` | all followers |
 /// | other threads | a [`MessageSender`](super::MessageSender) | its [`Delivery`](super::Delivery) |
 /// | a timer | [`TimerAction::call`](crate::TimerAction::call) with `world.send` | any entity |
-/// | a request | [`ask`](crate::DueEntityCommandsExt::ask) and [`reply`](MessageContext::reply) | the asking entity gets the reply, or [`NoAnswer`](super::NoAnswer) |
+/// | a request | [`ask`](crate::MessageEntityCommandsExt::ask) and [`reply`](MessageContext::reply) | the asking entity gets the reply, or [`NoAnswer`](super::NoAnswer) |
 #[cfg_attr(
     feature = "worlds",
     doc = "| other worlds | a [`WorldLink`](crate::WorldLink) | as the [`Parcel`](crate::Parcel) says |"

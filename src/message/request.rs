@@ -16,7 +16,7 @@ use super::{
     topic::Topic,
 };
 
-/// Identifies a request that an entity [made](crate::DueEntityCommandsExt::ask).
+/// Identifies a request that an entity [made](crate::MessageEntityCommandsExt::ask).
 ///
 /// No two requests are equal. Each open request has an entity, one of the [`Owned`](crate::Owned)
 /// entities of the asking entity. Despawn that entity to withdraw the request: a reply that arrives
@@ -107,7 +107,7 @@ impl ReplyTo {
 ///         .on(move |mut me, _: &Order| {
 ///             let Some(guest) = me.reply_to().cloned() else { return };
 ///             let waiter = me.entity.id();
-///             let request = me.commands.entity(waiter).ask(kitchen, Order, Timer::after_secs(60.0));
+///             let request = me.commands.entity(waiter).ask(kitchen, Order, Timer::after(60.0));
 ///             me.entity.get_mut::<Pending>().unwrap().0.insert(request, guest);
 ///         })
 ///         .on(|mut me, meal: &Meal| {

@@ -51,7 +51,7 @@ use crate::call::{call_with_world, to_result};
 /// let ignite = TimerAction::call(|world, fired| {
 ///     world.entity_mut(fired.entity()).insert(Burning);
 /// });
-/// let torch = app.world_mut().spawn((Timer::after_secs(0.1), ignite)).id();
+/// let torch = app.world_mut().spawn((Timer::after(0.1), ignite)).id();
 /// app.update(); // Bevy's first frame takes no time.
 /// app.update();
 /// assert!(app.world().entity(torch).contains::<Burning>());
@@ -162,8 +162,8 @@ impl TimerAction {
     /// let bite = TimerAction::named_with("hurt", 3_u32.to_le_bytes());
     /// let burn = TimerAction::named_with("hurt", 5_u32.to_le_bytes());
     /// let hero = app.world_mut().spawn(Health(100)).id();
-    /// app.world_mut().spawn((OwnedBy(hero), Timer::after_secs(0.1), bite));
-    /// app.world_mut().spawn((OwnedBy(hero), Timer::after_secs(0.2), burn));
+    /// app.world_mut().spawn((OwnedBy(hero), Timer::after(0.1), bite));
+    /// app.world_mut().spawn((OwnedBy(hero), Timer::after(0.2), burn));
     /// app.update(); // Bevy's first frame takes no time.
     /// app.update();
     /// assert_eq!(app.world().get::<Health>(hero).unwrap().0, 92);
@@ -205,7 +205,7 @@ impl TimerAction {
     ///     health.0 = health.0.saturating_sub(damage);
     ///     Ok(())
     /// });
-    /// let bleeding = (Timer::every_secs(1.0).times(10), bleed);
+    /// let bleeding = (Timer::every(1.0).times(10), bleed);
     /// # World::new().spawn(bleeding);
     /// ```
     ///

@@ -268,8 +268,8 @@ mod tests {
     #[test]
     fn a_timer_on_time_fires_like_any_other() {
         let entity = World::new().spawn_empty().id();
-        let once = Timer::after_secs(1.0);
-        let forever = Timer::every_secs(1.0);
+        let once = Timer::after(1.0);
+        let forever = Timer::every(1.0);
         let policies = [MissedTicks::Burst, MissedTicks::Delay, MissedTicks::Skip];
         let periodic = policies.map(|policy| forever.clone().with_missed_ticks(policy));
         let mut on_time = 0;
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn counts_continue_past_four_billion() {
         let entity = World::new().spawn_empty().id();
-        for timer in [Timer::every_secs(1.0), Timer::every_between_secs(1.0..=2.0)] {
+        for timer in [Timer::every(1.0), Timer::every_between(1.0..=2.0)] {
             let mut armed = ArmedTimer::new(entity, entity, &timer, false);
             armed.count = u32::MAX;
             armed.count_firing();
@@ -316,7 +316,7 @@ mod tests {
     fn firings_that_are_left_count_from_any_number() {
         let entity = World::new().spawn_empty().id();
         for count in [0, u64::from(u32::MAX) - 1, 1 << 32] {
-            let mut armed = ArmedTimer::new(entity, entity, &Timer::every_secs(1.0), false);
+            let mut armed = ArmedTimer::new(entity, entity, &Timer::every(1.0), false);
             armed.set_count(count);
             armed.set_left(Some(3));
             let goes_on = [(); 3].map(|()| armed.count_firing().is_some());
@@ -328,7 +328,7 @@ mod tests {
     fn setting_the_count_keeps_the_mark_of_random_intervals() {
         const MAX: u64 = (1 << 45) - 1;
         let entity = World::new().spawn_empty().id();
-        for timer in [Timer::every_secs(1.0), Timer::every_between_secs(1.0..=2.0)] {
+        for timer in [Timer::every(1.0), Timer::every_between(1.0..=2.0)] {
             let mut armed = ArmedTimer::new(entity, entity, &timer, false);
             let is_random = armed.is_random();
             for (count, kept) in [(1 << 40, 1 << 40), (5, 5), (u64::MAX, MAX)] {

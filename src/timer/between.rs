@@ -2,11 +2,7 @@
 
 use core::{ops::RangeInclusive, time::Duration};
 
-use super::{
-    InvalidTimer, Timer,
-    build::{nanos_from_secs, or_panic},
-    seconds::Seconds,
-};
+use super::{InvalidTimer, Timer, build::or_panic, seconds::IntoDuration};
 use crate::clock::saturating_nanos;
 
 impl Timer {
@@ -24,47 +20,35 @@ impl Timer {
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
-    /// let blink = Timer::after_between(Duration::from_secs(2)..=Duration::from_secs(6));
-    /// assert_eq!(blink, Timer::after_between_secs(2.0..=6.0));
-    /// assert_eq!(blink, Timer::after_secs(2.0).with_jitter(Duration::from_secs(4)));
+    /// let blink = Timer::after_between(2.0..=6.0);
+    /// assert_eq!(blink, Timer::after(2.0).with_jitter(Duration::from_secs(4)));
     /// ```
     #[doc(alias = "random")]
     #[must_use]
     #[track_caller]
-    pub fn after_between(delay: RangeInclusive<Duration>) -> Self {
+    pub fn after_between(delay: RangeInclusive<impl IntoDuration>) -> Self {
         or_panic(Self::try_after_between(delay))
-    }
-
-    /// Creates a one-shot timer that fires after a random delay in a range of seconds.
-    ///
-    /// The limits are rounded as in [`after_secs`](Self::after_secs).
-    ///
-    /// # Panics
-    ///
-    /// Panics if the range is empty, or if a limit is negative, infinite or not a number.
-    #[must_use]
-    #[track_caller]
-    pub fn after_between_secs(secs: RangeInclusive<impl Seconds>) -> Self {
-        or_panic(from_secs(secs).and_then(Self::try_after_between))
     }
 
     /// Creates a one-shot timer with a random delay, or returns an error if the range is empty.
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidTimer::EmptyRange`] if the range is empty.
+    /// Returns [`InvalidTimer::EmptyRange`] if the range is empty, and [`InvalidTimer::Seconds`] if a limit is a
+    /// negative, infinite or invalid number.
     ///
     /// # Examples
     ///
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
-    /// let (short, long) = (Duration::from_secs(2), Duration::from_secs(6));
-    /// let error = Timer::try_after_between(long..=short).unwrap_err();
+    /// let error = Timer::try_after_between(6..=2).unwrap_err();
     /// assert_eq!(error.to_string(), "a random delay needs a range from low to high, got 6s..=2s");
     /// ```
-    pub fn try_after_between(delay: RangeInclusive<Duration>) -> Result<Self, InvalidTimer> {
-        let (min, max) = delay.into_inner();
+    pub fn try_after_between(
+        delay: RangeInclusive<impl IntoDuration>,
+    ) -> Result<Self, InvalidTimer> {
+        let (min, max) = into_durations(delay)?;
         match max.checked_sub(min) {
             Some(span) => Ok(Self::after(min).with_jitter(span)),
             None => Err(InvalidTimer::EmptyRange(min, max)),
@@ -95,29 +79,14 @@ impl Timer {
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
     /// // A bird sings every 2 to 6 seconds.
-    /// let song = Timer::every_between(Duration::from_secs(2)..=Duration::from_secs(6));
-    /// assert_eq!(song, Timer::every_between_secs(2.0..=6.0));
+    /// let song = Timer::every_between(2.0..=6.0);
     /// assert_eq!(song.interval(), Some(Duration::from_secs(2)));
     /// ```
     #[doc(alias = "random")]
     #[must_use]
     #[track_caller]
-    pub fn every_between(interval: RangeInclusive<Duration>) -> Self {
+    pub fn every_between(interval: RangeInclusive<impl IntoDuration>) -> Self {
         or_panic(Self::try_every_between(interval))
-    }
-
-    /// Creates a periodic timer with random intervals in a range of seconds.
-    ///
-    /// The limits are rounded as in [`after_secs`](Self::after_secs).
-    ///
-    /// # Panics
-    ///
-    /// Panics if the range is empty or starts at zero, or if a limit is negative, infinite or not a
-    /// number.
-    #[must_use]
-    #[track_caller]
-    pub fn every_between_secs(secs: RangeInclusive<impl Seconds>) -> Self {
-        or_panic(from_secs(secs).and_then(Self::try_every_between))
     }
 
     /// Creates a periodic timer with random intervals, or returns an error if the range is invalid.
@@ -126,8 +95,11 @@ impl Timer {
     ///
     /// - Returns [`InvalidTimer::EmptyRange`] if the range is empty.
     /// - Returns [`InvalidTimer::ZeroInterval`] if it starts at zero.
-    pub fn try_every_between(interval: RangeInclusive<Duration>) -> Result<Self, InvalidTimer> {
-        let (min, max) = interval.into_inner();
+    /// - Returns [`InvalidTimer::Seconds`] if a limit is a negative, infinite or invalid number.
+    pub fn try_every_between(
+        interval: RangeInclusive<impl IntoDuration>,
+    ) -> Result<Self, InvalidTimer> {
+        let (min, max) = into_durations(interval)?;
         let span = max.checked_sub(min);
         let span = span.ok_or(InvalidTimer::EmptyRange(min, max))?;
         let mut timer = Self::try_every(min)?.with_jitter(span);
@@ -136,8 +108,9 @@ impl Timer {
     }
 }
 
-fn from_secs(secs: RangeInclusive<impl Seconds>) -> Result<RangeInclusive<Duration>, InvalidTimer> {
-    let (min, max) = secs.into_inner();
-    let [min, max] = [nanos_from_secs(min)?, nanos_from_secs(max)?];
-    Ok(Duration::from_nanos(min)..=Duration::from_nanos(max))
+fn into_durations(
+    range: RangeInclusive<impl IntoDuration>,
+) -> Result<(Duration, Duration), InvalidTimer> {
+    let (min, max) = range.into_inner();
+    Ok((min.try_into_duration()?, max.try_into_duration()?))
 }

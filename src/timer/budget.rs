@@ -52,7 +52,7 @@ use crate::clock::Cadence;
 ///     .add_observer(|_: On<TimerFired>, mut thoughts: ResMut<Thoughts>| thoughts.0 += 1);
 /// app.update(); // Bevy's first frame takes no time.
 /// for _ in 0..50 {
-///     app.world_mut().spawn(Timer::after_secs(0.01).deferrable(0));
+///     app.world_mut().spawn(Timer::after(0.01).deferrable(0));
 /// }
 ///
 /// for thoughts in [20, 40, 50] {

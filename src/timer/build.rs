@@ -7,62 +7,54 @@ use core::{
 };
 
 use super::{
-    Extra, MissedTicks, Options, Timer, WhenDone, seconds::Seconds, timer_seat::TimerSeat,
+    Extra, MissedTicks, Options, Timer, WhenDone, seconds::IntoDuration, timer_seat::TimerSeat,
 };
 use crate::clock::{ClockId, FRAME, saturating_nanos};
 
 impl Timer {
-    /// Creates a one-shot timer that fires after `delay`.
+    /// Creates a one-shot timer that fires after `delay`: a [`Duration`], or a number of seconds.
     ///
     /// A delay of zero fires in the next run.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `delay` is a negative, infinite or invalid number. Use
+    /// [`try_after`](Self::try_after) for numbers that come from data.
     ///
     /// # Examples
     ///
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
-    /// let fuse = Timer::after(Duration::from_millis(1500));
-    /// assert_eq!(fuse, Timer::after_secs(1.5));
+    /// let fuse = Timer::after(1.5);
+    /// assert_eq!(fuse, Timer::after(Duration::from_millis(1500)));
     /// assert_eq!(fuse.interval(), None);
     /// assert_eq!(fuse.max_firings(), Some(1));
     /// ```
     #[doc(alias("once", "set_timeout", "one_shot"))]
     #[must_use]
-    pub fn after(delay: Duration) -> Self {
-        Self::new(saturating_nanos(delay), None, NonZeroU32::new(1))
-    }
-
-    /// Creates a one-shot timer that fires after a delay in seconds.
-    ///
-    /// The delay is rounded to the nearest nanosecond, but a positive delay is never rounded to
-    /// zero. It is an `f64`, a `u32` or an `f32`. An `f32` is read as the shortest decimal that
-    /// prints it, so `0.1_f32` is exactly a tenth of a second.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is negative, infinite or not a number. Use
-    /// [`try_after_secs`](Self::try_after_secs) for numbers that come from data.
-    #[must_use]
     #[track_caller]
-    pub fn after_secs(secs: impl Seconds) -> Self {
-        or_panic(Self::try_after_secs(secs))
+    #[inline]
+    pub fn after(delay: impl IntoDuration) -> Self {
+        let delay = saturating_nanos(delay.into_duration());
+        Self::new(delay, None, NonZeroU32::new(1))
     }
 
     /// Creates a one-shot timer, or returns an error if the number of seconds is invalid.
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
+    /// Returns [`InvalidTimer::Seconds`] if `delay` is a negative, infinite or invalid number.
     ///
     /// # Examples
     ///
     /// ```
     /// # use bevy_due::{InvalidTimer, Timer};
-    /// assert!(Timer::try_after_secs(0.0).is_ok());
-    /// assert_eq!(Timer::try_after_secs(-1.5), Err(InvalidTimer::Seconds(-1.5)));
+    /// assert!(Timer::try_after(0.0).is_ok());
+    /// assert_eq!(Timer::try_after(-1.5), Err(InvalidTimer::Seconds(-1.5)));
     /// ```
-    pub fn try_after_secs(secs: impl Seconds) -> Result<Self, InvalidTimer> {
-        Ok(Self::new(nanos_from_secs(secs)?, None, NonZeroU32::new(1)))
+    pub fn try_after(delay: impl IntoDuration) -> Result<Self, InvalidTimer> {
+        delay.try_into_duration().map(Self::after)
     }
 
     /// Creates a periodic timer that fires every `interval`, forever.
@@ -73,15 +65,15 @@ impl Timer {
     ///
     /// # Panics
     ///
-    /// Panics if `interval` is zero. Use [`try_every`](Self::try_every) for an interval that comes
-    /// from data.
+    /// Panics if `interval` is zero, or a negative, infinite or invalid number. Use
+    /// [`try_every`](Self::try_every) for an interval that comes from data.
     ///
     /// # Examples
     ///
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
-    /// let summon = Timer::every(Duration::from_secs(8));
+    /// let summon = Timer::every(8);
     /// assert_eq!(summon.delay(), Duration::from_secs(8));
     /// assert_eq!(summon.interval(), Some(Duration::from_secs(8)));
     /// assert_eq!(summon.max_firings(), None);
@@ -89,7 +81,7 @@ impl Timer {
     #[doc(alias("repeating", "periodic", "set_interval"))]
     #[must_use]
     #[track_caller]
-    pub fn every(interval: Duration) -> Self {
+    pub fn every(interval: impl IntoDuration) -> Self {
         or_panic(Self::try_every(interval))
     }
 
@@ -97,85 +89,48 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidTimer::ZeroInterval`] if `interval` is zero.
-    pub fn try_every(interval: Duration) -> Result<Self, InvalidTimer> {
-        Self::every_nanos(saturating_nanos(interval))
-    }
-
-    /// Creates a periodic timer that fires at an interval in seconds, forever.
-    ///
-    /// The first firing comes after one interval. The interval is rounded as in
-    /// [`after_secs`](Self::after_secs).
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is zero, negative, infinite or not a number. Use
-    /// [`try_every_secs`](Self::try_every_secs) for numbers that come from data.
-    #[must_use]
-    #[track_caller]
-    pub fn every_secs(secs: impl Seconds) -> Self {
-        or_panic(Self::try_every_secs(secs))
-    }
-
-    /// Creates a periodic timer, or returns an error if the number of seconds is invalid.
-    ///
-    /// # Errors
-    ///
-    /// - Returns [`InvalidTimer::ZeroInterval`] if `secs` is zero.
-    /// - Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
+    /// - Returns [`InvalidTimer::ZeroInterval`] if `interval` is zero.
+    /// - Returns [`InvalidTimer::Seconds`] if `interval` is a negative, infinite or invalid number.
     ///
     /// # Examples
     ///
     /// ```
     /// # use bevy_due::{InvalidTimer, Timer};
-    /// let error = Timer::try_every_secs(0.0).unwrap_err();
+    /// let error = Timer::try_every(0.0).unwrap_err();
     /// assert_eq!(error, InvalidTimer::ZeroInterval);
     /// assert_eq!(error.to_string(), "an interval must be longer than zero, got 0 s");
     /// ```
-    pub fn try_every_secs(secs: impl Seconds) -> Result<Self, InvalidTimer> {
-        Self::every_nanos(nanos_from_secs(secs)?)
+    pub fn try_every(interval: impl IntoDuration) -> Result<Self, InvalidTimer> {
+        let interval = saturating_nanos(interval.try_into_duration()?);
+        let interval = NonZeroU64::new(interval).ok_or(InvalidTimer::ZeroInterval)?;
+        Ok(Self::new(interval.get(), Some(interval), None))
     }
 
     /// Sets the delay from arming to the first deadline, overriding any earlier setting.
     ///
     /// The interval counts from that deadline.
     ///
+    /// # Panics
+    ///
+    /// Panics if `delay` is a negative, infinite or invalid number.
+    ///
     /// # Examples
     ///
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
-    /// let poison = Timer::every_secs(1.0).first_after(Duration::from_millis(500));
+    /// let poison = Timer::every(1.0).first_after(0.5);
     /// assert_eq!(poison.delay(), Duration::from_millis(500));
     /// ```
     #[must_use]
-    pub fn first_after(mut self, delay: Duration) -> Self {
-        self.set_delay(saturating_nanos(delay));
-        self
-    }
-
-    /// Sets the delay from arming to the first deadline, in seconds.
-    ///
-    /// The delay is rounded as in [`after_secs`](Self::after_secs).
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is negative, infinite or not a number. Use
-    /// [`try_first_after_secs`](Self::try_first_after_secs) for numbers that come from data.
-    #[must_use]
     #[track_caller]
-    pub fn first_after_secs(self, secs: impl Seconds) -> Self {
-        or_panic(self.try_first_after_secs(secs))
-    }
-
-    /// Sets the first delay, or returns an error if the number of seconds is invalid.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
-    pub fn try_first_after_secs(mut self, secs: impl Seconds) -> Result<Self, InvalidTimer> {
-        self.set_delay(nanos_from_secs(secs)?);
-        Ok(self)
+    pub fn first_after(mut self, delay: impl IntoDuration) -> Self {
+        self.delay = saturating_nanos(delay.into_duration());
+        if let Some(extra) = &mut self.extra {
+            extra.options.jitter = 0;
+            extra.options.since = None;
+        }
+        self
     }
 
     /// Sets the first delay to zero, so that the timer first fires in the next run.
@@ -185,7 +140,7 @@ impl Timer {
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
-    /// let wave = Timer::every_secs(20.0).immediately();
+    /// let wave = Timer::every(20.0).immediately();
     /// assert_eq!(wave.delay(), Duration::ZERO);
     /// ```
     #[must_use]
@@ -206,7 +161,7 @@ impl Timer {
     ///
     /// ```
     /// # use bevy_due::Timer;
-    /// assert_eq!(Timer::every_secs(1.0).times(5).max_firings(), Some(5));
+    /// assert_eq!(Timer::every(1.0).times(5).max_firings(), Some(5));
     /// ```
     #[doc(alias = "repeat")]
     #[must_use]
@@ -227,9 +182,9 @@ impl Timer {
     ///
     /// ```
     /// # use bevy_due::{InvalidTimer, Timer};
-    /// assert_eq!(Timer::every_secs(1.0).try_times(0), Err(InvalidTimer::ZeroTimes));
+    /// assert_eq!(Timer::every(1.0).try_times(0), Err(InvalidTimer::ZeroTimes));
     /// assert_eq!(
-    ///     Timer::after_secs(1.0).try_times(3),
+    ///     Timer::after(1.0).try_times(3),
     ///     Err(InvalidTimer::TimesWithoutInterval(3))
     /// );
     /// ```
@@ -254,11 +209,12 @@ impl Timer {
     /// # let clock = Clock::new();
     /// let midnight = Timer::at(Duration::from_secs(24 * 3600));
     /// let in_a_minute = Timer::at(clock.now() + Duration::from_secs(60));
-    /// # assert_eq!(midnight, Timer::after_secs(86_400.0).since(Duration::ZERO));
+    /// # assert_eq!(midnight, Timer::after(86_400.0).since(Duration::ZERO));
     /// # let _ = in_a_minute;
     /// ```
     #[must_use]
-    pub fn at(time: Duration) -> Self {
+    #[track_caller]
+    pub fn at(time: impl IntoDuration) -> Self {
         Self::after(time).since(Duration::ZERO)
     }
 
@@ -271,7 +227,7 @@ impl Timer {
     ///
     /// ```
     /// # use bevy_due::{ClockId, Timer};
-    /// assert_eq!(Timer::after_frames(3), Timer::after_secs(3.0).on(ClockId::Frames));
+    /// assert_eq!(Timer::after_frames(3), Timer::after(3.0).on(ClockId::Frames));
     /// ```
     #[doc(alias = "next_frame")]
     #[must_use]
@@ -300,10 +256,11 @@ impl Timer {
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
     /// // At noon, and then every day.
-    /// let daily = Timer::every_secs(24.0 * 3600.0).first_at(Duration::from_secs(12 * 3600));
+    /// let daily = Timer::every(24.0 * 3600.0).first_at(Duration::from_secs(12 * 3600));
     /// ```
     #[must_use]
-    pub fn first_at(self, time: Duration) -> Self {
+    #[track_caller]
+    pub fn first_at(self, time: impl IntoDuration) -> Self {
         self.first_after(time).since(Duration::ZERO)
     }
 
@@ -321,13 +278,14 @@ impl Timer {
     /// # use core::time::Duration;
     /// # use bevy_due::Timer;
     /// // All enemies think every second, but not all in the same frame.
-    /// let think = Timer::every_secs(1.0).immediately().with_jitter(Duration::from_secs(1));
+    /// let think = Timer::every(1.0).immediately().with_jitter(Duration::from_secs(1));
     /// # assert_eq!(think.delay(), Duration::ZERO);
     /// ```
     #[doc(alias("random", "stagger"))]
     #[must_use]
-    pub fn with_jitter(mut self, jitter: Duration) -> Self {
-        self.options_mut().jitter = saturating_nanos(jitter);
+    #[track_caller]
+    pub fn with_jitter(mut self, jitter: impl IntoDuration) -> Self {
+        self.options_mut().jitter = saturating_nanos(jitter.into_duration());
         self
     }
 
@@ -381,7 +339,7 @@ impl Timer {
     ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_secs(1) / 64))
     ///     .init_resource::<Busiest>()
     ///     .add_systems(Update, think);
-    /// let think = Timer::every_secs(1.0).slack(Duration::from_secs(1));
+    /// let think = Timer::every(1.0).slack(Duration::from_secs(1));
     /// app.world_mut().spawn_batch(vec![think; 640]);
     ///
     /// for _ in 0..300 {
@@ -392,8 +350,9 @@ impl Timer {
     /// ```
     #[doc(alias("stagger", "spread", "load_balancing"))]
     #[must_use]
-    pub fn slack(mut self, slack: Duration) -> Self {
-        self.options_mut().slack = saturating_nanos(slack);
+    #[track_caller]
+    pub fn slack(mut self, slack: impl IntoDuration) -> Self {
+        self.options_mut().slack = saturating_nanos(slack.into_duration());
         self
     }
 
@@ -414,8 +373,8 @@ impl Timer {
     ///
     /// ```
     /// # use bevy_due::Timer;
-    /// let think_near = Timer::every_secs(0.2).deferrable(0);
-    /// let think_far_away = Timer::every_secs(0.2).deferrable(4);
+    /// let think_near = Timer::every(0.2).deferrable(0);
+    /// let think_far_away = Timer::every(0.2).deferrable(4);
     /// # let _ = (think_near, think_far_away);
     /// ```
     #[doc(alias("low_priority", "optional"))]
@@ -437,14 +396,15 @@ impl Timer {
     /// use bevy_ecs::prelude::*;
     ///
     /// fn red_then_green(fired: On<TimerFired>, mut commands: Commands) {
-    ///     let green = Timer::after_secs(30.0).since(fired.deadline());
+    ///     let green = Timer::after(30.0).since(fired.deadline());
     ///     commands.entity(fired.entity()).insert(green);
     /// }
     /// # World::new().add_observer(red_then_green);
     /// ```
     #[must_use]
-    pub fn since(mut self, time: Duration) -> Self {
-        self.options_mut().since = Some(saturating_nanos(time));
+    #[track_caller]
+    pub fn since(mut self, time: impl IntoDuration) -> Self {
+        self.options_mut().since = Some(saturating_nanos(time.into_duration()));
         self
     }
 
@@ -460,7 +420,7 @@ impl Timer {
     ///
     /// ```
     /// # use bevy_due::{ClockId, Timer};
-    /// let heartbeat = Timer::every_secs(5.0).on(ClockId::Real);
+    /// let heartbeat = Timer::every(5.0).on(ClockId::Real);
     /// assert_eq!(heartbeat.clock(), Some(ClockId::Real));
     /// ```
     #[must_use]
@@ -518,22 +478,9 @@ impl Timer {
         }
     }
 
-    fn every_nanos(interval: u64) -> Result<Self, InvalidTimer> {
-        let interval = NonZeroU64::new(interval).ok_or(InvalidTimer::ZeroInterval)?;
-        Ok(Self::new(interval.get(), Some(interval), None))
-    }
-
     pub(super) fn options_mut(&mut self) -> &mut Options {
         let extra: &mut Extra = self.extra.get_or_insert_default();
         &mut extra.options
-    }
-
-    fn set_delay(&mut self, delay: u64) {
-        self.delay = delay;
-        if let Some(extra) = &mut self.extra {
-            extra.options.jitter = 0;
-            extra.options.since = None;
-        }
     }
 }
 
@@ -601,16 +548,6 @@ pub(super) fn or_panic<T>(timer: Result<T, InvalidTimer>) -> T {
     }
 }
 
-pub(super) fn nanos_from_secs(secs: impl Seconds) -> Result<u64, InvalidTimer> {
-    let secs = secs.to_secs();
-    if !secs.is_finite() || secs < 0.0 {
-        return Err(InvalidTimer::Seconds(secs));
-    }
-    // The only error left is a number that is too large for a `Duration`.
-    let nanos = saturating_nanos(Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX));
-    Ok(nanos.max(u64::from(secs > 0.0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -620,25 +557,25 @@ mod tests {
 
     #[test]
     fn a_first_delay_replaces_every_earlier_setting_of_the_first_deadline() {
-        let plain = Timer::every_secs(1.0).first_after_secs(5.0);
-        let every = || Timer::every_secs(1.0);
+        let plain = Timer::every(1.0).first_after(5.0);
+        let every = || Timer::every(1.0);
         for (setting, timer) in [
             ("first_at", every().first_at(NOON)),
             ("since", every().since(NOON)),
             ("with_jitter", every().with_jitter(JITTER)),
-            ("first_after_secs", every().first_after_secs(7.0)),
+            ("first_after", every().first_after(7.0)),
         ] {
-            assert_eq!(timer.first_after_secs(5.0), plain, "after {setting}");
+            assert_eq!(timer.first_after(5.0), plain, "after {setting}");
         }
-        let once = Timer::at(NOON).first_after_secs(5.0);
-        assert_eq!(once, Timer::after_secs(5.0), "after at");
+        let once = Timer::at(NOON).first_after(5.0);
+        assert_eq!(once, Timer::after(5.0), "after at");
     }
 
     #[test]
     fn a_jitter_after_a_first_delay_stays() {
-        let plain = Timer::after_secs(5.0).with_jitter(JITTER);
-        let timer = Timer::at(NOON).first_after_secs(5.0).with_jitter(JITTER);
+        let plain = Timer::after(5.0).with_jitter(JITTER);
+        let timer = Timer::at(NOON).first_after(5.0).with_jitter(JITTER);
         assert_eq!(timer, plain);
-        assert_ne!(timer, Timer::after_secs(5.0));
+        assert_ne!(timer, Timer::after(5.0));
     }
 }

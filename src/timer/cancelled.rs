@@ -49,7 +49,7 @@ use crate::clock::{ClockId, PackedClockId};
 ///     .add_observer(interrupted);
 /// let mut commands = app.world_mut().commands();
 /// let mut boss = commands.spawn_empty();
-/// boss.set_timer("cast", (Timer::after_secs(2.5), CastBar("Meteor")));
+/// boss.set_timer("cast", (Timer::after(2.5), CastBar("Meteor")));
 /// boss.cancel_timer("cast");
 /// app.world_mut().flush();
 /// assert_eq!(app.world().resource::<Log>().0, ["Meteor is interrupted"]);

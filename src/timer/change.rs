@@ -62,7 +62,7 @@ impl core::error::Error for NoSuchTimer {}
 /// let mut commands = app.world_mut().commands();
 /// let victim = commands
 ///     .spawn_empty()
-///     .set_timer("poison", Timer::every_secs(1.0).times(5))
+///     .set_timer("poison", Timer::every(1.0).times(5))
 ///     .change_timer("poison", |poison| {
 ///         poison.refresh();
 ///         poison.set_interval(Duration::from_millis(500));

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
-use super::{Timer, now::Now, seconds::Seconds};
+use super::{IntoDuration, Timer, now::Now};
 
 /// A cooldown of a spell, a weapon, or a dash with two charges.
 ///
@@ -49,7 +49,7 @@ use super::{Timer, now::Now, seconds::Seconds};
 /// struct Dash(Cooldown);
 ///
 /// fn learn_to_dash(mut commands: Commands) {
-///     commands.spawn(Dash(Cooldown::secs(5.0).with_charges(2)));
+///     commands.spawn(Dash(Cooldown::new(5.0).with_charges(2)));
 /// }
 ///
 /// fn dash(mut dashes: Query<&mut Dash>, clocks: Clocks) {
@@ -70,7 +70,7 @@ use super::{Timer, now::Now, seconds::Seconds};
 /// use bevy_due::{Clock, Cooldown};
 ///
 /// let mut clock = Clock::new();
-/// let mut dash = Cooldown::secs(5.0).with_charges(2);
+/// let mut dash = Cooldown::new(5.0).with_charges(2);
 /// assert!(dash.try_use(&clock));
 /// clock.advance_by(Duration::from_secs(1));
 /// assert!(dash.try_use(&clock));
@@ -109,7 +109,7 @@ use super::{Timer, now::Now, seconds::Seconds};
 /// use bevy_ecs::prelude::*;
 ///
 /// fn typed(search_box: Entity, mut commands: Commands) {
-///     let search = (OwnedBy(search_box), Keyed::new("search"), Timer::after_secs(0.3));
+///     let search = (OwnedBy(search_box), Keyed::new("search"), Timer::after(0.3));
 ///     commands.spawn(search).observe(|_: On<TimerFired>| { /* Search now. */ });
 /// }
 /// # let _ = typed;
@@ -145,26 +145,21 @@ pub struct Cooldown {
 impl Cooldown {
     /// Creates a ready cooldown that takes `duration` after each use.
     ///
-    /// The duration is at most `u64::MAX` nanoseconds. A cooldown of zero is always ready.
+    /// The duration is a [`Duration`], or a number of seconds. It is at most `u64::MAX` nanoseconds. A
+    /// cooldown of zero is always ready.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `duration` is a negative, infinite or invalid number.
     #[must_use]
-    pub fn new(duration: Duration) -> Self {
+    #[track_caller]
+    pub fn new(duration: impl IntoDuration) -> Self {
         Self {
-            duration: capped(duration),
+            duration: capped(duration.into_duration()),
             max_charges: NonZeroU32::MIN,
             full_at: Duration::ZERO,
             used_at: Duration::ZERO,
         }
-    }
-
-    /// Creates a ready cooldown with a duration in seconds.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `secs` is negative, infinite or not a number.
-    #[must_use]
-    #[track_caller]
-    pub fn secs(secs: impl Seconds) -> Self {
-        Self::new(Timer::after_secs(secs).delay())
     }
 
     /// Sets the number of charges, one by default.
@@ -194,7 +189,7 @@ impl Cooldown {
     ///
     /// /// The cannon is loaded after five seconds.
     /// fn build_cannon(mut commands: Commands, clocks: Clocks) {
-    ///     commands.spawn(Cooldown::secs(5.0).empty(&clocks));
+    ///     commands.spawn(Cooldown::new(5.0).empty(&clocks));
     /// }
     /// # bevy_ecs::system::assert_is_system(build_cannon);
     /// ```
@@ -223,7 +218,7 @@ impl Cooldown {
     /// use bevy_due::{Clock, Cooldown};
     ///
     /// let mut clock = Clock::new();
-    /// let mut spell = Cooldown::secs(10.0);
+    /// let mut spell = Cooldown::new(10.0);
     /// assert!(spell.try_use(&clock));
     /// clock.advance_by(Duration::from_secs(5));
     /// spell.set_duration(Duration::from_secs(4), &clock);
@@ -313,7 +308,7 @@ impl Cooldown {
     /// ```
     /// # use core::time::Duration;
     /// # use bevy_due::{Clock, Cooldown, Timer};
-    /// let mut dash = Cooldown::secs(5.0).with_charges(2);
+    /// let mut dash = Cooldown::new(5.0).with_charges(2);
     /// let clock = Clock::new().with_now(Duration::from_secs(60));
     /// assert!(dash.try_use(&clock));
     /// let charged = dash.next_charge_at(&clock).map(Timer::at);
@@ -366,7 +361,7 @@ impl Cooldown {
     /// ```
     /// # use bevy_due::{Clock, Cooldown};
     /// let clock = Clock::new();
-    /// let mut bow = Cooldown::secs(8.0);
+    /// let mut bow = Cooldown::new(8.0);
     /// assert!(bow.try_use(&clock));
     /// bow.add_charges(1); // A kill resets the bow.
     /// assert!(bow.is_ready(&clock));

@@ -13,7 +13,7 @@ use crate::{call::report, clock::ClockId, owner::OwnedBy};
 
 /// Builds delayed or repeated commands.
 ///
-/// [`commands.after_secs(2.0)`](crate::DueCommandsExt::after_secs) and its siblings return this
+/// [`commands.after(2.0)`](crate::DueCommandsExt::after) and its siblings return this
 /// builder. Nothing runs until you call `queue` or [`run`](Self::run). `REPEATS` is `true` for
 /// commands that run repeatedly.
 ///
@@ -33,11 +33,11 @@ use crate::{call::report, clock::ClockId, owner::OwnedBy};
 /// struct Reinforcements;
 ///
 /// fn call_for_help(mut commands: Commands) {
-///     commands.after_secs(2.0).queue(|commands| {
+///     commands.after(2.0).queue(|commands| {
 ///         commands.spawn(Reinforcements);
 ///         commands.spawn(Reinforcements);
 ///     });
-///     let too_late = commands.after_secs(2.0).queue(|commands| {
+///     let too_late = commands.after(2.0).queue(|commands| {
 ///         commands.spawn(Reinforcements);
 ///     });
 ///     let too_late = too_late.id();
@@ -100,7 +100,7 @@ impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
     ///
     /// fn slow_motion(mut arena: Single<&mut Clock, With<Arena>>, mut commands: Commands) {
     ///     arena.set_speed(0.25);
-    ///     commands.after_secs(2.0).run(normal_speed);
+    ///     commands.after(2.0).run(normal_speed);
     /// }
     ///
     /// fn normal_speed(mut arena: Single<&mut Clock, With<Arena>>) {

@@ -12,11 +12,9 @@ use bevy_reflect::{
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    Arms, InvalidTimer, Kind, TimerSeat, arm,
-    build::{nanos_from_secs, or_panic},
+    Arms, IntoDuration, Kind, TimerSeat, arm,
     place::Place,
     saving::{Loaded, TimerState},
-    seconds::Seconds,
 };
 use crate::clock::{ClockId, Reading, saturating_nanos};
 
@@ -46,7 +44,7 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
 /// app.add_plugins((TimePlugin, DuePlugin::default())).insert_resource(
 ///     TimeUpdateStrategy::ManualDuration(core::time::Duration::from_millis(250)),
 /// );
-/// let bullet = app.world_mut().spawn((Bullet, DespawnAfter::secs(1.0))).id();
+/// let bullet = app.world_mut().spawn((Bullet, DespawnAfter::new(1.0))).id();
 /// for _ in 0..4 {
 ///     app.update();
 /// }
@@ -87,35 +85,21 @@ pub struct DespawnAfter {
 }
 
 impl DespawnAfter {
-    /// Creates a lifetime.
-    #[must_use]
-    pub fn new(delay: Duration) -> Self {
-        Self {
-            delay: saturating_nanos(delay),
-            loaded: None,
-            seat: TimerSeat::default(),
-        }
-    }
-
-    /// Creates a lifetime in seconds.
+    /// Creates a lifetime: a [`Duration`], or a number of seconds.
     ///
     /// # Panics
     ///
-    /// Panics if `secs` is negative, infinite or not a number. Use [`try_secs`](Self::try_secs) for
-    /// numbers that come from data.
+    /// Panics if `delay` is a negative, infinite or invalid number. Use
+    /// [`IntoDuration::try_into_duration`](crate::IntoDuration::try_into_duration) for numbers that
+    /// come from data.
     #[must_use]
     #[track_caller]
-    pub fn secs(secs: impl Seconds) -> Self {
-        or_panic(Self::try_secs(secs))
-    }
-
-    /// Creates a lifetime in seconds, or returns an error if the number is invalid.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidTimer::Seconds`] if `secs` is negative, infinite or not a number.
-    pub fn try_secs(secs: impl Seconds) -> Result<Self, InvalidTimer> {
-        Ok(Self::new(Duration::from_nanos(nanos_from_secs(secs)?)))
+    pub fn new(delay: impl IntoDuration) -> Self {
+        Self {
+            delay: saturating_nanos(delay.into_duration()),
+            loaded: None,
+            seat: TimerSeat::default(),
+        }
     }
 
     /// Returns the delay from insertion to the despawn, at most `u64::MAX` nanoseconds.

@@ -337,7 +337,7 @@ impl fmt::Debug for TimerFired {
 /// }
 ///
 /// fn set_on_fire(monster: Entity, mut commands: Commands) {
-///     commands.entity(monster).set_timer(Burning, Timer::every_secs(0.5).times(6));
+///     commands.entity(monster).set_timer(Burning, Timer::every(0.5).times(6));
 /// }
 /// # let _ = set_on_fire;
 /// # bevy_ecs::system::assert_is_system(spawn_monster);

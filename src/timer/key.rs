@@ -38,7 +38,7 @@ use crate::owner::{OwnedBy, TimerHooks};
 /// }
 ///
 /// fn cast(boss: Entity, mut commands: Commands) {
-///     commands.entity(boss).set_timer(Meteor, Timer::after_secs(3.0));
+///     commands.entity(boss).set_timer(Meteor, Timer::after(3.0));
 /// }
 ///
 /// fn interrupt(boss: Entity, mut commands: Commands) {
@@ -166,8 +166,8 @@ impl IntoKey for Keyed {
 /// // A second potion, before the first wears off.
 /// commands
 ///     .entity(hero)
-///     .set_timer("potion", Timer::after_secs(30.0))
-///     .set_timer("potion", Timer::after_secs(45.0));
+///     .set_timer("potion", Timer::after(30.0))
+///     .set_timer("potion", Timer::after(45.0));
 /// app.world_mut().flush();
 /// assert_eq!(app.world().get::<Owned>(hero).unwrap().len(), 1);
 /// ```

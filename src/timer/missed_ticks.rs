@@ -14,7 +14,7 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 /// use bevy_due::{MissedTicks, Timer};
 ///
 /// // A health bar does not need to be redrawn three times in one frame.
-/// let redraw = Timer::every_secs(0.5).with_missed_ticks(MissedTicks::Skip);
+/// let redraw = Timer::every(0.5).with_missed_ticks(MissedTicks::Skip);
 /// # assert_eq!(redraw.missed_ticks(), MissedTicks::Skip);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

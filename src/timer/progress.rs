@@ -51,7 +51,7 @@ use crate::clock::ClockId;
 ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
 /// app.update(); // Bevy's first frame takes no time.
 ///
-/// let spawner = app.world_mut().spawn((Timer::every_secs(4.0), TimerProgress::default())).id();
+/// let spawner = app.world_mut().spawn((Timer::every(4.0), TimerProgress::default())).id();
 /// for _ in 0..37 {
 ///     app.update();
 /// }

@@ -1,63 +1,101 @@
-//! Numbers of seconds, of several types.
+//! Spans of time: a duration, or a number of seconds.
 
-use core::{fmt, str};
+use core::{fmt, str, time::Duration};
 
 use smallvec::SmallVec;
 
-/// A number of seconds: an `f32`, an `f64` or a `u32`.
+use super::InvalidTimer;
+
+/// A span of time: a [`Duration`], or a number of seconds as an `f32`, an `f64` or a `u32`.
 ///
-/// Methods such as [`Timer::after_secs`](crate::Timer::after_secs) take any of them. You can't
-/// implement this trait for other types.
+/// Every call that takes a delay takes any of them.
 ///
-/// An `f64` is rounded to the nearest nanosecond. An `f32` is read as the shortest decimal that
-/// prints it, so `0.1_f32` is exactly a tenth of a second.
+/// A number is rounded to the nearest nanosecond, but a positive number is never rounded to zero. An `f32`
+/// is read as the shortest decimal that prints it, so `0.1_f32` is exactly a tenth of a second. Numbers
+/// that are too large saturate.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use bevy_due::{Cooldown, Timer};
+/// use bevy_due::{IntoDuration, InvalidTimer, Timer};
 ///
 /// const FIRE_RATE: f32 = 0.2;
 ///
-/// assert_eq!(Cooldown::secs(FIRE_RATE).duration(), Duration::from_millis(200));
-/// assert_eq!(Timer::after_secs(0.1).delay(), Duration::from_millis(100));
-/// assert_eq!(Timer::after_secs(3).delay(), Duration::from_secs(3));
+/// assert_eq!(Timer::after(FIRE_RATE).delay(), Duration::from_millis(200));
+/// assert_eq!(Timer::after(0.1).delay(), Duration::from_millis(100));
+/// assert_eq!(Timer::after(3).delay(), Duration::from_secs(3));
+/// assert_eq!(Timer::after(Duration::from_secs(3)), Timer::after(3));
+///
+/// // For numbers that come from data:
+/// assert_eq!((-1.5).try_into_duration(), Err(InvalidTimer::Seconds(-1.5)));
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a number of seconds",
-    note = "use an `f32`, an `f64` or a `u32`, or call the method that takes a `Duration`"
+    message = "`{Self}` is not a span of time",
+    note = "use a `Duration`, or a number of seconds as an `f32`, an `f64` or a `u32`"
 )]
-pub trait Seconds: ToSecs {}
+pub trait IntoDuration: Copy {
+    /// Returns the span.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidTimer::Seconds`] if a number is negative, infinite or not a number.
+    fn try_into_duration(self) -> Result<Duration, InvalidTimer>;
 
-impl Seconds for f32 {}
-impl Seconds for f64 {}
+    /// Returns the span.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a number is negative, infinite or not a number.
+    #[must_use]
+    #[track_caller]
+    fn into_duration(self) -> Duration {
+        match self.try_into_duration() {
+            Ok(duration) => duration,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+impl IntoDuration for Duration {
+    #[inline]
+    fn try_into_duration(self) -> Result<Duration, InvalidTimer> {
+        Ok(self)
+    }
+}
+
 // One integer type, so that a literal such as `3` has a type.
-impl Seconds for u32 {}
-
-/// The private part of [`Seconds`].
-pub trait ToSecs: Copy {
-    #[doc(hidden)]
-    fn to_secs(self) -> f64;
-}
-
-impl ToSecs for f64 {
-    fn to_secs(self) -> f64 {
-        self
+impl IntoDuration for u32 {
+    #[inline]
+    fn try_into_duration(self) -> Result<Duration, InvalidTimer> {
+        Ok(Duration::from_secs(self.into()))
     }
 }
 
-impl ToSecs for u32 {
-    fn to_secs(self) -> f64 {
-        f64::from(self)
+impl IntoDuration for f64 {
+    fn try_into_duration(self) -> Result<Duration, InvalidTimer> {
+        if !self.is_finite() || self < 0.0 {
+            return Err(InvalidTimer::Seconds(self));
+        }
+        // The only error left is a number that is too large for a `Duration`.
+        let duration = Duration::try_from_secs_f64(self).unwrap_or(Duration::MAX);
+        Ok(match duration.is_zero() && self > 0.0 {
+            true => Duration::from_nanos(1),
+            false => duration,
+        })
     }
 }
 
-impl ToSecs for f32 {
-    fn to_secs(self) -> f64 {
-        let decimal = short_decimal(self).or_else(|| shortest_decimal(self));
-        decimal.unwrap_or(f64::from(self))
+impl IntoDuration for f32 {
+    fn try_into_duration(self) -> Result<Duration, InvalidTimer> {
+        shortest(self).try_into_duration()
     }
+}
+
+/// Returns the shortest decimal that prints `secs`.
+fn shortest(secs: f32) -> f64 {
+    let decimal = short_decimal(secs).or_else(|| shortest_decimal(secs));
+    decimal.unwrap_or(f64::from(secs))
 }
 
 /// Returns the number that `secs` prints as, if that has at most six decimal places.
@@ -121,9 +159,9 @@ mod tests {
             f32::INFINITY,
         ] {
             let printed: f64 = std::format!("{secs}").parse().expect("a number");
-            assert_eq!(secs.to_secs(), printed);
+            assert_eq!(shortest(secs), printed);
         }
-        assert!(f32::NAN.to_secs().is_nan());
+        assert!(shortest(f32::NAN).is_nan());
     }
 
     #[test]

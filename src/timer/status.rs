@@ -158,7 +158,7 @@ impl TimerStatus {
 /// let mut app = App::new();
 /// app.add_plugins((TimePlugin, DuePlugin::default()));
 /// let hero = app.world_mut().spawn(Name::new("hero")).id();
-/// app.world_mut().commands().entity(hero).set_timer("potion", Timer::after_secs(30.0));
+/// app.world_mut().commands().entity(hero).set_timer("potion", Timer::after(30.0));
 /// app.update();
 /// let table = app.world_mut().with_timers(|timers| timers.to_string());
 /// assert!(table.lines().nth(1).is_some_and(|row| row.contains("\"potion\"") && row.contains("of hero")));

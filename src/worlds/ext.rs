@@ -24,7 +24,7 @@ pub trait ParcelCommandsExt {
 /// Makes requests to other worlds on behalf of an entity.
 pub trait ParcelEntityCommandsExt {
     /// Makes a request to other worlds: sends a parcel, and waits for a reply until the timer
-    /// fires, like [`ask`](crate::DueEntityCommandsExt::ask).
+    /// fires, like [`ask`](crate::MessageEntityCommandsExt::ask).
     ///
     /// If the link does not take the parcel, the request completes with
     /// [`NoAnswer::Refused`](crate::NoAnswer::Refused). The entity needs a [`StableKey`], so that

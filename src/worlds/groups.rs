@@ -92,7 +92,7 @@ use super::{
 ///     app.world_mut().spawn((StableKey(1), customer));
 ///     app.add_systems(Startup, |customer: Single<Entity, With<StableKey>>, mut commands: Commands| {
 ///         let request = Parcel::new("calculators", Delivery::InTurn, Packet::new(DOUBLE, [21]));
-///         commands.entity(*customer).ask_world(request, Timer::after_secs(5.0));
+///         commands.entity(*customer).ask_world(request, Timer::after(5.0));
 ///     });
 /// })?;
 /// assert_eq!(replied.recv().unwrap(), [42]);

@@ -29,7 +29,7 @@ use bevy_ecs::resource::Resource;
 ///     app.add_plugins(DuePlugin::default())
 ///         .insert_resource(LoopInterval::WhenDue(Duration::from_millis(10)));
 ///     let world = app.world_mut();
-///     world.spawn(Timer::every_secs(60.0)).observe(|_: On<TimerFired>| println!("another minute"));
+///     world.spawn(Timer::every(60.0)).observe(|_: On<TimerFired>| println!("another minute"));
 ///     world.spawn(MessageComponent::new().on_packet(ADD, move |_, added: &Packet| {
 ///         sender.send(added.clone()).ok();
 ///     }));

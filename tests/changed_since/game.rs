@@ -6,9 +6,9 @@ use bevy_app::App;
 #[cfg(feature = "worlds")]
 use bevy_due::StableKey;
 use bevy_due::{
-    Clock, ClockId, Clocks, ClocksMut, DespawnAfter, DueEntityWorldMutExt, MessageContext,
-    MissedTicks, NoAnswer, OnClock, OwnedBy, Packet, Paused, Pauses, SpeedModifier, Timer,
-    prelude::*, rollback::TimerSnapshot,
+    Clock, ClockId, Clocks, ClocksMut, DespawnAfter, MessageContext, MissedTicks, NoAnswer,
+    OnClock, OwnedBy, Packet, Paused, Pauses, SpeedModifier, Timer, prelude::*,
+    rollback::TimerSnapshot,
 };
 use bevy_ecs::{
     entity::EntityHashMap,
@@ -81,7 +81,7 @@ impl Game {
                 })
                 .on_packet(IGNORE, |_: MessageContext, _: &Packet| {})
                 .on(|_: MessageContext, _: &NoAnswer| {});
-            let owner = game.world().spawn((ears, Cooldown::secs(0.2))).id();
+            let owner = game.world().spawn((ears, Cooldown::new(0.2))).id();
             game.owners.push(owner);
         }
         for _ in 0..12 {
@@ -198,7 +198,7 @@ impl Game {
         let clock = Clock::of(self.clock(random)).with_speed(random.pick(&SPEEDS));
         let mut entity = self.world().spawn(clock);
         if random.one_in(2) {
-            entity.insert((Timer::every(span(random, 30) + MILLI), Cooldown::secs(0.1)));
+            entity.insert((Timer::every(span(random, 30) + MILLI), Cooldown::new(0.1)));
         }
         let entity = entity.id();
         self.clocks.push(entity);
@@ -234,7 +234,7 @@ impl Game {
         let owner = pick(random, &self.owners).filter(|_| random.one_in(2));
         let mut entity = self.world().spawn_empty();
         if random.one_in(5) {
-            entity.insert(Cooldown::secs(0.3).with_charges(2));
+            entity.insert(Cooldown::new(0.3).with_charges(2));
         }
         if random.one_in(4) {
             entity.insert(OnClock(clock));
@@ -323,13 +323,12 @@ impl Game {
         let Some(entity) = pick(random, &self.others) else {
             return;
         };
-        let mut entity = self.world().entity_mut(entity);
         let what = random.below(9);
         if what == 0 {
-            entity.insert(timer);
+            self.world().entity_mut(entity).insert(timer);
             return;
         }
-        let changed = entity.change_own_timer(|timer| match what {
+        let changed = self.world().change_timer(entity, |timer| match what {
             1 => timer.restart(),
             2 => timer.refresh(),
             3 => timer.set_left(1 + left),
@@ -394,7 +393,7 @@ impl Game {
                 let mut asker = commands.entity(owner);
                 asker.ask(asked, Packet::new(what, []), until);
             }
-            (5, _) => _ = self.world().entity_mut(owner).cancel_timer(key),
+            (5, _) => _ = self.world().cancel_timer(owner, key),
             (6, _) => _ = self.world().entity_mut(owner).insert_for(span, Boost),
             (7, _) => _ = self.world().entity_mut(owner).insert(OnClock(clock)),
             (8, _) if random.one_in(3) => _ = self.world().entity_mut(owner).cancel_timers(),

@@ -5,8 +5,7 @@ use std::panic::catch_unwind;
 
 use bevy_app::App;
 use bevy_due::{
-    CancelReason, Clock, DueEntityWorldMutExt, Keyed, OwnedTimerCancelled, Timer, TimerCancelled,
-    prelude::*,
+    CancelReason, Clock, Keyed, OwnedTimerCancelled, Timer, TimerCancelled, prelude::*,
 };
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},

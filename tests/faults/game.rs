@@ -4,9 +4,8 @@ use core::fmt;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, CancelReason, Clock, DueEntityWorldMutExt, Keyed, MissedTicks,
-    OwnedTimerCancelled, OwnedTimerFired, SpeedModifier, Timer, TimerCancelled, conditions,
-    prelude::*,
+    ArmedTimers, CancelReason, Clock, Keyed, MissedTicks, OwnedTimerCancelled, OwnedTimerFired,
+    SpeedModifier, Timer, TimerCancelled, conditions, prelude::*,
 };
 use bevy_ecs::{
     entity_disabling::Disabled,
@@ -230,7 +229,7 @@ pub(crate) fn cancel_in_many_ways(app: &mut App) {
     let [boss, skips] = ["boss", "skips"].map(find);
     let mut commands = world.commands();
     commands.queue(move |world: &mut World| {
-        world.entity_mut(boss).cancel_timer("heal");
+        world.cancel_timer(boss, "heal");
     });
     commands.entity(boss).insert(DespawnAfter::new(ms(10)));
     commands.entity(skips).insert(Timer::after(ms(5)));

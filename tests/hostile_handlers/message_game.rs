@@ -7,7 +7,7 @@ use crate::{
     support::*,
     *,
 };
-use bevy_due::{Delivery, DueEntityWorldMutExt, MessageContext, NoAnswer, Request};
+use bevy_due::{Delivery, MessageContext, NoAnswer, Request};
 use bevy_ecs::entity_disabling::Disabled;
 use proptest::prelude::*;
 use std::{

@@ -2,7 +2,7 @@
 
 use crate::{timer_game::action, timer_script::*, *};
 use bevy_app::FixedPreUpdate;
-use bevy_due::{DueEntityWorldMutExt, OnClock};
+use bevy_due::OnClock;
 use bevy_ecs::entity_disabling::Disabled;
 
 /// The entities that the indices of a script refer to. Some may have been despawned.

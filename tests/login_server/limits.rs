@@ -14,7 +14,7 @@ use crate::{
 #[test]
 fn a_flood_is_read_at_the_rate_of_the_client() {
     // No charge comes back within this test.
-    let server = start(Cooldown::secs(3600.0).with_charges(10));
+    let server = start(Cooldown::new(3600.0).with_charges(10));
     let mut ada = Visitor::new(server.address());
     ada.log_in("ada");
     let mut eve = Visitor::new(server.address());
@@ -38,7 +38,7 @@ fn a_flood_is_read_at_the_rate_of_the_client() {
 
 #[test]
 fn a_long_line_is_read_at_the_rate_of_the_client() {
-    let server = start(Cooldown::secs(3600.0).with_charges(10));
+    let server = start(Cooldown::new(3600.0).with_charges(10));
     let eve = Visitor::new(server.address());
     eve.socket.set_nonblocking(true).unwrap();
     let (mut sent, mut refusals) = (0, 0);

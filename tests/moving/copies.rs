@@ -18,10 +18,9 @@ fn a_copy_is_what_an_export_returns_and_changes_nothing() {
     let mut heroes = Vec::new();
     for app in [&mut copied, &mut untouched] {
         let all = [3, 5, 7].map(|secs| {
-            let timer = Timer::every_secs(f64::from(secs));
+            let timer = Timer::every(f64::from(secs));
             let hero = app.world_mut().spawn((timer, ears())).id();
-            app.world_mut()
-                .spawn((OwnedBy(hero), Timer::after_secs(1.0)));
+            app.world_mut().spawn((OwnedBy(hero), Timer::after(1.0)));
             hero
         });
         advance_ms(app, 500);
@@ -29,8 +28,7 @@ fn a_copy_is_what_an_export_returns_and_changes_nothing() {
             send(app, hero, nth);
         }
         // This one waits for the next run.
-        app.world_mut()
-            .spawn((OwnedBy(all[1]), Timer::after_secs(2.0)));
+        app.world_mut().spawn((OwnedBy(all[1]), Timer::after(2.0)));
         heroes.push(all);
     }
     let [of_copied, of_untouched] = heroes[..] else {
@@ -103,10 +101,10 @@ fn entities_continue_from_the_copies_of_any_frame() {
 fn an_entity_that_cannot_be_copied_is_an_error_of_its_own() {
     let mut app = zone();
     let world = app.world_mut();
-    let good = world.spawn((ears(), Timer::after_secs(1.0))).id();
+    let good = world.spawn((ears(), Timer::after(1.0))).id();
     let gone = world.spawn_empty().id();
     world.despawn(gone);
-    let moving = world.spawn(Timer::after_secs(1.0)).id();
+    let moving = world.spawn(Timer::after(1.0)).id();
     world.export_entity(moving).unwrap();
     let uncoded = world.spawn(ears()).id();
     world.send(uncoded, Look(1)).unwrap();

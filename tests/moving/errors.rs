@@ -43,7 +43,7 @@ fn refused<T: core::fmt::Debug>(
 /// The serialized form of an entity with a timer, a cooldown and mail.
 fn exported() -> (Entity, String) {
     let mut forest = zone();
-    let hero = forest.world_mut().spawn((ears(), Cooldown::secs(1.0))).id();
+    let hero = forest.world_mut().spawn((ears(), Cooldown::new(1.0))).id();
     set_timer(forest.world_mut(), hero, "a", Timer::every(ms(100)));
     advance_ms(&mut forest, 50);
     send(&mut forest, hero, 1);
@@ -93,10 +93,7 @@ fn an_entity_that_is_gone_or_in_transit_is_not_exported() {
 fn a_closure_stops_the_export() {
     let mut forest = zone();
     let hero = forest.world_mut().spawn(ears()).id();
-    let timer = (
-        Timer::after_secs(1.0),
-        TimerAction::call(|_: &mut World, _| ()),
-    );
+    let timer = (Timer::after(1.0), TimerAction::call(|_: &mut World, _| ()));
     forest.world_mut().spawn((OwnedBy(hero), timer));
     let error = refused(&mut forest, |world| world.export_entity(hero));
     assert!(matches!(error, MoveError::Timers(_)), "{error:?}");
@@ -108,7 +105,7 @@ fn a_handler_of_a_timer_cannot_export() {
     #[derive(Resource)]
     struct Tried(Option<MoveError>);
     let mut forest = zone();
-    let hero = spawn(&mut forest, "hero", Timer::after_secs(0.0));
+    let hero = spawn(&mut forest, "hero", Timer::after(0.0));
     forest.world_mut().entity_mut(hero).observe(
         move |_: On<TimerFired>, mut commands: Commands| {
             commands.queue(move |world: &mut World| {
@@ -282,7 +279,7 @@ fn two_codecs_under_one_name_or_for_one_type_panic() {
 #[test]
 fn data_of_a_whole_world_is_refused() {
     let mut forest = zone();
-    forest.world_mut().spawn(Timer::after_secs(1.0));
+    forest.world_mut().spawn(Timer::after(1.0));
     let saved = forest.world_mut().save_timers().expect("no closures");
     let saved = ron::to_string(&saved).expect("it is data");
     let (_, state) = saved.split_once("world:").expect("it has a state");

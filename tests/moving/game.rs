@@ -7,7 +7,7 @@ mod script;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use bevy_due::{Clock, ClockId, DueEntityWorldMutExt, MissedTicks, Paused, Timer, TimerStatus};
+use bevy_due::{Clock, ClockId, MissedTicks, Paused, Timer, TimerStatus};
 
 use super::*;
 use script::Random;

@@ -1,8 +1,6 @@
 //! An entity in transit does nothing, at either end.
 
-use bevy_due::{
-    CancelReason, Clock, DueEntityWorldMutExt, OnClock, Paused, Pauses, Timer, UpdateComponent,
-};
+use bevy_due::{CancelReason, Clock, OnClock, Paused, Pauses, Timer, UpdateComponent};
 use bevy_ecs::world::CommandQueue;
 
 use super::*;

@@ -190,7 +190,7 @@ fn timers_on_a_mapped_clock_go_by_its_speed() {
 #[test]
 fn frames_do_not_pass_on_the_way() {
     let (mut forest, mut town) = (zone(), zone());
-    let timer = Timer::after_secs(3.0).on(ClockId::Frames);
+    let timer = Timer::after(3.0).on(ClockId::Frames);
     let hero = forest.world_mut().spawn((ears(), timer)).id();
     let moved = export(&mut forest, hero);
     let here = import(&mut town, &moved, 10_000);

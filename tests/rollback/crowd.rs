@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Clock, Cooldown, DueEntityWorldMutExt, Keyed, Owned, OwnedBy, PausedBy, SpeedModifier, Timer,
-    TimerFired, prelude::*, rollback::TimerSnapshot,
+    Clock, Cooldown, Keyed, Owned, OwnedBy, PausedBy, SpeedModifier, Timer, TimerFired, prelude::*,
+    rollback::TimerSnapshot,
 };
 use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy, prelude::*};
@@ -130,9 +130,9 @@ impl Crowd {
                 2 => _ = entity.remove::<(Paused, Disabled)>(),
                 3 => _ = entity.insert(timer),
                 4 if !is_owner || random.one_in(4) => entity.despawn(),
-                5 => _ = entity.change_own_timer(|timer| timer.delay_by(span)),
-                6 => _ = entity.change_own_timer(|timer| _ = timer.set_clock(clock)),
-                7 => _ = entity.change_own_timer(|timer| timer.set_interval(FRAME + span)),
+                5 => _ = entity.change_own_timer(move |timer| timer.delay_by(span)),
+                6 => _ = entity.change_own_timer(move |timer| _ = timer.set_clock(clock)),
+                7 => _ = entity.change_own_timer(move |timer| timer.set_interval(FRAME + span)),
                 8 if !is_owner => _ = entity.insert(OwnedBy(owner)),
                 9 => _ = entity.remove::<OwnedBy>(),
                 10 => _ = entity.set_timer(random.pick(&KEYS), timer),

@@ -5,9 +5,9 @@ use std::panic::catch_unwind;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, Clock, Clocks, ClocksMut, Cooldown, DueEntityWorldMutExt, Keyed, NoAnswer, Owned,
-    OwnedBy, Packet, PausedBy, ReplyTo, Timer, TimerAction, TimerCancelled,
-    conditions::run_clock_if, prelude::*, rollback::TimerSnapshot,
+    ArmedTimers, Clock, Clocks, ClocksMut, Cooldown, Keyed, NoAnswer, Owned, OwnedBy, Packet,
+    PausedBy, ReplyTo, Timer, TimerAction, TimerCancelled, conditions::run_clock_if, prelude::*,
+    rollback::TimerSnapshot,
 };
 use bevy_ecs::{
     entity::EntityHashMap,
@@ -84,7 +84,7 @@ fn nothing_is_reported_as_cancelled() {
     let owner = app.world_mut().spawn_empty().id();
     let key = Keyed::new("key");
     let spawn = |app: &mut App| {
-        let timer = (OwnedBy(owner), key, Timer::after_secs(5.0));
+        let timer = (OwnedBy(owner), key, Timer::after(5.0));
         app.world_mut().spawn(timer).id()
     };
     let first = spawn(&mut app);
@@ -103,7 +103,7 @@ fn nothing_is_reported_as_cancelled() {
 #[test]
 fn a_cancellation_that_was_not_written_is_written_again() {
     let mut app = app();
-    let timer = app.world_mut().spawn(Timer::after_secs(5.0)).id();
+    let timer = app.world_mut().spawn(Timer::after(5.0)).id();
     app.update();
     app.world_mut().despawn(timer);
     let snapshot = app.world_mut().snapshot_timers();
@@ -190,7 +190,7 @@ fn a_clean_up_that_despawns_every_entity_is_undone() {
     let mut app = app();
     let owner = app.world_mut().spawn(Clock::new()).id();
     let key = Keyed::new("key");
-    let timer = (OwnedBy(owner), key, Timer::after_secs(1.0));
+    let timer = (OwnedBy(owner), key, Timer::after(1.0));
     let timer = app.world_mut().spawn(timer).id();
     app.update();
     let snapshot = app.world_mut().snapshot_timers();
@@ -236,7 +236,7 @@ fn the_entities_of_an_owner_keep_their_order() {
 fn keys_and_clocks_of_entities_that_are_spawned_again_are_found() {
     let mut app = app();
     let owner = app.world_mut().spawn(Clock::new()).id();
-    let timer = Timer::after_secs(0.5).on(owner);
+    let timer = Timer::after(0.5).on(owner);
     let key = Keyed::new("key");
     app.world_mut().spawn((OwnedBy(owner), key, timer));
     app.update();

@@ -20,16 +20,16 @@ fn busy_app() -> App {
     app.update();
     let world = app.world_mut();
     let clock = world.spawn(Clock::new().with_speed(0.5)).id();
-    let owner = world.spawn(DespawnAfter::secs(60.0)).id();
-    world.spawn((Timer::every_secs(0.7).on(clock), OwnedBy(owner)));
+    let owner = world.spawn(DespawnAfter::new(60.0)).id();
+    world.spawn((Timer::every(0.7).on(clock), OwnedBy(owner)));
     world.spawn((
         Timer::every_between(Duration::from_millis(10)..=Duration::from_millis(20)),
         OwnedBy(owner),
         Keyed::new("a"),
     ));
-    world.spawn((Timer::after_secs(9.0), Paused));
+    world.spawn((Timer::after(9.0), Paused));
     app.update();
-    app.world_mut().spawn(Timer::after_secs(1.0));
+    app.world_mut().spawn(Timer::after(1.0));
     // The first system that runs once adds an entity.
     describe(&mut app);
     app
@@ -359,13 +359,10 @@ fn a_closure_is_an_error_that_names_the_entity_and_the_alternative() {
     let world = app.world_mut();
     let boss = world.spawn_empty().id();
     let closure = TimerAction::call(|_: &mut World, _: TimerFired| {});
-    let own = world.spawn((Timer::after_secs(1.0), closure.clone())).id();
-    let owned = world.spawn((Timer::after_secs(1.0), closure, OwnedBy(boss)));
+    let own = world.spawn((Timer::after(1.0), closure.clone())).id();
+    let owned = world.spawn((Timer::after(1.0), closure, OwnedBy(boss)));
     let owned = owned.id();
-    world
-        .commands()
-        .after_secs(1.0)
-        .queue(|_: &mut Commands| {});
+    world.commands().after(1.0).queue(|_: &mut Commands| {});
     world.flush();
     let error = world.save_timers().expect_err("closures");
     let SaveError::Closures(closures) = &error else {
@@ -398,9 +395,9 @@ fn an_error_names_the_key_of_the_timer_and_the_closure_of_the_user() {
     let boss = world.spawn_empty().id();
     let mut commands = world.commands();
     let closure = TimerAction::call(|_: &mut World, _: TimerFired| {});
-    let cast = (Timer::after_secs(1.0), closure);
+    let cast = (Timer::after(1.0), closure);
     commands.entity(boss).set_timer("cast", cast);
-    commands.after_secs(1.0).queue(|_: &mut Commands| {});
+    commands.after(1.0).queue(|_: &mut Commands| {});
     world.flush();
     let error = world.save_timers().expect_err("closures");
     assert_says(&error, &["\"cast\"", &boss.to_string(), "errors::an_error"]);
@@ -431,7 +428,7 @@ fn a_clock_that_is_mapped_to_an_entity_without_one_is_refused() {
     let mut app = busy_app();
     let world = app.world_mut();
     let arena = world.spawn(Clock::new()).id();
-    let armed = (Timer::after_secs(1.0), DespawnAfter::secs(2.0));
+    let armed = (Timer::after(1.0), DespawnAfter::new(2.0));
     let unit = world.spawn((armed, OnClock::new(arena))).id();
     app.update();
     let saved = app.world_mut().save_entity(unit).expect("data");
@@ -475,10 +472,10 @@ fn without_closures_the_other_timers_are_saved_and_no_empty_entities() {
     let closure = || TimerAction::call(|_: &mut World, _: TimerFired| {});
     let clock = world.spawn(Clock::new()).id();
     let left_out = [
-        world.spawn((Timer::after_secs(1.0), closure())).id(),
+        world.spawn((Timer::after(1.0), closure())).id(),
         world
             .spawn((
-                Timer::after_secs(1.0).on(clock),
+                Timer::after(1.0).on(clock),
                 closure(),
                 OwnedBy(clock),
                 Keyed::new("a"),
@@ -486,12 +483,9 @@ fn without_closures_the_other_timers_are_saved_and_no_empty_entities() {
             .id(),
     ];
     let living = world
-        .spawn((Timer::after_secs(1.0), closure(), DespawnAfter::secs(5.0)))
+        .spawn((Timer::after(1.0), closure(), DespawnAfter::new(5.0)))
         .id();
-    world
-        .commands()
-        .after_secs(1.0)
-        .queue(|_: &mut Commands| {});
+    world.commands().after(1.0).queue(|_: &mut Commands| {});
     world.flush();
     let (saved, unsavable) = world.save_timers_without_closures();
     let entities: Vec<Entity> = unsavable.iter().map(|timer| timer.entity).collect();
@@ -528,7 +522,7 @@ fn states_that_a_handler_has_written_hold_until_a_timer_fires() {
     app.insert_resource(Time::<Fixed>::from_duration(Duration::MAX))
         .init_resource::<Written>();
     let world = app.world_mut();
-    let wave = world.spawn(Timer::every_secs(0.2)).id();
+    let wave = world.spawn(Timer::every(0.2)).id();
     let can_be_saved = move |world: &World| {
         let timer = world.get::<Timer>(wave).expect("it is periodic");
         ron::to_string(timer).is_ok()
@@ -540,7 +534,7 @@ fn states_that_a_handler_has_written_hold_until_a_timer_fires() {
             world.resource_mut::<Written>().0.push(can_be_saved);
         });
     };
-    world.spawn(Timer::after_secs(0.1)).observe(write);
+    world.spawn(Timer::after(0.1)).observe(write);
     app.update();
     assert_eq!(app.world().resource::<Written>().0, [true]);
     assert!(!can_be_saved(app.world()), "the wave has fired since");

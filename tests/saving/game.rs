@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, DespawnAfter, DueEntityWorldMutExt, Keyed, MissedTicks, OnClock, OwnedBy,
-    Paused, SpeedModifier, Timer, TimerAction, TimerFired, prelude::*, save::SavedTimers,
+    Clock, ClockId, DespawnAfter, Keyed, MissedTicks, OnClock, OwnedBy, Paused, SpeedModifier,
+    Timer, TimerAction, TimerFired, prelude::*, save::SavedTimers,
 };
 use bevy_ecs::{
     entity::EntityHashMap,
@@ -419,8 +419,8 @@ impl Game {
         let left = 1 + random.below(4) as u32;
         let clock = self.clock(random);
         let op = random.below(7);
-        let mut entity = self.app.world_mut().entity_mut(entity);
-        let changed = entity.change_own_timer(|timer| match op {
+        let world = self.app.world_mut();
+        let changed = world.change_timer(entity, |timer| match op {
             0 => timer.restart(),
             1 => timer.refresh(),
             2 => timer.set_left(left),

@@ -37,7 +37,7 @@ pub(super) fn spawn(world: &mut World) -> Vec<Entity> {
     if let Some(mut clock) = world.get_mut::<Clock>(paused) {
         clock.pause();
     }
-    world.spawn((SpeedModifier::new(third, 1.5), DespawnAfter::secs(4.0)));
+    world.spawn((SpeedModifier::new(third, 1.5), DespawnAfter::new(4.0)));
     vec![third, nested, fixed, real, frames, night, paused]
 }
 

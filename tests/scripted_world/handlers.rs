@@ -3,7 +3,7 @@
 use bevy_app::prelude::*;
 use bevy_due::{
     ArmedTimers, DespawnAfter, DueSystems, OwnedTimerCancelled, OwnedTimerFired, Timer,
-    TimerCancelled, conditions::every_secs, prelude::*,
+    TimerCancelled, conditions::every, prelude::*,
 };
 use bevy_ecs::{
     lifecycle::{Insert, Remove},
@@ -31,7 +31,7 @@ pub(super) fn add(app: &mut App) {
         // systems in another way when the schedule has others.
         .add_systems(PostUpdate, (arm::<3>, arm::<4>, arm::<5>))
         .add_systems(FixedUpdate, arm::<64>)
-        .add_systems(Update, shout.run_if(every_secs(0.3)))
+        .add_systems(Update, shout.run_if(every(0.3)))
         .add_systems(Last, (read_messages, arm::<7>).chain());
     let world = app.world_mut();
     world.add_timer_handler("note", |In(fired): In<TimerFired>, notes: Res<Recorder>| {

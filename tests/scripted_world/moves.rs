@@ -2,7 +2,7 @@
 //! clocks, and send messages.
 
 use bevy_app::FixedPreUpdate;
-use bevy_due::{Delivery, DueEntityWorldMutExt, Packet, Timer, TimerMut, prelude::*};
+use bevy_due::{Delivery, Packet, Timer, TimerMut, prelude::*};
 use bevy_ecs::prelude::*;
 
 use super::{
@@ -111,7 +111,7 @@ fn change(world: &mut World, dice: &mut Dice, cast: &Cast) {
             7 => timer.delay_by(by),
             _ => _ = timer.set_clock(clock),
         };
-        timer.change_own_timer(change).ok();
+        timer.change_own_timer(change);
     });
 }
 

@@ -148,7 +148,7 @@ pub fn set_timer(
     key: &'static str,
     timer: bevy_due::Timer,
 ) -> Entity {
-    use bevy_due::DueEntityWorldMutExt;
+    use bevy_due::DueEntityCommandsExt;
     world.entity_mut(owner).set_timer(key, (timer, Tag(key)));
     *owned(world, owner)
         .last()

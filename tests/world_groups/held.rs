@@ -105,7 +105,7 @@ fn asker(tell: Sender<Result<u32, NoAnswer>>) -> impl Bundle {
 
 fn ask(app: &mut App, asker: Entity) {
     let question = Parcel::new("answerers", Delivery::InTurn, number(QUESTION, 21));
-    let until = Timer::after_secs(3600.0);
+    let until = Timer::after(3600.0);
     let mut commands = app.world_mut().commands();
     commands.entity(asker).ask_world(question, until);
     app.world_mut().flush();

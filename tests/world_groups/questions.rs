@@ -40,7 +40,7 @@ fn asker(
         }
         let question = question.clone();
         let ask = move |asker: Single<Entity, With<Asker>>, mut commands: Commands| {
-            let until = Timer::after_secs(seconds);
+            let until = Timer::after(seconds);
             let session = commands.entity(*asker).ask_world(question.clone(), until);
             *asked_at.lock().unwrap() = Some(session);
         };

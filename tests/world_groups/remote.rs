@@ -114,7 +114,7 @@ fn asker(tell: Sender<Ended>) -> impl Fn(&mut App) + Send + Sync + 'static {
             Startup,
             |asker: Single<Entity, With<StableKey>>, mut commands: Commands| {
                 let question = Parcel::new("answerers", Delivery::InTurn, number(QUESTION, 21));
-                let until = Timer::after_secs(3600.0);
+                let until = Timer::after(3600.0);
                 commands.entity(*asker).ask_world(question, until);
             },
         );
@@ -145,7 +145,7 @@ fn customer(report: &Sender<[u32; 2]>) -> impl Fn(&mut App) + Send + Sync + 'sta
 
     fn ask(customer: &mut EntityCommands, what: u32) {
         let question = Parcel::new("calculators", Delivery::InTurn, number(QUESTION, what));
-        customer.ask_world(question, Timer::after_secs(3600.0));
+        customer.ask_world(question, Timer::after(3600.0));
     }
 
     let report = report.clone();

@@ -169,7 +169,7 @@ fn the_world_of_another_app_can_join() {
     groups.start_worlds("workers", 1, build).unwrap();
     app.world_mut().commands().entity(asker).ask_world(
         Parcel::new("workers", Delivery::InTurn, number(QUESTION, 0)),
-        Timer::after_secs(3600.0),
+        Timer::after(3600.0),
     );
     let is_done = || {
         app.update();
@@ -269,7 +269,7 @@ fn word_of_a_refused_parcel_does_not_wait_for_the_interval() {
                 me.commands.post(nobody());
                 me.commands
                     .entity(asker)
-                    .ask_world(nobody(), Timer::after_secs(1.0));
+                    .ask_world(nobody(), Timer::after(1.0));
             })
             .on(move |_, no_answer: &NoAnswer| no_answers.send(format!("{no_answer:?}")).unwrap())
             .on(move |_, refused: &Refused| refusals.send(format!("{}", refused.reason)).unwrap());

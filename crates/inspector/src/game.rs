@@ -28,15 +28,15 @@ fn build_arena(mut commands: Commands) {
     let hero = commands.spawn(hero).observe(use_ability).id();
     commands
         .entity(hero)
-        .set_timer("think", Timer::every_secs(1.4));
+        .set_timer("think", Timer::every(1.4));
     for (name, cooldown) in [
-        ("dash", Cooldown::secs(3.0).with_charges(2)),
-        ("fireball", Cooldown::secs(2.0)),
-        ("shield", Cooldown::secs(5.0)),
+        ("dash", Cooldown::new(3.0).with_charges(2)),
+        ("fireball", Cooldown::new(2.0)),
+        ("shield", Cooldown::new(5.0)),
     ] {
         commands.spawn((Name::new(name), OwnedBy(hero), cooldown));
     }
-    let meteor = Timer::after_secs(4.0)
+    let meteor = Timer::after(4.0)
         .with_jitter(Duration::from_secs(5))
         .on(arena);
     commands
@@ -51,9 +51,9 @@ fn build_boss(commands: &mut Commands, arena: Entity) {
     commands
         .spawn((Name::new("boss"), Boss, Clock::of(arena)))
         .observe(fight)
-        .set_timer("swing", Timer::every_secs(1.2))
-        .set_timer("summon", Timer::every_secs(6.0))
-        .set_timer("enrage", Timer::after_secs(20.0));
+        .set_timer("swing", Timer::every(1.2))
+        .set_timer("summon", Timer::every(6.0))
+        .set_timer("enrage", Timer::after(20.0));
 }
 
 fn fight(fired: On<OwnedTimerFired>, heroes: Query<(Entity, &Hero)>, mut commands: Commands) {
@@ -63,17 +63,17 @@ fn fight(fired: On<OwnedTimerFired>, heroes: Query<(Entity, &Hero)>, mut command
             summon_minion(&mut commands, hero.arena);
         }
     } else if fired.has_key("swing") {
-        let bleeding = Timer::every_secs(0.4).times(4);
+        let bleeding = Timer::every(0.4).times(4);
         for (hero, _) in &heroes {
             commands
                 .entity(hero)
                 .refresh_timer("bleeding", bleeding.clone());
         }
     } else if fired.has_key("enrage") {
-        commands.spawn((SpeedModifier::new(boss, 2.0), DespawnAfter::secs(6.0)));
+        commands.spawn((SpeedModifier::new(boss, 2.0), DespawnAfter::new(6.0)));
         commands
             .entity(boss)
-            .set_timer("enrage", Timer::after_secs(20.0));
+            .set_timer("enrage", Timer::after(20.0));
     }
 }
 
@@ -81,11 +81,11 @@ fn summon_minion(commands: &mut Commands, arena: Entity) {
     let minion = (
         Name::new("minion"),
         OnClock::new(arena),
-        DespawnAfter::secs(9.0),
+        DespawnAfter::new(9.0),
     );
     commands
         .spawn(minion)
-        .set_timer("bite", Timer::every_secs(0.7));
+        .set_timer("bite", Timer::every(0.7));
 }
 
 /// Uses the first ability that is ready. The cooldowns run on the clock of the arena, as their owner does.
@@ -113,8 +113,8 @@ fn build_village(mut commands: Commands) {
     let village = (Name::new("village"), Clock::new().with_speed(0.5));
     let village = commands
         .spawn(village)
-        .set_timer("bread", Timer::every_secs(4.0))
-        .set_timer("market day", Timer::every_secs(15.0))
+        .set_timer("bread", Timer::every(4.0))
+        .set_timer("market day", Timer::every(15.0))
         .id();
     let between = Duration::from_secs(2)..=Duration::from_secs(9);
     commands
@@ -126,6 +126,6 @@ fn build_village(mut commands: Commands) {
 fn build_menu(mut commands: Commands) {
     commands
         .spawn((Name::new("menu"), Clock::of(ClockId::Real)))
-        .set_timer("autosave", Timer::every_secs(30.0))
-        .set_timer("blink", Timer::every_secs(0.5));
+        .set_timer("autosave", Timer::every(30.0))
+        .set_timer("blink", Timer::every(0.5));
 }

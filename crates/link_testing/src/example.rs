@@ -230,7 +230,7 @@ fn ask(app: &mut App, key: &str, what: Packet) {
     let mut ears = world.query_filtered::<Entity, With<Heard>>();
     let ears = ears.single(world).expect("there is one");
     let key = StableKey(number(key).into());
-    let until = Timer::after_secs(3600.0);
+    let until = Timer::after(3600.0);
     world
         .commands()
         .entity(ears)

@@ -221,5 +221,5 @@ fn ask(mut me: MessageContext) {
     let id = me.entity.id();
     me.commands
         .entity(id)
-        .ask_world(parcel, Timer::after_secs(3600.0));
+        .ask_world(parcel, Timer::after(3600.0));
 }

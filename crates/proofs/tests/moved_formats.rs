@@ -47,7 +47,7 @@ fn exported() -> (App, Entity, MovedEntity) {
     let mut forest = zone();
     let hero = forest
         .world_mut()
-        .spawn((ears(), Timer::every_secs(0.1), Cooldown::secs(1.0)))
+        .spawn((ears(), Timer::every(0.1), Cooldown::new(1.0)))
         .id();
     let random = Timer::every_between(Duration::from_millis(5)..=Duration::from_millis(9));
     forest.world_mut().spawn((OwnedBy(hero), random));

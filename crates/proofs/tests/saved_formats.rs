@@ -99,7 +99,7 @@ fn frames_left<C: Component + Serialize + DeserializeOwned>(
 #[test]
 fn a_written_component_goes_on_in_every_format() {
     for format in [through_ron, through_json, through_postcard] {
-        let periodic = Timer::every_secs(0.3).first_after_secs(0.1).times(5);
+        let periodic = Timer::every(0.3).first_after(0.1).times(5);
         let [saved, loaded] = frames_left(periodic, format);
         assert_eq!(loaded, saved);
         let random = Duration::from_millis(100)..=Duration::from_millis(400);
@@ -107,7 +107,7 @@ fn a_written_component_goes_on_in_every_format() {
         assert_eq!(loaded, saved);
     }
     for format in [through_ron, through_json, through_postcard] {
-        let [saved, loaded] = frames_left(DespawnAfter::secs(1.0), format);
+        let [saved, loaded] = frames_left(DespawnAfter::new(1.0), format);
         assert_eq!(loaded, saved);
         assert_eq!(saved, 11);
     }
@@ -129,7 +129,7 @@ fn an_unknown_version_is_an_error() {
 #[test]
 fn bytes_that_end_anywhere_are_an_error() {
     let mut app = app();
-    app.world_mut().spawn((Timer::after_secs(1.0), Paused));
+    app.world_mut().spawn((Timer::after(1.0), Paused));
     let saved = app.world_mut().save_timers().unwrap();
     let bytes = postcard::to_allocvec(&saved).unwrap();
     for len in 0..bytes.len() {

@@ -124,8 +124,8 @@ fn an_armed_timer_without_its_state_is_an_error() {
         let mut app = app();
         let mut entity = app.world_mut().spawn_empty();
         match is_lifetime {
-            true => entity.insert(DespawnAfter::secs(1.0)),
-            false => entity.insert(Timer::after_secs(1.0)),
+            true => entity.insert(DespawnAfter::new(1.0)),
+            false => entity.insert(Timer::after(1.0)),
         };
         for _ in 0..2 {
             let world = app.world_mut();
@@ -142,7 +142,7 @@ fn an_armed_timer_without_its_state_is_an_error() {
 #[test]
 fn a_scene_loads_into_a_world_that_was_saved_itself() {
     let mut app = app();
-    app.world_mut().spawn(Timer::after_secs(1.0));
+    app.world_mut().spawn(Timer::after(1.0));
     let scene = to_scene(app.world_mut());
     for _ in 0..3 {
         app.update();

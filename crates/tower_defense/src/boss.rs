@@ -24,7 +24,7 @@ impl TimerKey for Cast {
 impl Spell {
     #[must_use]
     pub fn timer() -> Timer {
-        Timer::every_secs(8.0).first_after_secs(5.0)
+        Timer::every(8.0).first_after(5.0)
     }
 }
 
@@ -36,7 +36,7 @@ pub fn begin_to_cast(
     for fired in fired.read().filter(|fired| fired.has_key(Spell)) {
         story.tell("The warlock is casting");
         let mut boss = commands.entity(fired.owner());
-        boss.set_timer(Cast, Timer::after_secs(3.0));
+        boss.set_timer(Cast, Timer::after(3.0));
     }
 }
 

@@ -21,7 +21,7 @@ impl TimerKey for Poison {
 /// Adds a stack of poison. The poison lasts longer, and its next tick stays where it is.
 pub fn poison(enemy: &mut Enemy, mut entity: EntityCommands) {
     enemy.poison += 1;
-    entity.refresh_timer(Poison, Timer::every_secs(0.5).times(8));
+    entity.refresh_timer(Poison, Timer::every(0.5).times(8));
 }
 
 pub fn tick_poison(mut fired: MessageReader<TimerFired>, mut enemies: Query<&mut Enemy>) {
@@ -64,7 +64,7 @@ pub fn chill(
 
 /// Stops an enemy and everything on it for a while. Stuns may overlap. A cast is lost.
 pub fn stun(mut enemy: EntityCommands, secs: f32) {
-    enemy.cancel_timer(Cast).pause_for_secs(secs);
+    enemy.cancel_timer(Cast).pause_for(secs);
 }
 
 /// A flash where something hits.
@@ -73,5 +73,5 @@ pub struct Flash(pub Cell);
 
 #[must_use]
 pub fn flash(cell: Cell) -> impl Bundle {
-    (Flash(cell), DespawnAfter::secs(0.15))
+    (Flash(cell), DespawnAfter::new(0.15))
 }

@@ -6,7 +6,7 @@
 //! | waves that come faster and faster | [`waves`]: a timer that re-arms itself, and a keyed one |
 //! | enemies that walk | [`enemies`]: an `UpdateComponent` on a clock of their own |
 //! | towers that reload | [`towers`]: a `Cooldown` with charges |
-//! | poison, frost and stuns | [`effects`]: `refresh_timer`, `SpeedModifier`, `pause_for_secs` |
+//! | poison, frost and stuns | [`effects`]: `refresh_timer`, `SpeedModifier`, `pause_for` |
 //! | a cast bar and its interruption | [`boss`]: a keyed timer that a stun cancels |
 //! | slow motion | [`spells`]: a `SpeedModifier` on the clock of the arena, with a `DespawnAfter` |
 //! | a menu that blinks while the game stands still | [`menu`]: a timer on `ClockId::Real` |

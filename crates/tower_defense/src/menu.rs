@@ -45,7 +45,7 @@ pub fn menu(page: Page) -> impl Bundle {
         chosen: 0,
         is_lit: true,
     };
-    (menu, Timer::every_secs(0.4).on(ClockId::Real))
+    (menu, Timer::every(0.4).on(ClockId::Real))
 }
 
 pub fn blink(mut menu: Single<&mut Menu>) {

@@ -31,9 +31,9 @@ impl PlayerSpell {
 }
 
 pub fn learn(mut commands: Commands) {
-    let bolt = Cooldown::secs(9.0).with_charges(2);
+    let bolt = Cooldown::new(9.0).with_charges(2);
     commands.spawn((PlayerSpell::Bolt, bolt));
-    commands.spawn((PlayerSpell::SlowMotion, Cooldown::secs(15.0)));
+    commands.spawn((PlayerSpell::SlowMotion, Cooldown::new(15.0)));
 }
 
 pub fn cast(
@@ -78,5 +78,5 @@ fn strike(hand: Res<Hand>, enemies: Query<(Entity, &Enemy)>, mut commands: Comma
 /// Slows the arena down for four seconds of the game.
 fn slow_down(arena: Single<Entity, With<Arena>>, mut commands: Commands) {
     let slow = SpeedModifier::new(*arena, 0.3);
-    commands.spawn((slow, DespawnAfter::secs(4.0)));
+    commands.spawn((slow, DespawnAfter::new(4.0)));
 }

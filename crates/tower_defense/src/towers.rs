@@ -79,10 +79,10 @@ impl TowerKind {
     /// The time between two shots. An archer saves up three arrows. Frost is always on.
     fn cooldown(self) -> Cooldown {
         match self {
-            Self::Archer => Cooldown::secs(0.7).with_charges(3),
-            Self::Venom => Cooldown::secs(1.2),
+            Self::Archer => Cooldown::new(0.7).with_charges(3),
+            Self::Venom => Cooldown::new(1.2),
             Self::Frost => Cooldown::default(),
-            Self::Bell => Cooldown::secs(7.0),
+            Self::Bell => Cooldown::new(7.0),
         }
     }
 }

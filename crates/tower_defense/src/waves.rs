@@ -48,14 +48,14 @@ impl Waves {
     /// Lets all enemies of a wave march in before the next wave begins.
     fn march(&self) -> Timer {
         let secs = self.interval() * 0.6 / self.size() as f32;
-        Timer::every_secs(secs).immediately().times(self.size())
+        Timer::every(secs).immediately().times(self.size())
     }
 }
 
 /// Starts a game: everything that a saved game brings along instead.
 pub fn start(mut commands: Commands) {
     let arena = commands.spawn((Arena, Clock::new())).id();
-    let first = Timer::after_secs(3.0);
+    let first = Timer::after(3.0);
     commands.spawn((Waves { number: 0 }, OnClock::new(arena), first));
 }
 
@@ -79,7 +79,7 @@ pub fn next_wave(
             let boss = Enemy::new(EnemyKind::Warlock, waves.number);
             spawn_enemy(&mut commands, *arena, boss);
         }
-        let next = Timer::after_secs(waves.interval()).since(fired.deadline());
+        let next = Timer::after(waves.interval()).since(fired.deadline());
         let mut entity = commands.entity(fired.entity());
         entity.insert(next).set_timer(March, waves.march());
     }

@@ -6,7 +6,7 @@ use bevy::{
     diagnostic::DiagnosticsStore, ecs::system::SystemParam, prelude::*,
     render::renderer::RenderAdapterInfo, sprite::Anchor,
 };
-use bevy_due::{conditions::every, prelude::*};
+use bevy_due::{conditions::every_on, prelude::*};
 
 use crate::{
     arena::{Arena, SIZE},
@@ -21,7 +21,7 @@ const WHITE: Color = Color::srgb(0.95, 0.96, 1.0);
 const GREY: Color = Color::srgb(0.55, 0.58, 0.68);
 
 pub fn plugin(app: &mut App) {
-    let refresh = every(Duration::from_millis(250), ClockId::Real);
+    let refresh = every_on(Duration::from_millis(250), ClockId::Real);
     app.add_systems(Startup, build)
         .add_systems(Update, (write_lines, draw_bars).run_if(refresh));
 }

@@ -27,11 +27,11 @@ fn plan(options: Res<Options>, mut commands: Commands) {
     commands.insert_resource(TimeUpdateStrategy::ManualDuration(STEP));
     for swap in [560.0, 600.0] {
         commands
-            .after_secs(swap)
+            .after(swap)
             .on(ClockId::Frames)
             .run(mode::swap);
     }
-    let end = commands.after_secs(640.0).on(ClockId::Frames);
+    let end = commands.after(640.0).on(ClockId::Frames);
     end.queue(move |commands| {
         commands.run_system_cached(panel::print);
         capture(path, commands);

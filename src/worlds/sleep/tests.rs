@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Clock, ClocksMut, Delivery, DueEntityCommandsExt, DuePlugin, DueWorldExt, MessageComponent,
+    Clock, ClocksMut, Delivery, DuePlugin, DueWorldExt, MessageComponent, MessageEntityCommandsExt,
     Paused, Timer, TimerFired, UpdateComponent,
 };
 
@@ -180,7 +180,7 @@ fn a_world_with_many_timers_looks_at_them_at_times_and_fires_the_first_on_time()
 fn a_timer_of_the_frame_clock_counts_every_frame() {
     let mut app = app();
     app.world_mut()
-        .spawn(Timer::after_secs(100.0).on(ClockId::Frames));
+        .spawn(Timer::after(100.0).on(ClockId::Frames));
     assert_eq!(wait_after_frame(&mut app), ZERO);
     let pause = |mut clocks: ClocksMut| clocks.get_mut(ClockId::Frames).expect("built in").pause();
     app.world_mut().run_system_once(pause).expect("a system");
@@ -278,7 +278,7 @@ fn a_reply_waits_for_a_disabled_entity() {
     advance(&mut app, ms(10));
     let mut commands = app.world_mut().commands();
     let mut commands = commands.entity(asker);
-    commands.ask(answering, Ping, Timer::after_secs(100.0));
+    commands.ask(answering, Ping, Timer::after(100.0));
     commands.insert(Disabled);
     for _ in 0..5 {
         assert_eq!(wait_after_frame(&mut app), ZERO);

@@ -1,8 +1,7 @@
 //! The operations.
 
 use bevy_due::{
-    Clock, DueEntityWorldMutExt, Keyed, OnClock, PausedBy, Pauses, SpeedModifier, Timer,
-    UpdateComponent, prelude::*,
+    Clock, Keyed, OnClock, PausedBy, Pauses, SpeedModifier, Timer, UpdateComponent, prelude::*,
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Time, Virtual};
@@ -59,7 +58,7 @@ impl Player<'_> {
             }
             Op::CancelKey(owner, key) => {
                 if let Some(owner) = self.at(owner) {
-                    let was_armed = self.world.entity_mut(owner).cancel_timer(KEYS[key]);
+                    let was_armed = self.world.cancel_timer(owner, KEYS[key]);
                     self.refuse_unless(was_armed);
                 }
             }
@@ -244,13 +243,14 @@ impl Player<'_> {
 
     fn change_timer(&mut self, slot: Slot, key: Option<usize>, how: Change) {
         let Some(entity) = self.at(slot) else { return };
-        let mut entity = self.world.entity_mut(entity);
         let (shared, mut is_done) = (self.shared.clone(), true);
         let changed = match key {
-            None => entity.change_own_timer(|timer| is_done = change(timer, how, &shared)),
-            Some(key) => {
-                entity.change_timer(KEYS[key], |timer| is_done = change(timer, how, &shared))
-            }
+            None => self
+                .world
+                .change_timer(entity, |timer| is_done = change(timer, how, &shared)),
+            Some(key) => self.world.change_keyed_timer(entity, KEYS[key], |timer| {
+                is_done = change(timer, how, &shared);
+            }),
         };
         self.refuse_unless(changed.is_ok() && is_done);
     }

@@ -133,7 +133,7 @@ fn ask(app: &mut App, to: Delivery<StableKey>) -> Arc<AtomicUsize> {
     let mut commands = app.world_mut().commands();
     commands
         .entity(asker)
-        .ask_world(question, Timer::after_secs(3600.0));
+        .ask_world(question, Timer::after(3600.0));
     app.world_mut().flush();
     told
 }

@@ -107,7 +107,7 @@ fn each_request_ends_once_while_threads_end_the_connection() {
         for _ in 0..1000 {
             let question = Parcel::new("answerers", Delivery::InTurn, number(QUESTION, 21));
             let mut commands = app.world_mut().commands();
-            let until = Timer::after_secs(3600.0);
+            let until = Timer::after(3600.0);
             commands.entity(asker).ask_world(question, until);
             asked += 1;
             app.update();

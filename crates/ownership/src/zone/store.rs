@@ -300,8 +300,8 @@ impl ZoneState {
         }
         self.storage.pace = pace;
         let timer = match pace {
-            Pace::Waiting => Timer::every_secs(0.25),
-            Pace::Idle | Pace::Unset => Timer::every_secs(1.0),
+            Pace::Waiting => Timer::every(0.25),
+            Pace::Idle | Pace::Unset => Timer::every(1.0),
         };
         if let Ok(mut endpoint) = world.get_entity_mut(self.endpoint) {
             endpoint.insert((OnClock(ClockId::Real), timer));

@@ -19,7 +19,7 @@ const BANK: StableKey = StableKey(8);
 fn an_entity_moves_with_what_it_has() {
     let mut cluster = Cluster::new(2);
     let hero = cluster.spawn(0, HERO, ());
-    let poison = (OwnedBy(hero), Timer::after_secs(60.0), Ledger::default());
+    let poison = (OwnedBy(hero), Timer::after(60.0), Ledger::default());
     cluster.world(0).spawn(poison);
     cluster.update();
     cluster.send_to(HERO, 1);
@@ -95,7 +95,7 @@ fn an_open_request_moves_along() {
         .world(0)
         .commands()
         .entity(hero)
-        .ask_world(ask, Timer::after_secs(60.0));
+        .ask_world(ask, Timer::after(60.0));
     cluster.run_until("the question", |cluster| {
         cluster.world(2).get::<Asked>(bank).unwrap().0.is_some()
     });
@@ -138,7 +138,7 @@ fn a_zone_that_does_not_answer_gets_nothing() {
 #[test]
 fn an_entity_that_another_build_cant_load_comes_back() {
     let mut cluster = Cluster::new(2);
-    let timer = Timer::after_secs(60.0);
+    let timer = Timer::after(60.0);
     cluster.spawn(0, HERO, timer);
     cluster.update();
     cluster.stop(1);
@@ -188,7 +188,7 @@ fn an_entity_that_turns_out_to_be_no_data_where_it_arrives_is_not_lost() {
         .app(1)
         .add_observer(|arrived: On<Arrived>, mut commands: Commands| {
             let action = TimerAction::call(|_, _| {});
-            commands.spawn((OwnedBy(arrived.entity), Timer::after_secs(9.0), action));
+            commands.spawn((OwnedBy(arrived.entity), Timer::after(9.0), action));
         });
     cluster.spawn(0, HERO, ());
     cluster.update();
@@ -211,7 +211,7 @@ fn an_entity_that_needs_another_one_stays() {
     let mut cluster = Cluster::new(2);
     let clock = cluster.world(0).spawn(Clock::default()).id();
     let on_clock = OnClock(ClockId::Own(clock));
-    cluster.spawn(0, HERO, (on_clock, Timer::after_secs(60.0)));
+    cluster.spawn(0, HERO, (on_clock, Timer::after(60.0)));
     let bank = cluster.spawn(0, BANK, ());
     let boss = cluster.world(0).spawn_empty().id();
     cluster.world(0).spawn((OwnedBy(boss), Pauses(bank)));

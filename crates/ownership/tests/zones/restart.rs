@@ -18,7 +18,7 @@ fn an_entity_comes_back_with_its_timers_and_components() {
     let hero = cluster.spawn(0, HERO, Timer::every(Duration::from_millis(100)));
     let poison = cluster
         .world(0)
-        .spawn((OwnedBy(hero), Ledger::default(), Timer::after_secs(5.0)))
+        .spawn((OwnedBy(hero), Ledger::default(), Timer::after(5.0)))
         .id();
     cluster.world(0).get_mut::<Ledger>(poison).unwrap().gold = 3;
     for _ in 0..20 {
@@ -60,8 +60,8 @@ fn an_entity_comes_back_with_its_timers_and_components() {
 fn a_frame_writes_what_has_changed() {
     let mut cluster = Cluster::new(1);
     for key in 1..=200 {
-        let timer = Timer::every_secs(60.0);
-        cluster.spawn(0, StableKey(key), (timer, Cooldown::secs(5.0)));
+        let timer = Timer::every(60.0);
+        cluster.spawn(0, StableKey(key), (timer, Cooldown::new(5.0)));
     }
     // New timers and mail settle.
     for _ in 0..5 {
@@ -90,7 +90,7 @@ fn a_frame_writes_what_has_changed() {
 #[test]
 fn mail_and_cooldowns_survive() {
     let mut cluster = Cluster::new(1);
-    let cooldown = Cooldown::secs(5.0);
+    let cooldown = Cooldown::new(5.0);
     let hero = cluster.spawn(0, HERO, cooldown);
     cluster.update();
     let use_it = |mut cooldowns: Query<&mut Cooldown>, clocks: Clocks| {
@@ -129,7 +129,7 @@ fn an_entity_with_a_key_that_is_owned_belongs_to_its_owner() {
     const PET: StableKey = StableKey(9);
     let mut cluster = Cluster::new(2);
     let hero = cluster.spawn(0, HERO, ());
-    let pet = cluster.spawn(0, PET, Timer::after_secs(60.0));
+    let pet = cluster.spawn(0, PET, Timer::after(60.0));
     cluster.update();
     assert_eq!(cluster.find(PET), Some(0));
     cluster.world(0).entity_mut(pet).insert(OwnedBy(hero));

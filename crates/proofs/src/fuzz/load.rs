@@ -84,11 +84,11 @@ fn load_one(kind: u8, value: Value, entity: Entity, world: &mut World) {
         11 => value.insert::<StableKey>(entity, world),
         12 => value.insert::<TimerAction>(entity, world),
         13 => value.with(|clock: ClockId| {
-            let timer = Timer::every_secs(0.5).on(clock);
+            let timer = Timer::every(0.5).on(clock);
             insert(timer, entity, world);
         }),
         14 => value.with(|policy: MissedTicks| {
-            let timer = Timer::every_secs(0.5).with_missed_ticks(policy);
+            let timer = Timer::every(0.5).with_missed_ticks(policy);
             insert(timer, entity, world);
         }),
         15 => value.with(|to: Delivery| world.send(to, Packet::new(1, [])).unwrap()),

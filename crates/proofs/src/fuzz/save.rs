@@ -35,7 +35,7 @@ pub fn save(bytes: &[u8]) {
 fn load(saved: &SavedTimers) {
     let mut app = app(DuePlugin::default());
     let world = app.world_mut();
-    world.spawn(Timer::every_secs(1.0));
+    world.spawn(Timer::every(1.0));
     frame(world, Duration::from_millis(300));
     let before = appearance(world);
     let mut entities = EntityHashMap::default();
@@ -89,15 +89,15 @@ pub fn saved_worlds() -> [Vec<u8>; 3] {
     let world = app.world_mut();
     let arena = world.spawn(Clock::new().with_speed(1.0 / 3.0)).id();
     let spell = world.spawn(Clock::of(arena)).id();
-    world.spawn((SpeedModifier::new(arena, 0.5), DespawnAfter::secs(9.0)));
-    let hero = world.spawn(Timer::every_secs(1.0).times(7).on(spell)).id();
+    world.spawn((SpeedModifier::new(arena, 0.5), DespawnAfter::new(9.0)));
+    let hero = world.spawn(Timer::every(1.0).times(7).on(spell)).id();
     world.spawn((
         (OwnedBy(hero), Keyed::new("poison"), Paused),
-        Timer::every_between_secs(0.5..=2.0),
+        Timer::every_between(0.5..=2.0),
         TimerAction::named_with("hurt", [1, 2, 3]),
     ));
     frame(world, Duration::from_millis(2500));
-    world.spawn((OwnedBy(hero), Timer::after_secs(2.0).on(ClockId::Real)));
+    world.spawn((OwnedBy(hero), Timer::after(2.0).on(ClockId::Real)));
     let saved = world.save_timers().expect("all actions are data");
     let with = |format: u8, mut bytes: Vec<u8>| {
         bytes.insert(0, format);

@@ -66,7 +66,7 @@ fn a_request_to_worlds_that_stop_completes_exactly_once() {
             let mut commands = app.world_mut().commands();
             commands
                 .entity(asker)
-                .ask_world(say(delivery, 5), Timer::after_secs(1.0));
+                .ask_world(say(delivery, 5), Timer::after(1.0));
             let mut frames = 0;
             let completed = loop {
                 quarter(&mut app);
@@ -90,9 +90,7 @@ fn a_request_to_worlds_that_stop_completes_exactly_once() {
         assert_eq!(stopper.join().unwrap(), 2);
         let mut commands = app.world_mut().commands();
         let late = say(Delivery::InTurn, 5);
-        commands
-            .entity(asker)
-            .ask_world(late, Timer::after_secs(1.0));
+        commands.entity(asker).ask_world(late, Timer::after(1.0));
         app.world_mut().flush();
         quarter(&mut app);
         let refused = NoAnswer::Refused(RefusalReason::UnknownGroup);

@@ -148,7 +148,7 @@ fn slow_motion_slows_the_enemies_and_not_the_towers() {
         kind: TowerKind::Archer,
         cell: cell(3, 1),
     };
-    app.world_mut().spawn((tower, Cooldown::secs(0.5)));
+    app.world_mut().spawn((tower, Cooldown::new(0.5)));
     order(&mut app, Order::Cast(PlayerSpell::SlowMotion));
     app.update();
     let (walked, health) = (enemy(&app, brute).walked, enemy(&app, brute).health);

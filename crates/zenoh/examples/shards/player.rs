@@ -49,8 +49,8 @@ pub fn newborn(number: u64, zone: StableKey) -> impl Bundle {
         zone: zone.0,
         ..Ledger::default()
     };
-    let hunger = Timer::every_secs(1.0);
-    let curse = Cooldown::secs(2.0);
+    let hunger = Timer::every(1.0);
+    let curse = Cooldown::new(2.0);
     let key = keys::player(number);
     (key, ledger, Health(HEALTH), hunger, curse, ears())
 }
@@ -71,7 +71,7 @@ fn ears() -> MessageComponent {
         )
         .on_packet(CURSE, |mut me: MessageContext, letter: &Packet| -> Result {
             let letter = read(&mut me, letter)?;
-            let poison = Timer::every_secs(0.4).times(5);
+            let poison = Timer::every(0.4).times(5);
             let player = me.entity.id();
             me.commands.entity(player).set_timer(Poison, poison);
             if let Some(mut ledger) = me.entity.get_mut::<Ledger>() {
@@ -170,7 +170,7 @@ pub fn act(
             ledger.asked += 1;
             let question = Packet::new(sage::QUESTION, []);
             let question = Parcel::new(keys::ZONES, keys::sage(shard), question);
-            player.ask_world(question, Timer::after_secs(2.0));
+            player.ask_world(question, Timer::after(2.0));
         }
         _ => tell(&mut commands, seat, &mut ledger, "that is nowhere"),
     }

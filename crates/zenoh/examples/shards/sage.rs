@@ -18,7 +18,7 @@ fn ears() -> MessageComponent {
             world.commands().reply(question, Packet::new(ANSWER, []));
         });
         // Nobody owns the timer, so it need not survive a crash: then there is no answer.
-        let thought = Timer::after_secs(0.3).despawn_when_done();
+        let thought = Timer::after(0.3).despawn_when_done();
         me.commands.spawn((thought, answer));
         Ok(())
     })

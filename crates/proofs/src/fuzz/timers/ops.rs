@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use bevy_due::{
-    Clock, ClockId, ClocksMut, Delivery, DespawnAfter, DueEntityCommandsExt, DueEntityWorldMutExt,
-    DueWorldExt, MessageComponent, MessageContext, MissedTicks, OnClock, OwnedBy, Packet, Paused,
-    Pauses, SpeedModifier, StableKey, Timer, TimerAction, TimerMut,
+    Clock, ClockId, ClocksMut, Delivery, DespawnAfter, DueEntityCommandsExt, DueWorldExt,
+    MessageComponent, MessageContext, MissedTicks, OnClock, OwnedBy, Packet, Paused, Pauses,
+    SpeedModifier, StableKey, Timer, TimerAction, TimerMut,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 
@@ -67,7 +67,7 @@ fn run_timer_op(kind: usize, world: &mut World) {
         }
         6 => {
             let key = key(world);
-            world.entity_mut(entity).cancel_timer(key);
+            world.cancel_timer(entity, key);
         }
         _ => _ = world.entity_mut(entity).cancel_timers(),
     }

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bevy_due::{
     Clock, ClockId, ClocksMut, Delivery, DespawnAfter, DueEntityCommandsExt, DueWorldExt,
-    MessageComponent, MessageContext, MissedTicks, OnClock, OwnedBy, Packet, Paused, Pauses,
-    SpeedModifier, StableKey, Timer, TimerAction, TimerMut,
+    MessageComponent, MessageContext, MessageEntityCommandsExt, MissedTicks, OnClock, OwnedBy,
+    Packet, Paused, Pauses, SpeedModifier, StableKey, Timer, TimerAction, TimerMut,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 
@@ -77,22 +77,19 @@ fn run_timer_op(kind: usize, world: &mut World) {
 fn run_change_op(kind: usize, world: &mut World) {
     let (entity, by) = (entity(world), take(world, span));
     world.resource_mut::<Watch>().forget_places();
-    let mut at = world.entity_mut(entity);
     match kind {
-        8 => _ = at.reschedule(by).ok(),
-        9 => _ = at.delay_by(by).ok(),
-        10 => _ = at.delay_timers_by(by),
+        8 => _ = world.change_timer(entity, |timer| timer.reschedule(by)),
+        9 => _ = world.change_timer(entity, |timer| timer.delay_by(by)),
+        10 => _ = world.entity_mut(entity).delay_timers_by(by),
         11 => {
             let what = take(world, Bytes::byte);
-            let mut at = world.entity_mut(entity);
-            at.change_own_timer(|timer| change(timer, what, by)).ok();
+            _ = world.change_timer(entity, |timer| change(timer, what, by));
         }
         12 => {
             let (what, key) = (take(world, Bytes::byte), key(world));
-            let mut at = world.entity_mut(entity);
-            at.change_timer(key, |timer| change(timer, what, by)).ok();
+            _ = world.change_keyed_timer(entity, key, |timer| change(timer, what, by));
         }
-        13 => _ = at.pause_for(by),
+        13 => _ = world.entity_mut(entity).pause_for(by),
         _ => {
             let clock = clock(world);
             Watch::begin_run(world);

@@ -14,7 +14,11 @@ use core::time::Duration;
 use std::{env, time::Instant};
 
 use bevy_app::App;
-use bevy_due::{DueWorldExt, MessageContext, NoAnswer, Timer, prelude::*};
+use bevy_due::{
+    DueWorldExt, Timer,
+    message::{MessageContext, MessageEntityCommandsExt, NoAnswer},
+    prelude::*,
+};
 use bevy_ecs::{message::Message, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 

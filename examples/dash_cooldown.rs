@@ -56,28 +56,30 @@ fn press(
     hero: Single<(Entity, &mut Dash, &mut Complaint)>,
     screen: Screen,
     mut commands: Commands,
-) {
+) -> Result {
     let (hero, mut dash, mut complaint) = hero.into_inner();
-    let clocks = &screen.clocks;
-    if dash.0.try_use(clocks) {
+    let now = screen.clocks.now(ClockId::Virtual)?;
+    if dash.0.try_use(now) {
         screen.print("The hero dashes");
-        if !dash.0.is_ready(clocks) {
+        if !dash.0.is_ready(now) {
             let ready = (OwnedBy(hero), Keyed::new("dash"), dash.0.ready_timer());
             commands
                 .spawn(ready)
                 .observe(|_: On<TimerFired>, screen: Screen| screen.print("*ding*"));
         }
-    } else if complaint.0.try_use(clocks) {
-        let secs = dash.0.remaining(clocks).as_secs_f32();
+    } else if complaint.0.try_use(now) {
+        let secs = dash.0.remaining(now).as_secs_f32();
         screen.print(format_args!("\"Not yet! {secs:.2} s to go\""));
     }
+    Ok(())
 }
 
-fn draw(_: On<TimerFired>, dash: Single<&Dash>, screen: Screen) {
-    let clocks = &screen.clocks;
-    let charges = "o".repeat(dash.0.charges(clocks) as usize);
-    let bar = "=".repeat((dash.0.fraction(clocks) * 20.0) as usize);
+fn draw(_: On<TimerFired>, dash: Single<&Dash>, screen: Screen) -> Result {
+    let now = screen.clocks.now(ClockId::Virtual)?;
+    let charges = "o".repeat(dash.0.charges(now) as usize);
+    let bar = "=".repeat((dash.0.fraction(now) * 20.0) as usize);
     screen.print(format_args!("    [{bar:<20}] {charges}"));
+    Ok(())
 }
 
 /// Prints a line with the game time.

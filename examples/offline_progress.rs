@@ -9,7 +9,7 @@ use core::{fmt::Display, time::Duration};
 use std::collections::BTreeMap;
 
 use bevy_app::prelude::*;
-use bevy_due::{Timer, prelude::*};
+use bevy_due::{Clocks, Timer, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::TimePlugin;
 use indicatif::ProgressBar;
@@ -98,9 +98,15 @@ fn use_up_manure(
 struct Progress(ProgressBar);
 
 /// A fast-forward of a year takes a while, and each firing shows how far it has come.
-fn show_progress(_: On<TimerFired>, farm: Single<&Clock, With<Farm>>, progress: Res<Progress>) {
-    let passed = farm.now().saturating_sub(START);
+fn show_progress(
+    _: On<TimerFired>,
+    farm: Single<Entity, With<Farm>>,
+    clocks: Clocks,
+    progress: Res<Progress>,
+) -> Result {
+    let passed = clocks.now(*farm)?.saturating_sub(START);
     progress.0.set_position(passed.as_secs());
+    Ok(())
 }
 
 /// Fast-forwards the farm by the time since the player left.
@@ -121,17 +127,19 @@ fn catch_up(world: &mut World, farms: &mut QueryState<Entity, With<Farm>>) -> Re
 
 /// Prints a line with the day and time on the farm, above the progress.
 #[derive(SystemParam)]
-struct Calendar<'w, 's>(
-    Single<'w, 's, &'static Clock, With<Farm>>,
-    Res<'w, Progress>,
-);
+struct Calendar<'w, 's> {
+    farm: Single<'w, 's, Entity, With<Farm>>,
+    clocks: Clocks<'w>,
+    progress: Res<'w, Progress>,
+}
 
 impl Calendar<'_, '_> {
     fn print(&self, line: impl Display) {
-        let minutes = self.0.now().as_secs() / 60;
+        let now = self.clocks.now(*self.farm).unwrap_or_default();
+        let minutes = now.as_secs() / 60;
         let (days, hour, minute) = (minutes / 60 / 24, minutes / 60 % 24, minutes % 60);
         let day = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"][days as usize % 7];
         let print = || println!("{day} {hour:02}:{minute:02}  {line}");
-        self.1.0.suspend(print);
+        self.progress.0.suspend(print);
     }
 }

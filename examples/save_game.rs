@@ -22,7 +22,9 @@ use core::{fmt::Display, mem, time::Duration};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, Clocks, NoAnswer, OnClock, PausedBy, SpeedModifier, Timer, TimerAction, prelude::*,
+    ClockId, Clocks, OnClock, PausedBy, SpeedModifier, Timer, TimerAction,
+    message::{MessageEntityCommandsExt, NoAnswer},
+    prelude::*,
     save::SavedTimers,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*, system::SystemParam};
@@ -208,8 +210,8 @@ struct Fight<'w, 's> {
 impl Fight<'_, '_> {
     /// Adds a line with the game time, which a loaded game continues.
     fn log(&mut self, line: impl Display) {
-        let clock = self.clocks.get(ClockId::Virtual);
-        let now = clock.map_or(0.0, |clock| clock.now().as_secs_f32());
+        let now = self.clocks.now(ClockId::Virtual);
+        let now = now.map_or(0.0, |now| now.as_secs_f32());
         self.log.0.push(format!("{now:5.1}s  {line}"));
     }
 
@@ -266,10 +268,12 @@ fn stun(In(fired): In<TimerFired>, mut fight: Fight, mut commands: Commands) {
 }
 
 /// The hero strikes whenever the cooldown allows it, except when stunned.
-fn strike(heroes: Query<&mut Cooldown, Without<PausedBy>>, mut fight: Fight) {
+fn strike(heroes: Query<&mut Cooldown, Without<PausedBy>>, mut fight: Fight) -> Result {
+    let now = fight.clocks.now(ClockId::Virtual)?;
     for mut strike in heroes {
-        if strike.try_use(&fight.clocks) {
+        if strike.try_use(now) {
             fight.wound(BOSS, 5, "The hero strikes");
         }
     }
+    Ok(())
 }

@@ -8,7 +8,7 @@
 use core::time::Duration;
 
 use bevy_app::{ScheduleRunnerPlugin, prelude::*};
-use bevy_due::{OnClock, Timer, prelude::*};
+use bevy_due::{Clocks, OnClock, Timer, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 
@@ -83,10 +83,12 @@ fn report(
     fired: On<TimerFired>,
     fighters: Query<&Attack>,
     game: Res<Time<Virtual>>,
-    arena: Single<&Clock, With<Arena>>,
-) {
+    arena: Single<Entity, With<Arena>>,
+    clocks: Clocks,
+) -> Result {
     if let Ok(Attack(attack)) = fighters.get(fired.entity()) {
-        let (game, arena) = (game.elapsed_secs(), arena.now().as_secs_f32());
+        let (game, arena) = (game.elapsed_secs(), clocks.now(*arena)?.as_secs_f32());
         println!("{game:5.2}s  {arena:5.2}s  {attack}");
     }
+    Ok(())
 }

@@ -16,9 +16,10 @@ use std::{collections::HashSet, fs, sync::Arc, thread, time::Instant};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, Clocks, LoopInterval, MessageContext, NoAnswer, Packet, Parcel, ParcelCommandsExt,
-    ParcelEntityCommandsExt, PausedBy, Refused, Request, StableKey, Timer, TimerCancelled,
-    UpdateContext, WorldGroups, prelude::*,
+    ArmedTimers, Clocks, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt,
+    PausedBy, Refused, StableKey, Timer, TimerCancelled, UpdateContext, WorldGroups,
+    message::{Delivery, MessageCommandsExt, MessageContext, NoAnswer, Packet, Request},
+    prelude::*,
 };
 use bevy_ecs::{entity::EntityHashMap, lifecycle::Insert, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
@@ -217,7 +218,7 @@ fn check_firing(
     all: ResMut<Armed>,
 ) {
     totals.firings += 1;
-    let now = clocks.get(fired.clock()).map(|clock| clock.now());
+    let now = clocks.now(fired.clock());
     let due = fired.deadline() + fired.lateness();
     assert_eq!(now, Ok(due), "the clock and the lateness should agree");
     let is_paused = paused.contains(fired.entity()) || paused.contains(fired.owner());

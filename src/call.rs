@@ -14,7 +14,7 @@ use bevy_ecs::{
     world::CommandQueue,
 };
 
-use crate::{system_pool::Pool, transit::InTransit};
+use crate::{systems::KeptSystem, transit::InTransit};
 
 /// Gives callbacks their entity and commands, and reports their errors.
 ///
@@ -159,14 +159,12 @@ where
     I: SystemInput + 'static,
     S: IntoSystem<I, (), M> + 'static,
 {
-    if size_of::<S>() > 0 {
-        return Pool::new(system).run(world, input);
-    }
-    let shared = Pool::<I>::shared::<S>(world);
-    if shared.is_empty() {
-        shared.put(Pool::new(system).take());
-    }
-    shared.run(world, input)
+    let new = || KeptSystem::new(system);
+    let system = match size_of::<S>() {
+        0 => KeptSystem::shared::<S>(world, new),
+        _ => new(),
+    };
+    system.run(world, input)
 }
 
 /// Adds the place and the entity to an error.

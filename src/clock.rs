@@ -1,74 +1,60 @@
 //! Clocks: time lines with a speed, a pause and a reading.
 
-mod agenda;
-mod built_in;
-mod changed;
 mod changes;
 mod condition;
 mod copy;
-#[cfg(feature = "serialize")]
-mod data;
-#[cfg(feature = "bevy_reflect")]
-mod fields;
-mod find;
-mod game_time;
-mod hooks;
+mod due;
 mod id;
 mod load;
-mod loading;
 mod modifier;
-#[cfg(test)]
-mod oracle;
-mod packed;
-mod parents;
-mod reading;
-mod readings;
-#[cfg(feature = "bevy_reflect")]
-mod reflection;
+mod params;
+mod read;
 mod row;
-mod set_back;
-mod shared;
+#[cfg(feature = "serialize")]
+mod save;
 mod speed;
 mod state;
 mod table;
-#[cfg(feature = "serialize")]
-mod time_passed;
-mod times;
-mod visits;
+#[cfg(test)]
+mod tests;
 
-use core::{fmt, time::Duration};
+use core::time::Duration;
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
-
-pub(crate) use built_in::BuiltInClocks;
-#[cfg(feature = "serialize")]
-pub(crate) use built_in::{load_built_in, load_clock, save_built_in};
-pub(crate) use changed::ChangedClocks;
-pub use condition::run_clock_if;
-pub(crate) use copy::{ClocksCopy, put_clocks_back};
 #[cfg(feature = "bevy_reflect")]
-use fields::Fields;
-pub use find::{Clocks, ClocksMut, OnClock};
-pub(crate) use find::{add_missing_clock, clock_of, clock_on, find_clock};
-pub(crate) use game_time::{BevyElapsed, GameTime};
-pub(crate) use hooks::{
-    add_clock, adopt_overwritten, on_disable_clock, on_enable_clock, report_orphans, warn,
-};
-pub use id::{ClockId, InvalidParent, NoSuchClock};
-use load::Saved;
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+
+pub(crate) use changes::Changes;
+pub use condition::run_clock_if;
+#[cfg(feature = "worlds")]
+pub(crate) use copy::is_changed;
+pub(crate) use copy::{ChangedClocks, ClocksCopy, put_clocks_back};
+pub(crate) use id::PackedClockId;
+pub use id::{ClockError, ClockId};
+use load::SavedTime;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
-pub(crate) use packed::PackedClockId;
-pub(crate) use reading::{Reading, saturating_nanos, shift};
-
-pub(crate) use row::{Age, Cadence, ClockKey, FRAME};
-use shared::Handle;
-pub(crate) use shared::{ClockTable, FoundClock, Scope, Tick, Watch};
-pub use speed::InvalidSpeed;
-use state::ClockState;
-pub(crate) use table::built_in_id;
+pub(crate) use params::{
+    BuiltInClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock, read_running,
+};
+pub use params::{Clocks, ClocksMut, OnClock};
 #[cfg(feature = "serialize")]
-pub use time_passed::TimePassed;
+pub(crate) use read::take_settings;
+pub(crate) use read::{
+    ReadClocks, Reader, add_clock, elapsed, on_disable_clock, on_enable_clock, read_fixed_clocks,
+    read_frame_clocks, warn,
+};
+pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
+#[cfg(feature = "serialize")]
+pub use save::TimePassed;
+#[cfg(feature = "serialize")]
+pub(crate) use save::{load_built_in, load_clock, save_built_in, save_clock, write_clocks};
+use speed::Speed;
+use state::ClockTime;
+pub(crate) use state::{Reading, saturating_nanos, shift};
+pub(crate) use table::{ClockTable, FRAME, FoundClock, Scope, Tick};
 
 /// A time line with its own speed and pause, driven by a parent clock.
 ///
@@ -78,7 +64,14 @@ pub use time_passed::TimePassed;
 /// move them: spawn a unit that may be slowed together with its clock. Setting the speed or pausing is
 /// a single write, no matter how many timers are on the clock.
 ///
-/// A clock starts at zero. It is read once per run, and shows the same time throughout that run.
+/// A clock starts at zero. The clocks are read once per frame, in [`First`](bevy_app::First) after
+/// Bevy's time systems, and once per fixed step in [`FixedFirst`](bevy_app::FixedFirst) for the clocks
+/// that the [fixed clock](ClockId::Fixed) drives. In between, a clock shows the same time to everybody.
+/// The component holds the settings. For the time, ask [`Clocks::now`], or
+/// [`clock_now`](crate::DueWorldExt::clock_now) in exclusive code.
+///
+/// A pause, a speed of zero and `Time::<Virtual>::pause` stop a clock at once, also in the middle of a
+/// run. Every other change counts from the time that the clock shows, and shows at the next reading.
 ///
 /// There are four built-in clocks, and they are not entities. [`Clocks`] and [`ClocksMut`] find
 /// them. Their speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the
@@ -94,28 +87,27 @@ pub use time_passed::TimePassed;
 /// # Replacing a clock
 ///
 /// A clock that replaces another one, inserted over it or assigned in place, brings its speed, its
-/// pause and its parent. The time, the timers and the callbacks of the entity stay. An insertion
-/// takes effect immediately, an assignment in the next run. If the new parent is missing or would
-/// make a cycle, the clock keeps its parent, and Bevy's error handler gets a warning with
-/// [`InvalidParent`]. Only a clock that is inserted where there is none brings its own time, for
-/// instance a loaded one. A clone of a clock shows the time at which it was cloned. If you
-/// [swap](core::mem::swap) two clocks, they exchange their settings in the first run after either
-/// of them is next written to, or read by reflection.
+/// pause and its parent. The time, the timers and the callbacks of the entity stay. Only a clock that is
+/// inserted where there is none brings its own time: the one from [`with_now`](Self::with_now), of a
+/// loaded clock, or of a clock that was taken out of a world. A clone of a clock in a world starts at
+/// zero.
+///
+/// If the new parent is missing or would make a cycle, the clock keeps its parent, and Bevy's error
+/// handler gets a warning with [`ClockError`] at the next reading.
 ///
 /// # Loading
 ///
 /// A serialized clock holds its time with the fraction of a nanosecond, its settings, and its place
-/// in the order in which clocks run. Clocks that are loaded between two runs may arrive in any
-/// order, also before their parents. They run in the order of the saved world, after the clocks that
-/// exist already. A clone has no such place: it counts as new.
+/// in the order in which clocks run. To serialize a component, call
+/// `World::write_timer_states` first. Clocks that are loaded between
+/// two readings may arrive in any order, also before their parents. They run in the order of the saved
+/// world, after the clocks that exist already.
 ///
 /// # Reflection
 ///
-/// With the feature `bevy_reflect`, a clock is a struct with the fields `parent`, `speed`, `paused`
-/// and `now`, for an inspector or the remote protocol. A field that is set takes effect in the next
-/// run, as an assignment does. Setting `now` is [`set_now`](Self::set_now). An invalid speed or
-/// parent leaves the clock as it was, and Bevy's error handler gets a warning with [`InvalidSpeed`]
-/// or [`InvalidParent`]. A clock that is applied as a whole replaces this one. To serialize a clock,
+/// With the feature `bevy_reflect`, an inspector or the remote protocol can set the fields `parent`,
+/// `speed`, `paused`, `jump.set_now` and `jump.advance_by`. An invalid speed or parent leaves the clock
+/// as it was, and Bevy's error handler gets a warning with [`ClockError`]. To serialize a clock,
 /// reflection uses serde.
 ///
 /// # Running only sometimes
@@ -125,10 +117,9 @@ pub use time_passed::TimePassed;
 ///
 /// # Time complexity
 ///
-/// A clock costs nothing while no timer on it is due and no callback runs on it. A change is
-/// *O*(*d* log *c*) in the number of clocks above it, and of clocks beside them, no matter how many
-/// timers or clocks depend on it. Moving a clock between frames and the fixed schedule is *O*(*n*)
-/// in the number of its descendants, and of all callbacks.
+/// A clock costs a few nanoseconds per reading while nobody changes it, no matter how many timers are on
+/// it. A change is *O*(*n*) in the number of clocks below it. To read a clock is *O*(*d*) in the number of
+/// clocks above it.
 ///
 /// # Examples
 ///
@@ -163,25 +154,74 @@ pub use time_passed::TimePassed;
 /// assert_eq!(app.world().resource::<Bites>().0, 12);
 /// ```
 #[doc(alias("time_scale", "slow_motion"))]
-#[derive(Component)]
-#[component(map_entities, on_insert = hooks::on_insert, on_remove = hooks::on_remove)]
+#[derive(Component, Clone, Debug, PartialEq)]
+#[component(map_entities, on_insert = read::on_insert, on_remove = read::on_remove)]
 #[cfg_attr(
     feature = "bevy_reflect",
-    derive(bevy_reflect::TypePath),
-    type_path = "bevy_due"
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
 )]
 pub struct Clock {
-    place: Place,
-    #[cfg(feature = "bevy_reflect")]
-    fields: Fields,
+    parent: ClockId,
+    speed: f64,
+    paused: bool,
+    jump: Jump,
+    start: Start,
 }
 
-/// Where the state of a clock is.
-enum Place {
+/// The settings of a clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Settings {
+    parent: ClockId,
+    speed: f64,
+    paused: bool,
+}
+
+/// What the next reading does to the time of a clock in a world: it advances the clock, and then sets
+/// the time that it shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Clone, Default)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+struct Jump {
+    advance_by: Duration,
+    set_now: Option<Duration>,
+}
+
+/// Where the time of a clock is.
+#[derive(Clone, Debug)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(opaque),
+    reflect(Clone, Default, PartialEq)
+)]
+enum Start {
     /// Here: the clock is a value that is not in a world with the plugin.
-    Value(ClockState, Saved),
-    /// In the table.
-    Table(Handle),
+    Value(SavedTime),
+    /// In the table. This is a copy to be serialized.
+    World(Option<WrittenTime>),
+}
+
+/// A copy of the time of a clock in a world.
+#[derive(Clone, Debug)]
+struct WrittenTime {
+    time: SavedTime,
+    /// The copy can be serialized as long as this counter shows this number.
+    #[cfg(feature = "serialize")]
+    changes: Changes,
+    #[cfg(feature = "serialize")]
+    number: u64,
 }
 
 impl Clock {
@@ -194,11 +234,11 @@ impl Clock {
     /// Creates a clock driven by another one.
     ///
     /// Timers on a clock driven by the fixed clock fire in the fixed schedule. The parent may be
-    /// inserted after this clock. If it does not exist by the next run, this clock stands still,
-    /// and Bevy's error handler gets a warning with [`NoSuchClock`].
+    /// inserted after this clock. If it does not exist at the next reading, this clock stands still,
+    /// and Bevy's error handler gets a warning with [`ClockError::NoSuchClock`].
     #[must_use]
     pub fn of(parent: impl Into<ClockId>) -> Self {
-        ClockState::new(parent.into()).into()
+        Settings::new(parent.into()).into()
     }
 
     /// Sets the speed, as in [`set_speed`](Self::set_speed).
@@ -213,17 +253,21 @@ impl Clock {
         self
     }
 
-    /// Sets the time that the clock shows initially.
+    /// Sets the time that the clock shows initially. A clock that replaces another one keeps the time
+    /// of that one.
     #[must_use]
     pub fn with_now(mut self, now: Duration) -> Self {
-        self.set_now(now);
+        self.start = Start::Value(SavedTime {
+            now,
+            ..SavedTime::default()
+        });
         self
     }
 
     /// Returns the clock that drives this one.
     #[must_use]
     pub fn parent(&self) -> ClockId {
-        self.state().parent
+        self.parent
     }
 
     /// Puts the clock on another parent, from now on.
@@ -232,32 +276,11 @@ impl Clock {
     /// [fixed clock](ClockId::Fixed), they run in the fixed schedule from their next run on. A
     /// callback that changes its schedule is called after the others of its priority.
     ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidParent`], and keeps the parent, if there is no such clock, or if the clock
-    /// would drive itself. A clock that is not in a world yet accepts any parent.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use bevy_app::prelude::*;
-    /// # use bevy_due::{ClockId, InvalidParent, prelude::*};
-    /// # use bevy_time::TimePlugin;
-    /// # let mut app = App::new();
-    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// # let world = app.world_mut();
-    /// let arena = world.spawn(Clock::new()).id();
-    /// let spell = world.spawn(Clock::of(arena)).id();
-    ///
-    /// let mut clock = world.get_mut::<Clock>(arena).unwrap();
-    /// let cycle = InvalidParent::Cycle(vec![arena, spell]);
-    /// assert_eq!(clock.set_parent(spell), Err(cycle));
-    /// assert_eq!(clock.parent(), ClockId::Virtual);
-    /// assert_eq!(clock.set_parent(ClockId::Real), Ok(()));
-    /// ```
-    pub fn set_parent(&mut self, parent: impl Into<ClockId>) -> Result<(), InvalidParent> {
-        self.settle();
-        self.place.set_parent(parent.into())
+    /// If there is no such clock at the next reading, or if the clock would drive itself, it keeps its
+    /// parent, and Bevy's error handler gets a warning with [`ClockError`]. To get the error instead, use
+    /// [`ClocksMut::set_parent`].
+    pub fn set_parent(&mut self, parent: impl Into<ClockId>) {
+        self.parent = parent.into();
     }
 
     /// Sets how many seconds pass on this clock per second on its parent, from now on.
@@ -279,41 +302,41 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidSpeed`], and keeps the speed, if `ratio` is negative, infinite or not a
+    /// Returns [`ClockError::InvalidSpeed`], and keeps the speed, if `ratio` is negative, infinite or not a
     /// number.
     ///
     /// # Examples
     ///
     /// ```
-    /// # use bevy_due::{Clock, InvalidSpeed};
+    /// # use bevy_due::{Clock, ClockError};
     /// let mut clock = Clock::new().with_speed(0.5);
-    /// assert_eq!(clock.try_set_speed(-1.0), Err(InvalidSpeed(-1.0)));
+    /// assert_eq!(clock.try_set_speed(-1.0), Err(ClockError::InvalidSpeed(-1.0)));
     /// assert_eq!(clock.speed(), 0.5);
     /// ```
-    pub fn try_set_speed(&mut self, ratio: f64) -> Result<(), InvalidSpeed> {
-        let speed = ratio.try_into()?;
-        self.change(|state| state.speed = speed);
+    pub fn try_set_speed(&mut self, ratio: f64) -> Result<(), ClockError> {
+        Speed::try_from(ratio)?;
+        self.speed = ratio;
         Ok(())
     }
 
     /// Returns the speed. A pause or a [`SpeedModifier`] does not change it.
     #[must_use]
     pub fn speed(&self) -> f64 {
-        self.state().speed.ratio()
+        self.speed
     }
 
     /// Stops the clock immediately.
     ///
     /// From now on, nothing on this clock fires, not even later in this run.
     pub fn pause(&mut self) {
-        self.change(|state| state.paused = true);
+        self.paused = true;
     }
 
     /// Starts the clock again.
     ///
     /// Every timer keeps its remaining time.
     pub fn unpause(&mut self) {
-        self.change(|state| state.paused = false);
+        self.paused = false;
     }
 
     /// Returns `true` if this clock itself is paused.
@@ -321,17 +344,10 @@ impl Clock {
     /// A pause of its parent or of Bevy's `Time` does not count.
     #[must_use]
     pub fn is_paused(&self) -> bool {
-        self.state().paused
+        self.paused
     }
 
-    /// Returns the time that the clock shows, on the same time line as
-    /// [`TimerFired::deadline`](crate::TimerFired::deadline).
-    #[must_use]
-    pub fn now(&self) -> Duration {
-        self.state().shown()
-    }
-
-    /// Advances the clock, as a long frame would.
+    /// Advances the clock at the next reading, as a long frame would.
     ///
     /// Timers that become due fire in the next run, in order.
     ///
@@ -340,10 +356,20 @@ impl Clock {
     /// separate run for each deadline on the way.
     #[doc(alias = "adjust")]
     pub fn advance_by(&mut self, by: Duration) {
-        self.change(|state| state.advance(saturating_nanos(by)));
+        let time = match &mut self.start {
+            Start::Value(time) => &mut time.now,
+            Start::World(_) => {
+                self.jump.advance_by = self.jump.advance_by.saturating_add(by);
+                match &mut self.jump.set_now {
+                    Some(now) => now,
+                    None => return,
+                }
+            }
+        };
+        *time = time.saturating_add(by);
     }
 
-    /// Sets the time that the clock shows.
+    /// Sets the time that the clock shows at the next reading, before the time since this one.
     ///
     /// Deadlines move with the clock, so every timer keeps its remaining time. The cost does not
     /// depend on the number of timers.
@@ -352,177 +378,117 @@ impl Clock {
     ///
     /// ```
     /// # use core::time::Duration;
-    /// # use bevy_due::Clock;
+    /// # use bevy_app::prelude::*;
+    /// # use bevy_due::prelude::*;
+    /// # use bevy_time::TimePlugin;
+    /// # let mut app = App::new();
+    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
     /// const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
     ///
-    /// let mut clock = Clock::new();
-    /// clock.set_now(WEEK - Duration::from_secs(1));
-    /// assert_eq!(clock.now().as_secs(), 604_799);
+    /// let sun = app.world_mut().spawn(Clock::new()).id();
+    /// let mut clock = app.world_mut().get_mut::<Clock>(sun).unwrap();
+    /// clock.set_now(WEEK);
+    /// app.update(); // Bevy's first frame takes no time.
+    /// assert_eq!(app.world().clock_now(sun), Ok(WEEK));
     /// ```
     #[doc(alias("adjust", "shift"))]
     pub fn set_now(&mut self, now: Duration) {
-        self.change(|state| state.set_shown(now));
-    }
-
-    fn state(&self) -> ClockState {
-        let state = self.place.state();
-        #[cfg(feature = "bevy_reflect")]
-        let state = self.fields.applied_to(state);
-        state
-    }
-
-    /// Returns the state to save, and everything else that is saved. A clock that has no parent any
-    /// more, or not yet, is saved without one.
-    fn saved_state(&self) -> (ClockState, Saved) {
-        let mut state = self.state();
-        match &self.place {
-            Place::Value(_, saved) => (state, *saved),
-            Place::Table(handle) => {
-                if handle.has_lost_parent() {
-                    state.parent = Entity::PLACEHOLDER.into();
-                }
-                (state, handle.saved())
-            }
+        match &mut self.start {
+            Start::Value(time) => time.now = now,
+            Start::World(_) => self.jump.set_now = Some(now),
         }
     }
 
-    /// Returns a copy with the same place in the order, as a saved clock has it.
-    pub(crate) fn detached(&self) -> Self {
-        let (state, saved) = self.saved_state();
-        Place::Value(state, saved).into()
+    /// Returns `true` if the clock itself stands still.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.paused || self.speed == 0.0
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut ClockState)) {
-        self.settle();
-        self.place.change(change);
-    }
-
-    /// Takes over the changes made by reflection.
-    fn settle(&mut self) {
-        #[cfg(feature = "bevy_reflect")]
-        {
-            let changes = self.fields.take_changes();
-            match changes.speed.map(speed::Speed::try_from) {
-                Some(Ok(speed)) => self.place.change(|state| state.speed = speed),
-                Some(Err(error)) => self.fields.refuse(error),
-                None => {}
-            }
-            if let Some(paused) = changes.paused {
-                self.place.change(|state| state.paused = paused);
-            }
-            if let Some(now) = changes.now {
-                self.place.change(|state| state.set_shown(now));
-            }
-            if let Some(parent) = changes.parent
-                && let Err(error) = self.place.set_parent(parent)
-            {
-                self.fields.refuse(error);
-            }
+    fn settings(&self) -> Settings {
+        Settings {
+            parent: self.parent,
+            speed: self.speed,
+            paused: self.paused,
         }
     }
 
-    /// Lets the next run look at this component.
-    #[cfg(feature = "bevy_reflect")]
-    fn note(&self) {
-        if let Place::Table(handle) = &self.place {
-            handle.note();
-        }
+    fn set_settings(&mut self, settings: Settings) {
+        (self.parent, self.speed) = (settings.parent, settings.speed);
+        self.paused = settings.paused;
+    }
+
+    /// Leaves the time to the table from now on, and returns the time that the clock brings.
+    fn enter_world(&mut self) -> SavedTime {
+        let start = core::mem::replace(&mut self.start, Start::World(None));
+        start.time().copied().unwrap_or_default()
+    }
+
+    /// Takes the time back from the table.
+    fn leave_world(&mut self, time: SavedTime) {
+        self.start = Start::Value(time);
     }
 }
 
-impl Place {
-    fn state(&self) -> ClockState {
-        match self {
-            Self::Value(state, _) => *state,
-            // A handle that outlives its clock was taken out of the world in place.
-            Self::Table(handle) => handle.state().unwrap_or(ClockState::new(ClockId::Virtual)),
-        }
-    }
-
-    fn change(&mut self, change: impl FnOnce(&mut ClockState)) {
-        match self {
-            Self::Value(state, _) => change(state),
-            Self::Table(handle) => handle.change(change),
-        }
-    }
-
-    fn set_parent(&mut self, parent: ClockId) -> Result<(), InvalidParent> {
-        match self {
-            Self::Value(state, _) => {
-                state.parent = parent;
-                Ok(())
-            }
-            Self::Table(handle) => handle.set_parent(parent),
-        }
-    }
-}
-
-impl From<Place> for Clock {
-    fn from(place: Place) -> Self {
+impl Settings {
+    fn new(parent: ClockId) -> Self {
         Self {
-            place,
-            #[cfg(feature = "bevy_reflect")]
-            fields: Fields::default(),
+            parent,
+            speed: 1.0,
+            paused: false,
         }
     }
 }
 
-impl From<ClockState> for Clock {
-    fn from(state: ClockState) -> Self {
-        Place::Value(state, Saved::default()).into()
-    }
-}
-
-impl From<Handle> for Clock {
-    fn from(handle: Handle) -> Self {
-        Place::Table(handle).into()
-    }
-}
-
-/// A copy counts as a new clock, which has no place in the order. The copy of a loaded clock that has
-/// not been inserted yet keeps its place.
-impl Clone for Clock {
-    fn clone(&self) -> Self {
-        match &self.place {
-            Place::Value(..) => self.detached(),
-            Place::Table(_) => self.state().into(),
+impl Jump {
+    fn apply(self, time: &mut ClockTime) {
+        time.advance(saturating_nanos(self.advance_by));
+        if let Some(now) = self.set_now {
+            time.set_shown(now);
         }
     }
 }
 
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
-        f.debug_struct("Clock")
-            .field("parent", &state.parent)
-            .field("speed", &state.speed)
-            .field("paused", &state.paused)
-            .field("now", &state.shown())
-            .finish()
+impl Start {
+    /// Returns the time that the clock brings to a world.
+    fn time(&self) -> Option<&SavedTime> {
+        match self {
+            Self::Value(time) => Some(time),
+            Self::World(written) => Some(&written.as_ref()?.time),
+        }
+    }
+}
+
+impl PartialEq for Start {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Value(a), Self::Value(b)) => a == b,
+            (Self::World(_), Self::World(_)) => true,
+            (Self::Value(_), Self::World(_)) | (Self::World(_), Self::Value(_)) => false,
+        }
+    }
+}
+
+impl From<Settings> for Clock {
+    fn from(settings: Settings) -> Self {
+        Self {
+            parent: settings.parent,
+            speed: settings.speed,
+            paused: settings.paused,
+            jump: Jump::default(),
+            start: Start::default(),
+        }
+    }
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self::Value(SavedTime::default())
     }
 }
 
 impl MapEntities for Clock {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        #[cfg(feature = "bevy_reflect")]
-        if let Some(parent) = self.fields.parent_mut() {
-            return parent.map_entities(mapper);
-        }
-        let before = self.parent();
-        let mut parent = before;
-        // No lock is held here: the mapper may read clocks.
-        parent.map_entities(mapper);
-        if parent != before {
-            // An invalid parent leaves the clock on the one it has.
-            self.set_parent(parent).ok();
-        }
-    }
-}
-
-/// Two clocks are equal if they show the same time and advance in the same way.
-impl PartialEq for Clock {
-    fn eq(&self, other: &Self) -> bool {
-        self.state() == other.state()
+        self.parent.map_entities(mapper);
     }
 }
 

@@ -142,7 +142,7 @@ pub fn every_on(
     let interval = Timer::every(interval).delay();
     let clock = clock.into();
     let mut grid = Grid::new(interval);
-    move |clocks: Clocks| clocks.get(clock).is_ok_and(|clock| grid.reach(clock.now()))
+    move |clocks: Clocks| clocks.now(clock).is_ok_and(|now| grid.reach(now))
 }
 
 /// A sequence of deadlines at equal distances.

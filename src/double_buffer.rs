@@ -1,6 +1,6 @@
 //! A collection that is filled during a frame and swapped at the start of the next run.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::collections::VecDeque;
 use core::mem;
 
 /// Collects items during a frame, and releases them, in order, at the next swap.
@@ -49,21 +49,10 @@ impl<T> DoubleBuffer<T> {
         self.pending.push_back(item);
     }
 
-    /// Returns the number of items that wait for the next swap.
-    pub(crate) fn waiting(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// Keeps each waiting item that `is_needed`, once, and sorts them.
-    pub(crate) fn tidy(&mut self, is_needed: impl Fn(&T) -> bool)
-    where
-        T: Ord,
-    {
-        let mut items = Vec::from(mem::take(&mut self.pending));
-        items.retain(is_needed);
-        items.sort_unstable();
-        items.dedup();
-        self.pending = items.into();
+    /// Returns the most recently pushed item that waits for the next swap.
+    #[inline]
+    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
+        self.pending.back_mut()
     }
 
     /// Pushes all `items`, and leaves an empty buffer in their place.
@@ -76,7 +65,6 @@ impl<T> DoubleBuffer<T> {
     }
 
     /// Replaces each item, released or not, by the result of a function, or removes it.
-    #[cfg(feature = "serialize")]
     pub(crate) fn filter_map(&mut self, mut change: impl FnMut(T) -> Option<T>) {
         for items in [&mut self.swapped, &mut self.pending] {
             for _ in 0..items.len() {
@@ -119,11 +107,6 @@ impl<T> DoubleBuffer<T> {
         !self.swapped.is_empty()
     }
 
-    /// Returns `true` if no item is left, released or not.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.swapped.is_empty() && self.pending.is_empty()
-    }
-
     /// Takes the next released item.
     pub(crate) fn next(&mut self) -> Option<T> {
         self.swapped.pop_front()
@@ -132,11 +115,6 @@ impl<T> DoubleBuffer<T> {
     /// Releases an item before all others.
     pub(crate) fn put_first(&mut self, item: T) {
         self.swapped.push_front(item);
-    }
-
-    /// Takes all remaining released items.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
-        self.swapped.drain(..)
     }
 }
 
@@ -177,7 +155,7 @@ mod tests {
                 buffer.push(item);
             }
             buffer.swap();
-            buffer.drain().for_each(drop);
+            while buffer.next().is_some() {}
             (buffer.pending.capacity(), buffer.swapped.capacity())
         };
         // A regular burst keeps its memory.
@@ -201,6 +179,6 @@ mod tests {
         buffer.swap();
         buffer.push(2);
         buffer.swap();
-        assert!(buffer.drain().eq([1, 2]));
+        assert_eq!([buffer.next(), buffer.next()], [Some(1), Some(2)]);
     }
 }

@@ -5,5 +5,5 @@ mod entity_commands;
 mod world;
 
 pub use commands::DueCommandsExt;
-pub use entity_commands::{DueEntityCommandsExt, MessageEntityCommandsExt};
+pub use entity_commands::DueEntityCommandsExt;
 pub use world::DueWorldExt;

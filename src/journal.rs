@@ -1,6 +1,5 @@
 //! The earlier values of entries that have changed, to go back to.
 
-use alloc::collections::BTreeMap;
 use core::{hash::Hash, iter, mem};
 
 use bevy_platform::collections::HashMap;
@@ -68,114 +67,11 @@ impl<K: Copy + Eq + Hash, V> Journal<K, V> {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
-
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 impl<K, V> Default for Journal<K, V> {
     fn default() -> Self {
         Self(HashMap::default())
-    }
-}
-
-/// A map that keeps a journal while it is watched.
-#[derive(Clone, Debug)]
-pub(crate) struct WatchedMap<K, V> {
-    entries: BTreeMap<K, V>,
-    journal: Option<Journal<K, Option<V>>>,
-}
-
-impl<K: Copy + Ord + Hash, V: Clone> WatchedMap<K, V> {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    pub(crate) fn contains_key(&self, key: K) -> bool {
-        self.entries.contains_key(&key)
-    }
-
-    pub(crate) fn get(&self, key: K) -> Option<&V> {
-        self.entries.get(&key)
-    }
-
-    pub(crate) fn first(&self) -> Option<(&K, &V)> {
-        self.entries.first_key_value()
-    }
-
-    pub(crate) fn keys(&self) -> impl Iterator<Item = K> {
-        self.entries.keys().copied()
-    }
-
-    pub(crate) fn values(&self) -> impl ExactSizeIterator<Item = &V> {
-        self.entries.values()
-    }
-
-    pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        self.note_if_there(key)?;
-        self.entries.get_mut(&key)
-    }
-
-    pub(crate) fn insert(&mut self, key: K, value: V) {
-        self.note(key);
-        self.entries.insert(key, value);
-    }
-
-    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
-        self.note_if_there(key)?;
-        self.entries.remove(&key)
-    }
-
-    pub(crate) fn watch(&mut self) {
-        self.journal = Some(Journal::default());
-    }
-
-    pub(crate) fn unwatch(&mut self) {
-        self.journal = None;
-    }
-
-    /// Ends the journal, and begins the next one.
-    pub(crate) fn take_journal(&mut self) -> Journal<K, Option<V>> {
-        let journal = self.journal.as_mut();
-        journal.map(Journal::take).unwrap_or_default()
-    }
-
-    /// Goes back to the moment at which a journal began.
-    pub(crate) fn put_back(&mut self, journal: &Journal<K, Option<V>>) {
-        for (key, value) in journal.iter() {
-            match value {
-                Some(value) => self.insert(key, value.clone()),
-                None => _ = self.remove(key),
-            }
-        }
-    }
-
-    /// Notes an entry that is about to change. Without a journal, does nothing.
-    #[inline]
-    fn note_if_there(&mut self, key: K) -> Option<()> {
-        if self.journal.is_some() {
-            self.entries.get(&key)?;
-            self.note(key);
-        }
-        Some(())
-    }
-
-    #[inline]
-    fn note(&mut self, key: K) {
-        if let Some(journal) = &mut self.journal {
-            journal.note(key, || self.entries.get(&key).cloned());
-        }
-    }
-}
-
-impl<K, V> Default for WatchedMap<K, V> {
-    fn default() -> Self {
-        Self {
-            entries: BTreeMap::new(),
-            journal: None,
-        }
     }
 }
 
@@ -214,38 +110,5 @@ mod tests {
         let mut entries: Vec<_> = journal.under_first_names(earlier).collect();
         entries.sort_unstable();
         assert_eq!(entries, [('a', &1), ('c', &3)]);
-    }
-
-    #[test]
-    fn a_map_goes_back_several_times_and_forward_again() {
-        let mut map = WatchedMap::default();
-        assert!(map.is_empty());
-        map.insert(1, 'a');
-        assert!(!map.is_empty());
-        map.insert(2, 'b');
-        map.watch();
-        map.insert(1, 'c');
-        map.remove(2);
-        let first = map.take_journal();
-        map.insert(3, 'd');
-        let mut both = first.clone();
-        both.append(map.take_journal());
-        for _ in 0..2 {
-            map.put_back(&both);
-            assert_eq!(
-                (map.get(1), map.get(2), map.get(3)),
-                (Some(&'a'), Some(&'b'), None)
-            );
-            let forward = map.take_journal();
-            map.put_back(&forward);
-            assert_eq!(
-                (map.get(1), map.get(2), map.get(3)),
-                (Some(&'c'), None, Some(&'d'))
-            );
-            both.append(map.take_journal());
-        }
-        map.unwatch();
-        map.insert(1, 'e');
-        assert!(map.take_journal().is_empty());
     }
 }

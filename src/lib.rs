@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`Timer`] | fires once after a delay, *n* times, or forever |
 //! | [`UpdateComponent`] | calls a per-entity callback every frame, in priority order |
-//! | [`MessageComponent`] | calls a per-entity callback for every message that the entity follows |
+//! | [`MessageComponent`](message::MessageComponent) | calls a per-entity callback for every message that the entity follows |
 //!
 //! You can insert and remove them at any time, on any entity. A feature you do not use costs next
 //! to nothing.
@@ -176,7 +176,7 @@
 //!
 //! [`ArmedTimers`] returns the remaining time of a timer, the progress of its wait, and the next
 //! deadline of an owner or a clock. It also returns the statistics of the last run and a readable
-//! list of all timers. A [`TimerProgress`] shows a timer or a cooldown to an inspector.
+//! list of all timers. A [`TimerStatus`] shows a timer or a cooldown to an inspector.
 //! [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
 //! [`fast_forward`](DueWorldExt::fast_forward) runs the timers of eight hours in a moment.
 //!
@@ -213,14 +213,19 @@
 //!
 //! # Messages
 //!
-//! A [`MessageComponent`] lists the messages and [`Packet`]s that an entity follows, with a
-//! callback for each. A message goes to one entity, to all followers, or to one follower in turn.
-//! Systems send with [`commands.send`](DueCommandsExt::send) or an [`Outbox`], and other threads
-//! with a [`MessageSender`]. Messages from Bevy's `MessageWriter` reach all followers. A
-//! [request](MessageEntityCommandsExt::ask) completes exactly once: with a reply or with [`NoAnswer`].
+//! A [`MessageComponent`](message::MessageComponent) lists the messages and [`Packet`](message::Packet)s
+//! that an entity follows, with a callback for each. A message goes to one entity, to all followers, or
+//! to one follower in turn. Systems send with [`commands.send`](message::MessageCommandsExt::send) or an
+//! [`Outbox`](message::Outbox), and other threads with a [`MessageSender`](message::MessageSender).
+//! Messages from Bevy's `MessageWriter` reach all followers. A
+//! [request](message::MessageEntityCommandsExt::ask) completes exactly once: with a reply or with
+//! [`NoAnswer`](message::NoAnswer).
 //!
 //! ```
-//! use bevy_due::{Delivery, prelude::*};
+//! use bevy_due::{
+//!     message::{Delivery, MessageCommandsExt},
+//!     prelude::*,
+//! };
 //! use bevy_ecs::prelude::*;
 //!
 //! #[derive(Message)]
@@ -278,7 +283,7 @@ With a [link], worlds in other processes become members. A world with
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
 //! `conditions`, `moving`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor
-//! (`pause`, `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `system_pool`, `transit`,
+//! (`pause`, `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`,
 //! `double_buffer`), `clock`, [`queue`] with `shown_fields`, and `journal`. Imports only go down this
 //! list. The queue knows no entities and can be used alone.
 //!
@@ -341,21 +346,20 @@ pub mod rollback;
 #[cfg(feature = "serialize")]
 pub mod save;
 
-mod message;
+pub mod message;
 mod update;
 
 mod timer;
+use timer::{owner, pause};
 
 mod call;
 mod double_buffer;
 mod journal;
 mod missing_plugin;
-mod owner;
-mod pause;
 mod roster;
 mod seat;
 mod sync;
-mod system_pool;
+mod systems;
 mod transit;
 
 mod clock;
@@ -365,26 +369,19 @@ pub mod queue;
 mod shown_fields;
 
 pub use clock::{
-    Clock, ClockId, Clocks, ClocksMut, InvalidParent, InvalidSpeed, NoSuchClock, OnClock,
-    SpeedModifier, SpeedModifiers,
+    Clock, ClockError, ClockId, Clocks, ClocksMut, OnClock, SpeedModifier, SpeedModifiers,
 };
 #[cfg(feature = "diagnostic")]
 pub use diagnostic::DueDiagnosticsPlugin;
-pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueWorldExt, MessageEntityCommandsExt};
-#[cfg(feature = "worlds")]
-pub use message::RefusalReason;
-pub use message::{
-    Delivery, MessageComponent, MessageContext, MessageSender, MessageStats, NoAnswer, Outbox,
-    Packet, Payload, ReplyError, ReplyTo, Request, SendError, Undelivered,
-};
+pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueWorldExt};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses};
 pub use plugin::{DuePlugin, DueSystems};
 pub use timer::{
-    ArmedTimers, CancelReason, Cooldown, DespawnAfter, FastForwardError, IntoDuration,
-    InvalidTimer, Keyed, MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats,
-    TimedCommands, Timer, TimerAction, TimerBudget, TimerCancelled, TimerFired, TimerKey, TimerMut,
-    TimerProgress, TimerStatus,
+    ArmedTimers, CancelReason, Cooldown, DespawnAfter, IntoDuration, IntoKey, InvalidTimer, Keyed,
+    MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands, Timer,
+    TimerAction, TimerBudget, TimerBundle, TimerCancelled, TimerFired, TimerKey, TimerMut,
+    TimerStatus,
 };
 pub use update::{UpdateComponent, UpdateContext};
 #[cfg(feature = "worlds")]
@@ -397,9 +394,10 @@ pub use worlds::{
 /// name, so import ours by name.
 pub mod prelude {
     pub use crate::{
-        Clock, ClockId, Cooldown, Delivery, DespawnAfter, DueCommandsExt, DueEntityCommandsExt,
-        DuePlugin, DueWorldExt, MessageComponent, MessageEntityCommandsExt, Owned, OwnedBy,
-        OwnedTimerFired, Paused, PausedBy, TimerAction, TimerFired, TimerKey, UpdateComponent,
+        ArmedTimers, Clock, ClockId, Clocks, Cooldown, DespawnAfter, DueCommandsExt,
+        DueEntityCommandsExt, DuePlugin, DueWorldExt, MissedTicks, Owned, OwnedBy, OwnedTimerFired,
+        Paused, PausedBy, TimerAction, TimerFired, TimerKey, UpdateComponent,
+        message::MessageComponent,
     };
 }
 

@@ -15,10 +15,10 @@
 //!   worlds have no order.
 //! - **At most once.** A parcel may be lost with the connection, but is never delivered twice. Only a reply
 //!   proves that it arrived.
-//! - **A request ends.** It gets its reply, or [`NoAnswer`](crate::NoAnswer): after its time-out, when a
-//!   world refuses it, or at once when its process goes. After
-//!   [`PeerLost`](crate::RefusalReason::PeerLost), the process may have acted on the request. A request that
-//!   several members have taken stays open for a reply of any of them, until its time-out.
+//! - **A request ends.** It gets its reply, or [`NoAnswer`](crate::message::NoAnswer): after its
+//!   time-out, when a world refuses it, or at once when its process goes. After
+//!   [`PeerLost`](crate::message::RefusalReason::PeerLost), the process may have acted on the request. A
+//!   request that several members have taken stays open for a reply of any of them, until its time-out.
 //! - **Refusals come back.** A world learns of each parcel that another process refuses, with the same
 //!   [`Refused`](crate::Refused) and `NoAnswer` as in one process. [`HasRoom`] tells when a full group has
 //!   room again.
@@ -56,7 +56,10 @@
 //! ```
 //! use std::{sync::{Arc, mpsc::{self, Receiver, Sender}}, thread::{self, JoinHandle}};
 //! use bevy_due::{
-//!     GroupsHandle, Packet, Parcel, WorldGroups, link::{Link, Peer, PeerSettings}, prelude::*,
+//!     GroupsHandle, Parcel, WorldGroups,
+//!     link::{Link, Peer, PeerSettings},
+//!     message::{Delivery, Packet},
+//!     prelude::*,
 //! };
 //! use bevy_ecs::prelude::*;
 //!

@@ -1,26 +1,10 @@
 //! The report of a use of this crate in a world without the plugin.
 
-use core::fmt;
+use alloc::format;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use crate::roster::Intake;
-
-/// The first use of this crate in a world without the plugin.
-#[derive(Debug)]
-struct MissingPlugin(&'static str);
-
-impl fmt::Display for MissingPlugin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} does nothing in a world without `DuePlugin`: add it to the app",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for MissingPlugin {}
 
 /// Present once the world has been reported.
 #[derive(Resource)]
@@ -38,6 +22,8 @@ pub(crate) fn warn_without_plugin(world: &mut DeferredWorld, what: &'static str)
             return Ok(());
         }
         world.insert_resource(Reported);
-        Err(BevyError::warning(MissingPlugin(what)))
+        Err(BevyError::warning(format!(
+            "{what} does nothing in a world without `DuePlugin`: add it to the app"
+        )))
     });
 }

@@ -8,9 +8,9 @@
 //!    [in transit](InTransit): its timers do not fire, its callbacks do not run, and its mail is held.
 //!    Your own systems still see it: filter them with `Without<InTransit>`.
 //! 2. [`import_entity`] brings it into the other world, where it is in transit, too. Insert your own
-//!    components now, and its [`MessageComponent`](crate::MessageComponent): mail that is released
+//!    components now, and its [`MessageComponent`](crate::message::MessageComponent): mail that is released
 //!    before there is one is lost, and counted in
-//!    [`MessageStats::undeliverable`](crate::MessageStats::undeliverable). Import the data once. An
+//!    [`MessageStats::undeliverable`](crate::message::MessageStats::undeliverable). Import the data once. An
 //!    entity without a stable key can't be recognized, so a second import is a second entity.
 //! 3. [`forget_entity`] despawns the entity in the old world without any event, and returns the mail
 //!    held there.
@@ -41,7 +41,7 @@ went to the other world come between those before and after."
 //! | everything that [`save_entity`](crate::DueWorldExt::save_entity) saves | your components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
 //! | pauses of the entity. If they belong to another entity, the import needs that one in the map | |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
-//! | mail to the entity: [packets](crate::Packet), and messages [with a codec](crate::DueWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
+//! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
 //! | open requests | requests from others that the entity has received but not answered |
 #![cfg_attr(
     feature = "worlds",
@@ -53,7 +53,8 @@ went to the other world come between those before and after."
 //! A reply that arrives during the move is held mail, and completes the request at the new place. After
 //! `forget_entity`, a reply still finds the entity if the request was made to another world, because the
 //! stable key has moved along. A reply that is sent inside the old world is too late: it is counted in
-//! [`MessageStats::late`](crate::MessageStats::late) there, and the request times out at the new place.
+//! [`MessageStats::late`](crate::message::MessageStats::late) there, and the request times out at the
+//! new place.
 //!
 //! # Crashes
 //!
@@ -68,7 +69,12 @@ went to the other world come between those before and after."
 //! ```
 //! use core::time::Duration;
 //! use bevy_app::prelude::*;
-//! use bevy_due::{Packet, Timer, moving::{HeldMail, MovedEntity}, prelude::*};
+//! use bevy_due::{
+//!     Timer,
+//!     message::{MessageWorldExt, Packet},
+//!     moving::{HeldMail, MovedEntity},
+//!     prelude::*,
+//! };
 //! use bevy_ecs::{entity::EntityHashMap, prelude::*};
 //! use bevy_time::{TimePlugin, TimeUpdateStrategy};
 //!

@@ -5,32 +5,30 @@ use core::num::NonZeroU32;
 
 use bevy_app::prelude::*;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
-use bevy_time::{Time, Virtual};
+use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        BuiltInClocks, Cadence, ClockTable, GameTime, add_clock, adopt_overwritten,
-        on_disable_clock, on_enable_clock, on_modify_speed, on_restore_speed, report_orphans,
+        BuiltInClocks, Cadence, ClockTable, ReadClocks, add_clock, elapsed, on_disable_clock,
+        on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
         deliver_messages, follow, on_enable_follower,
     },
-    owner::TimerHooks,
     rollback::forget_dropped_snapshots,
     roster::Intake,
     timer::{
-        FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, ShowParams, Shown,
-        Suspects, TimerBudget, TimerCancelled, TimerFired, TimerHandlers, TimerLines,
-        TimerSettings, add_pending, check_growth, check_handler, check_limit, free_key,
-        limit_backlog, modifiers, on_disown, on_orphan, on_own, on_pause, on_pauses,
-        on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_progress, take_key,
+        FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
+        TimerCancelled, TimerFired, TimerHandlers, TimerLines, TimerSettings, WrittenStates,
+        add_timer, check_component, check_handler, limit_backlog, on_pause, on_pauses,
+        on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_statuses, take_key,
     },
     update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
 };
 
 /// Runs the [`Timer`](crate::Timer)s, [`UpdateComponent`](crate::UpdateComponent)s and
-/// [`MessageComponent`](crate::MessageComponent)s of an [`App`].
+/// [`MessageComponent`](crate::message::MessageComponent)s of an [`App`].
 ///
 /// The plugin needs Bevy's clock: add it alongside `DefaultPlugins`, `MinimalPlugins` or a bare
 /// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when
@@ -45,8 +43,8 @@ use crate::{
 /// and one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
 /// clock](crate::ClockId::Fixed) and its descendants. A run first reads each of its clocks once,
 /// and adds the timers and update components that were inserted since the last run. Then it fires
-/// the timers that are due, and calls the update callbacks. Last it adds the new message
-/// components, and delivers the messages. A fixed step delivers no messages.
+/// the timers that are due, and calls the update callbacks. Last it delivers the messages. A fixed step
+/// delivers no messages.
 ///
 /// # Promises
 ///
@@ -76,7 +74,7 @@ use crate::{
 /// 9. **Extreme values are safe.** Zero delays, the longest `Duration` and clock jumps of a
 ///    thousand years cause no panic, no overflow and no wrong order. Deadlines saturate.
 /// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
-///     [`InvalidSpeed`](crate::InvalidSpeed), [`NoSuchClock`](crate::NoSuchClock).
+///     [`ClockError`](crate::ClockError).
 ///
 /// With a [`TimerBudget`](crate::TimerBudget), the order does not hold between deferrable timers and
 /// others, and a budget in time is not deterministic.
@@ -85,12 +83,13 @@ use crate::{
 ///
 /// The promises also hold for callbacks, where they apply. `UpdateComponent`s are called by
 /// priority, then in the order in which they were inserted. Messages are delivered in the order of
-/// sending. An update component that is inserted during a run takes part in the next one, and so
-/// does a message component that is inserted during the delivery. A component that is removed is
+/// sending. An update component that is inserted during a run takes part in the next one. A message
+/// component gets every message whose delivery begins after it was inserted. A message that is sent during
+/// the delivery waits for the next one, so callbacks cannot loop in place. A component that is removed is
 /// not called again. Callbacks may do anything through commands. Equal inputs give equal calls,
-/// except for messages from other threads. Every [request](crate::MessageEntityCommandsExt::ask)
-/// completes exactly once: with a reply or with [`NoAnswer`](crate::NoAnswer). No sent message is
-/// lost if you [close the inbox](crate::DueWorldExt::close_inbox) at the end.
+/// except for messages from other threads. Every [request](crate::message::MessageEntityCommandsExt::ask)
+/// completes exactly once: with a reply or with [`NoAnswer`](crate::message::NoAnswer). No sent message is
+/// lost if you [close the inbox](crate::message::MessageWorldExt::close_inbox) at the end.
 ///
 /// # Panics
 ///
@@ -148,7 +147,7 @@ pub struct DuePlugin {
     /// The number of messages that other threads can send to this world between two runs, 65,536 by
     /// default.
     pub inbox_capacity: usize,
-    /// The number of bytes in [packets](crate::Packet) that other threads and worlds can send to
+    /// The number of bytes in [packets](crate::message::Packet) that other threads and worlds can send to
     /// this world between two runs, 64 MiB by default.
     ///
     /// A packet that is larger can arrive if no other packet waits. Messages that are not packets
@@ -160,14 +159,17 @@ pub struct DuePlugin {
     /// The bound stops a storm in which each message leads to several others. Messages that have
     /// been accepted are not lost. Replies, time-outs and messages from other threads count, but
     /// are never refused. (For the latter, see [`inbox_capacity`](Self::inbox_capacity).) Messages
-    /// from Bevy's writers do not count. An [`Outbox`](crate::Outbox) in use may hold room for up to 63
-    /// messages that it has not sent yet.
+    /// from Bevy's writers do not count. An [`Outbox`](crate::message::Outbox) in use may hold room for
+    /// up to 63 messages that it has not sent yet.
     ///
     /// # Examples
     ///
     /// ```
     /// use bevy_app::prelude::*;
-    /// use bevy_due::{Delivery, SendError, prelude::*};
+    /// use bevy_due::{
+    ///     message::{Delivery, MessageWorldExt, SendError},
+    ///     prelude::*,
+    /// };
     /// use bevy_ecs::prelude::*;
     /// use bevy_time::TimePlugin;
     ///
@@ -199,18 +201,18 @@ impl Default for DuePlugin {
 
 /// The stages of a run, in order.
 ///
-/// They run in [`PreUpdate`], before the fixed schedule and before [`Update`] of the same frame.
+/// Except for the first one, they run in [`PreUpdate`], before the fixed schedule and before [`Update`] of the same frame.
 /// Timers and callbacks of the [fixed clock](crate::ClockId::Fixed) and its descendants run in
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DueSystems {
-    /// Reads the clocks, adds the timers and update components inserted since the last run, and
-    /// fires due timers.
+    /// Reads the clocks, in [`First`] after Bevy's time systems and in [`FixedFirst`].
+    Clocks,
+    /// Adds the timers and update components inserted since the last run, and fires due timers.
     Timers,
     /// Calls the [`UpdateComponent`](crate::UpdateComponent)s.
     Updates,
-    /// Adds the [`MessageComponent`](crate::MessageComponent)s inserted since the last run, and
-    /// delivers messages to them.
+    /// Delivers messages to the [`MessageComponent`](crate::message::MessageComponent)s.
     Messages,
 }
 
@@ -223,6 +225,13 @@ impl Plugin for DuePlugin {
         app.add_message::<TimerFired>()
             .add_message::<TimerCancelled>()
             .add_systems(PreStartup, require_time)
+            .configure_sets(
+                First,
+                ReadClocks.in_set(DueSystems::Clocks).after(TimeSystems),
+            )
+            .configure_sets(FixedFirst, ReadClocks.in_set(DueSystems::Clocks))
+            .add_systems(First, read_frame_clocks.in_set(ReadClocks))
+            .add_systems(FixedFirst, read_fixed_clocks.in_set(ReadClocks))
             .add_systems(
                 PreUpdate,
                 (
@@ -247,33 +256,24 @@ impl Plugin for DuePlugin {
 
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
-        let clocks = ClockTable::new(world);
-        let lines = TimerLines::new(modifiers(world), GameTime::new(&clocks));
+        let clocks = ClockTable::new(|clock| elapsed(world, clock));
+        let lines = TimerLines::new(world, self.delay_seed);
         let updates = UpdateRosters::new(world);
-        world.insert_resource(BuiltInClocks::new(&clocks));
+        world.insert_resource(BuiltInClocks::new());
         world.insert_resource(clocks);
         world.insert_resource(lines);
         world.insert_resource(updates);
         world.insert_resource(TimerSettings {
             burst_limit: self.burst_limit,
-            delay_seed: self.delay_seed,
         });
         add_observers(world, OBSERVERS);
         world.init_resource::<KeyTable>();
         register_events(world);
-        world.insert_resource(TimerHooks {
-            on_own,
-            on_orphan,
-            on_disown,
-            on_growth: check_growth,
-            on_take_key: take_key,
-            on_free_key: free_key,
-        });
         world.init_resource::<TimerHandlers>();
         world.init_resource::<TimerBudget>();
-        world.init_resource::<Suspects>();
         add_time_out_handler(world);
         world.init_resource::<RunDepth>();
+        world.init_resource::<WrittenStates>();
         world.init_resource::<Intake>();
         world.insert_resource(Mailbag::new(self.mailbox_capacity));
         world.init_resource::<Followers>();
@@ -349,9 +349,7 @@ fn register_types(app: &mut App) {
         .register_type::<crate::Keyed>()
         .register_type::<crate::TimerAction>()
         .register_type::<crate::DespawnAfter>()
-        .register_type::<crate::timer::Limit>()
-        .register_type::<crate::timer::SurvivesCancelAll>()
-        .register_type::<crate::timer::Unannounced>()
+        .register_type::<crate::timer::CrateTimer>()
         .register_type::<crate::message::OpenRequest>()
         .register_type::<crate::Cooldown>()
         .register_type::<crate::Clock>()
@@ -361,11 +359,11 @@ fn register_types(app: &mut App) {
         .register_type::<crate::ClockId>()
         .register_type::<crate::MissedTicks>()
         .register_type::<crate::TimerBudget>()
-        .register_type::<crate::TimerProgress>()
+        .register_type::<crate::TimerStatus>()
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()
         .register_type::<crate::UpdateComponent>()
-        .register_type::<crate::MessageComponent>()
+        .register_type::<crate::message::MessageComponent>()
         .register_type::<MessageStats>();
     #[cfg(feature = "worlds")]
     app.register_type::<crate::worlds::StableKey>();
@@ -374,33 +372,20 @@ fn register_types(app: &mut App) {
         .register_type::<crate::timer::SavedWorld>();
 }
 
-/// Starts a run: lets clocks and callbacks follow what has happened to the clocks since the previous
-/// run, reads the clocks, and lets new update components join.
-fn begin_run(world: &mut World, cadence: Cadence) -> ClockTable {
-    let clocks = world.resource::<ClockTable>().clone();
-    if clocks.has_news() {
-        report_orphans(world);
-        adopt_overwritten(world);
-        follow_clocks(world);
-    }
-    clocks.begin_run(cadence, world);
+/// Starts a run: lets callbacks follow their clocks, and new update components join.
+fn begin_run(world: &mut World, cadence: Cadence) {
+    follow_clocks(world);
     world.resource_mut::<Intake>().begin_run(cadence);
-    clocks
 }
 
-fn run_frame_timers(
-    world: &mut World,
-    fire: &mut FireParams,
-    shown: &mut Shown,
-    show: &mut ShowParams,
-) -> Result {
+fn run_frame_timers(world: &mut World, fire: &mut FireParams, shown: &mut Shown) -> Result {
     restore_observers(world);
     forget_dropped_snapshots(world);
     limit_backlog(world);
     report_unknown_handlers(world);
-    let clocks = begin_run(world, Cadence::Frame);
-    run_timers(world, &clocks, Cadence::Frame, fire)?;
-    show_progress(world, shown, show)
+    begin_run(world, Cadence::Frame);
+    run_timers(world, Cadence::Frame, fire)?;
+    show_statuses(world, shown)
 }
 
 fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
@@ -409,8 +394,8 @@ fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
 
 fn run_fixed_timers(world: &mut World, fire: &mut FireParams) -> Result {
     forget_dropped_snapshots(world);
-    let clocks = begin_run(world, Cadence::FixedStep);
-    run_timers(world, &clocks, Cadence::FixedStep, fire)
+    begin_run(world, Cadence::FixedStep);
+    run_timers(world, Cadence::FixedStep, fire)
 }
 
 fn run_fixed_updates(world: &mut World, state: &mut UpdateState) -> Result {
@@ -439,9 +424,9 @@ fn add_existing(world: &mut World) {
     for entity in entities {
         take_key(&mut world.into(), entity);
         check_handler(&mut world.into(), entity);
-        check_limit(&mut world.into(), entity);
-        add_pending::<crate::Timer>(&mut world.into(), entity);
-        add_pending::<crate::DespawnAfter>(&mut world.into(), entity);
+        check_component(&mut world.into(), entity);
+        add_timer::<crate::Timer>(&mut world.into(), entity);
+        add_timer::<crate::DespawnAfter>(&mut world.into(), entity);
         enroll(world.into(), entity);
         follow(world.into(), entity);
         #[cfg(feature = "worlds")]

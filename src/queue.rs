@@ -28,13 +28,10 @@
 mod bucket;
 mod due;
 mod heap;
-mod item;
 mod near;
 #[cfg(test)]
 mod oracle;
-mod pages;
 mod slots;
-mod sort;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -48,9 +45,8 @@ use heap::Entry;
 pub(crate) use near::First;
 use near::Near;
 pub use slots::Key;
-pub(crate) use slots::SlotJournal;
 use slots::{Place, Slots};
-pub(crate) use undo::QueueMark;
+pub(crate) use undo::{QueueMark, SlotJournal};
 use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.
@@ -106,6 +102,7 @@ pub struct TimerQueue<T> {
     next_sequence: u64,
     /// The `now` of the last call to [`pop_due`](Self::pop_due).
     now: u64,
+    /// The number of entries put on the heap.
     touched: u64,
 }
 
@@ -229,19 +226,19 @@ impl<T> TimerQueue<T> {
         known
     }
 
-    /// Parks the timer as [`park`](Self::park) does, but also gives it a new sequence number, as if
-    /// it had just been inserted.
-    ///
-    /// # Time complexity
-    ///
-    /// *O*(log *n*), amortized.
-    pub(crate) fn park_anew(&mut self, key: Key, deadline: u64) -> bool {
-        let known = self.park(key, deadline);
-        if known {
-            let sequence = self.take_sequence();
+    /// Inserts `value` as [`insert_parked`](Self::insert_parked) does, with a sequence number of the
+    /// caller. Several queues may share these numbers.
+    #[inline]
+    pub(crate) fn insert_parked_at(&mut self, sequence: u64, deadline: u64, value: T) -> Key {
+        self.slots.insert(sequence, deadline, value).0
+    }
+
+    /// Gives a parked timer another place among equal deadlines.
+    pub(crate) fn set_sequence(&mut self, key: Key, sequence: u64) {
+        if self.slots.get(key).is_some() {
+            self.slots.note(key.index());
             self.slots.at_mut(key.index()).sequence = sequence;
         }
-        known
     }
 
     /// Arms the timer with this `key` for its deadline if it is parked, and returns `true` if it
@@ -342,7 +339,7 @@ impl<T> TimerQueue<T> {
     pub fn pop_due(&mut self, now: u64) -> Option<Due<'_, T>> {
         let first = self.first_due(now)?;
         if self.near.is_prefetch_due() {
-            self.prefetch();
+            self.near.prefetch(&self.slots);
         }
         self.slots.note(first.index);
         // The timer keeps its place until `Due` removes or re-arms it.
@@ -371,15 +368,6 @@ impl<T> TimerQueue<T> {
                 let is_due = first.deadline <= now && first.deadline != NEVER;
                 return is_due.then_some(first);
             }
-        }
-    }
-
-    /// Prefetches the next timers of the run and a part of the next bucket.
-    #[inline(never)]
-    fn prefetch(&mut self) {
-        self.near.prefetch(&self.slots);
-        if let Some(wheel) = &mut self.wheel {
-            wheel.prefetch();
         }
     }
 
@@ -419,7 +407,7 @@ impl<T> TimerQueue<T> {
     /// timer.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&T> {
-        self.slots.value(key)
+        self.slots.get(key)?.value.as_ref()
     }
 
     /// Returns a mutable reference to the value of the timer with this `key`, or `None` if there is
@@ -491,16 +479,11 @@ impl<T> TimerQueue<T> {
         self.slots.get(key).map(|slot| slot.sequence)
     }
 
-    /// Returns the sequence of the timer that is inserted next.
-    pub(crate) fn next_sequence(&self) -> u64 {
-        self.next_sequence
-    }
-
     /// Returns how many entries the queue has inserted, moved and removed. This is a probe for
     /// benches and tests.
     ///
-    /// An operation on the heap counts as one. Sorting a bucket and prefetching do not count.
-    #[doc(hidden)]
+    /// This measures the work of a queue in a number that is the same on every machine. Each entry
+    /// leaves once, so removals do not count.
     #[must_use]
     pub fn touched(&self) -> u64 {
         self.touched + self.wheel.as_ref().map_or(0, |wheel| wheel.touched())
@@ -530,7 +513,7 @@ impl<T> TimerQueue<T> {
     #[inline(never)]
     fn attach_near(&mut self, index: u32, deadline: u64) {
         if deadline == NEVER {
-            return self.slots.set_place(index, Place::Idle);
+            return self.slots.at_mut(index).set_place(Place::Idle);
         }
         // Entries of the run are recognized by a deadline before `wheel_start`, so the wheel may
         // only be rebased once the run is exhausted.
@@ -554,19 +537,17 @@ impl<T> TimerQueue<T> {
 
     /// Makes the timer at `index` idle, wherever it waits.
     fn detach(&mut self, index: u32) {
-        let slot = self.slots.at(index);
+        let slot = self.slots.at_mut(index);
         let (place, deadline) = (slot.place(), slot.deadline);
-        self.slots.make_idle(index);
+        slot.deadline = NEVER;
+        slot.set_place(Place::Idle);
         match (place, &mut self.wheel) {
             (Place::Idle, _) => {}
             (Place::Bucket(address), Some(wheel)) if deadline >= self.wheel_start => {
                 wheel.remove(&mut self.slots, address);
             }
-            (Place::Bucket(_), _) => {
-                self.touched += 1 + self.near.count_stale(&self.slots) as u64;
-            }
+            (Place::Bucket(_), _) => self.near.count_stale(&self.slots),
             (Place::Heap(position), _) => {
-                self.touched += 1;
                 self.near.heap.remove(&mut self.slots, position as usize);
             }
         }
@@ -583,10 +564,9 @@ impl<T> TimerQueue<T> {
             return self.near.heap.replace_first(&mut self.slots, entry);
         }
         if in_heap {
-            self.touched += 1;
             self.near.heap.remove(&mut self.slots, 0);
         } else {
-            self.touched += 1 + self.near.advance_run(&self.slots) as u64;
+            self.near.advance_run(&self.slots);
         }
         self.attach(index, deadline);
     }

@@ -15,7 +15,7 @@
 //! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, also those of a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
-//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way |
 #![cfg_attr(
     feature = "serialize",
     doc = "| entities before their export, as [not in transit](crate::moving::InTransit) | held mail, and entities that another world has taken over: do not roll back past a [`forget_entity`](crate::DueWorldExt::forget_entity) |"
@@ -128,7 +128,6 @@ pub(crate) fn snapshot_timers(world: &mut World) -> TimerSnapshot {
     check(world, "take a snapshot");
     world.flush();
     let clocks = ClocksCopy::of(world);
-    world.flush();
     match world.contains_resource::<Log>() {
         true => end_journals(world),
         false => watch(world),
@@ -173,12 +172,12 @@ pub(crate) fn restore_timers(
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
-            world.resource_scope(|world, table: Mut<ClockTable>| {
+            world.resource_scope(|world, mut table: Mut<ClockTable>| {
                 components.put_back(world, &names, &new);
                 restored.rename_clocks(world, &names);
                 despawn(world, new);
                 components.put_in_order(world, &names);
-                let tables = (&mut *lines, &mut *keys, &*table);
+                let tables = (&mut *lines, &mut *keys, &mut *table);
                 snapshot.put_back(world, tables, &changes, &names);
             });
         });
@@ -231,7 +230,7 @@ impl TimerSnapshot {
     fn put_back(
         &self,
         world: &mut World,
-        (lines, keys, table): (&mut TimerLines, &mut KeyTable, &ClockTable),
+        (lines, keys, table): (&mut TimerLines, &mut KeyTable, &mut ClockTable),
         changes: &Changes,
         names: &Names,
     ) {

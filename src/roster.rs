@@ -27,7 +27,7 @@ pub(crate) struct Roster<T> {
 pub(crate) struct Intake {
     next: u64,
     /// By stage.
-    joined: [u64; 3],
+    joined: [u64; 2],
 }
 
 /// A stage in which members take part.
@@ -35,7 +35,6 @@ pub(crate) struct Intake {
 pub(crate) enum Stage {
     Updates,
     FixedUpdates,
-    Messages,
 }
 
 impl From<Cadence> for Stage {
@@ -76,6 +75,11 @@ impl<T> Roster<T> {
     pub(crate) fn at(&self, place: usize) -> Option<(u64, &T)> {
         let (number, member) = self.places.get(place)?;
         Some((*number, member.as_ref()?))
+    }
+
+    /// Returns the member at a place, to change it.
+    pub(crate) fn at_mut(&mut self, place: usize) -> Option<&mut T> {
+        self.places.get_mut(place)?.1.as_mut()
     }
 
     pub(crate) fn has_gaps(&self) -> bool {
@@ -177,14 +181,9 @@ mod tests {
         intake.begin_run(Cadence::Frame);
         roster.add(intake.next_number(), 'c');
         intake.begin_run(Cadence::FixedStep);
-        intake.join(Stage::Messages);
         assert_eq!(
             members(&roster, 0..intake.joined(Stage::Updates)),
             ['a', 'b']
-        );
-        assert_eq!(
-            members(&roster, 0..intake.joined(Stage::Messages)),
-            ['a', 'b', 'c']
         );
         let fixed = intake.joined(Stage::FixedUpdates);
         assert_eq!(members(&roster, 0..fixed), ['a', 'b', 'c']);

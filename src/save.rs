@@ -17,7 +17,7 @@
 //! deadlines, with the same counts, fractions and random numbers. Deadlines and
 //! [`Cooldown`](crate::Cooldown)s keep their remaining time. A clock that has no parent, because it lost
 //! it or still waits for it, is loaded without one. A request that has timed out, but whose
-//! [`NoAnswer`](crate::NoAnswer) has not arrived yet, gets it after loading.
+//! [`NoAnswer`](crate::message::NoAnswer) has not arrived yet, gets it after loading.
 //!
 //! Save between frames, in `Update`, or later in a frame. If you save in `First` or `PreUpdate`, the
 //! fixed schedule has not caught up with the game clock, and the loaded world never catches up on that
@@ -31,9 +31,9 @@
 //! | saved | not saved |
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), delayed commands |
-//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, also those of a [`TimerKey`](crate::TimerKey), and [`TimerProgress`](crate::TimerProgress) |
+//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, also those of a [`TimerKey`](crate::TimerKey), and [`TimerStatus`](crate::TimerStatus) |
 //! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
-//! | open requests | messages, [`MessageComponent`](crate::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
+//! | open requests | messages, [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
 
 mod check;
 mod collect;
@@ -48,7 +48,12 @@ use core::time::Duration;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{clock::ClockId, owner::OwnedBy, timer::SavedWorld};
+use crate::{
+    clock::ClockId,
+    owner::OwnedBy,
+    pause::Pauses,
+    timer::{Keyed, SavedWorld},
+};
 
 pub(crate) use check::{check_alone, check_saved};
 pub(crate) use collect::{dependents, save_all, save_entities, save_entity, save_timers};
@@ -146,9 +151,16 @@ impl SavedEntity {
         })
     }
 
-    fn key(&self) -> Option<&'static str> {
+    fn pauses(&self) -> Option<Entity> {
         self.parts.iter().find_map(|part| match part {
-            Part::Key(key) => Some(key.name()),
+            Part::Pauses(Pauses(target)) => Some(*target),
+            _ => None,
+        })
+    }
+
+    fn key(&self) -> Option<&Keyed> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Key(key) => Some(key),
             _ => None,
         })
     }

@@ -2,74 +2,46 @@
 
 mod action;
 mod arm;
-mod armed;
-mod arms;
 #[cfg(feature = "worlds")]
 mod awaited;
-mod backlog;
 mod between;
 mod budget;
 mod build;
-mod cancel;
-mod cancellations;
-mod cancelled;
 mod change;
 mod cooldown;
-mod deferrable;
 mod delayed;
 mod despawn_after;
 mod end;
-mod ended;
-mod find;
-mod finished;
-mod fired;
-mod firing;
-mod forward;
-mod handlers;
-mod hold;
+mod events;
+mod fast_forward;
 mod insert_for;
 mod key;
-mod key_hooks;
-mod key_id;
-mod key_table;
-mod limit;
-mod line;
-mod lines;
-mod listing;
+mod keyed;
 mod missed_ticks;
-mod modifiers;
-mod now;
-mod observed;
-mod on_world;
-mod pending;
+pub(crate) mod owner;
+pub(crate) mod pause;
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
 mod place;
-mod progress;
-mod random_interval;
+mod query;
+mod queued;
+mod queues;
+mod random;
 #[cfg(feature = "bevy_reflect")]
 mod reflection;
-mod resolve;
 mod run;
-mod runner;
 #[cfg_attr(
     not(feature = "serialize"),
     allow(dead_code, reason = "only saving uses all of it")
 )]
 mod saving;
 mod seconds;
-mod set;
 mod setting;
-mod settings;
-mod slack;
-#[cfg(feature = "trace")]
-mod span;
 mod stats;
-mod status;
-mod suspects;
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only saving uses all of it")
-)]
-mod timer_seat;
+mod timer_status;
+mod undo;
 
 use alloc::boxed::Box;
 
@@ -80,77 +52,65 @@ use core::{
 };
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
-use bevy_platform::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, TypePath};
 
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
-pub(crate) use action::check_handler;
-pub(crate) use arm::add_pending;
-pub(crate) use arms::Arms;
+pub(crate) use action::{
+    TimerHandlers, add_own_handler, add_timer_handler, check_handler, report_unknown_handlers,
+};
+pub(crate) use arm::{Arms, add_timer};
 #[cfg(feature = "worlds")]
-pub(crate) use awaited::{awaits_run, next_look};
-pub(crate) use backlog::limit_backlog;
+pub(crate) use awaited::{awaits_run, next_look, plan};
 pub use budget::TimerBudget;
 pub use build::InvalidTimer;
-pub(crate) use cancel::{SurvivesCancelAll, cancel_all, cancel_keyed};
-pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};
 pub use change::{NoSuchTimer, TimerMut};
-pub(crate) use change::{change_keyed, change_timer, delay_all};
+pub(crate) use change::{cancel_all, cancel_keyed, change_keyed, change_timer, delay_all};
 pub use cooldown::Cooldown;
 pub use delayed::TimedCommands;
 pub use despawn_after::DespawnAfter;
+#[cfg(not(feature = "serialize"))]
+pub(crate) use end::Finished;
+#[cfg(feature = "serialize")]
+pub use end::Finished;
 #[cfg(feature = "serialize")]
 pub(crate) use end::forget_timers;
 pub(crate) use end::on_remove_clock;
-#[cfg(not(feature = "serialize"))]
-pub(crate) use finished::Finished;
-#[cfg(feature = "serialize")]
-pub use finished::Finished;
-pub(crate) use fired::Unannounced;
-pub use fired::{OwnedTimerFired, TimerFired};
-pub use forward::FastForwardError;
-pub(crate) use forward::{fast_forward, fast_forward_to_next};
-pub(crate) use handlers::{
-    TimerHandlers, add_own_handler, add_timer_handler, report_unknown_handlers,
+pub use events::{CancelReason, OwnedTimerCancelled, OwnedTimerFired, TimerCancelled, TimerFired};
+pub(crate) use events::{CrateTimer, limit_backlog};
+pub(crate) use fast_forward::{fast_forward, fast_forward_to_next};
+pub(crate) use insert_for::{check_component, insert_for};
+pub use key::{IntoKey, Keyed, TimerKey};
+pub use keyed::TimerBundle;
+pub(crate) use keyed::{
+    KeyJournal, KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key,
 };
-pub(crate) use hold::{on_disown, on_orphan, on_own, on_pause, on_pauses, on_resume};
-pub(crate) use insert_for::insert_for;
-pub(crate) use key::IntoKey;
-pub use key::{Keyed, TimerKey};
-pub(crate) use key_hooks::{free_key, take_key};
-pub(crate) use key_table::{KeyJournal, KeyTable};
-pub(crate) use limit::{Limit, check_limit};
-pub(crate) use lines::{LinesJournal, LinesMark, TimerLines};
 pub use missed_ticks::MissedTicks;
-pub(crate) use on_world::with_timers;
-use place::Place;
-pub use progress::TimerProgress;
-pub(crate) use progress::{ShowParams, Shown, show_progress};
-use random_interval::{RandomInterval, scale};
-pub(crate) use run::{FireParams, RunDepth, run_timers};
+pub(crate) use pause::{on_pause, on_pauses, on_resume};
+use place::{Place, TimerSeat};
+pub use query::ArmedTimers;
+pub(crate) use query::with_timers;
+use queued::ArmedTimer;
+pub(crate) use queues::TimerLines;
+use random::{Draws, Numbers, RandomInterval, scale};
+pub(crate) use run::{FireParams, RunDepth, TimerSettings, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
 pub(crate) use saving::{
     MAX_STEPS, SavedWorld, load_world_state, write_timer_states, write_timer_states_of,
 };
-pub(crate) use saving::{TimerState, forget_written};
+pub(crate) use saving::{TimerState, WrittenStates, forget_written};
 pub use seconds::IntoDuration;
-pub(crate) use set::{TimerBundle, arm_keyed, keyed, refresh_keyed, set_keyed};
-pub(crate) use setting::modifiers;
-pub(crate) use settings::TimerSettings;
-use slack::Window;
 pub use stats::RunStats;
-pub use status::{ArmedTimers, TimerStatus};
-pub(crate) use suspects::{Suspects, check_growth};
-use timer_seat::TimerSeat;
+pub use timer_status::TimerStatus;
+pub(crate) use timer_status::{Shown, show_statuses};
+pub(crate) use undo::{LinesJournal, LinesMark};
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
 /// Insert a `Timer` to arm it. Insert another to re-arm it. A system that does so in every frame
-/// postpones the timer forever, and gets a [warning](crate::guide::performance#warnings). Remove it
-/// or despawn its entity to cancel it. Insert [`Paused`](crate::Paused) to pause it. The component is
+/// postpones the timer forever. Remove it or despawn its entity to cancel it. Insert [`Paused`](crate::Paused) to pause it. The component is
 /// immutable, so the queue behind it never gets out of sync with the world. An entity has a `Timer`
 /// exactly while the timer is armed or paused. Once the handlers of the last firing have run, the
 /// `Timer` is removed.
@@ -161,8 +121,8 @@ use timer_seat::TimerSeat;
 /// A delay counts from the time on the timer's clock at insertion. The default clock is Bevy's
 /// `Time<Virtual>`, including its pause and relative speed. Use [`on`](Self::on) to choose another.
 /// While the clock is paused or its speed is zero, nothing fires, not even a timer with zero delay.
-/// A handler that pauses `Time<Virtual>` does not stop the current run: timers that are due in that
-/// run still fire.
+/// A handler that pauses `Time<Virtual>` stops the timers on it at once, even those that are due in
+/// the same run.
 ///
 /// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until the clock catches
 /// up. Re-arm them to count from the new time. A deadline more than 511 years after the start of
@@ -177,7 +137,7 @@ use timer_seat::TimerSeat;
 /// With the feature `bevy_reflect`, a timer is a struct with its settings as fields: `delay`,
 /// `interval`, `times`, `clock`, `missed_ticks` and so on, with times in nanoseconds. The component is
 /// immutable, so an editor changes a timer by inserting another one, also one made from a dynamic
-/// struct. [`TimerProgress`] shows how far the timer is.
+/// struct. [`TimerStatus`] shows how far the timer is.
 ///
 /// # Time complexity
 ///
@@ -236,11 +196,9 @@ pub struct Timer {
     times: Option<NonZeroU32>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Extra {
     options: Options,
-    /// The wait for the first deadline, set when the timer is armed.
-    wait: AtomicU64,
     loaded: Option<Loaded>,
 }
 
@@ -254,7 +212,7 @@ struct Options {
     jitter: u64,
     /// The maximum random addition to each interval.
     interval_span: u64,
-    /// The length of the window in which the timer chooses its deadlines.
+    /// The maximum delay added to the first delay so that timers spread evenly.
     slack: u64,
     /// The priority of a timer that may wait for the budget of a later frame.
     priority: Option<i32>,
@@ -280,18 +238,6 @@ enum WhenDone {
     Despawn,
     /// Despawns if it has no owner by then. For an entity whose owner does not exist.
     DespawnUnlessOwned,
-}
-
-impl WhenDone {
-    /// Returns the end of an entity that comes to both of two ends in one run.
-    fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Keep, end) | (end, Self::Keep) => end,
-            (Self::DespawnIfOwned, Self::DespawnIfOwned) => Self::DespawnIfOwned,
-            (Self::DespawnUnlessOwned, Self::DespawnUnlessOwned) => Self::DespawnUnlessOwned,
-            _ => Self::Despawn,
-        }
-    }
 }
 
 impl Timer {
@@ -353,19 +299,17 @@ impl Timer {
         self.options().acts_without_clock
     }
 
-    /// Computes the first deadline of a timer that is armed at this reading of its clock.
-    fn first_deadline(&self, reading: Reading, random: u64) -> u64 {
-        let delay = self.delay_with(random);
-        match self.options().since {
-            None => reading.now.saturating_add(delay),
-            Some(since) => reading.passed(Duration::from_nanos(since.saturating_add(delay))),
+    /// Returns the delay with its random part, and with its place in the slack.
+    fn draw_delay(&self, numbers: &mut Numbers) -> u64 {
+        let Options { jitter, slack, .. } = self.options();
+        let mut delay = self.delay;
+        if jitter > 0 {
+            delay = delay.saturating_add(scale(numbers.random(), jitter));
         }
-    }
-
-    /// Returns the delay with its random part.
-    fn delay_with(&self, random: u64) -> u64 {
-        self.delay
-            .saturating_add(scale(random, self.options().jitter))
+        if slack > 0 {
+            delay = delay.saturating_add(scale(numbers.even(), slack - 1));
+        }
+        delay
     }
 
     fn options(&self) -> Options {
@@ -387,8 +331,8 @@ impl Arms for Timer {
     }
 
     fn chosen_clock(&self) -> Option<ClockId> {
-        let wait = self.loaded().and_then(TimerState::wait);
-        wait.map(|wait| wait.clock).or_else(|| self.clock())
+        let saved = self.loaded().and_then(TimerState::clock);
+        saved.or_else(|| self.clock())
     }
 
     fn loaded(&self) -> Option<&TimerState> {
@@ -397,9 +341,6 @@ impl Arms for Timer {
 
     fn load(&mut self, state: TimerState) {
         let extra = self.extra.get_or_insert_default();
-        // The wait before the first firing. Later ones follow from the interval.
-        let wait = state.wait().map_or(0, |wait| wait.length);
-        extra.wait = AtomicU64::new(wait);
         extra.loaded = Some(Loaded::new(state));
     }
 
@@ -410,55 +351,45 @@ impl Arms for Timer {
         }
     }
 
-    fn first_wait(&self) -> u64 {
-        match &self.extra {
-            Some(extra) => extra.wait.load(Ordering::Relaxed),
-            None => self.delay,
+    fn delay(&self) -> u64 {
+        self.delay
+    }
+
+    fn timer(&self, entity: Entity) -> ArmedTimer {
+        let mut timer = ArmedTimer::new(entity, self);
+        if let Some(priority) = self.options().priority {
+            timer.change_rare(|rare| rare.priority = Some(priority));
+        }
+        timer
+    }
+
+    fn start(&self, reading: Reading, numbers: &mut Numbers) -> (u64, u64) {
+        let delay = self.draw_delay(numbers);
+        match self.options().since {
+            None => (reading.now.saturating_add(delay), delay),
+            Some(since) => {
+                let deadline = reading.passed(Duration::from_nanos(since.saturating_add(delay)));
+                (deadline, deadline.saturating_sub(reading.now))
+            }
         }
     }
 
-    fn has_jitter(&self) -> bool {
-        self.options().jitter > 0
-    }
-
-    fn intervals(&self, seed: impl FnOnce() -> u64) -> Option<RandomInterval> {
-        RandomInterval::of(self, seed)
-    }
-
-    fn priority(&self) -> Option<i32> {
-        self.options().priority
-    }
-
-    fn window(&self, shift: Option<u64>) -> Option<Window> {
-        Window::new(self.options().slack, shift)
+    fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
+        if let Some(span) = self.interval_span() {
+            let draws = Draws {
+                is_on: true,
+                intervals: RandomInterval::new(span, numbers.random()),
+            };
+            timer.change_rare(|rare| rare.draws = Some(draws));
+        }
     }
 
     fn copy(&self) -> Self {
-        let extra = self.extra.as_deref().map(|extra| {
-            Box::new(Extra {
-                options: extra.options,
-                wait: AtomicU64::new(extra.wait.load(Ordering::Relaxed)),
-                loaded: extra.loaded.clone(),
-            })
-        });
         Self {
-            extra,
+            extra: self.extra.clone(),
             seat: self.seat.copy(),
             ..Self::new(self.delay, self.interval, self.times)
         }
-    }
-
-    fn start(&self, reading: Reading, random: u64) -> u64 {
-        let deadline = self.first_deadline(reading, random);
-        if let Some(extra) = &self.extra {
-            // The deadline may have saturated.
-            let wait = match extra.options.since {
-                None => self.delay_with(random),
-                Some(_) => deadline.saturating_sub(reading.now),
-            };
-            extra.wait.store(wait, Ordering::Relaxed);
-        }
-        deadline
     }
 }
 
@@ -493,13 +424,10 @@ impl MapEntities for Timer {
 impl Clone for Timer {
     fn clone(&self) -> Self {
         let is_inserted = !matches!(self.seat.place(), Place::Nowhere);
-        let extra = self.extra.as_deref().map(|extra| {
-            Box::new(Extra {
-                options: extra.options,
-                wait: AtomicU64::new(extra.wait.load(Ordering::Relaxed)),
-                loaded: extra.loaded.clone().filter(|_| !is_inserted),
-            })
-        });
+        let mut extra = self.extra.clone();
+        if let Some(extra) = extra.as_mut().filter(|_| is_inserted) {
+            extra.loaded = None;
+        }
         Self {
             extra,
             ..Self::new(self.delay, self.interval, self.times)

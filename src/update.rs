@@ -1,8 +1,7 @@
 //! The [`UpdateComponent`]: a per-entity callback that runs every frame.
 
-mod hooks;
+mod rosters;
 mod run;
-mod seat;
 
 use alloc::boxed::Box;
 use core::{fmt, time::Duration};
@@ -15,12 +14,12 @@ use bevy_reflect::Reflect;
 use crate::{
     call::{queue_system, to_result},
     clock::ClockId,
+    seat::Seat,
 };
-pub(crate) use hooks::{enroll, follow_clocks};
+pub(crate) use rosters::{UpdateRosters, enroll, follow_clocks, pause_updates_from};
 #[cfg(feature = "worlds")]
 pub(crate) use run::has_callbacks;
-pub(crate) use run::{UpdateRosters, UpdateState, run_updates};
-use seat::UpdateSeat;
+pub(crate) use run::{UpdateState, run_updates};
 
 /// Calls a per-entity callback every frame, in [`DueSystems::Updates`](crate::DueSystems::Updates).
 ///
@@ -38,7 +37,7 @@ use seat::UpdateSeat;
 /// | behavior that one entity has for now, chosen at run time: a character state, a script, a modifier | `UpdateComponent` |
 /// | polling a socket, a file or a task | `UpdateComponent` |
 /// | something later, or periodically | a [`Timer`](crate::Timer): it costs nothing while it waits |
-/// | reacting to another entity | a [`MessageComponent`](crate::MessageComponent), or an observer |
+/// | reacting to another entity | a [`MessageComponent`](crate::message::MessageComponent), or an observer |
 ///
 /// # Order
 ///
@@ -67,8 +66,7 @@ use seat::UpdateSeat;
 /// run as usual. Bevy's default handler panics on an error of the default
 /// [`Severity`](bevy_ecs::error::Severity). A panic propagates as in any system: the callbacks
 /// after it are not called in this frame. If Bevy catches the panic and its error handler returns,
-/// the next run starts with the callbacks that were left out, and calls the others after them. The
-/// order is back to normal once a run ends without a panic. If your own `catch_unwind` around
+/// the next run calls all callbacks again, from the first one on. If your own `catch_unwind` around
 /// `App::update` catches it instead, Bevy has lost the schedule, and nothing runs.
 ///
 /// # Whole-world access
@@ -114,7 +112,7 @@ use seat::UpdateSeat;
 /// ```
 #[doc(alias("scheduleUpdate", "tick", "on_update", "process"))]
 #[derive(Component, Clone)]
-#[component(immutable, on_insert = hooks::on_insert, on_discard = hooks::on_discard)]
+#[component(immutable, on_insert = rosters::on_insert, on_discard = rosters::on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -127,7 +125,8 @@ pub struct UpdateComponent {
     priority: i32,
     #[entities]
     clock: Option<ClockId>,
-    seat: UpdateSeat,
+    /// The cadence of the clock, and the number in the roster.
+    seat: Seat,
 }
 
 type Callback = dyn Fn(UpdateContext) -> Result + Send + Sync;
@@ -231,7 +230,7 @@ impl UpdateComponent {
             callback: callback.into(),
             priority: 0,
             clock: None,
-            seat: UpdateSeat::default(),
+            seat: Seat::default(),
         }
     }
 
@@ -283,13 +282,5 @@ impl fmt::Debug for UpdateContext<'_> {
             .field("elapsed", &self.elapsed)
             .field("clock", &self.clock)
             .finish_non_exhaustive()
-    }
-}
-
-/// Pauses all callbacks of this priority or higher. `None` ends the pause. Does nothing without the
-/// plugin.
-pub(crate) fn pause_updates_from(world: &mut World, priority: Option<i32>) {
-    if let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() {
-        rosters.paused_from = priority;
     }
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{NoSuchClock, NoSuchTimer, Timer, TimerKey, TimerMut, TimerStatus, prelude::*};
+use bevy_due::{ClockError, NoSuchTimer, Timer, TimerKey, TimerMut, TimerStatus, prelude::*};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -149,7 +149,7 @@ fn a_timer_moves_to_another_clock_with_its_remaining_time() {
 
     let nowhere = ClockId::Own(x);
     change(&mut app, x, |x| {
-        assert_eq!(x.set_clock(nowhere), Err(NoSuchClock(nowhere)));
+        assert_eq!(x.set_clock(nowhere), Err(ClockError::NoSuchClock(nowhere)));
     });
     advance_ms(&mut app, 20);
     assert_eq!(fired(&mut app), ["x"], "it stays on its clock");

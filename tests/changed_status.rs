@@ -135,7 +135,7 @@ fn record(error: BevyError, _: ErrorContext) {
 }
 
 #[test]
-fn debug_builds_report_a_string_that_was_never_a_key_once() {
+fn a_text_that_was_never_a_key_is_reported_once() {
     let mut app = app();
     app.insert_resource(FallbackErrorHandler(record));
     let boss = app.world_mut().spawn_empty().id();
@@ -146,6 +146,7 @@ fn debug_builds_report_a_string_that_was_never_a_key_once() {
             "a type can't be misspelt"
         );
         assert!(!world.cancel_timer(boss, "metoer"));
+        assert!(!world.cancel_timer(boss, "from data".to_owned()));
     }
     let mut entity = app.world_mut().entity_mut(boss);
     entity.set_timer("shield", Timer::after(ms(10)));
@@ -153,10 +154,6 @@ fn debug_builds_report_a_string_that_was_never_a_key_once() {
     assert!(world.cancel_timer(boss, "shield"));
     assert!(!world.cancel_timer(boss, "shield"), "it was a key once");
     let reports = REPORTS.take();
-    assert_eq!(
-        reports.len(),
-        usize::from(cfg!(debug_assertions)),
-        "{reports:?}"
-    );
-    assert!(reports.iter().all(|report| report.contains("\"metoer\"")));
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert!(reports[0].contains("\"metoer\""), "{reports:?}");
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{Timer, TimerFired};
+use bevy_due::{Timer, TimerFired, prelude::*};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 use support::*;
@@ -46,20 +46,19 @@ fn a_stopped_clock_fires_nothing_not_even_a_zero_delay() {
 }
 
 #[test]
-fn pausing_the_game_from_a_handler_lets_the_run_finish() {
+fn pausing_the_game_from_a_handler_ends_the_run() {
     let mut app = app();
     app.add_observer(|_: On<TimerFired>, mut time: ResMut<Time<Virtual>>| time.pause());
     spawn(&mut app, "a", Timer::after(ms(10)));
     spawn(&mut app, "b", Timer::after(ms(15)));
     spawn(&mut app, "c", Timer::after(ms(25)));
     advance_ms(&mut app, 20);
-    assert_eq!(
-        fired(&mut app),
-        ["a", "b"],
-        "should fire what was due before the pause"
-    );
+    assert_eq!(fired(&mut app), ["a"], "the pause stops the game at once");
     advance_ms(&mut app, 20);
     assert!(fired(&mut app).is_empty());
+    clock(&mut app).unpause();
+    advance_ms(&mut app, 0);
+    assert_eq!(fired(&mut app), ["b"], "it kept its place");
 }
 
 #[test]
@@ -90,17 +89,23 @@ fn timers_follow_the_clamped_frame_time() {
 
 /// Loading a saved game sets the clock and spawns timers between two frames.
 #[test]
-fn a_delay_counts_from_the_time_set_between_frames() {
+fn the_next_frame_shows_the_time_that_is_set_between_frames() {
     let mut app = app();
+    spawn(&mut app, "x", Timer::after(ms(5999)));
     clock(&mut app).advance_by(ms(5000));
-    spawn(&mut app, "x", Timer::after(ms(1000)));
-    advance_ms(&mut app, 999);
+    advance_ms(&mut app, 998);
     assert!(fired(&mut app).is_empty(), "should not fire early");
     advance_ms(&mut app, 1);
-    assert_eq!(fired_at(&mut app), [("x", 6000)]);
+    assert_eq!(fired_at(&mut app), [("x", 5999)]);
+    assert_eq!(now(&app, ClockId::Virtual), ms(5999));
 
-    *clock(&mut app) = Time::default();
     spawn(&mut app, "y", Timer::after(ms(20)));
+    *clock(&mut app) = Time::default();
     advance_ms(&mut app, 20);
-    assert_eq!(fired_at(&mut app), [("y", 20)], "should not fire late");
+    assert_eq!(
+        fired_at(&mut app),
+        [("y", 20)],
+        "should keep its remaining time"
+    );
+    assert_eq!(now(&app, ClockId::Virtual), ms(20));
 }

@@ -21,9 +21,9 @@ fn modify(app: &mut App, clock: Entity, factor: f64) -> Entity {
 
 /// Returns the milliseconds that pass on a clock in ten milliseconds of the game.
 fn speed(app: &mut App, own: Entity) -> u128 {
-    let before = clock(app, own).now();
+    let before = now(app, own);
     advance_ms(app, 10);
-    (clock(app, own).now() - before).as_millis()
+    (now(app, own) - before).as_millis()
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn time_passes_only_while_the_condition_holds() {
     for (playing, millis) in [(true, 7), (false, 100), (true, 11), (false, 3), (true, 11)] {
         play(&mut app, playing, millis);
     }
-    assert_eq!(clock(&app, level).now(), ms(29));
-    assert_eq!(clock(&app, other).now(), ms(132));
+    assert_eq!(now(&app, level), ms(29));
+    assert_eq!(now(&app, other), ms(132));
     assert!(fired(&mut app).is_empty());
     play(&mut app, true, 1);
     assert_eq!(fired_at(&mut app), [("level", 30)]);
@@ -227,13 +227,13 @@ fn a_condition_and_a_pause_are_independent() {
     let pause = |app: &mut App| app.world_mut().get_mut::<Clock>(level).unwrap().pause();
     pause(&mut app);
     play(&mut app, true, 10);
-    assert_eq!(clock(&app, level).now(), ms(0), "still paused");
+    assert_eq!(now(&app, level), ms(0), "still paused");
     app.world_mut().get_mut::<Clock>(level).unwrap().unpause();
     play(&mut app, false, 10);
     assert!(!clock(&app, level).is_paused(), "a condition is no pause");
-    assert_eq!(clock(&app, level).now(), ms(0));
+    assert_eq!(now(&app, level), ms(0));
     play(&mut app, true, 10);
-    assert_eq!(clock(&app, level).now(), ms(10));
+    assert_eq!(now(&app, level), ms(10));
 }
 
 #[test]
@@ -246,14 +246,14 @@ fn a_clock_that_joins_or_leaves_follows_the_condition() {
     app.world_mut().entity_mut(disabled).remove::<Disabled>();
     app.world_mut().entity_mut(late).remove::<Level>();
     play(&mut app, false, 10);
-    assert_eq!(clock(&app, late).now(), ms(10));
-    assert_eq!(clock(&app, disabled).now(), ms(0));
+    assert_eq!(now(&app, late), ms(10));
+    assert_eq!(now(&app, disabled), ms(0));
     app.world_mut().entity_mut(disabled).remove::<Clock>();
     app.world_mut().entity_mut(disabled).insert(Clock::new());
     play(&mut app, false, 10);
-    assert_eq!(clock(&app, disabled).now(), ms(0), "also a new clock");
+    assert_eq!(now(&app, disabled), ms(0), "also a new clock");
     play(&mut app, true, 10);
-    assert_eq!(clock(&app, disabled).now(), ms(10));
+    assert_eq!(now(&app, disabled), ms(10));
 }
 
 #[test]
@@ -263,10 +263,10 @@ fn a_clock_of_two_conditions_needs_both() {
     let spell = app.world_mut().spawn((Level, Spell, Clock::new())).id();
     play(&mut app, false, 10);
     play(&mut app, true, 10);
-    assert_eq!(clock(&app, spell).now(), ms(0));
+    assert_eq!(now(&app, spell), ms(0));
     app.world_mut().entity_mut(spell).remove::<Spell>();
     play(&mut app, true, 10);
-    assert_eq!(clock(&app, spell).now(), ms(10));
+    assert_eq!(now(&app, spell), ms(10));
 }
 
 /// A new clock takes the place of the old one in the table.
@@ -282,5 +282,5 @@ fn a_condition_that_has_held_a_lost_clock_lets_no_other_clock_run() {
     app.world_mut().despawn(level);
     let spell = app.world_mut().spawn((Spell, Clock::new())).id();
     play(&mut app, true, 10);
-    assert_eq!(clock(&app, spell).now(), ms(0));
+    assert_eq!(now(&app, spell), ms(0));
 }

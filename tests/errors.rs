@@ -7,7 +7,11 @@ use std::panic::catch_unwind;
 use core::{cell::RefCell, panic::AssertUnwindSafe};
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, Clocks, ClocksMut, SpeedModifier, Timer, prelude::*};
+use bevy_due::{
+    ArmedTimers, Clocks, ClocksMut, SpeedModifier, Timer,
+    message::{Delivery, MessageCommandsExt},
+    prelude::*,
+};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,

@@ -171,10 +171,10 @@ fn a_timer_dies_if_setting_it_despawns_its_owner() {
     });
     let key = Keyed::new("life");
     assert_dies_with_its_owner(|world, hero| {
-        world.spawn((key, life(), OwnedBy(hero)));
+        world.spawn((key.clone(), life(), OwnedBy(hero)));
     });
     assert_dies_with_its_owner(|world, hero| {
-        let timer = world.spawn((key, life())).id();
+        let timer = world.spawn((key.clone(), life())).id();
         world.entity_mut(timer).insert(OwnedBy(hero));
     });
 }
@@ -197,9 +197,12 @@ fn a_timer_that_the_game_hides_from_queries_fires_with_its_key() {
     app.world_mut().spawn(timer("last"));
     advance_ms(&mut app, 10);
     let fired = app.world().resource::<Messages<TimerFired>>();
-    let keys = fired.iter_current_update_messages().map(TimerFired::key);
-    let expected = [Some("first"), Some("second"), None, Some("last")];
-    assert_eq!(keys.collect::<Vec<_>>(), expected);
+    let keys: Vec<_> = fired
+        .iter_current_update_messages()
+        .map(TimerFired::key)
+        .collect();
+    let keys: Vec<_> = keys.iter().map(Option::as_deref).collect();
+    assert_eq!(keys, [Some("first"), Some("second"), None, Some("last")]);
 }
 
 #[test]

@@ -12,8 +12,12 @@ use core::{
 
 use bevy_app::App;
 use bevy_due::{
-    ClockId, DuePlugin, MessageContext, NoAnswer, OwnedTimerFired, ReplyTo, Request, Timer,
-    TimerAction, prelude::*, save::SavedTimers,
+    ClockId, DuePlugin, OwnedTimerFired, Timer, TimerAction,
+    message::{
+        MessageCommandsExt, MessageContext, MessageEntityCommandsExt, NoAnswer, ReplyTo, Request,
+    },
+    prelude::*,
+    save::SavedTimers,
 };
 use bevy_ecs::{
     entity::EntityHashMap,

@@ -6,9 +6,15 @@ use core::cell::RefCell;
 
 use bevy_app::{App, Update};
 use bevy_due::{
-    DuePlugin, MessageContext, MessageStats, NoAnswer, Outbox, Packet, SendError, Timer, prelude::*,
+    DuePlugin, Timer,
+    message::{
+        Delivery, MessageCommandsExt, MessageContext, MessageEntityCommandsExt, MessageStats,
+        MessageWorldExt, NoAnswer, Outbox, Packet, SendError,
+    },
+    prelude::*,
 };
 use bevy_ecs::{
+    entity_disabling::Disabled,
     error::{BevyError, ErrorContext, FallbackErrorHandler},
     prelude::*,
 };
@@ -230,20 +236,25 @@ fn a_refused_request_times_out_and_replies_are_never_refused() {
 #[test]
 fn messages_that_wait_longer_keep_their_room() {
     let (mut app, entity) = bounded_app(2);
-    let replaces =
-        MessageComponent::new().on_packet(1, move |mut me: MessageContext, _: &Packet| {
-            me.commands.entity(entity).insert(listener());
-        });
-    app.world_mut().spawn(replaces);
-    app.world_mut()
-        .send(Delivery::All, Packet::new(1, []))
-        .unwrap();
-    app.world_mut().send(entity, Nth(1)).unwrap();
+    let replies = MessageComponent::new().on_packet(1, |mut me: MessageContext, _: &Packet| {
+        me.reply(Nth(1)).unwrap();
+    });
+    let replies = app.world_mut().spawn(replies).id();
+    let mut commands = app.world_mut().commands();
+    let patience = Timer::after(1.0);
+    let request = Packet::new(1, []);
+    commands.entity(entity).ask(replies, request, patience);
+    app.world_mut().flush();
+    app.world_mut().entity_mut(entity).insert(Disabled);
     advance_ms(&mut app, 10);
-    assert_eq!(received(&mut app, entity), []);
-    assert_eq!(app.world_mut().send(entity, Nth(2)), Ok(()));
-    let refused = app.world_mut().send(entity, Nth(3));
-    assert_eq!(refused, Err(SendError::Full(Nth(3))));
+    // The reply waits for the disabled entity.
+    for _ in 0..2 {
+        advance_ms(&mut app, 10);
+        assert_eq!(app.world_mut().send(entity, Nth(2)), Ok(()));
+        let refused = app.world_mut().send(entity, Nth(3));
+        assert_eq!(refused, Err(SendError::Full(Nth(3))));
+    }
+    app.world_mut().entity_mut(entity).remove::<Disabled>();
     advance_ms(&mut app, 10);
     assert_eq!(received(&mut app, entity), [1, 2]);
     for nth in 0..2 {

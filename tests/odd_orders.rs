@@ -2,7 +2,10 @@
 
 mod support;
 
-use bevy_due::{Clock, DespawnAfter, OnClock, Timer, TimerCancelled, prelude::*};
+use bevy_app::PreUpdate;
+use bevy_due::{
+    ArmedTimers, Clock, DespawnAfter, DueSystems, OnClock, Timer, TimerCancelled, prelude::*,
+};
 use bevy_ecs::prelude::*;
 use support::*;
 
@@ -87,10 +90,7 @@ fn a_pending_lifetime_counts_the_time_that_has_passed() {
     let clock = app.world_mut().spawn(Clock::new()).id();
     let bullet = (OnClock::new(clock), DespawnAfter::new(ms(100)));
     let bullet = app.world_mut().spawn(bullet).id();
-    let mut clock = app.world_mut().get_mut::<Clock>(clock).unwrap();
-    clock.advance_by(ms(30));
-    let left = app
-        .world_mut()
-        .with_timers(|timers| timers.lifetime(bullet));
-    assert_eq!(left, Some(ms(70)));
+    let check = move |timers: ArmedTimers| assert_eq!(timers.lifetime(bullet), Some(ms(70)));
+    app.add_systems(PreUpdate, check.before(DueSystems::Timers));
+    advance_ms(&mut app, 30);
 }

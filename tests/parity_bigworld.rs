@@ -341,7 +341,7 @@ fn the_fixed_clock_shows_the_time_of_each_tick() {
     app.insert_resource(Time::<Fixed>::from_hz(10.0))
         .init_resource::<Shown>()
         .add_systems(FixedUpdate, |clocks: Clocks, mut shown: ResMut<Shown>| {
-            shown.0.push(clocks.get(ClockId::Fixed).unwrap().now());
+            shown.0.push(clocks.now(ClockId::Fixed).unwrap());
         });
     advance_ms(&mut app, 200);
     spawn(&mut app, "x", Timer::after(ms(1)).on(ClockId::Fixed));
@@ -531,6 +531,7 @@ fn setting_a_clock_to_saturday_night_adjusts_all_timers() {
     let before = all(&mut app);
     assert_eq!(before.len(), 2);
     set_game_clock(&mut app, move |clock| clock.set_now(saturday_night));
+    advance_ms(&mut app, 0);
     let shift = saturday_night - ms(500);
     let adjusted = before
         .into_iter()

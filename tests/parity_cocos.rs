@@ -7,7 +7,8 @@ use std::thread::{self, ThreadId};
 
 use bevy_app::App;
 use bevy_due::{
-    ArmedTimers, ClocksMut, MissedTicks, Timer, TimerStatus, UpdateComponent, prelude::*,
+    ArmedTimers, ClocksMut, MissedTicks, Timer, TimerStatus, UpdateComponent,
+    message::MessageWorldExt, prelude::*,
 };
 use bevy_ecs::{
     prelude::*,

@@ -7,7 +7,12 @@ use std::thread;
 
 use bevy_app::App;
 use bevy_due::{
-    Clocks, MessageContext, NoAnswer, Request, Timer, TimerAction, prelude::*, queue::TimerQueue,
+    Clocks, Timer, TimerAction,
+    message::{
+        Delivery, MessageContext, MessageEntityCommandsExt, MessageWorldExt, NoAnswer, Request,
+    },
+    prelude::*,
+    queue::TimerQueue,
 };
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 use bevy_time::{Real, Time};
@@ -46,7 +51,7 @@ fn mailbox(app: &mut App, service: Entity) -> Vec<(Option<Request>, &'static str
 }
 
 fn now(app: &mut App, clock: ClockId) -> Duration {
-    let now = move |clocks: Clocks| clocks.get(clock).unwrap().now();
+    let now = move |clocks: Clocks| clocks.now(clock).unwrap();
     app.world_mut().run_system_once(now).unwrap()
 }
 

@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::{App, First};
-use bevy_due::{ArmedTimers, Keyed, NoSuchClock, Timer, TimerStatus, prelude::*};
+use bevy_due::{ArmedTimers, ClockError, Keyed, Timer, TimerStatus, prelude::*};
 use bevy_ecs::{name::Name, prelude::*, system::SystemState};
 use bevy_time::TimeSystems;
 use support::*;
@@ -73,6 +73,9 @@ fn a_zero_delay_and_an_overdue_timer_have_completed_their_wait() {
     let late = spawn(&mut app, "late", Timer::after(ms(10)).on(clock));
     let mut its_clock = app.world_mut().get_mut::<Clock>(clock).unwrap();
     its_clock.advance_by(ms(50));
+    // A clock that stands still fires nothing.
+    its_clock.pause();
+    advance_ms(&mut app, 0);
     let late = status(&mut app, late);
     assert_eq!((late.remaining, late.fraction()), (ms(0), 1.0));
     assert_eq!(late.clock, clock.into());
@@ -162,7 +165,7 @@ fn timers_due_soon_are_listed_in_order() {
     assert_eq!(due(&mut app, 20), [timers[0]]);
     assert_eq!(next(&mut app), Ok(Some(ms(30))));
 
-    let unknown = Err(NoSuchClock(timers[1].into()));
+    let unknown = Err(ClockError::NoSuchClock(timers[1].into()));
     let next = read(&mut app, |all| all.next_deadline(timers[1]));
     assert_eq!(next, unknown, "an entity without a clock");
 }

@@ -125,7 +125,7 @@ fn poison_ticks(
 
 fn attack(fired: On<TimerFired>, clocks: Clocks, mut attacks: ResMut<Attacks>) -> Result {
     if fired.has_key(Attack) {
-        let now = clocks.get(ClockId::Virtual)?.now();
+        let now = clocks.now(ClockId::Virtual)?;
         attacks.0.push((now.as_secs_f32() * 10.0).round() / 10.0);
     }
     Ok(())
@@ -303,9 +303,10 @@ fn towers_fire_charges_and_can_be_upgraded_with_seconds_from_data() {
     let cooldown = Cooldown::new(RELOAD).with_charges(2);
     let tower = app.world_mut().spawn((Match, Tower(cooldown))).id();
     let shots = |mut towers: Query<&mut Tower>, clocks: Clocks| {
+        let now = clocks.now(ClockId::Virtual).unwrap();
         towers
             .iter_mut()
-            .filter_map(|mut tower| tower.0.try_use(&clocks).then_some(()))
+            .filter_map(|mut tower| tower.0.try_use(now).then_some(()))
             .count()
     };
     let mut fired = 0;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use bevy_due::{UpdateComponent, UpdateContext, prelude::*};
+use bevy_due::{Pauses, UpdateComponent, UpdateContext, prelude::*};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use support::{updates::*, *};
 
@@ -272,4 +272,21 @@ fn a_callback_of_a_despawned_owner_despawns_in_the_next_run_and_is_never_called(
     advance_ms(&mut app, 10);
     assert!(app.world().get_entity(update).is_err());
     assert!(called(&mut app).is_empty());
+}
+
+/// Timers have the same exemption: the end of a pause is never paused by it.
+#[test]
+fn a_pause_that_its_target_owns_does_not_pause_its_own_callback() {
+    let mut app = update_app();
+    let target = app.world_mut().spawn(say("target")).id();
+    let thaw = doing("thaws", |world, pause| {
+        world.despawn(pause);
+    });
+    app.world_mut().spawn((OwnedBy(target), say("other")));
+    app.world_mut()
+        .spawn((OwnedBy(target), Pauses(target), thaw));
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["thaws"], "the others are paused");
+    advance_ms(&mut app, 10);
+    assert_eq!(called(&mut app), ["target", "other"]);
 }

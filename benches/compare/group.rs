@@ -12,8 +12,9 @@ use std::{
 
 use bevy_app::App;
 use bevy_due::{
-    LoopInterval, MessageContext, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
-    WorldGroups, prelude::*,
+    LoopInterval, Parcel, ParcelEntityCommandsExt, StableKey, Timer, WorldGroups,
+    message::{Delivery, MessageContext, Packet},
+    prelude::*,
 };
 use bevy_ecs::prelude::*;
 

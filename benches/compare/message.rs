@@ -6,7 +6,11 @@ use std::{
 };
 
 use bevy_app::prelude::*;
-use bevy_due::{DueSystems, MessageContext, MessageSender, Outbox, SendError, prelude::*};
+use bevy_due::{
+    DueSystems,
+    message::{Delivery, MessageContext, MessageSender, MessageWorldExt, Outbox, SendError},
+    prelude::*,
+};
 use bevy_ecs::prelude::*;
 use bevy_platform::cell::SyncCell;
 use bevy_time::TimePlugin;

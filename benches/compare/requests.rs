@@ -3,7 +3,11 @@
 use std::collections::VecDeque;
 
 use bevy_app::prelude::*;
-use bevy_due::{MessageContext, ReplyTo, Timer, prelude::*};
+use bevy_due::{
+    Timer,
+    message::{MessageCommandsExt, MessageContext, MessageEntityCommandsExt, ReplyTo},
+    prelude::*,
+};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, TimerMode};
 

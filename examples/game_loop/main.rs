@@ -125,14 +125,16 @@ fn use_ability(fired: On<TimerFired>, abilities: Query<&Ability>, mut fight: Fig
     Ok(())
 }
 
-fn raise_shield(mut fight: Fight, clocks: Clocks) {
-    if fight.hero.1.shield.try_use(&clocks) {
+fn raise_shield(mut fight: Fight, clocks: Clocks) -> Result {
+    let now = clocks.now(ClockId::Virtual)?;
+    if fight.hero.1.shield.try_use(now) {
         fight.log("The hero raises the shield");
         fight.commands.entity(*fight.boss).cancel_timer("cast");
     } else {
-        let secs = fight.hero.1.shield.remaining(&clocks).as_secs_f32();
+        let secs = fight.hero.1.shield.remaining(now).as_secs_f32();
         fight.log(format_args!("The shield takes another {secs:.1} s"));
     }
+    Ok(())
 }
 
 /// Handles all poison ticks of this frame in one system.

@@ -1,7 +1,11 @@
 //! Checks passwords, slowly.
 
 use bevy_app::App;
-use bevy_due::{MessageContext, Packet, Timer, prelude::*};
+use bevy_due::{
+    Timer,
+    message::{MessageCommandsExt, MessageContext, Packet},
+    prelude::*,
+};
 use bevy_ecs::{
     error::{FallbackErrorHandler, warn},
     prelude::*,

@@ -4,7 +4,11 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bevy_app::App;
-use bevy_due::{MessageContext, Packet, Timer, prelude::*};
+use bevy_due::{
+    Timer,
+    message::{MessageContext, MessageWorldExt, Packet},
+    prelude::*,
+};
 use bevy_ecs::{
     error::{FallbackErrorHandler, warn},
     prelude::*,

@@ -1,6 +1,6 @@
 //! The commands of a client that has logged in.
 
-use bevy_due::{MessageContext, prelude::*};
+use bevy_due::{message::MessageContext, prelude::*};
 use bevy_ecs::prelude::*;
 
 use crate::client::{Client, Line, Player, client, heard, quit, say, words};

@@ -14,7 +14,10 @@ use std::{
     time::Instant,
 };
 
-use bevy_due::{Cooldown, MessageSender, Packet, Parcel, WorldGroups, WorldReport, prelude::*};
+use bevy_due::{
+    Cooldown, Parcel, WorldGroups, WorldReport,
+    message::{Delivery, MessageSender, MessageWorldExt, Packet},
+};
 
 use crate::{accounts, client, settings::Settings, socket};
 
@@ -119,7 +122,7 @@ fn watch_door(
                 Duration::ZERO
             }
             Err(error) => {
-                if !is_idle(&error) && complaint.try_use(&socket::clock_since(start)) {
+                if !is_idle(&error) && complaint.try_use(start.elapsed()) {
                     writeln!(io::stderr(), "can't take more clients for now: {error}").ok();
                 }
                 PAUSE

@@ -9,7 +9,10 @@ use std::{
     time::Instant,
 };
 
-use bevy_due::{Clock, Cooldown, MessageSender, Payload, SendError};
+use bevy_due::{
+    Cooldown,
+    message::{MessageSender, Payload, SendError},
+};
 use bevy_ecs::prelude::*;
 
 use crate::{
@@ -91,8 +94,8 @@ fn read_lines(output: &Output, mut rate: Cooldown, mut hear: impl FnMut(Said) ->
         let Ok(1..) = piece.read_until(b'\n', &mut line) else {
             return;
         };
-        while !rate.try_use(&clock_since(start)) {
-            if output.closes_within(rate.remaining(&clock_since(start))) {
+        while !rate.try_use(start.elapsed()) {
+            if output.closes_within(rate.remaining(start.elapsed())) {
                 return;
             }
         }
@@ -132,9 +135,4 @@ fn send(sender: &MessageSender, client: Entity, mut message: impl Payload) -> bo
         };
         thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// Returns a clock that shows the real time since `start`, for threads outside the world.
-pub fn clock_since(start: Instant) -> Clock {
-    Clock::new().with_now(start.elapsed())
 }

@@ -1,7 +1,8 @@
 //! The commands of a client that has not logged in.
 
 use bevy_due::{
-    MessageContext, NoAnswer, OnClock, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    OnClock, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    message::{Delivery, MessageContext, NoAnswer, Packet},
     prelude::*,
 };
 use bevy_ecs::prelude::*;

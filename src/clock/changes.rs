@@ -18,7 +18,7 @@ impl Changes {
     }
 
     /// Counts a change, before it happens.
-    pub(super) fn note(&self) {
+    pub(crate) fn note(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 }

@@ -1,5 +1,7 @@
 //! Clocks that run only under a condition.
 
+use alloc::vec::Vec;
+
 use bevy_ecs::{
     entity_disabling::Disabled,
     prelude::*,
@@ -7,7 +9,7 @@ use bevy_ecs::{
     system::ScheduleSystem,
 };
 
-use super::{Clock, shared::ClockTable, table::Held};
+use super::{read::ReadClocks, table::ClockTable};
 
 /// Lets time pass on the clocks of all entities with the component `C` only while a condition
 /// holds.
@@ -18,7 +20,7 @@ use super::{Clock, shared::ClockTable, table::Held};
 /// decides whether the time since the previous run counts. If the state changes in the middle of a
 /// frame, the next check sees it.
 ///
-/// The condition is independent of [`Clock::pause`] and of other conditions: a clock runs while
+/// The condition is independent of [`Clock::pause`](crate::Clock::pause) and of other conditions: a clock runs while
 /// nothing stops it.
 ///
 /// # Time complexity
@@ -52,49 +54,71 @@ use super::{Clock, shared::ClockTable, table::Held};
 ///     app.insert_resource(IsBuilding(is_building));
 ///     app.update();
 /// }
-/// let clock = app.world().get::<Clock>(level).unwrap();
-/// assert_eq!(clock.now(), Duration::from_millis(500));
+/// assert_eq!(app.world().clock_now(level), Ok(Duration::from_millis(500)));
 /// ```
 #[doc(alias("run_if", "in_state", "pause"))]
 pub fn run_clock_if<C: Component, M>(
     condition: impl SystemCondition<M>,
 ) -> ScheduleConfigs<ScheduleSystem> {
-    condition.pipe(hold_clocks::<C>).into_configs()
+    condition.pipe(hold_clocks::<C>).before(ReadClocks)
+}
+
+/// The conditions of a world, by the order of their first checks: whether each holds no clock.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conditions(Vec<bool>);
+
+/// The index of a condition.
+pub(super) type Condition = usize;
+
+impl Conditions {
+    fn add(&mut self) -> Condition {
+        self.0.push(true);
+        self.0.len() - 1
+    }
+
+    fn is_idle(&self, condition: Condition) -> bool {
+        self.0.get(condition).copied().unwrap_or_default()
+    }
+
+    fn set_idle(&mut self, condition: Condition, is_idle: bool) {
+        if let Some(idle) = self.0.get_mut(condition) {
+            *idle = is_idle;
+        }
+    }
+
+    /// Returns these conditions, and those that another table has besides. The latter hold clocks, as
+    /// far as is known.
+    pub(super) fn and(mut self, other: &Self) -> Self {
+        let known = self.0.len();
+        self.0.extend(other.0.iter().skip(known).map(|_| false));
+        self
+    }
 }
 
 fn hold_clocks<C: Component>(
     In(runs): In<bool>,
-    table: Res<ClockTable>,
-    clocks: Query<Entity, (With<C>, With<Clock>, Allow<Disabled>)>,
-    mut condition: Local<Option<u64>>,
+    mut table: ResMut<ClockTable>,
+    clocks: Query<(), (With<C>, Allow<Disabled>)>,
+    mut condition: Local<Option<Condition>>,
 ) {
-    let mut table = table.lock();
-    let condition = *condition.get_or_insert_with(|| {
-        table.conditions += 1;
-        table.conditions
-    });
-    let held = table.held.remove(&condition).unwrap_or_default();
-    if runs && held.is_empty() {
+    let condition = *condition.get_or_insert_with(|| table.conditions.add());
+    if runs && table.conditions.is_idle(condition) {
         return;
     }
-    let mut holds = Held::default();
-    if !runs {
-        for clock in &clocks {
-            if let Ok((key, row)) = table.find(clock.into()) {
-                holds.insert(clock, (key, row.age));
-            }
-        }
+    let is_held = |entity: Entity| !runs && clocks.contains(entity);
+    let changed = table.rows.iter().filter_map(|(key, row)| {
+        let is_held = is_held(row.entity?);
+        let was_held = row.brakes.held_by.contains(&condition);
+        (is_held != was_held).then_some((key, is_held))
+    });
+    for (key, is_held) in changed.collect::<Vec<_>>() {
+        table.change(key, |row| match is_held {
+            true => row.brakes.held_by.push(condition),
+            false => row
+                .brakes
+                .held_by
+                .retain(|&mut held_by| held_by != condition),
+        });
     }
-    let mut change = |from: &Held, to: &Held, by: i32| {
-        for (clock, &(key, age)) in to {
-            if from.get(clock) != Some(&(key, age)) && table.get_of_age(key, age).is_some() {
-                table.change(key, |row| {
-                    row.brakes.holds = row.brakes.holds.saturating_add_signed(by);
-                });
-            }
-        }
-    };
-    change(&holds, &held, -1);
-    change(&held, &holds, 1);
-    table.held.insert(condition, holds);
+    table.conditions.set_idle(condition, runs);
 }

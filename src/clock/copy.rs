@@ -1,39 +1,68 @@
-//! Copies of all clocks, to go back to.
+//! Copies of all clocks, to go back to, and the clocks that have changed since.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, vec::Vec};
 use core::fmt;
 
 use bevy_ecs::{
+    change_detection::Tick,
     entity::{EntityHashMap, MapEntities},
     prelude::*,
 };
+use bevy_platform::collections::HashSet;
 
 use super::{
     Clock,
-    built_in::BuiltInClocks,
-    hooks::adopt_overwritten,
-    row::{Age, ClockKey},
-    shared::ClockTable,
-    table::Table,
+    id::ClockId,
+    params::BuiltInClocks,
+    read::take_settings,
+    row::{ClockKey, Row},
+    table::ClockTable,
 };
 
-/// A copy of all clocks of a world.
+/// A copy of all clocks of a world: the table and the components.
 #[derive(Clone)]
-pub(crate) struct ClocksCopy(Table);
+pub(crate) struct ClocksCopy {
+    table: ClockTable,
+    /// The components, and whether the next reading takes them over.
+    own: EntityHashMap<(Clock, bool)>,
+    built_in: BuiltInClocks,
+}
 
 impl ClocksCopy {
-    /// Copies the clocks of a world. Components that were overwritten have been adopted.
+    /// Copies the clocks of a world. They have taken over the settings of their components.
     pub(crate) fn of(world: &mut World) -> Self {
-        adopt_overwritten(world);
-        Self(world.resource::<ClockTable>().lock().clone())
+        take_settings(world);
+        let table = world.resource::<ClockTable>().clone();
+        let own = table.rows.iter().filter_map(|(_, row)| {
+            let entity = row.entity?;
+            let clock = world.entity(entity).get_ref::<Clock>()?;
+            Some((
+                entity,
+                (Clock::clone(&clock), clock.last_changed() != row.written),
+            ))
+        });
+        Self {
+            own: own.collect(),
+            built_in: world.resource::<BuiltInClocks>().clone(),
+            table,
+        }
     }
 
-    pub(super) fn table(&self) -> &Table {
-        &self.0
+    /// Returns the component of a clock.
+    fn component(&self, entity: Option<Entity>, key: ClockKey) -> Option<&Clock> {
+        match entity {
+            Some(entity) => self.own.get(&entity).map(|(clock, _)| clock),
+            None => self.built_in.0.get(key as usize),
+        }
     }
 
     pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
-        self.0.map_entities(mapper);
+        self.table.rows.map_entities(mapper);
+        let own = self.own.drain().map(|(entity, (mut clock, is_written))| {
+            MapEntities::map_entities(&mut clock, mapper);
+            (mapper.get_mapped(entity), (clock, is_written))
+        });
+        self.own = own.collect::<Vec<_>>().into_iter().collect();
     }
 }
 
@@ -43,49 +72,131 @@ impl fmt::Debug for ClocksCopy {
     }
 }
 
-/// Puts all clocks of a world back. The components of the copied clocks are there.
-pub(crate) fn put_clocks_back(world: &mut World, table: &ClockTable, ClocksCopy(copy): ClocksCopy) {
-    let clocks = table.lock().put_back(copy);
-    for (entity, key, age) in clocks {
-        if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-            *clock.bypass_change_detection() = table.handle(key, age).into();
-        }
+/// Returns the component of a clock.
+pub(super) fn component(world: &World, entity: Option<Entity>, key: ClockKey) -> Option<&Clock> {
+    match entity {
+        Some(entity) => world.get(entity),
+        None => world.get_resource::<BuiltInClocks>()?.0.get(key as usize),
     }
-    world.insert_resource(BuiltInClocks::new(table));
 }
 
-impl Table {
-    /// Becomes a copy of an earlier table, and returns the clocks on entities.
-    fn put_back(&mut self, mut copy: Self) -> Vec<(Entity, ClockKey, Age)> {
-        // This only tells whether a computed value still holds.
-        self.counters.changes.note();
-        // The callbacks may be on the clocks as they were.
-        copy.has_moved = true;
-        // A number that was handed out since then is not handed out again.
-        copy.next_age = self.next_age.max(copy.next_age);
-        copy.conditions = self.conditions.max(copy.conditions);
-        *self = copy;
-        self.own_clocks()
-    }
+/// Returns `true` if the next reading takes a change of a component over.
+#[cfg(feature = "worlds")]
+pub(crate) fn is_changed(world: &World) -> bool {
+    let Some(table) = world.get_resource::<ClockTable>() else {
+        return false;
+    };
+    table.has_moved
+        || table.rows.iter().any(|(key, row)| {
+            component(world, row.entity, key).is_some_and(|clock| {
+                clock.settings() != row.settings || clock.jump != super::Jump::default()
+            })
+        })
+}
 
-    fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
-        for row in self.rows_mut() {
-            row.state.parent.map_entities(mapper);
-            if let Some(entity) = &mut row.entity {
-                entity.map_entities(mapper);
+/// Puts all clocks of a world back. The components of the copied clocks are there.
+pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: ClocksCopy) {
+    world.insert_resource(copy.built_in);
+    let before = core::mem::replace(table, copy.table);
+    for (entity, (copied, is_written)) in copy.own {
+        if let Some(mut clock) = world.get_mut::<Clock>(entity) {
+            *clock = copied;
+            table.note_written(entity, (!is_written).then_some(clock.last_changed()));
+        }
+    }
+    // Computed values hold no longer, and the callbacks may be on the clocks as they were.
+    table.changes = before.changes;
+    table.changes.note();
+    table.has_moved = true;
+    // A number that was handed out since then is not handed out again.
+    table.rows.next_age = table.rows.next_age.max(before.rows.next_age);
+    table.conditions = core::mem::take(&mut table.conditions).and(&before.conditions);
+}
+
+/// The clocks that something other than the time has changed, the clocks that have come or gone, and
+/// the clocks below all of these.
+///
+/// How far they have advanced no longer follows from their present speed.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedClocks {
+    keys: BTreeSet<ClockKey>,
+    ids: HashSet<ClockId>,
+}
+
+impl ChangedClocks {
+    /// Compares the clocks of a world with a copy.
+    pub(crate) fn since(copy: &ClocksCopy, world: &mut World) -> Self {
+        take_settings(world);
+        let table = world.resource::<ClockTable>();
+        let (before, now) = (&copy.table, table);
+        let mut changed = Self::default();
+        for key in 0..before.rows.len().max(now.rows.len()) {
+            let is_same = match (before.rows.get(key), now.rows.get(key)) {
+                (Some(before), Some(now)) => {
+                    let jump = |clock: Option<&Clock>| clock.map(|clock| clock.jump);
+                    let copied = copy.component(before.entity, key);
+                    let current = component(world, now.entity, key);
+                    jump(copied) == jump(current) && before.has_only_run_to(now)
+                }
+                (before, now) => before.is_none() && now.is_none(),
+            };
+            if !is_same {
+                changed.ids.extend(before.id(key));
+                changed.add(now, key);
             }
         }
-        self.by_entity = mapped(&self.by_entity, mapper);
-        self.load.waiting = mapped(&self.load.waiting, mapper);
-        for held in self.held.values_mut() {
-            *held = mapped(held, mapper);
+        changed
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(crate) fn contains(&self, clock: ClockId) -> bool {
+        self.ids.contains(&clock)
+    }
+
+    /// Returns the keys of the clocks. A clock that has come may have the key of one that is gone.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = ClockKey> {
+        self.keys.iter().copied()
+    }
+
+    /// Returns the entities of the clocks, also of those that are gone.
+    pub(crate) fn entities(&self) -> impl Iterator<Item = Entity> {
+        self.ids.iter().filter_map(|&clock| match clock {
+            ClockId::Own(entity) => Some(entity),
+            _ => None,
+        })
+    }
+
+    /// Adds a clock and the clocks below it.
+    fn add(&mut self, table: &ClockTable, key: ClockKey) {
+        for key in [key].into_iter().chain(table.rows.descendants(key)) {
+            self.keys.insert(key);
+            self.ids.extend(table.id(key));
         }
     }
 }
 
-fn mapped<V: Clone>(map: &EntityHashMap<V>, mapper: &mut impl EntityMapper) -> EntityHashMap<V> {
-    let entries = map.iter();
-    entries
-        .map(|(&entity, value)| (mapper.get_mapped(entity), value.clone()))
-        .collect()
+impl ClockTable {
+    /// Notes when a component was written, if it holds nothing that the next reading takes over.
+    fn note_written(&mut self, clock: Entity, written: Option<Tick>) {
+        if let Some(key) = self.key_of(clock)
+            && let Some(row) = self.rows.get_mut(key)
+        {
+            row.written = written.unwrap_or(Tick::new(0));
+        }
+    }
+}
+
+impl Row {
+    /// Returns `true` if this clock becomes `later` by the time of its parent alone.
+    fn has_only_run_to(&self, later: &Self) -> bool {
+        let place = |row: &Self| (row.entity, row.age, row.order, row.driver, row.root);
+        place(self) == place(later)
+            && self.settings == later.settings
+            && self.brakes == later.brakes
+            && later.seen >= self.seen
+            && self.time_at(later.seen) == later.time
+    }
 }

@@ -1,4 +1,4 @@
-//! The names of clocks, and the errors about them.
+//! The names of clocks, and the errors about clocks.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -67,43 +67,39 @@ impl fmt::Display for ClockId {
     }
 }
 
-/// The error for a clock that does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoSuchClock(pub ClockId);
-
-impl fmt::Display for NoSuchClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            ClockId::Own(entity) => {
-                write!(
-                    f,
-                    "no clock on entity {entity}: insert a `Clock` there first"
-                )
-            }
-            built_in => write!(f, "no {built_in} clock: the app has no `DuePlugin`"),
-        }
-    }
-}
-
-impl core::error::Error for NoSuchClock {}
-
-/// The error for a clock that can't be the parent of another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The error for a clock that does not exist, or for a change that a clock can't take.
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum InvalidParent {
-    /// The parent does not exist.
-    NoSuchClock(NoSuchClock),
-    /// The parent is the clock itself or one of its descendants. These are the clocks of the
-    /// cycle, each followed by its parent.
+pub enum ClockError {
+    /// There is no such clock.
+    NoSuchClock(ClockId),
+    /// The speed is negative, infinite or not a number.
+    InvalidSpeed(f64),
+    /// The new parent of a clock is the clock itself or one of its descendants. These are the clocks
+    /// of the cycle, each followed by its parent.
     Cycle(Vec<Entity>),
-    /// The clock is a built-in one. Bevy's `Time` drives it.
+    /// A built-in clock can't get another parent. Bevy's `Time` drives it.
     BuiltIn(ClockId),
+    /// The clock can't be fast-forwarded while it is paused, or while its speed is zero.
+    Stopped(ClockId),
+    /// A clock can't be fast-forwarded from a timer handler.
+    Running,
 }
 
-impl fmt::Display for InvalidParent {
+impl fmt::Display for ClockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSuchClock(error) => error.fmt(f),
+            Self::NoSuchClock(ClockId::Own(entity)) => write!(
+                f,
+                "no clock on entity {entity}: insert a `Clock` there first"
+            ),
+            Self::NoSuchClock(built_in) => {
+                write!(f, "no {built_in} clock: the app has no `DuePlugin`")
+            }
+            Self::InvalidSpeed(speed) => write!(
+                f,
+                "the speed of a clock must be finite and not negative, got {speed}"
+            ),
             Self::Cycle(clocks) => {
                 f.write_str("a clock can't drive itself: ")?;
                 let parents = clocks.iter().skip(1).chain(clocks.first());
@@ -119,14 +115,83 @@ impl fmt::Display for InvalidParent {
                 f,
                 "the parent of the {clock} clock is fixed: spawn a `Clock` of your own"
             ),
+            Self::Stopped(clock) => write!(
+                f,
+                "the clock {clock} is stopped: unpause it or set its speed first"
+            ),
+            Self::Running => f.write_str(
+                "can't fast-forward from a timer handler: call it from a system or between frames",
+            ),
         }
     }
 }
 
-impl core::error::Error for InvalidParent {}
+impl core::error::Error for ClockError {}
 
-impl From<NoSuchClock> for InvalidParent {
-    fn from(error: NoSuchClock) -> Self {
-        Self::NoSuchClock(error)
+/// A [`ClockId`] in eight bytes: the bits of an entity, or a number that no entity has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PackedClockId(u64);
+
+/// The low half of the bits of an entity is never zero.
+const fn built_in(number: u64) -> u64 {
+    number << 32
+}
+
+const REAL: u64 = built_in(0);
+const VIRTUAL: u64 = built_in(1);
+const FRAMES: u64 = built_in(2);
+const FIXED: u64 = built_in(3);
+
+impl From<ClockId> for PackedClockId {
+    fn from(clock: ClockId) -> Self {
+        Self(match clock {
+            ClockId::Real => REAL,
+            ClockId::Virtual => VIRTUAL,
+            ClockId::Frames => FRAMES,
+            ClockId::Fixed => FIXED,
+            ClockId::Own(entity) => entity.to_bits(),
+        })
+    }
+}
+
+impl From<PackedClockId> for ClockId {
+    fn from(PackedClockId(bits): PackedClockId) -> Self {
+        match bits {
+            REAL => Self::Real,
+            VIRTUAL => Self::Virtual,
+            FRAMES => Self::Frames,
+            FIXED => Self::Fixed,
+            bits => Self::Own(Entity::from_bits(bits)),
+        }
+    }
+}
+
+impl fmt::Debug for PackedClockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ClockId::from(*self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bevy_ecs::world::World;
+
+    use super::*;
+
+    #[test]
+    fn a_packed_clock_id_is_the_same_clock() {
+        let mut world = World::new();
+        let spawned = (0..100).map(|_| world.spawn_empty().id());
+        let first = (0..5).map(|index| Entity::from_raw_u32(index).expect("it is a valid index"));
+        let entities = first.chain(spawned).map(ClockId::Own);
+        let built_in = [
+            ClockId::Real,
+            ClockId::Virtual,
+            ClockId::Frames,
+            ClockId::Fixed,
+        ];
+        for clock in entities.chain(built_in) {
+            assert_eq!(ClockId::from(PackedClockId::from(clock)), clock);
+        }
     }
 }

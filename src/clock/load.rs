@@ -1,60 +1,99 @@
-//! The clocks of one load: everything that is inserted between two runs, in any order.
+//! The clocks of one load: everything that is inserted between two readings, in any order.
 
 use alloc::vec::Vec;
+use core::{mem, time::Duration};
 
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
-use smallvec::SmallVec;
+use bevy_ecs::prelude::*;
 
-use super::row::{Age, ClockKey, Order};
+use super::{
+    row::{Age, ClockKey, Order},
+    state::ClockTime,
+    table::ClockTable,
+};
 
-/// The part of a saved clock that is not its state. A new clock has the default.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Saved {
+/// The time with which a clock starts in a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SavedTime {
+    pub(super) now: Duration,
+    /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
+    pub(super) fraction: u64,
+    /// The place among the clocks of the saved world. A new clock has none.
     pub(super) order: Option<Order>,
-    /// The time on its parent that the clock shows in its next run only.
-    pub(super) behind: u64,
+}
+
+impl SavedTime {
+    pub(super) fn new(time: &ClockTime, order: Option<Order>) -> Self {
+        Self {
+            now: time.shown(),
+            fraction: time.carry,
+            order,
+        }
+    }
+
+    pub(super) fn time(&self) -> ClockTime {
+        let mut time = ClockTime::ZERO;
+        time.set_shown(self.now);
+        time.carry = self.fraction;
+        time
+    }
 }
 
 /// The clocks of one load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Load {
-    /// The clocks from the first loaded one on.
-    pub(super) clocks: Vec<(Place, Age, ClockKey)>,
-    /// The number of `clocks` that are in order.
-    pub(super) ordered: usize,
-    /// The clocks whose parent has not arrived yet, by the entity of the parent.
-    pub(super) waiting: EntityHashMap<SmallVec<[(ClockKey, Age); 1]>>,
+    /// The clocks from the first loaded one on, each with its saved place. The new ones come after
+    /// the loaded ones.
+    clocks: Vec<(Place, Age, ClockKey)>,
+    /// The clocks whose parents have not arrived yet.
+    pub(super) waiting: Vec<(ClockKey, Age)>,
     /// The entities with modifiers of a clock that has not arrived yet.
     pub(super) modified: Vec<Entity>,
 }
 
-/// The place of a clock in a load: the new ones come after the loaded ones.
+/// The place of a clock in a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+enum Place {
     Saved(Order),
     New,
 }
 
 impl Load {
     pub(super) fn add(&mut self, order: Option<Order>, (key, age): (ClockKey, Age)) {
-        let place = order.map_or(Place::New, Place::Saved);
         if order.is_some() || !self.clocks.is_empty() {
+            let place = order.map_or(Place::New, Place::Saved);
             self.clocks.push((place, age, key));
         }
     }
+}
 
+impl ClockTable {
     /// Returns `true` if a parent or a modified clock has not arrived yet.
-    pub(super) fn has_missing(&self) -> bool {
-        !self.waiting.is_empty() || !self.modified.is_empty()
+    #[cfg(feature = "worlds")]
+    pub(crate) fn is_loading(&self) -> bool {
+        !self.load.waiting.is_empty() || !self.load.modified.is_empty()
     }
 
-    /// Lets a clock wait for its parent.
-    pub(super) fn wait(&mut self, parent: Entity, clock: (ClockKey, Age)) {
-        self.waiting.entry(parent).or_default().push(clock);
+    /// Brings the clocks of a load into the order of the saved world. They share the places that
+    /// they took on arrival.
+    pub(super) fn order_loaded(&mut self) {
+        let mut clocks = mem::take(&mut self.load.clocks);
+        clocks.retain(|&(_, age, key)| self.rows.get_of_age(key, age).is_some());
+        clocks.sort_unstable();
+        let places = clocks.iter();
+        let places = places.filter_map(|&(.., key)| Some(self.rows.get(key)?.order));
+        let mut places: Vec<Order> = places.collect();
+        places.sort_unstable();
+        for (&(.., key), place) in clocks.iter().zip(places) {
+            if let Some(row) = self.rows.get_mut(key) {
+                row.order = place;
+            }
+        }
+        self.load.clocks = clocks;
     }
 
-    /// Returns the clocks that have waited for this parent.
-    pub(super) fn take_waiting(&mut self, parent: Entity) -> SmallVec<[(ClockKey, Age); 1]> {
-        self.waiting.remove(&parent).unwrap_or_default()
+    /// Ends a load: the next loaded clocks come after these.
+    pub(super) fn end_load(&mut self) {
+        self.order_loaded();
+        self.load.clocks.clear();
     }
 }

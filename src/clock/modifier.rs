@@ -9,10 +9,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use smallvec::SmallVec;
 
-use super::{
-    shared::ClockTable,
-    speed::{InvalidSpeed, Speed},
-};
+use super::{id::ClockError, speed::Speed, table::ClockTable};
 
 /// Multiplies the speed of a [`Clock`](crate::Clock), as long as this component exists.
 ///
@@ -55,13 +52,11 @@ use super::{
 /// for _ in 0..4 {
 ///     app.update();
 /// }
-/// let clock = app.world().get::<Clock>(enemy).unwrap();
-/// assert_eq!(clock.now(), Duration::from_millis(500));
-/// assert_eq!(clock.speed(), 1.0);
+/// assert_eq!(app.world().clock_now(enemy), Ok(Duration::from_millis(500)));
+/// assert_eq!(app.world().get::<Clock>(enemy).unwrap().speed(), 1.0);
 ///
 /// app.update();
-/// let clock = app.world().get::<Clock>(enemy).unwrap();
-/// assert_eq!(clock.now(), Duration::from_millis(750));
+/// assert_eq!(app.world().clock_now(enemy), Ok(Duration::from_millis(750)));
 /// ```
 #[doc(alias("slow", "haste", "buff"))]
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
@@ -119,8 +114,8 @@ impl SpeedModifier {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidSpeed`] if `factor` is negative, infinite or not a number.
-    pub fn try_new(clock: Entity, factor: f64) -> Result<Self, InvalidSpeed> {
+    /// Returns [`ClockError::InvalidSpeed`] if `factor` is negative, infinite or not a number.
+    pub fn try_new(clock: Entity, factor: f64) -> Result<Self, ClockError> {
         Speed::try_from(factor)?;
         let factor = Factor(factor);
         Ok(Self { clock, factor })
@@ -191,8 +186,7 @@ fn on_insert_modifiers(mut world: DeferredWorld, HookContext { entity, .. }: Hoo
 fn update_clock_later(world: &mut DeferredWorld, clock: Entity) {
     world.commands().queue(move |world: &mut World| {
         let factor = factor(world, clock);
-        if let Some(table) = world.get_resource::<ClockTable>() {
-            let mut table = table.lock();
+        if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
             match table.key_of(clock) {
                 Some(key) => table.change(key, |row| row.brakes.factor = factor),
                 None => table.load.modified.push(clock),
@@ -231,9 +225,9 @@ impl From<SpeedModifier> for ModifierData {
 
 #[cfg(feature = "serialize")]
 impl TryFrom<ModifierData> for SpeedModifier {
-    type Error = InvalidSpeed;
+    type Error = ClockError;
 
-    fn try_from(data: ModifierData) -> Result<Self, InvalidSpeed> {
+    fn try_from(data: ModifierData) -> Result<Self, ClockError> {
         Self::try_new(data.clock, data.factor)
     }
 }

@@ -1,10 +1,11 @@
-//! One clock in the table: its state, and its place among the other clocks.
+//! The rows of the table: one clock each, by key and by entity.
 
-use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*};
+use smallvec::SmallVec;
 
-use super::{reading::Reading, speed::Speed, state::ClockState};
+use super::{Settings, condition::Condition, id::ClockId, speed::Speed, state::ClockTime};
 use crate::queue::NEVER;
 
 /// The index of a clock in the table. A key is reused once its clock is gone.
@@ -16,27 +17,29 @@ pub(crate) type Age = u64;
 /// The place of a clock in the order in which the clocks of a run go: the age, unless it was loaded.
 pub(crate) type Order = u64;
 
-/// The length of one frame on the frame clock.
-pub(crate) const FRAME: u64 = 1_000_000_000;
+pub(super) const REAL: ClockKey = 0;
+pub(crate) const VIRTUAL: ClockKey = 1;
+pub(super) const FRAMES: ClockKey = 2;
+const FIXED: ClockKey = 3;
 
-/// The source of time of a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
-    Bevy(BevyTime),
-    /// The number of frames.
-    Frames,
-    /// The clock of this key and age.
-    Clock(ClockKey, Age),
-    /// Nothing, because the parent does not exist.
-    Missing,
+/// The built-in clocks by key, which is also their age. They have no entity, so they can't be
+/// despawned.
+pub(super) const BUILT_IN: [ClockId; 4] = [
+    ClockId::Real,
+    ClockId::Virtual,
+    ClockId::Frames,
+    ClockId::Fixed,
+];
+
+/// Returns the name of the clock of this key, if it is a built-in one.
+pub(crate) fn built_in_id(key: ClockKey) -> Option<ClockId> {
+    BUILT_IN.get(key as usize).copied()
 }
 
-/// One of Bevy's clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BevyTime {
-    Real,
-    Virtual,
-    Fixed,
+/// Returns the key of a built-in clock.
+pub(super) fn built_in_key(clock: ClockId) -> Option<ClockKey> {
+    let key = BUILT_IN.iter().position(|&built_in| built_in == clock);
+    key.map(|key| key as ClockKey)
 }
 
 /// How often a clock is read.
@@ -46,6 +49,29 @@ pub(crate) enum Cadence {
     Frame,
     /// Once a step of the fixed schedule.
     FixedStep,
+}
+
+impl Cadence {
+    /// Returns the built-in clocks of this cadence.
+    pub(super) fn roots(self) -> &'static [ClockKey] {
+        match self {
+            Self::Frame => &[REAL, VIRTUAL, FRAMES],
+            Self::FixedStep => &[FIXED],
+        }
+    }
+}
+
+/// What drives a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Driver {
+    /// Bevy's `Time`, or the number of frames: the clock is built in.
+    Bevy,
+    /// The clock of this key.
+    Clock(ClockKey),
+    /// Nothing until the next reading, because the parent has not arrived yet.
+    Waiting,
+    /// Nothing, because the parent does not exist.
+    Missing,
 }
 
 /// A clock.
@@ -59,153 +85,60 @@ pub(super) struct Row {
     pub(super) entity: Option<Entity>,
     pub(super) age: Age,
     pub(super) order: Order,
-    pub(super) source: Source,
+    pub(super) driver: Driver,
     /// The built-in clock at the end of the chain of parents. An orphan keeps its last one.
     pub(super) root: ClockKey,
-    pub(super) cadence: Cadence,
-    pub(super) children: BTreeSet<ClockKey>,
-    /// The state when the source showed `seen`.
-    pub(super) state: ClockState,
-    pub(super) seen: u64,
-    /// The time on the source that the clock has not seen, and that comes on top of the time since
-    /// `seen`: a loaded clock can be behind by more than its new source has run.
-    pub(super) behind: u64,
-    /// The epoch in which the clock was added. Until it ends, `seen` is the time of the source at
-    /// that moment, which may have moved since the run.
-    pub(super) added_in: Option<u64>,
+    /// The clocks that this one drives. Built-in clocks keep no list.
+    pub(super) children: Vec<ClockKey>,
+    /// The index among the children of the parent.
+    pub(super) nth_child: usize,
+    /// The settings of the component, as of the last reading.
+    pub(super) settings: Settings,
     pub(super) brakes: Brakes,
-    /// The reading in this run. It is taken when it is first needed, at the latest before a change.
-    pub(super) run: RunReading,
-    /// The time in the last two runs of the cadence.
-    pub(super) ticks: Ticks,
-    pub(super) live: Live,
-    pub(super) plan: Plan,
-    /// Whether the component may have been overwritten.
-    pub(super) is_noted: bool,
+    /// The speed times the speed modifiers.
+    pub(super) rate: Speed,
+    /// The time when the parent showed `seen`.
+    pub(super) time: ClockTime,
+    pub(super) seen: u64,
+    pub(super) past: Past,
+    /// When the component was last changed, as far as the table knows.
+    pub(super) written: Tick,
+    /// The first deadline on the clock. Too early is harmless.
+    pub(super) deadline: Option<u64>,
 }
 
 /// Everything but its own settings that changes the speed of a clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Brakes {
     /// The product of the speed modifiers.
     pub(super) factor: f64,
     /// Whether the entity of the clock is disabled.
     pub(super) disabled: bool,
-    /// The number of conditions that hold the clock.
-    pub(super) holds: u32,
-    /// Whether the source is stopped: Bevy's game time was paused.
-    pub(super) source_stopped: bool,
+    /// The conditions that hold the clock.
+    pub(super) held_by: SmallVec<[Condition; 2]>,
 }
 
+/// A clock at the last reading of its cadence.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RunReading {
-    pub(super) epoch: u64,
-    pub(super) reading: Reading,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ticks {
-    pub(super) run: u64,
-    pub(super) last: u64,
+pub(super) struct Past {
+    /// The number of the reading.
+    pub(super) reading: u64,
+    /// Whether the clock itself stood still.
+    pub(super) is_stopped: bool,
+    /// The time passed at this reading, and at the one before.
+    pub(super) now: u64,
     pub(super) previous: u64,
 }
 
-/// The time between two runs, and the moment for which it holds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Live {
-    pub(super) moment: Option<Moment>,
-    pub(super) now: u64,
-}
-
-/// A moment at which no clock has changed, and a built-in clock has shown the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
-    pub(super) changes: u64,
-    pub(super) elapsed: u64,
-}
-
-/// When something is due on a clock or its descendants. Too early is harmless.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Plan {
-    /// The first deadline on the clock itself.
-    pub(super) deadline: Option<u64>,
-    /// The times on this clock at which something is due on its children.
-    pub(super) children: BTreeSet<(u64, ClockKey)>,
-    /// The time of this clock in the plan of its parent.
-    pub(super) entry: Option<u64>,
-}
-
-impl Row {
-    /// Returns how fast the clock runs, apart from pauses.
-    pub(super) fn rate(&self) -> Speed {
-        self.state.speed.times(self.brakes.factor)
-    }
-
-    /// Returns `true` if the clock itself stands still.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.is_paused() || self.rate().is_zero()
-    }
-
-    fn is_paused(&self) -> bool {
-        self.state.paused || self.brakes.disabled || self.brakes.holds > 0
-    }
-
-    /// Returns the state when the source shows `now`. A source that is behind has been seen ahead
-    /// of the run.
-    pub(super) fn state_at(&self, now: u64) -> ClockState {
-        match now.checked_sub(self.seen) {
-            None | Some(0) => self.state,
-            Some(span) => self.state_after(span.saturating_add(self.behind)),
+impl Past {
+    /// A clock that has shown nothing before `now`.
+    pub(super) fn new(reading: u64, now: u64) -> Self {
+        Self {
+            reading,
+            is_stopped: false,
+            now,
+            previous: now,
         }
-    }
-
-    /// Returns the state after the source has advanced by `nanos`.
-    pub(super) fn state_after(&self, nanos: u64) -> ClockState {
-        let mut state = self.state;
-        if !self.is_paused() {
-            state.run(self.rate(), nanos);
-        }
-        state
-    }
-
-    /// Brings the clock up to date with a source that shows `now`.
-    pub(super) fn settle_at(&mut self, now: u64) {
-        if now > self.seen {
-            self.state = self.state_at(now);
-            (self.seen, self.behind) = (now, 0);
-        }
-    }
-
-    /// Follows a source that was set back to `now`.
-    pub(super) fn set_back_to(&mut self, now: u64) {
-        if now < self.seen {
-            if !self.is_paused() {
-                self.state.run_back(self.rate(), self.seen - now);
-            }
-            self.seen = now;
-        }
-    }
-
-    /// Returns the first time at which something is due on the clock or its descendants.
-    pub(super) fn wakes(&self) -> Option<u64> {
-        let child = self.plan.children.first().map(|&(time, _)| time);
-        self.plan.deadline.into_iter().chain(child).min()
-    }
-
-    /// Returns the time of the parent when this clock will show `time`, or `None` if that takes
-    /// forever. A time that has passed is always in the past of the parent, which the clock may have
-    /// seen ahead of the run.
-    pub(super) fn parent_time(&self, time: u64) -> Option<u64> {
-        if self.is_stopped() {
-            return None;
-        }
-        let span = time.saturating_sub(self.state.now);
-        if span == 0 {
-            return Some(0);
-        }
-        let span = self.rate().unscale(span, self.state.carry)?;
-        let span = span.saturating_sub(self.behind);
-        self.seen.checked_add(span).filter(|&time| time < NEVER)
     }
 }
 
@@ -214,8 +147,272 @@ impl Default for Brakes {
         Self {
             factor: 1.0,
             disabled: false,
-            holds: 0,
-            source_stopped: false,
+            held_by: SmallVec::new(),
         }
+    }
+}
+
+impl Row {
+    /// Creates a clock that nothing drives yet.
+    pub(super) fn new(
+        entity: Option<Entity>,
+        settings: Settings,
+        brakes: Brakes,
+        time: ClockTime,
+    ) -> Self {
+        let mut row = Self {
+            entity,
+            age: 0,
+            order: 0,
+            driver: Driver::Waiting,
+            root: VIRTUAL,
+            children: Vec::new(),
+            nth_child: 0,
+            settings,
+            brakes,
+            rate: Speed::NORMAL,
+            time,
+            seen: 0,
+            past: Past::new(0, time.now),
+            written: Tick::new(0),
+            deadline: None,
+        };
+        row.update_rate();
+        row
+    }
+
+    /// Follows a change of the speed or of its modifiers. The speed is valid.
+    pub(super) fn update_rate(&mut self) {
+        if let Ok(speed) = Speed::try_from(self.settings.speed) {
+            self.rate = speed.times(self.brakes.factor);
+        }
+    }
+
+    pub(super) fn cadence(&self) -> Cadence {
+        match self.root {
+            FIXED => Cadence::FixedStep,
+            _ => Cadence::Frame,
+        }
+    }
+
+    /// Returns `true` if the clock itself stands still.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_paused() || self.rate.is_zero()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.settings.paused || self.brakes.disabled || !self.brakes.held_by.is_empty()
+    }
+
+    /// Returns the time when the parent shows `now`.
+    pub(super) fn time_at(&self, now: u64) -> ClockTime {
+        self.time_after(now.saturating_sub(self.seen))
+    }
+
+    /// Returns the time after the parent has advanced by `nanos`.
+    pub(super) fn time_after(&self, nanos: u64) -> ClockTime {
+        let mut time = self.time;
+        if !self.is_paused() {
+            time.run(self.rate, nanos);
+        }
+        time
+    }
+
+    /// Follows Bevy's time, which shows `elapsed` and has advanced by `delta` in this frame.
+    ///
+    /// The time passed never goes back. If Bevy's time was set back, the clock shows the earlier time,
+    /// and deadlines move along.
+    pub(super) fn follow(&mut self, reading: u64, elapsed: u64, delta: u64) {
+        let mut span = delta.min(elapsed);
+        match elapsed.checked_sub(self.seen) {
+            Some(passed) => span = passed,
+            None if self.is_paused() => {}
+            None => {
+                let (back, _) = self.rate.scale(self.seen - (elapsed - span), 0);
+                self.time.offset -= i128::from(back);
+            }
+        }
+        self.time = self.time_after(span);
+        self.seen = elapsed;
+        self.past = Past {
+            reading,
+            is_stopped: self.is_stopped(),
+            now: self.time.now,
+            previous: self.past.now,
+        };
+    }
+
+    /// Returns the time of the parent when this clock will show `time`, or `None` if that takes
+    /// forever. A time that has passed is always in the past of the parent.
+    pub(super) fn parent_time(&self, time: u64) -> Option<u64> {
+        if self.is_stopped() {
+            return None;
+        }
+        let span = time.saturating_sub(self.time.now);
+        if span == 0 {
+            return Some(0);
+        }
+        let span = self.rate.unscale(span, self.time.carry)?;
+        self.seen.checked_add(span).filter(|&time| time < NEVER)
+    }
+}
+
+/// The clocks of a world, by key and by entity.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    rows: Vec<Option<Row>>,
+    vacant: Vec<ClockKey>,
+    by_entity: EntityHashMap<ClockKey>,
+    pub(super) next_age: Age,
+}
+
+impl Rows {
+    /// Adds a clock as the youngest one.
+    pub(super) fn add(&mut self, row: Row) -> (ClockKey, Age) {
+        let key = self.vacant.pop().unwrap_or_else(|| {
+            self.rows.push(None);
+            self.rows.len() as ClockKey - 1
+        });
+        let age = self.next_age;
+        self.next_age += 1;
+        if let Some(entity) = row.entity {
+            self.by_entity.insert(entity, key);
+        }
+        let driver = row.driver;
+        self.rows[key as usize] = Some(Row {
+            age,
+            order: age,
+            ..row
+        });
+        self.join(key, driver);
+        (key, age)
+    }
+
+    /// Removes a clock that drives no other one.
+    pub(super) fn remove(&mut self, key: ClockKey) -> Option<Row> {
+        self.leave(key);
+        let row = self.rows.get_mut(key as usize)?.take()?;
+        self.by_entity.remove(&row.entity?);
+        self.vacant.push(key);
+        Some(row)
+    }
+
+    pub(super) fn set_driver(&mut self, key: ClockKey, driver: Driver) {
+        self.leave(key);
+        self.join(key, driver);
+    }
+
+    /// Makes a clock the last child of its driver.
+    fn join(&mut self, key: ClockKey, driver: Driver) {
+        let mut nth_child = 0;
+        if let Driver::Clock(parent) = driver
+            && built_in_id(parent).is_none()
+            && let Some(parent) = self.get_mut(parent)
+        {
+            nth_child = parent.children.len();
+            parent.children.push(key);
+        }
+        if let Some(row) = self.get_mut(key) {
+            (row.driver, row.nth_child) = (driver, nth_child);
+        }
+    }
+
+    /// Removes a clock from the children of its driver.
+    fn leave(&mut self, key: ClockKey) {
+        if let Some(&Row {
+            driver: Driver::Clock(parent),
+            nth_child,
+            ..
+        }) = self.get(key)
+            && built_in_id(parent).is_none()
+            && let Some(parent) = self.get_mut(parent)
+        {
+            parent.children.swap_remove(nth_child);
+            if let Some(&moved) = parent.children.get(nth_child)
+                && let Some(moved) = self.get_mut(moved)
+            {
+                moved.nth_child = nth_child;
+            }
+        }
+    }
+
+    pub(super) fn get(&self, key: ClockKey) -> Option<&Row> {
+        self.rows.get(key as usize)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, key: ClockKey) -> Option<&mut Row> {
+        self.rows.get_mut(key as usize)?.as_mut()
+    }
+
+    /// Returns the clock of this key, unless another clock has the key by now.
+    pub(super) fn get_of_age(&self, key: ClockKey, age: Age) -> Option<&Row> {
+        self.get(key).filter(|row| row.age == age)
+    }
+
+    pub(super) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
+        self.by_entity.get(&entity).copied()
+    }
+
+    /// Returns all clocks by key.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ClockKey, &Row)> {
+        let rows = (0..).zip(&self.rows);
+        rows.filter_map(|(key, row)| Some((key, row.as_ref()?)))
+    }
+
+    /// Returns the number of keys that clocks have had.
+    pub(super) fn len(&self) -> ClockKey {
+        self.rows.len() as ClockKey
+    }
+
+    /// Returns the clock that drives another one, if it is a clock.
+    pub(super) fn parent(&self, key: ClockKey) -> Option<ClockKey> {
+        match self.get(key)?.driver {
+            Driver::Clock(parent) => Some(parent),
+            Driver::Bevy | Driver::Waiting | Driver::Missing => None,
+        }
+    }
+
+    /// Returns a clock and all clocks above it, children before parents.
+    pub(super) fn lineage(&self, key: ClockKey) -> SmallVec<[ClockKey; 8]> {
+        let mut lineage = SmallVec::new();
+        let mut at = Some(key);
+        while let Some(key) = at {
+            lineage.push(key);
+            at = self.parent(key);
+        }
+        lineage
+    }
+
+    /// Returns the clocks that a clock drives, directly or not, parents before children.
+    pub(super) fn descendants(&self, key: ClockKey) -> Vec<ClockKey> {
+        if built_in_id(key).is_some() {
+            let rows = self.iter();
+            let under = rows.filter(|(_, row)| row.root == key && row.driver != Driver::Bevy);
+            return under.map(|(key, _)| key).collect();
+        }
+        let mut found = Vec::new();
+        let mut next = 0;
+        let mut at = Some(key);
+        while let Some(parent) = at {
+            found.extend(self.get(parent).into_iter().flat_map(|row| &row.children));
+            at = found.get(next).copied();
+            next += 1;
+        }
+        found
+    }
+
+    pub(super) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
+        use bevy_ecs::entity::MapEntities;
+
+        for row in self.rows.iter_mut().flatten() {
+            row.settings.parent.map_entities(mapper);
+            if let Some(entity) = &mut row.entity {
+                entity.map_entities(mapper);
+            }
+        }
+        let by_entity = self.by_entity.iter();
+        self.by_entity = by_entity
+            .map(|(&entity, &key)| (mapper.get_mapped(entity), key))
+            .collect();
     }
 }

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use super::id::ClockError;
+
 /// The nanoseconds of a clock per nanosecond of its parent, in units of 2^-64.
 ///
 /// Every `f64` of at least 2^-11 is exact. A smaller one is rounded so finely that a clock takes
@@ -45,6 +47,9 @@ impl Speed {
     /// Returns how far the parent advances while the clock advances by `nanos`, or `None` if that
     /// takes forever, as it does for a speed of zero.
     pub(super) fn unscale(self, nanos: u64, carry: u64) -> Option<u64> {
+        if self == Self::NORMAL && carry == 0 {
+            return Some(nanos);
+        }
         let parts = (u128::from(nanos) << 64).saturating_sub(u128::from(carry));
         let needed = match self.0 {
             0 => return None,
@@ -54,28 +59,12 @@ impl Speed {
     }
 }
 
-/// The error for a speed that is negative, infinite or not a number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct InvalidSpeed(pub f64);
-
-impl fmt::Display for InvalidSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the speed of a clock must be finite and not negative, got {}",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for InvalidSpeed {}
-
 impl TryFrom<f64> for Speed {
-    type Error = InvalidSpeed;
+    type Error = ClockError;
 
-    fn try_from(ratio: f64) -> Result<Self, InvalidSpeed> {
+    fn try_from(ratio: f64) -> Result<Self, ClockError> {
         if !ratio.is_finite() || ratio < 0.0 {
-            return Err(InvalidSpeed(ratio));
+            return Err(ClockError::InvalidSpeed(ratio));
         }
         // The cast saturates. A clock that is 2^64 times as fast can't get any faster.
         let exact = ratio * ONE;

@@ -1,20 +1,13 @@
-//! The state of a clock as plain data.
+//! The time on a clock as plain data, and the arithmetic of times in nanoseconds.
 
 use core::time::Duration;
 
-use super::{
-    id::ClockId,
-    reading::{Reading, saturating_nanos, shift},
-    speed::Speed,
-};
+use super::speed::Speed;
 use crate::queue::NEVER;
 
-/// The settings of a clock, and its time at one moment.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ClockState {
-    pub(super) parent: ClockId,
-    pub(super) speed: Speed,
-    pub(super) paused: bool,
+/// The time on a clock at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClockTime {
     /// The nanoseconds that have passed, counted from [`START`], always less than [`NEVER`].
     pub(super) now: u64,
     /// A fraction of a nanosecond, in units of 2^-64.
@@ -23,24 +16,19 @@ pub(super) struct ClockState {
     pub(super) offset: i128,
 }
 
-/// The reading at which a clock starts, 73 years into the `u64`. A clock that is set to a later
+/// The time passed on a clock that starts, 73 years into the `u64`. A clock that is set to a later
 /// time can therefore represent deadlines before that time.
-pub(super) const START: u64 = 1 << 61;
+const START: u64 = 1 << 61;
 
-impl ClockState {
-    pub(super) fn new(parent: ClockId) -> Self {
-        Self {
-            parent,
-            speed: Speed::NORMAL,
-            paused: false,
-            now: START,
-            carry: 0,
-            offset: -i128::from(START),
-        }
-    }
+impl ClockTime {
+    pub(super) const ZERO: Self = Self {
+        now: START,
+        carry: 0,
+        offset: -(START as i128),
+    };
 
     pub(super) fn shown(&self) -> Duration {
-        Duration::from_nanos(shift(self.now, self.offset))
+        self.reading().shown(self.now)
     }
 
     pub(super) fn set_shown(&mut self, now: Duration) {
@@ -59,26 +47,59 @@ impl ClockState {
         self.advance(by);
     }
 
-    /// Sets the clock back at a rate, as its parent is set back by `nanos`.
-    pub(super) fn run_back(&mut self, rate: Speed, nanos: u64) {
-        let (by, _) = rate.scale(nanos, 0);
-        self.now = self.now.saturating_sub(by);
-    }
-
-    pub(super) fn read(&self, stopped: bool) -> Reading {
+    pub(super) fn reading(&self) -> Reading {
         Reading {
             now: self.now,
-            stopped,
             offset: self.offset,
         }
     }
 }
 
-/// Two clocks are equal if they show the same time and advance in the same way.
-impl PartialEq for ClockState {
-    fn eq(&self, other: &Self) -> bool {
-        let state = |clock: &Self| (clock.parent, clock.speed, clock.paused, clock.carry);
-        state(self) == state(other) && self.shown() == other.shown()
+/// The time on a clock, from one reading to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    /// The nanoseconds that have passed, always less than [`NEVER`].
+    pub(crate) now: u64,
+    /// The difference between the time shown and the time passed.
+    pub(crate) offset: i128,
+}
+
+impl Reading {
+    /// Returns the time that the clock shows when `passed` nanoseconds have passed.
+    pub(crate) fn shown(&self, passed: u64) -> Duration {
+        Duration::from_nanos(self.shown_nanos(passed))
+    }
+
+    /// Returns the time that the clock shows when `passed` nanoseconds have passed, in nanoseconds.
+    pub(crate) fn shown_nanos(&self, passed: u64) -> u64 {
+        shift(passed, self.offset)
+    }
+
+    /// Returns how many nanoseconds have passed when the clock shows `shown`.
+    pub(crate) fn passed(&self, shown: Duration) -> u64 {
+        shift(saturating_nanos(shown), -self.offset)
+    }
+}
+
+/// Converts a duration to nanoseconds, at most [`NEVER`].
+pub(crate) fn saturating_nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
+}
+
+/// Returns the end at which a time that moves by `nanos` saturates.
+#[cold]
+fn saturated(time: u64, nanos: i128) -> u64 {
+    match nanos < 0 && time != NEVER {
+        true => 0,
+        false => NEVER,
+    }
+}
+
+/// Moves a time by `nanos` and saturates at both ends. [`NEVER`] stays [`NEVER`].
+pub(crate) fn shift(time: u64, nanos: i128) -> u64 {
+    match u64::try_from(i128::from(time) + nanos) {
+        Ok(moved) if time != NEVER => moved,
+        _ => saturated(time, nanos),
     }
 }
 
@@ -87,8 +108,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_shift_saturates_at_both_ends() {
+        const LATE: u64 = NEVER - 1;
+        assert_eq!((shift(5, 3), shift(5, -5)), (8, 0));
+        assert_eq!((shift(5, -6), shift(0, i128::from(i64::MIN))), (0, 0));
+        assert_eq!((shift(LATE, 1), shift(LATE, 2)), (NEVER, NEVER));
+        assert_eq!(shift(5, i128::from(LATE)), NEVER);
+        assert_eq!((shift(NEVER, -1), shift(NEVER, 1)), (NEVER, NEVER));
+    }
+
+    #[test]
     fn a_clock_stops_short_of_never() {
-        let mut clock = ClockState::new(ClockId::Virtual);
+        let mut clock = ClockTime::ZERO;
         clock.run(Speed::NORMAL, NEVER);
         assert_eq!(clock.now, NEVER - 1);
         clock.advance(u64::MAX);
@@ -98,23 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_follows_its_parent_back() {
-        let double = Speed::try_from(2.0).expect("a good speed");
-        let mut clock = ClockState::new(ClockId::Virtual);
-        clock.run(double, 100);
-        clock.run_back(double, 30);
-        assert_eq!(clock.now, START + 140);
-        clock.run(double, 10);
-        assert_eq!(clock.now, START + 160);
-    }
-
-    #[test]
     fn the_time_shown_can_be_set_back() {
-        let mut clock = ClockState::new(ClockId::Virtual);
+        let mut clock = ClockTime::ZERO;
         clock.run(Speed::NORMAL, 500);
         clock.set_shown(Duration::from_nanos(20));
         assert_eq!(clock.shown().as_nanos(), 20);
-        let reading = clock.read(false);
+        let reading = clock.reading();
         assert_eq!(reading.passed(Duration::from_nanos(30)), START + 510);
         assert_eq!(reading.shown(START + 510).as_nanos(), 30);
         assert_eq!(reading.shown(NEVER), Duration::from_nanos(NEVER));

@@ -1,348 +1,489 @@
-//! The clocks of a world: one row each, by key and by entity.
+//! The clocks of a world as a resource: what they show, what stops them, and what drives them.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::vec::Vec;
+use core::{mem, time::Duration};
 
-use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_ecs::{change_detection::Tick as ChangeTick, prelude::*};
 
+#[cfg(feature = "serialize")]
+use super::save::TimePassed;
 use super::{
+    Clock, Settings,
     changes::Changes,
-    id::{ClockId, NoSuchClock},
-    load::{Load, Saved},
-    reading::Reading,
+    condition::Conditions,
+    due::Wakes,
+    id::{ClockError, ClockId},
+    load::{Load, SavedTime},
     row::{
-        Age, BevyTime, Brakes, Cadence, ClockKey, Live, Moment, Order, Plan, Row, RunReading,
-        Source, Ticks,
+        Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, FRAMES, Past, Row, Rows, VIRTUAL,
+        built_in_id, built_in_key,
     },
-    state::ClockState,
-    visits::visit,
+    state::{ClockTime, Reading},
 };
 
-const REAL: ClockKey = 0;
-pub(super) const VIRTUAL: ClockKey = 1;
-const FRAMES: ClockKey = 2;
-const FIXED: ClockKey = 3;
+/// The length of one frame on the frame clock.
+pub(crate) const FRAME: u64 = 1_000_000_000;
 
-/// The built-in clocks by key, which is also their age.
-pub(super) const BUILT_IN: [(ClockId, Source); 4] = [
-    (ClockId::Real, Source::Bevy(BevyTime::Real)),
-    (ClockId::Virtual, Source::Bevy(BevyTime::Virtual)),
-    (ClockId::Frames, Source::Frames),
-    (ClockId::Fixed, Source::Bevy(BevyTime::Fixed)),
-];
-
-/// Returns the name of the clock of this key, if it is a built-in one.
-pub(crate) fn built_in_id(key: ClockKey) -> Option<ClockId> {
-    BUILT_IN.get(key as usize).map(|&(id, _)| id)
-}
-
-/// All clocks of a world. The built-in ones have no entity, so they can't be despawned.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Table {
-    rows: Vec<Option<Row>>,
-    vacant: Vec<ClockKey>,
-    pub(super) by_entity: EntityHashMap<ClockKey>,
-    pub(super) next_age: Age,
+/// The clocks of a world.
+///
+/// A clock shows one time from one reading of its cadence to the next. It is computed when it is asked
+/// for, from the time of the parent, so that a clock costs nothing while nobody asks or changes it. The
+/// readings, hooks and exclusive code write the table. A change of a [`Clock`](crate::Clock) component
+/// is no write: the next reading takes it over.
+#[derive(Resource, Clone, Debug)]
+pub(crate) struct ClockTable {
+    pub(super) rows: Rows,
+    pub(super) wakes: Wakes,
     pub(super) load: Load,
-    pub(super) counters: Counters,
-    /// Kept for its memory: the clocks that a search for due ones has yet to visit.
-    pub(super) to_visit: Vec<ClockKey>,
-    /// Kept for its memory: the clocks that a search has found.
-    pub(super) found: Vec<(Order, Age, ClockKey)>,
-    /// The clocks that have seen their source ahead of the next run.
-    pub(super) ahead: Vec<(ClockKey, Age)>,
-    /// The clocks whose components may have been overwritten, each once.
-    overwritten: Vec<(ClockKey, Age)>,
+    /// The number of readings of each cadence.
+    pub(super) readings: [u64; 2],
+    pub(super) conditions: Conditions,
+    pub(super) changes: Changes,
     /// Whether a clock has changed its cadence, which callbacks have not followed yet.
     pub(super) has_moved: bool,
-    /// The clocks that each condition holds.
-    pub(super) held: BTreeMap<u64, Held>,
-    /// The number of conditions so far.
-    pub(super) conditions: u64,
 }
 
-/// The clocks that a condition holds.
-pub(super) type Held = EntityHashMap<(ClockKey, Age)>;
-
-/// Counters that tell whether something that was computed still holds.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counters {
-    /// The runs of each cadence.
-    pub(super) runs: [u64; 2],
-    /// The runs of each cadence, and the steps of fast-forwards between them.
-    pub(super) epochs: [u64; 2],
-    pub(super) changes: Changes,
+/// The clocks that a run covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The clocks of a cadence.
+    Of(Cadence),
+    /// The clock of this key and its descendants.
+    Under(ClockKey),
 }
 
-/// A new clock: its source, the time that the source shows now, and its moment.
-pub(super) struct Start {
-    pub(super) source: Source,
-    pub(super) root: ClockKey,
-    pub(super) seen: u64,
-    pub(super) moment: Option<Moment>,
-    /// The reading of the source in this run.
-    pub(super) run: Reading,
+/// The clock of a timer or a callback.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundClock {
+    pub(crate) key: ClockKey,
+    pub(crate) age: Age,
+    pub(crate) cadence: Cadence,
 }
 
-impl Start {
-    /// A clock whose parent does not exist.
-    pub(super) const ORPHANED: Self = Self {
-        source: Source::Missing,
-        root: VIRTUAL,
-        seen: 0,
-        moment: None,
-        run: Reading {
-            now: 0,
-            stopped: true,
-            offset: 0,
-        },
-    };
+/// The time on a clock in this run, as callbacks see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tick {
+    pub(crate) clock: ClockId,
+    /// The time between this run and the previous one.
+    pub(crate) delta: Duration,
+    /// The time that the clock shows.
+    pub(crate) elapsed: Duration,
 }
 
-impl Table {
-    /// Adds a clock, and returns its key and age. Loaded data may give it a place in the order.
-    pub(super) fn add(
-        &mut self,
-        entity: Option<Entity>,
-        (state, saved): (ClockState, Saved),
-        brakes: Brakes,
-        start: Start,
-    ) -> (ClockKey, Age) {
-        let key = self.vacant.pop().unwrap_or_else(|| {
-            self.rows.push(None);
-            self.rows.len() as ClockKey - 1
-        });
-        let cadence = match start.root {
-            FIXED => Cadence::FixedStep,
-            _ => Cadence::Frame,
+impl ClockTable {
+    /// The key and the age of the game clock.
+    pub(crate) const GAME: (ClockKey, Age) = (VIRTUAL, VIRTUAL as Age);
+
+    /// Creates a table with the built-in clocks. `elapsed` returns the time that Bevy shows.
+    pub(crate) fn new(elapsed: impl Fn(ClockKey) -> u64) -> Self {
+        let mut table = Self {
+            rows: Rows::default(),
+            wakes: Wakes::default(),
+            load: Load::default(),
+            readings: [0; 2],
+            conditions: Conditions::default(),
+            changes: Changes::default(),
+            has_moved: false,
         };
-        let mut row = Row {
-            entity,
-            age: self.next_age,
-            order: self.next_age,
-            source: start.source,
-            root: start.root,
-            cadence,
-            children: Default::default(),
-            state,
-            seen: start.seen,
-            behind: match start.source {
-                Source::Missing => saved.behind,
-                _ => 0,
-            },
-            added_in: Some(self.counters.epochs[cadence as usize]),
-            brakes,
-            run: RunReading {
-                epoch: self.counters.epochs[cadence as usize],
-                reading: state.read(false),
-            },
-            ticks: Ticks {
-                run: self.counters.runs[cadence as usize],
-                last: state.now,
-                previous: state.now,
-            },
-            live: Live {
-                moment: start.moment,
-                now: state.now,
-            },
-            plan: Plan::default(),
-            is_noted: false,
-        };
-        row.run.reading.stopped = start.run.stopped || row.is_stopped();
-        let age = row.age;
-        self.next_age += 1;
-        if let Some(entity) = entity {
-            self.by_entity.insert(entity, key);
+        for (key, id) in (0..).zip(BUILT_IN) {
+            let seen = elapsed(key);
+            let mut time = ClockTime::ZERO;
+            time.advance(seen);
+            table.rows.add(Row {
+                driver: Driver::Bevy,
+                root: key,
+                seen,
+                ..Row::new(None, Settings::new(id), Brakes::default(), time)
+            });
         }
-        if let Source::Clock(parent, _) = start.source
-            && let Some(parent) = self.get_mut(parent)
-        {
-            parent.children.insert(key);
-        }
-        self.rows[key as usize] = Some(row);
-        self.load.add(saved.order, (key, age));
-        if start.seen > start.run.now {
-            self.ahead.push((key, age));
-        }
-        (key, age)
+        table
     }
 
-    /// Removes the clock of `entity`, and returns its last state. Its children stop for good.
-    pub(super) fn remove(&mut self, entity: Entity) -> Option<ClockState> {
-        let key = *self.by_entity.get(&entity)?;
-        self.settle(key);
-        let children = self.get(key).map(|row| row.children.clone());
-        for child in children.into_iter().flatten() {
-            self.settle(child);
-            if let Some(child) = self.get_mut(child) {
-                (child.source, child.behind) = (Source::Missing, 0);
-                child.plan.entry = None;
-            }
-        }
-        self.leave_parent(key);
-        self.counters.changes.note();
-        self.by_entity.remove(&entity);
-        self.vacant.push(key);
-        let row = self.rows.get_mut(key as usize)?.take()?;
-        Some(row.state)
+    pub(crate) fn find(&self, clock: ClockId) -> Result<FoundClock, ClockError> {
+        let (key, row) = self.find_row(clock)?;
+        Ok(FoundClock {
+            key,
+            age: row.age,
+            cadence: row.cadence(),
+        })
     }
 
-    /// Removes a clock from the children of its parent.
-    pub(super) fn leave_parent(&mut self, key: ClockKey) {
-        let entry = self.get_mut(key).and_then(|row| row.plan.entry.take());
-        let Some(parent) = self.parent(key) else {
-            return;
-        };
-        if let Some(row) = self.get_mut(parent) {
-            row.children.remove(&key);
-            if let Some(entry) = entry {
-                row.plan.children.remove(&(entry, key));
-            }
-        }
-        self.reschedule(parent);
-    }
-
-    /// Notes that the component of a clock may have been overwritten.
-    pub(super) fn note_overwritten(&mut self, key: ClockKey) {
-        if let Some(row) = self.get_mut(key)
-            && !row.is_noted
-        {
-            row.is_noted = true;
-            let age = row.age;
-            self.overwritten.push((key, age));
-        }
-    }
-
-    /// Returns `true` if the component of a clock may have been overwritten.
-    pub(super) fn is_overwritten(&self) -> bool {
-        !self.overwritten.is_empty()
-    }
-
-    /// Returns the clocks whose components may have been overwritten.
-    pub(super) fn take_overwritten(&mut self) -> Vec<(ClockKey, Age)> {
-        let overwritten = core::mem::take(&mut self.overwritten);
-        for &(key, _) in &overwritten {
-            if let Some(row) = self.get_mut(key) {
-                row.is_noted = false;
-            }
-        }
-        overwritten
-    }
-
-    pub(super) fn get(&self, key: ClockKey) -> Option<&Row> {
-        visit();
-        self.rows.get(key as usize)?.as_ref()
-    }
-
-    pub(super) fn get_mut(&mut self, key: ClockKey) -> Option<&mut Row> {
-        visit();
-        self.rows.get_mut(key as usize)?.as_mut()
-    }
-
-    /// Returns the clock of this key, unless another clock has the key by now.
-    pub(super) fn get_of_age(&self, key: ClockKey, age: Age) -> Option<&Row> {
-        self.get(key).filter(|row| row.age == age)
-    }
-
-    pub(super) fn find(&self, clock: ClockId) -> Result<(ClockKey, &Row), NoSuchClock> {
+    fn find_row(&self, clock: ClockId) -> Result<(ClockKey, &Row), ClockError> {
         let key = match clock {
-            ClockId::Own(entity) => self.key_of(entity),
-            ClockId::Virtual => Some(VIRTUAL),
-            built_in => BUILT_IN
-                .iter()
-                .position(|&(id, _)| id == built_in)
-                .map(|key| key as ClockKey),
+            ClockId::Own(entity) => self.rows.key_of(entity),
+            built_in => built_in_key(built_in),
         };
-        let found = key.and_then(|key| Some((key, self.get(key)?)));
-        found.ok_or(NoSuchClock(clock))
+        let found = key.and_then(|key| Some((key, self.rows.get(key)?)));
+        found.ok_or(ClockError::NoSuchClock(clock))
     }
 
-    pub(super) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
-        self.by_entity.get(&entity).copied()
+    /// Returns the key of the clock on `entity`.
+    pub(crate) fn key_of(&self, entity: Entity) -> Option<ClockKey> {
+        self.rows.key_of(entity)
     }
 
-    pub(super) fn id(&self, key: ClockKey) -> Option<ClockId> {
-        built_in_id(key).or_else(|| self.get(key)?.entity.map(ClockId::Own))
+    pub(crate) fn id(&self, key: ClockKey) -> Option<ClockId> {
+        built_in_id(key).or_else(|| self.rows.get(key)?.entity.map(ClockId::Own))
     }
 
-    /// Returns the number of keys that clocks have had.
-    pub(super) fn len(&self) -> ClockKey {
-        self.rows.len() as ClockKey
+    /// Returns a copy of a clock as of its last reading, to be inserted elsewhere.
+    pub(super) fn copy(&self, clock: ClockId) -> Result<Clock, ClockError> {
+        let (key, row) = self.find_row(clock)?;
+        let time = self.time(key).ok_or(ClockError::NoSuchClock(clock))?;
+        let mut copy = Clock::from(row.settings);
+        copy.leave_world(SavedTime::new(&time, None));
+        Ok(copy)
     }
 
-    pub(super) fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
-        self.rows.iter_mut().flatten()
+    /// Returns the cadence of the clock of this key and age, if it still exists.
+    pub(crate) fn cadence(&self, key: ClockKey, age: Age) -> Option<Cadence> {
+        self.rows.get_of_age(key, age).map(Row::cadence)
     }
 
-    /// Returns the clocks on entities.
-    pub(super) fn own_clocks(&self) -> Vec<(Entity, ClockKey, Age)> {
-        let rows = (0..).zip(&self.rows);
-        let own = rows.filter_map(|(key, row)| {
-            let row = row.as_ref()?;
-            Some((row.entity?, key, row.age))
-        });
-        own.collect()
+    /// Returns the number of changes of clocks so far. Each reading is one.
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.changes
     }
 
-    /// Returns the built-in clocks of a cadence.
-    pub(super) fn built_in(cadence: Cadence) -> &'static [ClockKey] {
-        match cadence {
-            Cadence::Frame => &[REAL, VIRTUAL, FRAMES],
-            Cadence::FixedStep => &[FIXED],
+    /// Returns `true` once if a clock has changed its cadence.
+    pub(crate) fn take_moved(&mut self) -> bool {
+        mem::take(&mut self.has_moved)
+    }
+
+    /// Returns the time on a clock.
+    pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
+        Some(self.time(key)?.reading())
+    }
+
+    /// Finds a clock, and returns the time on it.
+    pub(crate) fn read(&self, clock: ClockId) -> Result<(FoundClock, Reading), ClockError> {
+        let found = self.find(clock)?;
+        let reading = self.reading(found.key);
+        Ok((found, reading.ok_or(ClockError::NoSuchClock(clock))?))
+    }
+
+    /// Returns the parent of the clock on `entity`.
+    pub(crate) fn parent_of(&self, entity: Entity) -> Option<ClockId> {
+        let (_, row) = self.find_row(entity.into()).ok()?;
+        Some(row.settings.parent)
+    }
+
+    /// Returns the time that a clock shows.
+    pub(crate) fn now(&self, clock: ClockId) -> Result<Duration, ClockError> {
+        let (_, reading) = self.read(clock)?;
+        Ok(reading.shown(reading.now))
+    }
+
+    /// Returns the time on the game clock.
+    #[inline]
+    pub(crate) fn game_time(&self) -> u64 {
+        self.rows.get(VIRTUAL).map_or(0, |row| row.time.now)
+    }
+
+    /// Returns the time that the clock of this key and age shows. If the clock is gone, this is the
+    /// game time.
+    pub(crate) fn shown(&self, clock: Option<(ClockKey, Age)>) -> Duration {
+        let own = clock.filter(|&(key, age)| self.rows.get_of_age(key, age).is_some());
+        let time = self.time(own.map_or(VIRTUAL, |(key, _)| key));
+        time.map_or(Duration::ZERO, |time| time.shown())
+    }
+
+    pub(super) fn time(&self, key: ClockKey) -> Option<ClockTime> {
+        let mut time: Option<ClockTime> = None;
+        for key in self.rows.lineage(key).into_iter().rev() {
+            let row = self.rows.get(key)?;
+            time = Some(time.map_or(row.time, |parent| row.time_at(parent.now)));
+        }
+        time
+    }
+
+    /// Returns a clock as it was at the last reading.
+    fn past(&self, key: ClockKey) -> Option<Past> {
+        let mut past: Option<Past> = None;
+        for key in self.rows.lineage(key).into_iter().rev() {
+            let row = self.rows.get(key)?;
+            let reading = self.readings[row.cadence() as usize];
+            past = Some(match past {
+                _ if row.past.reading == reading => row.past,
+                None => Past {
+                    is_stopped: row.is_stopped(),
+                    ..Past::new(reading, row.time.now)
+                },
+                Some(parent) => Past {
+                    reading,
+                    is_stopped: row.is_stopped(),
+                    now: row.time_at(parent.now).now,
+                    previous: match row.past.reading + 1 == reading {
+                        true => row.past.now,
+                        false => row.time_at(parent.previous).now,
+                    },
+                },
+            });
+        }
+        past
+    }
+
+    /// Returns the time on a clock in this run.
+    pub(crate) fn tick(&self, key: ClockKey) -> Option<Tick> {
+        let past = self.past(key)?;
+        Some(Tick {
+            clock: self.id(key)?,
+            delta: Duration::from_nanos(past.now.saturating_sub(past.previous)),
+            elapsed: self.time(key)?.shown(),
+        })
+    }
+
+    /// Returns `true` if the clock exists and is in a scope.
+    pub(crate) fn is_in(&self, key: ClockKey, scope: Scope) -> bool {
+        match scope {
+            Scope::Of(cadence) => {
+                let row = self.rows.get(key);
+                row.is_some_and(|row| row.cadence() == cadence)
+            }
+            Scope::Under(root) => {
+                self.rows.get(key).is_some() && self.rows.lineage(key).contains(&root)
+            }
         }
     }
 
-    /// Returns the clock that drives another one, unless it is gone.
-    pub(super) fn parent(&self, key: ClockKey) -> Option<ClockKey> {
-        match self.get(key)?.source {
-            Source::Clock(parent, age) => self.get_of_age(parent, age).map(|_| parent),
-            Source::Bevy(_) | Source::Frames | Source::Missing => None,
-        }
+    /// Returns `true` if the clock of this key and age exists, and nothing stops it or a clock above it.
+    /// The clocks above a clock that is fast-forwarded do not matter.
+    ///
+    /// The components may have stopped a clock since the last reading: `is_stopped` asks them. A clock
+    /// that was stopped at the last reading stays so until the next one.
+    pub(crate) fn is_running(
+        &self,
+        (key, age): (ClockKey, Age),
+        scope: Scope,
+        is_stopped: impl Fn(ClockKey, Option<Entity>) -> bool,
+    ) -> bool {
+        self.is_driven((key, age), scope, |key, row| {
+            let reading = self.readings[row.cadence() as usize];
+            let was_stopped = row.past.reading == reading && row.past.is_stopped;
+            was_stopped || is_stopped(key, row.entity)
+        })
     }
 
-    /// Returns `true` if this clock, and every clock above it, has a source and is not stopped. The
-    /// clocks above a clock that is fast-forwarded do not count.
-    pub(super) fn is_running(&self, key: ClockKey, forwarded: Option<ClockKey>) -> bool {
+    /// Returns `true` if the clock of this key and age exists, and neither the settings nor `is_stopped`
+    /// stop it or a clock above it.
+    fn is_driven(
+        &self,
+        (key, age): (ClockKey, Age),
+        scope: Scope,
+        is_stopped: impl Fn(ClockKey, &Row) -> bool,
+    ) -> bool {
         let mut at = key;
-        loop {
-            match self.get(at) {
-                Some(row) if !row.is_stopped() => {}
-                _ => return false,
+        let mut next = self.rows.get_of_age(key, age);
+        while let Some(row) = next {
+            if row.is_stopped() || is_stopped(at, row) {
+                return false;
             }
-            if forwarded == Some(at) {
-                return true;
+            match row.driver {
+                _ if scope == Scope::Under(at) => return true,
+                Driver::Bevy => return true,
+                Driver::Clock(parent) => at = parent,
+                Driver::Waiting | Driver::Missing => return false,
             }
-            match self.parent(at) {
-                Some(parent) => at = parent,
-                None => return !self.has_lost_parent(at),
-            }
+            next = self.rows.get(at);
         }
+        false
+    }
+
+    /// Returns the built-in clock that drives the clock of this key and age, or `None` if the settings
+    /// of the clock or of one above it stop it.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn running_root(&self, key: ClockKey, age: Age) -> Option<ClockId> {
+        let scope = Scope::Of(Cadence::Frame);
+        let is_driven = self.is_driven((key, age), scope, |_, _| false);
+        built_in_id(self.rows.get(key)?.root).filter(|_| is_driven)
     }
 
     /// Returns `true` if the clock or an ancestor of it has lost its parent.
-    pub(super) fn is_orphaned(&self, key: ClockKey) -> bool {
-        let mut at = key;
-        while let Some(parent) = self.parent(at) {
-            at = parent;
-        }
-        self.has_lost_parent(at)
+    pub(crate) fn is_orphaned(&self, key: ClockKey) -> bool {
+        let top = self.rows.lineage(key).pop();
+        let top = top.and_then(|top| self.rows.get(top));
+        top.is_some_and(|top| matches!(top.driver, Driver::Waiting | Driver::Missing))
     }
 
-    /// Returns `true` if the parent of a clock is gone, or never existed.
-    pub(super) fn has_lost_parent(&self, key: ClockKey) -> bool {
-        let source = self.get(key).map(|row| row.source);
-        matches!(source, Some(Source::Clock(..) | Source::Missing)) && self.parent(key).is_none()
+    /// Brings a clock up to date, so that it can change.
+    pub(super) fn settle(&mut self, key: ClockKey) {
+        let (past, time) = (self.past(key), self.time(key));
+        let seen = self.rows.parent(key).and_then(|parent| self.time(parent));
+        if let (Some(past), Some(time), Some(row)) = (past, time, self.rows.get_mut(key)) {
+            (row.past, row.time) = (past, time);
+            row.seen = seen.map_or(row.seen, |parent| parent.now);
+        }
     }
 
-    /// Returns the descendants of a clock, parents before children.
-    pub(super) fn descendants(&self, key: ClockKey) -> Vec<ClockKey> {
-        let mut found = Vec::new();
-        let mut next = 0;
-        let mut at = Some(key);
-        while let Some(parent) = at {
-            found.extend(self.get(parent).into_iter().flat_map(|row| &row.children));
-            at = found.get(next).copied();
-            next += 1;
+    /// Changes a clock from now on.
+    pub(super) fn change(&mut self, key: ClockKey, change: impl FnOnce(&mut Row)) {
+        self.settle(key);
+        self.changes.note();
+        let Some(row) = self.rows.get_mut(key) else {
+            return;
+        };
+        change(row);
+        row.update_rate();
+        self.plan_with_descendants(key);
+    }
+
+    /// Advances a clock on its own, without its parent. Its descendants follow. For them, this is a
+    /// reading.
+    pub(crate) fn fast_forward(&mut self, key: ClockKey, nanos: u64) {
+        self.change(key, |row| row.time.advance(nanos));
+        for key in self.rows.descendants(key).into_iter().chain([key]) {
+            if let Some(row) = self.rows.get_mut(key) {
+                row.past.is_stopped = row.is_stopped();
+            }
         }
-        found
+    }
+
+    /// Adds a clock. If its parent has not arrived yet, the clock waits for it until the next reading.
+    pub(super) fn add(
+        &mut self,
+        entity: Entity,
+        settings: Settings,
+        brakes: Brakes,
+        (saved, written): (SavedTime, ChangeTick),
+    ) {
+        let mut row = Row::new(Some(entity), settings, brakes, saved.time());
+        row.written = written;
+        let (key, age) = self.rows.add(row);
+        self.load.add(saved.order, (key, age));
+        if self.find_row(settings.parent).is_ok() && settings.parent != entity.into() {
+            self.drive(key, settings.parent);
+        } else {
+            self.load.waiting.push((key, age));
+        }
+        self.changes.note();
+    }
+
+    /// Removes the clock of `entity`, and returns its time. Its children stop.
+    pub(super) fn remove(&mut self, entity: Entity) -> Option<ClockTime> {
+        let key = self.key_of(entity)?;
+        self.settle(key);
+        let children = self.rows.get(key).map(|row| row.children.clone());
+        for child in children.into_iter().flatten() {
+            self.settle(child);
+            self.rows.set_driver(child, Driver::Missing);
+            self.plan_with_descendants(child);
+        }
+        self.wakes.clear(key);
+        self.changes.note();
+        Some(self.rows.remove(key)?.time)
+    }
+
+    /// Puts a clock on another parent from now on. On an error, the clock stays as it was.
+    pub(super) fn set_parent(&mut self, key: ClockKey, parent: ClockId) -> Result<(), ClockError> {
+        let parent_key = self.find(parent)?.key;
+        if let Some(cycle) = self.cycle(key, parent_key) {
+            return Err(ClockError::Cycle(cycle));
+        }
+        if self.rows.parent(key) != Some(parent_key) {
+            self.drive(key, parent);
+        }
+        if let Some(row) = self.rows.get_mut(key) {
+            row.settings.parent = parent;
+        }
+        Ok(())
+    }
+
+    /// Returns the clocks from `key` on, each followed by its parent, if `key` would drive itself.
+    fn cycle(&self, key: ClockKey, parent: ClockKey) -> Option<Vec<Entity>> {
+        let above = self.rows.lineage(parent);
+        let nth = above.iter().position(|&at| at == key)?;
+        let clocks = [key].into_iter().chain(above.into_iter().take(nth));
+        Some(
+            clocks
+                .filter_map(|key| self.rows.get(key)?.entity)
+                .collect(),
+        )
+    }
+
+    /// Lets a clock follow an existing one from now on.
+    fn drive(&mut self, key: ClockKey, parent: ClockId) {
+        let Ok((parent, &Row { root, .. })) = self.find_row(parent) else {
+            return;
+        };
+        self.settle(key);
+        self.rows.set_driver(key, Driver::Clock(parent));
+        let seen = self.time(parent);
+        let mut moved = None;
+        if let Some(row) = self.rows.get_mut(key) {
+            row.seen = seen.map_or(0, |parent| parent.now);
+            moved = (row.root != root).then_some(root);
+        }
+        if let Some(root) = moved {
+            self.move_to_root(key, root);
+        }
+        self.changes.note();
+        self.plan_with_descendants(key);
+    }
+
+    /// Tells a clock and its descendants that another built-in clock drives them.
+    fn move_to_root(&mut self, key: ClockKey, root: ClockKey) {
+        let mut clocks = self.rows.descendants(key);
+        // Settled before the first of them gets the number of the reading of the other cadence.
+        for &clock in &clocks {
+            self.settle(clock);
+        }
+        clocks.push(key);
+        for clock in clocks {
+            let Some(row) = self.rows.get_mut(clock) else {
+                continue;
+            };
+            let before = row.cadence();
+            row.root = root;
+            if row.cadence() != before {
+                row.past = Past::new(self.readings[row.cadence() as usize], row.time.now);
+                self.has_moved = true;
+            }
+        }
+    }
+
+    /// Advances the built-in clocks of a cadence to the time that Bevy shows.
+    ///
+    /// `times` returns the time and its latest step.
+    pub(super) fn advance(&mut self, cadence: Cadence, times: impl Fn(ClockKey) -> (u64, u64)) {
+        self.readings[cadence as usize] += 1;
+        self.changes.note();
+        let reading = self.readings[cadence as usize];
+        for &root in cadence.roots() {
+            if let Some(row) = self.rows.get_mut(root) {
+                let (elapsed, delta) = match root {
+                    FRAMES => (row.seen.saturating_add(FRAME), FRAME),
+                    root => times(root),
+                };
+                row.follow(reading, elapsed, delta);
+            }
+        }
+    }
+
+    /// Returns how far a clock advances while the built-in clocks advance, at its present speed.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn share(&self, clock: ClockId, passed: &TimePassed) -> u64 {
+        let Ok(FoundClock { key, .. }) = self.find(clock) else {
+            return 0;
+        };
+        let mut after: Option<ClockTime> = None;
+        for key in self.rows.lineage(key).into_iter().rev() {
+            if let Some(row) = self.rows.get(key) {
+                let nanos = built_in_id(key).map_or(0, |clock| passed.on(clock));
+                after = Some(match after {
+                    Some(parent) => row.time_at(parent.now),
+                    None => row.time_after(nanos),
+                });
+            }
+        }
+        let now = |time: Option<ClockTime>| time.map_or(0, |time| time.now);
+        now(after).saturating_sub(now(self.time(key)))
+    }
+
+    /// Lets the clock on an entity advance as if its parent had advanced by `nanos`.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn pass(&mut self, clock: Entity, nanos: u64) {
+        if let Some(key) = self.key_of(clock) {
+            self.change(key, |row| row.time = row.time_after(nanos));
+        }
     }
 }

@@ -3,12 +3,11 @@
 use bevy_ecs::prelude::*;
 
 use crate::{
-    message::{Delivery, Letter, Payload, ReplyTo, reply, send},
     timer::{IntoDuration, TimedCommands, Timer},
     update::pause_updates_from,
 };
 
-/// Runs commands later, pauses update callbacks, and sends messages.
+/// Runs commands later, and pauses update callbacks.
 ///
 /// With exclusive access to the world, use `world.commands()`. The world applies them in its next
 /// flush.
@@ -101,26 +100,6 @@ pub trait DueCommandsExt<'w, 's> {
 
     /// Ends a pause by [`pause_updates_from`](Self::pause_updates_from).
     fn resume_updates(&mut self);
-
-    /// Sends a message to one entity, to all followers, or to one follower, round-robin.
-    ///
-    /// The message is delivered in the next run of
-    /// [`DueSystems::Messages`](crate::DueSystems::Messages). To send many messages, use an
-    /// [`Outbox`](crate::Outbox).
-    ///
-    /// If too many messages wait, the message is dropped, and Bevy's error handler gets an error
-    /// that names the recipient: see
-    /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
-    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
-
-    /// Replies to a request.
-    ///
-    /// If the request is complete or withdrawn, the reply is dropped, and counted in
-    /// [`MessageStats::late`](crate::MessageStats::late). A reply to another world must be a
-    /// [`Packet`](crate::Packet): otherwise Bevy's error handler gets a
-    /// [`ReplyError`](crate::ReplyError).
-    #[doc(alias = "answer")]
-    fn reply(&mut self, to: ReplyTo, payload: impl Payload);
 }
 
 impl<'w, 's> DueCommandsExt<'w, 's> for Commands<'w, 's> {
@@ -142,14 +121,5 @@ impl<'w, 's> DueCommandsExt<'w, 's> for Commands<'w, 's> {
 
     fn resume_updates(&mut self) {
         self.queue(|world: &mut World| pause_updates_from(world, None));
-    }
-
-    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload) {
-        let letter = Letter::plain(to.into(), payload);
-        self.queue(move |world: &mut World| send(world, letter));
-    }
-
-    fn reply(&mut self, to: ReplyTo, payload: impl Payload) {
-        reply(self, to, payload);
     }
 }

@@ -4,7 +4,6 @@ use bevy_ecs::prelude::*;
 
 use crate::{
     call::report,
-    message::{Delivery, Payload, Request, ask},
     pause::pause_for,
     timer::{
         DespawnAfter, IntoDuration, IntoKey, Timer, TimerBundle, TimerMut, arm_keyed, cancel_all,
@@ -111,8 +110,8 @@ pub trait DueEntityCommandsExt {
 
     /// Cancels the timer of this entity with this key, if any.
     ///
-    /// Debug builds pass a warning to Bevy's error handler if no timer of this world ever had the
-    /// key.
+    /// If the key is a text in the code that no timer has had, Bevy's error handler gets a warning,
+    /// once: it may be misspelt.
     fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self {
         self.with_world(move |world, owner| {
             cancel_keyed(world, owner, &key);
@@ -302,58 +301,5 @@ impl DueEntityCommandsExt for EntityWorldMut<'_> {
             world.flush();
         });
         self
-    }
-}
-
-/// Makes requests on behalf of an entity.
-pub trait MessageEntityCommandsExt {
-    /// Makes a request: sends a message, and waits for a reply until the timer fires.
-    ///
-    /// Every request completes exactly once: this entity gets either the first
-    /// [`reply`](crate::MessageContext::reply) or [`NoAnswer`](crate::NoAnswer), both with the
-    /// returned [`Request`]. The entity gets neither if it despawns first, or if the world is
-    /// dropped. A request without a recipient times out.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_app::prelude::*;
-    /// use bevy_due::{NoAnswer, Timer, prelude::*};
-    /// use bevy_ecs::prelude::*;
-    /// use bevy_time::TimePlugin;
-    ///
-    /// #[derive(Message)]
-    /// struct Price(&'static str);
-    /// #[derive(Message)]
-    /// struct Coins(u32);
-    /// #[derive(Component)]
-    /// struct Purse(Option<u32>);
-    ///
-    /// let mut app = App::new();
-    /// app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// let shop = MessageComponent::new().on(|mut me, price: &Price| -> Result {
-    ///     Ok(me.reply(Coins(price.0.len() as u32))?)
-    /// });
-    /// let shop = app.world_mut().spawn(shop).id();
-    /// let customer = MessageComponent::new()
-    ///     .on(|mut me, coins: &Coins| {
-    ///         me.entity.get_mut::<Purse>().unwrap().0 = Some(coins.0);
-    ///     })
-    ///     .on(|_, _: &NoAnswer| println!("the shop is closed"));
-    /// let customer = app.world_mut().spawn((customer, Purse(None))).id();
-    ///
-    /// let mut commands = app.world_mut().commands();
-    /// commands.entity(customer).ask(shop, Price("sword"), Timer::after(2.0));
-    /// app.update(); // Delivers the request.
-    /// app.update(); // Delivers the reply.
-    /// assert_eq!(app.world().get::<Purse>(customer).unwrap().0, Some(5));
-    /// ```
-    #[doc(alias("request", "call", "session"))]
-    fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request;
-}
-
-impl MessageEntityCommandsExt for EntityCommands<'_> {
-    fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request {
-        ask(self, to.into(), payload, until)
     }
 }

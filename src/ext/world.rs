@@ -6,20 +6,15 @@ use core::time::Duration;
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use crate::{
-    clock::ClockId,
-    message::{
-        Delivery, MessageSender, Payload, SendError, Undelivered, close_inbox, resend, try_send,
-    },
+    clock::{ClockError, ClockId, ClockTable},
     rollback::{TimerSnapshot, changed_since, restore_timers, snapshot_timers},
     timer::{
-        ArmedTimers, FastForwardError, IntoKey, NoSuchTimer, RunStats, TimerFired, TimerMut,
-        add_timer_handler, cancel_keyed, change_keyed, change_timer, fast_forward,
-        fast_forward_to_next, with_timers,
+        ArmedTimers, IntoKey, NoSuchTimer, RunStats, TimerFired, TimerMut, add_timer_handler,
+        cancel_keyed, change_keyed, change_timer, fast_forward, fast_forward_to_next, with_timers,
     },
 };
 #[cfg(feature = "serialize")]
 use crate::{
-    message::{add_message_codec, entities_with_mail},
     moving::{
         HeldMail, MoveError, MovedEntity, TimePassed, commit_entity, copy_entities, export_entity,
         forget_entity, import_entity,
@@ -31,7 +26,7 @@ use crate::{
     timer::write_timer_states,
 };
 
-/// Registers handlers, asks about timers, runs them without waiting, and sends messages.
+/// Registers handlers, asks about timers, and runs them without waiting.
 pub trait DueWorldExt {
     /// Registers a system under a name that timers can refer to with
     /// [`TimerAction::named`](crate::TimerAction::named).
@@ -91,6 +86,13 @@ pub trait DueWorldExt {
     /// ```
     #[track_caller]
     fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out;
+
+    /// Returns the time that a clock shows. Systems use [`Clocks::now`](crate::Clocks::now).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
+    fn clock_now(&self, clock: impl Into<ClockId>) -> Result<Duration, ClockError>;
 
     /// Changes the timer on an entity.
     ///
@@ -161,7 +163,7 @@ pub trait DueWorldExt {
     ///
     /// # Errors
     ///
-    /// Returns [`FastForwardError`] if there is no such clock, if it is stopped, or if the call is
+    /// Returns [`ClockError`] if there is no such clock, if it is stopped, or if the call is
     /// made from a timer handler.
     ///
     /// # Examples
@@ -194,7 +196,7 @@ pub trait DueWorldExt {
         &mut self,
         clock: impl Into<ClockId>,
         span: Duration,
-    ) -> Result<RunStats, FastForwardError>;
+    ) -> Result<RunStats, ClockError>;
 
     /// Runs a clock up to the next deadline on it or its descendants.
     ///
@@ -207,7 +209,7 @@ pub trait DueWorldExt {
     fn fast_forward_to_next(
         &mut self,
         clock: impl Into<ClockId>,
-    ) -> Result<Option<Duration>, FastForwardError>;
+    ) -> Result<Option<Duration>, ClockError>;
 
     /// Remembers the state of all timers, clocks and pauses, to go back to it later.
     ///
@@ -363,7 +365,9 @@ part of this: it is in the data, but does not count as a change."
     /// [`DespawnAfter`](crate::DespawnAfter)s with serde, by reflection, or as a `DynamicWorld`. Their
     /// serialized form then holds their state: the remaining time, the number of firings, and so on.
     /// Without this call, serializing an armed timer is an error. The states hold until
-    /// the timer changes, a clock changes, the next run begins, or, in a handler, the next timer fires.
+    /// the timer changes, the next frame or fixed step begins, a clock is disabled, fast-forwarded or
+    /// removed, or, in a handler, the next timer fires. The components of [`Clock`](crate::Clock)s hold
+    /// their times just as long.
     ///
     /// Entities that await the next run to despawn are marked as
     /// [`Finished`](crate::save::Finished).
@@ -447,49 +451,6 @@ part of this: it is in the data, but does not count as a change."
         entities: &mut EntityHashMap<Entity>,
     ) -> Result<(), LoadError>;
 
-    /// Registers how messages of the type `M` become bytes and back, so that they can move with the
-    /// entity for which they wait.
-    ///
-    /// Register the same name in all worlds between which entities move. [Packets](crate::Packet) and
-    /// [`NoAnswer`](crate::NoAnswer) need no codec. An `Entity` in a message keeps its id, which means
-    /// nothing in another world.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the name or the type is already registered.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_app::prelude::*;
-    /// use bevy_due::prelude::*;
-    /// use bevy_ecs::prelude::*;
-    /// use bevy_time::TimePlugin;
-    /// use serde::{Deserialize, Serialize};
-    ///
-    /// #[derive(Message, Serialize, Deserialize)]
-    /// struct Damage(u32);
-    ///
-    /// let mut app = App::new();
-    /// app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// app.world_mut().add_message_codec(
-    ///     "damage",
-    ///     |damage: &Damage| Ok(ron::to_string(damage)?.into()),
-    ///     |data| Ok(ron::de::from_bytes(data)?),
-    /// );
-    /// let hero = app.world_mut().spawn_empty().id();
-    /// app.world_mut().send(hero, Damage(3)).unwrap();
-    /// assert!(app.world_mut().export_entity(hero).is_ok());
-    /// ```
-    #[cfg(feature = "serialize")]
-    #[track_caller]
-    fn add_message_codec<M: Message>(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
-        decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
-    );
-
     /// Returns an entity as data for another world, with its timers, cooldowns, mail and open requests,
     /// and with everything that it owns.
     ///
@@ -502,9 +463,10 @@ part of this: it is in the data, but does not count as a change."
     ///
     /// Returns [`MoveError`](crate::moving::MoveError), and leaves the world as it was, if the entity
     /// does not exist or is in transit, if one of its timers has a closure, or if a message that waits
-    /// for it is neither a [`Packet`](crate::Packet) nor has a [codec](Self::add_message_codec). A
-    /// request that waits for it must be a packet, and a reply must be able to reach the asking entity
-    /// from another world. Also fails in a timer handler.
+    /// for it is neither a [`Packet`](crate::message::Packet) nor has a
+    /// [codec](crate::message::MessageWorldExt::add_message_codec). A request that waits for it must be a
+    /// packet, and a reply must be able to reach the asking entity from another world. Also fails in a timer
+    /// handler.
     ///
     /// # Time complexity
     ///
@@ -536,7 +498,11 @@ part of this: it is in the data, but does not count as a change."
     /// ```
     /// use core::time::Duration;
     /// use bevy_app::prelude::*;
-    /// use bevy_due::{Timer, moving::{HeldMail, MovedEntity}, prelude::*};
+    /// use bevy_due::{
+    ///     Timer,
+    ///     moving::{HeldMail, MovedEntity},
+    ///     prelude::*,
+    /// };
     /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
     /// use bevy_time::TimePlugin;
     ///
@@ -640,93 +606,6 @@ Its [`StableKey`](crate::StableKey) moves along: from here on, parcels for the k
     /// in the world if the other world has held any.
     #[cfg(feature = "serialize")]
     fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError>;
-
-    /// Returns the entities to which messages wait, sorted. Messages to all, in turn, and from Bevy's writers
-    /// do not count.
-    ///
-    /// With [`changed_since`](Self::changed_since), this tells which entities to store at the end of a frame.
-    ///
-    /// # Time complexity
-    ///
-    /// *O*(*m* log *m*) in the number of messages that wait.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_app::prelude::*;
-    /// use bevy_due::{Packet, prelude::*};
-    /// use bevy_time::TimePlugin;
-    ///
-    /// let mut app = App::new();
-    /// app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// let hero = app.world_mut().spawn_empty().id();
-    /// app.world_mut().send(hero, Packet::new(1, [])).unwrap();
-    /// assert_eq!(app.world().entities_with_mail(), [hero]);
-    /// app.update();
-    /// assert_eq!(app.world().entities_with_mail(), []);
-    /// ```
-    #[cfg(feature = "serialize")]
-    fn entities_with_mail(&self) -> Vec<Entity>;
-
-    /// Sends a message, like [`DueCommandsExt::send`](crate::DueCommandsExt::send).
-    ///
-    /// # Errors
-    ///
-    /// Returns [`SendError::Full`] with the message if too many messages wait: see
-    /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
-    fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P)
-    -> Result<(), SendError<P>>;
-
-    /// Sends a message that [`close_inbox`](Self::close_inbox) handed back, to the same recipient.
-    ///
-    /// A request stays a request, and a reply stays a reply. The message is never refused.
-    fn resend(&mut self, undelivered: Undelivered);
-
-    /// Returns a handle to send messages to this world from other threads.
-    fn message_sender(&mut self) -> MessageSender;
-
-    /// Refuses further messages from other threads, delivers all messages that have been sent, and
-    /// returns the messages that are sent during that delivery.
-    ///
-    /// Call this when an app shuts down, so that no message is lost. `App::run` owns the world, so
-    /// call this from a system in [`Last`](bevy_app::Last) when there is an
-    /// [`AppExit`](bevy_app::AppExit) message, or call `App::update` yourself.
-    ///
-    /// Messages without a recipient are not returned, but counted in
-    /// [`MessageStats::undeliverable`](crate::MessageStats::undeliverable). Open requests stay
-    /// open. Further frames can run, and the returned messages can be [sent again](Self::resend).
-    #[cfg_attr(
-        feature = "serialize",
-        doc = "
-Messages that are held for an entity [in transit](crate::moving::InTransit) are returned, too, except for
-those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in transit."
-    )]
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bevy_app::prelude::*;
-    /// use bevy_due::{Delivery, SendError, prelude::*};
-    /// use bevy_ecs::prelude::*;
-    /// use bevy_time::TimePlugin;
-    ///
-    /// #[derive(Message, Debug, PartialEq)]
-    /// struct Save(u32);
-    ///
-    /// let mut app = App::new();
-    /// app.add_plugins((TimePlugin, DuePlugin::default()));
-    /// app.world_mut().spawn(MessageComponent::new().on(|mut me, save: &Save| {
-    ///     me.commands.send(Delivery::All, Save(save.0 + 1));
-    /// }));
-    /// app.update();
-    ///
-    /// let sender = app.world_mut().message_sender();
-    /// sender.send(Delivery::All, Save(1)).unwrap();
-    /// let left = app.world_mut().close_inbox();
-    /// assert_eq!(left[0].message(), Some(&Save(2)), "the first one has been delivered");
-    /// assert!(matches!(sender.send(Delivery::All, Save(3)), Err(SendError::Closed(Save(3)))));
-    /// ```
-    fn close_inbox(&mut self) -> Vec<Undelivered>;
 }
 
 impl DueWorldExt for World {
@@ -740,6 +619,12 @@ impl DueWorldExt for World {
 
     fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out {
         with_timers(self, ask)
+    }
+
+    fn clock_now(&self, clock: impl Into<ClockId>) -> Result<Duration, ClockError> {
+        let clock = clock.into();
+        let table = self.get_resource::<ClockTable>();
+        table.ok_or(ClockError::NoSuchClock(clock))?.now(clock)
     }
 
     fn change_timer(
@@ -767,14 +652,14 @@ impl DueWorldExt for World {
         &mut self,
         clock: impl Into<ClockId>,
         span: Duration,
-    ) -> Result<RunStats, FastForwardError> {
+    ) -> Result<RunStats, ClockError> {
         fast_forward(self, clock.into(), span)
     }
 
     fn fast_forward_to_next(
         &mut self,
         clock: impl Into<ClockId>,
-    ) -> Result<Option<Duration>, FastForwardError> {
+    ) -> Result<Option<Duration>, ClockError> {
         fast_forward_to_next(self, clock.into())
     }
 
@@ -820,16 +705,6 @@ impl DueWorldExt for World {
     }
 
     #[cfg(feature = "serialize")]
-    fn add_message_codec<M: Message>(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
-        decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
-    ) {
-        add_message_codec(self, name.into(), encode, decode);
-    }
-
-    #[cfg(feature = "serialize")]
     fn export_entity(&mut self, entity: Entity) -> Result<MovedEntity, MoveError> {
         export_entity(self, entity)
     }
@@ -857,30 +732,5 @@ impl DueWorldExt for World {
     #[cfg(feature = "serialize")]
     fn commit_entity(&mut self, entity: Entity, late: &HeldMail) -> Result<(), MoveError> {
         commit_entity(self, entity, late)
-    }
-
-    #[cfg(feature = "serialize")]
-    fn entities_with_mail(&self) -> Vec<Entity> {
-        entities_with_mail(self)
-    }
-
-    fn send<P: Payload>(
-        &mut self,
-        to: impl Into<Delivery>,
-        payload: P,
-    ) -> Result<(), SendError<P>> {
-        try_send(self, to.into(), payload)
-    }
-
-    fn resend(&mut self, undelivered: Undelivered) {
-        resend(self, undelivered.0);
-    }
-
-    fn message_sender(&mut self) -> MessageSender {
-        MessageSender::from_world(self)
-    }
-
-    fn close_inbox(&mut self) -> Vec<Undelivered> {
-        close_inbox(self)
     }
 }

@@ -1,21 +1,30 @@
-//! Making a request, and completing it without a reply.
+//! Making requests, and completing them: with a reply or without one.
 
+#[cfg(feature = "serialize")]
+use alloc::vec::Vec;
+use core::any::Any;
+
+#[cfg(feature = "serialize")]
+use bevy_ecs::entity::EntityHashSet;
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
 #[cfg(feature = "worlds")]
-use super::mailbag::send_urgent;
+use super::send::send_urgent;
 use super::{
-    letter::{Delivery, Letter, Role},
-    mailbag::{resend, send},
-    payload::Payload,
-    request::{NoAnswer, ReplyTo, Request},
+    component::MessageContext,
+    mail::{Delivery, Role},
+    payload::{Packet, Payload},
+    request::{NoAnswer, ReplyError, ReplyTo, Request, Route},
+    send::{send_anyway, send_or_report},
 };
+#[cfg(feature = "serialize")]
+use super::{mail::MailRef, mailbag::Mailbag, request::Origin, transit::visit_letters};
 use crate::{
     call::EntityCaller,
     owner::OwnedBy,
-    timer::{SurvivesCancelAll, Timer, TimerAction, Unannounced, add_own_handler},
+    timer::{CrateTimer, Timer, TimerAction, add_own_handler},
 };
 
 /// The name of the handler that runs when a request times out. It is saved with the request.
@@ -31,17 +40,6 @@ const TIME_OUT: &str = "bevy_due: request timed out";
 )]
 pub(crate) struct OpenRequest;
 
-/// The state of a request when its reply arrives.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestState {
-    /// The asking entity waits for the reply.
-    Open,
-    /// The entity of the request is disabled, together with the asking entity.
-    Disabled,
-    /// The request is complete or withdrawn, or another entity made it.
-    Closed,
-}
-
 /// Makes a request on behalf of an entity, and sends it.
 pub(crate) fn ask(
     asker: &mut EntityCommands,
@@ -51,9 +49,10 @@ pub(crate) fn ask(
 ) -> Request {
     let request = open(asker, until);
     let reply_to = ReplyTo::here(asker.id(), request);
-    let letter = Letter::new(to, payload, Role::Request(reply_to.into()));
     let mut commands = asker.commands();
-    commands.queue(move |world: &mut World| send(world, letter));
+    commands.queue(move |world: &mut World| {
+        send_or_report(world, to, payload, Role::Request(reply_to))
+    });
     request
 }
 
@@ -71,7 +70,7 @@ fn open_request(asker: Entity, until: Timer) -> impl Bundle {
     (
         OwnedBy(asker),
         (until, TimerAction::named(TIME_OUT)),
-        (SurvivesCancelAll, Unannounced, OpenRequest),
+        (CrateTimer::Request, OpenRequest),
     )
 }
 
@@ -83,7 +82,7 @@ pub(crate) fn add_time_out_handler(world: &mut World) {
 }
 
 /// Tells the asking entity that a request has timed out.
-pub(super) fn time_out(world: &mut World, request: Entity) {
+fn time_out(world: &mut World, request: Entity) {
     match world.get::<OwnedBy>(request) {
         Some(&OwnedBy(asker)) => {
             give_up(world, asker, Request::here(request), NoAnswer::TimedOut);
@@ -95,11 +94,11 @@ pub(super) fn time_out(world: &mut World, request: Entity) {
 
 /// Completes a request without a reply.
 pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
-    let letter = Letter::new(asker, no_answer, Role::Reply(request));
+    let role = Role::Reply(request);
     match no_answer {
-        NoAnswer::TimedOut => resend(world, letter),
+        NoAnswer::TimedOut => send_anyway(world, asker, no_answer, role),
         #[cfg(feature = "worlds")]
-        NoAnswer::Refused(_) => send_urgent(world, letter),
+        NoAnswer::Refused(_) => send_urgent(world, asker, no_answer, role),
     }
 }
 
@@ -113,18 +112,14 @@ pub(super) fn asker_now(asker: Entity, request: Entity, caller: &EntityCaller) -
     }
 }
 
-/// Returns the state of a request for a reply to `asker`.
-pub(super) fn state_of(request: Entity, asker: Entity, caller: &EntityCaller) -> RequestState {
-    let Some(request) = caller.get(request) else {
-        return match caller.exists(request) {
-            true => RequestState::Disabled,
-            false => RequestState::Closed,
-        };
-    };
-    let is_asker = request.get().is_some_and(|&OwnedBy(by)| by == asker);
-    match request.contains::<OpenRequest>() && is_asker {
-        true => RequestState::Open,
-        false => RequestState::Closed,
+/// Returns `true` if an entity waits for the reply to a request. A request that is disabled together with
+/// that entity stays open.
+pub(super) fn is_open(request: Entity, asker: Entity, caller: &EntityCaller) -> bool {
+    match caller.get(request) {
+        Some(request) => {
+            request.contains::<OpenRequest>() && request.get() == Some(&OwnedBy(asker))
+        }
+        None => caller.exists(request),
     }
 }
 
@@ -134,4 +129,69 @@ pub(crate) fn asker_of(world: &World, request: Request) -> Option<Entity> {
     let request = world.get_entity(request.entity()?).ok()?;
     let asker = request.get::<OpenRequest>().and(request.get());
     asker.map(|&OwnedBy(asker)| asker)
+}
+
+impl MessageContext<'_> {
+    /// Replies to this request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ReplyError`] if the message is not a request, or if the request comes from another
+    /// world and `payload` is not a [`Packet`](super::Packet).
+    pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
+        let reply_to = self.role.reply_to().ok_or(ReplyError::NotARequest)?;
+        reply_to.check(&payload)?;
+        reply(&mut self.commands, reply_to.clone(), payload);
+        Ok(())
+    }
+}
+
+/// Sends a reply to the entity that made the request.
+pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
+    let checked = reply_to.check(&reply);
+    let request = reply_to.request();
+    match reply_to.route {
+        Route::Here(asker) => commands.queue(move |world: &mut World| {
+            send_anyway(world, asker, reply, Role::Reply(request));
+        }),
+        Route::Elsewhere(asker, post) => commands.queue(move |world: &mut World| -> Result {
+            checked?;
+            let reply: &dyn Any = &reply;
+            if let Some(packet) = reply.downcast_ref::<Packet>() {
+                post(world, &asker, packet.clone());
+            }
+            Ok(())
+        }),
+    }
+}
+
+/// Returns the requests that have timed out, although their asking entities do not know yet. In the
+/// order of delivery.
+#[cfg(feature = "serialize")]
+pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
+    let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
+    let mut add = |letter: MailRef| {
+        if let &Role::Reply(Request(Origin::Here(request))) = letter.role
+            && let Some(NoAnswer::TimedOut) = letter.payload.downcast_ref()
+            // A periodic timer may have fired again.
+            && seen.insert(request)
+        {
+            requests.push(request);
+        }
+    };
+    let mailbag = world.get_resource::<Mailbag>();
+    let mut held: Vec<_> = mailbag.into_iter().flat_map(|it| &it.transit).collect();
+    held.sort_unstable_by_key(|&(&root, _)| root);
+    let held = held.into_iter().flat_map(|(_, held)| held.letters());
+    held.filter_map(|letter| letter.get(0)).for_each(&mut add);
+    visit_letters(world, &|_| true, |_, letter| add(letter));
+    requests
+}
+
+/// Sends [`NoAnswer`] for a request that has timed out in the world that was saved.
+#[cfg(feature = "serialize")]
+pub(crate) fn time_out_again(world: &mut World, request: Entity) {
+    if world.get::<OpenRequest>(request).is_some() {
+        time_out(world, request);
+    }
 }

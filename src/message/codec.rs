@@ -1,12 +1,26 @@
-//! Codecs: typed messages as data.
+//! Messages as data: codecs, and letters that move to another world.
 
-use alloc::{borrow::Cow, boxed::Box, vec::Vec};
-use core::any::{Any, TypeId, type_name};
+use alloc::{
+    borrow::Cow,
+    boxed::Box,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::{
+    any::{Any, TypeId, type_name},
+    fmt,
+};
 
-use bevy_ecs::{error::Result, prelude::*};
+use bevy_ecs::{entity::EntityHashMap, error::Result, prelude::*};
 use bevy_platform::{collections::HashMap, sync::Arc};
+use serde::{Deserialize, Serialize};
 
-use super::letter::{Letter, Recipient, Role};
+use super::{
+    directory::Directory,
+    mail::{Letter, Mail, MailRef, Role},
+    payload::Packet,
+    request::{NoAnswer, Origin, PostReply, RemoteAsker, ReplyTo, Request, Route},
+};
 
 /// The codecs of a world.
 #[derive(Resource, Default)]
@@ -16,35 +30,14 @@ pub(crate) struct MessageCodecs {
 }
 
 /// Turns the messages of one type into bytes and back.
-pub(super) struct Codec {
-    pub(super) name: Cow<'static, str>,
+struct Codec {
+    name: Cow<'static, str>,
     encode: Box<Encode>,
     decode: Box<Decode>,
 }
 
 type Encode = dyn Fn(&dyn Any) -> Result<Vec<u8>> + Send + Sync;
-type Decode = dyn Fn(&[u8], Recipient) -> Result<Letter> + Send + Sync;
-
-impl MessageCodecs {
-    pub(super) fn of_type(&self, message: TypeId) -> Option<&Codec> {
-        self.by_type.get(&message).map(|codec| &**codec)
-    }
-
-    pub(super) fn named(&self, name: &str) -> Option<&Codec> {
-        self.by_name.get(name).map(|codec| &**codec)
-    }
-}
-
-impl Codec {
-    pub(super) fn encode(&self, message: &dyn Any) -> Result<Vec<u8>> {
-        (self.encode)(message)
-    }
-
-    /// Decodes a message, as a letter to an entity.
-    pub(super) fn decode(&self, data: &[u8], to: Entity) -> Result<Letter> {
-        (self.decode)(data, to.into())
-    }
-}
+type Decode = dyn Fn(&[u8], Entity, Role) -> Result<Letter> + Send + Sync;
 
 /// Registers how to turn messages of the type `M` into bytes and back.
 #[track_caller]
@@ -70,8 +63,202 @@ pub(crate) fn add_message_codec<M: Message>(
             Some(message) => encode(message),
             None => Ok(Vec::new()),
         }),
-        decode: Box::new(move |data, to| Ok(Letter::new(to, decode(data)?, Role::Plain))),
+        decode: Box::new(move |data, to, role| Ok(Mail::letter(to, decode(data)?, role))),
     });
     codecs.by_type.insert(TypeId::of::<M>(), codec.clone());
     codecs.by_name.insert(name, codec);
+}
+
+/// A letter to an entity, as data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LetterData {
+    to: Entity,
+    content: Content,
+    role: RoleData,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Content {
+    Packet(Packet),
+    NoAnswer(NoAnswer),
+    Named {
+        name: Cow<'static, str>,
+        data: Vec<u8>,
+    },
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum RoleData {
+    Plain,
+    Request(RemoteAsker),
+    Reply(Origin),
+}
+
+/// A message that can't move with the entity for which it waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnmovableMail {
+    /// The entity for which the message waits.
+    pub entity: Entity,
+    /// The type of the message.
+    pub message: &'static str,
+    /// The reason.
+    pub reason: UnmovableReason,
+}
+
+/// The reason why a message can't move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnmovableReason {
+    /// The type of the message has no codec.
+    NoCodec,
+    /// The codec returned this error.
+    Encode(String),
+    /// The message is a request, but not a packet.
+    TypedRequest,
+    /// The message is a request by this entity, which a reply from another world can't reach.
+    NoAddress(Entity),
+}
+
+impl fmt::Display for UnmovableMail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            entity,
+            message,
+            reason,
+        } = self;
+        write!(f, "the message `{message}` to entity {entity} can't move: ")?;
+        match reason {
+            UnmovableReason::NoCodec => f.write_str(
+                "register the type with `add_message_codec`, or send a `Packet` instead",
+            ),
+            UnmovableReason::Encode(error) => write!(f, "its codec returned an error: {error}"),
+            UnmovableReason::TypedRequest => f.write_str(
+                "it is a request, and only a `Packet` can ask across worlds: send a `Packet`, or move \
+                 the entity after it has received the request",
+            ),
+            UnmovableReason::NoAddress(asker) => write!(
+                f,
+                "it is a request by entity {asker}, which a reply from another world can't reach: \
+                 give that entity a `StableKey` and its world a `WorldLink`, or move the entity after \
+                 it has got the request"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for UnmovableMail {}
+
+/// The error for data that does not become a letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LetterError {
+    NoCodec(String),
+    Decode {
+        name: String,
+        error: String,
+    },
+    /// A request from another world, without the feature `worlds`.
+    NoWorlds,
+}
+
+/// Turns a letter to an entity into data.
+pub(crate) fn letter_to_data(
+    world: &World,
+    to: Entity,
+    letter: MailRef,
+) -> Result<LetterData, UnmovableMail> {
+    let unmovable = |reason| UnmovableMail {
+        entity: to,
+        message: letter.name,
+        reason,
+    };
+    let content = content(world, letter).map_err(unmovable)?;
+    let role = role(world, letter.role, &content).map_err(unmovable)?;
+    Ok(LetterData { to, content, role })
+}
+
+fn content(world: &World, letter: MailRef) -> Result<Content, UnmovableReason> {
+    if let Some(packet) = letter.payload.downcast_ref::<Packet>() {
+        return Ok(Content::Packet(packet.clone()));
+    }
+    if let Some(&no_answer) = letter.payload.downcast_ref::<NoAnswer>() {
+        return Ok(Content::NoAnswer(no_answer));
+    }
+    let codecs = world.get_resource::<MessageCodecs>();
+    let codec = codecs.and_then(|codecs| codecs.by_type.get(&letter.payload.type_id()));
+    let codec = codec.ok_or(UnmovableReason::NoCodec)?;
+    let data = (codec.encode)(letter.payload);
+    let data = data.map_err(|error| UnmovableReason::Encode(error.to_string()))?;
+    let name = codec.name.clone();
+    Ok(Content::Named { name, data })
+}
+
+fn role(world: &World, role: &Role, content: &Content) -> Result<RoleData, UnmovableReason> {
+    Ok(match role {
+        Role::Plain => RoleData::Plain,
+        Role::Reply(Request(origin)) => RoleData::Reply(*origin),
+        Role::Request(_) if !matches!(content, Content::Packet(_)) => {
+            return Err(UnmovableReason::TypedRequest);
+        }
+        Role::Request(reply_to) => match &reply_to.route {
+            Route::Elsewhere(asker, _) => RoleData::Request((**asker).clone()),
+            Route::Here(asker) => {
+                let directory = world.get_resource::<Directory>();
+                let remote = directory.and_then(|it| it.remote_asker(*asker, reply_to.request));
+                RoleData::Request(remote.ok_or(UnmovableReason::NoAddress(*asker))?)
+            }
+        },
+    })
+}
+
+impl LetterData {
+    /// Returns the entity to which the letter goes, as the exporting world calls it.
+    pub(crate) fn to(&self) -> Entity {
+        self.to
+    }
+
+    /// Changes the names of entities. A request that has no name is over.
+    pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+        self.to = renamed(self.to, names);
+        if let RoleData::Reply(Origin::Here(request)) = &mut self.role {
+            *request = renamed(*request, names);
+        }
+    }
+
+    /// Turns the data into a letter.
+    pub(crate) fn to_letter(
+        &self,
+        world: &World,
+        post: Option<PostReply>,
+    ) -> Result<Letter, LetterError> {
+        let to = self.to;
+        let role = match &self.role {
+            RoleData::Plain => Role::Plain,
+            RoleData::Reply(origin) => Role::Reply(Request(*origin)),
+            RoleData::Request(asker) => {
+                let post = post.ok_or(LetterError::NoWorlds)?;
+                Role::Request(ReplyTo::elsewhere(asker.clone(), post))
+            }
+        };
+        Ok(match &self.content {
+            Content::Packet(packet) => Mail::letter(to, packet.clone(), role),
+            Content::NoAnswer(no_answer) => Mail::letter(to, *no_answer, role),
+            Content::Named { name, data } => {
+                let codecs = world.get_resource::<MessageCodecs>();
+                let codec = codecs.and_then(|codecs| codecs.by_name.get(name));
+                let codec = codec.ok_or_else(|| LetterError::NoCodec(name.to_string()))?;
+                let letter = (codec.decode)(data, to, role);
+                letter.map_err(|error| LetterError::Decode {
+                    name: name.to_string(),
+                    error: error.to_string(),
+                })?
+            }
+        })
+    }
+}
+
+/// Returns the other name of an entity, or one that no entity has.
+pub(super) fn renamed(entity: Entity, names: &EntityHashMap<Entity>) -> Entity {
+    names.get(&entity).copied().unwrap_or(Entity::PLACEHOLDER)
 }

@@ -1,42 +1,55 @@
-//! The component, and the hooks that keep the followers in step with the world.
+//! The component with its callbacks, and their argument.
 
-use core::{any::type_name, fmt};
+use alloc::boxed::Box;
+use core::{
+    any::{Any, type_name},
+    fmt,
+    time::Duration,
+};
 
-use bevy_ecs::{error::CommandOutput, lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_ecs::{
+    error::CommandOutput, lifecycle::HookContext, prelude::*, system::SystemInput,
+    world::DeferredWorld,
+};
+use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use smallvec::SmallVec;
 
 use super::{
-    context::{Callback, MessageContext},
     followers::Followers,
-    packet::Packet,
-    topic::Topic,
+    mail::Role,
+    payload::{Packet, Topic},
+    request::{ReplyTo, Request},
     written::TypeReader,
 };
 use crate::{
-    clock::find_clock, missing_plugin::warn_without_plugin, owner::owner_of, roster::Intake,
-    seat::Seat,
+    call::{queue_system, to_result},
+    clock::{Age, ClockKey, ClockTable, find_clock},
+    missing_plugin::warn_without_plugin,
+    owner::owner_of,
 };
 
 /// Calls a per-entity callback once per message that the entity follows, in
 /// [`DueSystems::Messages`](crate::DueSystems::Messages).
 ///
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet).
-/// To change what it follows, insert another component. The old callbacks stop immediately. The new
-/// ones start with the next delivery, and the entity then gets the messages that came in between:
-/// messages to it, to all, or in turn. Messages from Bevy's writers cannot wait: the new callbacks
-/// get them at once.
+/// To change what it follows, insert another component. The new callbacks replace the old ones at once,
+/// and get every message whose turn comes from then on: also those that were sent before, and a message
+/// to all that is being delivered, unless the entity has already had its call. The entity keeps its
+/// place among the followers, so messages in turn stay evenly shared.
+///
+/// A new follower gets every message whose delivery begins after the component was inserted.
 ///
 /// # Sending
 ///
 /// | from | with | to |
 /// |---|---|---|
-/// | systems and callbacks | [`commands.send`](crate::DueCommandsExt::send), or an [`Outbox`](super::Outbox) for many messages | its [`Delivery`](super::Delivery): one entity, all followers, or one follower in turn |
+/// | systems and callbacks | [`commands.send`](super::MessageCommandsExt::send), or an [`Outbox`](super::Outbox) for many messages | its [`Delivery`](super::Delivery): one entity, all followers, or one follower in turn |
 /// | systems that know nothing of this crate | Bevy's `MessageWriter` | all followers |
 /// | other threads | a [`MessageSender`](super::MessageSender) | its [`Delivery`](super::Delivery) |
-/// | a timer | [`TimerAction::call`](crate::TimerAction::call) with `world.send` | any entity |
-/// | a request | [`ask`](crate::MessageEntityCommandsExt::ask) and [`reply`](MessageContext::reply) | the asking entity gets the reply, or [`NoAnswer`](super::NoAnswer) |
+/// | a timer | [`TimerAction::call`](crate::TimerAction::call) with [`world.send`](super::MessageWorldExt::send) | any entity |
+/// | a request | [`ask`](super::MessageEntityCommandsExt::ask) and [`reply`](MessageContext::reply) | the asking entity gets the reply, or [`NoAnswer`](super::NoAnswer) |
 #[cfg_attr(
     feature = "worlds",
     doc = "| other worlds | a [`WorldLink`](crate::WorldLink) | as the [`Parcel`](crate::Parcel) says |"
@@ -77,7 +90,10 @@ use crate::{
 ///
 /// ```
 /// use bevy_app::prelude::*;
-/// use bevy_due::{Delivery, prelude::*};
+/// use bevy_due::{
+///     message::{Delivery, MessageCommandsExt},
+///     prelude::*,
+/// };
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::TimePlugin;
 ///
@@ -123,13 +139,13 @@ use crate::{
 )]
 pub struct MessageComponent {
     follows: SmallVec<[Follows; 2]>,
-    seat: Seat,
 }
 
+/// A topic that an entity follows.
 #[derive(Clone)]
-struct Follows {
-    topic: Topic,
-    callback: Callback,
+pub(super) struct Follows {
+    pub(super) topic: Topic,
+    pub(super) callback: Callback,
     /// The name of a message type, and a reader of the messages that Bevy's writers write.
     written: Option<(&'static str, TypeReader)>,
 }
@@ -152,7 +168,7 @@ impl MessageComponent {
     ) -> Self {
         self.with(Follows {
             topic: Topic::of::<M>(),
-            callback: Callback::new(callback),
+            callback: erase(callback),
             written: Some((type_name::<M>(), TypeReader::of::<M>())),
         })
     }
@@ -162,7 +178,7 @@ impl MessageComponent {
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::{Packet, prelude::*};
+    /// use bevy_due::{message::Packet, prelude::*};
     /// use bevy_ecs::prelude::*;
     ///
     /// const LOGIN: u32 = 1;
@@ -191,7 +207,7 @@ impl MessageComponent {
     ) -> Self {
         self.with(Follows {
             topic: Topic::Packet(id),
-            callback: Callback::new(callback),
+            callback: erase(callback),
             written: None,
         })
     }
@@ -200,15 +216,6 @@ impl MessageComponent {
         self.follows.retain(|other| other.topic != follows.topic);
         self.follows.push(follows);
         self
-    }
-
-    /// Returns `true` if the component takes part in this run: its number is below `joined`.
-    pub(super) fn has_joined(&self, joined: u64) -> bool {
-        self.seat.get().is_some_and(|(_, number)| number < joined)
-    }
-
-    fn topics(&self) -> SmallVec<[Topic; 4]> {
-        self.follows.iter().map(|follows| follows.topic).collect()
     }
 }
 
@@ -230,11 +237,14 @@ fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     follow(world, entity);
 }
 
-/// Adds the `MessageComponent` of `entity` for the next run. Does nothing without the plugin.
+/// Lets `entity` follow what its `MessageComponent` says. Does nothing without the plugin.
 pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     let Some(component) = world.get::<MessageComponent>(entity) else {
         return;
     };
+    if !world.contains_resource::<Followers>() {
+        return warn_without_plugin(&mut world, "a `MessageComponent`");
+    }
     let follows = component.follows.clone();
     for Follows { topic, written, .. } in &follows {
         if let Some((_, reader)) = written {
@@ -247,36 +257,162 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
     let clock = clock
         .and_then(Result::ok)
         .map(|found| (found.key, found.age));
-    let Some(mut intake) = world.get_resource_mut::<Intake>() else {
-        return warn_without_plugin(&mut world, "a `MessageComponent`");
-    };
-    let number = intake.next_number();
-    let Some(mut followers) = world.get_resource_mut::<Followers>() else {
-        return;
-    };
-    let callbacks = follows.into_iter();
-    let callbacks = callbacks.map(|follows| (follows.topic, follows.callback));
-    followers.add(number, entity, clock, callbacks);
-    if let Some(component) = world.get::<MessageComponent>(entity) {
-        component.seat.set(0, number);
+    if let Some(mut followers) = world.get_resource_mut::<Followers>() {
+        followers.follow(entity, clock, &follows);
     }
 }
 
+/// Runs before the component is removed or replaced.
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let Some(component) = world.get::<MessageComponent>(entity) else {
-        return;
-    };
-    let (seat, topics) = (component.seat.take(), component.topics());
-    if let Some((_, number)) = seat
-        && let Some(mut followers) = world.get_resource_mut::<Followers>()
-    {
-        followers.leave(entity, topics.into_iter(), number);
+    if let Some(component) = world.get::<MessageComponent>(entity) {
+        let topics: SmallVec<[Topic; 4]> = component.follows.iter().map(|it| it.topic).collect();
+        if let Some(mut followers) = world.get_resource_mut::<Followers>() {
+            followers.begin_leaving(entity, topics);
+        }
     }
 }
 
 /// Runs after `on_discard`, unless the component is replaced by another.
-fn on_remove(mut world: DeferredWorld, _: HookContext) {
+fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(mut followers) = world.get_resource_mut::<Followers>() {
-        followers.forget_leaving();
+        followers.end_leaving(entity, |_| false);
+    }
+}
+
+/// The context of a message callback: its entity, its commands and the request, if any.
+pub struct MessageContext<'a> {
+    /// The entity that the callback belongs to, with all its components.
+    pub entity: EntityMut<'a>,
+    /// Commands, which are applied before the next callback runs.
+    pub commands: Commands<'a, 'a>,
+    pub(super) role: &'a Role,
+    clocks: &'a ClockTable,
+    clock: &'a Option<(ClockKey, Age)>,
+}
+
+impl MessageContext<'_> {
+    /// Returns the reading of the entity's clock in this run.
+    ///
+    /// The clock is the one of the entity or its owner ([`OnClock`](crate::OnClock)), or else the
+    /// game clock. It is resolved when the component is inserted.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.clocks.shown(*self.clock)
+    }
+
+    /// Returns the request that the message makes or completes, if any.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        self.role.request()
+    }
+
+    /// Returns where to send the reply, if the message is a request. Pass it to
+    /// [`commands.reply`](super::MessageCommandsExt::reply), now or later.
+    #[must_use]
+    pub fn reply_to(&self) -> Option<&ReplyTo> {
+        self.role.reply_to()
+    }
+
+    /// Runs a system before the next callback, to reach other entities and resources, as
+    /// [`UpdateContext::run`](crate::UpdateContext::run) does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::prelude::*;
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Message, Clone)]
+    /// struct Hit { by: Entity, damage: u32 }
+    /// #[derive(Component)]
+    /// struct Health(u32);
+    /// #[derive(Component)]
+    /// struct Score(u32);
+    ///
+    /// fn hurt(
+    ///     In((victim, hit)): In<(Entity, Hit)>,
+    ///     mut victims: Query<&mut Health>,
+    ///     mut scores: Query<&mut Score>,
+    /// ) -> Result {
+    ///     let mut health = victims.get_mut(victim)?;
+    ///     health.0 = health.0.saturating_sub(hit.damage);
+    ///     scores.get_mut(hit.by)?.0 += hit.damage;
+    ///     Ok(())
+    /// }
+    ///
+    /// fn spawn_monster(mut commands: Commands) {
+    ///     let ears = MessageComponent::new().on(|mut me, hit: &Hit| {
+    ///         me.run(hurt, (me.entity.id(), hit.clone()));
+    ///     });
+    ///     commands.spawn((Health(10), ears));
+    /// }
+    /// # bevy_ecs::system::assert_is_system(spawn_monster);
+    /// ```
+    pub fn run<I, M, S>(&mut self, system: S, input: I::Inner<'static>)
+    where
+        I: SystemInput<Inner<'static>: Send + Sync> + Send + 'static,
+        M: 'static,
+        S: IntoSystem<I, (), M> + Send + 'static,
+    {
+        let entity = self.entity.id();
+        queue_system(
+            &mut self.commands,
+            "MessageComponent",
+            entity,
+            system,
+            input,
+        );
+    }
+}
+
+impl fmt::Debug for MessageContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageContext")
+            .field("entity", &self.entity.id())
+            .field("role", &self.role)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A message as a callback receives it.
+#[derive(Clone, Copy)]
+pub(super) struct Incoming<'a> {
+    pub(super) message: &'a dyn Any,
+    pub(super) role: &'a Role,
+    pub(super) clocks: &'a ClockTable,
+}
+
+/// A callback for the messages of one topic.
+pub(super) type Callback = Arc<dyn Fn(MessageContext, &dyn Any) -> Result + Send + Sync>;
+
+/// Erases the type of the messages of a callback.
+fn erase<M: 'static, Out: CommandOutput>(
+    callback: impl Fn(MessageContext, &M) -> Out + Send + Sync + 'static,
+) -> Callback {
+    // Not `Arc::new`, which can't make an `Arc<dyn ..>` on platforms without atomics.
+    let erased: Box<dyn Fn(MessageContext, &dyn Any) -> Result + Send + Sync> =
+        Box::new(move |context, message| {
+            message
+                .downcast_ref()
+                .map_or(Ok(()), |message| to_result(callback(context, message)))
+        });
+    erased.into()
+}
+
+impl<'a> MessageContext<'a> {
+    #[inline]
+    pub(super) fn new(
+        entity: EntityMut<'a>,
+        commands: Commands<'a, 'a>,
+        incoming: Incoming<'a>,
+        clock: &'a Option<(ClockKey, Age)>,
+    ) -> Self {
+        Self {
+            entity,
+            commands,
+            role: incoming.role,
+            clocks: incoming.clocks,
+            clock,
+        }
     }
 }

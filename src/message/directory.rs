@@ -4,7 +4,8 @@ use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 use bevy_platform::collections::HashMap;
 #[cfg(feature = "worlds")]
 use {
-    alloc::borrow::Cow, bevy_platform::sync::Arc, core::hash::BuildHasher, std::hash::RandomState,
+    alloc::borrow::Cow, bevy_ecs::entity::EntityHashMap, bevy_platform::sync::Arc,
+    core::hash::BuildHasher, std::hash::RandomState,
 };
 
 use super::request::{Origin, Request};
@@ -16,6 +17,9 @@ use crate::journal::Journal;
 #[derive(Resource, Default)]
 pub(crate) struct Directory {
     entities: HashMap<u64, Entity>,
+    /// The keys of the entities that other worlds can reach.
+    #[cfg(feature = "worlds")]
+    keys: EntityHashMap<u64>,
     /// The requests that have moved to this world or were spawned again, by the name under which they were
     /// made.
     moved: HashMap<Request, Entity>,
@@ -108,6 +112,10 @@ impl Directory {
     /// Gives an entity a key, and returns the entity that had the key before, if any.
     pub(crate) fn bind(&mut self, key: u64, entity: Entity) -> Option<Entity> {
         let before = self.entities.insert(key, entity);
+        if let Some(before) = before {
+            self.keys.remove(&before);
+        }
+        self.keys.insert(entity, key);
         if let Some((_, listener)) = &self.listener {
             listener(key, true);
         }
@@ -118,6 +126,7 @@ impl Directory {
     pub(crate) fn unbind(&mut self, key: u64, entity: Entity) {
         if self.entity(key) == Some(entity) {
             self.entities.remove(&key);
+            self.keys.remove(&entity);
             if let Some((_, listener)) = &self.listener {
                 listener(key, false);
             }
@@ -146,8 +155,7 @@ impl Directory {
     #[cfg(feature = "worlds")]
     pub(super) fn remote_asker(&self, asker: Entity, request: Request) -> Option<RemoteAsker> {
         let (group, _) = self.listener.as_ref()?;
-        let mut keys = self.entities.iter();
-        let (&key, _) = keys.find(|&(_, &entity)| entity == asker)?;
+        let &key = self.keys.get(&asker)?;
         let number = request.entity()?.to_bits();
         Some(RemoteAsker {
             group: group.clone(),

@@ -1,184 +1,114 @@
-//! The messages of a world that are on their way.
+//! The mailbag: everything in a world that waits for its delivery, and its bound.
 
 use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
-use core::any::Any;
+use core::mem;
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
-use bevy_platform::cell::SyncCell;
+use bevy_platform::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::{
-    batch::{AnyBatch, Batch},
-    broadcast::{Broadcast, Rest},
-    held_letters::HeldLetters,
-    letter::{Delivery, Letter, Undelivered},
+    deliver::{MessageStats, Undelivered},
+    mail::{AnyMail, Item, Letter, MailRef, Recipient},
     payload::Payload,
-    room::Room,
-    send_error::SendError,
-    stats::MessageStats,
+    transit::HeldLetters,
 };
-#[cfg(feature = "serialize")]
-use super::{
-    held_letters::{LetterRef, Taken},
-    letter::Recipient,
-};
-use crate::{double_buffer::DoubleBuffer, missing_plugin::warn_without_plugin};
+use crate::double_buffer::DoubleBuffer;
 
 /// The messages of a world that are on their way.
 #[derive(Resource)]
 pub(crate) struct Mailbag {
-    pub(super) items: DoubleBuffer<Item>,
-    /// The item that is being delivered to one entity after the other. It stays here between two
-    /// calls, so after a panic in a callback the other entities still get it.
-    pub(super) in_progress: Option<InProgress>,
-    /// Letters whose recipient takes part from the next frame on. They are delivered first then.
-    pub(super) held: Vec<Item>,
+    pub(super) queue: Queue,
+    /// The mail that is being delivered. It stays here between two calls, so after a panic in a callback
+    /// its other messages are still delivered.
+    pub(super) in_progress: Option<Box<dyn AnyMail>>,
+    /// Letters that wait for longer, in order: replies to entities that are disabled.
+    pub(super) held: Vec<Letter>,
     /// Letters to entities that are moving to or from another world, by the entity that takes the
     /// others along.
     pub(super) transit: EntityHashMap<HeldLetters>,
-    pub(super) room: Room,
-    /// Whether the next run should not wait, because a message was put back or refused.
+    room: Room,
+    /// Whether the next run should not wait, because of a message that was sent as urgent.
     pub(super) is_urgent: bool,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
 }
 
-/// One item to deliver.
-pub(super) enum Item {
-    Letter(Letter),
-    /// Messages of one type, each to an entity.
-    Batch(Box<dyn AnyBatch>),
-    /// A broadcast that a panic has interrupted.
-    Broadcast(Box<Broadcast>),
-    /// A letter to all followers that waits for some of them.
-    Rest(Box<Rest>),
-    Command(SyncCell<Command>),
-    /// A note that another world has got a key.
-    #[cfg(feature = "worlds")]
-    KeyTaken(u64),
-}
-
-/// Items from other threads.
+/// The items that wait for the next run, and the number of messages, functions and notes in them.
 #[derive(Default)]
-pub(super) struct Arrived {
-    pub(super) items: VecDeque<Item>,
-    /// The number of messages, functions and notes in the items.
-    pub(super) len: usize,
-    /// The sum of the payloads of all packets.
-    pub(super) bytes: usize,
+pub(super) struct Queue {
+    items: DoubleBuffer<Item>,
+    len: usize,
 }
 
-impl Arrived {
-    pub(super) fn with_capacity(items: usize) -> Self {
-        Self {
-            items: VecDeque::with_capacity(items),
-            ..Self::default()
-        }
+/// The bound of the messages that wait in a world.
+///
+/// Systems that run in parallel share the bound, so an outbox reserves room before it takes a message.
+/// While there is plenty of room, it reserves room for several, because each access to the shared counter
+/// takes as long as a few dozen instructions.
+struct Room {
+    capacity: usize,
+    /// The room of outboxes in use.
+    reserved: AtomicUsize,
+}
+
+/// The number of messages for which an outbox reserves room at once.
+const SOME: usize = 64;
+
+impl Queue {
+    pub(super) fn push(&mut self, item: Item) {
+        self.len += item.len();
+        self.items.push(item);
     }
-}
 
-/// A function to run on the world.
-type Command = Box<dyn FnOnce(&mut World) + Send>;
-
-/// An item that takes several calls.
-pub(super) enum InProgress {
-    Batch(Box<dyn AnyBatch>),
-    Broadcast(Broadcast),
-    Rest(Rest),
-}
-
-impl Item {
-    /// Returns the batch of messages of this type, if the item is one.
+    /// Adds a plain message to the last item. Returns it if it has another type.
     #[inline]
-    pub(super) fn as_batch<P: Payload>(&mut self) -> Option<&mut Batch<P>> {
-        match self {
-            Self::Batch(batch) => {
-                let batch: &mut dyn Any = &mut **batch;
-                batch.downcast_mut()
-            }
-            _ => None,
-        }
-    }
-
-    fn into_letters(self) -> Vec<Letter> {
-        match self {
-            Self::Letter(letter) => [letter].into(),
-            Self::Batch(batch) => batch.into_letters(),
-            Self::Broadcast(broadcast) => [broadcast.letter].into(),
-            Self::Rest(rest) => [rest.into_letter()].into(),
-            Self::Command(_) => Vec::new(),
-            #[cfg(feature = "worlds")]
-            Self::KeyTaken(_) => Vec::new(),
-        }
-    }
-}
-
-#[cfg(feature = "serialize")]
-impl Item {
-    /// Calls a function with each letter to an entity.
-    pub(super) fn visit(&self, visit: &mut dyn FnMut(LetterRef)) {
-        match self {
-            Self::Letter(letter) => visit(letter.into()),
-            Self::Batch(batch) => batch.visit(visit),
-            Self::Broadcast(_) | Self::Rest(_) | Self::Command(_) => {}
-            #[cfg(feature = "worlds")]
-            Self::KeyTaken(_) => {}
-        }
-    }
-
-    /// Takes the letters whose recipient `member` names, with that recipient, and returns the rest.
-    pub(super) fn extract(
-        self,
-        member: &dyn Fn(Recipient) -> Option<Entity>,
-        taken: &mut Vec<Taken>,
-    ) -> Option<Self> {
-        match self {
-            Self::Letter(letter) => match member(letter.to) {
-                Some(to) => {
-                    taken.push(Taken::Letter(to, letter));
-                    None
-                }
-                None => Some(Self::Letter(letter)),
-            },
-            #[cfg(feature = "worlds")]
-            Self::KeyTaken(key) if member(Recipient::Key(key)).is_some() => {
-                taken.push(Taken::KeyTaken);
-                None
-            }
-            Self::Batch(mut batch) => {
-                batch.extract(&|to| member(to.into()).is_some(), taken);
-                Some(Self::Batch(batch))
-            }
-            item => Some(item),
-        }
-    }
-}
-
-#[cfg(feature = "serialize")]
-impl InProgress {
-    pub(super) fn visit(&self, visit: &mut dyn FnMut(LetterRef)) {
-        if let Self::Batch(batch) = self {
-            batch.visit(visit);
-        }
-    }
-
-    pub(super) fn extract(
+    pub(super) fn push_into_last<P: Payload>(
         &mut self,
-        member: &dyn Fn(Recipient) -> Option<Entity>,
-        taken: &mut Vec<Taken>,
-    ) {
-        if let Self::Batch(batch) = self {
-            batch.extract(&|to| member(to.into()).is_some(), taken);
-        }
+        to: Recipient,
+        payload: P,
+    ) -> Result<(), P> {
+        let last = self.items.last_mut().and_then(Item::plain_mail);
+        let Some(mail) = last else {
+            return Err(payload);
+        };
+        mail.push(to, payload);
+        self.len += 1;
+        Ok(())
     }
-}
 
-impl From<InProgress> for Item {
-    fn from(in_progress: InProgress) -> Self {
-        match in_progress {
-            InProgress::Batch(batch) => Self::Batch(batch),
-            InProgress::Broadcast(broadcast) => Self::Broadcast(broadcast.into()),
-            InProgress::Rest(rest) => Self::Rest(rest.into()),
-        }
+    /// Adds all items, and leaves an empty buffer in their place.
+    pub(super) fn append(&mut self, items: &mut VecDeque<Item>) {
+        self.len += items.iter().map(Item::len).sum::<usize>();
+        self.items.append(items);
+    }
+
+    /// Takes the next released item.
+    pub(super) fn next(&mut self) -> Option<Item> {
+        let item = self.items.next()?;
+        self.len -= item.len();
+        Some(item)
+    }
+
+    /// Releases an item before all others.
+    pub(super) fn put_first(&mut self, item: Item) {
+        self.len += item.len();
+        self.items.put_first(item);
+    }
+
+    /// Returns `true` if a released item is left.
+    pub(super) fn has_released(&self) -> bool {
+        self.items.has_released()
+    }
+
+    /// Iterates over all items, released or not.
+    fn iter(&self) -> impl Iterator<Item = &Item> {
+        self.items.pending()
+    }
+
+    /// Replaces each item by the result of a function, or removes it.
+    fn filter_map(&mut self, change: impl FnMut(Item) -> Option<Item>) {
+        self.items.filter_map(change);
+        self.len = self.iter().map(Item::len).sum();
     }
 }
 
@@ -186,11 +116,14 @@ impl Mailbag {
     /// Creates an empty bag with room for this many messages.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
-            items: DoubleBuffer::default(),
+            queue: Queue::default(),
             in_progress: None,
             held: Vec::new(),
             transit: EntityHashMap::default(),
-            room: Room::new(capacity),
+            room: Room {
+                capacity,
+                reserved: AtomicUsize::new(0),
+            },
             is_urgent: false,
             stats: MessageStats::default(),
         }
@@ -198,150 +131,135 @@ impl Mailbag {
 
     /// Returns `true` if no item waits, also not for an entity that is disabled or in transit.
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
-            && self.in_progress.is_none()
-            && self.held.is_empty()
-            && self.transit.is_empty()
+        self.waiting() == 0 && self.transit.is_empty()
     }
 
-    /// Adds items that have arrived, after all others, and empties `arrived`.
-    pub(super) fn append_arrived(&mut self, arrived: &mut Arrived) {
-        self.room.take_anyway(arrived.len);
-        self.append(&mut arrived.items);
-        (arrived.len, arrived.bytes) = (0, 0);
+    /// Returns the number of messages, functions and notes that wait.
+    pub(super) fn waiting(&self) -> usize {
+        let in_progress = self.in_progress.as_ref().map_or(0, |mail| mail.len());
+        let moving: usize = self.transit.values().map(HeldLetters::len).sum();
+        self.queue.len + in_progress + self.held.len() + moving
     }
 
-    /// Adds items that have room, after all others, and empties `items`.
-    pub(super) fn append(&mut self, items: &mut VecDeque<Item>) {
-        self.items.append(items);
+    /// Returns the number of messages that can wait.
+    pub(super) fn capacity(&self) -> usize {
+        self.room.capacity
     }
 
-    /// Releases letters that have room before all others.
-    pub(super) fn release_first(&mut self, letters: Vec<Letter>) {
-        for letter in letters.into_iter().rev() {
-            self.items.put_first(Item::Letter(letter));
+    /// Returns `true` if the next run should not wait: an urgent message was sent, or a panic has
+    /// interrupted the delivery.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent || self.in_progress.is_some() || self.queue.has_released()
+    }
+
+    /// Returns `true` if there is room for another message.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting() + self.room.reserved.load(Relaxed) < self.room.capacity
+    }
+
+    /// Reserves room for one message or, while less than half of the room is taken, for several. Returns
+    /// their number, which is zero if there is no room.
+    #[cold]
+    pub(super) fn reserve(&self) -> usize {
+        let waiting = self.waiting();
+        let Room { capacity, reserved } = &self.room;
+        let take = |messages: usize, capacity: usize| {
+            let take = |reserved| {
+                let reserved = reserved + messages;
+                (waiting + reserved <= capacity).then_some(reserved)
+            };
+            reserved.fetch_update(Relaxed, Relaxed, take).is_ok()
+        };
+        match take(SOME, capacity / 2) {
+            true => SOME,
+            false => usize::from(take(1, *capacity)),
         }
     }
 
-    /// Releases all items for delivery. Held letters come first, then an item that a panic has
+    /// Gives back reserved room. The messages that took it are in the queue by now.
+    pub(super) fn release_room(&mut self, messages: usize) {
+        *self.room.reserved.get_mut() -= messages;
+    }
+
+    /// Releases letters before all others, but not before a message that is being delivered.
+    pub(super) fn release_first(&mut self, letters: Vec<Letter>) {
+        if let Some(in_progress) = &mut self.in_progress {
+            self.queue.put_first(Item::Mail(in_progress.take_rest()));
+        }
+        for letter in letters.into_iter().rev() {
+            self.queue.put_first(Item::Mail(letter));
+        }
+    }
+
+    /// Releases all items for delivery. Held letters come first, then a mail that a panic has
     /// interrupted.
     pub(super) fn swap(&mut self) {
         self.is_urgent = false;
-        if let Some(in_progress) = self.in_progress.take() {
-            self.items.put_first(in_progress.into());
+        let in_progress = self.in_progress.take();
+        if let Some(in_progress) = in_progress.filter(|mail| mail.len() > 0) {
+            self.queue.put_first(Item::Mail(in_progress));
         }
-        for item in self.held.drain(..).rev() {
-            self.items.put_first(item);
-        }
-        self.held.shrink_to(1 << 10);
-        self.items.swap();
+        let held = mem::take(&mut self.held);
+        self.release_first(held);
+        self.queue.items.swap();
     }
 
-    /// Takes all undelivered letters, and drops the commands. The letters that were exported with an
+    /// Takes all undelivered messages, and drops the functions. The letters that were exported with an
     /// entity in transit stay.
     pub(super) fn hand_back(&mut self) -> Vec<Undelivered> {
         self.swap();
-        let Self {
-            items,
-            room,
-            transit,
-            ..
-        } = self;
-        let moving = transit.values_mut().flat_map(HeldLetters::take_arrived);
-        let moving: Vec<Letter> = moving.collect();
-        room.give_back(moving.len());
-        let letters = items.drain().flat_map(|item| {
-            let letters = item.into_letters();
-            // A command also takes room.
-            room.give_back(letters.len().max(1));
-            letters
-        });
-        moving.into_iter().chain(letters).map(Undelivered).collect()
-    }
-}
-
-/// Sends a message. Without the plugin, the message is dropped.
-pub(crate) fn try_send<P: Payload>(
-    world: &mut World,
-    to: Delivery,
-    payload: P,
-) -> Result<(), SendError<P>> {
-    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
-        drop_without_plugin(world);
-        return Ok(());
-    };
-    if !mailbag.room.take() {
-        return Err(SendError::Full(payload));
-    }
-    let letter = Letter::plain(to, payload);
-    mailbag.items.push(Item::Letter(letter));
-    Ok(())
-}
-
-/// Sends a letter, or returns an error that names its recipient if there is no room. Does nothing
-/// without the plugin.
-pub(crate) fn send(world: &mut World, letter: Letter) -> Result {
-    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
-        drop_without_plugin(world);
-        return Ok(());
-    };
-    if !mailbag.room.take() {
-        return Err(mailbag.room.refuse(&letter));
-    }
-    mailbag.items.push(Item::Letter(letter));
-    Ok(())
-}
-
-/// Sends a letter that must not be refused. Does nothing without the plugin.
-pub(crate) fn resend(world: &mut World, letter: Letter) {
-    match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => {
-            mailbag.room.take_anyway(1);
-            mailbag.items.push(Item::Letter(letter));
+        let held = self.transit.values_mut();
+        let mut letters: Vec<Letter> = held.flat_map(HeldLetters::take_arrived).collect();
+        while let Some(item) = self.queue.next() {
+            if let Item::Mail(mut mail) = item {
+                letters.extend(core::iter::from_fn(|| mail.take_first()));
+            }
         }
-        None => drop_without_plugin(world),
+        letters.into_iter().map(Undelivered).collect()
     }
 }
 
-/// Returns `true` if the next run of a world should not wait: something was put back or refused, or
-/// a panic has interrupted the delivery.
-#[cfg(feature = "worlds")]
-pub(crate) fn is_urgent(world: &World) -> bool {
-    let mailbag = world.get_resource::<Mailbag>();
-    mailbag.is_some_and(|mailbag| {
-        mailbag.is_urgent || mailbag.in_progress.is_some() || mailbag.items.has_released()
-    })
-}
-
-/// Sends a letter for a run that should not wait. Does nothing without the plugin.
-#[cfg(feature = "worlds")]
-pub(crate) fn send_urgent(world: &mut World, letter: Letter) {
-    resend(world, letter);
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.is_urgent = true;
+impl Mailbag {
+    /// Calls a function with each message, in the order of delivery.
+    pub(super) fn visit<'a>(&'a self, mut visit: impl FnMut(MailRef<'a>)) {
+        let queued = self.queue.iter().filter_map(|item| match item {
+            Item::Mail(mail) => Some(mail),
+            _ => None,
+        });
+        for mail in self.held.iter().chain(&self.in_progress).chain(queued) {
+            (0..mail.len())
+                .filter_map(|nth| mail.get(nth))
+                .for_each(&mut visit);
+        }
     }
-}
 
-/// Sends an item that has room. Does nothing without the plugin.
-pub(super) fn send_item(world: &mut World, item: Item) {
-    match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => mailbag.items.push(item),
-        None => drop_without_plugin(world),
-    }
-}
-
-/// Reports a message that is dropped, because the world has no plugin.
-pub(super) fn drop_without_plugin(world: &mut World) {
-    warn_without_plugin(&mut world.into(), "a message");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_item_is_small() {
-        assert!(size_of::<Letter>() <= 64, "{}", size_of::<Letter>());
-        assert!(size_of::<Item>() <= 72, "{}", size_of::<Item>());
+    /// Takes the messages whose recipient a function names, in the order of delivery, and the notes about
+    /// the keys of those recipients.
+    pub(super) fn extract(
+        &mut self,
+        member: &dyn Fn(Recipient) -> Option<Entity>,
+    ) -> Vec<(Entity, Item)> {
+        let mut taken = Vec::new();
+        for mail in self.held.iter_mut().chain(&mut self.in_progress) {
+            mail.extract(member, &mut taken);
+        }
+        self.held.retain(|letter| letter.len() > 0);
+        self.queue.filter_map(|mut item| match &mut item {
+            Item::Mail(mail) => {
+                mail.extract(member, &mut taken);
+                (mail.len() > 0).then_some(item)
+            }
+            Item::Run(_) => Some(item),
+            #[cfg(feature = "worlds")]
+            Item::KeyTaken(key) => match member(Recipient::Key(*key)) {
+                Some(entity) => {
+                    taken.push((entity, item));
+                    None
+                }
+                None => Some(item),
+            },
+        });
+        taken
     }
 }

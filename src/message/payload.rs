@@ -1,116 +1,132 @@
-//! The contents of messages.
+//! The contents of messages, and the topics by which entities follow them.
 
-use alloc::boxed::Box;
 use core::{
-    any::{Any, type_name},
-    fmt,
-    mem::MaybeUninit,
+    any::{Any, TypeId},
+    hash::{Hash, Hasher},
 };
 
 use bevy_ecs::message::Message;
-
-use super::{packet::Packet, topic::Topic};
+use bevy_platform::sync::Arc;
 
 /// Marks the types that can be sent: every [`Message`], and [`Packet`].
 pub trait Payload: sealed::Sealed + Any + Send + Sync {}
 
 impl<P: sealed::Sealed + Any + Send + Sync> Payload for P {}
 
-/// A payload of any type. A packet is small and needs no box.
-pub enum AnyPayload {
-    Packet(Packet),
-    Message(Box<dyn AnyMessage>),
-}
-
-/// A message of any type, with its topic and the name of its type.
-pub trait AnyMessage: Any + Send + Sync {
-    fn topic(&self) -> Topic;
-    fn name(&self) -> &'static str;
-}
-
-impl<M: Message> AnyMessage for M {
-    fn topic(&self) -> Topic {
-        Topic::of::<M>()
-    }
-
-    fn name(&self) -> &'static str {
-        type_name::<M>()
-    }
-}
-
-impl AnyPayload {
-    pub(super) fn topic(&self) -> Topic {
-        match self {
-            Self::Packet(packet) => Topic::Packet(packet.id()),
-            Self::Message(message) => (**message).topic(),
-        }
-    }
-
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::Packet(_) => type_name::<Packet>(),
-            Self::Message(message) => (**message).name(),
-        }
-    }
-
-    pub(super) fn as_any(&self) -> &dyn Any {
-        match self {
-            Self::Packet(packet) => packet,
-            Self::Message(message) => &**message,
-        }
-    }
-}
-
-impl fmt::Debug for AnyPayload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 pub(super) mod sealed {
-    use super::{AnyPayload, Box, MaybeUninit, Message, Packet, Topic};
+    use super::{Message, Packet, Topic};
 
     #[doc(hidden)]
     pub trait Sealed: Sized {
-        /// Memory for a message, allocated before a lock is taken.
-        type Room;
-
         /// Returns the topic of this message.
         fn topic(&self) -> Topic;
-
-        fn room() -> Self::Room;
-
-        fn into_any(self, room: Self::Room) -> AnyPayload;
     }
 
     impl<M: Message> Sealed for M {
-        type Room = Box<MaybeUninit<M>>;
-
         fn topic(&self) -> Topic {
             Topic::of::<M>()
-        }
-
-        fn room() -> Self::Room {
-            Box::new_uninit()
-        }
-
-        fn into_any(self, room: Self::Room) -> AnyPayload {
-            let message: Box<M> = Box::write(room, self);
-            AnyPayload::Message(message)
         }
     }
 
     impl Sealed for Packet {
-        type Room = ();
-
         fn topic(&self) -> Topic {
             Topic::Packet(self.id())
         }
+    }
+}
 
-        fn room() -> Self::Room {}
+/// A kind of message that an entity can follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// All messages of a type.
+    Type(TypeId),
+    /// All packets with an id.
+    Packet(u32),
+}
 
-        fn into_any(self, (): Self::Room) -> AnyPayload {
-            AnyPayload::Packet(self)
+/// Writes a single number, whose bits need no further mixing.
+impl Hash for Topic {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Type(id) => id.hash(state),
+            Self::Packet(id) => {
+                // The golden ratio spreads ids that follow each other. A map looks at the lower bits,
+                // and only the upper bits of the product depend on all bits of the id.
+                let product = u64::from(*id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                state.write_u64(product.rotate_left(32));
+            }
         }
+    }
+}
+
+impl Topic {
+    pub(crate) fn of<M: Message>() -> Self {
+        Self::Type(TypeId::of::<M>())
+    }
+}
+
+/// Bytes with an id that names their kind, for networks and other worlds.
+///
+/// Clones share the bytes.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::message::Packet;
+///
+/// const SAY: u32 = 3;
+///
+/// let packet = Packet::new(SAY, *b"hello");
+/// assert_eq!((packet.id(), packet.payload()), (3, b"hello".as_slice()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct Packet {
+    id: u32,
+    #[cfg_attr(feature = "serialize", serde(with = "bytes"))]
+    payload: Arc<[u8]>,
+}
+
+impl Packet {
+    /// Creates a packet from an id and bytes.
+    #[must_use]
+    pub fn new(id: u32, payload: impl Into<Arc<[u8]>>) -> Self {
+        Self {
+            id,
+            payload: payload.into(),
+        }
+    }
+
+    /// Returns the id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+#[cfg(feature = "serialize")]
+mod bytes {
+    use alloc::vec::Vec;
+
+    use bevy_platform::sync::Arc;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        bytes: &Arc<[u8]>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        bytes[..].serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<[u8]>, D::Error> {
+        Ok(Vec::<u8>::deserialize(deserializer)?.into())
     }
 }

@@ -8,15 +8,9 @@ use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
-#[cfg(feature = "worlds")]
-use super::refusal::RefusalReason;
-use super::{
-    packet::Packet,
-    payload::{Payload, sealed::Sealed},
-    topic::Topic,
-};
+use super::payload::{Packet, Payload, Topic, sealed::Sealed};
 
-/// Identifies a request that an entity [made](crate::MessageEntityCommandsExt::ask).
+/// Identifies a request that an entity [made](super::MessageEntityCommandsExt::ask).
 ///
 /// No two requests are equal. Each open request has an entity, one of the [`Owned`](crate::Owned)
 /// entities of the asking entity. Despawn that entity to withdraw the request: a reply that arrives
@@ -90,7 +84,11 @@ impl ReplyTo {
 ///
 /// ```
 /// use std::collections::HashMap;
-/// use bevy_due::{Request, ReplyTo, Timer, prelude::*};
+/// use bevy_due::{
+///     Timer,
+///     message::{MessageCommandsExt, MessageEntityCommandsExt, ReplyTo, Request},
+///     prelude::*,
+/// };
 /// use bevy_ecs::prelude::*;
 ///
 /// #[derive(Message)]
@@ -167,7 +165,7 @@ impl ReplyTo {
         self.request
     }
 
-    /// Checks that a payload can go to the asking entity.
+    /// Checks that a payload can go to the asking entity: only packets reach other worlds.
     pub(super) fn check<P: Payload>(&self, reply: &P) -> Result<(), ReplyError> {
         match (&self.route, Sealed::topic(reply)) {
             (Route::Elsewhere(..), Topic::Type(_)) => Err(ReplyError::NotAPacket(type_name::<P>())),
@@ -246,4 +244,63 @@ pub enum NoAnswer {
     /// The request could not be sent to the other world.
     #[cfg(feature = "worlds")]
     Refused(RefusalReason),
+}
+
+/// The reason why a parcel to other worlds was refused.
+#[cfg(feature = "worlds")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Clone, Debug, PartialEq, Hash)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub enum RefusalReason {
+    /// This world has no link to others.
+    NoLink,
+    /// The group does not exist, or none of its worlds is running.
+    UnknownGroup,
+    /// No entity of the group has this key.
+    UnknownKey,
+    /// The inbox of the receiving world is full, or too much waits for its process. The world that sent
+    /// the parcel gets [`HasRoom`](crate::link::HasRoom) when that is over.
+    Full,
+    /// Some worlds of the group refused the parcel, and others accepted it. If you send the parcel
+    /// again, the others get it twice.
+    InPart,
+    /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
+    NoKey,
+    /// The payload is longer than
+    /// [`PeerSettings::parcel_bytes`](crate::link::PeerSettings::parcel_bytes).
+    TooLarge,
+    /// The process that had taken the parcel became unreachable. It may have received the parcel.
+    PeerLost,
+    /// The other process does not take this parcel from this one.
+    Forbidden,
+}
+
+#[cfg(feature = "worlds")]
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoLink => "this world has no link to others: insert a `WorldLink`",
+            Self::UnknownGroup => "no world of this group runs",
+            Self::UnknownKey => "no entity of the group has this key",
+            Self::Full => {
+                "the inbox of the receiving world, or the queue of its process, is full: send again \
+                 after `HasRoom`, or raise `DuePlugin::inbox_capacity`, `inbox_bytes` or \
+                 `PeerSettings::queue_bytes`"
+            }
+            Self::InPart => "only some worlds of the group took the parcel",
+            Self::TooLarge => {
+                "the payload is too large for the link: send it in parts, or raise \
+                 `PeerSettings::parcel_bytes`"
+            }
+            Self::PeerLost => "the process that had taken the parcel became unreachable",
+            Self::Forbidden => "the other process does not permit this parcel",
+            Self::NoKey => "the asking entity has no stable key: insert a `StableKey`",
+        })
+    }
 }

@@ -1,30 +1,32 @@
-//! Sending messages from other threads.
+//! Sending from other threads, and the inbox that holds such messages until the next frame.
 
-use alloc::boxed::Box;
-use core::{any::Any, fmt, mem::MaybeUninit};
+use alloc::{boxed::Box, collections::VecDeque};
+use core::{any::Any, fmt, mem, mem::MaybeUninit};
 
 use bevy_ecs::prelude::*;
+#[cfg(feature = "worlds")]
+use bevy_platform::collections::HashMap;
 use bevy_platform::{cell::SyncCell, sync::Arc};
 
 use super::{
-    batch::Batch,
-    inbox::Inbox,
-    letter::{Delivery, Letter},
-    mailbag::Item,
-    packet::Packet,
-    payload::Payload,
-    send_error::SendError,
-    waiting::{Shared, Waiting},
+    mail::{Delivery, Item, Mail, Recipient, Role},
+    mailbag::Mailbag,
+    payload::{Packet, Payload},
+    send::SendError,
+};
+use crate::{
+    double_buffer::RecentPeak,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// A handle that sends messages to a world from any thread.
 ///
 /// Clones send to the same world. The messages of one sender arrive in the order of sending. Each
 /// send holds a lock for one push only, and the game holds it once per frame, to swap two buffers.
-/// Memory is allocated before the lock is taken. Consecutive messages of one type, each to one entity,
-/// share an allocation.
+/// Memory for a message is allocated before the lock is taken. Consecutive messages of one type share an
+/// allocation.
 ///
-/// Get a sender from [`DueWorldExt::message_sender`](crate::DueWorldExt::message_sender), or in a
+/// Get a sender from [`MessageWorldExt::message_sender`](super::MessageWorldExt::message_sender), or in a
 /// system from `Local<MessageSender>`.
 ///
 /// # Examples
@@ -32,7 +34,10 @@ use super::{
 /// ```
 /// use std::thread;
 /// use bevy_app::prelude::*;
-/// use bevy_due::{Delivery, MessageSender, prelude::*};
+/// use bevy_due::{
+///     message::{Delivery, MessageSender},
+///     prelude::*,
+/// };
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::TimePlugin;
 ///
@@ -67,12 +72,12 @@ use super::{
 /// assert_eq!(app.world().resource::<Log>().0, ["one", "two", "end"]);
 /// ```
 #[derive(Clone)]
-pub struct MessageSender(Arc<Shared>);
+pub struct MessageSender(Arc<Mutex<Open>>);
 
 impl FromWorld for MessageSender {
     /// Creates a sender to this world.
     fn from_world(world: &mut World) -> Self {
-        Self(world.get_resource_or_init::<Inbox>().shared())
+        Self(world.get_resource_or_init::<Inbox>().open.clone())
     }
 }
 
@@ -89,15 +94,8 @@ impl MessageSender {
     ) -> Result<(), SendError<P>> {
         let packet = (&payload as &dyn Any).downcast_ref::<Packet>();
         let bytes = packet.map_or(0, |packet| packet.payload().len());
-        match to.into() {
-            Delivery::To(entity) => self.send_to(entity, payload, bytes),
-            to => {
-                let room = P::room();
-                self.put(payload, bytes, |payload| {
-                    Item::Letter(Letter::plain_in(room, to, payload))
-                })
-            }
-        }
+        let to = to.into().into();
+        self.put_message(payload, bytes, Role::Plain, |payload| (to, payload))
     }
 
     /// Runs a function on the world in the next frame, in order with the messages.
@@ -110,98 +108,47 @@ impl MessageSender {
         &self,
         function: F,
     ) -> Result<(), SendError<F>> {
-        let room: Box<MaybeUninit<F>> = Box::new_uninit();
+        let memory: Box<MaybeUninit<F>> = Box::new_uninit();
         self.put(function, 0, |function| {
-            let function: Box<F> = Box::write(room, function);
-            Item::Command(SyncCell::new(function))
+            let function: Box<F> = Box::write(memory, function);
+            Item::Run(SyncCell::new(function))
         })
     }
 
-    /// Turns a value with this many bytes into a letter and sends it. A refused value comes back as
-    /// it was.
-    #[cfg(feature = "worlds")]
-    pub(crate) fn put_letter<T>(
+    /// Turns a value with this many bytes into a message and its recipient, and sends it: in the last mail
+    /// if that has messages of this type and memory for one more. A refused value comes back as it was.
+    pub(crate) fn put_message<T, P: Payload>(
         &self,
         value: T,
         bytes: usize,
-        letter: impl FnOnce(T) -> Letter,
+        role: Role,
+        open: impl FnOnce(T) -> (Recipient, P),
     ) -> Result<(), SendError<T>> {
-        self.put(value, bytes, |value| Item::Letter(letter(value)))
-    }
-
-    /// Notes that another world has got a key, in order with the messages.
-    #[cfg(feature = "worlds")]
-    pub(crate) fn note_key_taken(&self, key: u64) {
-        self.put_anyway(Item::KeyTaken(key));
-    }
-
-    /// Runs a function on the world in the next frame, also if the inbox is full. A closed inbox drops it.
-    #[cfg(feature = "worlds")]
-    pub(crate) fn run_anyway(&self, function: impl FnOnce(&mut World) + Send + 'static) {
-        self.put_anyway(Item::Command(SyncCell::new(Box::new(function))));
-    }
-
-    #[cfg(feature = "worlds")]
-    fn put_anyway(&self, item: Item) {
-        let mut waiting = self.0.lock_with_space();
-        if !waiting.is_closed {
-            waiting.arrived.items.push_back(item);
-            Waiting::note_arrival(waiting, 0);
+        let mut messages = 1;
+        if let Role::Plain = role {
+            let mut inbox = lock(&self.0);
+            if let Err(refused) = inbox.check(bytes) {
+                return Err(refused.map(|()| value));
+            }
+            let last = inbox.items.back_mut();
+            let last = last.and_then(Item::plain_mail::<P>);
+            match last {
+                Some(mail) if mail.has_room() => {
+                    let (to, payload) = open(value);
+                    mail.push(to, payload);
+                    note_arrival(inbox, bytes);
+                    return Ok(());
+                }
+                Some(mail) => messages = (2 * mail.capacity()).clamp(4, LARGEST),
+                None => {}
+            }
         }
-    }
-
-    /// Calls a function once the world has taken what is in its full inbox, once for each `refused`.
-    /// Returns `false` if the world has done that already.
-    #[cfg(feature = "worlds")]
-    pub(crate) fn when_room(
-        &self,
-        refused: (u64, u64),
-        call: impl FnOnce() + Send + 'static,
-    ) -> bool {
-        let call = Box::new(call);
-        let mut waiting = self.0.lock();
-        if waiting.arrived.items.is_empty() && waiting.capacity > 0 {
-            return false;
-        }
-        waiting.when_room.entry(refused).or_insert(call);
-        true
-    }
-
-    /// Returns `true` if the world is gone or its inbox is closed.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.0.lock().is_closed
-    }
-
-    /// Sends a message to one entity, in the last batch if it has messages of this type and room.
-    fn send_to<P: Payload>(
-        &self,
-        to: Entity,
-        payload: P,
-        bytes: usize,
-    ) -> Result<(), SendError<P>> {
-        let mut waiting = self.0.lock();
-        if let Err(refused) = waiting.check(bytes) {
-            return Err(refused.map(|()| payload));
-        }
-        let Err(payload) = waiting.push_into_batch(to, payload) else {
-            Waiting::note_arrival(waiting, bytes);
-            return Ok(());
-        };
-        let messages = waiting.next_batch::<P>();
-        drop(waiting);
-        let mut batch = Box::new(Batch::with_capacity(messages));
-        let mut waiting = self.0.lock_with_space();
-        if let Err(refused) = waiting.check(bytes) {
-            return Err(refused.map(|()| payload));
-        }
-        // Another thread may have added a batch.
-        if let Err(payload) = waiting.push_into_batch(to, payload) {
-            batch.push(to, payload);
-            waiting.arrived.items.push_back(Item::Batch(batch));
-        }
-        Waiting::note_arrival(waiting, bytes);
-        Ok(())
+        let mut mail = Box::new(Mail::with_capacity(role, messages));
+        self.put(value, bytes, |value| {
+            let (to, payload) = open(value);
+            mail.push(to, payload);
+            Item::Mail(mail)
+        })
     }
 
     /// Turns a value with this many bytes into an item and puts it into the inbox. A refused value
@@ -212,18 +159,217 @@ impl MessageSender {
         bytes: usize,
         item: impl FnOnce(T) -> Item,
     ) -> Result<(), SendError<T>> {
-        let mut waiting = self.0.lock_with_space();
-        if let Err(refused) = waiting.check(bytes) {
+        let mut inbox = lock(&self.0);
+        if let Err(refused) = inbox.check(bytes) {
             return Err(refused.map(|()| value));
         }
-        waiting.arrived.items.push_back(item(value));
-        Waiting::note_arrival(waiting, bytes);
+        inbox.items.push_back(item(value));
+        note_arrival(inbox, bytes);
         Ok(())
+    }
+
+    /// Returns `true` if the world is gone or its inbox is closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        lock(&self.0).is_closed
+    }
+}
+
+#[cfg(feature = "worlds")]
+impl MessageSender {
+    /// Notes that another world has got a key, in order with the messages.
+    pub(crate) fn note_key_taken(&self, key: u64) {
+        self.put_anyway(Item::KeyTaken(key));
+    }
+
+    /// Runs a function on the world in the next frame, also if the inbox is full. A closed inbox drops it.
+    pub(crate) fn run_anyway(&self, function: impl FnOnce(&mut World) + Send + 'static) {
+        self.put_anyway(Item::Run(SyncCell::new(Box::new(function))));
+    }
+
+    fn put_anyway(&self, item: Item) {
+        let mut inbox = lock(&self.0);
+        if !inbox.is_closed {
+            inbox.items.push_back(item);
+            note_arrival(inbox, 0);
+        }
+    }
+
+    /// Calls a function once the world has taken what is in its full inbox, once for each `refused`.
+    /// Returns `false` if the world has done that already.
+    pub(crate) fn when_room(
+        &self,
+        refused: (u64, u64),
+        call: impl FnOnce() + Send + 'static,
+    ) -> bool {
+        let call = Box::new(call);
+        let mut inbox = lock(&self.0);
+        if inbox.items.is_empty() && inbox.capacity.0 > 0 {
+            return false;
+        }
+        inbox.when_room.entry(refused).or_insert(call);
+        true
     }
 }
 
 impl fmt::Debug for MessageSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageSender").finish_non_exhaustive()
+    }
+}
+
+/// The number of messages in the largest mail. The first one of a type in a frame has memory for one.
+const LARGEST: usize = 1 << 10;
+
+/// Holds the messages from other threads until the next frame.
+#[derive(Resource)]
+pub(crate) struct Inbox {
+    open: Arc<Mutex<Open>>,
+    /// An empty buffer, with the memory for the next frame.
+    spare: VecDeque<Item>,
+    peak: RecentPeak,
+}
+
+/// The messages that wait for the next frame, and their bounds.
+struct Open {
+    items: VecDeque<Item>,
+    /// The number of messages, functions and notes in the items.
+    len: usize,
+    /// The sum of the payloads of all packets.
+    bytes: usize,
+    /// The bounds of both.
+    capacity: (usize, usize),
+    is_closed: bool,
+    /// Called when the inbox is empty again, by the process and the world whose parcel found no room.
+    #[cfg(feature = "worlds")]
+    when_room: HashMap<(u64, u64), Box<dyn FnOnce() + Send>>,
+    /// Called when an item arrives in the empty inbox.
+    #[cfg(feature = "worlds")]
+    wake: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
+    // No code that holds this lock can panic halfway through a change.
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Open {
+    /// Returns an error if there is no room for an item with this many bytes.
+    fn check(&self, bytes: usize) -> Result<(), SendError<()>> {
+        let (len, byte_len) = self.capacity;
+        if self.is_closed {
+            return Err(SendError::Closed(()));
+        }
+        // A packet that is larger than the capacity can arrive alone.
+        let has_room = self.bytes == 0 || self.bytes.saturating_add(bytes) <= byte_len;
+        match self.len < len && has_room {
+            true => Ok(()),
+            false => Err(SendError::Full(())),
+        }
+    }
+}
+
+/// Counts an item that was added, and wakes the world if it is the first.
+#[inline]
+fn note_arrival(mut inbox: MutexGuard<Open>, bytes: usize) {
+    inbox.len += 1;
+    inbox.bytes = inbox.bytes.saturating_add(bytes);
+    #[cfg(feature = "worlds")]
+    if inbox.len == 1
+        && let Some(wake) = inbox.wake.clone()
+    {
+        drop(inbox);
+        wake();
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        let open = Open {
+            items: VecDeque::with_capacity(8),
+            len: 0,
+            bytes: 0,
+            capacity: (1 << 16, usize::MAX),
+            is_closed: false,
+            #[cfg(feature = "worlds")]
+            when_room: HashMap::default(),
+            #[cfg(feature = "worlds")]
+            wake: None,
+        };
+        Self {
+            open: Arc::new(Mutex::new(open)),
+            spare: VecDeque::with_capacity(8),
+            peak: RecentPeak::default(),
+        }
+    }
+}
+
+impl Inbox {
+    /// Sets the number of items, and of bytes in packets, that can arrive between two frames.
+    pub(crate) fn set_capacity(&self, items: usize, bytes: usize) {
+        lock(&self.open).capacity = (items, bytes);
+    }
+
+    /// Returns `true` if an item has arrived in a world since the last frame.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn has_arrivals(world: &World) -> bool {
+        let inbox = world.get_resource::<Self>();
+        inbox.is_some_and(|inbox| lock(&inbox.open).len > 0)
+    }
+
+    /// Refuses all messages from now on.
+    pub(super) fn close(&self) {
+        lock(&self.open).is_closed = true;
+    }
+
+    /// Calls `wake` whenever an item arrives in the empty inbox.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn wake_with(&self, wake: impl Fn() + Send + Sync + 'static) {
+        lock(&self.open).wake = Some(Arc::new(wake));
+    }
+
+    /// Takes the items that have arrived, with `is_closed` for the last time.
+    fn take(&mut self, is_closed: bool) -> VecDeque<Item> {
+        let mut items = mem::take(&mut self.spare);
+        self.peak.trim(&mut items);
+        let mut open = lock(&self.open);
+        open.is_closed |= is_closed;
+        mem::swap(&mut open.items, &mut items);
+        (open.len, open.bytes) = (0, 0);
+        #[cfg(feature = "worlds")]
+        let when_room = mem::take(&mut open.when_room);
+        drop(open);
+        self.peak.note(items.len());
+        #[cfg(feature = "worlds")]
+        for has_room in when_room.into_values() {
+            has_room();
+        }
+        items
+    }
+
+    /// Moves all items that have arrived in a world into its mailbag, if it has one.
+    pub(super) fn move_to_mailbag(world: &mut World) {
+        if !world.contains_resource::<Mailbag>() {
+            return;
+        }
+        let inbox = world.get_resource_mut::<Self>();
+        let Some(mut items) = inbox.map(|mut inbox| inbox.take(false)) else {
+            return;
+        };
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.queue.append(&mut items);
+        }
+        // The next frame reuses the memory.
+        if let Some(mut inbox) = world.get_resource_mut::<Self>() {
+            inbox.spare = items;
+        }
+    }
+}
+
+/// Closes the senders, and drops the items, which may hold senders to this inbox themselves. Another world
+/// of the group may have room.
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.take(true);
     }
 }

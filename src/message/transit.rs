@@ -1,18 +1,93 @@
-//! Holding the letters to entities in transit.
+//! Holding the letters to entities in transit, and releasing them when the move has ended.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
     directory::Directory,
-    held_letters::{End, HeldLetters, LetterRef, Taken},
-    inbox::Inbox,
-    letter::{Letter, Recipient},
+    followers::Followers,
+    mail::{Item, Letter, MailRef, Recipient},
     mailbag::Mailbag,
+    sender::Inbox,
 };
+use crate::transit::InTransit;
+
+/// The letters to an entity in transit and to everything that moves with it, in order.
+#[derive(Default)]
+pub(crate) struct HeldLetters {
+    end: End,
+    /// The entities that move, by their names in the world that exported them.
+    pub(crate) names: EntityHashMap<Entity>,
+    /// The letters that are part of the exported data.
+    exported: Vec<Letter>,
+    /// The letters that the other world has held. Only a commit brings them.
+    late: Vec<Letter>,
+    /// The letters that have arrived since then, each with the entity to which it goes. The entity of a
+    /// key may change later.
+    pub(crate) arrived: Vec<(Entity, Letter)>,
+}
+
+/// The two ends of a move.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    /// The entity was exported here.
+    Old {
+        /// The number of letters that had arrived when the other world got the key of an entity. What
+        /// arrives later was sent after that world had given the key back.
+        before_late: Option<usize>,
+    },
+    /// The entity was imported here.
+    New,
+}
+
+impl Default for End {
+    fn default() -> Self {
+        Self::Old { before_late: None }
+    }
+}
 
 impl HeldLetters {
+    /// Returns all letters, in the order of delivery.
+    fn into_letters(mut self) -> Vec<Letter> {
+        let before_late = match self.end {
+            End::Old { before_late } => before_late.unwrap_or(self.arrived.len()),
+            End::New => 0,
+        };
+        let before_late = before_late.min(self.arrived.len());
+        let after = self.arrived.split_off(before_late).into_iter();
+        let before = self.arrived.into_iter().map(|(_, letter)| letter);
+        let mut letters = self.exported;
+        letters.extend(before.chain(self.late));
+        letters.extend(after.map(|(_, letter)| letter));
+        letters
+    }
+
+    /// Notes that another world has got the key of an entity: the late letters belong here.
+    pub(super) fn note_key_taken(&mut self) {
+        if let End::Old { before_late } = &mut self.end {
+            *before_late = Some(self.arrived.len());
+        }
+    }
+
+    /// Returns the number of letters.
+    pub(super) fn len(&self) -> usize {
+        self.exported.len() + self.late.len() + self.arrived.len()
+    }
+
+    /// Iterates over the letters that no other world has.
+    pub(super) fn letters(&self) -> impl Iterator<Item = &Letter> {
+        let arrived = self.arrived.iter().map(|(_, letter)| letter);
+        self.exported.iter().chain(arrived)
+    }
+
+    /// Takes the letters that are not part of the exported data. The others move with that data.
+    pub(super) fn take_arrived(&mut self) -> impl Iterator<Item = Letter> {
+        let arrived = mem::take(&mut self.arrived);
+        arrived.into_iter().map(|(_, letter)| letter)
+    }
+
     /// Starts to hold the letters to the entities of a move, at one of its ends. These were exported.
     pub(crate) fn begin(
         world: &mut World,
@@ -21,7 +96,6 @@ impl HeldLetters {
         exported: Vec<Letter>,
     ) {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            mailbag.room.take_anyway(exported.len());
             let held = Self {
                 end,
                 names,
@@ -39,13 +113,10 @@ impl HeldLetters {
     /// Adds the letters that the other world has held. If a panic has kept an earlier commit from ending the
     /// hold, they take the place of its letters.
     pub(crate) fn set_late(world: &mut World, root: Entity, late: Vec<Letter>) {
-        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            let Mailbag { transit, room, .. } = &mut *mailbag;
-            if let Some(held) = transit.get_mut(&root) {
-                room.take_anyway(late.len());
-                room.give_back(held.late.len());
-                held.late = late;
-            }
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+            && let Some(held) = mailbag.transit.get_mut(&root)
+        {
+            held.late = late;
         }
     }
 
@@ -55,7 +126,6 @@ impl HeldLetters {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
             && let Some(held) = mailbag.transit.remove(&root)
         {
-            mailbag.room.give_back(held.len());
             let lost = held.len() - held.exported.len() - passed_on;
             mailbag.stats.undeliverable += lost as u64;
         }
@@ -73,26 +143,20 @@ impl HeldLetters {
         is_member: &dyn Fn(Entity) -> bool,
     ) {
         Inbox::move_to_mailbag(world);
-        let Some(mailbag) = world.get_resource::<Mailbag>() else {
-            return;
-        };
-        if !mailbag.transit.contains_key(&root) {
+        if Self::of(world, root).is_none() {
             return;
         }
         let taken = take_letters(world, is_member);
-        let mut mailbag = world.resource_mut::<Mailbag>();
-        let Mailbag { transit, room, .. } = &mut *mailbag;
-        let Some(held) = transit.get_mut(&root) else {
-            return;
-        };
-        let before = held.arrived.len();
-        for taken in taken {
-            match taken {
-                Taken::Letter(to, letter) => held.arrived.push((to, letter)),
-                Taken::KeyTaken => held.note_key_taken(),
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+            && let Some(held) = mailbag.transit.get_mut(&root)
+        {
+            for (to, item) in taken {
+                match item {
+                    Item::Mail(letter) => held.arrived.push((to, letter)),
+                    _ => held.note_key_taken(),
+                }
             }
         }
-        room.take_anyway(held.arrived.len() - before);
     }
 }
 
@@ -100,7 +164,7 @@ impl HeldLetters {
 pub(crate) fn visit_letters(
     world: &World,
     is_member: &dyn Fn(Entity) -> bool,
-    mut visit: impl FnMut(Entity, LetterRef),
+    mut visit: impl FnMut(Entity, MailRef),
 ) {
     let (Some(mailbag), Some(directory)) = (
         world.get_resource::<Mailbag>(),
@@ -108,7 +172,7 @@ pub(crate) fn visit_letters(
     ) else {
         return;
     };
-    mailbag.visit(&mut |letter| {
+    mailbag.visit(|letter| {
         if let Some(to) = recipient(letter.to, directory).filter(|&to| is_member(to)) {
             visit(to, letter);
         }
@@ -125,18 +189,16 @@ pub(crate) fn entities_with_mail(world: &World) -> Vec<Entity> {
 }
 
 /// Takes the letters to these entities out of the mailbag, in order, with the notes about their keys.
-pub(crate) fn take_letters(world: &mut World, is_member: &dyn Fn(Entity) -> bool) -> Vec<Taken> {
+pub(crate) fn take_letters(
+    world: &mut World,
+    is_member: &dyn Fn(Entity) -> bool,
+) -> Vec<(Entity, Item)> {
     if !world.contains_resource::<Mailbag>() {
         return Vec::new();
     }
     world.resource_scope(|world, mut mailbag: Mut<Mailbag>| {
         let directory = world.get_resource::<Directory>();
-        let taken = mailbag.extract(&|to| {
-            let to = recipient(to, directory?)?;
-            is_member(to).then_some(to)
-        });
-        mailbag.room.give_back(taken.len());
-        taken
+        mailbag.extract(&|to| recipient(to, directory?).filter(|&to| is_member(to)))
     })
 }
 
@@ -149,32 +211,49 @@ fn recipient(to: Recipient, directory: &Directory) -> Option<Entity> {
     }
 }
 
-impl Mailbag {
-    /// Calls a function with each letter, in the order of delivery.
-    fn visit(&self, visit: &mut dyn FnMut(LetterRef)) {
-        for item in &self.held {
-            item.visit(visit);
-        }
-        if let Some(in_progress) = &self.in_progress {
-            in_progress.visit(visit);
-        }
-        for item in self.items.pending() {
-            item.visit(visit);
+/// Returns `true` if the letters to an entity in transit are held.
+pub(crate) fn is_held(world: &World, entity: Entity) -> bool {
+    let mailbag = world.get_resource::<Mailbag>();
+    let root = world.get::<InTransit>(entity).map(|mark| mark.root);
+    let held = root.and_then(|root| mailbag?.transit.get(&root));
+    held.is_some_and(|held| held.names.values().any(|&member| member == entity))
+}
+
+/// Ends the holds of entities that are no longer in transit: their move has ended, they have despawned, or
+/// a restore or the game has removed their mark. The letters are released before all others.
+pub(crate) fn release_lost(world: &mut World) {
+    let held = world.resource::<Mailbag>().transit.keys().copied();
+    let lost: Vec<Entity> = held.filter(|&root| is_lost(world, root)).collect();
+    for root in lost {
+        end(world, root);
+    }
+}
+
+fn is_lost(world: &World, root: Entity) -> bool {
+    world.get::<InTransit>(root).is_none()
+}
+
+/// Ends a hold that is lost. An observer of a mark may export the entity again, and begin another hold. If
+/// it panics, the next run ends this one.
+fn end(world: &mut World, root: Entity) {
+    let held = world.resource::<Mailbag>().transit.get(&root);
+    let members: Option<Vec<Entity>> = held.map(|held| held.names.values().copied().collect());
+    for member in members.unwrap_or_default() {
+        let mark = world.get::<InTransit>(member);
+        if is_lost(world, root) && mark.is_some_and(|mark| mark.root == root) {
+            world.entity_mut(member).remove::<InTransit>();
         }
     }
-
-    /// Takes the letters whose recipient a function names, in the order of delivery.
-    fn extract(&mut self, member: &dyn Fn(Recipient) -> Option<Entity>) -> Vec<Taken> {
-        let mut taken = Vec::new();
-        let held = core::mem::take(&mut self.held).into_iter();
-        self.held = held
-            .filter_map(|item| item.extract(member, &mut taken))
-            .collect();
-        if let Some(in_progress) = &mut self.in_progress {
-            in_progress.extract(member, &mut taken);
-        }
-        self.items
-            .filter_map(|item| item.extract(member, &mut taken));
-        taken
+    if !is_lost(world, root) {
+        return;
+    }
+    // Messages in turn may go to the entity again.
+    if let Some(mut followers) = world.get_resource_mut::<Followers>() {
+        followers.retry_disabled();
+    }
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+        && let Some(held) = mailbag.transit.remove(&root)
+    {
+        mailbag.release_first(held.into_letters());
     }
 }

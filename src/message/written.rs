@@ -1,23 +1,20 @@
 //! Messages from Bevy's writers.
 
 use alloc::vec::Vec;
-use core::mem;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    broadcast::{Round, Source},
-    context::Incoming,
-    followers::Followers,
-    letter::Role,
+    component::Incoming,
+    followers::{Followers, Round},
+    mail::Role,
     mailbag::Mailbag,
-    topic::Topic,
+    payload::Topic,
 };
 use crate::{
     call::{EntityCaller, PumpState, pump},
     clock::ClockTable,
-    roster::{Intake, Stage},
 };
 
 /// The progress of each type that Bevy's writers write, in the order in which the types were first
@@ -45,8 +42,8 @@ struct Progress {
     next: usize,
     /// Messages from here on are for the next run.
     until: usize,
-    /// The progress of the next message.
-    round: Round,
+    /// The progress of the next message, if a callback has interrupted its delivery.
+    round: Option<Round>,
 }
 
 impl TypeReader {
@@ -74,7 +71,7 @@ impl TypeReader {
                 reader: self,
                 next,
                 until: next,
-                round: Round::of(Source::Written),
+                round: None,
             });
         }
     }
@@ -124,7 +121,6 @@ pub(super) fn deliver_all(world: &mut World) -> Result {
 }
 
 type ReaderState<M> = PumpState<(
-    Res<'static, Intake>,
     Res<'static, ClockTable>,
     ResMut<'static, Followers>,
     ResMut<'static, Written>,
@@ -145,17 +141,10 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result {
     let delivered = pump(
         world,
         &mut state,
-        |caller, (intake, clocks, mut followers, mut written, mut mailbag, messages)| {
+        |caller, (clocks, mut followers, mut written, mut mailbag, messages)| {
             if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
                 let delivered = &mut mailbag.stats.delivered;
-                progress.deliver(
-                    &messages,
-                    &clocks,
-                    &mut followers,
-                    intake.joined(Stage::Messages),
-                    caller,
-                    delivered,
-                );
+                progress.deliver(&messages, &clocks, &mut followers, caller, delivered);
             }
         },
     );
@@ -169,46 +158,37 @@ fn deliver<M: Message>(world: &mut World, nth: usize) -> Result {
 }
 
 impl Progress {
-    /// Ends the round of a message, and returns the number of its calls.
-    fn end_round(&mut self) -> u64 {
-        mem::replace(&mut self.round, Round::of(Source::Written)).calls
-    }
-
     /// Calls callbacks in order until one issues commands or no message is left.
     fn deliver<M: Message>(
         &mut self,
         messages: &Messages<M>,
         clocks: &ClockTable,
         followers: &mut Followers,
-        joined: u64,
         caller: &mut EntityCaller,
         delivered: &mut u64,
     ) {
-        if !followers.is_followed(self.topic) {
+        let number = followers.next_number();
+        let Some(following) = followers.of(self.topic) else {
             // The last follower may have left in its callback.
             self.next = self.until;
-            *delivered += self.end_round();
-        }
+            self.round = None;
+            return;
+        };
         while self.next < self.until {
             if let Some((message, _)) = messages.get_message(self.next) {
                 let incoming = Incoming {
-                    topic: self.topic,
                     message,
                     role: &Role::Plain,
                     clocks,
                 };
-                followers.call_from(&mut self.round, joined, caller, incoming);
-                if caller.has_commands() {
-                    return;
-                }
-                // The message can't wait for the next run: Bevy may drop it before.
-                followers.call_replaced(&mut self.round, caller, incoming);
+                let round = self.round.get_or_insert(Round::new(number));
+                following.call_all(round, caller, incoming, delivered);
                 if caller.has_commands() {
                     return;
                 }
             }
             self.next += 1;
-            *delivered += self.end_round();
+            self.round = None;
         }
     }
 }

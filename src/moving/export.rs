@@ -11,7 +11,7 @@ use super::{Content, MoveError, MovedEntity, names};
 use crate::{
     clock::ClockTable,
     message::{
-        End, HeldLetters, LetterData, Taken, UnmovableMail, letter_to_data, release_lost,
+        End, HeldLetters, Item, LetterData, UnmovableMail, letter_to_data, release_lost,
         take_letters, visit_letters,
     },
     save::{SaveError, SavedTimers, save_entities},
@@ -26,9 +26,9 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
     let members: Vec<Entity> = moved.entities().collect();
     let is_member: EntityHashSet = members.iter().copied().collect();
     let exported = take_letters(world, &|entity| is_member.contains(&entity)).into_iter();
-    let exported = exported.filter_map(|taken| match taken {
-        Taken::Letter(_, letter) => Some(letter),
-        Taken::KeyTaken => None,
+    let exported = exported.filter_map(|(_, item)| match item {
+        Item::Mail(letter) => Some(letter),
+        _ => None,
     });
     let exported = exported.collect();
     let names = members.iter().map(|&member| (member, member));

@@ -8,7 +8,7 @@ use bevy_ecs::{
 
 use super::{Content, MoveError, MovedEntity, export::hold, names};
 use crate::{
-    clock::{ClockId, ClockTable, TimePassed},
+    clock::{ClockId, ClockTable, TimePassed, take_settings},
     message::{End, HeldLetters, Letter, LetterData},
     save::{SavedTimers, check_saved, load_checked},
     transit::InTransit,
@@ -22,6 +22,7 @@ pub(crate) fn import_entity(
     entities: &mut EntityHashMap<Entity>,
 ) -> Result<Entity, MoveError> {
     world.flush();
+    take_settings(world);
     check(world, content, entities)?;
     let mut mail = letters(world, &content.mail)?;
 
@@ -49,7 +50,7 @@ pub(crate) fn import_entity(
     let timers = passed.timers(world, content);
     let clocks = passed.clocks(world, &content.timers);
     load_checked(world, &timers, entities, &on_the_way);
-    if let Some(table) = world.get_resource::<ClockTable>() {
+    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
         for (clock, nanos) in clocks {
             table.pass(clock, nanos);
         }

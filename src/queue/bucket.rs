@@ -1,9 +1,43 @@
 //! Unsorted buckets of timers in shared memory.
 
 use alloc::{boxed::Box, vec, vec::Vec};
-use core::{hint::black_box, mem, ops::Range};
+use core::{mem, ops::Range};
 
-use super::{item::Item, pages::Pages};
+use super::slots::Pages;
+
+/// A timer in a bucket.
+///
+/// The upper half holds the lower half of its deadline, and the lower half holds the index of its
+/// slot. A bucket of the ring is at most 2^32 wide, so all its deadlines have the same upper half.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Item(u64);
+
+impl Item {
+    #[inline]
+    pub(super) fn new(deadline: u64, index: u32) -> Self {
+        Self(deadline << 32 | u64::from(index))
+    }
+
+    /// Returns a number that grows with the deadline and the sequence inside a bucket of the ring.
+    ///
+    /// It has room for four billion sequences. Later ones are equal.
+    #[inline]
+    pub(super) fn rank(self, sequence: u64) -> u64 {
+        let upper = self.0 & !u64::from(u32::MAX);
+        upper | sequence.min(u32::MAX.into())
+    }
+
+    /// Returns the lower half of the deadline.
+    #[inline]
+    pub(super) fn time(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    pub(super) fn index(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 /// A chunk with this many items fills two cache lines. Item `i` of chunk `c` has the address
 /// `c * CHUNK_LEN + i`.
@@ -44,14 +78,6 @@ impl Bucket {
             len => (len - 1) % CHUNK_LEN + 1,
         }
     }
-}
-
-/// Reads a value ahead of need, so that many cache misses overlap.
-///
-/// Without `unsafe` there is no prefetch instruction.
-#[inline]
-pub(super) fn prefetch<T>(read: T) {
-    black_box(read);
 }
 
 /// A fixed number of buckets, and the chunks they share.
@@ -171,31 +197,6 @@ impl Buckets {
         }
         self.remove_last(bucket, 1);
         (bucket, (last != address).then_some(moved))
-    }
-
-    /// Prefetches the memory needed to remove the item at `address`, and returns the last item of
-    /// its bucket, which will move.
-    #[inline]
-    pub(super) fn prefetch_removal(&self, address: u32) -> Option<Item> {
-        prefetch(self.item(address));
-        let bucket = self.owners[address / CHUNK_LEN];
-        Some(self.item(self.last(bucket.into())?))
-    }
-
-    /// Returns the last chunk of `bucket`.
-    pub(super) fn last_chunk(&self, bucket: usize) -> u32 {
-        self.buckets[bucket].last_chunk
-    }
-
-    /// Prefetches `chunk` and returns the chunk before it.
-    ///
-    /// If the chunk was freed in the meantime, the prefetch is wasted but harmless.
-    pub(super) fn prefetch_chunk(&self, chunk: u32) -> u32 {
-        self.chunks.get(chunk as usize).map_or(NO_CHUNK, |items| {
-            prefetch(items.0[0]);
-            prefetch(items.0[CHUNK_LEN as usize - 1]);
-            self.previous[chunk]
-        })
     }
 
     /// Returns an iterator over the items of `bucket`, the last item first.

@@ -27,7 +27,8 @@ impl<'a, T> Due<'a, T> {
     /// Returns the key of this timer.
     #[must_use]
     pub fn key(&self) -> Key {
-        self.queue.slots.key(self.first.index)
+        let index = self.first.index;
+        self.queue.slots.at(index).key(index)
     }
 
     /// Returns the deadline that was reached.
@@ -53,7 +54,9 @@ impl<'a, T> Due<'a, T> {
     /// Returns the key and the value of this timer.
     #[inline]
     pub(crate) fn key_and_value(&mut self) -> (Key, &mut T) {
-        self.queue.slots.key_and_value_at(self.first.index)
+        let index = self.first.index;
+        let slot = self.queue.slots.at_mut(index);
+        (slot.key(index), slot.timer_mut())
     }
 
     /// Leaves the timer where it is, so that it is popped next.
@@ -71,11 +74,11 @@ impl<'a, T> Due<'a, T> {
     }
 
     fn remove(&mut self) -> Option<T> {
-        let Self { queue, first } = self;
-        queue.rearm_first(*first, NEVER);
-        let taken = queue.slots.take(queue.slots.key(first.index));
+        let (key, first) = (self.key(), self.first);
+        self.queue.rearm_first(first, NEVER);
+        let taken = self.queue.slots.take(key);
         let value = taken.map(|(value, _)| value);
-        queue.slots.vacate(first.index);
+        self.queue.slots.vacate(first.index);
         value
     }
 }
@@ -84,13 +87,13 @@ impl<T> Deref for Due<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.queue.slots.value_at(self.first.index)
+        self.queue.slots.at(self.first.index).timer()
     }
 }
 
 impl<T> DerefMut for Due<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.queue.slots.value_at_mut(self.first.index)
+        self.queue.slots.at_mut(self.first.index).timer_mut()
     }
 }
 

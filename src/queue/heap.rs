@@ -133,6 +133,8 @@ impl Heap {
     #[inline]
     fn put<T>(&mut self, slots: &mut Slots<T>, position: usize, entry: Entry) {
         self.entries[position] = entry;
-        slots.set_place(entry.index, Place::Heap(position as u32));
+        slots
+            .at_mut(entry.index)
+            .set_place(Place::Heap(position as u32));
     }
 }

@@ -202,7 +202,9 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             }
             Op::ParkAnew(name, after) if name < keys.len() => {
                 let deadline = now.saturating_add(after.saturating_mul(scale));
-                let parked = queue.park_anew(keys[name], deadline);
+                let parked = queue.park(keys[name], deadline);
+                let sequence = queue.take_sequence();
+                queue.set_sequence(keys[name], sequence);
                 assert_eq!(parked, oracle.cancel(name).is_some());
                 if parked {
                     oracle.insert(name, deadline, true);

@@ -1,14 +1,13 @@
-//! A slab of timers, addressed by index, with generations that detect stale keys.
-
-mod undo;
-mod vacant;
+//! A slab of timers in pages, addressed by index, with generations that detect stale keys.
 
 use alloc::{boxed::Box, vec::Vec};
+use core::{
+    hint::black_box,
+    iter, mem,
+    ops::{Index, IndexMut},
+};
 
-use super::{NEVER, bucket::prefetch, pages::Pages};
-use undo::Watch;
-pub(crate) use undo::{SlotJournal, SlotMark};
-use vacant::VacantSlots;
+use super::{NEVER, undo::Watch};
 
 /// A key that identifies one timer of one [`TimerQueue`](super::TimerQueue).
 ///
@@ -78,15 +77,26 @@ impl From<Place> for PackedPlace {
 }
 
 /// A timer, or a vacant slot. A timer of this crate fills one cache line.
+#[derive(Clone)]
 #[repr(align(64))]
 pub(super) struct Slot<T> {
+    /// For a vacant slot, its place in [`Slots::vacant`], counted from one. Zero for a slot that has
+    /// not been in use, or is retired.
     pub(super) sequence: u64,
     /// The deadline the timer waits for, or will wait for once it is released.
     pub(super) deadline: u64,
     place: PackedPlace,
     generation: u32,
-    value: Option<T>,
+    pub(super) value: Option<T>,
 }
+
+const OCCUPIED: &str = "a timer in the queue has a value";
+
+/// The number of vacant slots that are prefetched at a time.
+const PREFETCH_BATCH: usize = 16;
+
+/// The slots that became vacant last are still in the cache: a quarter of a megabyte of them.
+const WARM: usize = 4096;
 
 impl<T> Slot<T> {
     #[inline]
@@ -97,6 +107,34 @@ impl<T> Slot<T> {
     #[inline]
     pub(super) fn set_place(&mut self, place: Place) {
         self.place = place.into();
+    }
+
+    /// Returns the value of the timer that is known to be in this slot.
+    #[inline]
+    pub(super) fn timer(&self) -> &T {
+        self.value.as_ref().expect(OCCUPIED)
+    }
+
+    #[inline]
+    pub(super) fn timer_mut(&mut self) -> &mut T {
+        self.value.as_mut().expect(OCCUPIED)
+    }
+
+    /// Returns the position in [`Slots::vacant`], if the slot is vacant.
+    pub(super) fn vacant_position(&self) -> Option<u32> {
+        match self.value {
+            None => (self.sequence as u32).checked_sub(1),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the key of the timer in this slot, which has this index.
+    #[inline]
+    pub(super) fn key(&self, index: u32) -> Key {
+        Key {
+            index,
+            generation: self.generation,
+        }
     }
 }
 
@@ -115,11 +153,15 @@ impl<T> Default for Slot<T> {
 
 pub(super) struct Slots<T> {
     /// The slots that have been in use.
-    slots: Pages<Slot<T>>,
-    vacant: VacantSlots,
-    len: usize,
+    pub(super) slots: Pages<Slot<T>>,
+    /// The number of timers.
+    pub(super) len: usize,
+    /// The indices of the vacant slots, the one that became vacant last at the end.
+    pub(super) vacant: Pages<u32>,
+    /// The number of vacant slots, from the first one on, that are probably not in the cache.
+    cold: usize,
     /// The journal, if the queue keeps one.
-    watch: Option<Box<Watch<T>>>,
+    pub(super) watch: Option<Box<Watch<T>>>,
 }
 
 /// The maximum number of timers in a queue.
@@ -132,8 +174,9 @@ impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Pages::new(),
-            vacant: VacantSlots::new(),
             len: 0,
+            vacant: Pages::new(),
+            cold: 0,
             watch: None,
         }
     }
@@ -152,8 +195,7 @@ impl<T> Slots<T> {
         slot.deadline = deadline;
         slot.set_place(Place::Idle);
         slot.value = Some(value);
-        let generation = slot.generation;
-        (Key { index, generation }, slot)
+        (slot.key(index), slot)
     }
 
     /// Takes a vacant slot, or adds one, and returns its index.
@@ -161,7 +203,7 @@ impl<T> Slots<T> {
     fn vacant_slot(&mut self) -> u32 {
         if let Some(index) = self.vacant.pop() {
             self.note(index);
-            if self.vacant.is_cold() {
+            if self.vacant.len() <= self.cold {
                 self.prefetch_vacant();
             }
             return index;
@@ -173,10 +215,14 @@ impl<T> Slots<T> {
         index
     }
 
-    /// Prefetches the slots that are taken next, so that their cache misses overlap.
+    /// Prefetches the slots that are taken next, so that their cache misses overlap. Without this, a
+    /// new timer takes three times as long after many timers were cancelled.
     #[inline(never)]
     fn prefetch_vacant(&mut self) {
-        for index in self.vacant.warm_up() {
+        let end = self.vacant.len();
+        self.cold = end.saturating_sub(PREFETCH_BATCH);
+        for nth in self.cold..end {
+            let index = self.vacant[nth as u32];
             prefetch(self.slots[index].generation);
         }
     }
@@ -204,10 +250,15 @@ impl<T> Slots<T> {
         // A stale item of this timer must not match the slot by its deadline.
         slot.deadline = NEVER;
         // A slot without generations left is retired, so that no key is ever reused.
-        if slot.generation < u32::MAX {
-            slot.generation += 1;
-            self.vacant.push(index);
+        if slot.generation == u32::MAX {
+            slot.sequence = 0;
+            return;
         }
+        slot.generation += 1;
+        self.vacant.push(index);
+        let vacant = self.vacant.len();
+        slot.sequence = vacant as u64;
+        self.cold = self.cold.max(vacant.saturating_sub(WARM));
     }
 
     #[inline]
@@ -217,11 +268,10 @@ impl<T> Slots<T> {
             .filter(|slot| slot.generation == key.generation && slot.value.is_some())
     }
 
-    #[inline]
-    fn get_mut(&mut self, key: Key) -> Option<&mut Slot<T>> {
-        self.slots
-            .get_mut(key.index as usize)
-            .filter(|slot| slot.generation == key.generation && slot.value.is_some())
+    pub(super) fn value_mut(&mut self, key: Key) -> Option<&mut T> {
+        self.note_timer(key);
+        self.get(key)?;
+        self.slots[key.index].value.as_mut()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
@@ -245,29 +295,12 @@ impl<T> Slots<T> {
     }
 
     fn occupied(&self) -> impl Iterator<Item = (Key, &Slot<T>)> {
-        let slots = (0..self.slots.len() as u32).map(|index| (self.key(index), &self.slots[index]));
-        slots.filter(|(_, slot)| slot.value.is_some())
+        let slots = (0..self.slots.len() as u32).map(|index| (index, &self.slots[index]));
+        slots
+            .filter(|(_, slot)| slot.value.is_some())
+            .map(|(index, slot)| (slot.key(index), slot))
     }
 
-    /// Returns the timer in a slot, if there is one.
-    pub(super) fn timer_in(&self, index: u32) -> Option<&T> {
-        self.slots.get(index as usize)?.value.as_ref()
-    }
-
-    pub(super) fn value(&self, key: Key) -> Option<&T> {
-        self.get(key)?.value.as_ref()
-    }
-
-    pub(super) fn value_mut(&mut self, key: Key) -> Option<&mut T> {
-        self.note_timer(key);
-        self.get_mut(key)?.value.as_mut()
-    }
-}
-
-const OCCUPIED: &str = "a timer in the queue has a value";
-
-/// Access to slots by index, for a timer that is known to exist.
-impl<T> Slots<T> {
     #[inline]
     pub(super) fn at(&self, index: u32) -> &Slot<T> {
         &self.slots[index]
@@ -277,49 +310,131 @@ impl<T> Slots<T> {
     pub(super) fn at_mut(&mut self, index: u32) -> &mut Slot<T> {
         &mut self.slots[index]
     }
+}
 
-    #[inline]
-    pub(super) fn set_place(&mut self, index: u32, place: Place) {
-        self.at_mut(index).set_place(place);
-    }
+/// In test builds, even a short list has several pages.
+const PAGE: usize = if cfg!(test) { 8 } else { 2048 };
 
-    #[inline]
-    pub(super) fn make_idle(&mut self, index: u32) {
-        let slot = self.at_mut(index);
-        slot.deadline = NEVER;
-        slot.set_place(Place::Idle);
-    }
+/// An array in fixed-size pages. The unused rest of a page holds default items.
+///
+/// Pushing allocates a page now and then, and copies nothing. Only the first page grows like a
+/// `Vec`, so that a short list stays small. The compiler knows the size of the other pages, so an
+/// index takes one check.
+pub(super) struct Pages<T> {
+    /// The first page until it is full.
+    start: Vec<T>,
+    pages: Vec<Box<[T; PAGE]>>,
+    len: usize,
+}
 
-    #[inline]
-    pub(super) fn is_taken(&self, index: u32) -> bool {
-        self.slots[index].value.is_none()
-    }
-
-    #[inline]
-    pub(super) fn value_at(&self, index: u32) -> &T {
-        self.slots[index].value.as_ref().expect(OCCUPIED)
-    }
-
-    #[inline]
-    pub(super) fn value_at_mut(&mut self, index: u32) -> &mut T {
-        self.slots[index].value.as_mut().expect(OCCUPIED)
-    }
-
-    #[inline]
-    pub(super) fn key_and_value_at(&mut self, index: u32) -> (Key, &mut T) {
-        let slot = &mut self.slots[index];
-        let generation = slot.generation;
-        let value = slot.value.as_mut().expect(OCCUPIED);
-        (Key { index, generation }, value)
-    }
-
-    #[inline]
-    pub(super) fn key(&self, index: u32) -> Key {
-        Key {
-            index,
-            generation: self.slots[index].generation,
+impl<T> Pages<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            start: Vec::new(),
+            pages: Vec::new(),
+            len: 0,
         }
     }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the item at `index`, which may be past the end.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        match self.pages.get(index / PAGE) {
+            Some(page) => Some(&page[index % PAGE]),
+            None => self.start.get(index),
+        }
+    }
+
+    /// Returns the item at `index`, which may be behind the end.
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        match self.pages.get_mut(index / PAGE) {
+            Some(page) => Some(&mut page[index % PAGE]),
+            None => self.start.get_mut(index),
+        }
+    }
+
+    /// Moves the end, at most to where it has been before. No item changes.
+    pub(super) fn set_len(&mut self, len: usize) {
+        debug_assert!(len == 0 || self.get(len - 1).is_some(), "no item {len}");
+        self.len = len;
+    }
+}
+
+impl<T: Copy> Pages<T> {
+    /// Removes and returns the last item.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<T> {
+        self.len = self.len.checked_sub(1)?;
+        Some(self[self.len as u32])
+    }
+}
+
+impl<T: Default> Pages<T> {
+    #[inline]
+    pub(super) fn push(&mut self, item: T) {
+        let len = self.len;
+        match self.get_mut(len) {
+            Some(place) => *place = item,
+            None => {
+                self.grow();
+                self[len as u32] = item;
+            }
+        }
+        self.len = len + 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        if self.pages.is_empty() {
+            let len = (2 * self.start.len()).max(4);
+            self.start.resize_with(len, T::default);
+            if len < PAGE {
+                return;
+            }
+        }
+        let page = match mem::take(&mut self.start) {
+            start if start.is_empty() => iter::repeat_with(T::default).take(PAGE).collect(),
+            start => start.into_boxed_slice(),
+        };
+        self.pages.extend(Box::try_from(page).ok());
+    }
+}
+
+impl<T> Index<u32> for Pages<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, index: u32) -> &T {
+        let index = index as usize;
+        match self.pages.get(index / PAGE) {
+            Some(page) => &page[index % PAGE],
+            None => &self.start[index],
+        }
+    }
+}
+
+impl<T> IndexMut<u32> for Pages<T> {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        let index = index as usize;
+        match self.pages.get_mut(index / PAGE) {
+            Some(page) => &mut page[index % PAGE],
+            None => &mut self.start[index],
+        }
+    }
+}
+
+/// Reads a value ahead of need, so that many cache misses overlap.
+///
+/// Without `unsafe` there is no prefetch instruction.
+#[inline]
+pub(super) fn prefetch<T>(read: T) {
+    black_box(read);
 }
 
 #[cfg(test)]
@@ -336,7 +451,7 @@ mod tests {
         assert_eq!(old.index, new.index, "the slot should be reused");
         assert!(slots.get(old).is_none(), "a stale key should find nothing");
         assert!(slots.take(old).is_none(), "a stale key should take nothing");
-        assert_eq!(slots.value(new), Some(&'b'));
+        assert_eq!(slots.at(new.index).value, Some('b'));
     }
 
     #[test]
@@ -362,5 +477,42 @@ mod tests {
             generation: 9,
         };
         assert_eq!(Key::from_bits(key.to_bits()), key);
+    }
+
+    #[test]
+    fn a_list_spans_many_pages() {
+        let mut list = Pages::new();
+        for item in 0..3 * PAGE as u32 + 1 {
+            assert_eq!(list.len(), item as usize);
+            list.push(item);
+        }
+        assert!((0..3 * PAGE as u32 + 1).all(|item| list[item] == item));
+        assert_eq!(list.get(4 * PAGE), None);
+    }
+
+    #[test]
+    fn a_short_list_grows_with_its_items() {
+        let mut list = Pages::new();
+        for len in 1..=PAGE {
+            list.push(());
+            let room = (len.next_power_of_two()).max(4);
+            assert!(list.get(room - 1).is_some(), "{len} items");
+            assert!(list.get(room).is_none(), "{len} items");
+        }
+    }
+
+    #[test]
+    fn the_end_moves_back_and_forward() {
+        for len in [3, PAGE as u32 + 3] {
+            let mut list = Pages::new();
+            (0..len).for_each(|item| list.push(item));
+            list.set_len(1);
+            assert_eq!(list.len(), 1);
+            assert_eq!(list[len - 1], len - 1, "the item should stay");
+            list.push(9);
+            assert_eq!((list.len(), list[0], list[1]), (2, 0, 9));
+            list.set_len(len as usize);
+            assert_eq!((list.len(), list[2]), (len as usize, 2));
+        }
     }
 }

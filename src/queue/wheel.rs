@@ -17,8 +17,7 @@ use alloc::vec::Vec;
 
 use super::{
     NEVER,
-    bucket::{Buckets, prefetch},
-    item::Item,
+    bucket::{Buckets, Item},
     near::Near,
     slots::{Place, Slot, Slots},
 };
@@ -48,8 +47,6 @@ pub(super) struct Wheel {
     above_ring: usize,
     /// The slots of cancelled timers that are still in their buckets.
     pending_removals: Vec<u32>,
-    /// The next chunk to prefetch, in the bucket that will be loaded next.
-    next_prefetch: u32,
     touched: u64,
 }
 
@@ -125,7 +122,6 @@ impl Wheel {
             len: 0,
             above_ring: 0,
             pending_removals: Vec::with_capacity(REMOVAL_BATCH),
-            next_prefetch: 0,
             touched: 0,
         }
     }
@@ -136,7 +132,13 @@ impl Wheel {
         base.checked_mul(1 << shift).unwrap_or(NEVER)
     }
 
-    /// Returns the number of entries inserted, moved and removed.
+    /// Returns the number of entries, with those of timers whose removal is deferred.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the number of entries put into buckets and loaded.
     pub(super) fn touched(&self) -> u64 {
         self.touched
     }
@@ -224,12 +226,12 @@ impl Wheel {
     pub(super) fn remove<T>(&mut self, slots: &mut Slots<T>, address: u32) {
         let (bucket, moved) = self.buckets.remove(address);
         if let Some(moved) = moved {
-            slots.set_place(moved.index(), Place::Bucket(address));
-            self.touched += 1;
+            slots
+                .at_mut(moved.index())
+                .set_place(Place::Bucket(address));
         }
         self.above_ring -= usize::from(bucket >= self.levels[0].len);
         self.len -= 1;
-        self.touched += 1;
     }
 
     /// Removes a cancelled timer from its bucket and makes its slot vacant, in a batch with others
@@ -245,19 +247,6 @@ impl Wheel {
     /// Completes all deferred removals. Must run before the wheel advances.
     #[inline(never)]
     pub(super) fn flush_removals<T>(&mut self, slots: &mut Slots<T>) {
-        if self.pending_removals.is_empty() {
-            return;
-        }
-        let mut to_move = [0; REMOVAL_BATCH];
-        for (to_move, &index) in to_move.iter_mut().zip(&self.pending_removals) {
-            if let Place::Bucket(address) = slots.at(index).place() {
-                let last = self.buckets.prefetch_removal(address);
-                *to_move = last.map_or(index, Item::index);
-            }
-        }
-        for index in &to_move[..self.pending_removals.len()] {
-            prefetch(slots.at(*index).deadline);
-        }
         for nth in 0..self.pending_removals.len() {
             let index = self.pending_removals[nth];
             let place = slots.at(index).place();
@@ -286,14 +275,7 @@ impl Wheel {
             self.pass_wide_buckets(passed);
             self.move_down_share(slots, passed + 1 - start);
         }
-        self.next_prefetch = self.buckets.last_chunk(self.levels[0].bucket(passed + 1));
         found.is_some()
-    }
-
-    /// Prefetches the next chunk of the bucket that will be loaded next.
-    #[inline]
-    pub(super) fn prefetch(&mut self) {
-        self.next_prefetch = self.buckets.prefetch_chunk(self.next_prefetch);
     }
 
     /// Returns the start of the first step of the ring that loads a bucket or moves entries down.
@@ -344,7 +326,7 @@ impl Wheel {
         // A bucket may hold nothing but cancelled timers.
         while let Some(number) = level.first_occupied(&self.buckets, from, end) {
             let items = self.buckets.items(level.bucket(number));
-            let alive = items.filter(|item| !slots.is_taken(item.index()));
+            let alive = items.filter(|item| slots.at(item.index()).value.is_some());
             let first = alive.map(|item| slots.at(item.index()).deadline).min();
             if first.is_some() {
                 return first;

@@ -10,9 +10,7 @@ use super::{
     log::{Changes, Log, end_journals},
 };
 use crate::{
-    clock::{
-        ChangedClocks, Clock, ClockTable, OnClock, SpeedModifiers, adopt_overwritten, clock_of,
-    },
+    clock::{ChangedClocks, Clock, OnClock, SpeedModifiers, clock_of},
     owner::owner_of,
     timer::{Cooldown, Timer, TimerLines},
 };
@@ -23,11 +21,9 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
     check(world, "ask for changes");
     check_world(world, snapshot);
     world.flush();
-    adopt_overwritten(world);
-    world.flush();
     end_journals(world);
     let changes = world.resource::<Log>().changes_since(&snapshot.token);
-    let clocks = ChangedClocks::since(&snapshot.clocks, world.resource::<ClockTable>());
+    let clocks = ChangedClocks::since(&snapshot.clocks, world);
     let lines = world.resource::<TimerLines>();
     let mut changed = Vec::new();
     lines.add_changed(&snapshot.lines, &changes.lines, &mut changed);
@@ -81,7 +77,7 @@ fn add_followers(
         let moved = world.resource::<TimerLines>().moved();
         changed.extend(moved.filter(|&entity| names_changed(entity)));
     }
-    let pending = world.resource::<TimerLines>().waiting();
+    let pending = world.resource::<TimerLines>().new_timers();
     let pending = pending.map(|(entity, _)| entity);
     for entity in holders::<Cooldown>(world).into_iter().chain(pending) {
         if let Ok(follower) = world.get_entity(entity) {

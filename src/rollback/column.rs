@@ -10,10 +10,7 @@ use crate::{
     message::{MovedRequest, OpenRequest},
     owner::OwnedBy,
     pause::{Paused, Pauses},
-    timer::{
-        Arms, Cooldown, DespawnAfter, Finished, Keyed, Limit, SurvivesCancelAll, Timer,
-        TimerAction, Unannounced,
-    },
+    timer::{Arms, Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
     transit::InTransit,
 };
 
@@ -127,7 +124,7 @@ macro_rules! keep_values {
     ($($component:ty),*) => {
         $(impl Kept for $component {
             fn copied(&self) -> Self {
-                *self
+                self.clone()
             }
 
             fn is_like(&self, copy: &Self) -> bool {
@@ -148,8 +145,7 @@ keep_values!(
     Keyed,
     Pauses,
     Cooldown,
-    Finished,
-    Limit,
+    CrateTimer,
     MovedRequest,
     InTransit
 );
@@ -168,13 +164,7 @@ macro_rules! keep_markers {
     };
 }
 
-keep_markers!(
-    Paused,
-    OpenRequest,
-    Unannounced,
-    SurvivesCancelAll,
-    Disabled
-);
+keep_markers!(Paused, OpenRequest, Disabled);
 
 macro_rules! keep_armed {
     ($($component:ty),*) => {
@@ -184,9 +174,7 @@ macro_rules! keep_armed {
             }
 
             fn is_like(&self, copy: &Self) -> bool {
-                self == copy
-                    && self.loaded() == copy.loaded()
-                    && self.first_wait() == copy.first_wait()
+                self == copy && self.loaded() == copy.loaded()
             }
 
             fn put_back(&self, copy: &Self) {
@@ -202,6 +190,16 @@ macro_rules! keep_armed {
 
 keep_armed!(Timer, DespawnAfter);
 
+impl Kept for Finished {
+    fn copied(&self) -> Self {
+        self.clone()
+    }
+
+    fn is_like(&self, copy: &Self) -> bool {
+        self.is_same(copy)
+    }
+}
+
 impl Kept for TimerAction {
     fn copied(&self) -> Self {
         self.clone()
@@ -212,7 +210,7 @@ impl Kept for TimerAction {
     }
 }
 
-/// The state of a clock is in the table. The component only says that there is one.
+/// The copy of all clocks holds the values.
 impl Kept for Clock {
     fn copied(&self) -> Self {
         Self::new()

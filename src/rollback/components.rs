@@ -15,8 +15,8 @@ use crate::{
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses},
     timer::{
-        Arms, Cooldown, DespawnAfter, Finished, Keyed, Kind, Limit, SurvivesCancelAll, Timer,
-        TimerAction, TimerLines, Unannounced,
+        Arms, Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Kind, Timer, TimerAction,
+        TimerLines,
     },
     transit::InTransit,
 };
@@ -50,9 +50,7 @@ macro_rules! all_components {
                 finished: Finished,
                 requests: OpenRequest,
                 moved_requests: MovedRequest,
-                unannounced: Unannounced,
-                survivors: SurvivesCancelAll,
-                limits: Limit,
+                crate_timers: CrateTimer,
                 transits: InTransit,
             }
             orders {
@@ -189,7 +187,7 @@ impl Components {
     pub(super) fn note_unseen(&mut self, world: &World) {
         self.on_clocks.note_all(world);
         self.cooldowns.note_all(world);
-        for (entity, kind) in world.resource::<TimerLines>().waiting() {
+        for (entity, kind) in world.resource::<TimerLines>().new_timers() {
             match kind {
                 Kind::Timer => self.timers.note_each(world, [entity]),
                 Kind::Lifetime => self.lifetimes.note_each(world, [entity]),

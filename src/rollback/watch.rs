@@ -17,8 +17,8 @@ use crate::{
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses},
     timer::{
-        Cooldown, DespawnAfter, Finished, KeyTable, Keyed, Limit, SurvivesCancelAll, Timer,
-        TimerAction, TimerLines, Unannounced,
+        Cooldown, CrateTimer, DespawnAfter, Finished, KeyTable, Keyed, Timer, TimerAction,
+        TimerLines,
     },
     transit::InTransit,
 };

@@ -108,6 +108,7 @@ fn check_keys(saved: &[SavedEntity]) -> Result<(), LoadError> {
         if let (Some(owner), Some(key)) = (saved.owner(), saved.key())
             && !keys.insert((owner, key))
         {
+            let key = key.clone().into();
             return Err(LoadError::DuplicateKey { owner, key });
         }
     }

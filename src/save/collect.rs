@@ -200,7 +200,7 @@ impl<'w> Collector<'w> {
                 self.unsavable.push(Unsavable {
                     entity: entity.id(),
                     owner: owner_of(entity),
-                    key: entity.get().map(Keyed::name),
+                    key: entity.get().cloned().map(Keyed::into),
                     closure: closure.to_owned(),
                 });
             }

@@ -1,6 +1,6 @@
 //! The errors of saving and loading.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::{fmt, time::Duration};
 
 use bevy_ecs::prelude::*;
@@ -16,7 +16,7 @@ pub struct Unsavable {
     /// The owner of the timer, or its own entity if it has none.
     pub owner: Entity,
     /// The key of the timer, if it has one.
-    pub key: Option<&'static str>,
+    pub key: Option<Cow<'static, str>>,
     /// The type of the closure, or of the system of a delayed command.
     pub closure: String,
 }
@@ -24,7 +24,7 @@ pub struct Unsavable {
 impl fmt::Display for Unsavable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the timer ")?;
-        if let Some(key) = self.key {
+        if let Some(key) = &self.key {
             write!(f, "{key:?} ")?;
         }
         write!(f, "on entity {}", self.entity)?;
@@ -131,7 +131,7 @@ pub enum LoadError {
         /// The saved entity of the owner.
         owner: Entity,
         /// The key of both.
-        key: &'static str,
+        key: Cow<'static, str>,
     },
 }
 

@@ -14,7 +14,7 @@ use super::{
     part::{Part, cooldown_clock},
 };
 use crate::{
-    clock::{ClockId, ClockTable, TimePassed},
+    clock::{ClockId, ClockTable, TimePassed, take_settings},
     message::time_out_again,
     timer::Cooldown,
 };
@@ -28,6 +28,7 @@ pub(crate) fn load_timers(
     entities: &mut EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
     world.flush();
+    take_settings(world);
     check_saved(world, saved, entities)?;
     load_checked(world, saved, entities, &TimePassed::default());
     for request in timed_out(saved) {

@@ -9,14 +9,11 @@ use bevy_ecs::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifier, clock_of, load_clock},
+    clock::{Clock, ClockId, ClockTable, OnClock, SpeedModifier, clock_of, load_clock, save_clock},
     message::OpenRequest,
     owner::{OwnedBy, owner_of},
     pause::{Paused, Pauses},
-    timer::{
-        Arms, Cooldown, DespawnAfter, Finished, Keyed, Limit, SurvivesCancelAll, Timer,
-        TimerAction, Unannounced,
-    },
+    timer::{Arms, Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
 };
 
 /// A cooldown, and the time that its clock shows.
@@ -44,9 +41,7 @@ pub(super) enum Part {
     Cooldown(CooldownAt),
     Finished(Finished),
     Request,
-    Unannounced,
-    SurvivesCancelAll,
-    Limit(Limit),
+    CrateTimer(CrateTimer),
     /// The request has timed out, and this many others did before it. The asking entity does not know
     /// yet.
     TimedOut(u32),
@@ -63,27 +58,22 @@ impl Part {
         });
         let has = |is_there: bool, part: Self| is_there.then_some(part);
         [
-            entity.get().map(Clock::detached).map(Self::Clock),
+            save_clock(world, entity).map(Self::Clock),
             entity.get().copied().map(Self::SpeedModifier),
             entity.get().copied().map(Self::OnClock),
             entity.get().copied().map(Self::OwnedBy),
-            entity.get().copied().map(Self::Key),
+            entity.get().cloned().map(Self::Key),
             has(entity.contains::<Paused>(), Self::Paused),
             entity.get().copied().map(Self::Pauses),
             has(entity.contains::<Disabled>(), Self::Disabled),
             // The timer must find it.
-            entity.get().copied().map(Self::Finished),
+            entity.get().cloned().map(Self::Finished),
             timer.map(Self::Timer),
             entity.get().cloned().map(Self::Action),
             lifetime.map(Self::Lifetime),
             cooldown.map(Self::Cooldown),
             has(entity.contains::<OpenRequest>(), Self::Request),
-            has(entity.contains::<Unannounced>(), Self::Unannounced),
-            has(
-                entity.contains::<SurvivesCancelAll>(),
-                Self::SurvivesCancelAll,
-            ),
-            entity.get().copied().map(Self::Limit),
+            entity.get().cloned().map(Self::CrateTimer),
         ]
         .into_iter()
         .flatten()
@@ -148,9 +138,7 @@ impl Part {
                 | Self::Key(_)
                 | Self::Finished(_)
                 | Self::Request
-                | Self::Unannounced
-                | Self::SurvivesCancelAll
-                | Self::Limit(_)
+                | Self::CrateTimer(_)
                 | Self::TimedOut(_)
         )
     }
@@ -172,9 +160,7 @@ impl Part {
             Self::Cooldown(_) => "Cooldown",
             Self::Finished(_) => "Finished",
             Self::Request => "Request",
-            Self::Unannounced => "Unannounced",
-            Self::SurvivesCancelAll => "SurvivesCancelAll",
-            Self::Limit(_) => "Limit",
+            Self::CrateTimer(_) => "CrateTimer",
             Self::TimedOut(_) => "TimedOut",
         }
     }
@@ -199,9 +185,7 @@ impl Part {
             Self::Cooldown(saved) => entity.insert(saved.cooldown),
             Self::Finished(finished) => entity.insert(finished),
             Self::Request => entity.insert(OpenRequest),
-            Self::Unannounced => entity.insert(Unannounced),
-            Self::SurvivesCancelAll => entity.insert(SurvivesCancelAll),
-            Self::Limit(limit) => entity.insert(limit),
+            Self::CrateTimer(timer) => entity.insert(timer),
             // What it stands for is sent after everything is loaded.
             Self::TimedOut(_) => entity,
         };
@@ -225,9 +209,7 @@ impl MapEntities for Part {
             | Self::Cooldown(_)
             | Self::Finished(_)
             | Self::Request
-            | Self::Unannounced
-            | Self::SurvivesCancelAll
-            | Self::Limit(_)
+            | Self::CrateTimer(_)
             | Self::TimedOut(_) => {}
         }
     }
@@ -237,7 +219,7 @@ impl MapEntities for Part {
 pub(super) fn cooldown_clock(world: &World, entity: EntityRef) -> (ClockId, Duration) {
     let clock = clock_of(world, entity, owner_of(entity), None);
     let table = world.get_resource::<ClockTable>();
-    let now = table.and_then(|table| table.shown_now(clock, world));
+    let now = table.and_then(|table| table.now(clock).ok());
     (clock, now.unwrap_or_default())
 }
 

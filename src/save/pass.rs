@@ -3,7 +3,11 @@
 use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use super::{SavedEntity, SavedTimers, part::Part};
-use crate::{clock::ClockId, pause::Pauses, timer::Arms};
+use crate::{
+    clock::ClockId,
+    pause::{Pauses, stops},
+    timer::Arms,
+};
 
 impl SavedTimers {
     /// Lets time pass on the clocks of all timers that are neither paused nor on a saved clock.
@@ -15,9 +19,10 @@ impl SavedTimers {
         };
         let paused = self.paused();
         for saved in &mut self.0.entities {
-            if paused.contains(&saved.entity)
-                || saved.owner().is_some_and(|owner| paused.contains(&owner))
-            {
+            let is_paused = |entity| paused.contains(&entity);
+            if stops(saved.entity, saved.owner(), is_paused, |owner| {
+                saved.pauses() == Some(owner)
+            }) {
                 continue;
             }
             for part in &mut saved.parts {
@@ -51,7 +56,7 @@ impl SavedTimers {
         clocks.filter_map(|saved| Some((saved.entity, saved.clock_parent()?)))
     }
 
-    /// Returns the entities whose own pauses stop their timers.
+    /// Returns the entities that have a pause.
     fn paused(&self) -> EntityHashSet {
         let parts = self.0.entities.iter();
         let parts = parts.flat_map(|saved| saved.parts.iter().map(|part| (saved.entity, part)));

@@ -1,24 +1,20 @@
-//! Actions that a timer runs when it fires.
+//! Actions that a timer runs when it fires, and the handlers that some of them name.
 
-#[cfg(feature = "serialize")]
-mod data;
-
-use alloc::{borrow::Cow, boxed::Box, vec::Vec};
-use core::{any::type_name, fmt};
+use alloc::{borrow::Cow, boxed::Box, format, vec::Vec};
+use core::{any::type_name, fmt, mem};
 
 use bevy_ecs::{error::CommandOutput, lifecycle::HookContext, prelude::*, world::DeferredWorld};
-use bevy_platform::sync::Arc;
+use bevy_platform::{collections::HashMap, sync::Arc};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{
-    TimerFired,
-    handlers::{Call, Handler, Place, expect_handler, find_handler, share},
-    lines::change_armed,
+use super::{TimerFired, queues::change_armed};
+use crate::{
+    call::{call_with_world, to_result},
+    systems::KeptSystem,
 };
-use crate::call::{call_with_world, to_result};
 
 /// The action that the [`Timer`](crate::Timer) on this entity runs at every firing.
 ///
@@ -73,6 +69,11 @@ use crate::call::{call_with_world, to_result};
 pub struct TimerAction(Kind);
 
 #[derive(Clone, Default)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename = "TimerAction")
+)]
 enum Kind {
     #[default]
     Nothing,
@@ -82,8 +83,15 @@ enum Kind {
         name: Cow<'static, str>,
         data: Box<[u8]>,
     },
-    Call(&'static str, Arc<Call>),
+    #[cfg_attr(feature = "serialize", serde(skip))]
+    Call(TypeName, Arc<Call>),
 }
+
+/// The type of a closure or a function.
+type TypeName = &'static str;
+
+/// Code that a timer calls. Clones of an action share it.
+type Call = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
 
 impl TimerAction {
     /// Returns `true` if another action runs the same code with the same data.
@@ -270,24 +278,21 @@ impl TimerAction {
         let Some(action) = world.get::<Self>(fired.entity()) else {
             return;
         };
-        let handler = match &action.0 {
-            Kind::Nothing => return,
-            Kind::Despawn => return despawn(world, fired.entity()),
-            Kind::DespawnOwner => return despawn(world, fired.owner()),
-            Kind::Call(name, call) => Ok(Handler {
-                place: Place::Code(name),
-                call: call.clone(),
-            }),
-            Kind::Named { name, .. } => find_handler(world, name),
-        };
         let entity = fired.entity();
-        match handler {
-            Ok(Handler { place, call }) => {
-                call_with_world::<Self>(world, place, entity, |world| call(world, *fired));
+        match &action.0 {
+            Kind::Nothing => {}
+            Kind::Despawn => despawn(world, entity),
+            Kind::DespawnOwner => despawn(world, fired.owner()),
+            Kind::Call(name, call) => {
+                let (name, call) = (*name, call.clone());
+                call_with_world::<Self>(world, name, entity, |world| call(world, *fired));
             }
-            Err(unknown) => {
-                call_with_world::<Self>(world, "TimerAction", entity, |_| Err(unknown.into()));
-            }
+            Kind::Named { name, .. } => match find_handler(world, name) {
+                Ok(Handler { place, call }) => {
+                    call_with_world::<Self>(world, place, entity, |world| call(world, *fired));
+                }
+                Err(unknown) => report_unknown(world, entity, unknown.into()),
+            },
         }
     }
 }
@@ -318,16 +323,161 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
     check_handler(&mut world, entity);
 }
 
-/// Checks that the handler of a named action exists.
+/// Notes the action of an entity if its handler is unknown. The handler may still be registered
+/// until the next run.
 pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
     if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity) {
         let name = name.clone();
-        expect_handler(world, entity, name);
+        if let Some(mut handlers) = world.get_resource_mut::<TimerHandlers>()
+            && !handlers.by_name.contains_key(&name)
+        {
+            handlers.unknown.push((entity, name));
+        }
     }
 }
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     change_armed(&mut world, entity, |timer| timer.set_acts(false));
+}
+
+/// Moves a closure to where clones of an action share it.
+fn share(call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static) -> Arc<Call> {
+    // Not `Arc::new`, which can't make an `Arc<dyn ..>` on platforms without atomics.
+    let call: Box<Call> = Box::new(call);
+    call.into()
+}
+
+/// A named handler.
+#[derive(Clone)]
+struct Handler {
+    /// The name in the report of an error.
+    place: Arc<str>,
+    call: Arc<Call>,
+}
+
+/// The handlers of a world.
+#[derive(Resource, Default)]
+pub(crate) struct TimerHandlers {
+    by_name: HashMap<Cow<'static, str>, Handler>,
+    /// The actions since the last run whose handlers were unknown when they were inserted.
+    unknown: Vec<(Entity, Cow<'static, str>)>,
+}
+
+/// Returns the handler that is registered under this name.
+fn find_handler(world: &World, name: &str) -> Result<Handler, NoSuchHandler> {
+    let handlers = world.get_resource::<TimerHandlers>();
+    let handler = handlers.and_then(|handlers| handlers.by_name.get(name));
+    handler.cloned().ok_or_else(|| NoSuchHandler(name.into()))
+}
+
+/// Warns of actions whose handlers are still unknown at the start of a run.
+pub(crate) fn report_unknown_handlers(world: &mut World) {
+    let has_unknown = |handlers: &TimerHandlers| !handlers.unknown.is_empty();
+    if !world.get_resource().is_some_and(has_unknown) {
+        return;
+    }
+    let mut handlers = world.resource_mut::<TimerHandlers>();
+    for (entity, name) in mem::take(&mut handlers.unknown) {
+        if world.entities().contains_spawned(entity)
+            && let Err(unknown) = find_handler(world, &name)
+        {
+            report_unknown(world, entity, BevyError::warning(unknown));
+        }
+    }
+}
+
+fn report_unknown(world: &mut World, entity: Entity, unknown: BevyError) {
+    call_with_world::<TimerAction>(world, "TimerAction", entity, |_| Err(unknown));
+}
+
+/// Registers a system under a name that timers can refer to.
+#[track_caller]
+pub(crate) fn add_timer_handler<M>(
+    world: &mut World,
+    name: Cow<'static, str>,
+    handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
+) {
+    let system = KeptSystem::new(handler);
+    let call = share(move |world, fired| system.run(world, fired));
+    insert_handler(world, name, call);
+}
+
+/// Registers a function of this crate as a handler. Unlike a system, it can run within itself.
+#[track_caller]
+pub(crate) fn add_own_handler(
+    world: &mut World,
+    name: &'static str,
+    handler: fn(&mut World, TimerFired),
+) {
+    let call = share(move |world, fired| {
+        handler(world, fired);
+        Ok(())
+    });
+    insert_handler(world, name.into(), call);
+}
+
+#[track_caller]
+fn insert_handler(world: &mut World, name: Cow<'static, str>, call: Arc<Call>) {
+    let mut handlers = world.get_resource_or_init::<TimerHandlers>();
+    assert!(
+        !handlers.by_name.contains_key(&name),
+        "a timer handler is already registered as {name:?}: choose another name"
+    );
+    let place = format!("timer handler {name:?}").into();
+    handlers.by_name.insert(name, Handler { place, call });
+}
+
+/// The error for a name under which no handler is registered.
+#[derive(Debug)]
+struct NoSuchHandler(Box<str>);
+
+impl fmt::Display for NoSuchHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no timer handler is registered as {:?}: call `add_timer_handler` at start-up",
+            self.0
+        )
+    }
+}
+
+impl core::error::Error for NoSuchHandler {}
+
+#[cfg(feature = "serialize")]
+impl serde::Serialize for TimerAction {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.closure() {
+            Some(closure) => Err(serde::ser::Error::custom(UnsavableAction { closure })),
+            None => self.0.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl<'de> serde::Deserialize<'de> for TimerAction {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Kind::deserialize(deserializer).map(Self)
+    }
+}
+
+/// The error for saving an action that calls a closure.
+#[cfg(feature = "serialize")]
+struct UnsavableAction {
+    /// The type of the closure or function.
+    closure: &'static str,
+}
+
+#[cfg(feature = "serialize")]
+impl fmt::Display for UnsavableAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the action calls the closure {}, which can't be saved: register a handler with \
+             `add_timer_handler`, and use `TimerAction::named`, or `TimerAction::named_with` for the \
+             values that the closure captures",
+            self.closure
+        )
+    }
 }
 
 #[cfg(test)]

@@ -1,134 +1,547 @@
-//! The hooks of the components that arm a timer. Inserting the component makes a timer pending, and
-//! removing it cancels the timer.
+//! Arming: the components that arm a timer, and the two steps on its way into the queue.
+//!
+//! Inserting the component puts the timer into the queue of its clock at once, parked, and on the list
+//! of new timers. The swap at the start of the next run settles the clock, because all components have
+//! arrived by then, and lets the timer wait for its deadline.
+
+use alloc::vec::Vec;
+use core::mem;
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    Arms, CancelReason, Timer, TimerCancelled, TimerLines, TimerState, finished::end_in_next_run,
-    fired::Unannounced, key::key_of, modifiers::Modified, pending::Start, place::Place,
-    setting::Setting, settings::random,
+    CancelReason, DespawnAfter, Kind, Timer, TimerCancelled, TimerLines, TimerState,
+    end::{end_in_next_run, lose_clock},
+    events::CrateTimer,
+    keyed::key_of,
+    place::{NO_CLOCK, Place, TimerSeat},
+    queued::{ArmedTimer, Mark},
+    random::Numbers,
+    saving::sheet::NotWritten,
+    setting::{Modified, Modifiers, Setting},
 };
 use crate::{
     clock::{
-        BevyElapsed, ClockId, ClockTable, FoundClock, NoSuchClock, add_missing_clock, built_in_id,
+        Age, ClockError, ClockId, ClockKey, ClockTable, Reading, add_missing_clock, built_in_id,
+        warn,
     },
+    double_buffer::RecentPeak,
     missing_plugin::warn_without_plugin,
     owner::owner_of,
+    queue::{Key, NEVER},
 };
+
+/// A component that arms a timer when it is inserted.
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(dead_code, reason = "only saving uses all of it")
+)]
+pub(crate) trait Arms: Component {
+    const KIND: Kind;
+    /// The component in an error message.
+    const NAME: &'static str;
+
+    fn seat(&self) -> &TimerSeat;
+
+    /// Returns `true` if the component decides nothing but its delay.
+    fn is_plain(&self) -> bool;
+
+    /// Returns the clock that the component names, or the clock on which it was saved.
+    fn chosen_clock(&self) -> Option<ClockId>;
+
+    /// Returns the state in which the component was loaded, until it is armed.
+    fn loaded(&self) -> Option<&TimerState>;
+
+    /// Puts the timer into a saved state when the component is inserted.
+    fn load(&mut self, state: TimerState);
+
+    /// Lets time pass on the clock of a saved timer.
+    #[cfg(feature = "serialize")]
+    fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
+        if let Some(mut state) = self.loaded().copied() {
+            state.pass(passed);
+            self.load(state);
+        }
+    }
+
+    /// Notes that the loaded state, if any, has been used.
+    fn use_loaded(&self);
+
+    /// Returns the delay to the first deadline, without anything random.
+    fn delay(&self) -> u64;
+
+    /// Returns the timer for the queue, before its first firing.
+    fn timer(&self, entity: Entity) -> ArmedTimer;
+
+    /// Starts the delay at this reading of the clock, and returns the deadline and the wait.
+    fn start(&self, reading: Reading, numbers: &mut Numbers) -> (u64, u64);
+
+    /// Gives a timer for the queue its random intervals, if it has any.
+    fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
+        _ = (timer, numbers);
+    }
+
+    /// Returns an exact copy, with the place of the timer and the state in which it was loaded.
+    fn copy(&self) -> Self;
+
+    /// Goes back to the place of the timer at the time of the copy.
+    fn put_back(&self, copy: &Self) {
+        self.seat().move_to(copy.seat().place());
+    }
+
+    /// Returns the component in its written state, or `None` if the timer is not armed.
+    fn saved(&self) -> Option<Self>
+    where
+        Self: Clone,
+    {
+        let state = self.written_state().ok()??;
+        let mut saved = self.clone();
+        saved.load(state);
+        Some(saved)
+    }
+
+    /// Returns the component in its written state, or in its first one if there is none.
+    #[cfg(feature = "bevy_reflect")]
+    fn saved_or_clone(&self) -> Self
+    where
+        Self: Clone,
+    {
+        self.saved().unwrap_or_else(|| self.clone())
+    }
+
+    /// Returns a copy to serialize later. The copy of an armed timer whose state has not been written
+    /// can't be serialized either.
+    #[cfg(feature = "bevy_reflect")]
+    fn detached(&self) -> Self
+    where
+        Self: Clone,
+    {
+        let copy = self.saved_or_clone();
+        if self.written_state().is_err() {
+            copy.seat().leave_unwritten();
+        }
+        copy
+    }
+
+    /// Returns the state to serialize, or `None` if the timer is not armed.
+    fn written_state(&self) -> Result<Option<TimerState>, NotWritten> {
+        if let Some(written) = self.seat().written() {
+            return written.map(Some);
+        }
+        match self.seat().place() {
+            Place::Nowhere | Place::Reported(_) => Ok(self.loaded().copied()),
+            Place::Armed(..) => Err(NotWritten),
+        }
+    }
+}
+
+/// What arming needs beside the queues.
+#[derive(Debug)]
+pub(super) struct Arming {
+    pub(super) added: Added,
+    /// The sequence of the timer that is armed next, on whichever clock.
+    pub(super) next_sequence: u64,
+    pub(super) numbers: Numbers,
+    pub(super) modifiers: Modifiers,
+    /// Kept for its memory: the clocks with due timers in a run.
+    pub(super) due: Vec<(Age, ClockKey)>,
+}
+
+/// The timers that the next swap arms. A timer that is cancelled leaves its entry.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Added {
+    timers: Vec<(ClockKey, Key)>,
+    /// The number of timers in a saved state.
+    pub(super) loaded: usize,
+    /// The length at which cancelled timers are forgotten.
+    limit: usize,
+    peak: RecentPeak,
+}
+
+impl Arming {
+    pub(super) fn new(modifiers: Modifiers, seed: u64) -> Self {
+        Self {
+            added: Added::default(),
+            next_sequence: 0,
+            numbers: Numbers::new(seed),
+            modifiers,
+            due: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn next_sequence(&mut self) -> u64 {
+        self.next_sequence += 1;
+        self.next_sequence
+    }
+}
+
+impl Added {
+    pub(super) fn is_empty(&self) -> bool {
+        self.timers.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.timers.len() >= self.limit
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, clock: ClockKey, key: Key) {
+        self.timers.push((clock, key));
+    }
+
+    /// Keeps the timers that are needed, and makes room for as many again.
+    pub(super) fn retain(&mut self, is_needed: impl Fn(ClockKey, Key) -> bool) {
+        self.timers.retain(|&(clock, key)| is_needed(clock, key));
+        self.limit = 2 * self.timers.len() + 64;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ClockKey, Key)> {
+        self.timers.iter().copied()
+    }
+
+    /// Takes all timers. Hand the memory back with [`reuse`](Self::reuse).
+    fn take(&mut self) -> Vec<(ClockKey, Key)> {
+        self.loaded = 0;
+        mem::take(&mut self.timers)
+    }
+
+    /// Keeps the memory of timers that were taken, unless much less was needed recently.
+    fn reuse(&mut self, mut taken: Vec<(ClockKey, Key)>) {
+        self.peak.note(taken.len());
+        taken.clear();
+        taken.shrink_to(self.peak.enough(taken.capacity()));
+        taken.append(&mut self.timers);
+        self.timers = taken;
+    }
+}
 
 pub(super) fn on_insert<C: Arms>(
     mut world: DeferredWorld,
     HookContext { entity, .. }: HookContext,
 ) {
-    add_pending::<C>(&mut world, entity);
+    add_timer::<C>(&mut world, entity);
 }
 
-/// Makes the timer of `C` on `entity` pending. The next swap arms it.
+/// Puts the timer of `C` on `entity` into a queue. The next swap arms it.
 ///
 /// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
 /// data there.
-pub(crate) fn add_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
+pub(crate) fn add_timer<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
     if add_plain::<C>(world, entity).is_some() {
         return;
     }
     let Some(component) = world.get::<C>(entity) else {
         return;
     };
-    let (loaded, has_jitter) = (component.loaded().copied(), component.has_jitter());
-    if loaded == Some(TimerState::Finished) {
+    if component.loaded() == Some(&TimerState::Finished) {
         return end_in_next_run::<C>(world, entity);
     }
-    let random = match has_jitter && loaded.is_none() {
-        true => draw(world),
-        false => 0,
-    };
-    push_pending::<C>(world, entity, random);
+    if !world.contains_resource::<TimerLines>() {
+        return warn_without_plugin(world, C::NAME);
+    }
+    add_set::<C>(world, entity);
 }
 
-/// Makes a timer pending that has nothing but a delay, on an entity without modifiers. Most timers are
-/// like that. Returns `None` for any other timer.
+/// Adds a timer that has nothing but a delay, on an entity without modifiers. Most timers are like that.
+/// Returns `None` for any other timer.
 fn add_plain<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
-    let elapsed = BevyElapsed::of(world);
-    // A resource is a component of its own entity, so both can be borrowed together.
-    let lines = world.components().valid_component_id::<TimerLines>()?;
-    let lines = world.resource_entities().get(lines)?;
-    let [mut lines, entity_mut] = world.get_entity_mut([lines, entity]).ok()?;
+    // A resource is a component of its own entity, so all can be borrowed together.
+    let (components, resources) = (world.components(), world.resource_entities());
+    let lines = resources.get(components.valid_component_id::<TimerLines>()?)?;
+    let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
+    let [mut lines, table, entity_mut] = world.get_entity_mut([lines, table, entity]).ok()?;
     let component = entity_mut.get::<C>()?;
     let lines = lines.get_mut::<TimerLines>()?.into_inner();
-    let modified = lines.modifiers.noted(entity_mut.archetype().id())?;
+    let modified = lines.arming.modifiers.note(entity_mut.archetype());
     if modified != Modified::Nothing || !component.is_plain() {
         return None;
     }
-    let now = lines.game_time.now(elapsed);
-    let index = lines.pending.push_at(now, entity, C::KIND);
-    component.seat().move_to(Place::Pending(index));
+    let (clock, _) = ClockTable::GAME;
+    let now = table.get::<ClockTable>()?.game_time();
+    let mut timer = component.timer(entity);
+    timer.set(Mark::New, true);
+    let key = lines.add(clock, now.saturating_add(component.delay()), timer);
+    component.seat().move_to(Place::Armed(clock, key));
     Some(())
 }
 
-/// Makes a timer pending whose random delay has been drawn.
-pub(super) fn push_pending<C: Arms>(world: &mut DeferredWorld, entity: Entity, random: u64) {
-    let start = match start::<C>(world, entity, random) {
-        Some(Err(NoSuchClock(clock))) => {
-            add_missing_clock(world, clock);
-            start::<C>(world, entity, random)
-        }
-        start => start,
+/// Adds a timer with settings.
+fn add_set<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
+    let mut setting = Setting::of::<C>(world, entity)?;
+    if let ClockId::Own(_) = setting.clock {
+        add_missing_clock(world, setting.clock);
+        setting = Setting::of::<C>(world, entity)?;
+    }
+    let mut numbers = world.get_resource::<TimerLines>()?.arming.numbers;
+    let component = world.get::<C>(entity)?;
+    let table = world.get_resource::<ClockTable>()?;
+    let loaded = component.loaded().copied();
+    let read = match loaded {
+        // Its delay has not started.
+        Some(TimerState::Added { .. }) => None,
+        Some(_) | None => table.read(setting.clock).ok(),
     };
-    let Some(start) = start else {
-        return warn_without_plugin(world, C::NAME);
+    let (clock, reading) = match read {
+        Some((found, reading)) => (found.key, reading),
+        None => (NO_CLOCK, Reading::default()),
     };
-    let is_loaded = world
-        .get::<C>(entity)
-        .is_some_and(|it| it.loaded().is_some());
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        let start = start.ok().flatten();
-        match is_loaded {
-            false => lines.pending.push(start, entity, C::KIND),
-            true => lines.pending.push_loaded(start, entity, C::KIND),
+    let mut timer = component.timer(entity);
+    let deadline = match &loaded {
+        Some(TimerState::Armed(progress)) => {
+            progress.put_into(&mut timer, component.delay());
+            progress.wait.deadline(reading)
         }
+        // The swap starts its delay.
+        Some(TimerState::Added { random, .. }) => {
+            if random.is_some() {
+                timer.change_rare(|rare| rare.draws = *random);
+            }
+            NEVER
+        }
+        Some(TimerState::Finished) => NEVER,
+        None => {
+            let (deadline, wait) = component.start(reading, &mut numbers);
+            timer.set_wait(wait, component.delay());
+            component.begin_draws(&mut timer, &mut numbers);
+            deadline
+        }
+    };
+    timer.set(Mark::New, true);
+    timer.set(Mark::Owned, setting.owner != entity);
+    timer.set_acts(setting.acts);
+    if setting.is_paused || setting.is_in_transit {
+        timer.change_rare(|rare| {
+            rare.paused_at = setting.is_paused.then_some(reading.now);
+            rare.is_in_transit = setting.is_in_transit;
+        });
+    }
+    let mut lines = world.get_resource_mut::<TimerLines>()?;
+    lines.arming.numbers = numbers;
+    lines.arming.added.loaded += usize::from(loaded.is_some());
+    let key = lines.add(clock, deadline, timer);
+    let component = world.get::<C>(entity)?;
+    component.seat().move_to(Place::Armed(clock, key));
+    Some(())
+}
+
+/// The swap: arms the timers that were added or changed since the last one. A new timer whose clock does
+/// not exist is cancelled.
+pub(crate) fn swap(world: &mut World) {
+    if world.resource::<TimerLines>().arming.added.is_empty() {
+        return;
+    }
+    let lost = world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+        let lines = &mut *lines;
+        let is_any_loaded = lines.arming.added.loaded > 0;
+        let mut added = lines.arming.added.take();
+        if is_any_loaded {
+            put_in_saved_order(world, lines, &mut added);
+        }
+        let mut lost = Vec::new();
+        let mut settling = Settling::new(world, is_any_loaded);
+        added.retain_mut(|added| match settling.settle(lines, *added) {
+            Ok(settled) => {
+                *added = settled;
+                true
+            }
+            Err(unknown) => {
+                // It stays on the list, because a command before its own may cancel it or add the clock.
+                lines.arming.added.push(added.0, added.1);
+                lost.push(unknown);
+                false
+            }
+        });
+        let mut table = world.resource_mut::<ClockTable>();
+        lines.reports.stats.armed += lines.release(&mut table, &added);
+        lines.arming.added.reuse(added);
+        lost
+    });
+    for (entity, kind, error) in lost {
+        warn(&mut world.into(), error);
+        // One command per timer: if one panics, the others still run.
+        let mut commands = world.commands();
+        commands.queue(move |world: &mut World| match kind {
+            Kind::Timer => lose_clock::<Timer>(world, entity),
+            Kind::Lifetime => lose_clock::<DespawnAfter>(world, entity),
+        });
+    }
+    world.flush();
+}
+
+/// Settles the clock of the timer of `entity` now, if the next swap would do it. Its delay starts if
+/// it had no clock.
+///
+/// # Errors
+///
+/// Returns an error if its clock does not exist.
+pub(super) fn settle_now(
+    world: &mut World,
+    (clock, key): (ClockKey, Key),
+) -> Result<(ClockKey, Key), ClockError> {
+    world.resource_scope(|world, mut lines: Mut<TimerLines>| {
+        let mut settling = Settling::new(world, true);
+        let settled = settling.settle(&mut lines, (clock, key));
+        let settled = settled.map_err(|(.., error)| error)?;
+        if settled != (clock, key) {
+            lines.arming.added.push(settled.0, settled.1);
+        }
+        Ok(settled)
+    })
+}
+
+/// Gives loaded timers the order in which they were saved, and sorts the list.
+fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [(ClockKey, Key)]) {
+    let loaded = added.iter().filter_map(|&(clock, key)| {
+        let line = lines.get(clock)?;
+        let timer = line.queue.get(key)?;
+        let order = timer.is(Mark::New).then(|| saved_order(world, timer))??;
+        Some((order, line.queue.sequence(key)?, clock, key))
+    });
+    let mut loaded: Vec<_> = loaded.collect();
+    let mut sequences: Vec<u64> = loaded.iter().map(|&(_, sequence, ..)| sequence).collect();
+    sequences.sort_unstable();
+    loaded.sort_by_key(|&(order, sequence, ..)| (order, sequence));
+    for ((.., clock, key), sequence) in loaded.into_iter().zip(sequences) {
+        if let Some(line) = lines.get_mut(clock) {
+            line.queue.set_sequence(key, sequence);
+        }
+    }
+    added.sort_by_cached_key(|&(clock, key)| lines.get(clock)?.queue.sequence(key));
+}
+
+/// Returns the saved order of a new timer that was loaded.
+fn saved_order(world: &World, timer: &ArmedTimer) -> Option<u64> {
+    let loaded = match timer.kind() {
+        Kind::Timer => world.get::<Timer>(timer.entity)?.loaded(),
+        Kind::Lifetime => world.get::<DespawnAfter>(timer.entity)?.loaded(),
+    };
+    loaded.map(TimerState::order)
+}
+
+/// Settles the clocks of new timers.
+struct Settling<'w> {
+    world: &'w World,
+    table: &'w ClockTable,
+    is_any_loaded: bool,
+    /// The last clock. Timers that are inserted together are often on the same one.
+    last: Option<(ClockId, ClockKey)>,
+}
+
+impl<'w> Settling<'w> {
+    fn new(world: &'w World, is_any_loaded: bool) -> Self {
+        Self {
+            world,
+            table: world.resource(),
+            is_any_loaded,
+            last: None,
+        }
+    }
+
+    /// Settles the clock of a timer, if it is new, and returns its place.
+    #[inline]
+    fn settle(
+        &mut self,
+        lines: &mut TimerLines,
+        (clock, key): (ClockKey, Key),
+    ) -> Result<(ClockKey, Key), (Entity, Kind, ClockError)> {
+        let place = (clock, key);
+        let Some(timer) = lines.timer(clock, key).filter(|it| it.is(Mark::New)) else {
+            return Ok(place);
+        };
+        let (entity, kind) = (timer.entity, timer.kind());
+        let is_plain = timer.rare().is_none() && clock == ClockTable::GAME.0;
+        let is_plain = is_plain && !self.is_any_loaded;
+        let Ok(entity_ref) = self.world.get_entity(entity) else {
+            return Ok(place);
+        };
+        let modified = lines.arming.modifiers.note(entity_ref.archetype());
+        let key = match is_plain && modified == Modified::Nothing {
+            true => Ok(place),
+            false => match kind {
+                Kind::Timer => self.settle_set::<Timer>(lines, entity_ref, place),
+                Kind::Lifetime => self.settle_set::<DespawnAfter>(lines, entity_ref, place),
+            },
+        };
+        let (clock, key) = key.map_err(|error| (entity, kind, error))?;
+        if let Some(timer) = lines.timer_mut(clock, key) {
+            timer.set(Mark::New, false);
+        }
+        Ok((clock, key))
+    }
+
+    /// Settles the clock of a timer with settings. If this is another clock than at insertion, the delay
+    /// starts now.
+    #[inline(never)]
+    fn settle_set<C: Arms>(
+        &mut self,
+        lines: &mut TimerLines,
+        entity: EntityRef,
+        place: (ClockKey, Key),
+    ) -> Result<(ClockKey, Key), ClockError> {
+        let Some(component) = entity.get::<C>() else {
+            return Ok(place);
+        };
+        let modifiers = &mut lines.arming.modifiers;
+        let setting = Setting::new(self.world, modifiers, entity, component.chosen_clock());
+        if let Ok(owner) = self.world.get_entity(setting.owner) {
+            modifiers.note(owner.archetype());
+        }
+        let clock = self.find(setting.clock)?;
+        let place = match clock == place.0 {
+            true => Some(place),
+            false => {
+                let unknown = ClockError::NoSuchClock(setting.clock);
+                let reading = self.table.reading(clock).ok_or(unknown)?;
+                let deadline = late_start(lines, place, component, reading);
+                let key = lines.move_new(place, clock, deadline, reading.now);
+                key.map(|key| (clock, key))
+            }
+        };
+        component.use_loaded();
+        let place = place.ok_or(ClockError::NoSuchClock(setting.clock))?;
+        component.seat().move_to(Place::Armed(place.0, place.1));
+        Ok(place)
+    }
+
+    fn find(&mut self, clock: ClockId) -> Result<ClockKey, ClockError> {
+        if let Some((last, key)) = self.last
+            && last == clock
+        {
+            return Ok(key);
+        }
+        let key = self.table.find(clock)?.key;
+        self.last = Some((clock, key));
+        Ok(key)
     }
 }
 
-/// Gives a timer the next place among the pending ones, and starts its delay if its clock exists by
-/// now. Returns `None` without the plugin.
-///
-/// A loaded timer whose delay had not started starts at the swap.
-fn start<C: Arms>(
-    world: &DeferredWorld,
-    entity: Entity,
-    random: u64,
-) -> Option<Result<Option<Start>, NoSuchClock>> {
-    let lines = world.get_resource::<TimerLines>()?;
-    let table = world.get_resource::<ClockTable>()?;
-    let entity = world.get_entity(entity).ok()?;
-    let component = entity.get::<C>()?;
-    let place = Place::Pending(lines.pending.next_index());
-    component.seat().move_to(place);
-    let setting = Setting::new(world, lines, entity, component.chosen_clock());
-    let read = match component.loaded() {
-        Some(_) => table.read_for_load(setting.clock, world),
-        None => table.read(setting.clock, world),
+/// Starts the delay of a timer whose clock was unknown at insertion, and returns the deadline.
+fn late_start<C: Arms>(
+    lines: &mut TimerLines,
+    (clock, key): (ClockKey, Key),
+    component: &C,
+    reading: Reading,
+) -> u64 {
+    let mut numbers = lines.arming.numbers;
+    let Some(timer) = lines.timer_mut(clock, key) else {
+        return NEVER;
     };
-    Some(read.map(|(FoundClock { key, age, .. }, reading)| {
-        let deadline = match component.loaded() {
-            Some(loaded) => loaded.wait()?.deadline(reading),
-            None => component.start(reading, random),
-        };
-        Some(Start {
-            clock: key,
-            age,
-            deadline,
-            now: reading.now,
-            is_paused: setting.is_paused,
-        })
-    }))
-}
-
-/// Draws the next random number.
-pub(super) fn draw(world: &mut DeferredWorld) -> u64 {
-    let lines = world.get_resource_mut::<TimerLines>();
-    let nth = lines.map_or(0, |mut lines| lines.next_draw());
-    random(world, nth)
+    let deadline = match component.loaded() {
+        Some(TimerState::Armed(progress)) => match timer.paused_at() {
+            // The wait stood still from the start.
+            Some(_) => progress.wait.deadline(reading),
+            None => progress.wait.deadline_on_loaded(reading),
+        },
+        _ => {
+            let (deadline, wait) = component.start(reading, &mut numbers);
+            timer.set_wait(wait, component.delay());
+            deadline
+        }
+    };
+    lines.arming.numbers = numbers;
+    deadline
 }
 
 /// Cancels a lifetime that is about to be replaced or removed.
@@ -146,8 +559,10 @@ pub(super) fn cancel_silently<C: Arms>(world: &mut DeferredWorld, entity: Entity
     };
     let place = component.seat().place();
     leave(component);
-    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.leave(place);
+    if let Place::Armed(clock, key) = place
+        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
+    {
+        lines.take(clock, key);
     }
 }
 
@@ -177,7 +592,7 @@ pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: Ho
     if let Some(Place::Reported(number)) =
         world.get::<Timer>(entity).map(|timer| timer.seat().place())
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
-        && let Some(report) = lines.cancelled.get_mut(number)
+        && let Some(report) = lines.reports.cancelled.get_mut(number)
     {
         report.reason = CancelReason::Removed;
     }
@@ -216,49 +631,38 @@ pub(super) fn take_out(
     let timer = entity_ref.get::<Timer>()?;
     let place = timer.seat().place();
     leave(timer);
-    if let Place::Nowhere = place {
+    let Place::Armed(clock, key) = place else {
         return None;
-    }
+    };
     let archetype = entity_ref.archetype().id();
     let mut lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-    if !lines.leave(place) {
-        return None;
-    }
-    let cancelled = match (lines.modifiers.noted(archetype), built_in_clock(place)) {
-        (Some(Modified::Nothing), Some(clock)) => {
+    let is_new = lines.take(clock, key)?.is(Mark::New);
+    let modified = lines.arming.modifiers.noted(archetype);
+    let is_settled = !is_new || clock == ClockTable::GAME.0;
+    let cancelled = match (modified, built_in_id(clock)) {
+        (Some(Modified::Nothing), Some(clock)) if is_settled => {
             TimerCancelled::new(entity, reason).with_clock(clock)
         }
         _ => {
-            let (cancelled, modified) = cancellation(world, entity, place, reason)?;
+            let settled = Some(clock).filter(|_| !is_new);
+            let (cancelled, modified) = cancellation(world, entity, settled, reason)?;
             lines = world.get_resource_mut::<TimerLines>()?.into_inner();
-            lines.modifiers.note(archetype, modified);
+            lines.arming.modifiers.set(archetype, modified);
             cancelled
         }
     };
-    Some((lines.cancelled.push(cancelled), cancelled))
-}
-
-/// Returns the clock of a timer that is armed on a built-in one.
-fn built_in_clock(place: Place) -> Option<ClockId> {
-    match place {
-        Place::Armed(clock, _) => built_in_id(clock),
-        Place::Nowhere | Place::Pending(_) | Place::Reported(_) => None,
-    }
+    Some((lines.reports.cancelled.push(cancelled), cancelled))
 }
 
 /// Returns the event for the cancellation of a timer, and the modifiers in its archetype.
 fn cancellation(
     world: &World,
     entity: Entity,
-    place: Place,
+    settled: Option<ClockKey>,
     reason: CancelReason,
 ) -> Option<(TimerCancelled, Modified)> {
     let table = world.get_resource::<ClockTable>();
-    let clock = match place {
-        Place::Armed(clock, _) => table.and_then(|table| table.id(clock)),
-        Place::Nowhere | Place::Pending(_) | Place::Reported(_) => None,
-    };
-    let clock = match clock {
+    let clock = match table.and_then(|table| table.id(settled?)) {
         Some(clock) => clock,
         None => Setting::of::<Timer>(world, entity)?.clock,
     };
@@ -276,10 +680,10 @@ fn cancellation(
         clock: clock.into(),
         key: key_of(world, entity).map(|(_, key)| key),
         reason,
-        is_announced: entity_ref.get::<Unannounced>().is_none(),
+        is_announced: entity_ref.get::<CrateTimer>().is_none(),
     };
-    let lines = world.get_resource::<TimerLines>()?;
-    Some((cancelled, lines.modifiers.of(entity_ref.archetype())))
+    let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
+    Some((cancelled, modifiers.of(entity_ref.archetype())))
 }
 
 fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u64) {
@@ -287,7 +691,7 @@ fn trigger_later(world: &mut DeferredWorld, cancelled: TimerCancelled, number: u
         let mut lines = world.get_resource_mut::<TimerLines>();
         let report = lines
             .as_mut()
-            .and_then(|lines| lines.cancelled.get_mut(number));
+            .and_then(|lines| lines.reports.cancelled.get_mut(number));
         let cancelled = report.map_or(cancelled, |report| *report);
         cancelled.trigger(world);
     });

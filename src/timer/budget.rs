@@ -1,13 +1,17 @@
 //! The budget of a frame for timers that may wait.
 
-use core::time::Duration;
+use alloc::collections::BTreeMap;
+use core::{num::NonZeroU64, ops::Bound, time::Duration};
 
 use bevy_ecs::prelude::*;
 use bevy_platform::time::Instant;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
-use crate::clock::Cadence;
+use crate::{
+    clock::{Cadence, ClockKey},
+    queue::Key,
+};
 
 /// The resource that limits the [deferrable](crate::Timer::deferrable) timers of each frame.
 ///
@@ -15,6 +19,11 @@ use crate::clock::Cadence;
 /// numbers fire first, and the others wait for a later frame. Their
 /// [lateness](crate::TimerFired::lateness) grows meanwhile. All other timers fire on time, before the
 /// deferrable ones.
+///
+/// All waiting timers of a world form one queue. A timer takes its place in it when it becomes due, and
+/// keeps this place: behind the timers of its priority that are there, and before timers of the next
+/// priority that became due up to sixteen frames earlier. So each timer gets its turn. A timer whose
+/// clock is stopped is passed over.
 ///
 /// If any are due, at least one deferrable timer fires in each frame, and one in its fixed steps, even if
 /// the budget is spent.
@@ -81,6 +90,29 @@ pub enum TimerBudget {
     Time(Duration),
 }
 
+/// The frames of waiting that count as much as one priority.
+const FRAMES_PER_PRIORITY: i64 = 16;
+
+/// The deferrable timers that are due and wait for the budget.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waiting {
+    timers: BTreeMap<Rank, (ClockKey, Key)>,
+    /// The number of frames and the number of timers that have waited so far.
+    frames: i64,
+    pushed: u64,
+    pub(super) spent: Spent,
+}
+
+/// The place of a waiting timer. Because it does not change while the timer waits, each timer comes first
+/// at last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    /// The frame in which the wait began, moved by the priority.
+    turn: i64,
+    /// Timers of one frame keep the order in which they became due.
+    nth: NonZeroU64,
+}
+
 /// What the deferrable timers of this frame have used of the budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
@@ -88,6 +120,39 @@ pub(super) struct Spent {
     time: Duration,
     /// Whether a timer has fired in the frame, and in its fixed steps.
     has_fired: [bool; 2],
+}
+
+impl Waiting {
+    pub(super) fn begin_frame(&mut self) {
+        self.frames += 1;
+        self.spent = Spent::default();
+    }
+
+    /// Lets a due timer wait, and returns its rank.
+    pub(super) fn push(&mut self, priority: i32, clock: ClockKey, key: Key) -> Rank {
+        self.pushed += 1;
+        let rank = Rank {
+            turn: self.frames + i64::from(priority) * FRAMES_PER_PRIORITY,
+            nth: NonZeroU64::MIN.saturating_add(self.pushed),
+        };
+        self.timers.insert(rank, (clock, key));
+        rank
+    }
+
+    pub(super) fn remove(&mut self, rank: Rank) {
+        self.timers.remove(&rank);
+    }
+
+    /// Returns the first timer whose turn comes after `rank`, if any.
+    pub(super) fn after(&self, rank: Option<Rank>) -> Option<(Rank, (ClockKey, Key))> {
+        let after = rank.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut timers = self.timers.range((after, Bound::Unbounded));
+        timers.next().map(|(&rank, &timer)| (rank, timer))
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (ClockKey, Key)> {
+        self.timers.values().copied()
+    }
 }
 
 impl TimerBudget {

@@ -1,4 +1,4 @@
-//! Changing armed timers.
+//! Changing and cancelling armed timers.
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::{fmt, iter, time::Duration};
@@ -6,12 +6,19 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    Arms, IntoKey, Timer, TimerLines, arm::draw, armed::ArmedTimer, build::or_panic,
-    find::find_keyed, line::TimerLine, lines::is_armed, place::Place, resolve::resolve,
+    Arms, CancelReason, CrateTimer, DespawnAfter, IntoKey, Timer, TimerLines, WhenDone,
+    arm::{settle_now, take_out},
+    build::or_panic,
+    end::{Ended, end_recorded, end_unarmed},
+    keyed::find_keyed,
+    place::Place,
+    queued::{ArmedTimer, resumed},
 };
 use crate::{
-    clock::{ClockId, ClockKey, ClockTable, FoundClock, NoSuchClock, Reading, saturating_nanos},
-    owner::Owned,
+    clock::{
+        Cadence, ClockError, ClockId, ClockKey, ClockTable, FoundClock, Reading, saturating_nanos,
+    },
+    owner::{Owned, OwnedBy},
     pause::Paused,
     queue::Key,
 };
@@ -87,20 +94,14 @@ pub struct TimerMut<'w> {
 
 impl<'w> TimerMut<'w> {
     fn new(world: &'w mut World, entity: Entity) -> Option<Self> {
-        if !is_armed::<Timer>(world, entity) {
-            return None;
-        }
-        // Timers that were inserted earlier also come earlier among equal deadlines.
-        resolve(world, None);
         let seat = world.get::<Timer>(entity)?.seat();
         seat.unwrite();
-        let (clock, key) = seat.armed()?;
-        let reading = world.get_resource::<ClockTable>()?.read_now(world, clock)?;
+        let place = seat.armed()?;
         world
             .get_resource::<TimerLines>()?
-            .get(clock)?
-            .queue
-            .get(key)?;
+            .timer(place.0, place.1)?;
+        let (clock, key) = settle_now(world, place).ok()?;
+        let reading = world.get_resource::<ClockTable>()?.reading(clock)?;
         Some(Self {
             world,
             entity,
@@ -134,21 +135,20 @@ impl<'w> TimerMut<'w> {
     ///
     /// The timer gets the interval and the number of firings of its [`Timer`](crate::Timer) again.
     pub fn restart(&mut self) {
-        let Some(timer) = self.world.get::<Timer>(self.entity) else {
-            return;
-        };
-        let (interval, times) = (timer.interval, timer.max_firings());
-        let is_random = timer.interval_span().is_some();
-        let random = match timer.has_jitter() {
-            true => draw(&mut self.world.into()),
-            false => 0,
-        };
-        let Some(timer) = self.world.get::<Timer>(self.entity) else {
-            return;
-        };
-        let deadline = timer.first_deadline(self.reading, random);
-        self.with_armed(|armed| armed.restart(interval, times, is_random));
-        self.move_to(deadline, deadline.saturating_sub(self.reading.now));
+        let (clock, key, reading) = (self.clock, self.key, self.reading);
+        let entity = self.entity;
+        self.world
+            .resource_scope(|world, mut lines: Mut<TimerLines>| {
+                let Some(timer) = world.get::<Timer>(entity) else {
+                    return;
+                };
+                let (deadline, _) = timer.start(reading, &mut lines.arming.numbers);
+                if let Some(armed) = lines.timer_mut(clock, key) {
+                    armed.restart(timer);
+                }
+                let wait = deadline.saturating_sub(reading.now);
+                lines.reschedule(clock, key, (deadline, wait), reading.now);
+            });
     }
 
     /// Renews the number of firings, and keeps the next deadline.
@@ -185,11 +185,8 @@ impl<'w> TimerMut<'w> {
     #[track_caller]
     pub fn set_interval(&mut self, interval: Duration) {
         let interval = or_panic(Timer::try_every(interval)).interval;
-        let first_wait = self.world.get::<Timer>(self.entity).map(Timer::first_wait);
-        let key = self.key;
-        if let (Some(line), Some(first_wait)) = (self.line(), first_wait) {
-            line.set_interval(key, interval, first_wait);
-        }
+        let delay = self.delay();
+        self.with_armed(|armed| armed.set_interval(interval, delay));
     }
 
     /// Sets the time until the next deadline.
@@ -212,19 +209,8 @@ impl<'w> TimerMut<'w> {
     /// Delays the next deadline, under the rules of [`reschedule`](Self::reschedule).
     pub fn delay_by(&mut self, by: Duration) {
         let by = saturating_nanos(by);
-        let first_wait = self.world.get::<Timer>(self.entity).map(Timer::first_wait);
-        let now = self.reading.now;
-        let key = self.key;
-        let Some(line) = self.line() else {
-            return;
-        };
-        let deadline = line.deadline(key, now);
-        let wait = first_wait.and_then(|first_wait| line.wait(key, first_wait));
-        // A timer with slack chooses again, so its window moves.
-        let shift = line.shift(key).unwrap_or(0);
-        let moved = |time: u64| time.saturating_sub(shift).saturating_add(by);
-        if let (Some(deadline), Some(wait)) = (deadline, wait) {
-            self.move_to(moved(deadline), moved(wait));
+        if let Some((deadline, wait)) = self.deadline_and_wait() {
+            self.move_to(deadline.saturating_add(by), wait.saturating_add(by));
         }
     }
 
@@ -235,19 +221,19 @@ impl<'w> TimerMut<'w> {
     ///
     /// # Errors
     ///
-    /// Returns [`NoSuchClock`], and leaves the timer where it is, if there is no such clock.
-    pub fn set_clock(&mut self, clock: impl Into<ClockId>) -> Result<(), NoSuchClock> {
+    /// Returns [`ClockError`], and leaves the timer where it is, if there is no such clock.
+    pub fn set_clock(&mut self, clock: impl Into<ClockId>) -> Result<(), ClockError> {
         let clock = clock.into();
         let table = self.world.resource::<ClockTable>();
-        let (FoundClock { key: to, .. }, there) = table.read(clock, self.world)?;
-        let timer = self.world.get::<Timer>(self.entity);
-        let Some(first_wait) = timer.map(Timer::first_wait).filter(|_| to != self.clock) else {
+        let (FoundClock { key: to, .. }, there) = table.read(clock)?;
+        let Some((deadline, wait)) = self.deadline_and_wait().filter(|_| to != self.clock) else {
             return Ok(());
         };
+        self.with_armed(|armed| armed.change_rare(|rare| rare.wait = Some(wait)));
         let from = (self.clock, self.key);
+        let deadline = resumed(deadline, self.reading.now, there.now);
         let mut lines = self.world.resource_mut::<TimerLines>();
-        let moved = lines.move_to(from, first_wait, self.reading.now, (to, there));
-        if let Some(key) = moved {
+        if let Some(key) = lines.move_to(from, to, deadline, there.now) {
             (self.clock, self.key, self.reading) = (to, key, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
                 timer.seat().move_to(Place::Armed(to, key));
@@ -257,23 +243,31 @@ impl<'w> TimerMut<'w> {
     }
 
     fn move_to(&mut self, deadline: u64, wait: u64) {
-        let (key, reading) = (self.key, self.reading);
-        if let Some(line) = self.line() {
-            line.reschedule(key, deadline, wait, reading);
+        let (clock, key, now) = (self.clock, self.key, self.reading.now);
+        if let Some(mut lines) = self.world.get_resource_mut::<TimerLines>() {
+            lines.reschedule(clock, key, (deadline, wait), now);
         }
+    }
+
+    fn delay(&self) -> u64 {
+        let timer = self.world.get::<Timer>(self.entity);
+        timer.map_or(0, Arms::delay)
+    }
+
+    /// Returns the next deadline, and the length of the wait for it.
+    fn deadline_and_wait(&self) -> Option<(u64, u64)> {
+        let line = self.world.get_resource::<TimerLines>()?.get(self.clock)?;
+        let deadline = line.deadline(self.key, self.reading.now)?;
+        Some((deadline, line.queue.get(self.key)?.wait(self.delay())))
     }
 
     fn with_armed(&mut self, change: impl FnOnce(&mut ArmedTimer)) {
-        let key = self.key;
-        if let Some(armed) = self.line().and_then(|line| line.queue.get_mut(key)) {
+        let lines = self.world.get_resource_mut::<TimerLines>();
+        if let Some(mut lines) = lines
+            && let Some(armed) = lines.timer_mut(self.clock, self.key)
+        {
             change(armed);
         }
-    }
-
-    fn line(&mut self) -> Option<&mut TimerLine> {
-        let clock = self.clock;
-        let lines = self.world.get_resource_mut::<TimerLines>()?;
-        lines.into_inner().get_mut(clock)
     }
 }
 
@@ -322,4 +316,66 @@ fn timers_of(world: &World, owner: Entity) -> Vec<Entity> {
     entities
         .filter(|&entity| world.get::<Timer>(entity).is_some())
         .collect()
+}
+
+/// Cancels the timer of `entity` and triggers the event. Then ends the timer, unless an observer has
+/// armed another one. Returns `true` if the timer was armed.
+fn cancel_now(
+    world: &mut World,
+    entity: Entity,
+    reason: CancelReason,
+    when_done: WhenDone,
+) -> bool {
+    let Some((_, cancelled)) = take_out(&mut world.into(), entity, reason) else {
+        end_unarmed(world, entity, when_done);
+        return false;
+    };
+    let ended = Ended::timer(entity, when_done);
+    end_recorded(world, Cadence::Frame, ended, |world| {
+        if cancelled.is_observed(world) {
+            cancelled.trigger(world);
+        }
+        end_unarmed(world, entity, when_done);
+    });
+    true
+}
+
+/// Cancels an owned timer and despawns its entity. Returns `true` if the timer was armed.
+pub(super) fn cancel_and_despawn(world: &mut World, entity: Entity, reason: CancelReason) -> bool {
+    cancel_now(world, entity, reason, WhenDone::Despawn)
+}
+
+/// Cancels the timer or the lifetime of `owner` with this key, and returns `true` if there was one.
+pub(crate) fn cancel_keyed(world: &mut World, owner: Entity, key: &impl IntoKey) -> bool {
+    let Some(timer) = find_keyed(world, owner, key) else {
+        return false;
+    };
+    if world.get::<Timer>(timer).is_some() {
+        return cancel_and_despawn(world, timer, CancelReason::Cancelled);
+    }
+    // A timer in its last firing is no longer armed.
+    world.get::<DespawnAfter>(timer).is_some() && world.despawn(timer)
+}
+
+/// Cancels the timer on `owner` and all timers that belong to it.
+pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
+    if world.get::<Timer>(owner).is_some() && !survives(world, owner) {
+        cancel_now(world, owner, CancelReason::Cancelled, WhenDone::Keep);
+    }
+    let owned = world.get::<Owned>(owner);
+    let owned: Vec<Entity> = owned.into_iter().flat_map(Owned::iter).collect();
+    for timer in owned {
+        // A handler may have moved it to another owner.
+        if world.get::<OwnedBy>(timer) == Some(&OwnedBy(owner))
+            && world.get::<Timer>(timer).is_some()
+            && !survives(world, timer)
+        {
+            cancel_and_despawn(world, timer, CancelReason::Cancelled);
+        }
+    }
+}
+
+fn survives(world: &World, timer: Entity) -> bool {
+    let timer = world.get::<CrateTimer>(timer);
+    timer.is_some_and(CrateTimer::survives_cancel_all)
 }

@@ -6,22 +6,21 @@ use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
-use super::{IntoDuration, Timer, now::Now};
+use super::{IntoDuration, Timer};
 
 /// A cooldown of a spell, a weapon, or a dash with two charges.
 ///
 /// A cooldown is a plain value that stores a time. Nothing ticks it, and it costs nothing until you
-/// query it. Methods that depend on the current time take its source:
+/// query it. Methods that depend on the current time take it as `now`:
 ///
 /// | the cooldown runs on | pass |
 /// |---|---|
-/// | game time | [`&clocks`](crate::Clocks) in a system, or `&world` with exclusive access |
-/// | another clock | that clock: `&clocks.get(ClockId::Real)?`, or the [`Clock`](crate::Clock) on an entity |
+/// | game time | [`clocks.now(ClockId::Virtual)?`](crate::Clocks::now) |
+/// | another clock | `clocks.now(ClockId::Real)?`, or `clocks.now(arena)?` |
 ///
-/// Always pass the same clock to the same cooldown. Bevy's `Time` is not a source, because
-/// [`Clock::set_now`](crate::Clock::set_now) and a
-/// [fast-forward](crate::DueWorldExt::fast_forward) do not change it. In a callback that has only a
-/// reading, and in tests, pass `&Clock::new().with_now(reading)`.
+/// Always take `now` from the same clock for the same cooldown. Do not take it from Bevy's `Time`,
+/// because [`Clock::set_now`](crate::Clock::set_now) and a
+/// [fast-forward](crate::DueWorldExt::fast_forward) do not change that.
 ///
 /// A new cooldown is ready, unless you make it [`empty`](Self::empty). With
 /// [charges](Self::with_charges), one charge comes back after each `duration`.
@@ -37,7 +36,7 @@ use super::{IntoDuration, Timer, now::Now};
 ///
 /// To react when the cooldown becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at). To show a `Cooldown` component to an inspector, add a
-/// [`TimerProgress`](crate::TimerProgress).
+/// [`TimerStatus`](crate::TimerStatus).
 ///
 /// # Examples
 ///
@@ -52,53 +51,57 @@ use super::{IntoDuration, Timer, now::Now};
 ///     commands.spawn(Dash(Cooldown::new(5.0).with_charges(2)));
 /// }
 ///
-/// fn dash(mut dashes: Query<&mut Dash>, clocks: Clocks) {
+/// fn dash(mut dashes: Query<&mut Dash>, clocks: Clocks) -> Result {
+///     let now = clocks.now(ClockId::Virtual)?;
 ///     for mut dash in &mut dashes {
-///         if dash.0.try_use(&clocks) {
+///         if dash.0.try_use(now) {
 ///             // Move.
 ///         }
 ///     }
+///     Ok(())
 /// }
 /// # bevy_ecs::system::assert_is_system(learn_to_dash);
-/// # bevy_ecs::system::assert_is_system(dash);
+/// # bevy_ecs::schedule::Schedule::default().add_systems(dash);
 /// ```
 ///
 /// The charges come back one after the other:
 ///
 /// ```
 /// use core::time::Duration;
-/// use bevy_due::{Clock, Cooldown};
+/// use bevy_due::Cooldown;
 ///
-/// let mut clock = Clock::new();
+/// let mut now = Duration::ZERO;
 /// let mut dash = Cooldown::new(5.0).with_charges(2);
-/// assert!(dash.try_use(&clock));
-/// clock.advance_by(Duration::from_secs(1));
-/// assert!(dash.try_use(&clock));
-/// assert!(!dash.try_use(&clock), "both charges are used");
-/// assert_eq!(dash.remaining(&clock), Duration::from_secs(4));
-/// clock.advance_by(Duration::from_secs(4));
-/// assert_eq!(dash.charges(&clock), 1);
-/// clock.advance_by(Duration::from_secs(5));
-/// assert_eq!(dash.charges(&clock), 2);
+/// assert!(dash.try_use(now));
+/// now += Duration::from_secs(1);
+/// assert!(dash.try_use(now));
+/// assert!(!dash.try_use(now), "both charges are used");
+/// assert_eq!(dash.remaining(now), Duration::from_secs(4));
+/// now += Duration::from_secs(4);
+/// assert_eq!(dash.charges(now), 1);
+/// now += Duration::from_secs(5);
+/// assert_eq!(dash.charges(now), 2);
 /// ```
 ///
 /// A throttle is a cooldown too: it does something at most once per duration.
 ///
 /// ```
-/// use bevy_due::{Clocks, Cooldown};
+/// use bevy_due::{ClockId, Clocks, Cooldown};
 /// use bevy_ecs::prelude::*;
 ///
 /// #[derive(Component)]
 /// struct Footsteps(Cooldown);
 ///
-/// fn step(mut walkers: Query<&mut Footsteps>, clocks: Clocks) {
+/// fn step(mut walkers: Query<&mut Footsteps>, clocks: Clocks) -> Result {
+///     let now = clocks.now(ClockId::Virtual)?;
 ///     for mut footsteps in &mut walkers {
-///         if footsteps.0.try_use(&clocks) {
+///         if footsteps.0.try_use(now) {
 ///             // Play a sound.
 ///         }
 ///     }
+///     Ok(())
 /// }
-/// # bevy_ecs::system::assert_is_system(step);
+/// # bevy_ecs::schedule::Schedule::default().add_systems(step);
 /// ```
 ///
 /// A debounce is a [keyed](crate::Keyed) timer: it does something once nothing has happened for a
@@ -188,15 +191,17 @@ impl Cooldown {
     /// use bevy_ecs::prelude::*;
     ///
     /// /// The cannon is loaded after five seconds.
-    /// fn build_cannon(mut commands: Commands, clocks: Clocks) {
-    ///     commands.spawn(Cooldown::new(5.0).empty(&clocks));
+    /// fn build_cannon(mut commands: Commands, clocks: Clocks) -> Result {
+    ///     let now = clocks.now(ClockId::Virtual)?;
+    ///     commands.spawn(Cooldown::new(5.0).empty(now));
+    ///     Ok(())
     /// }
-    /// # bevy_ecs::system::assert_is_system(build_cannon);
+    /// # bevy_ecs::schedule::Schedule::default().add_systems(build_cannon);
     /// ```
     #[doc(alias("not_ready", "start"))]
     #[must_use]
-    pub fn empty(mut self, now: &impl Now) -> Self {
-        self.start(now.now(), self.full_duration());
+    pub fn empty(mut self, now: Duration) -> Self {
+        self.start(now, self.full_duration());
         self
     }
 
@@ -215,19 +220,17 @@ impl Cooldown {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use bevy_due::{Clock, Cooldown};
+    /// use bevy_due::Cooldown;
     ///
-    /// let mut clock = Clock::new();
     /// let mut spell = Cooldown::new(10.0);
-    /// assert!(spell.try_use(&clock));
-    /// clock.advance_by(Duration::from_secs(5));
-    /// spell.set_duration(Duration::from_secs(4), &clock);
-    /// assert_eq!(spell.remaining(&clock), Duration::from_secs(2));
-    /// assert_eq!(spell.fraction(&clock), 0.5);
+    /// assert!(spell.try_use(Duration::ZERO));
+    /// let now = Duration::from_secs(5);
+    /// spell.set_duration(Duration::from_secs(4), now);
+    /// assert_eq!(spell.remaining(now), Duration::from_secs(2));
+    /// assert_eq!(spell.fraction(now), 0.5);
     /// ```
     #[doc(alias("haste", "upgrade"))]
-    pub fn set_duration(&mut self, duration: Duration, now: &impl Now) {
-        let now = now.now();
+    pub fn set_duration(&mut self, duration: Duration, now: Duration) {
         if now < self.used_at {
             self.reset();
         }
@@ -254,8 +257,7 @@ impl Cooldown {
 
     /// Uses a charge, or returns `false` if there is none.
     #[must_use]
-    pub fn try_use(&mut self, now: &impl Now) -> bool {
-        let now = now.now();
+    pub fn try_use(&mut self, now: Duration) -> bool {
         let missing = self.missing(now);
         let is_ready = self.wait_for_a_charge(missing).is_zero();
         if is_ready {
@@ -266,28 +268,32 @@ impl Cooldown {
 
     /// Returns `true` if there is a charge to use.
     #[must_use]
-    pub fn is_ready(&self, now: &impl Now) -> bool {
+    pub fn is_ready(&self, now: Duration) -> bool {
         self.remaining(now).is_zero()
     }
 
     /// Returns the number of charges that are available.
     #[must_use]
-    pub fn charges(&self, now: &impl Now) -> u32 {
-        self.charges_at(now.now())
+    pub fn charges(&self, now: Duration) -> u32 {
+        let missing = self.missing(now).as_nanos();
+        // Only a cooldown of zero length has a duration of zero, and it never misses anything.
+        let missing = missing.div_ceil(self.duration().as_nanos().max(1));
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        self.max_charges.get().saturating_sub(missing)
     }
 
     /// Returns the time until there is a charge to use, or zero if there is one.
     #[must_use]
-    pub fn remaining(&self, now: &impl Now) -> Duration {
-        self.wait_for_a_charge(self.missing(now.now()))
+    pub fn remaining(&self, now: Duration) -> Duration {
+        self.wait_for_a_charge(self.missing(now))
     }
 
     /// Returns the progress of the next charge from 0 to 1, for a progress bar.
     ///
     /// The progress is 1 when all charges are back.
     #[must_use]
-    pub fn fraction(&self, now: &impl Now) -> f32 {
-        let next = self.next_charge_in(now.now()).as_nanos();
+    pub fn fraction(&self, now: Duration) -> f32 {
+        let next = self.next_charge_in(now).as_nanos();
         if next == 0 {
             return 1.0;
         }
@@ -307,17 +313,16 @@ impl Cooldown {
     ///
     /// ```
     /// # use core::time::Duration;
-    /// # use bevy_due::{Clock, Cooldown, Timer};
+    /// # use bevy_due::{Cooldown, Timer};
     /// let mut dash = Cooldown::new(5.0).with_charges(2);
-    /// let clock = Clock::new().with_now(Duration::from_secs(60));
-    /// assert!(dash.try_use(&clock));
-    /// let charged = dash.next_charge_at(&clock).map(Timer::at);
+    /// let now = Duration::from_secs(60);
+    /// assert!(dash.try_use(now));
+    /// let charged = dash.next_charge_at(now).map(Timer::at);
     /// assert_eq!(charged, Some(Timer::at(Duration::from_secs(65))));
     /// ```
     #[must_use]
-    pub fn next_charge_at(&self, now: &impl Now) -> Option<Duration> {
-        let now = now.now();
-        let missing = self.max_charges.get() - self.charges_at(now);
+    pub fn next_charge_at(&self, now: Duration) -> Option<Duration> {
+        let missing = self.max_charges.get() - self.charges(now);
         let others = self.duration().saturating_mul(missing.checked_sub(1)?);
         let full_at = now.saturating_add(self.missing(now));
         Some(full_at.saturating_sub(others))
@@ -339,15 +344,17 @@ impl Cooldown {
     ///     mut cannons: Query<(Entity, &mut Cooldown)>,
     ///     clocks: Clocks,
     ///     mut commands: Commands,
-    /// ) {
+    /// ) -> Result {
+    ///     let now = clocks.now(ClockId::Virtual)?;
     ///     for (cannon, mut cooldown) in &mut cannons {
-    ///         if cooldown.try_use(&clocks) {
+    ///         if cooldown.try_use(now) {
     ///             let reloaded = (OwnedBy(cannon), Keyed::new("reloaded"), cooldown.ready_timer());
     ///             commands.spawn(reloaded).observe(|_: On<TimerFired>| println!("Ready again"));
     ///         }
     ///     }
+    ///     Ok(())
     /// }
-    /// # bevy_ecs::system::assert_is_system(fire_cannon);
+    /// # bevy_ecs::schedule::Schedule::default().add_systems(fire_cannon);
     /// ```
     #[must_use]
     pub fn ready_timer(&self) -> Timer {
@@ -359,12 +366,13 @@ impl Cooldown {
     /// # Examples
     ///
     /// ```
-    /// # use bevy_due::{Clock, Cooldown};
-    /// let clock = Clock::new();
+    /// # use core::time::Duration;
+    /// # use bevy_due::Cooldown;
+    /// let now = Duration::from_secs(60);
     /// let mut bow = Cooldown::new(8.0);
-    /// assert!(bow.try_use(&clock));
+    /// assert!(bow.try_use(now));
     /// bow.add_charges(1); // A kill resets the bow.
-    /// assert!(bow.is_ready(&clock));
+    /// assert!(bow.is_ready(now));
     /// ```
     #[doc(alias = "refund")]
     pub fn add_charges(&mut self, charges: u32) {
@@ -393,14 +401,6 @@ impl Cooldown {
     fn start(&mut self, now: Duration, missing: Duration) {
         self.full_at = now.saturating_add(missing);
         self.used_at = now;
-    }
-
-    pub(super) fn charges_at(&self, now: Duration) -> u32 {
-        let missing = self.missing(now).as_nanos();
-        // Only a cooldown of zero length has a duration of zero, and it never misses anything.
-        let missing = missing.div_ceil(self.duration().as_nanos().max(1));
-        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
-        self.max_charges.get().saturating_sub(missing)
     }
 
     /// Returns the time until the next charge is back, or zero if all are back.

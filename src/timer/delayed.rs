@@ -8,8 +8,8 @@ use core::{
 use bevy_ecs::{error::BevyError, prelude::*};
 use bevy_platform::sync::{Mutex, PoisonError};
 
-use super::{Timer, TimerAction, fired::Unannounced, runner::runner};
-use crate::{call::report, clock::ClockId, owner::OwnedBy};
+use super::{Timer, TimerAction, events::CrateTimer};
+use crate::{call::report, clock::ClockId, owner::OwnedBy, systems::KeptSystem};
 
 /// Builds delayed or repeated commands.
 ///
@@ -113,15 +113,17 @@ impl<'a, 'w, 's, const REPEATS: bool> TimedCommands<'a, 'w, 's, REPEATS> {
     where
         S: IntoSystem<(), (), M> + Send + Sync + 'static,
     {
-        let runner = runner(system);
-        self.spawn(TimerAction::call_as(type_name::<S>(), move |world, _| {
-            runner(world)
-        }))
+        let own = KeptSystem::new(system);
+        let run = move |world: &mut World, _| match size_of::<S>() {
+            0 => KeptSystem::shared::<S>(world, || own.clone()).run(world, ()),
+            _ => own.run(world, ()),
+        };
+        self.spawn(TimerAction::call_as(type_name::<S>(), run))
     }
 
     #[track_caller]
     fn spawn(self, action: TimerAction) -> EntityCommands<'a> {
-        let timer = (self.timer, action, Unannounced);
+        let timer = (self.timer, action, CrateTimer::Commands);
         match self.owner {
             // One bundle, so that the timer uses its owner's clock.
             Some(owner) => self.commands.spawn((OwnedBy(owner), timer)),

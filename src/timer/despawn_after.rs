@@ -12,8 +12,10 @@ use bevy_reflect::{
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    Arms, IntoDuration, Kind, TimerSeat, arm,
-    place::Place,
+    Arms, IntoDuration, Kind, arm,
+    place::{Place, TimerSeat},
+    queued::ArmedTimer,
+    random::Numbers,
     saving::{Loaded, TimerState},
 };
 use crate::clock::{ClockId, Reading, saturating_nanos};
@@ -129,8 +131,7 @@ impl Arms for DespawnAfter {
     }
 
     fn chosen_clock(&self) -> Option<ClockId> {
-        let wait = self.loaded().and_then(TimerState::wait);
-        wait.map(|wait| wait.clock)
+        self.loaded()?.clock()
     }
 
     fn loaded(&self) -> Option<&TimerState> {
@@ -147,12 +148,12 @@ impl Arms for DespawnAfter {
         }
     }
 
-    fn first_wait(&self) -> u64 {
+    fn delay(&self) -> u64 {
         self.delay
     }
 
-    fn has_jitter(&self) -> bool {
-        false
+    fn timer(&self, entity: Entity) -> ArmedTimer {
+        ArmedTimer::lifetime(entity)
     }
 
     fn copy(&self) -> Self {
@@ -163,8 +164,8 @@ impl Arms for DespawnAfter {
         }
     }
 
-    fn start(&self, reading: Reading, _: u64) -> u64 {
-        reading.now.saturating_add(self.delay)
+    fn start(&self, reading: Reading, _: &mut Numbers) -> (u64, u64) {
+        (reading.now.saturating_add(self.delay), self.delay)
     }
 }
 

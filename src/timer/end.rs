@@ -1,23 +1,224 @@
-//! Ending timers that have finished, or that can never fire.
+//! The end of a timer: its last firing is over, or it can never fire.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, vec::Vec};
 
-use bevy_ecs::{prelude::*, world::DeferredWorld};
+use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
     Arms, CancelReason, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines, WhenDone,
     arm::{cancel, cancel_silently},
-    ended::Ended,
-    finished::Finished,
-    lines::is_armed,
     place::Place,
+    queued::Mark,
+    queues::is_armed,
     setting::Setting,
 };
 use crate::{
-    clock::{Cadence, Clock, ClockTable},
+    clock::{Cadence, Clock, ClockKey, ClockTable},
+    double_buffer::DoubleBuffer,
     owner::OwnedBy,
     pause::Pauses,
+    queue::Key,
 };
+
+/// Entities whose timers have finished, by the run that cleans them up.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EndedTimers([DoubleBuffer<Ended>; 3]);
+
+/// The run that cleans up after a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndsIn {
+    Frame,
+    FixedStep,
+    /// Whichever comes first.
+    AnyRun,
+}
+
+impl EndsIn {
+    pub(super) const ALL: [Self; 3] = [Self::Frame, Self::FixedStep, Self::AnyRun];
+}
+
+impl From<Cadence> for EndsIn {
+    fn from(cadence: Cadence) -> Self {
+        match cadence {
+            Cadence::Frame => Self::Frame,
+            Cadence::FixedStep => Self::FixedStep,
+        }
+    }
+}
+
+/// An entity whose timer or lifetime has finished.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) entity: Entity,
+    pub(super) kind: Kind,
+    pub(super) when_done: WhenDone,
+}
+
+impl Ended {
+    pub(super) fn timer(entity: Entity, when_done: WhenDone) -> Self {
+        Self {
+            entity,
+            kind: Kind::Timer,
+            when_done,
+        }
+    }
+
+    pub(super) fn lifetime(entity: Entity) -> Self {
+        Self {
+            entity,
+            kind: Kind::Lifetime,
+            when_done: WhenDone::Despawn,
+        }
+    }
+}
+
+impl EndedTimers {
+    #[cfg(feature = "worlds")]
+    pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
+        let ends = [EndsIn::from(cadence), EndsIn::AnyRun];
+        ends.iter()
+            .all(|&ends_in| self.0[ends_in as usize].pending().next().is_none())
+    }
+
+    /// Releases the ends of the previous run.
+    pub(super) fn swap(&mut self, cadence: Cadence) {
+        self.0[EndsIn::from(cadence) as usize].swap();
+        self.0[EndsIn::AnyRun as usize].swap();
+    }
+
+    /// Takes the next released end.
+    pub(super) fn next(&mut self, cadence: Cadence) -> Option<Ended> {
+        let own = self.0[EndsIn::from(cadence) as usize].next();
+        own.or_else(|| self.0[EndsIn::AnyRun as usize].next())
+    }
+
+    pub(super) fn push(&mut self, ends_in: impl Into<EndsIn>, ended: Ended) {
+        self.0[ends_in.into() as usize].push(ended);
+    }
+
+    /// Returns all ends, with the run that cleans them up.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (EndsIn, Ended)> {
+        EndsIn::ALL.into_iter().flat_map(|ends_in| {
+            let ended = self.0[ends_in as usize].pending();
+            ended.map(move |&ended| (ends_in, ended))
+        })
+    }
+
+    /// Returns the entities whose timers or lifetimes have finished in only one of the two.
+    pub(super) fn differences(&self, other: &Self) -> Vec<Entity> {
+        let finished = |ends: &Self| {
+            let ends = ends.iter();
+            let ends = ends.map(|(_, ended)| (ended.entity, ended.kind));
+            ends.collect::<BTreeSet<_>>()
+        };
+        let (here, there) = (finished(self), finished(other));
+        let different = here.symmetric_difference(&there);
+        different.map(|&(entity, _)| entity).collect()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Ended> {
+        self.0.iter_mut().flat_map(DoubleBuffer::iter_mut)
+    }
+
+    /// Withdraws the last end of the timer or the lifetime of an entity: it is complete, or a handler
+    /// gave the entity another one.
+    pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity, kind: Kind) {
+        self.0[cadence as usize].take_last(|ended| ended.entity == entity && ended.kind == kind);
+    }
+}
+
+/// Marks an entity whose timer has fired its last, and which despawns in the next run.
+///
+/// [`write_timer_states`](crate::DueWorldExt::write_timer_states) inserts this component, so that a
+/// saved entity also despawns after it is loaded. It means nothing to a game.
+#[derive(Component, Debug, PartialEq, Eq)]
+#[component(immutable, on_insert = on_insert_finished)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due::save",
+    reflect(opaque),
+    reflect(Component, Clone, Debug, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+#[cfg_attr(
+    not(feature = "serialize"),
+    allow(unreachable_pub, reason = "only saving exports it")
+)]
+pub struct Finished {
+    /// What happens in the next run, in order, by that run.
+    pub(super) ends: [Vec<WhenDone>; 3],
+    #[cfg_attr(feature = "serialize", serde(skip))]
+    pub(super) origin: Origin,
+}
+
+/// The world from which a mark comes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The world that has it, which knows about the ends already.
+    Own,
+    #[default]
+    Saved,
+}
+
+/// A copy is data for another world.
+impl Clone for Finished {
+    fn clone(&self) -> Self {
+        Self {
+            ends: self.ends.clone(),
+            origin: Origin::Saved,
+        }
+    }
+}
+
+impl Finished {
+    /// Returns `true` if two marks say the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.ends == other.ends
+    }
+}
+
+fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let finished = world.get::<Finished>(entity);
+    let Some(loaded) = finished.filter(|it| it.origin == Origin::Saved).cloned() else {
+        return;
+    };
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        for (ends_in, ends) in EndsIn::ALL.into_iter().zip(loaded.ends) {
+            for when_done in ends {
+                lines
+                    .reports
+                    .ended
+                    .push(ends_in, Ended::timer(entity, when_done));
+            }
+        }
+    }
+}
+
+/// Ends a timer or a lifetime that was loaded after its last firing, unless a mark says when.
+pub(super) fn end_in_next_run<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
+    if C::KIND == Kind::Timer && world.get::<Finished>(entity).is_some() {
+        return;
+    }
+    let ended = match C::KIND {
+        Kind::Timer => {
+            let when_done = world.get::<Timer>(entity).map(Timer::when_done);
+            Ended::timer(entity, when_done.unwrap_or_default())
+        }
+        Kind::Lifetime => Ended::lifetime(entity),
+    };
+    if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
+        lines.reports.ended.push(EndsIn::AnyRun, ended);
+    }
+}
 
 /// Ends the timers that finished in the previous run. Systems have read their messages by now.
 ///
@@ -25,31 +226,18 @@ use crate::{
 /// was caught.
 pub(super) fn end_finished(world: &mut World, cadence: Cadence) {
     let mut lines = world.resource_mut::<TimerLines>();
-    lines.ended.swap(cadence);
+    lines.reports.ended.swap(cadence);
     while let Some(ended) = next_ended(world, cadence) {
-        end_or_retry(world, cadence, ended);
+        // Recorded again: if an observer panics, the next run ends it.
+        end_recorded(world, cadence, ended, |world| match ended.kind {
+            Kind::Timer => end_unarmed(world, ended.entity, ended.when_done),
+            Kind::Lifetime => end_life(world, ended.entity),
+        });
     }
 }
 
-/// Ends a timer or a lifetime. If a handler panics, the next run tries again, once: a handler that
-/// panics every time must not cut off every run.
-fn end_or_retry(world: &mut World, cadence: Cadence, ended: Ended) {
-    let end = |world: &mut World| match ended.kind {
-        Kind::Timer => end_unarmed(world, ended.entity, ended.when_done),
-        Kind::Lifetime => end_life(world, ended.entity),
-    };
-    if ended.is_retry {
-        end(world);
-    } else {
-        let retry = Ended {
-            is_retry: true,
-            ..ended
-        };
-        end_recorded(world, cadence, retry, end);
-    }
-}
-
-/// Calls `end`. If a handler panics in it, the next run completes `ended`.
+/// Calls `end`. If a handler panics in it and the game catches the panic, the next run completes
+/// `ended`.
 pub(super) fn end_recorded(
     world: &mut World,
     cadence: Cadence,
@@ -57,11 +245,14 @@ pub(super) fn end_recorded(
     end: impl FnOnce(&mut World),
 ) {
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.ended.push(cadence, ended);
+        lines.reports.ended.push(cadence, ended);
     }
     end(world);
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.ended.take_back(cadence, ended.entity, ended.kind);
+        lines
+            .reports
+            .ended
+            .take_back(cadence, ended.entity, ended.kind);
     }
 }
 
@@ -91,40 +282,63 @@ fn end_life(world: &mut World, entity: Entity) {
 
 fn next_ended(world: &mut World, cadence: Cadence) -> Option<Ended> {
     let mut lines = world.resource_mut::<TimerLines>();
-    lines.ended.next(cadence)
+    lines.reports.ended.next(cadence)
 }
 
 /// Cancels the timers of a clock that is removed or despawned, in the order in which they were armed.
+///
+/// A new timer is not settled on the clock yet. The next swap decides.
 pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWorld) {
     let clock = removed.entity;
     let is_despawned = removed.trigger().new_archetype.is_none();
-    let key = world.get_resource::<ClockTable>();
-    let key = key.and_then(|table| table.key_of(clock));
+    let table = world.get_resource::<ClockTable>();
+    let Some(clock_key) = table.and_then(|table| table.key_of(clock)) else {
+        return;
+    };
     let lines = world.get_resource::<TimerLines>();
-    let line = lines.and_then(|lines| lines.get(key?));
+    let line = lines.and_then(|lines| lines.get(clock_key));
     let timers = line.into_iter().flat_map(|line| {
         let timers = line.queue.iter();
-        timers.map(|(key, _, timer)| {
-            let sequence = line.queue.sequence(key);
-            (sequence, timer.entity, timer.owner, timer.kind())
-        })
+        timers.map(|(key, _, timer)| (line.queue.sequence(key), key, timer.clone()))
     });
     let mut timers: Vec<_> = timers.collect();
     // The order in the queue depends on its past, which a loaded world does not share.
     timers.sort_unstable_by_key(|&(sequence, ..)| sequence);
-    for (_, timer, owner, kind) in timers {
+    for (_, key, timer) in timers {
+        let (entity, kind) = (timer.entity, timer.kind());
+        if timer.is(Mark::New) {
+            unsettle(&mut world, (clock_key, key), entity, kind);
+            continue;
+        }
+        let owner = match timer.is(Mark::Owned) {
+            true => world.get::<OwnedBy>(entity).map(|by| by.0),
+            false => Some(entity),
+        };
         // If the clock is also the owner, `OwnerGone` is the more precise reason.
-        let reason = match is_despawned && owner == clock {
+        let reason = match is_despawned && owner == Some(clock) {
             true => CancelReason::OwnerGone,
             false => CancelReason::ClockGone,
         };
         match kind {
-            Kind::Timer => _ = cancel(&mut world, timer, reason),
-            Kind::Lifetime => cancel_silently::<DespawnAfter>(&mut world, timer),
+            Kind::Timer => _ = cancel(&mut world, entity, reason),
+            Kind::Lifetime => cancel_silently::<DespawnAfter>(&mut world, entity),
         }
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
-        commands.queue(move |world: &mut World| retire(world, timer, kind));
+        commands.queue(move |world: &mut World| retire(world, entity, kind));
+    }
+}
+
+/// Takes a new timer off a clock that is removed.
+fn unsettle(world: &mut DeferredWorld, (clock, key): (ClockKey, Key), entity: Entity, kind: Kind) {
+    let lines = world.get_resource_mut::<TimerLines>();
+    let place = lines.and_then(|mut lines| lines.lose_clock(clock, key));
+    let seat = match kind {
+        Kind::Timer => world.get::<Timer>(entity).map(Arms::seat),
+        Kind::Lifetime => world.get::<DespawnAfter>(entity).map(Arms::seat),
+    };
+    if let (Some(place), Some(seat)) = (place, seat) {
+        seat.move_to(place);
     }
 }
 
@@ -200,9 +414,8 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     }
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         let when_done = WhenDone::DespawnUnlessOwned;
-        lines
-            .ended
-            .push_for_any_run(Ended::timer(entity, when_done));
+        let ended = Ended::timer(entity, when_done);
+        lines.reports.ended.push(EndsIn::AnyRun, ended);
     }
 }
 

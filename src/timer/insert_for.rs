@@ -1,23 +1,29 @@
 //! Components for a limited time.
 
+#[cfg(feature = "bevy_reflect")]
+use alloc::borrow::Cow;
 use core::{
     any::{TypeId, type_name},
     fmt,
     time::Duration,
 };
 
+#[cfg(feature = "bevy_reflect")]
+use bevy_ecs::reflect::{AppTypeRegistry, ReflectComponent};
 use bevy_ecs::{
-    bundle::InsertMode, entity_disabling::Disabled, prelude::*, system::entity_command,
+    bundle::InsertMode,
+    component::ComponentId,
+    entity_disabling::Disabled,
+    lifecycle::{HookContext, RemoveEvent},
+    prelude::*,
+    system::entity_command,
+    world::DeferredWorld,
 };
+use bevy_platform::collections::HashMap;
 
-use super::{
-    DespawnAfter, Keyed, SurvivesCancelAll, Timer, TimerAction,
-    fired::Unannounced,
-    limit::{Limit, watch},
-    on_world::try_with_timers,
-};
+use super::{ArmedTimers, CrateTimer, DespawnAfter, KeyTable, Keyed, Timer, TimerAction};
 use crate::{
-    call::report,
+    call::{call_with_world, report},
     owner::OwnedBy,
     pause::{Paused, pause_for},
 };
@@ -37,37 +43,172 @@ fn insert_with_end<C: Component>(
     time: Duration,
     insert: impl EntityCommand,
 ) {
-    let owner = entity.id();
-    // These components would stop the timer that ends them.
-    if TypeId::of::<C>() == TypeId::of::<Paused>() {
-        return entity.world_scope(|world| pause_for(world, owner, DespawnAfter::new(time)));
-    }
-    if TypeId::of::<C>() == TypeId::of::<Disabled>() {
-        return entity.world_scope(|world| {
-            report::<C>(world, StopsItsEnd(owner).into());
-        });
-    }
-    let key = Keyed::new(type_name::<C>());
-    let watched = entity.world_scope(|world| {
-        let id = world.register_component::<C>();
-        watch(world, key.id(), id)
-    });
-    if let Err(same_name) = watched {
-        return entity.world_scope(|world| report::<C>(world, same_name.into()));
-    }
-    let was_there = entity.contains::<C>();
+    let (owner, was_there) = (entity.id(), entity.contains::<C>());
     entity.world_scope(|world| {
+        // These components would stop the timer that ends them.
+        if TypeId::of::<C>() == TypeId::of::<Paused>() {
+            return pause_for(world, owner, DespawnAfter::new(time));
+        }
+        if TypeId::of::<C>() == TypeId::of::<Disabled>() {
+            return report::<C>(world, StopsItsEnd(owner).into());
+        }
+        let (key, id) = (
+            Keyed::new(type_name::<C>()),
+            world.register_component::<C>(),
+        );
+        if let Err(same_name) = watch(world, &key, id) {
+            return report::<C>(world, same_name.into());
+        }
         insert.apply(world.entity_mut(owner));
-        let left = remaining(world, owner, key);
-        let stays = was_there && left.is_none_or(|left| left > time);
+        let stays = was_there && {
+            let left = world.run_system_cached_with(remaining, (owner, key.clone()));
+            left.ok().flatten().is_none_or(|left| left > time)
+        };
         if world.get::<C>(owner).is_some() && !stays {
-            world.spawn((
-                (OwnedBy(owner), key, Limit::named(key.name())),
-                (Timer::after(time), TimerAction::despawn()),
-                (SurvivesCancelAll, Unannounced),
-            ));
+            let end = (CrateTimer::InsertFor(key.clone()), TimerAction::despawn());
+            world.spawn((OwnedBy(owner), key, Timer::after(time), end));
         }
     });
+}
+
+/// Returns the time that the timer of an owner under this key has left, if it is armed.
+fn remaining(In((owner, key)): In<(Entity, Keyed)>, timers: ArmedTimers) -> Option<Duration> {
+    Some(timers.keyed(owner, key)?.remaining)
+}
+
+/// The components that have had a limited time in this world, by type name.
+///
+/// Any component can have a limited time, but only a type that implements `Reflect` has a type path.
+/// The derive of `Reflect` makes it equal to the type name, except for a type with a `type_path`
+/// attribute, such as those of this crate, and for a type in a function. A world that loads a timer
+/// therefore looks the name up among the type paths.
+#[derive(Resource, Default)]
+struct TimedComponents(HashMap<Keyed, TimedComponent>);
+
+#[derive(Clone, Copy)]
+struct TimedComponent {
+    id: ComponentId,
+    /// Ends the timer of the component when the component is removed.
+    observer: Entity,
+}
+
+pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    check_component(&mut world, entity);
+}
+
+/// Finds the component of a timer that is new in this world, such as a loaded one. Without the
+/// plugin, the world may only hold a scene.
+pub(crate) fn check_component(world: &mut DeferredWorld, entity: Entity) {
+    let Some(CrateTimer::InsertFor(key)) = world.get(entity) else {
+        return;
+    };
+    if is_watched(world, key) || !world.contains_resource::<KeyTable>() {
+        return;
+    }
+    let key = key.clone();
+    world.commands().queue(move |world: &mut World| {
+        call_with_world::<CrateTimer>(world, "a limited component", entity, |world| {
+            match find(world, &key) {
+                Some(component) => Ok(watch(world, &key, component)?),
+                None => Err(UnknownComponent(key).into()),
+            }
+        });
+    });
+}
+
+/// Removes the component when its timer ends, for whatever reason.
+pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let (Some(CrateTimer::InsertFor(key)), Some(&OwnedBy(owner))) =
+        (world.get(entity), world.get(entity))
+    {
+        let key = key.clone();
+        world
+            .commands()
+            .queue(move |world: &mut World| end(world, owner, &key));
+    }
+}
+
+/// Removes the component, unless another timer has taken over.
+fn end(world: &mut World, owner: Entity, key: &Keyed) {
+    if timer_of(world, owner, key).is_none()
+        && let Some(component) = find(world, key)
+        && let Ok(mut owner) = world.get_entity_mut(owner)
+    {
+        owner.remove_by_id(component);
+    }
+}
+
+/// Returns the timer that ends the component with this name, if any.
+fn timer_of(world: &World, owner: Entity, key: &Keyed) -> Option<Entity> {
+    let table = world.get_resource::<KeyTable>()?;
+    table.get(owner, key.id())
+}
+
+fn timed(world: &World, key: &Keyed) -> Option<TimedComponent> {
+    let timed = world.get_resource::<TimedComponents>()?;
+    timed.0.get(key).copied()
+}
+
+fn is_watched(world: &World, key: &Keyed) -> bool {
+    let timed = timed(world, key);
+    timed.is_some_and(|timed| world.entities().contains_spawned(timed.observer))
+}
+
+/// Finds a component that has had a limited time in this world, or that is registered for reflection.
+fn find(world: &mut World, key: &Keyed) -> Option<ComponentId> {
+    match timed(world, key) {
+        Some(timed) => Some(timed.id),
+        #[cfg(feature = "bevy_reflect")]
+        None => {
+            let registry = world.get_resource::<AppTypeRegistry>()?.clone();
+            let registry = registry.read();
+            let registered = registry.get_with_type_path(&type_path(key.name()))?;
+            let component = registered.data::<ReflectComponent>()?;
+            Some(component.register_component(world))
+        }
+        #[cfg(not(feature = "bevy_reflect"))]
+        None => None,
+    }
+}
+
+/// Returns the type path that belongs to a type name. The types of this crate are at its root.
+#[cfg(feature = "bevy_reflect")]
+fn type_path(name: &str) -> Cow<'_, str> {
+    let own = name.strip_prefix("bevy_due::");
+    match own.and_then(|path| path.rsplit("::").next()) {
+        Some(own) => Cow::Owned(alloc::format!("bevy_due::{own}")),
+        None => Cow::Borrowed(name),
+    }
+}
+
+/// Notes the component with this name, and adds the observer of its removal, unless the world has
+/// it.
+///
+/// # Errors
+///
+/// Returns an error if another component has the name.
+fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result<(), SameName> {
+    if timed(world, key).is_some_and(|timed| timed.id != id) {
+        return Err(SameName(key.clone()));
+    }
+    if is_watched(world, key) {
+        return Ok(());
+    }
+    let removed = key.clone();
+    let observer = Observer::new(move |on: On<RemoveEvent>, mut world: DeferredWorld| {
+        if let Some(timer) = timer_of(&world, on.entity, &removed) {
+            // Another observer may have brought the component back: it stays.
+            let mut commands = world.commands();
+            commands
+                .entity(timer)
+                .try_insert(CrateTimer::Over)
+                .try_despawn();
+        }
+    });
+    let observer = world.spawn(observer.with_component(id)).id();
+    let mut timed = world.get_resource_or_init::<TimedComponents>();
+    timed.0.insert(key.clone(), TimedComponent { id, observer });
+    Ok(())
 }
 
 /// The error for a component that stops the timer that should remove it.
@@ -87,8 +228,37 @@ impl fmt::Display for StopsItsEnd {
 
 impl core::error::Error for StopsItsEnd {}
 
-/// Returns the time that the timer under this key has left, if it is armed.
-fn remaining(world: &mut World, owner: Entity, key: Keyed) -> Option<Duration> {
-    let timer = try_with_timers(world, |timers| timers.keyed(owner, key));
-    Some(timer.ok()??.remaining)
+/// The error for a loaded timer whose component this world does not know.
+#[derive(Debug)]
+struct UnknownComponent(Keyed);
+
+impl fmt::Display for UnknownComponent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.name();
+        write!(
+            f,
+            "{name} stays when its time is over, because no component is registered under this \
+             type path: derive `Reflect` for it with `#[reflect(Component)]`, and call \
+             `register_type` before loading"
+        )
+    }
 }
+
+impl core::error::Error for UnknownComponent {}
+
+/// The error for two types with the same name.
+#[derive(Debug)]
+struct SameName(Keyed);
+
+impl fmt::Display for SameName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "two components with limited times are named {}: rename one, or move it to another \
+             module",
+            self.0.name()
+        )
+    }
+}
+
+impl core::error::Error for SameName {}

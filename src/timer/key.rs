@@ -1,16 +1,27 @@
-//! Keys: an owner has at most one timer per key.
+//! The keys of timers, and their names.
 
 use alloc::{borrow::Cow, string::String};
-use core::fmt;
+use core::{
+    fmt,
+    hash::{Hash, Hasher},
+    num::NonZeroU32,
+};
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_platform::{
+    collections::HashMap,
+    hash::FixedHasher,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::key_id::KeyId;
-use crate::owner::{OwnedBy, TimerHooks};
+use super::keyed::{free_key, take_key};
 
 /// A type that is the key of a timer.
 ///
@@ -55,7 +66,7 @@ pub trait TimerKey: Component {
     const NAME: &'static str;
 }
 
-/// The key of a timer as an argument: a [`TimerKey`], or a string.
+/// The key of a timer as an argument: a [`TimerKey`], a string, or a [`Keyed`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the key of a timer",
     label = "expected a key",
@@ -72,9 +83,9 @@ pub trait IntoKey: Sized + Send + 'static {
     #[doc(hidden)]
     fn into_component(self) -> Self::Component;
 
-    /// Returns `true` if the compiler finds a misspelt key.
+    /// Returns `true` if the key was written as text in the code, where it may be misspelt.
     #[doc(hidden)]
-    fn is_typed(&self) -> bool {
+    fn is_text(&self) -> bool {
         false
     }
 }
@@ -89,10 +100,6 @@ impl<K: TimerKey> IntoKey for K {
     fn into_component(self) -> K {
         self
     }
-
-    fn is_typed(&self) -> bool {
-        true
-    }
 }
 
 impl IntoKey for &'static str {
@@ -103,6 +110,10 @@ impl IntoKey for &'static str {
     }
 
     fn into_component(self) {}
+
+    fn is_text(&self) -> bool {
+        true
+    }
 }
 
 impl IntoKey for String {
@@ -129,7 +140,7 @@ impl IntoKey for Keyed {
     type Component = ();
 
     fn name(&self) -> Cow<'static, str> {
-        Keyed::name(self).into()
+        self.0.name.clone()
     }
 
     fn into_component(self) {}
@@ -144,8 +155,7 @@ impl IntoKey for Keyed {
 /// [cancelled](crate::DueEntityCommandsExt::cancel_timer) by its key in the same way, without an event.
 ///
 /// [`set_timer`](crate::DueEntityCommandsExt::set_timer) spawns a keyed timer. A key that the code
-/// knows is a type that implements [`TimerKey`]. The process keeps each name forever, so use names
-/// from a limited set, not a new name for each player.
+/// knows is a type that implements [`TimerKey`].
 ///
 /// # Time complexity
 ///
@@ -172,7 +182,7 @@ impl IntoKey for Keyed {
 /// assert_eq!(app.world().get::<Owned>(hero).unwrap().len(), 1);
 /// ```
 #[doc(alias("name", "tag", "category"))]
-#[derive(Component, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Component, Clone, PartialEq, Eq, Hash)]
 #[component(immutable, on_insert = on_insert, on_discard = on_discard)]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -190,32 +200,41 @@ impl IntoKey for Keyed {
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
-pub struct Keyed(KeyId);
+pub struct Keyed(Arc<Key>);
 
 impl Keyed {
     /// Creates a key.
     #[must_use]
     pub fn new(key: impl IntoKey) -> Self {
-        Self(KeyId::of(key.name()))
+        let name = key.name();
+        let known = NAMES
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&name);
+        known.unwrap_or_else(|| {
+            let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
+            names.insert(name)
+        })
     }
 
     /// Returns the name of the key.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.0.name()
+    pub fn name(&self) -> &str {
+        &self.0.name
     }
 
-    pub(super) fn id(self) -> KeyId {
-        self.0
+    #[inline]
+    pub(super) fn id(&self) -> KeyId {
+        self.0.id
     }
 }
 
 fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    TimerHooks::of(&world, |hooks| hooks.on_take_key)(&mut world, entity);
+    take_key(&mut world, entity);
 }
 
 fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    TimerHooks::of(&world, |hooks| hooks.on_free_key)(&mut world, entity);
+    free_key(&mut world, entity);
 }
 
 impl From<Cow<'static, str>> for Keyed {
@@ -226,7 +245,7 @@ impl From<Cow<'static, str>> for Keyed {
 
 impl From<Keyed> for Cow<'static, str> {
     fn from(keyed: Keyed) -> Self {
-        keyed.name().into()
+        keyed.0.name.clone()
     }
 }
 
@@ -242,10 +261,184 @@ impl fmt::Display for Keyed {
     }
 }
 
-/// Returns the owner and the key of an entity, if it has both.
-pub(super) fn key_of(world: &World, entity: Entity) -> Option<(Entity, KeyId)> {
-    let entity = world.get_entity(entity).ok()?;
-    let key: &Keyed = entity.get()?;
-    let &OwnedBy(owner) = entity.get()?;
-    Some((owner, key.id()))
+/// The number of a name. Equal names have equal numbers in all worlds of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KeyId(NonZeroU32);
+
+impl KeyId {
+    /// The numbers have 31 bits, to leave one for another use.
+    const MAX: u32 = u32::MAX >> 1;
+
+    /// Returns the number of a name, if a timer has had it.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
+        names.by_name.get(name).map(Keyed::id)
+    }
+
+    /// Returns the key with this number, or `None` for zero.
+    pub(super) fn from_number(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
+    pub(super) fn number(self) -> u32 {
+        self.0.get()
+    }
+
+    /// Returns the name, unless it is forgotten.
+    pub(super) fn name(self) -> Option<Cow<'static, str>> {
+        let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
+        names.by_id.get(&self).map(|key| key.0.name.clone())
+    }
+}
+
+/// A name and its number.
+#[derive(Debug)]
+struct Key {
+    id: KeyId,
+    name: Cow<'static, str>,
+    /// Whether no timer had the key when the names were last swept.
+    is_old: AtomicBool,
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+/// The names that keys have.
+///
+/// A name in the code stays forever. A name from data is forgotten some time after its last [`Keyed`]
+/// has been dropped. Until then, the events of its timers can be read.
+struct Names {
+    by_name: HashMap<Cow<'static, str>, Keyed>,
+    by_id: HashMap<KeyId, Keyed>,
+    /// The number that was given last.
+    last: u32,
+    /// The bytes that the names take, and at how many they are swept.
+    bytes: usize,
+    sweep_at: usize,
+}
+
+static NAMES: RwLock<Names> = RwLock::new(Names {
+    by_name: HashMap::with_hasher(FixedHasher),
+    by_id: HashMap::with_hasher(FixedHasher),
+    last: 0,
+    bytes: 0,
+    sweep_at: Names::FIRST_SWEEP,
+});
+
+impl Names {
+    const FIRST_SWEEP: usize = 1 << 20;
+
+    fn get(&self, name: &str) -> Option<Keyed> {
+        let key = self.by_name.get(name)?;
+        if key.0.is_old.load(Ordering::Relaxed) {
+            key.0.is_old.store(false, Ordering::Relaxed);
+        }
+        Some(key.clone())
+    }
+
+    fn insert(&mut self, name: Cow<'static, str>) -> Keyed {
+        // Another thread may have inserted the name in the meantime.
+        if let Some(key) = self.get(&name) {
+            return key;
+        }
+        if self.bytes >= self.sweep_at {
+            self.sweep();
+        }
+        let id = self.next_id();
+        let key = Keyed(Arc::new(Key {
+            id,
+            name: name.clone(),
+            is_old: AtomicBool::new(false),
+        }));
+        self.bytes += weight(&name);
+        self.by_name.insert(name, key.clone());
+        self.by_id.insert(id, key.clone());
+        key
+    }
+
+    /// Returns a number that no name has. A number is used again as late as possible, because events
+    /// may still have it.
+    fn next_id(&mut self) -> KeyId {
+        loop {
+            self.last = self.last % KeyId::MAX + 1;
+            if let Some(id) = KeyId::from_number(self.last)
+                && !self.by_id.contains_key(&id)
+            {
+                return id;
+            }
+        }
+    }
+
+    /// Forgets the names from data that were unused since the sweep before.
+    fn sweep(&mut self) {
+        let Self { by_name, bytes, .. } = self;
+        self.by_id.retain(|_, key| {
+            let is_from_code = matches!(key.0.name, Cow::Borrowed(_));
+            // Both maps have it.
+            let is_used = is_from_code || Arc::strong_count(&key.0) > 2;
+            let stays = is_used || !key.0.is_old.load(Ordering::Relaxed);
+            key.0.is_old.store(!is_used, Ordering::Relaxed);
+            if !stays {
+                *bytes -= weight(key.name());
+                by_name.remove(key.name());
+            }
+            stays
+        });
+        self.sweep_at = (2 * self.bytes).max(Self::FIRST_SWEEP);
+    }
+}
+
+/// Returns about how many bytes a name takes.
+fn weight(name: &str) -> usize {
+    2 * name.len() + 128
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{format, string::ToString};
+
+    use super::*;
+
+    #[test]
+    fn equal_names_have_equal_numbers() {
+        let key = Keyed::new("a name of this test");
+        assert_eq!(Keyed::new("a name of this test".to_string()), key);
+        assert_eq!(KeyId::find("a name of this test"), Some(key.id()));
+        assert_eq!(key.id().name().as_deref(), Some("a name of this test"));
+        assert_eq!(KeyId::find("no name of this test"), None);
+        assert_ne!(Keyed::new("another name of this test"), key);
+        assert_eq!(size_of::<Option<KeyId>>(), 4);
+    }
+
+    #[test]
+    fn names_from_data_are_forgotten_once_no_timer_has_them() {
+        let kept = Keyed::new("kept".to_string());
+        let in_code = Keyed::new("in the code").id();
+        let first = Keyed::new("first".to_string()).id();
+        assert_eq!(first.name().as_deref(), Some("first"), "not at once");
+        for nth in 0..100_000 {
+            let id = Keyed::new(format!("a name from data {nth}")).id();
+            assert!(id.name().is_some(), "events can still be read");
+        }
+        assert_eq!(first.name(), None);
+        assert_eq!(KeyId::find("first"), None);
+        assert_eq!(kept.id().name().as_deref(), Some("kept"));
+        assert_eq!(in_code.name().as_deref(), Some("in the code"));
+        let names = NAMES.read().expect("no test panics");
+        let (len, bytes) = (names.by_name.len(), names.bytes);
+        assert!(len < 20_000, "{len} names");
+        assert_eq!(len, names.by_id.len());
+        assert!(bytes < 3 * Names::FIRST_SWEEP, "{bytes} bytes");
+    }
 }

@@ -9,11 +9,11 @@ mod state;
 mod world_state;
 mod written;
 
-pub(super) use capture::saved_order;
 #[cfg(feature = "serialize")]
 pub(super) use data::{LifetimeData, TimerData};
+pub(crate) use sheet::WrittenStates;
+pub(super) use state::Loaded;
 pub(crate) use state::TimerState;
-pub(super) use state::{Loaded, Order, Progress, Wait};
 #[cfg(feature = "serialize")]
 pub(crate) use world_state::{MAX_STEPS, SavedWorld, load_world_state};
 pub(crate) use written::forget_written;

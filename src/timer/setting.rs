@@ -1,11 +1,15 @@
-//! The setting of a timer: its clock, its owner and its pause.
+//! The setting of a timer: its clock, its owner and its pause, as components decide.
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use alloc::vec::Vec;
 
-use super::{
-    Arms, TimerAction, TimerLines,
-    modifiers::{Modified, Modifiers},
+use bevy_ecs::{
+    archetype::{Archetype, ArchetypeId},
+    component::ComponentId,
+    entity_disabling::Disabled,
+    prelude::*,
 };
+
+use super::{Arms, TimerAction, TimerLines};
 use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
@@ -14,6 +18,7 @@ use crate::{
 };
 
 /// The setting of a timer, as the components of its entity and its owner decide.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) owner: Entity,
     pub(super) clock: ClockId,
@@ -23,56 +28,29 @@ pub(super) struct Setting {
     pub(super) acts: bool,
 }
 
-/// Returns the components that make a setting differ from the default.
-pub(crate) fn modifiers(world: &mut World) -> Modifiers {
-    Modifiers::new(
-        [
-            world.register_component::<OwnedBy>(),
-            world.register_component::<TimerAction>(),
-        ],
-        [
-            world.register_component::<Paused>(),
-            world.register_component::<PausedBy>(),
-            world.register_component::<Disabled>(),
-            world.register_component::<OnClock>(),
-            world.register_component::<Clock>(),
-            world.register_component::<SpeedModifier>(),
-            world.register_component::<InTransit>(),
-        ],
-    )
-}
-
 impl Setting {
-    /// Returns the setting of a timer that chose no clock, on an entity without modifiers.
-    pub(super) fn plain(entity: Entity) -> Self {
-        Self {
-            owner: entity,
-            clock: ClockId::default(),
-            is_paused: false,
-            is_in_transit: false,
-            acts: false,
-        }
-    }
-
     /// Returns the current setting of the timer of `C` on `entity`.
     pub(super) fn of<C: Arms>(world: &World, entity: Entity) -> Option<Self> {
-        let lines = world.get_resource::<TimerLines>()?;
+        let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
         let entity = world.get_entity(entity).ok()?;
         let chosen = entity.get::<C>()?.chosen_clock();
-        Some(Self::new(world, lines, entity, chosen))
+        Some(Self::new(world, modifiers, entity, chosen))
     }
 
     /// Returns the current setting of a timer that chose this clock, if any.
     pub(super) fn new(
         world: &World,
-        lines: &TimerLines,
+        modifiers: &Modifiers,
         entity: EntityRef,
         chosen: Option<ClockId>,
     ) -> Self {
-        let modified = lines.modifiers.of(entity.archetype());
+        let modified = modifiers.of(entity.archetype());
         let default = Self {
+            owner: entity.id(),
             clock: chosen.unwrap_or_default(),
-            ..Self::plain(entity.id())
+            is_paused: false,
+            is_in_transit: false,
+            acts: false,
         };
         if modified == Modified::Nothing {
             return default;
@@ -80,7 +58,7 @@ impl Setting {
         let owner = owner_of(entity);
         let acts = entity.contains::<TimerAction>();
         let is_modified =
-            |owner: EntityRef| lines.modifiers.of(owner.archetype()) == Modified::ClockOrHalt;
+            |owner: EntityRef| modifiers.of(owner.archetype()) == Modified::ClockOrHalt;
         if modified == Modified::OwnerOrAction && !world.get_entity(owner).is_ok_and(is_modified) {
             return Self {
                 owner,
@@ -95,5 +73,86 @@ impl Setting {
             is_in_transit: is_in_transit(world, entity, owner),
             acts,
         }
+    }
+}
+
+/// The components that make the setting of a timer differ from the default, by archetype.
+#[derive(Debug)]
+pub(crate) struct Modifiers {
+    /// The owner and the action, which neither halt a timer nor choose its clock.
+    owner_or_action: [ComponentId; 2],
+    clock_or_halt: [ComponentId; 7],
+    /// The modifiers in each archetype, once looked up. An archetype never changes.
+    archetypes: Vec<Option<Modified>>,
+}
+
+/// The modifiers in an archetype, the strongest if there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Modified {
+    /// Most timers have no modifiers.
+    Nothing,
+    OwnerOrAction,
+    ClockOrHalt,
+}
+
+impl Modifiers {
+    pub(super) fn new(world: &mut World) -> Self {
+        Self {
+            owner_or_action: [
+                world.register_component::<OwnedBy>(),
+                world.register_component::<TimerAction>(),
+            ],
+            clock_or_halt: [
+                world.register_component::<Paused>(),
+                world.register_component::<PausedBy>(),
+                world.register_component::<Disabled>(),
+                world.register_component::<OnClock>(),
+                world.register_component::<Clock>(),
+                world.register_component::<SpeedModifier>(),
+                world.register_component::<InTransit>(),
+            ],
+            archetypes: Vec::new(),
+        }
+    }
+
+    /// Returns the modifiers in an archetype, or `None` if they were never [noted](Self::note).
+    #[inline]
+    pub(super) fn noted(&self, archetype: ArchetypeId) -> Option<Modified> {
+        *self.archetypes.get(archetype.index())?
+    }
+
+    /// Returns the modifiers in an archetype.
+    pub(super) fn of(&self, archetype: &Archetype) -> Modified {
+        let has_any = |ids: &[ComponentId]| ids.iter().any(|&id| archetype.contains(id));
+        let look_up = || match () {
+            () if has_any(&self.clock_or_halt) => Modified::ClockOrHalt,
+            () if has_any(&self.owner_or_action) => Modified::OwnerOrAction,
+            () => Modified::Nothing,
+        };
+        self.noted(archetype.id()).unwrap_or_else(look_up)
+    }
+
+    /// Returns the modifiers in an archetype, and looks them up only once.
+    #[inline]
+    pub(super) fn note(&mut self, archetype: &Archetype) -> Modified {
+        match self.noted(archetype.id()) {
+            Some(modified) => modified,
+            None => self.note_new(archetype),
+        }
+    }
+
+    #[cold]
+    fn note_new(&mut self, archetype: &Archetype) -> Modified {
+        let modified = self.of(archetype);
+        self.set(archetype.id(), modified);
+        modified
+    }
+
+    pub(super) fn set(&mut self, archetype: ArchetypeId, modified: Modified) {
+        let index = archetype.index();
+        if self.archetypes.len() <= index {
+            self.archetypes.resize(index + 1, None);
+        }
+        self.archetypes[index] = Some(modified);
     }
 }

@@ -37,15 +37,19 @@ impl RunStats {
 
 /// The statistics of the last run of each cadence, and of the last step of a fast-forward.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TimerStats([RunStats; 3]);
+pub(crate) struct TimerStats {
+    runs: [RunStats; 3],
+    /// The number of timers armed since the last run.
+    pub(super) armed: u64,
+}
 
 impl TimerStats {
     pub(super) fn get(&self, scope: Scope) -> RunStats {
-        self.0[index(scope)]
+        self.runs[index(scope)]
     }
 
     pub(super) fn get_mut(&mut self, scope: Scope) -> &mut RunStats {
-        &mut self.0[index(scope)]
+        &mut self.runs[index(scope)]
     }
 }
 

@@ -24,10 +24,10 @@ pub trait ParcelCommandsExt {
 /// Makes requests to other worlds on behalf of an entity.
 pub trait ParcelEntityCommandsExt {
     /// Makes a request to other worlds: sends a parcel, and waits for a reply until the timer
-    /// fires, like [`ask`](crate::MessageEntityCommandsExt::ask).
+    /// fires, like [`ask`](crate::message::MessageEntityCommandsExt::ask).
     ///
     /// If the link does not take the parcel, the request completes with
-    /// [`NoAnswer::Refused`](crate::NoAnswer::Refused). The entity needs a [`StableKey`], so that
+    /// [`NoAnswer::Refused`](crate::message::NoAnswer::Refused). The entity needs a [`StableKey`], so that
     /// the reply can find it.
     fn ask_world(&mut self, parcel: Parcel, until: Timer) -> Request;
 }

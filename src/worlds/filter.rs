@@ -11,7 +11,7 @@ use super::{address::Address, parcel::Parcel};
 #[non_exhaustive]
 pub enum FromPeer<'a> {
     /// A parcel for worlds of this process. If it is not permitted, the sender learns that it is
-    /// [`Forbidden`](crate::RefusalReason::Forbidden).
+    /// [`Forbidden`](crate::message::RefusalReason::Forbidden).
     Parcel(&'a Parcel),
     /// The process says that it has the entity with this address. If that is not permitted, parcels for
     /// the address do not go there.

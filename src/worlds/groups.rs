@@ -60,7 +60,9 @@ use super::{
 /// use std::sync::mpsc;
 /// use bevy_app::prelude::*;
 /// use bevy_due::{
-///     Delivery, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer, WorldGroups, prelude::*,
+///     Parcel, ParcelEntityCommandsExt, StableKey, Timer, WorldGroups,
+///     message::{Delivery, Packet},
+///     prelude::*,
 /// };
 /// use bevy_ecs::prelude::*;
 ///

@@ -36,7 +36,7 @@ use crate::{
 ///
 /// ```
 /// use std::{sync::mpsc, thread};
-/// use bevy_due::{GroupsHandle, Packet, WorldGroups, prelude::*};
+/// use bevy_due::{GroupsHandle, WorldGroups, message::Packet, prelude::*};
 /// use bevy_ecs::prelude::*;
 ///
 /// const NEW_MATCH: u32 = 1;
@@ -136,7 +136,7 @@ impl GroupsHandle {
     /// Adds another process, for the threads of a [`Link`](crate::link::Link).
     ///
     /// Connect each process once: one that is connected twice counts as two, and gets each parcel to
-    /// [all](crate::Delivery::All) worlds twice. A peer that turns out to be this process never comes
+    /// [all](crate::message::Delivery::All) worlds twice. A peer that turns out to be this process never comes
     /// [up](crate::link::Liveness::Up).
     ///
     /// `name` stands for the process in [`PeerChanged`](crate::link::PeerChanged) and for the filter of

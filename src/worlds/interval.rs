@@ -17,7 +17,11 @@ use bevy_ecs::resource::Resource;
 /// ```
 /// use core::time::Duration;
 /// use std::sync::mpsc;
-/// use bevy_due::{LoopInterval, Packet, Parcel, Timer, WorldGroups, prelude::*};
+/// use bevy_due::{
+///     LoopInterval, Parcel, Timer, WorldGroups,
+///     message::{Delivery, Packet},
+///     prelude::*,
+/// };
 /// use bevy_ecs::prelude::*;
 ///
 /// const ADD: u32 = 1;

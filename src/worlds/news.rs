@@ -7,8 +7,8 @@ use bevy_ecs::prelude::*;
 use super::remote::SessionId;
 use crate::{
     message::{
-        Followers, Letter, NoAnswer, OpenRequest, Recipient, RefusalReason, Request, Topic,
-        give_up, send_urgent,
+        Followers, NoAnswer, OpenRequest, Recipient, RefusalReason, Request, Role, Topic, give_up,
+        send_urgent,
     },
     owner::OwnedBy,
 };
@@ -81,7 +81,7 @@ pub(super) fn tell_world<M: Message>(world: &mut World, message: M) -> bool {
     let followers = world.get_resource::<Followers>();
     let is_followed = followers.is_some_and(|it| it.is_followed(Topic::of::<M>()));
     if is_followed {
-        send_urgent(world, Letter::plain(Recipient::All, message));
+        send_urgent(world, Recipient::All, message, Role::Plain);
     }
     is_followed
 }

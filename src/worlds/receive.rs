@@ -7,7 +7,7 @@ use super::{
     parcel::{Parcel, Part, RequestId},
     world_link::post,
 };
-use crate::message::{Letter, MessageSender, Packet, RemoteAsker, ReplyTo, Role, SendError};
+use crate::message::{MessageSender, Packet, RemoteAsker, ReplyTo, Role, SendError};
 
 impl MessageSender {
     /// Takes a parcel from another world.
@@ -19,20 +19,18 @@ impl MessageSender {
         let bytes = parcel.packet.payload().len();
         // It allocates memory, so it is made before the inbox is locked.
         let role = role(&parcel.part);
-        let refused = self.put_letter((parcel, role), bytes, |(parcel, role)| {
-            Letter::new(parcel.delivery, parcel.packet, role)
-        });
-        refused.map_err(|refused| refused.map(|(parcel, _)| parcel))
+        self.put_message(parcel, bytes, role, |parcel| {
+            (parcel.delivery.into(), parcel.packet)
+        })
     }
 
     /// Takes a copy of a parcel from another world.
     pub(super) fn receive_copy(&self, parcel: &Parcel) -> Result<(), SendError<()>> {
         let bytes = parcel.packet.payload().len();
         let role = role(&parcel.part);
-        let refused = self.put_letter(role, bytes, |role| {
-            Letter::new(parcel.delivery, parcel.packet.clone(), role)
-        });
-        refused.map_err(|refused| refused.map(|_| ()))
+        self.put_message((), bytes, role, |()| {
+            (parcel.delivery.into(), parcel.packet.clone())
+        })
     }
 }
 
@@ -48,7 +46,7 @@ fn role(part: &Part) -> Role {
                 token,
                 number,
             };
-            Role::Request(ReplyTo::elsewhere(asker, post_reply).into())
+            Role::Request(ReplyTo::elsewhere(asker, post_reply))
         }
         &Part::Reply(request) => Role::Reply(request.into()),
     }

@@ -11,7 +11,7 @@ use super::interval::LoopInterval;
 use crate::{
     clock::{Cadence, ClockId, saturating_nanos},
     message::has_mail,
-    timer::{awaits_run, next_look},
+    timer::{awaits_run, next_look, plan},
     update::{UpdateState, has_callbacks},
 };
 
@@ -49,6 +49,7 @@ impl Sleeper {
     /// the next frame has something to do at any time, and `None` if nothing is due.
     fn until_due(&mut self, world: &mut World) -> Option<Duration> {
         world.flush();
+        plan(world);
         let is_paused = game_speed(world).is_none();
         if has_mail(world)
             || awaits_run(world, Cadence::Frame)

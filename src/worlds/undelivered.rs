@@ -22,7 +22,7 @@ impl Undelivered {
     /// A supervisor that gives the work of a world that has panicked to another one:
     ///
     /// ```
-    /// use bevy_due::{Delivery, WorldGroups};
+    /// use bevy_due::{WorldGroups, message::Delivery};
     ///
     /// fn pass_on(groups: &mut WorldGroups) {
     ///     for world in groups.ended() {
@@ -41,7 +41,7 @@ impl Undelivered {
         group: impl Into<Cow<'static, str>>,
         delivery: impl Into<Delivery<StableKey>>,
     ) -> Result<Parcel, Box<Self>> {
-        let (Some(packet), Some(part)) = (self.packet(), part(self.role())) else {
+        let (Some(packet), Some(part)) = (self.packet(), self.role().and_then(part)) else {
             return Err(Box::new(self));
         };
         let mut parcel = Parcel::new(group, delivery, packet.clone());

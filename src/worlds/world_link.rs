@@ -74,7 +74,11 @@ impl WorldLink {
     /// ```
     /// use std::sync::mpsc;
     /// use bevy_app::prelude::*;
-    /// use bevy_due::{Packet, Parcel, WorldGroups, WorldLink, prelude::*};
+    /// use bevy_due::{
+    ///     Parcel, WorldGroups, WorldLink,
+    ///     message::{Delivery, Packet},
+    ///     prelude::*,
+    /// };
     ///
     /// let groups = WorldGroups::new();
     /// let [mut bank, mut customer] = [App::new(), App::new()];

@@ -22,7 +22,7 @@ use super::{
     world_link::join,
 };
 use crate::{
-    message::{Inbox, Mailbag, close_inbox, hand_back, is_urgent},
+    message::{Inbox, Mailbag, close_inbox, hand_back},
     sync::{
         AtomicBool, Mutex, PoisonError,
         mpsc::{self, Receiver, Sender, TryRecvError},
@@ -246,7 +246,7 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
             return Some(exit);
         }
         // Only one extra frame, so that a world that is refused again and again does not spin.
-        is_extra = !is_extra && is_urgent(app.world());
+        is_extra = !is_extra && app.world().get_resource().is_some_and(Mailbag::is_urgent);
         let next = match is_extra {
             true => Some(start),
             false => sleeper.next_frame(app.world_mut(), start),

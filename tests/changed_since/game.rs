@@ -3,13 +3,15 @@
 use core::time::Duration;
 
 use bevy_app::App;
-#[cfg(feature = "worlds")]
-use bevy_due::StableKey;
 use bevy_due::{
-    Clock, ClockId, Clocks, ClocksMut, DespawnAfter, MessageContext, MissedTicks, NoAnswer,
-    OnClock, OwnedBy, Packet, Paused, Pauses, SpeedModifier, Timer, prelude::*,
+    Clock, ClockId, Clocks, ClocksMut, DespawnAfter, MissedTicks, OnClock, OwnedBy, Paused, Pauses,
+    SpeedModifier, Timer,
+    message::{MessageContext, NoAnswer, Packet},
+    prelude::*,
     rollback::TimerSnapshot,
 };
+#[cfg(feature = "worlds")]
+use bevy_due::{StableKey, message::MessageEntityCommandsExt};
 use bevy_ecs::{
     entity::EntityHashMap,
     entity_disabling::Disabled,
@@ -141,8 +143,8 @@ impl Game {
                 continue;
             };
             let others = cooldown.duration() * (cooldown.max_charges() - 1);
-            let is_full = cooldown.charges(&now) == cooldown.max_charges();
-            if is_full && cooldown.ready_at() + others > now.now() {
+            let is_full = cooldown.charges(now) == cooldown.max_charges();
+            if is_full && cooldown.ready_at() + others > now {
                 cooldown.reset();
             }
         }
@@ -284,7 +286,7 @@ impl Game {
             7 => *clock = Clock::new().with_speed(speed),
             _ => {
                 let parent = parent.map_or(ClockId::Real, ClockId::Own);
-                _ = clock.set_parent(parent);
+                clock.set_parent(parent);
             }
         }
     }
@@ -409,8 +411,8 @@ impl Game {
         };
         let now = cooldown_now(world, entity);
         match (random.below(4), world.get_mut::<Cooldown>(entity)) {
-            (0 | 1, Some(mut cooldown)) => _ = cooldown.try_use(&now),
-            (2, Some(mut cooldown)) => cooldown.set_duration(span, &now),
+            (0 | 1, Some(mut cooldown)) => _ = cooldown.try_use(now),
+            (2, Some(mut cooldown)) => cooldown.set_duration(span, now),
             _ => _ = world.entity_mut(entity).remove::<Cooldown>(),
         }
     }
@@ -444,7 +446,7 @@ fn cooldowns(world: &mut World) -> Vec<Entity> {
 }
 
 /// Returns the time on the clock of the cooldown on an entity.
-fn cooldown_now(world: &mut World, entity: Entity) -> Clock {
+fn cooldown_now(world: &mut World, entity: Entity) -> Duration {
     let owner = world.get::<OwnedBy>(entity).map(|owner| owner.0);
     let clock_on = |entity| {
         let on = world.get::<OnClock>(entity).map(|on| on.0);
@@ -453,7 +455,7 @@ fn cooldown_now(world: &mut World, entity: Entity) -> Clock {
     };
     let clock = clock_on(entity).or_else(|| clock_on(owner?));
     let clock = clock.unwrap_or_default();
-    let now = move |clocks: Clocks| clocks.get(clock).ok();
+    let now = move |clocks: Clocks| clocks.now(clock).ok();
     let now = world.run_system_once(now).expect("it is valid");
     now.unwrap_or_default()
 }

@@ -1,12 +1,12 @@
 //! Which changes are reported, one by one.
 
 use bevy_app::App;
-#[cfg(feature = "worlds")]
-use bevy_due::StableKey;
 use bevy_due::{
-    Clock, Clocks, ClocksMut, Keyed, OnClock, OwnedBy, Packet, Paused, Pauses, SpeedModifier,
-    Timer, moving::HeldMail, prelude::*, rollback::TimerSnapshot,
+    Clock, Clocks, ClocksMut, Keyed, OnClock, OwnedBy, Paused, Pauses, SpeedModifier, Timer,
+    message::Packet, moving::HeldMail, prelude::*, rollback::TimerSnapshot,
 };
+#[cfg(feature = "worlds")]
+use bevy_due::{StableKey, message::MessageEntityCommandsExt};
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
     entity_disabling::Disabled,
@@ -43,7 +43,7 @@ impl Cast {
         let bystander = world.spawn(bystander).id();
         for cooled in [owner, cooldown] {
             let mut used = world.get_mut::<Cooldown>(cooled).expect("it is there");
-            assert!(used.try_use(&Clock::new()));
+            assert!(used.try_use(ms(0)));
         }
         advance_ms(&mut app, 100);
         advance_ms(&mut app, 100);
@@ -345,11 +345,11 @@ fn a_cooldown_is_reported_if_it_is_used() {
     let used = |cast: &mut Cast| {
         cast.advance(2000);
         let owner = cast.owner;
-        let now = |clocks: Clocks| clocks.get(ClockId::Virtual).expect("it is built in");
+        let now = |clocks: Clocks| clocks.now(ClockId::Virtual).expect("it is built in");
         let now = cast.world().run_system_once(now).expect("it is valid");
         let mut cooldown = cast.world().get_mut::<Cooldown>(owner);
         let cooldown = cooldown.as_mut().expect("it is there");
-        assert!(cooldown.try_use(&now));
+        assert!(cooldown.try_use(now));
     };
     assert_changes(used, |cast| [cast.owner]);
     let seen = |cast: &mut Cast| {

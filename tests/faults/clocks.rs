@@ -5,8 +5,7 @@ use std::panic::catch_unwind;
 
 use bevy_app::{App, First};
 use bevy_due::{
-    CancelReason, Clock, FastForwardError, NoSuchClock, Timer, TimerCancelled,
-    conditions::run_clock_if, prelude::*,
+    CancelReason, Clock, ClockError, Timer, TimerCancelled, conditions::run_clock_if, prelude::*,
 };
 use bevy_ecs::{message::Messages, prelude::*};
 
@@ -66,7 +65,7 @@ fn a_fast_forward_ends_when_a_handler_despawns_its_root_clock() {
             }
         }
         let again = app.world_mut().fast_forward(clock, ms(100));
-        let gone = FastForwardError::NoSuchClock(NoSuchClock(clock.into()));
+        let gone = ClockError::NoSuchClock(clock.into());
         assert_eq!(again, Err(gone));
         advance_ms(&mut app, 4);
         assert_eq!(counts(&mut app), (4, vec![CancelReason::ClockGone]));
@@ -106,7 +105,7 @@ fn a_condition_of_a_clock_that_panics_loses_no_deadline() {
             let fired = fired.drain().map(|fired| fired.deadline());
             let before = deadlines.len();
             deadlines.extend(fired);
-            let now = app.world().get::<Clock>(clock).expect("it is there").now();
+            let now = now(&app, clock);
             let mut new = deadlines[before..].iter();
             assert!(
                 new.all(|&deadline| deadline <= now),

@@ -74,8 +74,5 @@ fn forward(app: &mut App, millis: u64) {
 fn now(app: &mut App) -> core::time::Duration {
     let mut state = SystemState::<Clocks>::new(app.world_mut());
     let clocks = state.get(app.world()).expect("the plugin is there");
-    clocks
-        .get(ClockId::Virtual)
-        .expect("a built-in clock")
-        .now()
+    clocks.now(ClockId::Virtual).expect("a built-in clock")
 }

@@ -5,7 +5,7 @@ use crate::{
     *,
 };
 use bevy_app::{FixedPreUpdate, FixedUpdate};
-use bevy_due::TimerAction;
+use bevy_due::{TimerAction, message::MessageWorldExt};
 
 #[test]
 fn a_callback_spawned_during_a_run_waits_for_the_next_even_if_a_fixed_step_runs() {

@@ -12,13 +12,13 @@ fn a_built_in_clock_inserted_again_does_not_jump() {
     advance_ms(&mut app, 1000);
     insert_again(&mut app, ClockId::Virtual);
     assert_eq!(
-        now(&mut app, ClockId::Virtual),
+        now(&app, ClockId::Virtual),
         ms(1000),
         "inserting the clock again should not move it"
     );
     advance_ms(&mut app, 10);
     assert_eq!(
-        now(&mut app, ClockId::Virtual),
+        now(&app, ClockId::Virtual),
         ms(1010),
         "the clock should go on by one frame"
     );

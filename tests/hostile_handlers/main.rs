@@ -21,9 +21,7 @@ mod timer_ops;
 mod timer_script;
 
 use bevy_app::App;
-use bevy_due::{
-    ArmedTimers, CancelReason, ClockId, Clocks, ClocksMut, Timer, TimerCancelled, prelude::*,
-};
+use bevy_due::{ArmedTimers, CancelReason, ClockId, ClocksMut, Timer, TimerCancelled, prelude::*};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     message::Messages,
@@ -31,7 +29,6 @@ use bevy_ecs::{
     system::SystemState,
 };
 use bevy_time::{Fixed, Time};
-use core::time::Duration;
 use proptest::{prelude::ProptestConfig, test_runner::FileFailurePersistence};
 use support::ms;
 
@@ -48,12 +45,6 @@ fn set_fixed_step(app: &mut App, millis: u64) {
 
 fn spawn_owned(app: &mut App, owner: Entity, timer: Timer) -> Entity {
     app.world_mut().spawn((OwnedBy(owner), timer)).id()
-}
-
-fn now(app: &mut App, clock: ClockId) -> Duration {
-    let mut state = SystemState::<Clocks>::new(app.world_mut());
-    let clocks = state.get(app.world_mut()).unwrap();
-    clocks.get(clock).unwrap().now()
 }
 
 /// Changes the component of a clock, which may be a built-in one.

@@ -7,7 +7,13 @@ use crate::{
     support::*,
     *,
 };
-use bevy_due::{Delivery, MessageContext, NoAnswer, Request};
+use bevy_due::{
+    DueEntityCommandsExt,
+    message::{
+        Delivery, MessageCommandsExt, MessageContext, MessageEntityCommandsExt, MessageWorldExt,
+        NoAnswer, Request,
+    },
+};
 use bevy_ecs::entity_disabling::Disabled;
 use proptest::prelude::*;
 use std::{

@@ -1,7 +1,9 @@
 //! Messages, requests and sent commands around panics, replaced components and lost owners.
 
 use crate::{support::*, *};
-use bevy_due::{Delivery, NoAnswer, Outbox};
+use bevy_due::message::{
+    Delivery, MessageCommandsExt, MessageEntityCommandsExt, MessageWorldExt, NoAnswer, Outbox,
+};
 use bevy_ecs::system::RunSystemOnce;
 use std::collections::HashMap;
 

@@ -156,7 +156,7 @@ impl ClockOp {
                 let parent = parent.id(cast);
                 change_clock(world, entity.into(), |clock| {
                     // The parent may not exist, or make a cycle.
-                    clock.set_parent(parent).ok();
+                    clock.set_parent(parent);
                 });
             }
             Self::Swap(other) => {

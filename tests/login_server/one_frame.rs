@@ -10,7 +10,7 @@ use std::{
 };
 
 use bevy_app::App;
-use bevy_due::{Packet, prelude::*};
+use bevy_due::message::{MessageWorldExt, Packet};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 
 use crate::{

@@ -2,7 +2,9 @@
 
 use core::fmt::Write;
 
-use bevy_due::{Timer, TimerAction, TimerFired, save::LoadError};
+use bevy_due::{
+    Timer, TimerAction, TimerFired, message::MessageEntityCommandsExt, save::LoadError,
+};
 
 use bevy_ecs::resource::IsResource;
 

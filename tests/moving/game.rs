@@ -4,6 +4,8 @@
 #[allow(dead_code, reason = "only some test targets need all of it")]
 mod script;
 
+use std::borrow::Cow;
+
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -61,7 +63,7 @@ enum On {
 }
 
 /// A firing: key, count, deadline in game time, missed, last.
-type Firing = (Option<&'static str>, u64, i128, u64, bool);
+type Firing = (Option<Cow<'static, str>>, u64, i128, u64, bool);
 
 /// What the hero does.
 #[derive(Debug, Default, PartialEq)]
@@ -105,10 +107,10 @@ impl Game {
         if random.one_in(2) {
             let speed = random.pick(&[0.0, 0.3, 1.0 / 3.0, 2.5]);
             let clock = Clock::new().with_speed(speed).with_now(ms(500));
-            assert!(dash.try_use(&clock));
+            assert!(dash.try_use(ms(500)));
             game.hero().insert((clock, dash));
         } else {
-            assert!(dash.try_use(game.zones[0].world()));
+            assert!(dash.try_use(game_time(&game.zones[0])));
             game.hero().insert(dash);
         }
         game
@@ -183,14 +185,11 @@ impl Game {
             world.with_timers(|timers| timers.of(hero).map(|timer| state(&timer)).collect());
         timers.sort();
         let dash = *world.get::<Cooldown>(hero).expect("it moves along");
-        let dash = match world.get::<Clock>(hero) {
-            Some(clock) => format!(
-                "{} {} at {:?}",
-                dash.charges(clock),
-                dash.fraction(clock),
-                clock.now()
-            ),
-            None => format!("{} {}", dash.charges(world), dash.fraction(world)),
+        let now = game_time(&self.zones[self.at]);
+        let world = self.zones[self.at].world();
+        let dash = match world.clock_now(hero) {
+            Ok(now) => format!("{} {} at {now:?}", dash.charges(now), dash.fraction(now)),
+            Err(_) => format!("{} {}", dash.charges(now), dash.fraction(now)),
         };
         let state = format!("{timers:?} {dash}");
         self.record.states.push((frame, state));

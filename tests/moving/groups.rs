@@ -13,7 +13,9 @@ use std::{
 };
 
 use bevy_due::{
-    LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, Timer, WorldGroups,
+    LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, Timer,
+    WorldGroups,
+    message::{MessageCommandsExt, MessageEntityCommandsExt},
 };
 use bevy_ecs::error::{BevyError, ErrorContext, FallbackErrorHandler};
 

@@ -3,7 +3,7 @@
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
-use bevy_due::Outbox;
+use bevy_due::message::Outbox;
 use bevy_ecs::system::RunSystemOnce;
 
 use super::*;
@@ -160,28 +160,6 @@ fn an_entity_can_arrive_in_the_middle_of_a_delivery() {
     }
     advance_ms(&mut town, 0);
     assert_eq!(heard(&mut town, here), [1, 2, 3, 4, 5]);
-}
-
-#[test]
-fn mail_that_waits_for_a_new_component_comes_first() {
-    let (mut forest, mut town) = (zone(), zone());
-    let hero = forest.world_mut().spawn(ears()).id();
-    // The new callback takes part from the next run on, so the second message waits.
-    let changing = MessageComponent::new().on_packet(NOTE, |mut me, _| {
-        me.commands.entity(me.entity.id()).insert(ears());
-    });
-    forest.world_mut().entity_mut(hero).insert(changing);
-    for nth in 1..=2 {
-        send(&mut forest, hero, nth);
-    }
-    advance_ms(&mut forest, 0);
-    send(&mut forest, hero, 3);
-    let here = carry(&mut forest, hero, &mut town);
-    advance_ms(&mut town, 0);
-    assert_eq!(heard(&mut town, here), [2, 3]);
-    advance_ms(&mut forest, 0);
-    let stats = forest.world().resource::<MessageStats>();
-    assert_eq!(stats.undeliverable, 0, "nothing stayed behind");
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod time;
 
 use bevy_app::App;
 use bevy_due::{
-    MessageContext, MessageStats, NoAnswer, Packet, Request,
+    message::{Delivery, MessageContext, MessageStats, MessageWorldExt, NoAnswer, Packet, Request},
     moving::{HeldMail, InTransit, MoveError, MovedEntity},
     prelude::*,
 };

@@ -1,6 +1,6 @@
 //! Open requests move with the asking entity.
 
-use bevy_due::{ClockId, Timer, moving::UnmovableReason};
+use bevy_due::{ClockId, Timer, message::MessageEntityCommandsExt, moving::UnmovableReason};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! An entity that answers later.
 
-use bevy_due::ReplyTo;
+use bevy_due::message::{MessageCommandsExt, ReplyTo};
 
 use super::*;
 

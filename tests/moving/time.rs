@@ -37,7 +37,7 @@ fn remaining_times_counts_and_keys_move_along() {
     advance_ms(&mut town, 1);
     let poison = firings(&mut town);
     assert_eq!(poison.len(), 1);
-    assert_eq!(poison[0].key(), Some("poison"));
+    assert_eq!(poison[0].key().as_deref(), Some("poison"));
     assert_eq!((poison[0].count(), poison[0].owner()), (3, here));
 }
 
@@ -159,8 +159,7 @@ fn a_clock_that_moves_along_advances_at_its_speed() {
     let here = import(&mut town, &moved, 120);
     let late = forget(&mut forest, hero);
     commit(&mut town, here, &late);
-    let now = town.world().get::<Clock>(here).expect("it moved").now();
-    assert_eq!(now, ms(1060));
+    assert_eq!(town.world().clock_now(here), Ok(ms(1060)));
     advance_ms(&mut town, 79);
     assert_eq!(firings(&mut town).len(), 0);
     advance_ms(&mut town, 1);
@@ -211,7 +210,7 @@ fn a_cooldown_keeps_its_remaining_time_and_its_charges() {
     advance_ms(&mut town, 100);
     let mut dash = Cooldown::new(ms(1000)).with_charges(3);
     for _ in 0..2 {
-        assert!(dash.try_use(forest.world()));
+        assert!(dash.try_use(game_time(&forest)));
     }
     let hero = forest.world_mut().spawn((ears(), dash)).id();
     advance_ms(&mut forest, 300);
@@ -220,14 +219,14 @@ fn a_cooldown_keeps_its_remaining_time_and_its_charges() {
     let late = forget(&mut forest, hero);
     commit(&mut town, here, &late);
     let mut dash = *town.world().get::<Cooldown>(here).expect("it moved");
-    assert_eq!(dash.charges(town.world()), 1);
-    let next = dash.next_charge_at(town.world());
+    assert_eq!(dash.charges(game_time(&town)), 1);
+    let next = dash.next_charge_at(game_time(&town));
     assert_eq!(next, Some(ms(600)), "500 ms after now");
-    assert_eq!(dash.fraction(town.world()), 0.5);
-    assert!(dash.try_use(town.world()));
-    assert_eq!(dash.remaining(town.world()), ms(500));
+    assert_eq!(dash.fraction(game_time(&town)), 0.5);
+    assert!(dash.try_use(game_time(&town)));
+    assert_eq!(dash.remaining(game_time(&town)), ms(500));
     advance_ms(&mut town, 2500);
-    assert_eq!(dash.charges(town.world()), 3);
+    assert_eq!(dash.charges(game_time(&town)), 3);
 }
 
 #[test]
@@ -235,13 +234,13 @@ fn a_cooldown_on_a_clock_that_moves_along_stays_as_it_is() {
     let (mut forest, mut town) = (zone(), zone());
     let clock = Clock::new().with_now(ms(5000));
     let mut dash = Cooldown::new(ms(1000));
-    assert!(dash.try_use(&clock));
+    assert!(dash.try_use(ms(5000)));
     let hero = forest.world_mut().spawn((ears(), clock, dash)).id();
     let moved = export(&mut forest, hero);
     let here = import(&mut town, &moved, 400);
-    let clock = town.world().get::<Clock>(here).expect("it moved");
+    let now = town.world().clock_now(here).expect("it moved");
     let dash = town.world().get::<Cooldown>(here).expect("it moved");
-    assert_eq!(dash.remaining(clock), ms(600));
+    assert_eq!(dash.remaining(now), ms(600));
 }
 
 #[test]
@@ -278,7 +277,7 @@ fn a_cooldown_goes_on_with_the_clock_on_which_it_is_read_at_the_new_place() {
     advance_ms(&mut town, 9000);
     let arena = Clock::new().with_now(ms(5000));
     let mut dash = Cooldown::new(ms(1000));
-    assert!(dash.try_use(&arena));
+    assert!(dash.try_use(ms(5000)));
     let arena = forest.world_mut().spawn(arena).id();
     let owner = forest.world_mut().spawn(OnClock::new(arena)).id();
     let pet = forest.world_mut().spawn((dash, OwnedBy(owner))).id();
@@ -296,7 +295,7 @@ fn a_cooldown_goes_on_with_the_clock_on_which_it_is_read_at_the_new_place() {
     let here = town.world_mut().import_entity(&moved, ms(400), &mut map);
     let here = here.expect("the owner is mapped");
     let dash = town.world().get::<Cooldown>(here).expect("it moved");
-    assert_eq!(dash.remaining(town.world()), ms(600));
+    assert_eq!(dash.remaining(game_time(&town)), ms(600));
 }
 
 #[test]
@@ -347,4 +346,32 @@ fn each_built_in_clock_has_its_own_time_on_the_way() {
     let here = here.expect("the data is valid");
     let expected = [59_000, 59_000, 59_000, 59_000, 59_500].map(ms);
     assert_eq!(remaining(&mut town, here), expected);
+}
+
+/// A pause never stops its own end, also while it moves with its target.
+#[test]
+fn the_end_of_a_keyed_pause_comes_nearer_on_the_way() {
+    let (mut forest, mut town) = (zone(), zone());
+    let hero = forest
+        .world_mut()
+        .spawn((ears(), Timer::after(ms(50))))
+        .id();
+    let stun = (
+        Timer::after(ms(1000)),
+        TimerAction::despawn(),
+        bevy_due::Pauses(hero),
+    );
+    let mut commands = forest.world_mut().commands();
+    commands.entity(hero).set_timer("stun", stun);
+    advance_ms(&mut forest, 0);
+    let moved = export(&mut forest, hero);
+    let here = import(&mut town, &moved, 900);
+    let late = forget(&mut forest, hero);
+    commit(&mut town, here, &late);
+    advance_ms(&mut town, 99);
+    assert!(town.world().get::<bevy_due::PausedBy>(here).is_some());
+    advance_ms(&mut town, 1);
+    assert!(town.world().get::<bevy_due::PausedBy>(here).is_none());
+    advance_ms(&mut town, 50);
+    assert_eq!(firings(&mut town).len(), 2, "the stun and the timer");
 }

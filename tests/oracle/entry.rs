@@ -126,7 +126,7 @@ pub(crate) struct View {
     pub(crate) owned: Vec<(Id, Vec<Id>)>,
     pub(crate) lifetimes: Vec<(Id, u64)>,
     /// Each clock with its time at this moment, and the time that its component shows.
-    pub(crate) clocks: Vec<(Named, u64, u64)>,
+    pub(crate) clocks: Vec<(Named, u64)>,
     /// The numbers of firings, missed deadlines and cancellations in the last run per frame, and in
     /// the last run per fixed step.
     pub(crate) runs: [[u64; 3]; 2],

@@ -21,7 +21,7 @@ use std::{
 };
 
 use bevy_app::{App, First};
-use bevy_due::{ClockId, ReplyTo, conditions::run_clock_if, prelude::*};
+use bevy_due::{ClockId, conditions::run_clock_if, message::ReplyTo, prelude::*};
 use bevy_ecs::{
     entity::EntityHashMap,
     error::{FallbackErrorHandler, ignore},

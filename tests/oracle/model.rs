@@ -23,7 +23,6 @@ mod requests;
 mod revive;
 mod rollback;
 mod setting;
-mod slack;
 mod timers;
 mod transit;
 mod updates;
@@ -62,12 +61,15 @@ pub(crate) struct Model {
     sequence: u64,
     /// The number of random numbers drawn.
     draws: u64,
-    /// The entities whose timers have finished, by cadence.
-    ended: [Vec<(Id, Done)>; 2],
+    /// The entities whose timers have finished, by cadence. The last ones end in any run.
+    ended: [Vec<(Id, Done)>; 3],
     /// The runs so far. A burst ends with its run.
     runs: u64,
     /// The firings of deferrable timers in this frame and in its fixed steps.
     spent: [u32; 2],
+    /// The number of frames, and of waits for the budget.
+    frames: i64,
+    waits: u64,
     updates: Updates,
     mail: Mail,
     /// The condition of the clocks that are marked, and whether game time is paused from the next
@@ -117,6 +119,8 @@ impl Model {
             ended: Default::default(),
             runs: 0,
             spent: [0; 2],
+            frames: 0,
+            waits: 0,
             updates: Updates::default(),
             mail: Mail::default(),
             condition: true,
@@ -132,7 +136,7 @@ impl Model {
         };
         model.frame(0);
         for clock in &mut model.clocks.all {
-            clock.advance(rules.ahead);
+            clock.component.advance_by = rules.ahead;
         }
         model
     }

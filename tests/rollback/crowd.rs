@@ -195,7 +195,13 @@ impl Crowd {
             let owned = entity.get::<Owned>().into_iter().flat_map(Owned::iter);
             let owned: Vec<_> = owned.map(|owned| self.name(owned)).collect();
             let clock = entity.get::<Clock>();
-            let clock = clock.map(|clock| (clock.now(), clock.speed(), clock.is_paused()));
+            let clock = clock.map(|clock| {
+                (
+                    self.app.world().clock_now(entity.id()),
+                    clock.speed(),
+                    clock.is_paused(),
+                )
+            });
             let cooldown = entity.get::<Cooldown>();
             let disabled = entity.contains::<Disabled>();
             let pauses = entity.get::<PausedBy>().map_or(0, |it| it.iter().count());
@@ -244,7 +250,7 @@ impl Crowd {
 
 fn change_clock(mut entity: EntityWorldMut, span: Duration, random: &mut Random) {
     if let Some(mut cooldown) = entity.get_mut::<Cooldown>() {
-        _ = cooldown.try_use(&Clock::new().with_now(span));
+        _ = cooldown.try_use(span);
     }
     let Some(mut clock) = entity.get_mut::<Clock>() else {
         return;

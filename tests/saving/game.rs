@@ -1,5 +1,7 @@
 //! A game that can be saved and loaded at any frame.
 
+use std::borrow::Cow;
+
 use core::time::Duration;
 
 use bevy_app::App;
@@ -26,7 +28,7 @@ pub(crate) struct Firing {
     entity: Option<Id>,
     owner: Option<Id>,
     clock: Result<Option<Id>, ClockId>,
-    key: Option<&'static str>,
+    key: Option<Cow<'static, str>>,
     deadline: Duration,
     lateness: Duration,
     count: u64,
@@ -216,7 +218,7 @@ impl Game {
         let alive = self.entities.iter().map(alive).collect();
         let clocks = self.entities.iter().filter_map(|&entity| {
             let clock = world.get::<Clock>(entity)?;
-            let now = clock.now();
+            let now = world.clock_now(entity).expect("a clock");
             Some(format!("{now:?} {} {}", clock.speed(), clock.is_paused()))
         });
         let clocks = clocks.collect();

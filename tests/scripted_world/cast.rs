@@ -2,7 +2,9 @@
 
 use bevy_app::App;
 use bevy_due::{
-    MessageComponent, MessageContext, NoAnswer, Packet, UpdateComponent, UpdateContext, prelude::*,
+    UpdateComponent, UpdateContext,
+    message::{MessageContext, NoAnswer, Packet},
+    prelude::*,
 };
 use bevy_ecs::prelude::*;
 

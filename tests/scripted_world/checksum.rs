@@ -86,7 +86,7 @@ impl Recorder {
         recording.begin(kind, fired.entity());
         recording.add_entity(fired.owner());
         recording.add_clock(fired.clock());
-        recording.add_key(fired.key());
+        recording.add_key(fired.key().as_deref());
         recording.sum().add_duration(fired.deadline());
         recording.sum().add_duration(fired.lateness());
         for number in [fired.missed(), fired.count(), fired.is_last().into()] {
@@ -100,7 +100,7 @@ impl Recorder {
         recording.begin(kind, cancelled.entity());
         recording.add_entity(cancelled.owner());
         recording.add_clock(cancelled.clock());
-        recording.add_key(cancelled.key());
+        recording.add_key(cancelled.key().as_deref());
         recording.sum().add_number(number_of(cancelled.reason()));
     }
 

@@ -62,7 +62,7 @@ pub(super) fn change(world: &mut World, dice: &mut Dice, cast: &mut Cast) {
         2 | 3 => clock.unpause(),
         4 => clock.advance_by(by),
         5 => clock.set_now(ms(5000) + by),
-        6 => _ = clock.set_parent(other),
+        6 => clock.set_parent(other),
         _ => {
             let lifetime = DespawnAfter::new(by);
             world.spawn((SpeedModifier::new(entity, 0.5), lifetime));

@@ -2,7 +2,11 @@
 //! clocks, and send messages.
 
 use bevy_app::FixedPreUpdate;
-use bevy_due::{Delivery, Packet, Timer, TimerMut, prelude::*};
+use bevy_due::{
+    Timer, TimerMut,
+    message::{Delivery, MessageCommandsExt, MessageEntityCommandsExt, Packet},
+    prelude::*,
+};
 use bevy_ecs::prelude::*;
 
 use super::{

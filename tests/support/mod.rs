@@ -77,6 +77,11 @@ pub fn burst_limit(limit: u32) -> DuePlugin {
     }
 }
 
+/// Returns the time of the game clock, which was not set or fast-forwarded.
+pub fn game_time(app: &App) -> Duration {
+    app.world().resource::<Time<Virtual>>().elapsed()
+}
+
 /// Runs one frame that takes `by`.
 pub fn advance(app: &mut App, by: Duration) {
     app.insert_resource(TimeUpdateStrategy::ManualDuration(by));
@@ -85,6 +90,13 @@ pub fn advance(app: &mut App, by: Duration) {
 
 pub fn advance_ms(app: &mut App, millis: u64) {
     advance(app, ms(millis));
+}
+
+/// Returns the time that a clock shows.
+pub fn now(app: &App, clock: impl Into<ClockId>) -> Duration {
+    app.world()
+        .clock_now(clock)
+        .expect("there should be a clock")
 }
 
 pub fn ms(millis: u64) -> Duration {

@@ -2,6 +2,7 @@
 //!
 //! A test counts the frames of a world, not its time: while it sleeps, another world runs many.
 
+use bevy_due::message::{MessageCommandsExt, MessageWorldExt};
 use bevy_time::{Fixed, Time, TimeUpdateStrategy, Virtual};
 
 use super::*;

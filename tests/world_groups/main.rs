@@ -26,9 +26,13 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    LoopInterval, MessageContext, MessageStats, NoAnswer, Packet, Parcel, ParcelCommandsExt,
-    ParcelEntityCommandsExt, RefusalReason, Refused, ReplyError, ReplyTo, StableKey, StartError,
-    Timer, WorldGroups, WorldLink, WorldReport, prelude::*,
+    LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused, StableKey,
+    StartError, Timer, WorldGroups, WorldLink, WorldReport,
+    message::{
+        Delivery, MessageContext, MessageStats, NoAnswer, Packet, RefusalReason, ReplyError,
+        ReplyTo,
+    },
+    prelude::*,
 };
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},

@@ -1,6 +1,7 @@
 //! Requests to other worlds.
 
 use super::*;
+use bevy_due::message::MessageCommandsExt;
 
 #[derive(Component)]
 struct Asker;

@@ -1,6 +1,7 @@
 //! Stops, panics, and undelivered messages.
 
 use super::*;
+use bevy_due::message::{MessageCommandsExt, MessageWorldExt};
 
 /// Panics on the packet `PANIC`.
 fn bomb() -> MessageComponent {

@@ -1,7 +1,7 @@
 //! The last firings, for a remote client.
 
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::{borrow::Cow, collections::VecDeque};
 
 use bevy_app::App;
 use bevy_due::{ClockId, TimerFired};
@@ -60,7 +60,7 @@ fn note_firing(fired: On<TimerFired>, names: Query<&Name>, mut last: ResMut<Last
         Ok(name) => name.to_string(),
         Err(_) => entity.to_string(),
     };
-    let key = fired.key().map(str::to_owned);
+    let key = fired.key().map(Cow::into_owned);
     let is_owned = fired.owner() != fired.entity();
     let firing = Firing {
         number: last.total,

@@ -97,10 +97,10 @@ fn use_ability(
 ) -> Result {
     if fired.has_key("think") {
         let (hero, owned) = heroes.get(fired.owner())?;
-        let arena = clocks.get(hero.arena)?;
+        let now = clocks.now(hero.arena)?;
         for ability in owned.iter() {
             if let Ok(mut cooldown) = cooldowns.get_mut(ability)
-                && cooldown.try_use(&arena)
+                && cooldown.try_use(now)
             {
                 break;
             }

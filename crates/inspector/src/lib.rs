@@ -21,7 +21,7 @@ use core::{net::Ipv4Addr, time::Duration};
 use std::{io, net::TcpListener};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, TimerProgress};
+use bevy_due::{Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, TimerStatus};
 use bevy_ecs::name::Name;
 use bevy_remote::{RemotePlugin, http::RemoteHttpPlugin};
 use bevy_time::TimePlugin;
@@ -48,8 +48,8 @@ pub fn app(page: Page, remote_port: u16) -> App {
         .add_plugins(ScheduleRunnerPlugin::run_loop(FRAME))
         .register_type::<Name>();
     // All timers and cooldowns show their remaining time, without a change to the game.
-    app.register_required_components::<Timer, TimerProgress>()
-        .register_required_components::<Cooldown, TimerProgress>();
+    app.register_required_components::<Timer, TimerStatus>()
+        .register_required_components::<Cooldown, TimerStatus>();
     app
 }
 

@@ -69,7 +69,7 @@ fn the_page_shows_the_game_and_pauses_a_clock() {
     );
     let before = value(&tab, shown);
     let bar = "document.querySelector('#timers [data-name=summon] progress').value";
-    let progress = game.component(game.keyed("summon"), TIMER_PROGRESS);
+    let progress = game.component(game.keyed("summon"), TIMER_STATUS);
     let waited = secs(&progress["elapsed"]) / secs(&progress["wait"]);
     wait_until(&tab, &format!("Math.abs({bar} - {waited}) < 1e-6"));
     let waited = value(&tab, bar);

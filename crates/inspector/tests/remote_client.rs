@@ -9,7 +9,7 @@ use support::*;
 fn a_client_sees_timers_with_their_remaining_time() {
     let game = Game::start();
     let autosave = game.keyed("autosave");
-    let progress = game.component(autosave, TIMER_PROGRESS);
+    let progress = game.component(autosave, TIMER_STATUS);
     assert_eq!(secs(&progress["wait"]), 30.0);
     assert_eq!(progress["clock"]["Own"], game.named("menu"));
     assert_eq!(
@@ -20,7 +20,7 @@ fn a_client_sees_timers_with_their_remaining_time() {
     game.pass(game.named("menu"), 0.1);
     assert!(game.remaining(autosave) < first - 0.1);
 
-    let timers = game.query(&[TIMER_PROGRESS, KEY, OWNER], &[NAME]);
+    let timers = game.query(&[TIMER_STATUS, KEY, OWNER], &[NAME]);
     assert!(timers.len() >= 9, "{timers:?}");
     let swing = timers.iter().find(|(_, row)| row[KEY] == "swing");
     assert_eq!(
@@ -28,7 +28,7 @@ fn a_client_sees_timers_with_their_remaining_time() {
         game.named("boss")
     );
     for (_, row) in &timers {
-        let progress = &row[TIMER_PROGRESS];
+        let progress = &row[TIMER_STATUS];
         let [remaining, elapsed, wait] =
             ["remaining", "elapsed", "wait"].map(|name| secs(&progress[name]));
         assert!(
@@ -45,7 +45,7 @@ fn a_client_sees_cooldowns_with_their_remaining_time() {
     let duration = secs(&game.component(dash, COOLDOWN)["duration"]);
     let arena = game.named("arena");
     let progress = wait_for("the hero uses an ability", || {
-        let progress = game.component(dash, TIMER_PROGRESS);
+        let progress = game.component(dash, TIMER_STATUS);
         (secs(&progress["remaining"]) > 0.0).then_some(progress)
     });
     assert_eq!(progress["clock"]["Own"], arena);
@@ -106,7 +106,7 @@ fn a_client_pauses_a_timer() {
     game.call("world.insert_components", paused);
     game.pass(game.named("menu"), 0.05);
     assert_eq!(
-        game.component(autosave, TIMER_PROGRESS)["paused"],
+        game.component(autosave, TIMER_STATUS)["paused"],
         json!(true)
     );
     let held = game.remaining(autosave);

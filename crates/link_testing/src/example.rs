@@ -11,9 +11,9 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    MessageContext, NoAnswer, Packet, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused,
-    StableKey, Timer, WorldGroups,
+    Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused, StableKey, Timer, WorldGroups,
     link::{HasRoom, Link, PeerChanged, PeerSettings},
+    message::{Delivery, MessageContext, NoAnswer, Packet},
     prelude::*,
 };
 use bevy_ecs::prelude::*;

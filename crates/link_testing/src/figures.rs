@@ -13,8 +13,11 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    LoopInterval, MessageContext, Packet, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt,
-    StableKey, Timer, WorldGroups, link::Link, prelude::*,
+    LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, Timer,
+    WorldGroups,
+    link::Link,
+    message::{Delivery, MessageContext, Packet},
+    prelude::*,
 };
 use bevy_ecs::prelude::*;
 

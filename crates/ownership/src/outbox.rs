@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bevy_due::{Packet, StableKey};
+use bevy_due::{StableKey, message::Packet};
 use serde::{Deserialize, Serialize};
 
 use crate::item::Batch;

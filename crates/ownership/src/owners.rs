@@ -3,7 +3,10 @@
 use core::{fmt, time::Duration};
 use std::{io, sync::mpsc, thread};
 
-use bevy_due::{MessageSender, SendError, StableKey};
+use bevy_due::{
+    StableKey,
+    message::{MessageSender, SendError},
+};
 use bevy_ecs::world::World;
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use bevy_due::{MessageSender, StableKey};
+use bevy_due::{StableKey, message::MessageSender};
 
 use crate::{
     committer::{Committer, Stall, Submitter},

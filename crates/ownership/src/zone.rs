@@ -11,7 +11,10 @@ mod talk;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bevy_due::{DueWorldExt, MessageComponent, MessageSender, Packet, SendError, StableKey};
+use bevy_due::{
+    StableKey,
+    message::{MessageComponent, MessageSender, MessageWorldExt, Packet, SendError},
+};
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
     prelude::*,

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{Clock, DuePlugin, TimerProgress};
+use bevy_due::{Clock, DuePlugin, DueWorldExt, TimerStatus};
 use bevy_ecs::prelude::*;
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 
@@ -21,6 +21,7 @@ fn clocks() -> (App, Vec<Entity>) {
     for _ in 0..10 {
         app.update();
     }
+    app.world_mut().write_timer_states();
     (app, clocks)
 }
 
@@ -38,8 +39,10 @@ fn a_clock_survives_every_format() {
             postcard::from_bytes(&bytes).unwrap(),
         ];
         for loaded in loaded {
-            assert_eq!(loaded, *saved);
-            // The data also holds the order, which is no part of the equality.
+            // A clock in a world never equals a value, so the settings and the data are compared.
+            assert_eq!(loaded.speed(), saved.speed());
+            assert_eq!(loaded.is_paused(), saved.is_paused());
+            assert_eq!(loaded.parent(), saved.parent());
             assert_eq!(ron::to_string(&loaded).unwrap(), ron);
         }
         assert!(ron.contains("order:Some("), "{ron}");
@@ -52,10 +55,10 @@ fn a_clock_survives_every_format() {
 
 #[test]
 fn a_timer_progress_survives_every_format() {
-    let shown = TimerProgress::default();
+    let shown = TimerStatus::default();
     let bytes = postcard::to_allocvec(&shown).unwrap();
-    assert_eq!(postcard::from_bytes(&bytes), Ok(shown.clone()));
+    assert_eq!(postcard::from_bytes(&bytes), Ok(shown));
     let json = serde_json::to_string(&shown).unwrap();
-    let loaded: TimerProgress = serde_json::from_str(&json).unwrap();
+    let loaded: TimerStatus = serde_json::from_str(&json).unwrap();
     assert_eq!(loaded, shown);
 }

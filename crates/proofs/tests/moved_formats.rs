@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    Cooldown, DuePlugin, Packet, Timer,
+    Cooldown, DuePlugin, Timer,
+    message::{MessageWorldExt, Packet},
     moving::{HeldMail, MovedEntity},
     prelude::*,
 };

@@ -19,8 +19,8 @@ pub struct Story<'w> {
 impl Story<'_> {
     /// Adds a line. Its time is that of the game clock, which a loaded game continues.
     pub fn tell(&mut self, line: impl Display) {
-        let clock = self.clocks.get(ClockId::Virtual);
-        let secs = clock.map_or(0.0, |clock| clock.now().as_secs_f32());
+        let now = self.clocks.now(ClockId::Virtual);
+        let secs = now.map_or(0.0, |now| now.as_secs_f32());
         self.log.0.push(format!("{secs:5.1} {line}"));
     }
 }

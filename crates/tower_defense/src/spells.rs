@@ -42,7 +42,8 @@ pub fn cast(
     clocks: Clocks,
     mut story: Story,
     mut commands: Commands,
-) {
+) -> Result {
+    let now = clocks.now(ClockId::Virtual)?;
     for order in orders.read() {
         let &Order::Cast(wanted) = order else {
             continue;
@@ -51,8 +52,8 @@ pub fn cast(
         let Some((_, mut cooldown)) = spells.find(|(spell, _)| **spell == wanted) else {
             continue;
         };
-        if !cooldown.try_use(&clocks) {
-            let secs = cooldown.remaining(&clocks).as_secs_f32();
+        if !cooldown.try_use(now) {
+            let secs = cooldown.remaining(now).as_secs_f32();
             story.tell(format_args!("{} takes {secs:.1} s", wanted.name()));
             continue;
         }
@@ -62,6 +63,7 @@ pub fn cast(
             PlayerSpell::SlowMotion => commands.run_system_cached(slow_down),
         }
     }
+    Ok(())
 }
 
 /// Stuns the enemies around the hand.

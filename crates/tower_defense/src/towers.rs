@@ -101,7 +101,8 @@ pub fn shoot(
     mut enemies: Query<(Entity, &mut Enemy)>,
     clocks: Clocks,
     mut commands: Commands,
-) {
+) -> Result {
+    let now = clocks.now(ClockId::Virtual)?;
     for (tower, mut cooldown) in &mut towers {
         let targets = enemies.iter_mut();
         let targets = targets.filter(|(_, enemy)| enemy.health > 0 && tower.reaches(enemy));
@@ -109,7 +110,7 @@ pub fn shoot(
         let Some((entity, mut enemy)) = first else {
             continue;
         };
-        if tower.kind == TowerKind::Frost || !cooldown.try_use(&clocks) {
+        if tower.kind == TowerKind::Frost || !cooldown.try_use(now) {
             continue;
         }
         commands.spawn(flash(cell_at(enemy.place())));
@@ -121,6 +122,7 @@ pub fn shoot(
             TowerKind::Frost => {}
         }
     }
+    Ok(())
 }
 
 /// Moves the hand, and chooses what it builds.

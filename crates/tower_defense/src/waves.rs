@@ -1,6 +1,6 @@
 //! Waves: each comes sooner than the one before, and its enemies follow each other faster.
 
-use bevy_due::{OnClock, Timer, TimerKey, prelude::*};
+use bevy_due::{Clocks, OnClock, Timer, TimerKey, prelude::*};
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -104,10 +104,12 @@ pub fn march(
 pub fn call_early(
     mut orders: MessageReader<Order>,
     waves: Single<Entity, With<Waves>>,
-    arena: Single<&Clock, With<Arena>>,
+    arena: Single<Entity, With<Arena>>,
+    clocks: Clocks,
     mut commands: Commands,
-) {
+) -> Result {
     if orders.read().any(|order| *order == Order::NextWave) {
-        commands.entity(*waves).reschedule(arena.now());
+        commands.entity(*waves).reschedule(clocks.now(*arena)?);
     }
+    Ok(())
 }

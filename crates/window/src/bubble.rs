@@ -3,7 +3,7 @@
 use core::{f32::consts::TAU, time::Duration};
 
 use bevy::{ecs::system::SystemParam, prelude::*};
-use bevy_due::{DueSystems, prelude::*};
+use bevy_due::{Clocks, DueSystems, prelude::*};
 
 use crate::{
     arena::{Arena, CENTRE},
@@ -40,9 +40,14 @@ fn blow(arena: Single<Entity, With<Arena>>, glow: Res<Glow>, mut commands: Comma
     ));
 }
 
-fn orbit(arena: Single<&Clock, With<Arena>>, mut bubble: Single<&mut Transform, With<Bubble>>) {
-    let angle = TAU * arena.now().as_secs_f32() / PERIOD;
+fn orbit(
+    arena: Single<Entity, With<Arena>>,
+    clocks: Clocks,
+    mut bubble: Single<&mut Transform, With<Bubble>>,
+) -> Result {
+    let angle = TAU * clocks.now(*arena)?.as_secs_f32() / PERIOD;
     bubble.translation = (CENTRE + ORBIT * Vec2::from_angle(angle)).extend(-1.0);
+    Ok(())
 }
 
 /// Where the bubble is.

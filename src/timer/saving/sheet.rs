@@ -16,7 +16,7 @@ use bevy_platform::sync::{
 
 use super::TimerState;
 use crate::{
-    clock::ClockTable,
+    clock::Changes,
     timer::{Kind, place::Place},
 };
 
@@ -32,9 +32,9 @@ pub(in crate::timer) const NO_PAGE: u64 = u64::MAX - 1;
 
 /// The states of all timers of a world, as of one moment.
 struct Sheet {
-    clocks: ClockTable,
+    changes: Changes,
     /// The number of changes of clocks up to the moment.
-    changes: u64,
+    number: u64,
     lines: Vec<Line>,
 }
 
@@ -44,6 +44,10 @@ pub(super) struct Line {
     pub(super) place: Place,
     pub(super) state: TimerState,
 }
+
+/// The states that were written out for serialization, until the next run.
+#[derive(Resource, Debug, Default)]
+pub(crate) struct WrittenStates(pub(in crate::timer) Option<Written>);
 
 /// A sheet that was written for a world. It is thrown away when this is dropped.
 #[derive(Debug)]
@@ -55,10 +59,10 @@ pub(crate) struct Written {
 
 impl Written {
     /// Fills a sheet with timers whose states hold until a clock changes.
-    pub(super) fn new(clocks: ClockTable, timers: &[(Entity, Kind, Line)]) -> Self {
+    pub(super) fn new(changes: Changes, timers: &[(Entity, Kind, Line)]) -> Self {
         let sheet = Sheet {
-            changes: clocks.changes(),
-            clocks,
+            number: changes.get(),
+            changes,
             lines: timers.iter().map(|&(.., line)| line).collect(),
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +113,7 @@ pub(in crate::timer) fn place(page: u64) -> Place {
 /// Returns the state of the timer on a line, unless a clock has changed since.
 pub(in crate::timer) fn state(page: u64) -> Result<TimerState, NotWritten> {
     let (sheet, line) = line(page).ok_or(NotWritten)?;
-    match sheet.clocks.changes() == sheet.changes {
+    match sheet.changes.get() == sheet.number {
         true => Ok(line.state),
         false => Err(NotWritten),
     }

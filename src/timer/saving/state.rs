@@ -1,10 +1,7 @@
 //! The state of a timer as data: what the queue knows of a timer, beyond the settings in its
 //! component.
 
-use core::{
-    num::{NonZeroU32, NonZeroU64},
-    time::Duration,
-};
+use core::num::{NonZeroU32, NonZeroU64};
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 use bevy_platform::sync::atomic::{AtomicBool, Ordering};
@@ -12,16 +9,19 @@ use bevy_platform::sync::atomic::{AtomicBool, Ordering};
 use crate::{
     clock::{ClockId, Reading},
     queue::NEVER,
-    timer::random_interval::RandomInterval,
+    timer::{queued::ArmedTimer, random::Draws},
 };
 
 /// The state of a timer or a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum TimerState {
-    /// Inserted since the last run, after this number of others. Without a wait, the clock did not
-    /// exist yet.
-    Added { nth: u64, wait: Option<Wait> },
+    /// Inserted since the last run, on a clock that was not known yet. The delay has not started.
+    Added {
+        /// The place among the timers that were saved with it.
+        sequence: u64,
+        random: Option<Draws>,
+    },
     /// In the queue of a clock.
     Armed(Progress),
     /// The last firing is over, but the component is still there.
@@ -46,9 +46,6 @@ pub(crate) struct Progress {
     /// The current interval in nanoseconds.
     pub(in crate::timer) interval: Option<NonZeroU64>,
     pub(in crate::timer) random: Option<Draws>,
-    /// The choice of a timer with slack: the time from the start of its window to the deadline.
-    #[cfg_attr(feature = "serialize", serde(default))]
-    pub(in crate::timer) shift: Option<u64>,
 }
 
 /// The wait for the next deadline, in nanoseconds on a clock.
@@ -77,59 +74,25 @@ enum Due {
     Never,
 }
 
-/// The random intervals of a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serialize",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(deny_unknown_fields)
-)]
-pub(crate) struct Draws {
-    /// Whether the next interval is drawn. A changed interval is fixed.
-    pub(in crate::timer) is_on: bool,
-    pub(in crate::timer) intervals: RandomInterval,
-}
-
-/// The place of a saved timer among the others that are inserted with it. The timers that were
-/// armed come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::timer) enum Order {
-    Armed(u64),
-    Added(u64),
-}
-
 impl TimerState {
-    pub(in crate::timer) fn order(&self) -> Order {
+    /// Returns the place among the timers that were saved with it.
+    pub(in crate::timer) fn order(&self) -> u64 {
         match *self {
-            Self::Armed(Progress { sequence, .. }) => Order::Armed(sequence),
-            Self::Added { nth, .. } => Order::Added(nth),
-            Self::Finished => Order::Armed(0),
-        }
-    }
-
-    /// Returns the wait for the next deadline, if its clock was known.
-    pub(in crate::timer) fn wait(&self) -> Option<&Wait> {
-        match self {
-            Self::Armed(progress) => Some(&progress.wait),
-            Self::Added { wait, .. } => wait.as_ref(),
-            Self::Finished => None,
+            Self::Armed(Progress { sequence, .. }) | Self::Added { sequence, .. } => sequence,
+            Self::Finished => 0,
         }
     }
 
     /// Returns the clock on which the timer runs, if it was known.
     pub(crate) fn clock(&self) -> Option<ClockId> {
-        Some(self.wait()?.clock)
+        Some(self.progress()?.wait.clock)
     }
 
     /// Lets time pass on the clock of the wait, if there is one.
     #[cfg(feature = "serialize")]
     pub(in crate::timer) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
-        match self {
-            Self::Armed(Progress { wait, .. })
-            | Self::Added {
-                wait: Some(wait), ..
-            } => wait.pass(passed(wait.clock)),
-            Self::Added { wait: None, .. } | Self::Finished => {}
+        if let Self::Armed(Progress { wait, .. }) = self {
+            wait.pass(passed(wait.clock));
         }
     }
 
@@ -138,6 +101,19 @@ impl TimerState {
             Self::Armed(progress) => Some(progress),
             Self::Added { .. } | Self::Finished => None,
         }
+    }
+}
+
+impl Progress {
+    /// Lets a new timer with this delay go on from here.
+    pub(in crate::timer) fn put_into(&self, timer: &mut ArmedTimer, delay: u64) {
+        timer.set_count(self.count);
+        timer.interval = self.interval;
+        timer.set_left(self.left.map(NonZeroU32::get));
+        if self.random.is_some() {
+            timer.change_rare(|rare| rare.draws = self.random);
+        }
+        timer.set_wait(self.wait.length, delay);
     }
 }
 
@@ -192,25 +168,12 @@ impl Wait {
         let deadline = i128::from(self.now) + due - reading.offset;
         u64::try_from(deadline.max(0)).unwrap_or(NEVER)
     }
-
-    /// Returns the time until the deadline, or zero if it has passed.
-    pub(in crate::timer) fn remaining(&self) -> Duration {
-        Duration::from_nanos(match self.due {
-            Due::In(remaining) => remaining,
-            Due::Since(_) => 0,
-            Due::Never => NEVER,
-        })
-    }
 }
 
 impl MapEntities for TimerState {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        match self {
-            Self::Armed(Progress { wait, .. })
-            | Self::Added {
-                wait: Some(wait), ..
-            } => wait.clock.map_entities(mapper),
-            Self::Added { wait: None, .. } | Self::Finished => {}
+        if let Self::Armed(Progress { wait, .. }) = self {
+            wait.clock.map_entities(mapper);
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::{Clock, load_built_in, save_built_in},
-    timer::TimerLines,
+    timer::{TimerLines, end::Origin},
 };
 
 /// The state that belongs to no entity.
@@ -41,15 +41,6 @@ pub(crate) struct SavedWorld {
 /// The fixed steps that a loaded world catches up with, at most. More would freeze it: the data is damaged,
 /// or comes from an app with much longer steps.
 pub(crate) const MAX_STEPS: u32 = 10_000;
-
-/// Where a state comes from.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Origin {
-    /// The world that holds it.
-    Own,
-    #[default]
-    Saved,
-}
 
 impl SavedWorld {
     /// Returns the state of a world with the plugin.

@@ -11,13 +11,16 @@ use super::world_state::{forget_world_state, write_world_state};
 use super::{
     TimerState,
     capture::Capture,
-    sheet::{Line, Written},
+    sheet::{Line, Written, WrittenStates},
 };
+#[cfg(feature = "serialize")]
+use crate::clock::write_clocks;
 use crate::{
-    clock::{Cadence, ClockTable},
+    clock::ClockTable,
     timer::{
-        Arms, DespawnAfter, Kind, Timer, TimerLines, WhenDone, ended::Ended, finished::Finished,
-        timer_seat::TimerSeat,
+        Arms, DespawnAfter, Kind, Timer, TimerLines, WhenDone,
+        end::{Finished, Origin},
+        place::TimerSeat,
     },
 };
 
@@ -42,29 +45,33 @@ fn write(
 ) {
     world.flush();
     forget_written(world);
-    let Some(clocks) = world.get_resource::<ClockTable>().cloned() else {
+    // Clocks that take settings over have changed, so they come first.
+    #[cfg(feature = "serialize")]
+    write_clocks(world, &is_wanted);
+    let Some(clocks) = world.get_resource::<ClockTable>() else {
         return;
     };
+    let changes = clocks.changes().clone();
     let timers = Capture::new(world).map_or_else(Vec::new, |capture| states(&capture));
     let timers = timers.into_iter().filter_map(|(entity, kind, state)| {
         let place = seat_of(world, entity, kind)?.place();
         Some((entity, kind, Line { place, state }))
     });
     let timers: Vec<_> = timers.collect();
-    let written = Written::new(clocks, &timers);
+    let written = Written::new(changes, &timers);
     for (entity, kind, page) in written.pages() {
         if let Some(seat) = seat_of(world, entity, kind) {
             seat.write(page);
         }
     }
-    world.resource_mut::<TimerLines>().written = Some(written);
+    world.insert_resource(WrittenStates(Some(written)));
     mark_finished(world, is_wanted);
 }
 
 /// Throws the written states away, if there are any.
 pub(crate) fn forget_written(world: &mut World) {
-    let lines = world.get_resource_mut::<TimerLines>();
-    let Some(written) = lines.and_then(|mut lines| lines.written.take()) else {
+    let states = world.get_resource_mut::<WrittenStates>();
+    let Some(written) = states.and_then(|mut states| states.0.take()) else {
         return;
     };
     for (entity, kind, _) in written.pages() {
@@ -86,32 +93,21 @@ fn seat_of(world: &World, entity: Entity, kind: Kind) -> Option<&TimerSeat> {
 /// Marks those of some entities that await the next run to despawn.
 fn mark_finished(world: &mut World, is_wanted: impl Fn(Entity) -> bool) {
     let lines = world.resource::<TimerLines>();
-    let ended = lines.ended.iter();
+    let ended = lines.reports.ended.iter();
     let ended =
         ended.filter(|(_, ended)| ended.when_done != WhenDone::Keep && is_wanted(ended.entity));
     let ended: Vec<_> = ended.collect();
     let mut marks = EntityHashMap::<Finished>::default();
-    for (cadence, ended) in ended {
-        let Ended {
-            entity, when_done, ..
-        } = ended;
-        let mark = marks.entry(entity).or_insert(Finished {
-            when_done,
-            in_frame: false,
-            in_fixed_step: false,
+    for (ends_in, ended) in ended {
+        let mark = marks.entry(ended.entity).or_insert(Finished {
+            ends: Default::default(),
+            origin: Origin::Own,
         });
-        mark.when_done = mark.when_done.or(when_done);
-        match cadence {
-            Cadence::Frame => mark.in_frame = true,
-            Cadence::FixedStep => mark.in_fixed_step = true,
-        }
+        mark.ends[ends_in as usize].push(ended.when_done);
     }
-    // The marks mean something to the world that loads them. This world knows already.
-    let ended = world.resource::<TimerLines>().ended.clone();
     for (entity, mark) in marks {
         if let Ok(mut entity) = world.get_entity_mut(entity) {
             entity.insert(mark);
         }
     }
-    world.resource_mut::<TimerLines>().ended = ended;
 }

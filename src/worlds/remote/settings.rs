@@ -18,11 +18,11 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerSettings {
     /// The number of bytes that can wait to be sent. A parcel that does not fit is refused with
-    /// [`Full`](crate::RefusalReason::Full). The default is 16 MiB.
+    /// [`Full`](crate::message::RefusalReason::Full). The default is 16 MiB.
     pub queue_bytes: usize,
     /// The length of the largest payload in bytes, in both directions. A parcel with a longer one is refused
     /// with
-    /// [`TooLarge`](crate::RefusalReason::TooLarge). The default is 1 MiB, and the limit is 1 GiB.
+    /// [`TooLarge`](crate::message::RefusalReason::TooLarge). The default is 1 MiB, and the limit is 1 GiB.
     pub parcel_bytes: usize,
     /// The number of bytes on their way from which on nothing more is sent until the other process confirms
     /// some. What waits stays in the queue, so that no engine has to hold it. Both processes should have

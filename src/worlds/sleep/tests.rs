@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Clock, ClocksMut, Delivery, DuePlugin, DueWorldExt, MessageComponent, MessageEntityCommandsExt,
-    Paused, Timer, TimerFired, UpdateComponent,
+    Clock, ClocksMut, DuePlugin, DueWorldExt, Paused, Timer, TimerFired, UpdateComponent,
+    message::{Delivery, MessageComponent, MessageEntityCommandsExt, MessageWorldExt},
 };
 
 const ZERO: Option<Duration> = Some(Duration::ZERO);

@@ -3,15 +3,15 @@
 use std::panic::resume_unwind;
 
 use bevy_due::{
-    DueWorldExt, MessageComponent, MessageContext, NoAnswer, OwnedTimerFired, Packet, Request,
-    TimerCancelled, TimerFired, UpdateComponent, UpdateContext,
+    OwnedTimerFired, TimerCancelled, TimerFired, UpdateComponent, UpdateContext,
+    message::{MessageComponent, MessageContext, MessageWorldExt, NoAnswer, Packet, Request},
 };
 use bevy_ecs::prelude::*;
 
 use super::{Cast, Shared, apply::apply};
 use crate::{
     entry::{Call, Cancel, Entry, Firing, Hearing},
-    op::{Op, Topic, Topics},
+    op::{KEYS, Op, Topic, Topics},
 };
 
 /// The name of the handler of timers.
@@ -160,7 +160,7 @@ pub(super) fn firing(cast: &Cast, fired: &TimerFired) -> Entry {
     Entry::Fired(Firing {
         entity: cast.id(fired.entity()),
         owner: cast.id(fired.owner()),
-        key: fired.key(),
+        key: KEYS.into_iter().find(|&key| fired.has_key(key)),
         clock: cast.named(fired.clock()),
         deadline: fired.deadline().as_nanos() as u64,
         lateness: fired.lateness().as_nanos() as u64,
@@ -174,7 +174,7 @@ pub(super) fn cancel(cast: &Cast, cancelled: &TimerCancelled) -> Entry {
     Entry::Cancelled(Cancel {
         entity: cast.id(cancelled.entity()),
         owner: cast.id(cancelled.owner()),
-        key: cancelled.key(),
+        key: KEYS.into_iter().find(|&key| cancelled.has_key(key)),
         clock: cast.named(cancelled.clock()),
         reason: cancelled.reason(),
     })

@@ -1,6 +1,9 @@
 //! The operations with messages and requests.
 
-use bevy_due::{NoAnswer, Packet, prelude::*};
+use bevy_due::{
+    message::{Delivery, MessageCommandsExt, MessageEntityCommandsExt, NoAnswer, Packet},
+    prelude::*,
+};
 use bevy_ecs::prelude::*;
 
 use super::{

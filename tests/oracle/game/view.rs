@@ -2,7 +2,7 @@
 
 use core::{mem, time::Duration};
 
-use bevy_due::{ArmedTimers, Clock, ClockId, Clocks, MessageStats, Owned, RunStats, TimerStatus};
+use bevy_due::{ArmedTimers, ClockId, Clocks, Owned, RunStats, TimerStatus, message::MessageStats};
 use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{Cast, Game, handlers};
@@ -42,7 +42,7 @@ impl Game {
                 _ => Vec::new(),
             },
             keyed: keyed(cast, &alive, &timers),
-            clocks: clock_times(cast, &alive, world, &clocks),
+            clocks: clock_times(cast, &alive, &clocks),
             owned: owned(cast, &alive, world),
             alive,
             runs: [timers.last_run(), timers.last_fixed_run()].map(stats),
@@ -143,19 +143,8 @@ fn owned(cast: &Cast, alive: &[Id], world: &World) -> Vec<(Id, Vec<Id>)> {
     owned.collect()
 }
 
-fn clock_times(
-    cast: &Cast,
-    alive: &[Id],
-    world: &World,
-    clocks: &Clocks,
-) -> Vec<(Named, u64, u64)> {
-    let times = all_clocks(cast, alive).filter_map(|(name, clock)| {
-        let live = nanos(clocks.get(clock).ok()?.now());
-        let shown = match clock {
-            ClockId::Own(entity) => nanos(world.get::<Clock>(entity)?.now()),
-            _ => live,
-        };
-        Some((name, live, shown))
-    });
+fn clock_times(cast: &Cast, alive: &[Id], clocks: &Clocks) -> Vec<(Named, u64)> {
+    let times = all_clocks(cast, alive)
+        .filter_map(|(name, clock)| Some((name, nanos(clocks.now(clock).ok()?))));
     times.collect()
 }

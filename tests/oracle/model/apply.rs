@@ -1,6 +1,6 @@
 //! The operations.
 
-use super::{Model, mail::Role};
+use super::{Model, clock::Component, mail::Role};
 use crate::{
     entry::{Entry, Id, NOWHERE, Named},
     op::{At, Op, Ratio, Slot},
@@ -106,24 +106,24 @@ impl Model {
                     model.retire(timer, kind);
                 }
             }),
-            Op::Speed(at, speed) => self.with_clock(at, |clock| clock.speed = speed.get()),
+            Op::Speed(at, speed) => self.with_component(at, |clock| clock.speed = speed.get()),
             Op::PauseClock(at, is_paused) => {
-                self.with_clock(at, |clock| clock.is_paused = is_paused);
+                self.with_component(at, |clock| clock.is_paused = is_paused);
             }
             Op::SetParent(slot, parent) => {
                 let parent = self.named(parent);
-                if let Some(nth) = self.find_clock(At::Own(slot)) {
-                    let is_set = self.clocks.set_parent(nth, parent);
-                    self.refuse_unless(is_set);
-                }
+                self.with_component(At::Own(slot), |clock| clock.parent = parent);
             }
             Op::SetNow(at, shown) => {
                 let shown = self.rules.nanos(shown);
-                self.with_clock(at, |clock| clock.set_now(shown));
+                self.with_component(at, |clock| clock.set_now = Some(shown));
             }
             Op::Advance(at, by) => {
                 let by = self.rules.nanos(by);
-                self.with_clock(at, |clock| clock.advance(by));
+                self.with_component(at, |clock| {
+                    clock.advance_by = clock.advance_by.saturating_add(by);
+                    clock.set_now = clock.set_now.map(|now| now.saturating_add(by));
+                });
             }
             Op::Modify(slot, modified) => self.on(slot, |model, id| {
                 let modified = modified.map(|(slot, factor)| (model.at(slot), factor));
@@ -137,7 +137,10 @@ impl Model {
                 self.on(slot, |model, id| model.entities[id].is_held = is_held);
             }
             Op::Condition(condition) => self.condition = condition,
-            Op::PauseGame(is_paused) => self.is_game_paused = is_paused,
+            Op::PauseGame(is_paused) => {
+                self.is_game_paused = is_paused;
+                self.clocks.times.is_paused_by_now = is_paused;
+            }
             ref op => self.apply_to_mail(op),
         }
     }
@@ -181,9 +184,10 @@ impl Model {
         self.set_owner(id, owner);
     }
 
-    fn with_clock(&mut self, at: At, change: impl FnOnce(&mut super::clock::Clock)) {
+    fn with_component(&mut self, at: At, change: impl FnOnce(&mut Component)) {
         if let Some(nth) = self.find_clock(at) {
-            change(&mut self.clocks.all[nth]);
+            change(&mut self.clocks.all[nth].component);
+            self.clocks.all[nth].is_written = true;
         }
     }
 
@@ -193,8 +197,8 @@ impl Model {
         let parent = self.named(parent);
         if let Some(nth) = self.clocks.find(Named::Own(id)) {
             let clock = &mut self.clocks.all[nth];
-            (clock.speed, clock.is_paused) = (speed.get(), false);
-            self.clocks.set_parent(nth, parent);
+            clock.component = Component::new(parent, speed.get());
+            clock.is_written = true;
             return;
         }
         let factor = self.factor(id);

@@ -1,4 +1,4 @@
-//! Arming timers: their first deadlines, their random delays, and the swap of the pending ones.
+//! Arming timers: their first deadlines, their random delays, and the swap that settles their clocks.
 
 use bevy_due::{CancelReason, MissedTicks};
 
@@ -9,18 +9,16 @@ use super::{
     random::{GOLDEN, mix, scale},
     timers::{Kind, State, Timer, done, times},
 };
-use crate::{
-    entry::{Id, Named},
-    op::Spec,
-};
+use crate::entry::{Id, Named};
 
 impl Model {
-    /// A timer is pending until the next swap. Its delay counts from now if its clock exists.
-    pub(super) fn push_pending(&mut self, id: Id, kind: Kind) {
+    /// A timer takes its place among equal deadlines when it is inserted. Its delay counts from then if its
+    /// clock exists. The next swap settles the clock.
+    pub(super) fn add_timer(&mut self, id: Id, kind: Kind) {
         self.inserted += 1;
+        self.sequence += 1;
         let seat = self.inserted;
         let spec = self.entities[id].timer.filter(|_| kind == Kind::Timer);
-        let random = spec.map_or(0, |spec| self.draw_jitter(spec));
         let clock = self.clocks.find(self.clock_of(id, self.chosen(id, kind)));
         let mut timer = Timer {
             entity: id,
@@ -30,28 +28,36 @@ impl Model {
             state: State::Pending,
             deadline: 0,
             paused_at: None,
-            is_held: false,
+            is_held: self.is_in_transit(id),
             is_released: false,
-            sequence: 0,
-            owner: id,
-            acts: false,
+            sequence: self.sequence,
+            owner: self.owner_of(id),
+            acts: self.entities[id].action.is_some() || self.entities[id].is_request,
             interval: 0,
             random: 0,
             is_random: false,
             priority: None,
-            waits: false,
-            slack: 0,
-            shift: None,
+            turn: None,
             times: 1,
             missed: MissedTicks::Burst,
             count: 0,
             wait: 0,
             burst: (0, 0),
         };
+        let delay = self.draw_delay(id, kind);
         if let Some(clock) = clock {
-            (timer.deadline, timer.wait) = self.first_deadline(id, kind, clock, random);
+            (timer.deadline, timer.wait) = self.first_deadline(id, kind, clock, delay);
             let now = self.clocks.live(clock).now;
             timer.paused_at = self.is_paused(id).then_some(now);
+        }
+        if let Some(spec) = spec {
+            let rules = self.rules;
+            timer.interval = rules.nanos(spec.interval);
+            timer.times = times(spec).unwrap_or(0);
+            timer.missed = spec.missed;
+            timer.priority = spec.priority;
+            timer.is_random = spec.interval > 0 && spec.span > 0;
+            timer.random = if timer.is_random { self.draw() } else { 0 };
         }
         if kind == Kind::Timer {
             self.entities[id].seat = Some(seat);
@@ -65,36 +71,34 @@ impl Model {
     }
 
     /// The first delay counts from the time on the clock, or from a time that the clock shows.
-    pub(super) fn first_deadline(&self, id: Id, kind: Kind, clock: Nth, random: u64) -> (u64, u64) {
+    pub(super) fn first_deadline(&self, id: Id, kind: Kind, clock: Nth, delay: u64) -> (u64, u64) {
         let clock = self.clocks.live(clock);
-        let entity = &self.entities[id];
-        let Some(spec) = entity.timer.filter(|_| kind == Kind::Timer) else {
-            let delay = entity.life.unwrap_or_default();
+        let spec = self.entities[id].timer.filter(|_| kind == Kind::Timer);
+        let Some(since) = spec.and_then(|spec| spec.since) else {
             return (clock.now.saturating_add(delay), delay);
         };
-        let delay = self.rules.nanos(spec.delay);
-        let delay = delay.saturating_add(scale(random, self.rules.nanos(spec.jitter)));
-        let deadline = match spec.since {
-            None => clock.now.saturating_add(delay),
-            Some(since) => {
-                let shown = self.rules.nanos(since).saturating_add(delay);
-                shift(shown, -clock.offset)
-            }
-        };
+        let shown = self.rules.nanos(since).saturating_add(delay);
+        let deadline = shift(shown, -clock.offset);
         // The deadline may saturate.
-        let wait = match spec.since {
-            None => delay,
-            Some(_) => deadline.saturating_sub(clock.now),
-        };
-        (deadline, wait)
+        (deadline, deadline.saturating_sub(clock.now))
     }
 
-    /// The random delay depends on the seed and on the number of draws before.
-    pub(super) fn draw_jitter(&mut self, spec: Spec) -> u64 {
-        match spec.jitter {
-            0 => 0,
-            _ => self.draw(),
+    /// The delay has a random part and a part of the slack. Both depend on the number of draws before, and
+    /// the random part also on the seed.
+    pub(super) fn draw_delay(&mut self, id: Id, kind: Kind) -> u64 {
+        let Some(spec) = self.entities[id].timer.filter(|_| kind == Kind::Timer) else {
+            return self.entities[id].life.unwrap_or_default();
+        };
+        let (rules, mut delay) = (self.rules, self.rules.nanos(spec.delay));
+        if spec.jitter > 0 {
+            delay = delay.saturating_add(scale(self.draw(), rules.nanos(spec.jitter)));
         }
+        if spec.slack > 0 {
+            self.draws += 1;
+            let part = scale(self.draws.wrapping_mul(GOLDEN), rules.nanos(spec.slack) - 1);
+            delay = delay.saturating_add(part);
+        }
+        delay
     }
 
     fn draw(&mut self) -> u64 {
@@ -105,30 +109,20 @@ impl Model {
             .wrapping_add(self.draws.wrapping_mul(GOLDEN)))
     }
 
-    /// The pending timers get their owners, clocks and pauses, in the order of insertion. A timer on
-    /// a clock that takes part in the run is armed at once. A timer without a clock is cancelled.
-    pub(super) fn resolve(&mut self, is_in_run: impl Fn(&Self, Nth) -> bool) {
+    /// The new timers settle on their clocks, in the order of insertion. A timer without a clock is
+    /// cancelled.
+    pub(super) fn resolve(&mut self) {
         let pending = self.timers.iter().filter(|timer| timer.is_pending());
-        let pending: Vec<_> = pending.map(|timer| (timer.entity, timer.kind)).collect();
+        let mut pending: Vec<_> = pending
+            .map(|timer| (timer.sequence, timer.entity, timer.kind))
+            .collect();
+        pending.sort_unstable_by_key(|&(sequence, ..)| sequence);
         let mut lost = Vec::new();
-        for (id, kind) in pending {
+        for (_, id, kind) in pending {
             let at = self.find_timer(id, kind).expect("it is pending");
-            let spec = self.entities[id].timer.filter(|_| kind == Kind::Timer);
-            match self.clocks.find(self.clock_of(id, self.chosen(id, kind))) {
-                Some(clock) => {
-                    let is_in_run = is_in_run(self, clock);
-                    self.arm(at, clock, spec, is_in_run);
-                }
-                None => lost.push((id, kind)),
+            if !self.settle(at) {
+                lost.push((id, kind));
             }
-        }
-        for &(id, kind) in &lost {
-            let at = self.find_timer(id, kind).expect("it is pending");
-            let timer = self.timers.remove(at);
-            self.timers.push(Timer {
-                clock: None,
-                ..timer
-            });
         }
         for (id, kind) in lost {
             if self.find_timer(id, kind).is_some() {
@@ -137,38 +131,28 @@ impl Model {
         }
     }
 
-    fn arm(&mut self, at: usize, clock: Nth, spec: Option<Spec>, is_in_run: bool) {
+    /// Settles the clock of a new timer. If it is another one than at insertion, the delay starts now.
+    /// Returns `false` if there is no such clock.
+    pub(super) fn settle(&mut self, at: usize) -> bool {
         let Timer { entity, kind, .. } = self.timers[at];
+        if !self.timers[at].is_pending() {
+            return true;
+        }
+        let clock = self.clock_of(entity, self.chosen(entity, kind));
+        let Some(clock) = self.clocks.find(clock) else {
+            return false;
+        };
         if self.timers[at].clock != Some(clock) {
-            let random = spec.map_or(0, |spec| self.draw_jitter(spec));
-            let (deadline, wait) = self.first_deadline(entity, kind, clock, random);
+            let delay = self.draw_delay(entity, kind);
+            let (deadline, wait) = self.first_deadline(entity, kind, clock, delay);
             let now = self.clocks.live(clock).now;
+            let paused_at = self.is_paused(entity).then_some(now);
             let timer = &mut self.timers[at];
             (timer.deadline, timer.wait) = (deadline, wait);
-            timer.paused_at = Some(now);
+            (timer.clock, timer.paused_at) = (Some(clock), paused_at);
         }
-        let (is_paused, is_held) = (self.is_paused(entity), self.is_in_transit(entity));
-        let owner = self.owner_of(entity);
-        let is_random = spec.is_some_and(|spec| spec.interval > 0 && spec.span > 0);
-        let random = if is_random { self.draw() } else { 0 };
-        let acts = self.entities[entity].action.is_some() || self.entities[entity].is_request;
-        self.sequence += 1;
-        let (sequence, rules) = (self.sequence, self.rules);
-        let timer = &mut self.timers[at];
-        timer.clock = Some(clock);
-        timer.state = State::Armed;
-        timer.paused_at = timer.paused_at.filter(|_| is_paused);
-        (timer.is_held, timer.is_released) = (is_held, is_in_run && !is_held);
-        (timer.sequence, timer.owner, timer.acts) = (sequence, owner, acts);
-        (timer.random, timer.is_random) = (random, is_random);
-        if let Some(spec) = spec {
-            timer.interval = rules.nanos(spec.interval);
-            timer.times = times(spec).unwrap_or(0);
-            timer.missed = spec.missed;
-            timer.slack = rules.nanos(spec.slack);
-            timer.priority = spec.priority;
-        }
-        self.choose(at, 0, None);
+        self.timers[at].state = State::Armed;
+        true
     }
 
     /// A timer without a clock is cancelled. A lifetime without a clock is removed, and a pause

@@ -1,35 +1,43 @@
 //! The budget: deferrable timers that are due wait until all others have fired, and then for a frame in
 //! which there is room.
 
-use core::cmp::Reverse;
+use super::{Flow, Model, firing::Scope};
 
-use super::{Flow, Model, clocks::Nth, timers::Timer};
-
-/// The wait that counts as much as one priority.
-const WAIT_PER_PRIORITY: i128 = 250_000_000;
+/// The frames of waiting that count as much as one priority.
+const FRAMES_PER_PRIORITY: i64 = 16;
 
 impl Model {
-    pub(super) fn is_anyone_waiting(&self, clock: Nth) -> bool {
-        let mut timers = self.timers.iter();
-        timers.any(|timer| timer.waits && timer.clock == Some(clock))
-    }
-
-    pub(super) fn stop_waiting(&mut self, clock: Nth) {
-        let timers = self.timers.iter_mut();
-        for timer in timers.filter(|timer| timer.clock == Some(clock)) {
-            timer.waits = false;
+    pub(super) fn stop_waiting(&mut self, scope: Scope) {
+        for at in 0..self.timers.len() {
+            let clock = self.timers[at].clock;
+            if clock.is_some_and(|clock| self.is_in(clock, scope)) {
+                self.timers[at].turn = None;
+            }
         }
     }
 
     pub(super) fn deferred(&self) -> usize {
-        self.timers.iter().filter(|timer| timer.waits).count()
+        let timers = self.timers.iter();
+        timers.filter(|timer| timer.turn.is_some()).count()
     }
 
-    /// The most urgent timer fires: the one that is the latest, with its priority taken into account.
-    pub(super) fn fire_waiting(&mut self, due: &[Nth], stats: &mut [u64; 3]) -> Flow {
-        while let Some(at) = self.most_urgent(due) {
+    /// A due timer takes a place among the waiting ones, by its priority and by the frame.
+    pub(super) fn wait_for_budget(&mut self, at: usize) {
+        let priority = i64::from(self.timers[at].priority.unwrap_or(0));
+        let turn = self.frames + priority * FRAMES_PER_PRIORITY;
+        self.timers[at].turn = Some((turn, self.waits));
+        self.waits += 1;
+    }
+
+    /// The waiting timers fire in turn. Those whose clock is stopped are passed over.
+    pub(super) fn fire_waiting(&mut self, is_fixed: bool, stats: &mut [u64; 3]) -> Flow {
+        let mut last = None;
+        while let Some((turn, at)) = self.next_waiting(last) {
             let clock = self.timers[at].clock.expect("it is armed");
-            let is_fixed = self.clocks.all[clock].is_fixed;
+            if !self.is_in(clock, Scope::Of { is_fixed }) || !self.clocks.may_fire(clock, None) {
+                last = Some(turn);
+                continue;
+            }
             // The frame and its fixed steps each fire one at least.
             let spent = &mut self.spent[usize::from(is_fixed)];
             *spent += 1;
@@ -42,20 +50,9 @@ impl Model {
         Ok(())
     }
 
-    fn most_urgent(&self, due: &[Nth]) -> Option<usize> {
-        let heads = due.iter().enumerate().filter_map(|(nth, &clock)| {
-            let waiting = self.timers.iter().enumerate();
-            let waiting = waiting.filter(|(_, it)| it.waits && it.clock == Some(clock));
-            let (at, head) = waiting.min_by_key(|(_, timer)| (rank(timer), timer.sequence))?;
-            let urgency = i128::from(self.clocks.all[clock].reading.now) - rank(head);
-            let may_fire = self.clocks.may_fire(clock, None);
-            may_fire.then_some((urgency, Reverse(nth), at))
-        });
-        heads.max().map(|(.., at)| at)
+    fn next_waiting(&self, last: Option<(i64, u64)>) -> Option<((i64, u64), usize)> {
+        let waiting = self.timers.iter().enumerate();
+        let waiting = waiting.filter_map(|(at, timer)| Some((timer.turn?, at)));
+        waiting.filter(|&(turn, _)| Some(turn) > last).min()
     }
-}
-
-fn rank(timer: &Timer) -> i128 {
-    let priority = i128::from(timer.priority.unwrap_or(0));
-    i128::from(timer.deadline) + priority * WAIT_PER_PRIORITY
 }

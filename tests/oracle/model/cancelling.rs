@@ -111,8 +111,6 @@ impl Model {
     /// An entity whose owner does not exist loses its timer, and despawns in the next run.
     pub(super) fn retire_later(&mut self, id: Id) {
         self.drop_timer(id);
-        for ended in &mut self.ended {
-            ended.push((id, Done::DespawnsUnlessOwned));
-        }
+        self.ended[2].push((id, Done::DespawnsUnlessOwned));
     }
 }

@@ -11,26 +11,20 @@ use crate::{
 };
 
 impl Model {
-    /// Refreshes an armed timer. If it is not pending itself, it arms none of those that are.
+    /// Refreshes an armed timer.
     pub(super) fn refresh(&mut self, id: Option<Id>) -> bool {
-        let armed = id.and_then(|id| self.find_timer(id, Kind::Timer));
-        match armed.map(|at| &mut self.timers[at]) {
-            Some(timer) if !timer.is_pending() => {
-                let spec = self.entities[timer.entity].timer;
-                spec.inspect(|&spec| set_left(timer, times(spec))).is_some()
-            }
-            _ => self.change(id, Change::Refresh),
-        }
+        let Some(at) = id.and_then(|id| self.find_timer(id, Kind::Timer)) else {
+            return false;
+        };
+        let timer = &mut self.timers[at];
+        let spec = self.entities[timer.entity].timer;
+        spec.inspect(|&spec| set_left(timer, times(spec))).is_some()
     }
 
     /// Changes an armed timer. Returns `false` if there is none, or no such clock to move it to.
     pub(super) fn change(&mut self, id: Option<Id>, change: Change) -> bool {
-        let armed = |model: &Self| model.find_timer(id?, Kind::Timer);
-        if armed(self).is_none() {
-            return false;
-        }
-        self.resolve(|_, _| false);
-        let Some(at) = armed(self) else {
+        let armed = id.and_then(|id| self.find_timer(id, Kind::Timer));
+        let Some(at) = armed.filter(|&at| self.settle(at)) else {
             return false;
         };
         let (entity, clock) = (self.timers[at].entity, self.timers[at].clock);
@@ -48,8 +42,8 @@ impl Model {
                 timer.interval = rules.nanos(spec.interval);
                 timer.is_random = spec.interval > 0 && spec.span > 0;
                 timer.times = times(spec).unwrap_or(0);
-                let random = self.draw_jitter(spec);
-                let (deadline, _) = self.first_deadline(entity, Kind::Timer, clock, random);
+                let delay = self.draw_delay(entity, Kind::Timer);
+                let (deadline, _) = self.first_deadline(entity, Kind::Timer, clock, delay);
                 self.move_to(at, deadline, deadline.saturating_sub(live.now));
             }
             Change::Refresh => set_left(timer, times(spec)),
@@ -67,10 +61,8 @@ impl Model {
             }
             Change::DelayBy(by) => {
                 let by = rules.nanos(by);
-                let shift = timer.shift.unwrap_or(0);
-                let later = |time: u64| time.saturating_sub(shift).saturating_add(by);
                 let (deadline, wait) = (timer.deadline_at(live.now), timer.wait);
-                self.move_to(at, later(deadline), later(wait));
+                self.move_to(at, deadline.saturating_add(by), wait.saturating_add(by));
             }
             Change::SetClock(to) => return self.move_to_clock(at, to, live.now),
         }
@@ -85,10 +77,8 @@ impl Model {
         let timer = &mut self.timers[at];
         (timer.deadline, timer.wait) = (deadline, wait);
         timer.sequence = self.sequence;
-        (timer.is_released, timer.waits) = (false, false);
+        (timer.is_released, timer.turn) = (false, None);
         timer.paused_at = timer.paused_at.map(|_| now);
-        timer.shift = None;
-        self.choose(at, 0, None);
     }
 
     /// A timer keeps its remaining time on another clock.
@@ -102,14 +92,12 @@ impl Model {
         let there = self.clocks.live(to).now;
         self.inserted += 1;
         let timer = &mut self.timers[at];
-        let window = timer.shift.unwrap_or(0);
-        let deadline = timer.deadline_at(now).saturating_sub(window);
-        let deadline = shift(deadline, i128::from(there) - i128::from(now));
+        let deadline = shift(timer.deadline_at(now), i128::from(there) - i128::from(now));
         timer.paused_at = timer.paused_at.map(|_| there);
         timer.clock = Some(to);
         timer.seat = self.inserted;
         self.entities[timer.entity].seat = Some(timer.seat);
-        let wait = timer.wait.saturating_sub(window);
+        let wait = timer.wait;
         self.move_to(at, deadline, wait);
         true
     }

@@ -21,7 +21,11 @@ pub(crate) struct Clock {
     /// Whether it is read in fixed steps, not in frames. Kept when it loses its parent.
     pub(crate) is_fixed: bool,
     pub(super) driver: Driver,
-    /// The parent that was set, which may not exist.
+    /// What the next reading takes over.
+    pub(crate) component: Component,
+    /// Whether the component was written since the last reading.
+    pub(crate) is_written: bool,
+    /// The parent, which may not exist.
     pub(crate) parent: Named,
     pub(crate) speed: f64,
     /// The product of the speed modifiers.
@@ -37,9 +41,20 @@ pub(crate) struct Clock {
     pub(super) seen: i128,
     /// The difference between the time shown and the time passed.
     pub(crate) offset: i128,
-    pub(crate) reading: Reading,
+    /// Whether it stood still at the last reading.
+    pub(super) was_stopped: bool,
     /// The time in the last two runs.
     pub(crate) ticks: (u64, u64),
+}
+
+/// The settings of a component, and the jump of its time.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Component {
+    pub(crate) parent: Named,
+    pub(crate) speed: f64,
+    pub(crate) is_paused: bool,
+    pub(crate) advance_by: u64,
+    pub(super) set_now: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -49,15 +64,21 @@ pub(super) enum Driver {
     Frames,
     Fixed,
     Clock(Nth),
+    /// Nothing until the next reading.
+    Waiting,
     Nothing,
 }
 
-/// The reading taken at the start of a run.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Reading {
-    pub(crate) now: u64,
-    pub(crate) offset: i128,
-    pub(super) stopped: bool,
+impl Component {
+    pub(super) fn new(parent: Named, speed: f64) -> Self {
+        Self {
+            parent,
+            speed,
+            is_paused: false,
+            advance_by: 0,
+            set_now: None,
+        }
+    }
 }
 
 impl Clock {
@@ -67,6 +88,8 @@ impl Clock {
             exists: true,
             is_fixed: false,
             driver,
+            component: Component::new(parent, speed),
+            is_written: false,
             parent,
             speed,
             factor: 1.0,
@@ -77,13 +100,22 @@ impl Clock {
             part: 0,
             seen: 0,
             offset: -i128::from(START),
-            reading: Reading {
-                now: START,
-                offset: -i128::from(START),
-                stopped: speed == 0.0,
-            },
+            was_stopped: false,
             ticks: (START, START),
         }
+    }
+
+    /// A built-in clock follows Bevy's time, which shows `to` and has advanced by `delta`. The time passed
+    /// never goes back.
+    pub(super) fn follow_bevy(&mut self, to: u64, delta: u64) {
+        if i128::from(to) < self.seen {
+            let back = self.seen - i128::from(to - delta);
+            if !self.stands_still() {
+                self.offset -= i128::from(whole(back.unsigned_abs() * self.rate()));
+            }
+            self.seen = i128::from(to - delta);
+        }
+        self.follow(to);
     }
 
     /// A clock advances by the time that has passed on its driver, times its speed. The end of time
@@ -95,11 +127,6 @@ impl Clock {
             return;
         }
         let parts = |span: i128| span.unsigned_abs().checked_mul(self.rate());
-        if to < seen {
-            let back = parts(seen - to).map_or(NEVER, whole);
-            self.now = self.now.saturating_sub(back);
-            return;
-        }
         let part = u128::from(self.part);
         let passed = parts(to - seen).and_then(|parts| parts.checked_add(part));
         let fraction = (to - seen).unsigned_abs().wrapping_mul(self.rate());
@@ -122,9 +149,22 @@ impl Clock {
     /// Takes over the settings of a saved clock. It shows the same time.
     pub(super) fn load(&mut self, saved: &Self) {
         self.set_now(saved.shown(saved.now));
-        (self.reading.offset, self.part) = (self.offset, saved.part);
+        self.part = saved.part;
         (self.speed, self.is_paused) = (saved.speed, saved.is_paused);
+        self.component = Component {
+            parent: self.component.parent,
+            ..saved.component
+        };
         (self.factor, self.is_disabled) = (saved.factor, saved.is_disabled);
+    }
+
+    /// The time jumps at a reading.
+    pub(super) fn jump(&mut self) {
+        let by = mem::take(&mut self.component.advance_by);
+        self.advance(by);
+        if let Some(shown) = self.component.set_now.take() {
+            self.set_now(shown);
+        }
     }
 
     pub(crate) fn advance(&mut self, by: u64) {
@@ -151,15 +191,14 @@ impl Clock {
         self.stands_still() || self.rate() == 0
     }
 
+    /// The component may have stopped the clock since the last reading.
+    pub(super) fn is_stopped_by_now(&self) -> bool {
+        self.is_stopped() || self.component.is_paused || self.component.speed == 0.0
+    }
+
     /// The speed in units of 2^-64. The speeds and factors in scripts and their products are exact.
     pub(super) fn rate(&self) -> u128 {
         (self.speed * self.factor * (1_u128 << 64) as f64) as u128
-    }
-}
-
-impl Reading {
-    pub(crate) fn shown(&self, passed: u64) -> u64 {
-        shift(passed, self.offset)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::mem;
 
-use super::clock::{Clock, Driver, FRAME, Reading};
+use super::clock::{Clock, Component, Driver, FRAME};
 use crate::entry::{Id, Named};
 
 /// The index of a clock. A lower one is older.
@@ -13,8 +13,8 @@ pub(crate) type Nth = usize;
 pub(crate) struct Clocks {
     pub(crate) all: Vec<Clock>,
     pub(crate) times: Times,
-    /// The clocks that were added since the last run, and wait for this parent.
-    pub(super) waiting: Vec<(Named, Nth)>,
+    /// The clocks that were added since the last run, and wait for their parents.
+    pub(super) waiting: Vec<Nth>,
 }
 
 /// Bevy's times, and whether game time was paused when this frame began.
@@ -23,7 +23,11 @@ pub(crate) struct Times {
     pub(crate) real: u64,
     pub(crate) game: u64,
     pub(crate) fixed: u64,
+    /// The latest steps of these.
+    pub(crate) steps: [u64; 3],
     pub(crate) is_game_paused: bool,
+    /// Whether game time was paused since this frame began.
+    pub(crate) is_paused_by_now: bool,
 }
 
 impl Clocks {
@@ -50,97 +54,148 @@ impl Clocks {
         self.all.iter().position(is_it)
     }
 
-    /// In a run, every clock of its cadence is read. A step of a fast-forward reads them too, and
-    /// advances only one clock on its own.
-    pub(crate) fn read_all(&mut self, is_fixed: bool, forwarded: Option<(Nth, u64)>) {
-        if let Some((nth, by)) = forwarded {
-            self.all[nth].advance(by);
-        }
-        let mut is_read = vec![false; self.all.len()];
-        for nth in 0..self.all.len() {
-            self.read(nth, is_fixed, forwarded.map(|(nth, _)| nth), &mut is_read);
-        }
-    }
-
-    fn read(&mut self, nth: Nth, is_fixed: bool, forwarded: Option<Nth>, is_read: &mut [bool]) {
-        let clock = &self.all[nth];
-        if !clock.exists || clock.is_fixed != is_fixed || mem::replace(&mut is_read[nth], true) {
-            return;
-        }
-        if let Driver::Clock(parent) = clock.driver {
-            self.read(parent, is_fixed, forwarded, is_read);
-        }
-        let is_run = forwarded.is_none();
-        let clock = &self.all[nth];
-        let (to, is_stopped) = match clock.driver {
-            Driver::Real => (self.times.real, false),
-            Driver::Game => (self.times.game, self.times.is_game_paused),
-            Driver::Fixed => (self.times.fixed, false),
-            Driver::Frames if is_run => (clock.now_seen() + FRAME, false),
-            Driver::Frames => (clock.now_seen(), false),
-            Driver::Clock(parent) => {
-                let Reading { now, stopped, .. } = self.all[parent].reading;
-                (now, stopped)
+    /// In a run, every clock of its cadence is read.
+    pub(crate) fn read_all(&mut self, is_fixed: bool) {
+        self.take_changes();
+        for nth in self.parents_first() {
+            let is_here = self.all[nth].exists && self.all[nth].is_fixed == is_fixed;
+            if is_here {
+                self.follow(nth);
+                self.note(nth);
+                let clock = &mut self.all[nth];
+                clock.ticks = (clock.now, clock.ticks.0);
             }
-            Driver::Nothing => (clock.now_seen(), true),
-        };
-        let clock = &mut self.all[nth];
-        // A clock that is forwarded on its own sees its driver after the step.
-        let is_forwarded = forwarded == Some(nth);
-        let before = clock.now;
-        if is_run || i128::from(to) > clock.seen {
-            clock.follow(to);
-        }
-        clock.reading = Reading {
-            now: if is_forwarded { before } else { clock.now },
-            offset: clock.offset,
-            stopped: is_stopped && !is_forwarded || clock.is_stopped(),
-        };
-        if is_run {
-            clock.ticks = (clock.now, clock.ticks.0);
         }
     }
 
-    /// Returns the clock as it would be if it were read now.
-    pub(crate) fn live(&self, nth: Nth) -> Clock {
-        let mut clock = self.all[nth].clone();
-        match clock.driver {
-            Driver::Real => clock.follow(self.times.real),
-            Driver::Game => clock.follow(self.times.game),
-            Driver::Fixed => clock.follow(self.times.fixed),
-            Driver::Clock(parent) => clock.follow(self.live(parent).now),
-            Driver::Frames | Driver::Nothing => {}
+    /// A clock advances on its own. Those that run on it follow.
+    pub(crate) fn forward(&mut self, root: Nth, by: u64) {
+        self.all[root].advance(by);
+        for nth in self.parents_first() {
+            if nth != root && self.runs_on(nth, root) {
+                self.follow(nth);
+            }
+            if self.runs_on(nth, root) {
+                self.note(nth);
+            }
         }
-        clock
+    }
+
+    pub(super) fn follow(&mut self, nth: Nth) {
+        let Times {
+            real,
+            game,
+            fixed,
+            steps,
+            ..
+        } = self.times;
+        match self.all[nth].driver {
+            Driver::Real => self.all[nth].follow_bevy(real, steps[0]),
+            Driver::Game => self.all[nth].follow_bevy(game, steps[1]),
+            Driver::Fixed => self.all[nth].follow_bevy(fixed, steps[2]),
+            Driver::Frames => {
+                let to = self.all[nth].now_seen() + FRAME;
+                self.all[nth].follow(to);
+            }
+            Driver::Clock(parent) => {
+                let to = self.all[parent].now;
+                self.all[nth].follow(to);
+            }
+            Driver::Waiting | Driver::Nothing => {}
+        }
+    }
+
+    /// Notes whether a clock stands still at a reading.
+    fn note(&mut self, nth: Nth) {
+        self.all[nth].was_stopped = self.all[nth].is_stopped();
+    }
+
+    /// Takes over what the components have changed.
+    pub(crate) fn take_changes(&mut self) {
+        self.take_settings();
+        for nth in 0..self.all.len() {
+            let clock = &mut self.all[nth];
+            if mem::take(&mut clock.is_written) && clock.exists && clock.driver == Driver::Nothing {
+                let parent = clock.parent;
+                self.set_parent(nth, parent);
+            }
+        }
+        for nth in mem::take(&mut self.waiting) {
+            let clock = &self.all[nth];
+            if clock.exists
+                && clock.driver == Driver::Waiting
+                && !self.set_parent(nth, clock.parent)
+            {
+                self.all[nth].driver = Driver::Nothing;
+            }
+        }
+        for nth in self.parents_first() {
+            self.all[nth].jump();
+            if let Driver::Clock(parent) = self.all[nth].driver {
+                let to = self.all[parent].now;
+                self.all[nth].follow(to);
+            }
+        }
+    }
+
+    /// Takes over the settings of the components. They count from now on.
+    pub(crate) fn take_settings(&mut self) {
+        for nth in 0..self.all.len() {
+            let Component {
+                parent,
+                speed,
+                is_paused,
+                ..
+            } = self.all[nth].component;
+            let clock = &mut self.all[nth];
+            (clock.speed, clock.is_paused) = (speed, is_paused);
+            if clock.exists && parent != clock.parent {
+                self.set_parent(nth, parent);
+            }
+            self.all[nth].component.parent = self.all[nth].parent;
+        }
+    }
+
+    /// Returns all clocks in another order: each after those that drive it.
+    pub(super) fn parents_first(&self) -> Vec<Nth> {
+        let mut clocks: Vec<Nth> = (0..self.all.len()).collect();
+        clocks.sort_by_key(|&nth| {
+            (0..self.all.len())
+                .filter(|&at| self.runs_on(nth, at))
+                .count()
+        });
+        clocks
+    }
+
+    /// Returns the clock as it is now.
+    pub(crate) fn live(&self, nth: Nth) -> Clock {
+        self.all[nth].clone()
     }
 
     /// Stopping a clock takes effect immediately, for it and all clocks that run on it. Resuming it
     /// takes effect at the next reading. The drivers of a clock that is forwarded do not matter.
     pub(crate) fn may_fire(&self, nth: Nth, forwarded: Option<Nth>) -> bool {
-        !self.all[nth].reading.stopped && self.is_running(nth, forwarded)
-    }
-
-    fn is_running(&self, nth: Nth, forwarded: Option<Nth>) -> bool {
         let clock = &self.all[nth];
         let is_driven = match clock.driver {
             _ if forwarded == Some(nth) => true,
-            Driver::Clock(parent) => self.is_running(parent, forwarded),
-            Driver::Nothing => false,
+            Driver::Clock(parent) => self.may_fire(parent, forwarded),
+            Driver::Game => !self.times.is_game_paused && !self.times.is_paused_by_now,
+            Driver::Waiting | Driver::Nothing => false,
             _ => true,
         };
-        clock.exists && !clock.is_stopped() && is_driven
+        clock.exists && !clock.was_stopped && !clock.is_stopped_by_now() && is_driven
     }
 
     /// A clock that stands still itself, or that has lost a parent, can't be fast-forwarded.
     pub(crate) fn can_forward(&self, nth: Nth) -> bool {
         let clock = &self.all[nth];
-        clock.exists && !clock.is_stopped() && !self.is_orphaned(nth)
+        clock.exists && !clock.is_stopped_by_now() && !self.is_orphaned(nth)
     }
 
     fn is_orphaned(&self, nth: Nth) -> bool {
         match self.all[nth].driver {
             Driver::Clock(parent) => self.is_orphaned(parent),
-            Driver::Nothing => true,
+            Driver::Waiting | Driver::Nothing => true,
             _ => false,
         }
     }
@@ -159,7 +214,6 @@ impl Clocks {
         let mut clock = self.all[nth].clone();
         match clock.driver {
             _ if nth == root => {
-                clock.now = clock.reading.now;
                 clock.advance(by);
             }
             _ if clock.is_stopped() => return None,
@@ -185,31 +239,18 @@ impl Clocks {
             is_disabled,
             ..Clock::new(Named::Own(entity), parent, Driver::Nothing, speed)
         };
-        clock.reading.stopped = true;
-        if let Some(nth) = self.find(parent) {
-            clock.driver = Driver::Clock(nth);
-            clock.seen = self.live(nth).now.into();
-            clock.is_fixed = self.all[nth].is_fixed;
-            clock.reading.stopped = self.all[nth].reading.stopped || clock.is_stopped();
-        } else if parent != clock.name {
-            self.waiting.push((parent, self.all.len()));
-        }
-        let name = clock.name;
-        self.all.push(clock);
-        self.adopt_waiting(name);
-    }
-
-    /// Puts the clocks that wait for a parent under it, unless they got another one.
-    fn adopt_waiting(&mut self, parent: Named) {
-        let waiting = mem::take(&mut self.waiting).into_iter();
-        let (found, others) = waiting.partition::<Vec<_>, _>(|&(name, _)| name == parent);
-        self.waiting = others;
-        for (_, nth) in found {
-            let clock = &self.all[nth];
-            if clock.exists && clock.driver == Driver::Nothing && clock.parent == parent {
-                self.set_parent(nth, parent);
+        match self.find(parent) {
+            Some(nth) => {
+                clock.driver = Driver::Clock(nth);
+                clock.seen = self.all[nth].now.into();
+                clock.is_fixed = self.all[nth].is_fixed;
+            }
+            None => {
+                clock.driver = Driver::Waiting;
+                self.waiting.push(self.all.len());
             }
         }
+        self.all.push(clock);
     }
 
     pub(super) fn parent(&self, nth: Nth) -> Option<Nth> {
@@ -217,11 +258,6 @@ impl Clocks {
             Driver::Clock(parent) => Some(parent),
             _ => None,
         }
-    }
-
-    /// Clocks whose parent has not arrived by the next run wait no longer.
-    pub(crate) fn stop_waiting(&mut self) {
-        self.waiting.clear();
     }
 
     /// A clock whose parent is removed stands still.
@@ -240,14 +276,13 @@ impl Clocks {
         let Some(to) = self.find(parent).filter(|&to| !self.runs_on(to, nth)) else {
             return false;
         };
+        self.all[nth].parent = parent;
         if self.all[nth].driver == Driver::Clock(to) {
             return true;
         }
-        let Clock {
-            reading, is_fixed, ..
-        } = self.all[to];
+        let (seen, is_fixed) = (self.all[to].now, self.all[to].is_fixed);
         let clock = &mut self.all[nth];
-        (clock.driver, clock.parent, clock.seen) = (Driver::Clock(to), parent, reading.now.into());
+        (clock.driver, clock.parent, clock.seen) = (Driver::Clock(to), parent, seen.into());
         for at in 0..self.all.len() {
             if self.runs_on(at, nth) && self.all[at].is_fixed != is_fixed {
                 let clock = &mut self.all[at];

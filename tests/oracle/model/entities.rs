@@ -180,9 +180,7 @@ impl Model {
 
     pub(super) fn set_action(&mut self, id: Id, action: Option<Action>) {
         self.entities[id].action = action;
-        if let Some(at) = self.find_timer(id, Kind::Timer)
-            && !self.timers[at].is_pending()
-        {
+        if let Some(at) = self.find_timer(id, Kind::Timer) {
             self.timers[at].acts = action.is_some();
         }
     }

@@ -47,7 +47,7 @@ impl Model {
     /// firings, missed deadlines and cancellations.
     pub(super) fn run(&mut self, scope: Scope, stats: &mut [u64; 3]) -> Flow {
         self.runs += 1;
-        self.resolve(|model, clock| model.is_in(clock, scope));
+        self.resolve();
         for at in 0..self.timers.len() {
             let clock = self.timers[at]
                 .clock
@@ -59,48 +59,53 @@ impl Model {
         *stats = [0, 0, self.unwritten.len() as u64];
         self.cancelled.append(&mut self.unwritten);
         if let Scope::Of { is_fixed } = scope {
-            for (id, done) in core::mem::take(&mut self.ended[usize::from(is_fixed)]) {
-                self.end_unarmed(id, done);
+            for nth in [usize::from(is_fixed), 2] {
+                for (id, done) in core::mem::take(&mut self.ended[nth]) {
+                    self.end_unarmed(id, done);
+                }
             }
         }
         let forwarded = match scope {
             Scope::Under(root) => Some(root),
             Scope::Of { .. } => None,
         };
+        if scope == (Scope::Of { is_fixed: false }) {
+            self.spent = [0; 2];
+            self.frames += 1;
+        }
+        if forwarded.is_some() {
+            self.stop_waiting(scope);
+        }
         let clocks = 0..self.clocks.all.len();
         let due: Vec<Nth> = clocks
             .filter(|&clock| self.is_in(clock, scope) && self.clocks.may_fire(clock, forwarded))
-            .filter(|&clock| self.first_due(clock).is_some() || self.is_anyone_waiting(clock))
+            .filter(|&clock| self.first_due(clock).is_some())
             .collect();
-        if scope == (Scope::Of { is_fixed: false }) {
-            self.spent = [0; 2];
-        }
         for &clock in &due {
-            if forwarded.is_some() {
-                self.stop_waiting(clock);
-            }
             let is_fixed = self.clocks.all[clock].is_fixed;
             while self.clocks.may_fire(clock, forwarded)
                 && let Some(at) = self.first_due(clock)
             {
                 match self.timers[at].priority {
-                    Some(_) if forwarded.is_none() => self.timers[at].waits = true,
+                    Some(_) if forwarded.is_none() => self.wait_for_budget(at),
                     _ => self.fire(at, is_fixed, stats)?,
                 }
             }
         }
-        match forwarded {
-            Some(_) => Ok(()),
-            None => self.fire_waiting(&due, stats),
+        match scope {
+            Scope::Of { is_fixed } => self.fire_waiting(is_fixed, stats),
+            Scope::Under(_) => Ok(()),
         }
     }
 
     fn first_due(&self, clock: Nth) -> Option<usize> {
-        let now = self.clocks.all[clock].reading.now;
+        let now = self.clocks.all[clock].now;
         let due = self.timers.iter().enumerate().filter_map(|(at, timer)| {
             let is_here = timer.clock == Some(clock) && timer.is_released && !timer.is_held;
-            let is_due =
-                is_here && !timer.waits && timer.paused_at.is_none() && timer.deadline <= now;
+            let is_due = is_here
+                && timer.turn.is_none()
+                && timer.paused_at.is_none()
+                && timer.deadline <= now;
             (is_due && timer.deadline != NEVER).then_some((timer.deadline, timer.sequence, at))
         });
         due.min().map(|(.., at)| at)
@@ -110,26 +115,23 @@ impl Model {
     /// firing.
     pub(super) fn fire(&mut self, at: usize, is_fixed: bool, stats: &mut [u64; 3]) -> Flow {
         let clock = self.timers[at].clock.expect("it is armed");
-        let reading = self.clocks.all[clock].reading;
+        let reading = self.clocks.all[clock].clone();
         let (runs, limit) = (self.runs, self.rules.burst_limit);
         let span = self.entities[self.timers[at].entity].timer;
         let span = span.map_or(0, |spec| self.rules.nanos(spec.span));
         let timer = &mut self.timers[at];
         let deadline = timer.deadline;
-        let shift = timer.shift.take().unwrap_or(0);
-        // A choice is no lateness.
-        timer.deadline = deadline.saturating_sub(shift);
-        let now = reading.now.saturating_sub(shift);
-        let Served { missed, next } = timer.serve(now, span, runs, limit);
+        let waited = timer.turn.take().is_some();
+        let Served { missed, next } = timer.serve(reading.now, span, runs, limit);
         let missed = missed.min(MOST_MISSED);
         let (id, seat, acts) = (timer.entity, timer.seat, timer.acts);
         let (owner, count, kind) = (timer.owner, timer.count, timer.kind);
         match next {
             Some(next) => {
                 timer.deadline = next;
-                self.choose(at, shift, Some(deadline));
-                let timer = &mut self.timers[at];
-                timer.waits &= timer.deadline <= reading.now;
+                if waited && next <= reading.now {
+                    self.wait_for_budget(at);
+                }
             }
             None => drop(self.timers.remove(at)),
         }

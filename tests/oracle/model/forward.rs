@@ -10,6 +10,7 @@ impl Model {
     /// Returns the sums of the statistics of all runs, or `None` if the clock is missing or stopped.
     pub(super) fn fast_forward(&mut self, at: At, span: u64) -> Result<Option<[u64; 3]>, Panicked> {
         let root = self.find_clock(at);
+        self.clocks.take_changes();
         let Some(root) = root.filter(|&root| self.clocks.can_forward(root)) else {
             return Ok(None);
         };
@@ -31,6 +32,7 @@ impl Model {
     /// Returns the distance, or `Some(None)` if nothing is due.
     pub(super) fn fast_forward_to_next(&mut self, at: At) -> Result<Option<Option<u64>>, Panicked> {
         let root = self.find_clock(at);
+        self.clocks.take_changes();
         let Some(root) = root.filter(|&root| self.clocks.can_forward(root)) else {
             return Ok(None);
         };
@@ -44,8 +46,7 @@ impl Model {
     }
 
     fn advance(&mut self, root: Nth, by: u64) {
-        let is_fixed = self.clocks.all[root].is_fixed;
-        self.clocks.read_all(is_fixed, Some((root, by)));
+        self.clocks.forward(root, by);
     }
 
     fn step(&mut self, root: Nth, by: u64, sums: &mut [u64; 3]) -> Flow {
@@ -61,7 +62,6 @@ impl Model {
     /// Returns how far the clock must advance until something is due on it or on a clock that runs
     /// on it.
     fn until_next(&mut self, root: Nth, overdue: u64) -> Option<u64> {
-        self.resolve(|_, _| false);
         let waiting = self
             .timers
             .iter()
@@ -78,7 +78,7 @@ impl Model {
     /// Returns the shortest advance of `root` after which `clock` reaches a deadline.
     fn span_until(&self, clock: Nth, root: Nth, deadline: u64) -> Option<u64> {
         let is_due = |by| Some(self.clocks.time_after(clock, root, by)? >= deadline);
-        let mut range = (0, NEVER - 1 - self.clocks.all[root].reading.now);
+        let mut range = (0, NEVER - 1 - self.clocks.all[root].now);
         if !is_due(range.1)? {
             return None;
         }

@@ -11,6 +11,7 @@ impl Model {
         times.real += by;
         let game = if self.is_game_paused { 0 } else { by };
         times.game += game;
+        times.steps = [by, game, 0];
         self.swap_written();
         for (id, entity) in self.entities.iter().enumerate() {
             if let Some(nth) = self.clocks.find(Named::Own(id)) {
@@ -28,15 +29,15 @@ impl Model {
         while self.overstep >= step {
             self.overstep -= step;
             self.clocks.times.fixed += step;
+            self.clocks.times.steps[2] = step;
             self.timers_and_updates(true);
             self.mail.written.is_swapped_next = true;
         }
     }
 
     fn timers_and_updates(&mut self, is_fixed: bool) {
-        self.clocks.stop_waiting();
+        self.clocks.read_all(is_fixed);
         self.follow_clocks();
-        self.clocks.read_all(is_fixed, None);
         self.let_updates_join(is_fixed);
         let mut stats = [0; 3];
         // A panic ends the run of the timers, and then the callbacks are called nevertheless.

@@ -54,9 +54,7 @@ impl Clocks {
         for clock in &mut self.all {
             clock.name.rename(&name);
             clock.parent.rename(&name);
-        }
-        for (parent, _) in &mut self.waiting {
-            parent.rename(&name);
+            clock.component.parent.rename(&name);
         }
     }
 }

@@ -22,13 +22,15 @@ impl Clocks {
             let mut clock = new.all.get(nth).cloned().unwrap_or(own);
             clock.load(saved);
             clock.exists = saved.exists;
-            if clock.driver == Driver::Nothing {
+            if matches!(clock.driver, Driver::Waiting | Driver::Nothing) {
+                clock.driver = Driver::Nothing;
                 clock.parent = Named::Own(NOWHERE);
             }
+            clock.component.parent = clock.parent;
             self.all[nth] = clock;
         }
-        for nth in self.parents_first(0..before.all.len()) {
-            self.fall_behind(nth, before.unseen(nth));
+        for nth in self.parents_first() {
+            self.start_from_now(nth);
             self.all[nth].is_fixed = self.runs_on(nth, FIXED);
         }
     }
@@ -53,42 +55,20 @@ impl Clocks {
             clock.name.rename(&name);
             clock.parent.rename(&name);
             clock.load(saved);
+            clock.component.parent = clock.parent;
             self.all.push(clock);
         }
-        for before in from.parents_first(places.keys().copied()) {
-            let nth = places[&before];
-            self.fall_behind(nth, from.unseen(before));
+        for &nth in places.values() {
+            self.start_from_now(nth);
             self.all[nth].is_fixed = self.is_fixed_under(nth, places);
         }
     }
 
-    /// Returns how far the driver of a clock has advanced since the clock was read.
-    fn unseen(&self, nth: Nth) -> i128 {
-        match self.all[nth].driver {
-            Driver::Clock(parent) => {
-                let unseen = i128::from(self.live(parent).now) - self.all[nth].seen;
-                unseen.max(0)
-            }
-            _ => 0,
-        }
-    }
-
-    /// A loaded clock advances with its next reading by what it has not seen.
-    fn fall_behind(&mut self, nth: Nth, unseen: i128) {
+    /// A loaded clock advances with its driver from now on.
+    fn start_from_now(&mut self, nth: Nth) {
         if let Driver::Clock(parent) = self.all[nth].driver {
-            self.all[nth].seen = i128::from(self.live(parent).now) - unseen;
+            self.all[nth].seen = self.all[parent].now.into();
         }
-    }
-
-    /// Returns clocks in another order: each after those that drive it.
-    fn parents_first(&self, clocks: impl Iterator<Item = Nth>) -> Vec<Nth> {
-        let mut clocks: Vec<Nth> = clocks.collect();
-        clocks.sort_by_key(|&nth| {
-            (0..self.all.len())
-                .filter(|&at| self.runs_on(nth, at))
-                .count()
-        });
-        clocks
     }
 
     /// A new clock is read with its parent. One without a parent is read in frames.

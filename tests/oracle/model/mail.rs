@@ -1,6 +1,6 @@
 //! Messages on their way, and the components that follow them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use super::{Model, clocks::Nth, transit::Hold, written::Written};
 use crate::{
@@ -16,14 +16,12 @@ pub(super) struct Mail {
     /// The messages of this delivery, and the messages that were sent since it began.
     pub(super) released: VecDeque<Letter>,
     pub(super) sent: VecDeque<Letter>,
-    /// Those that wait for a component that takes part from the next delivery on.
+    /// Replies that wait for an entity that is disabled.
     pub(super) held: Vec<Letter>,
     /// Those to entities in transit.
     pub(super) transit: Vec<Hold>,
     /// The one that was being delivered when a callback panicked.
     pub(super) broken_off: Option<Letter>,
-    /// The components with a higher number do not take part yet.
-    pub(super) joined: u64,
     /// The component whose turn it is, by topic.
     pub(super) turns: [u64; TOPICS],
     pub(super) written: Written,
@@ -40,9 +38,8 @@ pub(super) struct Mail {
 #[derive(Clone, Copy)]
 pub(super) struct Follows {
     pub(super) topics: Topics,
-    pub(super) number: u64,
-    /// The number of the first of the components that have replaced each other, by topic.
-    pub(super) since: [u64; TOPICS],
+    /// By topic, the number of the first of the components that have replaced each other.
+    pub(super) numbers: [u64; TOPICS],
     pub(super) clock: Option<Nth>,
 }
 
@@ -59,8 +56,6 @@ pub(super) enum Whom {
     One(Option<Id>),
     /// All followers. The round has begun if a callback has panicked in it.
     All(Option<Round>),
-    /// The followers for which a message to all has waited, and the number of calls so far.
-    Rest(VecDeque<Id>, u64),
     InTurn,
 }
 
@@ -77,16 +72,14 @@ pub(super) enum Role {
 pub(super) struct Round {
     /// Components with a lower number have had their turn.
     pub(super) next: u64,
-    /// Components with a higher number did not take part when the round began.
+    /// Components with a higher number did not exist when the round began.
     pub(super) until: u64,
-    /// The entities that have had their turn.
-    pub(super) done: BTreeSet<Id>,
-    pub(super) calls: u64,
+    /// Whether a follower has heard it.
+    pub(super) is_heard: bool,
 }
 
 pub(super) enum Outcome {
     Delivered,
-    Early,
     Disabled,
     InTransit(Id),
     Late,
@@ -98,14 +91,13 @@ impl Model {
         let before = self.entities[id].follows;
         let number = self.next_number();
         let clock = self.clocks.find(self.clock_of(id, None));
-        let since = ALL_TOPICS.map(|topic| match before {
-            Some(before) if before.topics.contain(topic) => before.since[topic as usize],
+        let numbers = ALL_TOPICS.map(|topic| match before {
+            Some(before) if before.topics.contain(topic) => before.numbers[topic as usize],
             _ => number,
         });
         self.entities[id].follows = Some(Follows {
             topics,
-            number,
-            since,
+            numbers,
             clock,
         });
         if topics.contain(Topic::Word) && !self.mail.written.is_read {

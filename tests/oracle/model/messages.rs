@@ -18,7 +18,6 @@ impl Model {
         if let Some(request) = self.mail.completed.take() {
             self.despawn(request);
         }
-        self.mail.joined = self.updates.numbers;
         self.release_lost();
         let mut released: VecDeque<Letter> = self.mail.held.drain(..).collect();
         released.extend(self.mail.broken_off.take());
@@ -44,7 +43,6 @@ impl Model {
     fn deliver_letter(&mut self, letter: Letter) -> Flow {
         let outcome = match letter.to {
             Whom::All(_) => return self.deliver_to_all(letter),
-            Whom::Rest(..) => return self.deliver_to_rest(letter),
             Whom::InTurn => self.deliver_in_turn(&letter)?,
             Whom::One(None) => Outcome::Undeliverable,
             Whom::One(Some(id)) => match letter.role {
@@ -56,14 +54,13 @@ impl Model {
             Outcome::Delivered => self.mail.counts[0] += 1,
             Outcome::Undeliverable => self.mail.counts[1] += 1,
             Outcome::Late => self.mail.counts[2] += 1,
-            Outcome::Early | Outcome::Disabled => self.mail.held.push(letter),
+            Outcome::Disabled => self.mail.held.push(letter),
             Outcome::InTransit(id) => self.hold(id, letter),
         }
         Ok(())
     }
 
-    /// A message to an entity that is gone or disabled, or that does not follow it, is lost. It waits
-    /// for a component that does not take part yet.
+    /// A message to an entity that is gone or disabled, or that does not follow it, is lost.
     fn deliver_to(&mut self, id: Id, letter: &Letter) -> Result<Outcome, Panicked> {
         if self.exists(id) && self.entities[id].transit.is_some() {
             return Ok(Outcome::InTransit(id));
@@ -73,7 +70,6 @@ impl Model {
         }
         Ok(match self.entities[id].follows {
             None => Outcome::Undeliverable,
-            Some(follows) if follows.number > self.mail.joined => Outcome::Early,
             Some(follows) if follows.topics.contain(letter.topic) => {
                 self.hear(id, letter)?;
                 Outcome::Delivered
@@ -109,10 +105,6 @@ impl Model {
         if self.entities[asker].is_disabled {
             return Ok(Outcome::Disabled);
         }
-        let follows = self.entities[asker].follows;
-        if follows.is_some_and(|follows| follows.number > self.mail.joined) {
-            return Ok(Outcome::Early);
-        }
         self.mail.completed = Some(request);
         let outcome = self.deliver_to(asker, letter)?;
         self.mail.completed = None;
@@ -132,128 +124,58 @@ impl Model {
         let topic = letter.topic as usize;
         let turn = self.mail.turns[topic];
         let all = self.followers(letter.topic);
-        let joined = self.mail.joined;
-        let takes_part = |&&(number, id): &&(u64, Id)| number <= joined && self.hears(id);
-        let mut able = all.iter().filter(takes_part);
+        let mut able = all.iter().filter(|&&(_, id)| self.hears(id));
         let first = able.clone().next();
         let Some(&(number, id)) = able.find(|&&(number, _)| number >= turn).or(first) else {
-            let is_early = all.iter().any(|&(number, _)| number > joined);
-            return Ok(match is_early {
-                true => Outcome::Early,
-                false => Outcome::Undeliverable,
-            });
+            return Ok(Outcome::Undeliverable);
         };
         self.mail.turns[topic] = number + 1;
         self.hear(id, letter)?;
         Ok(Outcome::Delivered)
     }
 
-    /// All followers get the message. It waits for those whose component was replaced before their
-    /// turn, or, if no entity got it, for all that take part from the next delivery on.
+    /// All that follow the topic when the round begins get the message, with the callbacks that they have
+    /// at their turn.
     fn deliver_to_all(&mut self, mut letter: Letter) -> Flow {
         let Whom::All(round) = &mut letter.to else {
             return Ok(());
         };
         let mut round = round.take().unwrap_or_else(|| self.new_round());
-        let called = self.call_all(&mut round, &letter, false);
+        let called = self.call_all(&mut round, &letter);
         if called.is_err() {
             letter.to = Whom::All(Some(round));
             self.mail.broken_off = Some(letter);
             return called;
         }
-        self.mail.counts[0] += round.calls;
-        let early = self.followers(letter.topic).into_iter();
-        let early: Vec<Id> = early
-            .filter(|&(number, _)| number > round.until)
-            .map(|(_, id)| id)
-            .collect();
-        let owed = early.iter().copied();
-        let owed: VecDeque<Id> = owed
-            .filter(|&id| self.is_owed(id, letter.topic, &round))
-            .collect();
-        let waiting = match owed.is_empty() && round.calls == 0 {
-            true => early.into(),
-            false => owed,
-        };
-        self.wait(letter, waiting, round.calls);
+        if !round.is_heard {
+            self.mail.counts[1] += 1;
+        }
         Ok(())
     }
 
     pub(super) fn new_round(&self) -> Round {
         Round {
-            until: self.mail.joined,
+            until: self.updates.numbers,
             ..Round::default()
         }
     }
 
-    /// Calls the followers in order: all that take part, or all to which the message is owed.
-    pub(super) fn call_all(&mut self, round: &mut Round, letter: &Letter, owed: bool) -> Flow {
+    /// Calls the followers in order.
+    pub(super) fn call_all(&mut self, round: &mut Round, letter: &Letter) -> Flow {
         loop {
             let followers = self.followers(letter.topic).into_iter();
-            let next = followers.into_iter().find(|&(number, id)| {
-                let is_meant = match owed {
-                    false => number <= round.until,
-                    true => number > round.until && self.is_owed(id, letter.topic, round),
-                };
-                is_meant && number >= round.next
-            });
+            let next = followers
+                .into_iter()
+                .find(|&(number, _)| (round.next..=round.until).contains(&number));
             let Some((number, id)) = next else {
                 return Ok(());
             };
             round.next = number + 1;
-            round.done.insert(id);
             if self.hears(id) {
-                round.calls += 1;
-                let heard = self.hear(id, letter);
-                if heard.is_err() {
-                    // The panic comes before the call is counted.
-                    round.calls -= 1;
-                    return heard;
-                }
+                self.hear(id, letter)?;
+                round.is_heard = true;
+                self.mail.counts[0] += 1;
             }
-        }
-    }
-
-    /// An entity is owed a message if it has followed the topic since before the round began, but its
-    /// component was replaced before its turn.
-    fn is_owed(&self, id: Id, topic: Topic, round: &Round) -> bool {
-        let follows = self.entities[id].follows;
-        let since = follows.map(|follows| follows.since[topic as usize]);
-        since.is_some_and(|since| since <= round.until) && !round.done.contains(&id)
-    }
-
-    fn deliver_to_rest(&mut self, mut letter: Letter) -> Flow {
-        let Whom::Rest(waiting, calls) = &mut letter.to else {
-            return Ok(());
-        };
-        let (mut waiting, mut calls) = (core::mem::take(waiting), *calls);
-        let mut early = VecDeque::new();
-        while let Some(id) = waiting.pop_front() {
-            match self.deliver_to(id, &letter) {
-                Ok(Outcome::Delivered) => {
-                    calls += 1;
-                    self.mail.counts[0] += 1;
-                }
-                Ok(Outcome::Early) => early.push_back(id),
-                Ok(_) => {}
-                Err(panicked) => {
-                    waiting.append(&mut early);
-                    letter.to = Whom::Rest(waiting, calls);
-                    self.mail.broken_off = Some(letter);
-                    return Err(panicked);
-                }
-            }
-        }
-        self.wait(letter, early, calls);
-        Ok(())
-    }
-
-    fn wait(&mut self, letter: Letter, waiting: VecDeque<Id>, calls: u64) {
-        if !waiting.is_empty() {
-            let to = Whom::Rest(waiting, calls);
-            self.mail.held.push(Letter { to, ..letter });
-        } else if calls == 0 {
-            self.mail.counts[1] += 1;
         }
     }
 
@@ -265,7 +187,7 @@ impl Model {
             follows
                 .topics
                 .contain(topic)
-                .then_some((follows.number, id))
+                .then_some((follows.numbers[topic as usize], id))
         });
         let mut followers: Vec<_> = followers.collect();
         followers.sort_unstable();
@@ -277,7 +199,7 @@ impl Model {
         let clock = self.entities[id].follows.and_then(|follows| follows.clock);
         let clock = clock.filter(|&clock| self.clocks.all[clock].exists);
         let clock = clock.or(self.clocks.find(Named::Virtual));
-        let reading = self.clocks.all[clock.expect("built-in clocks stay")].reading;
+        let clock = &self.clocks.all[clock.expect("built-in clocks stay")];
         let (request, asks) = match letter.role {
             Role::Plain => (None, false),
             Role::Request(asker, request) => {
@@ -292,7 +214,7 @@ impl Model {
             serial: letter.serial,
             request,
             asks,
-            elapsed: reading.shown(reading.now),
+            elapsed: clock.shown(clock.now),
         }));
         // A panic of the callback leaves the end of the request to the next delivery.
         if let Some(request) = self.mail.completed.filter(|_| !self.is_panic_next()) {

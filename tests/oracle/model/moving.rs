@@ -30,6 +30,7 @@ impl Model {
             self.log.push(Entry::Refused);
             return;
         }
+        self.clocks.take_settings();
         let then = self.clone();
         let names = self.load(&then, &moved);
         self.pass(&then, &moved, &names, on_the_way);
@@ -139,9 +140,11 @@ impl Clocks {
 
     /// The driver of a clock advances unseen by others. The clocks that run on this one follow at once.
     fn pass(&mut self, nth: Nth, span: u64) {
-        let clock = &mut self.all[nth];
-        clock.run(span);
-        let is_fixed = clock.is_fixed;
-        self.read_all(is_fixed, Some((nth, 0)));
+        self.all[nth].run(span);
+        for at in self.parents_first() {
+            if at != nth && self.runs_on(at, nth) {
+                self.follow(at);
+            }
+        }
     }
 }

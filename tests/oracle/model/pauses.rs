@@ -53,9 +53,9 @@ impl Model {
                 continue;
             };
             let timer = &mut self.timers[at];
-            if !timer.is_pending() && timer.is_held != is_held {
+            if timer.is_held != is_held {
                 (timer.is_held, timer.is_released) = (is_held, false);
-                timer.waits = false;
+                timer.turn = None;
             }
             let Some(clock) = self.timers[at].clock else {
                 continue;
@@ -63,14 +63,11 @@ impl Model {
             let now = self.clocks.live(clock).now;
             let timer = &mut self.timers[at];
             if is_paused && timer.paused_at.is_none() {
-                (timer.paused_at, timer.waits) = (Some(now), false);
+                (timer.paused_at, timer.turn) = (Some(now), None);
             } else if !is_paused && timer.paused_at.is_some() {
                 timer.deadline = timer.deadline_at(now);
                 timer.paused_at = None;
                 timer.is_released = false;
-            }
-            if self.timers[at].shift.is_none() {
-                self.choose(at, 0, None);
             }
         }
     }

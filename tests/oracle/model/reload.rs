@@ -22,10 +22,14 @@ impl Model {
         };
         self.rollback = Rollback::default();
         (self.stats, self.unwritten) = (new.stats, Vec::new());
+        self.clocks.take_settings();
+        let mut timers = self.timers.clone();
+        timers.iter_mut().for_each(|timer| self.save_new(timer));
+        self.timers = timers;
         let saved = self.clocks.all.clone();
         self.clocks.start_over(new.clocks);
         for timer in &mut self.timers {
-            (timer.is_held, timer.waits) = (false, false);
+            (timer.is_held, timer.turn) = (false, None);
             if let Some(nth) = timer.clock {
                 timer.follow_clock(&saved[nth], &self.clocks.all[nth]);
             }

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Model, clocks::Nth, entities::Entity, timers::Done, timers::Timer};
+use super::{
+    Model,
+    clocks::Nth,
+    entities::Entity,
+    timers::{Done, State, Timer},
+};
 use crate::{
     entry::{Id, NOWHERE, Named},
     op::Slot,
@@ -14,6 +19,7 @@ impl Model {
     pub(super) fn revive(&mut self, slot: Slot) {
         let Some(root) = self.at(slot) else { return };
         let saved = self.dependents(root);
+        self.clocks.take_settings();
         let then = self.clone();
         self.despawn(root);
         let lives_on = |id: Id| !then.exists(id) || self.exists(id) || saved.contains(&id);
@@ -130,7 +136,7 @@ impl Model {
         }
     }
 
-    /// Loaded timers come after all armed timers, and before the new ones.
+    /// Loaded timers come after all others, in their order.
     fn load_timers(
         &mut self,
         then: &Self,
@@ -140,10 +146,8 @@ impl Model {
     ) {
         let is_mine = |timer: &&Timer| saved.contains(&timer.entity);
         let mut timers: Vec<Timer> = then.timers.iter().filter(is_mine).cloned().collect();
-        timers.sort_by_key(|timer| match timer.is_pending() {
-            true => (true, 0),
-            false => (false, timer.sequence),
-        });
+        timers.iter_mut().for_each(|timer| then.save_new(timer));
+        timers.sort_by_key(|timer| timer.sequence);
         for timer in &mut timers {
             self.inserted += 1;
             self.sequence += 1;
@@ -152,17 +156,25 @@ impl Model {
             }
             (timer.seat, timer.sequence) = (self.inserted, self.sequence);
             (timer.entity, timer.owner) = (name(timer.entity), name(timer.owner));
-            timer.is_held = !timer.is_pending() && self.is_in_transit(timer.entity);
-            (timer.is_released, timer.waits) = (false, false);
+            timer.is_held = self.is_in_transit(timer.entity);
+            (timer.is_released, timer.turn) = (false, None);
             if let Some(before) = timer.clock.filter(|&nth| then.clocks.all[nth].exists) {
                 let now = clocks.get(&before).copied().unwrap_or(before);
                 timer.clock = Some(now);
                 timer.follow_clock(&then.clocks.all[before], &self.clocks.all[now]);
             }
         }
-        let (armed, new): (Vec<Timer>, Vec<Timer>) = core::mem::take(&mut self.timers)
-            .into_iter()
-            .partition(|timer| !timer.is_pending());
-        self.timers = armed.into_iter().chain(timers).chain(new).collect();
+        self.timers.append(&mut timers);
+    }
+
+    /// A new timer is saved on its clock. If the clock is not settled, the delay starts anew.
+    pub(super) fn save_new(&self, timer: &mut Timer) {
+        if !timer.is_pending() {
+            return;
+        }
+        match self.is_settled(timer) {
+            true => timer.state = State::Armed,
+            false => timer.clock = None,
+        }
     }
 }

@@ -36,11 +36,8 @@ pub(super) struct Timer {
     pub(super) random: u64,
     pub(super) is_random: bool,
     pub(super) priority: Option<i32>,
-    /// Whether it is due and waits for the budget.
-    pub(super) waits: bool,
-    pub(super) slack: u64,
-    /// The time from the start of its window to the deadline, once it has chosen.
-    pub(super) shift: Option<u64>,
+    /// Its place among the timers that are due and wait for the budget.
+    pub(super) turn: Option<(i64, u64)>,
     pub(super) times: u32,
     pub(super) missed: MissedTicks,
     pub(super) count: u64,
@@ -58,7 +55,7 @@ pub(super) enum Kind {
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum State {
-    /// Inserted since the last swap.
+    /// Inserted since the last swap. Its clock may become another one.
     Pending,
     Armed,
 }
@@ -108,9 +105,7 @@ impl Model {
     }
 
     pub(super) fn with_armed(&mut self, id: Id, change: impl FnOnce(&mut Timer)) {
-        if let Some(at) = self.find_timer(id, Kind::Timer)
-            && !self.timers[at].is_pending()
-        {
+        if let Some(at) = self.find_timer(id, Kind::Timer) {
             change(&mut self.timers[at]);
         }
     }
@@ -120,14 +115,14 @@ impl Model {
         self.cancel(id, CancelReason::Replaced);
         self.entities[id].timer = Some(spec);
         self.entities[id].timer_on = on;
-        self.push_pending(id, Kind::Timer);
+        self.add_timer(id, Kind::Timer);
     }
 
     /// A lifetime replaces the one on its entity.
     pub(super) fn insert_life(&mut self, id: Id, delay: u64) {
         self.cancel_life(id);
         self.entities[id].life = Some(delay);
-        self.push_pending(id, Kind::Lifetime);
+        self.add_timer(id, Kind::Lifetime);
     }
 }
 

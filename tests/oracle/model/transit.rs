@@ -30,6 +30,7 @@ impl Model {
             self.log.push(Entry::Refused);
             return;
         }
+        self.clocks.take_settings();
         self.drop_mail_to(&members);
         for &id in &members {
             self.set_transit(id, Some(root));

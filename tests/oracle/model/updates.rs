@@ -15,8 +15,6 @@ pub(super) struct Updates {
     joined: [u64; 2],
     /// Callbacks of this priority or a higher one are not called.
     pub(super) paused_from: Option<i32>,
-    /// The position after the callback that panicked in the last run, by cadence.
-    reached: [Option<Position>; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -81,25 +79,11 @@ impl Model {
         self.updates.joined[usize::from(is_fixed)] = self.updates.numbers;
     }
 
-    /// After a panic, the next run starts behind the callback that panicked, and ends with it.
+    /// After a panic, the next run starts from the first callback again.
     pub(super) fn run_updates(&mut self, is_fixed: bool) -> Flow {
-        let mut members = self.updates.members.iter();
-        if !members.any(|member| member.is_fixed == is_fixed) {
-            return Ok(());
-        }
-        let start = self.updates.reached[usize::from(is_fixed)].unwrap_or(FIRST);
-        self.call_from(is_fixed, start, None)?;
-        self.call_from(is_fixed, FIRST, Some(start))?;
-        self.updates.reached[usize::from(is_fixed)] = None;
-        Ok(())
-    }
-
-    fn call_from(&mut self, is_fixed: bool, mut from: Position, end: Option<Position>) -> Flow {
-        while let Some(member) = self.next_member(is_fixed, from)
-            && end.is_none_or(|end| member.position < end)
-        {
+        let mut from = FIRST;
+        while let Some(member) = self.next_member(is_fixed, from) {
             from = (member.position.0, member.position.1 + 1);
-            self.updates.reached[usize::from(is_fixed)] = Some(from);
             self.call(member)?;
         }
         Ok(())
@@ -136,7 +120,7 @@ impl Model {
             target,
             clock: clock.name,
             delta: last.saturating_sub(previous),
-            elapsed: clock.reading.shown(clock.reading.now),
+            elapsed: clock.shown(clock.now),
         }));
         self.react(Handler::Command)
     }

@@ -5,7 +5,7 @@ use core::mem;
 use super::{
     Model,
     clock::NEVER,
-    timers::{Kind, Timer, times},
+    timers::{Kind, Timer},
 };
 use crate::{
     entry::{Id, Named, SOON, Status, View},
@@ -24,12 +24,8 @@ impl Model {
         let settled = || alive.iter().filter(|id| !unsettled.contains(id));
         let clocks = (0..self.clocks.all.len()).filter(|&nth| self.clocks.all[nth].exists);
         let clocks = clocks.map(|nth| {
-            let (clock, live) = (&self.clocks.all[nth], self.clocks.live(nth));
-            let now = live.shown(live.now);
-            match clock.name {
-                Named::Own(_) => (clock.name, now, clock.shown(clock.now)),
-                built_in => (built_in, now, now),
-            }
+            let clock = &self.clocks.all[nth];
+            (clock.name, clock.shown(clock.now))
         });
         let mut clocks: Vec<_> = clocks.collect();
         clocks.sort_unstable();
@@ -92,17 +88,12 @@ impl Model {
         let until = clock.now.saturating_add(self.rules.nanos(SOON));
         let is_due = |timer: &&Timer| timer.kind == Kind::Timer && timer.deadline <= until;
         let mut due: Vec<&Timer> = waiting.filter(is_due).collect();
-        // A new timer has no sequence yet, and comes behind the others.
-        due.sort_by_key(|timer| match timer.is_pending() {
-            true => (1, 0, 0),
-            false => (0, timer.deadline, timer.sequence),
-        });
-        due.sort_by_key(|timer| clock.shown(timer.deadline));
+        due.sort_by_key(|timer| (timer.deadline, timer.sequence));
         (name, next, due.iter().map(|timer| timer.entity).collect())
     }
 
     /// Returns `true` if a new timer is on the same clock as when it was inserted.
-    fn is_settled(&self, timer: &Timer) -> bool {
+    pub(super) fn is_settled(&self, timer: &Timer) -> bool {
         let chosen = self.chosen(timer.entity, timer.kind);
         let clock = self.clocks.find(self.clock_of(timer.entity, chosen));
         clock.is_some() && clock == timer.clock
@@ -110,31 +101,20 @@ impl Model {
 
     fn status(&self, id: Id) -> Option<Status> {
         let timer = &self.timers[self.find_timer(id, Kind::Timer)?];
-        let is_pending = timer.is_pending();
-        let spec = self.entities[id].timer?;
         let clock = &self.clocks.all[timer.clock?];
         let deadline = timer.deadline_at(clock.now);
         let remaining = deadline.saturating_sub(clock.now).min(timer.wait);
-        let interval = match is_pending {
-            true => self.rules.nanos(spec.interval),
-            false => timer.interval,
-        };
-        let times = match is_pending {
-            true => times(spec),
-            false => Some(timer.times).filter(|&times| times != 0),
-        };
+        let deadline = deadline.min(clock.now.saturating_add(timer.wait));
+        let interval = timer.interval;
+        let times = Some(timer.times).filter(|&times| times != 0);
         let left = times.map(|times| times.saturating_sub(timer.count as u32));
         Some(Status {
             entity: id,
-            owner: if is_pending {
-                self.owner_of(id)
-            } else {
-                timer.owner
-            },
+            owner: timer.owner,
             clock: clock.name,
             deadline: clock.shown(deadline),
             remaining,
-            elapsed: timer.wait - remaining,
+            elapsed: timer.wait.saturating_sub(remaining),
             wait: timer.wait,
             interval: Some(interval).filter(|&interval| interval > 0),
             count: timer.count,

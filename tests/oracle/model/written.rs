@@ -36,8 +36,7 @@ impl Model {
         }
     }
 
-    /// Messages from Bevy's writers can't wait: entities whose component was replaced get them at
-    /// once.
+    /// Messages from Bevy's writers go to all followers.
     pub(super) fn deliver_written(&mut self, count: usize) -> Flow {
         for left in (1..=count).rev() {
             let Some(&(serial, swaps)) = self.mail.written.all.front() else {
@@ -45,8 +44,7 @@ impl Model {
             };
             if self.followers(Topic::Word).is_empty() {
                 self.mail.written.all.drain(..left);
-                let round = self.mail.written.round.take();
-                self.mail.counts[0] += round.map_or(0, |round| round.calls);
+                self.mail.written.round = None;
                 break;
             }
             let round = self.mail.written.round.take();
@@ -58,14 +56,12 @@ impl Model {
                 role: Role::Plain,
             };
             if swaps < 2 {
-                let called = self.call_all(&mut round, &letter, false);
-                let called = called.and_then(|()| self.call_all(&mut round, &letter, true));
+                let called = self.call_all(&mut round, &letter);
                 if called.is_err() {
                     self.mail.written.round = Some(round);
                     return called;
                 }
             }
-            self.mail.counts[0] += round.calls;
             self.mail.written.all.pop_front();
         }
         Ok(())

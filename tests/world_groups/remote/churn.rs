@@ -73,7 +73,7 @@ fn worlds_hear_of_each_connection_once_while_threads_end_it() {
 #[test]
 fn each_request_ends_once_while_threads_end_the_connection() {
     #[derive(Resource, Default)]
-    struct Ends(Vec<Option<bevy_due::Request>>);
+    struct Ends(Vec<Option<bevy_due::message::Request>>);
 
     fn end(me: &mut MessageContext) {
         let request = me.request();

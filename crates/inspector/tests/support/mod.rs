@@ -139,7 +139,7 @@ impl Game {
     /// Returns the remaining time of the timer or the cooldown on an entity.
     #[track_caller]
     pub fn remaining(&self, entity: u64) -> f64 {
-        secs(&self.component(entity, TIMER_PROGRESS)["remaining"])
+        secs(&self.component(entity, TIMER_STATUS)["remaining"])
     }
 }
 
@@ -162,7 +162,7 @@ pub const KEY: &str = "bevy_due::Keyed";
 pub const OWNER: &str = "bevy_due::OwnedBy";
 pub const PAUSED: &str = "bevy_due::Paused";
 pub const COOLDOWN: &str = "bevy_due::Cooldown";
-pub const TIMER_PROGRESS: &str = "bevy_due::TimerProgress";
+pub const TIMER_STATUS: &str = "bevy_due::TimerStatus";
 
 /// Returns a duration of an answer in seconds.
 #[track_caller]

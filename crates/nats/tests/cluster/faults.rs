@@ -3,7 +3,11 @@
 use core::time::Duration;
 use std::{sync::mpsc, thread, time::Instant};
 
-use bevy_due::{Packet, Parcel, link::FromPeer, prelude::*};
+use bevy_due::{
+    Parcel,
+    link::FromPeer,
+    message::{Delivery, Packet},
+};
 use bevy_due_link_testing::{
     nats_server::NatsServer,
     proxy::Proxy,

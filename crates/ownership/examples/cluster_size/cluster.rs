@@ -5,7 +5,11 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use bevy_app::prelude::*;
-use bevy_due::{MessageComponent, Packet, StableKey, link::FromPeer};
+use bevy_due::{
+    StableKey,
+    link::FromPeer,
+    message::{MessageComponent, Packet},
+};
 use bevy_due_ownership::{DurableEntityCommandsExt, Shard, Zone};
 use bevy_ecs::{component::Component, error::Result};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,10 @@
 //! Processes that are all joined with each other.
 
 use allocation_counter::measure;
-use bevy_due::{Delivery, Packet, Parcel, StableKey};
+use bevy_due::{
+    Parcel, StableKey,
+    message::{Delivery, Packet},
+};
 use bevy_ecs::error::Result;
 
 use crate::{

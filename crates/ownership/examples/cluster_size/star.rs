@@ -3,7 +3,11 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use bevy_due::{Delivery, Packet, Parcel, StableKey, link::FromPeer};
+use bevy_due::{
+    Parcel, StableKey,
+    link::FromPeer,
+    message::{Delivery, Packet},
+};
 use bevy_ecs::error::Result;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Streams over a network that loses, repeats and reorders, between zones that crash.
 
-use bevy_due::Packet;
+use bevy_due::message::Packet;
 use proptest::prelude::*;
 
 use super::*;

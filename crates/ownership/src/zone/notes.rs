@@ -2,7 +2,7 @@
 
 use core::{fmt, iter};
 
-use bevy_due::{DueWorldExt, OwnedBy, StableKey};
+use bevy_due::{DueWorldExt, OwnedBy, StableKey, message::MessageWorldExt};
 use bevy_ecs::prelude::*;
 
 use super::{Owned, State, ZoneState, arrive::report, hand_back};

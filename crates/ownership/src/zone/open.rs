@@ -4,8 +4,9 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use bevy_due::{
-    DueWorldExt, MessageComponent, Packet, RefusalReason, Refused, StableKey, WorldLink,
+    Refused, StableKey, WorldLink,
     link::{Effect, Liveness, PeerChanged},
+    message::{MessageComponent, MessageWorldExt, Packet, RefusalReason},
     moving::HeldMail,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};

@@ -8,7 +8,8 @@ use core::{
 use std::sync::Arc;
 
 use bevy_due::{
-    ClockId, DueWorldExt, MessageSender, OnClock, StableKey, Timer, rollback::TimerSnapshot,
+    ClockId, DueWorldExt, OnClock, StableKey, Timer, message::MessageSender,
+    rollback::TimerSnapshot,
 };
 use bevy_ecs::prelude::*;
 

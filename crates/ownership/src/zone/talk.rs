@@ -3,7 +3,10 @@
 use core::fmt;
 
 use bevy_app::AppExit;
-use bevy_due::{Delivery, Packet, Parcel, StableKey, WorldLink};
+use bevy_due::{
+    Parcel, StableKey, WorldLink,
+    message::{Delivery, Packet},
+};
 use bevy_ecs::prelude::*;
 
 use super::{ZoneState, arrive::report, now, open::Arrivals, with_zone};

@@ -4,7 +4,10 @@ use core::time::Duration;
 use std::{collections::BTreeMap, time::Instant};
 
 use bevy_app::prelude::*;
-use bevy_due::{DuePlugin, MessageComponent, Packet, StableKey, TimerFired, WorldGroups};
+use bevy_due::{
+    DuePlugin, StableKey, TimerFired, WorldGroups,
+    message::{MessageComponent, Packet},
+};
 use bevy_due_ownership::{
     Arrived, DurableEntityCommandsExt, JournalOptions, MailReturned, MoveFailed, Shard,
     SimulatedDisk, Sync, Zone,

@@ -1,6 +1,9 @@
 //! Letters between entities.
 
-use bevy_due::{MessageComponent, Packet, StableKey};
+use bevy_due::{
+    StableKey,
+    message::{MessageComponent, Packet},
+};
 use bevy_due_ownership::{DurableEntityCommandsExt, MailReturned};
 use bevy_ecs::prelude::*;
 

@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Clock, ClockId, DueCommandsExt, DueWorldExt, MessageComponent, OnClock, Owned, OwnedBy, Packet,
-    Parcel, ParcelEntityCommandsExt, Pauses, ReplyTo, StableKey, Timer, TimerAction,
+    Clock, ClockId, DueWorldExt, OnClock, Owned, OwnedBy, Parcel, ParcelEntityCommandsExt, Pauses,
+    StableKey, Timer, TimerAction,
+    message::{MessageCommandsExt, MessageComponent, Packet, ReplyTo},
 };
 use bevy_due_ownership::{Arrived, Zone};
 use bevy_ecs::prelude::*;

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Clocks, Cooldown, DueCommandsExt, DueWorldExt, Owned, OwnedBy, Packet, StableKey, Timer,
+    ClockId, Clocks, Cooldown, DueWorldExt, Owned, OwnedBy, StableKey, Timer,
+    message::{MessageCommandsExt, Packet},
 };
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 
@@ -94,7 +95,10 @@ fn mail_and_cooldowns_survive() {
     let hero = cluster.spawn(0, HERO, cooldown);
     cluster.update();
     let use_it = |mut cooldowns: Query<&mut Cooldown>, clocks: Clocks| {
-        cooldowns.single_mut().unwrap().try_use(&clocks)
+        cooldowns
+            .single_mut()
+            .unwrap()
+            .try_use(clocks.now(ClockId::Virtual).unwrap())
     };
     assert!(cluster.world(0).run_system_once(use_it).unwrap());
     cluster.update();
@@ -118,7 +122,8 @@ fn mail_and_cooldowns_survive() {
         "the message was delivered once"
     );
     let left = |cooldowns: Query<&Cooldown>, clocks: Clocks| {
-        cooldowns.single().unwrap().remaining(&clocks)
+        let now = clocks.now(ClockId::Virtual).unwrap();
+        cooldowns.single().unwrap().remaining(now)
     };
     let left = cluster.world(0).run_system_once(left).unwrap();
     assert!(left > Duration::from_secs(4), "{left:?}");

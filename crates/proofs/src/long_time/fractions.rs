@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{Clock, Timer, TimerFired};
+use bevy_due::{Clock, DueWorldExt, Timer, TimerFired};
 use bevy_ecs::{entity::EntityHashMap, message::Messages, prelude::*};
 
 use super::{Dice, advance, app, grid::Grid};
@@ -128,7 +128,7 @@ impl Game {
             self.firings += 1;
         }
         for clock in &self.clocks {
-            let shown = world.get::<Clock>(clock.entity).map(Clock::now);
+            let shown = world.clock_now(clock.entity);
             let shown = shown.expect("the clock is there").as_nanos();
             assert_eq!(shown, clock.now() + clock.shift, "{:?}", clock.grid);
             if !clock.is_paused {
@@ -142,13 +142,14 @@ impl Game {
         let nth = self.dice.roll(CLOCKS.len() as u64) as usize;
         let (choice, by) = (self.dice.roll(4), self.dice.roll(1_000_000_000_000));
         let exact = &mut self.clocks[nth];
+        let now = self.app.world().clock_now(exact.entity);
         let mut clock = self.app.world_mut().get_mut::<Clock>(exact.entity);
         let clock = clock.as_mut().expect("the clock is there");
         match choice {
             0 if exact.is_paused => clock.unpause(),
             0 => clock.pause(),
             1 => {
-                let now = clock.now() + Duration::from_nanos(by);
+                let now = now.expect("the clock is there") + Duration::from_nanos(by);
                 clock.set_now(now);
                 exact.shift += u128::from(by);
             }

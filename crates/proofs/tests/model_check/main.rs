@@ -29,8 +29,11 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    GroupsHandle, LoopInterval, MessageContext, MessageSender, Packet, Parcel, ParcelCommandsExt,
-    RefusalReason, Refused, SendError, StableKey, Undelivered, WorldGroups, WorldReport,
+    GroupsHandle, LoopInterval, Parcel, ParcelCommandsExt, Refused, StableKey, WorldGroups,
+    WorldReport,
+    message::{
+        Delivery, MessageContext, MessageSender, Packet, RefusalReason, SendError, Undelivered,
+    },
     prelude::*,
 };
 use bevy_ecs::{prelude::*, schedule::SingleThreadedExecutor};

@@ -1,6 +1,6 @@
 //! Requests to worlds that stop.
 
-use bevy_due::{NoAnswer, ParcelEntityCommandsExt, Timer};
+use bevy_due::{ParcelEntityCommandsExt, Timer, message::NoAnswer};
 
 use super::*;
 

@@ -139,8 +139,9 @@ impl Board<'_, '_> {
 
     /// Shows the first letter of a tower and its charges, or how far it has reloaded.
     fn tower(&self, tower: &Tower, cooldown: &Cooldown) -> (String, Color) {
-        let charge = match cooldown.charges(&self.clocks) {
-            0 => bar(cooldown.fraction(&self.clocks)),
+        let now = self.clocks.now(ClockId::Virtual).unwrap_or_default();
+        let charge = match cooldown.charges(now) {
+            0 => bar(cooldown.fraction(now)),
             charges if cooldown.max_charges() > 1 => ['·', ':', '⁝'][charges as usize - 1],
             _ => '█',
         };

@@ -57,11 +57,9 @@ impl Shop<'_, '_> {
             PlayerSpell::Bolt => 'b',
             PlayerSpell::SlowMotion => 't',
         };
-        let charges = match cooldown.charges(&self.clocks) {
-            0 => format!(
-                "{:.0} s",
-                cooldown.remaining(&self.clocks).as_secs_f32().ceil()
-            ),
+        let now = self.clocks.now(ClockId::Virtual).unwrap_or_default();
+        let charges = match cooldown.charges(now) {
+            0 => format!("{:.0} s", cooldown.remaining(now).as_secs_f32().ceil()),
             charges => "●".repeat(charges as usize),
         };
         Line::from(vec![

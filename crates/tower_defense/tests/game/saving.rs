@@ -55,9 +55,10 @@ fn state(world: &mut World) -> State {
         .collect();
     enemies.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
     let ask = |cooldowns: Query<&Cooldown>, clocks: Clocks| {
+        let now = clocks.now(ClockId::Virtual).unwrap();
         let mut fractions: Vec<f32> = cooldowns
             .iter()
-            .map(|cooldown| cooldown.fraction(&clocks))
+            .map(|cooldown| cooldown.fraction(now))
             .collect();
         fractions.sort_by(f32::total_cmp);
         fractions

@@ -4,7 +4,8 @@ use core::fmt::Display;
 use std::{io::Write, net::TcpStream, sync::Arc};
 
 use bevy_due::{
-    Clocks, MessageContext, NoAnswer, Packet, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    Clocks, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    message::{MessageContext, NoAnswer, Packet},
     prelude::*,
 };
 use bevy_due_ownership::{
@@ -158,7 +159,7 @@ pub fn act(
             player.mail(keys::player(to), letter);
         }
         Deed::Curse(to) if to < here.players => {
-            if !curse.try_use(&clocks) {
+            if !curse.try_use(clocks.now(ClockId::Virtual)?) {
                 tell(&mut commands, seat, &mut ledger, "too early for a curse");
                 return Ok(());
             }

@@ -1,6 +1,10 @@
 //! The sage of a zone, who thinks before each answer.
 
-use bevy_due::{MessageContext, Packet, Timer, prelude::*};
+use bevy_due::{
+    Timer,
+    message::{MessageCommandsExt, MessageContext, Packet},
+    prelude::*,
+};
 use bevy_due_ownership::{Arrived, Zone};
 use bevy_ecs::prelude::*;
 

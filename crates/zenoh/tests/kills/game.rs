@@ -4,7 +4,11 @@ use core::time::Duration;
 use std::io::{self, Write};
 
 use bevy_app::prelude::*;
-use bevy_due::{ArmedTimers, MessageContext, Packet, StableKey, Timer, prelude::*};
+use bevy_due::{
+    ArmedTimers, StableKey, Timer,
+    message::{MessageContext, Packet},
+    prelude::*,
+};
 use bevy_due_ownership::{
     Arrived, DurableCommandsExt, DurableEntityCommandsExt, MailReturned, MoveFailed, Zone,
 };

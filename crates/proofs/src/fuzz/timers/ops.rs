@@ -3,9 +3,12 @@
 use core::time::Duration;
 
 use bevy_due::{
-    Clock, ClockId, ClocksMut, Delivery, DespawnAfter, DueEntityCommandsExt, DueWorldExt,
-    MessageComponent, MessageContext, MessageEntityCommandsExt, MissedTicks, OnClock, OwnedBy,
-    Packet, Paused, Pauses, SpeedModifier, StableKey, Timer, TimerAction, TimerMut,
+    Clock, ClockId, ClocksMut, DespawnAfter, DueEntityCommandsExt, DueWorldExt, MissedTicks,
+    OnClock, OwnedBy, Paused, Pauses, SpeedModifier, StableKey, Timer, TimerAction, TimerMut,
+    message::{
+        Delivery, MessageComponent, MessageContext, MessageEntityCommandsExt, MessageWorldExt,
+        Packet,
+    },
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 

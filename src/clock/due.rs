@@ -1,0 +1,166 @@
+//! The clocks on which something is due, found in one array.
+
+use alloc::vec::Vec;
+
+use super::{
+    row::{Age, BUILT_IN, ClockKey, Order, built_in_id},
+    table::{ClockTable, Scope},
+};
+use crate::queue::NEVER;
+
+/// When something is due on each clock.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wakes {
+    /// By key.
+    wakes: Vec<Wake>,
+    /// No wake under a built-in clock is earlier than this.
+    soonest: [u64; BUILT_IN.len()],
+    /// Kept for its memory: the clocks that a search has found.
+    found: Vec<(Order, Age, ClockKey)>,
+}
+
+/// The time on the built-in clock at the end of the chain of parents at which something is due on a
+/// clock. Too early is harmless.
+#[derive(Clone, Copy, Debug)]
+struct Wake {
+    time: u64,
+    root: ClockKey,
+}
+
+impl Wakes {
+    fn set(&mut self, key: ClockKey, wake: Wake) {
+        let index = key as usize;
+        if self.wakes.len() <= index {
+            let never = Wake {
+                time: NEVER,
+                root: 0,
+            };
+            self.wakes.resize(index + 1, never);
+        }
+        self.wakes[index] = wake;
+        let soonest = &mut self.soonest[wake.root as usize];
+        *soonest = wake.time.min(*soonest);
+    }
+
+    pub(super) fn clear(&mut self, key: ClockKey) {
+        if let Some(wake) = self.wakes.get_mut(key as usize) {
+            wake.time = NEVER;
+        }
+    }
+}
+
+impl ClockTable {
+    /// Sets the first deadline on a clock, and returns `true` if this is a change. Too early is
+    /// harmless.
+    pub(crate) fn set_deadline(&mut self, key: ClockKey, deadline: Option<u64>) -> bool {
+        let Some(row) = self.rows.get_mut(key) else {
+            return false;
+        };
+        let is_changed = row.deadline != deadline;
+        row.deadline = deadline;
+        if is_changed {
+            self.plan(key);
+        }
+        is_changed
+    }
+
+    pub(super) fn plan_with_descendants(&mut self, key: ClockKey) {
+        self.plan(key);
+        // A change of a built-in clock moves nothing on its own time line.
+        if built_in_id(key).is_none() {
+            for clock in self.rows.descendants(key) {
+                self.plan(clock);
+            }
+        }
+    }
+
+    fn plan(&mut self, key: ClockKey) {
+        if let Some(row) = self.rows.get(key) {
+            let root = row.root;
+            // A wake of zero would be no later than the time of a clock that is not in the search.
+            let time = self.time_on(key, root).map_or(NEVER, |time| time.max(1));
+            self.wakes.set(key, Wake { time, root });
+        }
+    }
+
+    /// Returns the time on `root`, which is a clock or drives it, at which something is due on the
+    /// clock. It is in the past if something is overdue.
+    fn time_on(&self, key: ClockKey, root: ClockKey) -> Option<u64> {
+        let mut time = self.rows.get(key)?.deadline?;
+        let mut at = key;
+        while at != root {
+            time = self.rows.get(at)?.parent_time(time)?;
+            at = self.rows.parent(at)?;
+        }
+        Some(time)
+    }
+
+    /// Finds the clocks in a scope on which a deadline may have passed, in the order in which they
+    /// run.
+    pub(crate) fn find_due(&mut self, scope: Scope, due: &mut Vec<(Age, ClockKey)>) {
+        due.clear();
+        let mut found = core::mem::take(&mut self.wakes.found);
+        match scope {
+            Scope::Of(cadence) => {
+                let now = |key| self.rows.get(key).map_or(0, |row| row.time.now);
+                let mut until = [0; BUILT_IN.len()];
+                for &root in cadence.roots() {
+                    until[root as usize] = now(root);
+                }
+                self.search(until, &mut found);
+            }
+            Scope::Under(root) => {
+                let clocks = self.rows.descendants(root).into_iter().chain([root]);
+                found.extend(clocks.filter_map(|key| {
+                    let row = self.rows.get(key)?;
+                    let is_due = row.deadline? <= self.time(key)?.now;
+                    is_due.then_some((row.order, row.age, key))
+                }));
+            }
+        }
+        found.sort_unstable();
+        due.extend(found.drain(..).map(|(_, age, key)| (age, key)));
+        self.wakes.found = found;
+    }
+
+    /// Finds the clocks whose wakes are not later than these times on the built-in clocks.
+    fn search(&mut self, until: [u64; BUILT_IN.len()], found: &mut Vec<(Order, Age, ClockKey)>) {
+        let mut roots = self.wakes.soonest.iter().zip(until);
+        if roots.all(|(&soonest, until)| soonest > until) {
+            return;
+        }
+        let mut soonest = [NEVER; BUILT_IN.len()];
+        for (key, &Wake { time, root }) in (0..).zip(&self.wakes.wakes) {
+            let root = root as usize;
+            soonest[root] = soonest[root].min(time);
+            if time <= until[root]
+                && let Some(row) = self.rows.get(key)
+            {
+                found.push((row.order, row.age, key));
+            }
+        }
+        self.wakes.soonest = soonest;
+    }
+
+    /// Returns the first clock under `root` on which something will be due, and the time on `root`
+    /// until then. Both are wrong if a deadline was set too early.
+    pub(crate) fn next_due(&self, root: ClockKey) -> Option<(ClockKey, u64)> {
+        let now = self.time(root)?.now;
+        let clocks = [root].into_iter().chain(self.rows.descendants(root));
+        let spans = clocks.filter_map(|key| {
+            let time = self.time_on(key, root)?;
+            Some((key, time.saturating_sub(now)))
+        });
+        spans.min_by_key(|&(_, span)| span)
+    }
+
+    /// Returns the time of Bevy at which something will be due on a built-in clock or its descendants.
+    /// It is too early if a deadline was set too early.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn next_due_on_bevy(&self, root: ClockKey) -> Option<u64> {
+        let wakes = self.wakes.wakes.iter().filter(|wake| wake.root == root);
+        let first = wakes.map(|wake| wake.time).min();
+        let row = self.rows.get(root)?;
+        row.parent_time(first.filter(|&first| first != NEVER)?)
+    }
+}

@@ -1,0 +1,339 @@
+//! Clocks as parameters of systems, and the choice of the clock of a timer or a callback.
+
+use core::{fmt, time::Duration};
+
+use bevy_ecs::{
+    entity::EntityHashSet, entity_disabling::Disabled, prelude::*, system::SystemParam,
+    world::DeferredWorld,
+};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+use bevy_time::{Time, Virtual};
+
+use super::{
+    Clock,
+    id::{ClockError, ClockId},
+    modifier::SpeedModifier,
+    read::add_clock,
+    row::{Age, BUILT_IN, ClockKey, VIRTUAL, built_in_key},
+    state::Reading,
+    table::{ClockTable, FoundClock, Scope},
+};
+
+/// The clock for everything on this entity, and for everything it owns directly, unless a timer or a
+/// callback names [another clock](crate::Timer::on).
+///
+/// The clock is looked up in the first run after a timer is inserted, or when a callback is inserted.
+/// Changing or removing `OnClock` later does not move the timers and callbacks that are there. To
+/// move an armed timer, use [`TimerMut::set_clock`](crate::TimerMut::set_clock). To slow down an
+/// entity later, give it its own clock from the start. An entity that carries a [`Clock`] needs no
+/// `OnClock`: it is on its own clock.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{OnClock, Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// #[derive(Component)]
+/// struct Monster;
+///
+/// fn enter_dungeon(mut commands: Commands) {
+///     let dungeon = commands.spawn(Clock::new()).id();
+///     commands.spawn((
+///         Monster,
+///         OnClock::new(dungeon),
+///         related!(Owned[Timer::every(1.0), Timer::after(60.0)]),
+///     ));
+/// }
+/// # bevy_ecs::system::assert_is_system(enter_dungeon);
+/// ```
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct OnClock(#[entities] pub ClockId);
+
+impl OnClock {
+    /// Creates the component for a [`ClockId`] or an entity with a [`Clock`].
+    #[must_use]
+    pub fn new(clock: impl Into<ClockId>) -> Self {
+        Self(clock.into())
+    }
+}
+
+/// Reads the clocks of a world: the built-in ones and your own.
+///
+/// All systems of a frame see the same time, as the last reading of the clocks gave it. A change of a
+/// clock shows in the next frame.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{ClockId, Clocks};
+/// use bevy_ecs::prelude::*;
+///
+/// fn print_time(clocks: Clocks) -> Result {
+///     println!("{:?}", clocks.now(ClockId::Virtual)?);
+///     Ok(())
+/// }
+/// # bevy_ecs::schedule::Schedule::default().add_systems(print_time);
+/// ```
+#[derive(SystemParam)]
+pub struct Clocks<'w> {
+    #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
+    table: Res<'w, ClockTable>,
+}
+
+/// Changes the clocks of a world: the built-in ones and your own.
+///
+/// A system with this parameter can't also have a query for [`Clock`].
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{ClockId, ClocksMut};
+/// use bevy_ecs::prelude::*;
+///
+/// fn skip_a_day(mut clocks: ClocksMut) -> Result {
+///     let day = core::time::Duration::from_secs(24 * 3600);
+///     clocks.get_mut(ClockId::Virtual)?.advance_by(day);
+///     Ok(())
+/// }
+/// # bevy_ecs::schedule::Schedule::default().add_systems(skip_a_day);
+/// ```
+#[derive(SystemParam)]
+pub struct ClocksMut<'w, 's> {
+    #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
+    built_in: ResMut<'w, BuiltInClocks>,
+    own: Query<'w, 's, &'static mut Clock, Allow<Disabled>>,
+}
+
+/// The `Clock` of each built-in clock, by key. They are not entities.
+#[derive(Resource, Clone, Debug)]
+pub(crate) struct BuiltInClocks(pub(super) [Clock; BUILT_IN.len()]);
+
+impl Clocks<'_> {
+    /// Returns the time that a clock shows, on the same time line as
+    /// [`TimerFired::deadline`](crate::TimerFired::deadline).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
+    pub fn now(&self, clock: impl Into<ClockId>) -> Result<Duration, ClockError> {
+        self.table.now(clock.into())
+    }
+
+    /// Returns a copy of a clock with its settings as of the last reading. If you insert the copy
+    /// elsewhere, it starts with the time of this clock.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
+    pub fn get(&self, clock: impl Into<ClockId>) -> Result<Clock, ClockError> {
+        self.table.copy(clock.into())
+    }
+}
+
+impl ClocksMut<'_, '_> {
+    /// Returns a mutable reference to a clock.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
+    pub fn get_mut(&mut self, clock: impl Into<ClockId>) -> Result<Mut<'_, Clock>, ClockError> {
+        let clock = clock.into();
+        let found = match clock {
+            ClockId::Own(entity) => self.own.get_mut(entity).ok(),
+            id => {
+                let built_in = self.built_in.reborrow();
+                built_in.filter_map_unchanged(|clocks| clocks.get_mut(id))
+            }
+        };
+        found.ok_or(ClockError::NoSuchClock(clock))
+    }
+
+    /// Puts a clock on another parent, as [`Clock::set_parent`] does, unless the parent is invalid.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, and keeps the parent, if there is no such clock or parent, if the clock would
+    /// drive itself, or if it is a built-in one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bevy_app::prelude::*;
+    /// # use bevy_due::{ClockError, ClockId, ClocksMut, prelude::*};
+    /// # use bevy_ecs::{prelude::*, system::RunSystemOnce};
+    /// # use bevy_time::TimePlugin;
+    /// # let mut app = App::new();
+    /// # app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// # let world = app.world_mut();
+    /// let arena = world.spawn(Clock::new()).id();
+    /// let spell = world.spawn(Clock::of(arena)).id();
+    /// # world.run_system_once(move |mut clocks: ClocksMut| {
+    /// let cycle = ClockError::Cycle(vec![arena, spell]);
+    /// assert_eq!(clocks.set_parent(arena, spell), Err(cycle));
+    /// assert_eq!(clocks.set_parent(arena, ClockId::Real), Ok(()));
+    /// # }).unwrap();
+    /// ```
+    pub fn set_parent(
+        &mut self,
+        clock: impl Into<ClockId>,
+        parent: impl Into<ClockId>,
+    ) -> Result<(), ClockError> {
+        let (clock, parent) = (clock.into(), parent.into());
+        let ClockId::Own(entity) = clock else {
+            return Err(ClockError::BuiltIn(clock));
+        };
+        let mut cycle = EntityHashSet::default();
+        let mut clocks = alloc::vec![entity];
+        let mut at = parent;
+        while let ClockId::Own(above) = at
+            && above != entity
+            && cycle.insert(above)
+        {
+            clocks.push(above);
+            let above = self.own.get(above);
+            at = above.map_err(|_| ClockError::NoSuchClock(parent))?.parent();
+        }
+        if at == clock {
+            return Err(ClockError::Cycle(clocks));
+        }
+        self.get_mut(clock)?.set_parent(parent);
+        Ok(())
+    }
+}
+
+impl BuiltInClocks {
+    pub(crate) fn new() -> Self {
+        Self(BUILT_IN.map(|id| {
+            let mut clock = Clock::of(id);
+            clock.enter_world();
+            clock
+        }))
+    }
+
+    pub(super) fn get_mut(&mut self, clock: ClockId) -> Option<&mut Clock> {
+        self.0.get_mut(built_in_key(clock)? as usize)
+    }
+}
+
+impl fmt::Debug for Clocks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clocks").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ClocksMut<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clocks = self.built_in.0.iter().chain(&self.own);
+        f.debug_set().entries(clocks).finish()
+    }
+}
+
+/// Which of the built-in clocks stand still at this moment.
+#[derive(SystemParam)]
+pub(crate) struct Stops<'w> {
+    built_in: Res<'w, BuiltInClocks>,
+    game: Option<Res<'w, Time<Virtual>>>,
+}
+
+impl Stops<'_> {
+    /// Returns `true` if a built-in clock stands still in a run, or Bevy's time that drives it.
+    pub(crate) fn contains(&self, clock: ClockKey, scope: Scope) -> bool {
+        stops(&self.built_in, self.game.as_deref(), clock, scope)
+    }
+}
+
+fn stops(
+    built_in: &BuiltInClocks,
+    game: Option<&Time<Virtual>>,
+    clock: ClockKey,
+    scope: Scope,
+) -> bool {
+    // A pause stops the clock at once, and its end counts from the next frame on.
+    let is_game_stopped = |game: &Time<Virtual>| {
+        game.is_paused() || game.was_paused() || game.relative_speed_f64() == 0.0
+    };
+    let is_driven_by_game = clock == VIRTUAL && scope != Scope::Under(clock);
+    let is_stopped = built_in
+        .0
+        .get(clock as usize)
+        .is_some_and(Clock::is_stopped);
+    is_stopped || is_driven_by_game && game.is_some_and(is_game_stopped)
+}
+
+/// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
+/// stops it in a run by now.
+pub(crate) fn read_running(
+    world: &World,
+    (key, age): (ClockKey, Age),
+    scope: Scope,
+) -> Option<Reading> {
+    let (table, built_in) = (world.get_resource::<ClockTable>()?, world.get_resource()?);
+    let is_running = table.is_running((key, age), scope, |key, entity| match entity {
+        Some(entity) => world.get::<Clock>(entity).is_some_and(Clock::is_stopped),
+        None => stops(built_in, world.get_resource(), key, scope),
+    });
+    table.reading(key).filter(|_| is_running)
+}
+
+/// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without
+/// clocks.
+pub(crate) fn find_clock(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    owner: Entity,
+    chosen: Option<ClockId>,
+) -> Option<Result<FoundClock, ClockError>> {
+    let clock = clock_of(world, world.get_entity(entity).ok()?, owner, chosen);
+    add_missing_clock(world, clock);
+    Some(world.get_resource::<ClockTable>()?.find(clock))
+}
+
+/// Adds a clock that is on its entity but not yet in the table. The same bundle may have inserted
+/// it.
+pub(crate) fn add_missing_clock(world: &mut DeferredWorld, clock: ClockId) {
+    if let ClockId::Own(entity) = clock
+        && let Some(table) = world.get_resource::<ClockTable>()
+        && table.key_of(entity).is_none()
+        && world.get::<Clock>(entity).is_some()
+    {
+        add_clock(world, entity);
+    }
+}
+
+/// Chooses the clock of a timer or a callback.
+///
+/// The order is: the clock that it chose itself, the clock of its entity, the clock of its owner,
+/// the game clock. A modifier of a clock is on the parent of that clock.
+pub(crate) fn clock_of(
+    world: &World,
+    entity: EntityRef,
+    owner: Entity,
+    chosen: Option<ClockId>,
+) -> ClockId {
+    let table = world.get_resource::<ClockTable>();
+    let parent = |clock: Entity| table?.parent_of(clock);
+    let clock_on = |entity: EntityRef| {
+        let has_clock = entity.contains::<Clock>();
+        let clock = clock_on(entity.id(), entity.get(), has_clock);
+        let modified = || parent(entity.get::<SpeedModifier>()?.clock());
+        clock.or_else(modified)
+    };
+    let clock = chosen.or_else(|| clock_on(entity));
+    let clock_on_owner = || clock_on(world.get_entity(owner).ok()?);
+    clock.or_else(clock_on_owner).unwrap_or_default()
+}
+
+/// Returns the clock of everything on an entity, if the entity decides it.
+pub(crate) fn clock_on(entity: Entity, on: Option<&OnClock>, has_clock: bool) -> Option<ClockId> {
+    let itself = || has_clock.then_some(ClockId::Own(entity));
+    on.map(|on| on.0).or_else(itself)
+}

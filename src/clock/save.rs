@@ -1,0 +1,358 @@
+//! Saving and loading clocks.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+use super::{
+    Clock, Jump, Settings, Start, WrittenTime,
+    id::ClockId,
+    load::SavedTime,
+    params::BuiltInClocks,
+    read::take_settings,
+    row::{BUILT_IN, ClockKey, Order},
+    speed::Speed,
+    state::saturating_nanos,
+    table::{ClockTable, FRAME},
+};
+
+/// The serialized form of a [`Clock`].
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Clock", deny_unknown_fields)]
+struct ClockData {
+    parent: ClockId,
+    speed: f64,
+    paused: bool,
+    now: Duration,
+    /// The fraction of a nanosecond that has passed beyond `now`, in units of 2^-64.
+    #[serde(default)]
+    fraction: u64,
+    /// The place among the clocks of the saved world. Without it, the clock counts as new.
+    #[serde(default)]
+    order: Option<Order>,
+    #[serde(default)]
+    jump: Jump,
+}
+
+impl Serialize for Clock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let time = self.start.current().ok_or_else(|| {
+            ser::Error::custom(
+                "the time of this clock has not been written since it last changed: call \
+                 `World::write_timer_states` right before you serialize",
+            )
+        })?;
+        let Settings {
+            parent,
+            speed,
+            paused,
+        } = self.settings();
+        let data = ClockData {
+            parent,
+            speed,
+            paused,
+            now: time.now,
+            fraction: time.fraction,
+            order: time.order,
+            jump: self.jump,
+        };
+        data.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Clock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let data = ClockData::deserialize(deserializer)?;
+        Speed::try_from(data.speed).map_err(de::Error::custom)?;
+        Ok(Self {
+            parent: data.parent,
+            speed: data.speed,
+            paused: data.paused,
+            jump: data.jump,
+            start: Start::Value(SavedTime {
+                now: data.now,
+                fraction: data.fraction,
+                order: data.order,
+            }),
+        })
+    }
+}
+
+/// Writes the times of clocks into their components, so that these can be serialized until a clock
+/// changes.
+pub(crate) fn write_clocks(world: &mut World, is_wanted: impl Fn(Entity) -> bool) {
+    take_settings(world);
+    let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
+        return;
+    };
+    table.order_loaded();
+    let table = &*table;
+    let clocks = table.rows.iter().filter_map(|(key, row)| {
+        let entity = row.entity.filter(|&entity| is_wanted(entity))?;
+        Some((entity, WrittenTime::new(table, key)?))
+    });
+    for (entity, time) in clocks.collect::<Vec<_>>() {
+        if let Some(mut clock) = world.get_mut::<Clock>(entity) {
+            clock.bypass_change_detection().start = Start::World(Some(time));
+        }
+    }
+}
+
+impl Start {
+    /// Returns the time, unless it is in the table and has not been written since it last changed.
+    fn current(&self) -> Option<&SavedTime> {
+        match self {
+            Self::World(Some(written)) if written.changes.get() != written.number => None,
+            start => start.time(),
+        }
+    }
+}
+
+impl WrittenTime {
+    fn new(table: &ClockTable, key: ClockKey) -> Option<Self> {
+        Some(Self {
+            time: table.saved_time(key)?,
+            changes: table.changes().clone(),
+            number: table.changes().get(),
+        })
+    }
+}
+
+impl ClockTable {
+    /// Returns the time of a clock to save.
+    fn saved_time(&self, key: ClockKey) -> Option<SavedTime> {
+        let order = self.rows.get(key)?.order;
+        Some(SavedTime::new(&self.time(key)?, Some(order)))
+    }
+
+    /// Restores everything but the parent of a clock.
+    fn restore(&mut self, key: ClockKey, saved: &Clock) {
+        let time = saved.start.time().copied().unwrap_or_default();
+        let settings = saved.settings();
+        self.change(key, |row| {
+            (row.settings.speed, row.settings.paused) = (settings.speed, settings.paused);
+            row.time.carry = time.fraction;
+            row.time.set_shown(time.now);
+        });
+    }
+}
+
+/// Returns the clock of an entity to save. A clock that has no parent any more, or not yet, is saved
+/// without one. The places in the order have been [written](write_clocks).
+pub(crate) fn save_clock(world: &World, entity: EntityRef) -> Option<Clock> {
+    let mut clock = entity.get::<Clock>()?.clone();
+    if let Some(table) = world.get_resource::<ClockTable>()
+        && let Some(key) = table.key_of(entity.id())
+    {
+        clock.start = Start::Value(table.saved_time(key)?);
+        if table.rows.parent(key).is_none() {
+            clock.parent = Entity::PLACEHOLDER.into();
+        }
+    }
+    Some(clock)
+}
+
+/// Inserts a saved clock. A clock that is there already takes over its time, too, and every timer
+/// keeps its remaining time.
+pub(crate) fn load_clock(entity: &mut EntityWorldMut, saved: Clock) {
+    let is_there = entity.contains::<Clock>();
+    entity.insert(saved.clone());
+    let id = entity.id();
+    entity.world_scope(|world| {
+        if let Some(mut table) = world.get_resource_mut::<ClockTable>()
+            && let Some(key) = table.key_of(id).filter(|_| is_there)
+        {
+            table.restore(key, &saved);
+        }
+    });
+}
+
+/// Returns copies of the built-in clocks to save: real, virtual, frames, fixed.
+pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
+    let table = world.get_resource::<ClockTable>()?;
+    let mut clocks = world.get_resource::<BuiltInClocks>()?.0.clone();
+    for (key, clock) in (0..).zip(&mut clocks) {
+        clock.start = Start::Value(table.saved_time(key)?);
+    }
+    Some(clocks)
+}
+
+/// Lets the built-in clocks show the saved time and its fraction, with the saved speed and pause.
+/// Every timer keeps its remaining time.
+///
+/// Does nothing in a world without the plugin.
+pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) {
+    let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
+        return;
+    };
+    for (key, clock) in (0..).zip(saved) {
+        table.restore(key, clock);
+    }
+    let mut clocks = saved.clone();
+    for (id, clock) in BUILT_IN.into_iter().zip(&mut clocks) {
+        clock.parent = id;
+        clock.enter_world();
+    }
+    world.insert_resource(BuiltInClocks(clocks));
+}
+
+/// The time that has passed on each of the built-in clocks since an entity was exported or copied.
+///
+/// A `Duration` stands for the same time on all of them but the clock of frames. That is right for a
+/// move, because both worlds run meanwhile. An entity that comes back from a file has missed what each
+/// clock of its world has shown since then.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_due::moving::TimePassed;
+///
+/// let second = Duration::from_secs(1);
+/// let paused = TimePassed { real: second, ..TimePassed::default() };
+/// assert_ne!(paused, TimePassed::from(second));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimePassed {
+    /// On [`ClockId::Real`](crate::ClockId::Real).
+    pub real: Duration,
+    /// On [`ClockId::Virtual`](crate::ClockId::Virtual), the game clock.
+    pub game: Duration,
+    /// On [`ClockId::Fixed`](crate::ClockId::Fixed).
+    pub fixed: Duration,
+    /// On [`ClockId::Frames`](crate::ClockId::Frames).
+    pub frames: u32,
+}
+
+impl From<Duration> for TimePassed {
+    fn from(passed: Duration) -> Self {
+        Self {
+            real: passed,
+            game: passed,
+            fixed: passed,
+            frames: 0,
+        }
+    }
+}
+
+impl TimePassed {
+    /// Returns the nanoseconds that a built-in clock has advanced.
+    pub(super) fn on(&self, clock: ClockId) -> u64 {
+        match clock {
+            ClockId::Real => saturating_nanos(self.real),
+            ClockId::Virtual => saturating_nanos(self.game),
+            ClockId::Fixed => saturating_nanos(self.fixed),
+            ClockId::Frames => u64::from(self.frames) * FRAME,
+            ClockId::Own(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+    use std::vec::Vec;
+
+    use bevy_app::App;
+    use bevy_ecs::system::RunSystemOnce;
+    use bevy_time::{Fixed, Time, TimePlugin, TimeUpdateStrategy};
+
+    use super::*;
+    use crate::{ArmedTimers, ClockId, Clocks, ClocksMut, DuePlugin, Timer};
+
+    const CLOCKS: [ClockId; 4] = [
+        ClockId::Real,
+        ClockId::Virtual,
+        ClockId::Frames,
+        ClockId::Fixed,
+    ];
+
+    fn app() -> App {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, DuePlugin::default()))
+            .insert_resource(Time::<Fixed>::from_duration(Duration::from_nanos(7)));
+        advance(&mut app, 0);
+        app
+    }
+
+    fn advance(app: &mut App, nanos: u64) {
+        let step = Duration::from_nanos(nanos);
+        app.insert_resource(TimeUpdateStrategy::ManualDuration(step));
+        app.update();
+    }
+
+    fn change(app: &mut App, mut change: impl FnMut(ClockId, &mut Clock) + Send + Sync + 'static) {
+        let change = move |mut clocks: ClocksMut| {
+            for id in CLOCKS {
+                change(id, &mut clocks.get_mut(id).expect("built in"));
+            }
+        };
+        app.world_mut().run_system_once(change).expect("a system");
+    }
+
+    fn shown(app: &mut App) -> [(Clock, Duration); 4] {
+        let shown = |clocks: Clocks| {
+            CLOCKS.map(|id| {
+                let now = clocks.now(id).expect("built in");
+                (clocks.get(id).expect("built in"), now)
+            })
+        };
+        app.world_mut().run_system_once(shown).expect("a system")
+    }
+
+    fn remaining(app: &mut App) -> Vec<u128> {
+        let remaining = |timers: ArmedTimers| {
+            let timers = timers.iter();
+            timers
+                .map(|timer| timer.remaining.as_nanos())
+                .collect::<Vec<_>>()
+        };
+        app.world_mut()
+            .run_system_once(remaining)
+            .expect("a system")
+    }
+
+    fn arm(app: &mut App) {
+        for id in CLOCKS {
+            let timer = Timer::after(Duration::from_secs(100)).on(id);
+            app.world_mut().spawn(timer);
+        }
+        advance(app, 0);
+    }
+
+    #[test]
+    fn loaded_built_in_clocks_go_on_as_the_saved_ones() {
+        let mut game = app();
+        advance(&mut game, 100);
+        change(&mut game, |id, clock| match id {
+            ClockId::Real => clock.set_speed(1.0 / 3.0),
+            ClockId::Virtual => clock.set_speed(0.3),
+            ClockId::Frames => clock.pause(),
+            _ => clock.set_now(Duration::from_secs(5)),
+        });
+        advance(&mut game, 20);
+        let saved = save_built_in(game.world()).expect("the plugin");
+
+        let mut loaded = app();
+        // The fixed schedule is as far into its step as in the saved world.
+        advance(&mut loaded, 120);
+        arm(&mut loaded);
+        change(&mut loaded, |_, clock| {
+            *clock = Clock::new().with_speed(9.0);
+        });
+        let before = remaining(&mut loaded);
+        load_built_in(loaded.world_mut(), &saved);
+        assert_eq!(remaining(&mut loaded), before, "deadlines move along");
+        for nanos in [0, 1, 10, 1000, 33] {
+            advance(&mut game, nanos);
+            advance(&mut loaded, nanos);
+            assert_eq!(shown(&mut loaded), shown(&mut game));
+        }
+        let [(real, _), (game_time, _), (frames, _), (_, fixed)] = shown(&mut loaded);
+        assert!(frames.is_paused());
+        assert!(fixed > Duration::from_secs(5));
+        assert_eq!((real.speed(), game_time.speed()), (1.0 / 3.0, 0.3));
+    }
+}

@@ -1,0 +1,80 @@
+//! Systems that callbacks, delayed commands and named handlers run.
+
+use alloc::boxed::Box;
+use core::any::TypeId;
+
+use bevy_ecs::{
+    prelude::*,
+    system::{BoxedSystem, RunSystemError, SystemInput},
+};
+use bevy_platform::{
+    collections::HashMap,
+    sync::{Arc, Mutex, TryLockError},
+};
+
+/// A system that keeps its state from run to run.
+pub(crate) struct KeptSystem<I: SystemInput>(Mutex<Instance<I>>);
+
+struct Instance<I: SystemInput> {
+    system: BoxedSystem<I>,
+    is_initialized: bool,
+}
+
+/// The systems that are functions, by the type of the function.
+#[derive(Resource)]
+struct Functions<I: SystemInput + 'static>(HashMap<TypeId, Arc<KeptSystem<I>>>);
+
+impl<I: SystemInput + 'static> Default for Functions<I> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<I: SystemInput + 'static> KeptSystem<I> {
+    pub(crate) fn new<M>(system: impl IntoSystem<I, (), M> + 'static) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Instance {
+            system: Box::new(IntoSystem::into_system(system)),
+            is_initialized: false,
+        })))
+    }
+
+    /// Returns the system of the function `S` that all its users in a world share.
+    ///
+    /// The first user brings the system as its `own`. While the shared system runs, a nested run
+    /// uses its `own`, too.
+    pub(crate) fn shared<S: 'static>(
+        world: &mut World,
+        own: impl FnOnce() -> Arc<Self>,
+    ) -> Arc<Self> {
+        let mut functions = world.get_resource_or_init::<Functions<I>>();
+        let function = TypeId::of::<S>();
+        match functions.0.get(&function) {
+            Some(shared) if shared.is_running() => own(),
+            Some(shared) => shared.clone(),
+            None => functions.0.entry(function).insert(own()).get().clone(),
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        matches!(self.0.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Runs the system. A system that is skipped because of its parameters is not an error.
+    pub(crate) fn run(&self, world: &mut World, input: I::Inner<'_>) -> Result {
+        let mut instance = match self.0.try_lock() {
+            Ok(instance) => instance,
+            // The system panicked in an earlier run.
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err("the system is already running".into()),
+        };
+        // Only once: it makes the system see all components as changed.
+        if !instance.is_initialized {
+            instance.system.initialize(world);
+            instance.is_initialized = true;
+        }
+        match instance.system.run(input, world) {
+            Ok(()) | Err(RunSystemError::Skipped(_)) => Ok(()),
+            Err(RunSystemError::Failed(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Fast-forward: running timers at their deadlines without waiting.
+
+use core::time::Duration;
+
+use bevy_ecs::{prelude::*, system::SystemState};
+
+use super::{
+    RunStats, TimerLines,
+    arm::swap,
+    run::{FireParams, RunDepth, run},
+};
+use crate::{
+    call::report,
+    clock::{
+        Age, ClockError, ClockId, ClockKey, ClockTable, Reader, Scope, read_running,
+        saturating_nanos,
+    },
+    queue::TimerQueue,
+};
+
+/// The wait of a zero-delay timer that a handler arms: one step of Bevy's fixed schedule.
+const SOON: u64 = 15_625_000;
+
+/// Runs a clock for `span`, with a run at each deadline.
+pub(crate) fn fast_forward(
+    world: &mut World,
+    clock: ClockId,
+    span: Duration,
+) -> Result<RunStats, ClockError> {
+    let mut forward = Forward::new(world, clock)?;
+    forward.fire(world);
+    let mut left = saturating_nanos(span);
+    while left > 0 && forward.is_running(world) {
+        let next = forward.until_next(world, SOON);
+        // Handlers may have despawned the clock.
+        if !forward.is_running(world) {
+            break;
+        }
+        let step = next.map_or(left, |next| next.min(left));
+        left -= step;
+        forward.advance(world, step);
+        forward.fire(world);
+    }
+    Ok(forward.stats)
+}
+
+/// Runs a clock up to the next deadline, and returns the distance.
+pub(crate) fn fast_forward_to_next(
+    world: &mut World,
+    clock: ClockId,
+) -> Result<Option<Duration>, ClockError> {
+    let mut forward = Forward::new(world, clock)?;
+    let next = forward.until_next(world, 0);
+    let next = next.filter(|_| forward.is_running(world));
+    if let Some(next) = next {
+        forward.advance(world, next);
+        forward.fire(world);
+    }
+    Ok(next.map(Duration::from_nanos))
+}
+
+/// A clock that is being fast-forwarded.
+struct Forward {
+    root: ClockKey,
+    age: Age,
+    clocks: SystemState<Reader<'static, 'static>>,
+    lines: SystemState<(ResMut<'static, ClockTable>, ResMut<'static, TimerLines>)>,
+    firing: FireParams,
+    stats: RunStats,
+}
+
+impl Forward {
+    fn new(world: &mut World, clock: ClockId) -> Result<Self, ClockError> {
+        let unknown = ClockError::NoSuchClock(clock);
+        // Pending commands may change timers.
+        world.flush();
+        if RunDepth::is_active(world) {
+            return Err(ClockError::Running);
+        }
+        let table = world.get_resource::<ClockTable>().ok_or(unknown)?;
+        let root = table.find(clock)?;
+        let mut forward = Self {
+            root: root.key,
+            age: root.age,
+            clocks: SystemState::new(world),
+            lines: SystemState::new(world),
+            firing: SystemState::new(world),
+            stats: RunStats::default(),
+        };
+        forward.take_changes(world);
+        forward.advance(world, 0);
+        if !forward.is_running(world) {
+            return Err(ClockError::Stopped(clock));
+        }
+        Ok(forward)
+    }
+
+    /// Lets clocks follow the changes of their components.
+    fn take_changes(&mut self, world: &mut World) {
+        if let Ok(mut clocks) = self.clocks.get_mut(world) {
+            clocks.take_changes();
+        }
+        self.clocks.apply(world);
+    }
+
+    /// Returns `true` if the clock exists and is not stopped itself. Its parent may be stopped.
+    fn is_running(&self, world: &World) -> bool {
+        let is_orphaned = |table: &ClockTable| table.is_orphaned(self.root);
+        let scope = Scope::Under(self.root);
+        read_running(world, (self.root, self.age), scope).is_some()
+            && !world.get_resource().is_none_or(is_orphaned)
+    }
+
+    /// Advances the clock and its descendants.
+    fn advance(&mut self, world: &mut World, nanos: u64) {
+        if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
+            table.fast_forward(self.root, nanos);
+        }
+    }
+
+    /// Arms new timers, and fires due timers.
+    fn fire(&mut self, world: &mut World) {
+        match self.try_fire(world) {
+            Ok(stats) => self.stats.add(stats),
+            Err(error) => report::<Self>(world, error),
+        }
+    }
+
+    fn try_fire(&mut self, world: &mut World) -> Result<RunStats> {
+        let scope = Scope::Under(self.root);
+        swap(world);
+        run(world, scope, &mut self.firing)?;
+        self.take_changes(world);
+        Ok(world.resource::<TimerLines>().reports.stats.get(scope))
+    }
+
+    /// Returns how far the clock must advance until something is due. An overdue timer counts as
+    /// due after `overdue`.
+    fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
+        let (mut table, lines) = self.lines.get_mut(world).ok()?;
+        let span = lines.until_next(&mut table, self.root, TimerQueue::next_deadline)?;
+        Some(if span == 0 { overdue } else { span })
+    }
+}

@@ -1,0 +1,254 @@
+//! The timers of an owner by key: setting, finding and replacing them.
+
+use alloc::borrow::Cow;
+use core::fmt;
+
+use bevy_ecs::{
+    bundle::InsertMode, change_detection::MaybeLocation, prelude::*, system::entity_command,
+    world::DeferredWorld,
+};
+use bevy_platform::collections::HashMap;
+
+use super::{
+    Arms, CancelReason, IntoKey, Keyed, Timer, change::cancel_and_despawn, key::KeyId,
+    queues::change_armed,
+};
+use crate::{call::report, journal::Journal, owner::OwnedBy};
+
+/// A [`Timer`], or a tuple of a `Timer` and other bundles.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a timer",
+    label = "expected a `Timer`, or a tuple that starts with a `Timer`"
+)]
+pub trait TimerBundle: Bundle {}
+
+impl TimerBundle for Timer {}
+
+macro_rules! impl_timer_bundle {
+    ($($bundle:ident)*) => {
+        impl<$($bundle: Bundle),*> TimerBundle for (Timer, $($bundle,)*) {}
+    };
+}
+
+impl_timer_bundle!(A);
+impl_timer_bundle!(A B);
+impl_timer_bundle!(A B C);
+impl_timer_bundle!(A B C D);
+impl_timer_bundle!(A B C D E);
+impl_timer_bundle!(A B C D E F);
+
+/// Returns the components of a timer that belongs to `owner`, under a key.
+pub(crate) fn keyed(owner: Entity, key: impl IntoKey, timer: impl TimerBundle) -> impl Bundle {
+    let keyed = Keyed::new(key.name());
+    (key.into_component(), OwnedBy(owner), keyed, timer)
+}
+
+/// Returns the command that makes an entity a timer of `owner` under a key. Bevy notes the caller as
+/// the place that inserts the timer.
+#[track_caller]
+pub(crate) fn arm_keyed(
+    owner: Entity,
+    key: impl IntoKey,
+    timer: impl TimerBundle,
+) -> impl EntityCommand {
+    entity_command::insert(keyed(owner, key, timer), InsertMode::Replace)
+}
+
+/// Spawns a timer that belongs to an entity, under a key. The earlier timer with this key, if any, is
+/// cancelled.
+#[track_caller]
+pub(crate) fn set_keyed(owner: &mut EntityWorldMut, key: impl IntoKey, timer: impl TimerBundle) {
+    if size_of::<MaybeLocation>() > 0 {
+        // The closure would hide the caller.
+        let arm = arm_keyed(owner.id(), key, timer);
+        return owner.world_scope(|world| spawn(world, arm));
+    }
+    let timer = keyed(owner.id(), key, timer);
+    owner.world_scope(|world| {
+        world.spawn(timer);
+        world.flush();
+    });
+}
+
+fn spawn(world: &mut World, arm: impl EntityCommand) {
+    arm.apply(world.spawn_empty());
+    world.flush();
+}
+
+/// Refreshes the timer of `owner` with this key, or sets it if it is not armed.
+pub(crate) fn refresh_keyed(world: &mut World, owner: Entity, key: &str, arm: impl EntityCommand) {
+    let table = world.get_resource::<KeyTable>();
+    let id = KeyId::find(key);
+    let earlier = id.and_then(|id| table?.get(owner, id));
+    if !earlier.is_some_and(|earlier| refresh(world, earlier)) {
+        spawn(world, arm);
+    }
+}
+
+/// Gives a timer all its firings again, and returns `true` if it is armed.
+fn refresh(world: &mut World, entity: Entity) -> bool {
+    let Some(timer) = world.get::<Timer>(entity) else {
+        return false;
+    };
+    timer.seat().unwrite();
+    let times = timer.max_firings();
+    let mut is_armed = false;
+    change_armed(&mut world.into(), entity, |armed| {
+        armed.set_left(times);
+        is_armed = true;
+    });
+    is_armed
+}
+
+/// Returns the entity of the timer of `owner` with this key, if any.
+///
+/// Reports a key in the text of the code that no timer has had, once.
+pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Option<Entity> {
+    let name = key.name();
+    let table = world.get_resource::<KeyTable>()?;
+    match KeyId::find(&name) {
+        Some(key) => table.get(owner, key),
+        None => {
+            if key.is_text() {
+                report::<Timer>(world, BevyError::warning(UnusedKey(name.clone())));
+                // From now on, the name counts as used.
+                _ = Keyed::new(name);
+            }
+            None
+        }
+    }
+}
+
+/// The error for a key that no timer has had.
+#[derive(Debug)]
+struct UnusedKey(Cow<'static, str>);
+
+impl fmt::Display for UnusedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no timer has had the key {:?}: check its spelling, or use a type that implements \
+             `TimerKey`",
+            self.0
+        )
+    }
+}
+
+impl core::error::Error for UnusedKey {}
+
+/// The entity that was last inserted with each key of each owner.
+#[derive(Resource, Debug, Default)]
+pub(crate) struct KeyTable {
+    timers: HashMap<(Entity, KeyId), Entity>,
+    /// The journal, if the table keeps one.
+    journal: Option<KeyJournal>,
+}
+
+/// The keys that have changed, with the entities that had them.
+pub(crate) type KeyJournal = Journal<(Entity, KeyId), Option<Entity>>;
+
+impl KeyTable {
+    /// Returns the entity with a key of an owner, if any.
+    pub(super) fn get(&self, owner: Entity, key: KeyId) -> Option<Entity> {
+        self.timers.get(&(owner, key)).copied()
+    }
+
+    /// Gives a key of an owner to an entity, and returns the entity that had it before.
+    pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
+        // If a bundle has an owner and a key, both hooks insert the same entry.
+        if self.get(owner, key) == Some(entity) {
+            return None;
+        }
+        self.note(owner, key);
+        self.timers.insert((owner, key), entity)
+    }
+
+    /// Frees a key of an owner, unless another entity has it by now.
+    pub(super) fn remove(&mut self, owner: Entity, key: KeyId, entity: Entity) {
+        if self.get(owner, key) == Some(entity) {
+            self.note(owner, key);
+            self.timers.remove(&(owner, key));
+        }
+    }
+
+    /// Begins a journal of the keys that change.
+    pub(crate) fn watch(&mut self) {
+        self.journal = Some(KeyJournal::default());
+    }
+
+    /// Ends the journal.
+    pub(crate) fn unwatch(&mut self) {
+        self.journal = None;
+    }
+
+    /// Ends the journal, and begins the next one.
+    pub(crate) fn take_journal(&mut self) -> KeyJournal {
+        let journal = self.journal.as_mut();
+        journal.map(Journal::take).unwrap_or_default()
+    }
+
+    /// Goes back to the moment at which `journal` began. By now, its entities are called `name`. A name
+    /// may have an `earlier` one.
+    pub(crate) fn put_back(
+        &mut self,
+        journal: &KeyJournal,
+        name: impl Fn(Entity) -> Entity,
+        earlier: impl Fn(Entity) -> Option<Entity>,
+    ) {
+        let earlier = |(owner, key)| Some((earlier(owner)?, key));
+        for ((owner, key), timer) in journal.under_first_names(earlier) {
+            let owner = name(owner);
+            self.note(owner, key);
+            match *timer {
+                Some(timer) => _ = self.timers.insert((owner, key), name(timer)),
+                None => _ = self.timers.remove(&(owner, key)),
+            }
+        }
+    }
+
+    /// Notes a key of an owner before it changes.
+    fn note(&mut self, owner: Entity, key: KeyId) {
+        if let Some(journal) = &mut self.journal {
+            let timers = &self.timers;
+            journal.note((owner, key), || timers.get(&(owner, key)).copied());
+        }
+    }
+}
+
+/// Returns the owner and the key of an entity, if it has both.
+pub(super) fn key_of(world: &World, entity: Entity) -> Option<(Entity, KeyId)> {
+    let entity = world.get_entity(entity).ok()?;
+    let key: &Keyed = entity.get()?;
+    let &OwnedBy(owner) = entity.get()?;
+    Some((owner, key.id()))
+}
+
+/// Gives a key to `entity`, and cancels the timer of its owner that had the key before.
+pub(crate) fn take_key(world: &mut DeferredWorld, entity: Entity) {
+    let Some((owner, key)) = key_of(world, entity) else {
+        return;
+    };
+    let table = world.get_resource_mut::<KeyTable>();
+    let Some(earlier) = table.and_then(|mut table| table.insert(owner, key, entity)) else {
+        return;
+    };
+    // The command runs after the owner has learned of the new timer. Observers of the earlier timer
+    // may then even despawn the owner.
+    world.commands().queue(move |world: &mut World| {
+        let table = world.get_resource::<KeyTable>();
+        let holder = table.and_then(|table| table.get(owner, key));
+        // Either of them may have lost the key, or taken it back, in the meantime.
+        if holder != Some(earlier) && key_of(world, earlier) == Some((owner, key)) {
+            cancel_and_despawn(world, earlier, CancelReason::Replaced);
+        }
+    });
+}
+
+/// Frees the key of an entity that loses it or its owner.
+pub(crate) fn free_key(world: &mut DeferredWorld, entity: Entity) {
+    if let Some((owner, key)) = key_of(world, entity)
+        && let Some(mut table) = world.get_resource_mut::<KeyTable>()
+    {
+        table.remove(owner, key, entity);
+    }
+}

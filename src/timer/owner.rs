@@ -1,0 +1,240 @@
+//! Owners: entities to which timers and update callbacks belong.
+
+mod entities;
+
+use bevy_ecs::{
+    lifecycle::HookContext,
+    prelude::*,
+    relationship::{Relationship, RelationshipHookMode, RelationshipSourceCollection},
+    world::DeferredWorld,
+};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+use entities::OwnedEntities;
+
+use super::{
+    CancelReason, TimerLines,
+    arm::cancel,
+    end::retire_later,
+    keyed::{free_key, take_key},
+    pause::follow_owner,
+};
+
+/// Makes the [`Timer`](crate::Timer) and [`UpdateComponent`](crate::UpdateComponent) on this entity
+/// belong to another entity, its owner.
+///
+/// An entity carries one timer and one update callback. To give an owner several, spawn a separate
+/// entity with `OwnedBy` for each one. All of them despawn with the owner, also over several levels. An
+/// entity whose owner does not exist despawns in the next run. For pauses and clocks, only the direct
+/// owner counts.
+///
+/// After the last firing, an owned timer is removed from its entity immediately. The entity
+/// despawns at the start of the next run. Systems that read the [`TimerFired`](crate::TimerFired)
+/// message in this frame therefore still find its components. (A system that does not run every
+/// frame, such as one in the fixed schedule, may be too late. Use an observer instead.) If the
+/// entity has a new `Timer` or no owner by then, it stays. To cancel an owned timer, despawn its
+/// entity.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Component)]
+/// struct Enrage;
+/// #[derive(Component)]
+/// struct Summon;
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()));
+/// let boss = app
+///     .world_mut()
+///     .spawn(related!(Owned[
+///         (Enrage, Timer::after(60.0)),
+///         (Summon, Timer::every(8.0)),
+///     ]))
+///     .id();
+/// let timers: Vec<Entity> = app.world().get::<Owned>(boss).unwrap().iter().collect();
+/// assert_eq!(timers.len(), 2);
+///
+/// app.world_mut().despawn(boss);
+/// assert!(app.world().get_entity(timers[0]).is_err(), "they die with the boss");
+/// ```
+///
+/// The components on the timer's entity say which timer fired, and [`TimerFired::owner`] returns
+/// its owner:
+///
+/// ```
+/// # use bevy_due::{TimerFired, prelude::*};
+/// # use bevy_ecs::prelude::*;
+/// # #[derive(Component)]
+/// # struct Enrage;
+/// # #[derive(Component)]
+/// # struct Damage(u32);
+/// fn enrage(
+///     mut fired: MessageReader<TimerFired>,
+///     enrages: Query<(), With<Enrage>>,
+///     mut damages: Query<&mut Damage>,
+/// ) {
+///     for fired in fired.read().filter(|fired| enrages.contains(fired.entity())) {
+///         if let Ok(mut damage) = damages.get_mut(fired.owner()) {
+///             damage.0 *= 2;
+///         }
+///     }
+/// }
+/// # bevy_ecs::system::assert_is_system(enrage);
+/// ```
+///
+/// The update callbacks of one owner run in order of priority, and are called on the owner:
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::prelude::*;
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Component)]
+/// struct Log(Vec<&'static str>);
+///
+/// fn say(what: &'static str) -> UpdateComponent {
+///     UpdateComponent::new(move |mut me| {
+///         if let Some(mut log) = me.entity.get_mut::<Log>() {
+///             log.0.push(what);
+///         }
+///     })
+/// }
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()));
+/// let robot = app
+///     .world_mut()
+///     .spawn((
+///         Log(vec![]),
+///         related!(Owned[say("move").with_priority(2), say("think").with_priority(1)]),
+///     ))
+///     .id();
+/// app.update();
+/// assert_eq!(app.world().get::<Log>(robot).unwrap().0, ["think", "move"]);
+/// ```
+///
+/// [`TimerFired::owner`]: crate::TimerFired::owner
+#[doc(alias("TimerOf", "UpdateOf", "parent"))]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable, on_insert = on_insert, on_discard = on_discard)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone, Debug, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct OwnedBy(#[entities] pub Entity);
+
+// The derive would run Bevy's hook after the one below. Bevy's hook queues two commands for each entity.
+impl Relationship for OwnedBy {
+    type RelationshipTarget = Owned;
+
+    fn get(&self) -> Entity {
+        self.0
+    }
+
+    fn from(owner: Entity) -> Self {
+        Self(owner)
+    }
+
+    fn set_risky(&mut self, owner: Entity) {
+        self.0 = owner;
+    }
+}
+
+/// The entities whose timers and update callbacks belong to this entity, in the order in which they
+/// became its own.
+///
+/// This is the other side of [`OwnedBy`]. `iter` and `len` are methods of [`RelationshipTarget`]. An
+/// observer of the first `Insert<OwnedBy>` may find no list: Bevy adds it with a command. Bevy does not
+/// know the relationship at run time (`ComponentInfo::relationship_accessor`).
+///
+/// # Time complexity
+///
+/// An entity is added and removed in *O*(1), amortized.
+#[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
+#[relationship_target(relationship = OwnedBy, linked_spawn)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(opaque),
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(transparent)
+)]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct Owned(OwnedEntities);
+
+fn on_insert(mut world: DeferredWorld, context: HookContext) {
+    let entity = context.entity;
+    let Some(&OwnedBy(owner)) = world.get(entity) else {
+        return;
+    };
+    if !world.entities().contains_spawned(owner) {
+        // Bevy is about to remove the `OwnedBy`.
+        on_orphan(&mut world, entity);
+        return <OwnedBy as Relationship>::on_insert(world, context);
+    }
+    if !join(&mut world, owner, &context) {
+        <OwnedBy as Relationship>::on_insert(world.reborrow(), context);
+    }
+    follow_owner(&mut world, entity, true);
+    take_key(&mut world, entity);
+}
+
+/// Adds an entity to the list of its owner, and returns `false` if there is no such list. Bevy
+/// inserts a missing one.
+fn join(world: &mut DeferredWorld, owner: Entity, context: &HookContext) -> bool {
+    let is_usual = matches!(context.relationship_hook_mode, RelationshipHookMode::Run);
+    match world.get_mut::<Owned>(owner) {
+        Some(mut owned) if is_usual && owner != context.entity => owned.0.add(context.entity),
+        _ => false,
+    }
+}
+
+fn on_discard(mut world: DeferredWorld, context: HookContext) {
+    free_key(&mut world, context.entity);
+    follow_owner(&mut world, context.entity, false);
+    <OwnedBy as Relationship>::on_discard(world, context);
+}
+
+/// Cancels the timer of an entity whose owner does not exist, and despawns the entity. In a world without
+/// the plugin, owners are plain data.
+fn on_orphan(world: &mut DeferredWorld, entity: Entity) {
+    if !world.contains_resource::<TimerLines>() {
+        return;
+    }
+    // The timer may arrive in the same bundle.
+    world.commands().queue(move |world: &mut World| {
+        cancel(&mut world.into(), entity, CancelReason::OwnerGone);
+        world.flush();
+        retire_later(world, entity);
+    });
+}
+
+/// Returns the owner of the timer and callback on an entity: the entity itself, unless it belongs
+/// to another one.
+pub(crate) fn owner_of(entity: EntityRef) -> Entity {
+    entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
+}

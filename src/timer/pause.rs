@@ -1,0 +1,278 @@
+//! Pauses: the components that stop the timers and callbacks of an entity, the rule, and what a pause does
+//! to armed timers.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, world::DeferredWorld};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+
+use super::{
+    Arms, DespawnAfter, Timer, TimerLines,
+    owner::{Owned, owner_of},
+    place::TimerSeat,
+    queued::Mark,
+    queues::{Halt, change_armed},
+};
+use crate::{
+    clock::{ClockTable, OnClock, clock_of},
+    transit::{InTransit, is_in_transit},
+};
+
+/// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
+/// entities that [belong to it](crate::OwnedBy) directly.
+///
+/// Your own systems skip paused entities with the filter `(Without<Paused>, Without<PausedBy>)`. A timer
+/// that should run on, such as a poison during a stun, belongs on another entity.
+///
+/// As soon as this component is inserted, the timers do not fire and the callbacks are not called,
+/// not even later in the same run. Messages and replies still arrive. When the component is
+/// removed, each timer continues with its remaining time, exact to the nanosecond. Timers keep
+/// their place among equal deadlines, and callbacks keep their place in the order. A timer that is
+/// armed during the pause keeps its full delay until the pause ends.
+///
+/// A timer or a callback is paused while its entity or its owner has this component, is paused by
+/// another entity ([`Pauses`]), or is [`Disabled`]. To pause everything on a clock, [pause the
+/// clock](crate::Clock::pause).
+///
+/// A [`Cooldown`](crate::Cooldown) or a [`Clock`](crate::Clock) on the same entity does not stop.
+/// To be able to stop a cooldown, use it with a clock on the entity, and pause that clock.
+///
+/// The component is a marker, not a counter: one removal ends the pause, no matter how often it was
+/// inserted. For pauses that overlap, such as two stuns, use [`Pauses`] or
+/// [`pause_for`](crate::DueEntityCommandsExt::pause_for). The entity runs when it has neither.
+///
+/// # Time complexity
+///
+/// Inserting and removing are *O*(*n*) in the number of the entity's timers, amortized.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// fn open_shop(hero: Entity, mut commands: Commands) {
+///     commands.entity(hero).insert(Paused);
+/// }
+///
+/// fn close_shop(hero: Entity, mut commands: Commands) {
+///     commands.entity(hero).remove::<Paused>();
+/// }
+///
+/// fn prepare(mut commands: Commands) {
+///     // Spawned paused.
+///     commands.spawn((Timer::after(3.0), Paused));
+/// }
+/// # let _ = (open_shop, close_shop);
+/// # bevy_ecs::system::assert_is_system(prepare);
+/// ```
+#[doc(alias("TimersPaused", "UpdatesPaused"))]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub struct Paused;
+
+/// A pause of another entity: it lasts as long as this entity.
+///
+/// Pauses nest. The target runs again when its last pause has despawned and it has no [`Paused`].
+/// The pauses despawn with their target.
+///
+/// [`pause_for`](crate::DueEntityCommandsExt::pause_for) spawns a pause with a
+/// [`DespawnAfter`](crate::DespawnAfter). The pause is not [owned](crate::OwnedBy) by its target, so
+/// [`cancel_timers`](crate::DueEntityCommandsExt::cancel_timers) does not cancel it. A pause never stops
+/// its own end, also if its target owns it. For one pause per key, which a new one replaces, set a timer:
+///
+/// ```
+/// use bevy_due::{Pauses, Timer, prelude::*};
+/// use bevy_ecs::prelude::*;
+///
+/// fn freeze(enemy: &mut EntityCommands) {
+///     let pause = Pauses(enemy.id());
+///     enemy.set_timer("ice", (Timer::after(2.0), TimerAction::despawn(), pause));
+/// }
+/// # let _ = freeze;
+/// ```
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{PausedBy, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
+/// app.update(); // Bevy's first frame takes no time.
+///
+/// let mut commands = app.world_mut().commands();
+/// let monster = commands.spawn_empty().id();
+/// // Two stuns: the longer one counts.
+/// commands.entity(monster).pause_for(Duration::from_secs(2)).pause_for(Duration::from_secs(1));
+/// for _ in 0..7 {
+///     app.update();
+/// }
+/// assert!(app.world().get::<PausedBy>(monster).is_some());
+/// app.update();
+/// assert!(app.world().get::<PausedBy>(monster).is_none());
+/// ```
+#[doc(alias("stun", "freeze", "PauseOf"))]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[relationship(relationship_target = PausedBy)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone, Debug, PartialEq)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+pub struct Pauses(pub Entity);
+
+/// The [pauses](Pauses) of this entity. The entity is paused while it has this component.
+#[derive(Component, Clone, Default, Debug, PartialEq, Eq)]
+#[relationship_target(relationship = Pauses, linked_spawn)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Debug, Default, PartialEq)
+)]
+pub struct PausedBy(Vec<Entity>);
+
+/// Spawns a pause of `target`, on the target's clock.
+pub(crate) fn pause_for(world: &mut World, target: Entity, lifetime: impl Bundle) {
+    let Ok(entity) = world.get_entity(target) else {
+        return;
+    };
+    let clock = clock_of(world, entity, owner_of(entity), None);
+    world.spawn((Pauses(target), OnClock(clock), lifetime));
+    world.flush();
+}
+
+/// Returns `true` if the timers and callbacks of an entity are paused, not counting its owner.
+fn pauses(entity: EntityRef) -> bool {
+    entity.contains::<Paused>() || entity.contains::<PausedBy>() || entity.contains::<Disabled>()
+}
+
+/// Returns `true` if an entity or its owner pauses the timer and callback on the entity.
+pub(crate) fn is_paused(world: &World, entity: EntityRef, owner: Entity) -> bool {
+    let owner = match owner == entity.id() {
+        true => None,
+        false => world.get_entity(owner).ok(),
+    };
+    let of = |owner: EntityRef| entity.get() == Some(&Pauses(owner.id()));
+    stops(entity, owner, pauses, of)
+}
+
+/// The rule of a pause: it stops everything on its entity and on the entities that this one owns,
+/// except for what would end the pause.
+///
+/// `is_marked` says which entities have a pause, and `ends` whether `entity` pauses its owner.
+pub(crate) fn stops<E: Copy>(
+    entity: E,
+    owner: Option<E>,
+    is_marked: impl Fn(E) -> bool,
+    ends: impl FnOnce(E) -> bool,
+) -> bool {
+    is_marked(entity) || owner.is_some_and(|owner| is_marked(owner) && !ends(owner))
+}
+
+/// Halts the timers of an entity when it is paused, disabled or in transit.
+pub(crate) fn on_pause(
+    paused: On<Add<(Paused, PausedBy, Disabled, InTransit)>>,
+    mut world: DeferredWorld,
+) {
+    update_all(&mut world, paused.entity);
+}
+
+/// Updates the timer of an entity that begins to pause its owner, or pauses another entity instead.
+/// Unlike other timers, the end of a pause runs while its owner is paused.
+pub(crate) fn on_pauses(pause: On<Insert<Pauses>>, mut world: DeferredWorld) {
+    update(&mut world, pause.entity);
+}
+
+/// Resumes the timers of an entity when it is no longer paused, disabled or in transit, and
+/// updates the timer of an entity that no longer pauses its owner.
+pub(crate) fn on_resume(
+    resumed: On<Remove<(Paused, PausedBy, Disabled, InTransit, Pauses)>>,
+    mut world: DeferredWorld,
+) {
+    let entity = resumed.entity;
+    // A component that is being removed is still there.
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| update_all(&mut world.into(), entity));
+}
+
+/// Lets the timers of an entity follow an owner that it gets or loses.
+pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: bool) {
+    let seats = world.get_entity(entity).map(|entity| {
+        let timer = entity.get().map(<Timer as Arms>::seat);
+        let lifetime = entity.get().map(<DespawnAfter as Arms>::seat);
+        [timer, lifetime].map(|seat| seat.and_then(TimerSeat::armed))
+    });
+    if !seats.is_ok_and(|seats| seats.iter().any(Option::is_some)) {
+        return;
+    }
+    change_armed(world, entity, |timer| timer.set(Mark::Owned, is_owned));
+    match is_owned {
+        true => update(world, entity),
+        // The owner that is being removed is still there.
+        false => {
+            let mut commands = world.commands();
+            commands.queue(move |world: &mut World| update(&mut world.into(), entity));
+        }
+    }
+}
+
+fn update_all(world: &mut DeferredWorld, entity: Entity) {
+    update(world, entity);
+    let owned = world.get::<Owned>(entity);
+    let owned: Vec<Entity> = owned.into_iter().flat_map(Owned::iter).collect();
+    for owned in owned {
+        update(world, owned);
+    }
+}
+
+/// Halts or resumes the timers of an entity, depending on its entity and its owner.
+fn update(world: &mut DeferredWorld, entity: Entity) {
+    update_one::<Timer>(world, entity);
+    update_one::<DespawnAfter>(world, entity);
+}
+
+fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
+    let entity_ref = world.get_entity(entity).ok()?;
+    let (clock, key) = entity_ref.get::<C>()?.seat().armed()?;
+    let owner = owner_of(entity_ref);
+    let halt = Halt {
+        is_paused: is_paused(world, entity_ref, owner),
+        is_in_transit: is_in_transit(world, entity_ref, owner),
+    };
+    let lines = world.get_resource::<TimerLines>()?;
+    let before = Halt::of(lines.timer(clock, key)?);
+    if halt == before {
+        return None;
+    }
+    if halt.is_paused != before.is_paused {
+        entity_ref.get::<C>()?.seat().unwrite();
+    }
+    // The delay of a timer without a clock has not started.
+    let reading = world.get_resource::<ClockTable>()?.reading(clock);
+    let now = reading.map_or(0, |reading| reading.now);
+    let mut lines = world.get_resource_mut::<TimerLines>()?;
+    lines.set_halt(clock, key, halt, now);
+    Some(())
+}

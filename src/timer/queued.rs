@@ -1,0 +1,494 @@
+//! A timer in the queue, and the arithmetic of one firing.
+
+use alloc::boxed::Box;
+use core::num::NonZeroU64;
+
+use bevy_ecs::entity::Entity;
+
+use super::{
+    Kind, MissedTicks, Timer,
+    budget::Rank,
+    random::{Draws, RandomInterval},
+};
+use crate::clock::shift;
+
+/// A timer in the queue. Together with the queue's own fields, it fills a cache line.
+#[derive(Clone, Debug)]
+pub(crate) struct ArmedTimer {
+    pub(crate) entity: Entity,
+    pub(crate) interval: Option<NonZeroU64>,
+    /// `None` for most timers. All others take the slower way through a firing.
+    rare: Option<Box<Rare>>,
+    /// The number of firings: the low part.
+    count: u32,
+    /// The number of firings left, or zero if the timer never ends.
+    left: u32,
+    /// The number of firings so far in the current burst.
+    pub(super) burst: u32,
+    /// The number of firings: the high part. The top bits are [`MARKS`].
+    count_high: u16,
+    pub(super) missed_ticks: MissedTicks,
+    pub(super) reaction: Reaction,
+}
+
+/// The state that few timers have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Rare {
+    /// The reading of the clock at the start of a pause. The pause moves the deadline.
+    pub(super) paused_at: Option<u64>,
+    /// Whether the entity is moving to or from another world. The time goes on.
+    pub(super) is_in_transit: bool,
+    /// The length of the wait for the next deadline, if the delay or the interval does not say it.
+    pub(super) wait: Option<u64>,
+    pub(super) draws: Option<Draws>,
+    /// The priority of a timer that may wait for the budget of a later frame.
+    pub(super) priority: Option<i32>,
+    /// The place among the timers that wait for the budget.
+    pub(super) rank: Option<Rank>,
+}
+
+/// The reaction to a firing, beside its observers and its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reaction {
+    None,
+    /// The [`TimerAction`](super::TimerAction) of the entity runs.
+    Act,
+    /// The entity despawns without an event: the end of a
+    /// [`DespawnAfter`](super::DespawnAfter).
+    EndLife,
+}
+
+/// Something that is true for a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(super) enum Mark {
+    /// The timer belongs to another entity.
+    Owned = 1 << 15,
+    /// The clock of the timer is not settled until the next swap.
+    New = 1 << 14,
+    /// The timer is on the list of the next swap.
+    Added = 1 << 13,
+}
+
+/// The bits of `count_high` that do not count.
+const MARKS: u16 = Mark::Owned as u16 | Mark::New as u16 | Mark::Added as u16;
+
+/// The result of one firing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Served {
+    /// The number of deadlines that are skipped.
+    pub(crate) missed: u64,
+    /// The next deadline, or `None` if this was the last firing.
+    pub(crate) next: Option<u64>,
+}
+
+/// Returns the deadline of a timer that was paused, and resumes now.
+pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
+    shift(deadline, i128::from(now) - i128::from(paused_at))
+}
+
+impl ArmedTimer {
+    #[inline]
+    pub(super) fn new(entity: Entity, timer: &Timer) -> Self {
+        Self {
+            entity,
+            interval: timer.interval,
+            rare: None,
+            count: 0,
+            left: timer.max_firings().unwrap_or(0),
+            burst: 0,
+            count_high: 0,
+            missed_ticks: timer.missed_ticks(),
+            reaction: Reaction::None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn lifetime(entity: Entity) -> Self {
+        Self {
+            entity,
+            interval: None,
+            rare: None,
+            count: 0,
+            left: 1,
+            burst: 0,
+            count_high: 0,
+            missed_ticks: MissedTicks::Burst,
+            reaction: Reaction::EndLife,
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self.reaction {
+            Reaction::EndLife => Kind::Lifetime,
+            Reaction::None | Reaction::Act => Kind::Timer,
+        }
+    }
+
+    pub(super) fn set_acts(&mut self, acts: bool) {
+        self.reaction = match self.reaction {
+            Reaction::EndLife => Reaction::EndLife,
+            Reaction::None | Reaction::Act if acts => Reaction::Act,
+            Reaction::None | Reaction::Act => Reaction::None,
+        };
+    }
+
+    #[inline]
+    pub(super) fn is(&self, mark: Mark) -> bool {
+        self.count_high & mark as u16 != 0
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, mark: Mark, is_set: bool) {
+        self.count_high &= !(mark as u16);
+        if is_set {
+            self.count_high |= mark as u16;
+        }
+    }
+
+    pub(super) fn rare(&self) -> Option<&Rare> {
+        self.rare.as_deref()
+    }
+
+    /// Changes the rare state. Its memory is given back once it says nothing.
+    pub(super) fn change_rare<Out>(&mut self, change: impl FnOnce(&mut Rare) -> Out) -> Out {
+        let mut rare = self.rare.take().unwrap_or_default();
+        let out = change(&mut rare);
+        self.rare = (*rare != Rare::default()).then_some(rare);
+        out
+    }
+
+    pub(super) fn paused_at(&self) -> Option<u64> {
+        self.rare()?.paused_at
+    }
+
+    pub(super) fn is_in_transit(&self) -> bool {
+        self.rare().is_some_and(|rare| rare.is_in_transit)
+    }
+
+    /// Returns `true` if the timer is paused or in transit, so that it does not fire.
+    pub(super) fn is_halted(&self) -> bool {
+        self.paused_at().is_some() || self.is_in_transit()
+    }
+
+    pub(super) fn priority(&self) -> Option<i32> {
+        self.rare()?.priority
+    }
+
+    pub(super) fn draws(&self) -> Option<Draws> {
+        self.rare()?.draws
+    }
+
+    /// Returns the deadline. For a paused timer, this is the deadline it would have if it resumed now.
+    pub(super) fn deadline_at(&self, now: u64, deadline: u64) -> u64 {
+        match self.paused_at() {
+            Some(paused_at) => resumed(deadline, paused_at, now),
+            None => deadline,
+        }
+    }
+
+    /// Returns the length of the wait for the next deadline of a timer with this delay.
+    pub(super) fn wait(&self, delay: u64) -> u64 {
+        if let Some(wait) = self.rare().and_then(|rare| rare.wait) {
+            return wait;
+        }
+        match self.interval {
+            Some(interval) if self.count() > 0 => interval.get(),
+            _ => delay,
+        }
+    }
+
+    /// Returns the random intervals, unless the interval was set since.
+    fn drawn(&self) -> Option<RandomInterval> {
+        let draws = self.draws().filter(|draws| draws.is_on)?;
+        Some(draws.intervals)
+    }
+
+    /// Returns the number of firings so far.
+    pub(crate) fn count(&self) -> u64 {
+        u64::from(self.count_high & !MARKS) << 32 | u64::from(self.count)
+    }
+
+    /// Returns the low and the high part of the number of firings so far.
+    pub(super) fn count_halves(&self) -> (u32, u16) {
+        (self.count, self.count_high & !MARKS)
+    }
+
+    /// Returns the number of firings left, or `None` if the timer fires forever.
+    pub(crate) fn left(&self) -> Option<u32> {
+        (self.left != 0).then_some(self.left)
+    }
+
+    /// Handles `deadline` if the timer fires at a fixed interval, again after `now`, and returns the next
+    /// deadline. Otherwise does nothing.
+    #[inline]
+    pub(super) fn fire_on_time(&mut self, deadline: u64, now: u64) -> Option<u64> {
+        let next = deadline.saturating_add(self.interval?.get());
+        let is_plain = next > now
+            && self.left != 1
+            && self.count != u32::MAX
+            && self.rare.is_none()
+            && self.missed_ticks != MissedTicks::Delay;
+        if !is_plain {
+            return None;
+        }
+        self.count += 1;
+        self.left = self.left.saturating_sub(1);
+        self.burst = 0;
+        Some(next)
+    }
+
+    /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires.
+    ///
+    /// A burst ends after `burst_limit` firings in one run. The remaining deadlines are skipped.
+    ///
+    /// ```text
+    /// deadlines    |    |    |    |    |    |    |    |
+    /// now, limit 3                     ^
+    /// firings                          123            |
+    ///                                    └ missed: 2  └ next
+    /// ```
+    pub(crate) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> Served {
+        if self.rare().is_some_and(|rare| rare.wait.is_some()) {
+            self.change_rare(|rare| rare.wait = None);
+        }
+        let Some(interval) = self.count_firing() else {
+            return Served {
+                missed: 0,
+                next: None,
+            };
+        };
+        if let Some(random) = self.drawn() {
+            return self.fire_random(deadline, now, burst_limit, (interval, random));
+        }
+        let mut missed = 0;
+        let mut next = deadline.saturating_add(interval.get());
+        if self.missed_ticks == MissedTicks::Burst {
+            self.burst += 1;
+            if next > now {
+                self.burst = 0;
+            } else if self.burst < burst_limit {
+                return Served {
+                    missed,
+                    next: Some(next),
+                };
+            }
+        }
+        if next <= now {
+            self.burst = 0;
+            missed = (now - deadline) / interval;
+            next = deadline.saturating_add(interval.get().saturating_mul(missed + 1));
+        }
+        if self.missed_ticks == MissedTicks::Delay {
+            next = now.saturating_add(interval.get());
+        }
+        Served {
+            missed,
+            next: Some(next),
+        }
+    }
+
+    /// Handles `deadline` like [`fire`](Self::fire), with a random interval to the next one.
+    ///
+    /// Without a grid, the deadlines that are skipped are not known. They are counted in average
+    /// intervals, and the next interval starts now.
+    fn fire_random(
+        &mut self,
+        deadline: u64,
+        now: u64,
+        burst_limit: u32,
+        (shortest, mut random): (NonZeroU64, RandomInterval),
+    ) -> Served {
+        let interval = random.draw(shortest);
+        let is_on = true;
+        self.change_rare(|rare| {
+            rare.wait = Some(interval);
+            rare.draws = Some(Draws {
+                is_on,
+                intervals: random,
+            });
+        });
+        let next = deadline.saturating_add(interval);
+        let is_late = next <= now;
+        let is_burst = self.missed_ticks == MissedTicks::Burst;
+        self.burst = if is_late && is_burst {
+            self.burst + 1
+        } else {
+            0
+        };
+        let is_served = match self.missed_ticks {
+            MissedTicks::Burst => !is_late || self.burst < burst_limit,
+            MissedTicks::Skip => !is_late,
+            MissedTicks::Delay => false,
+        };
+        if is_served {
+            return Served {
+                missed: 0,
+                next: Some(next),
+            };
+        }
+        self.burst = 0;
+        let missed = match is_late {
+            true => (now.saturating_sub(deadline) / random.average(shortest)).max(1),
+            false => 0,
+        };
+        Served {
+            missed,
+            next: Some(now.saturating_add(interval)),
+        }
+    }
+
+    /// Sets the number of firings left, or lets the timer fire forever.
+    pub(super) fn set_left(&mut self, left: Option<u32>) {
+        self.left = left.unwrap_or(0);
+    }
+
+    /// Sets the interval, which is no longer random. The current wait stays what it is.
+    pub(super) fn set_interval(&mut self, interval: Option<NonZeroU64>, delay: u64) {
+        let wait = self.wait(delay);
+        self.interval = interval;
+        self.set_random(false);
+        self.set_wait(wait, delay);
+    }
+
+    /// Sets the length of the wait for the next deadline of a timer with this delay.
+    pub(super) fn set_wait(&mut self, wait: u64, delay: u64) {
+        if self.wait(delay) != wait {
+            self.change_rare(|rare| rare.wait = Some(wait));
+        }
+    }
+
+    pub(super) fn set_random(&mut self, is_random: bool) {
+        if self.draws().is_some() {
+            self.change_rare(|rare| {
+                rare.draws = rare.draws.map(|draws| Draws {
+                    is_on: is_random,
+                    ..draws
+                });
+            });
+        }
+    }
+
+    /// Starts the count over.
+    pub(super) fn restart(&mut self, timer: &Timer) {
+        self.interval = timer.interval;
+        self.count = 0;
+        self.count_high &= MARKS;
+        self.set_random(timer.interval_span().is_some());
+        self.left = timer.max_firings().unwrap_or(0);
+    }
+
+    /// Sets the number of firings so far.
+    pub(super) fn set_count(&mut self, count: u64) {
+        let high = u16::try_from(count >> 32).map_or(!MARKS, |high| high.min(!MARKS));
+        self.count = count as u32;
+        self.count_high = self.count_high & MARKS | (high & !MARKS);
+    }
+
+    /// Counts a firing, and returns the interval to the next one unless this was the last.
+    fn count_firing(&mut self) -> Option<NonZeroU64> {
+        let (count, overflows) = self.count.overflowing_add(1);
+        self.count = count;
+        if overflows && self.count_high & !MARKS != !MARKS {
+            self.count_high += 1;
+        }
+        let ended = self.left == 1;
+        self.left = self.left.saturating_sub(1);
+        self.interval.filter(|_| !ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use bevy_ecs::world::World;
+
+    use super::*;
+    use crate::queue::NEVER;
+
+    #[test]
+    fn a_slot_of_the_queue_is_one_cache_line() {
+        assert_eq!(size_of::<Option<ArmedTimer>>(), 40);
+    }
+
+    #[test]
+    fn a_timer_on_time_fires_like_any_other() {
+        let entity = World::new().spawn_empty().id();
+        let once = Timer::after(1.0);
+        let forever = Timer::every(1.0);
+        let policies = [MissedTicks::Burst, MissedTicks::Delay, MissedTicks::Skip];
+        let periodic = policies.map(|policy| forever.clone().with_missed_ticks(policy));
+        let mut on_time = 0;
+        for timer in periodic.into_iter().chain([once, forever.times(2)]) {
+            for (count, burst) in [(0, 0), (7, 3), (u64::from(u32::MAX), 0)] {
+                for now in [1_000_000_000, 1_999_999_999, 2_000_000_000, NEVER - 1] {
+                    let mut armed = ArmedTimer::new(entity, &timer);
+                    armed.set_count(count);
+                    if timer.missed_ticks() == MissedTicks::Burst {
+                        armed.burst = burst;
+                    }
+                    let mut other = armed.clone();
+                    for deadline in [1_000_000_000, 1_000_000_000 + now / 2] {
+                        let before = format!("{armed:?}");
+                        let next = armed.fire_on_time(deadline, now);
+                        if next.is_none() {
+                            assert_eq!(format!("{armed:?}"), before, "nothing should change");
+                            break;
+                        }
+                        on_time += 1;
+                        let expected = Served { missed: 0, next };
+                        assert_eq!(other.fire(deadline, now, 1000), expected);
+                        assert_eq!(format!("{armed:?}"), format!("{other:?}"));
+                    }
+                }
+            }
+        }
+        assert!(on_time > 5, "only {on_time} firings were on time");
+    }
+
+    #[test]
+    fn firings_that_are_left_count_from_any_number() {
+        let entity = World::new().spawn_empty().id();
+        for count in [0, u64::from(u32::MAX) - 1, 1 << 32] {
+            let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+            armed.set_count(count);
+            armed.set_left(Some(3));
+            let goes_on = [(); 3].map(|()| armed.count_firing().is_some());
+            assert_eq!(goes_on, [true, true, false], "after {count} firings");
+        }
+    }
+
+    #[test]
+    fn the_count_and_the_marks_leave_each_other_alone() {
+        const MAX: u64 = (1 << 45) - 1;
+        let entity = World::new().spawn_empty().id();
+        for mark in [Mark::Owned, Mark::New, Mark::Added] {
+            let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+            armed.set(mark, true);
+            let counts = [
+                (u64::from(u32::MAX), 1 << 32),
+                (5, 6),
+                (u64::MAX, MAX & !0xffff_ffff),
+            ];
+            for (count, next) in counts {
+                armed.set_count(count);
+                assert_eq!(armed.count(), count.min(MAX));
+                armed.count_firing();
+                assert_eq!((armed.count(), armed.is(mark)), (next, true));
+            }
+            armed.set(mark, false);
+            assert!(!armed.is(mark));
+        }
+    }
+
+    #[test]
+    fn rare_state_that_says_nothing_takes_no_memory() {
+        let entity = World::new().spawn_empty().id();
+        let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+        armed.change_rare(|rare| rare.paused_at = Some(3));
+        assert!(armed.is_halted());
+        armed.change_rare(|rare| rare.paused_at = None);
+        assert!(armed.rare().is_none());
+    }
+}

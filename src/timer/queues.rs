@@ -1,0 +1,555 @@
+//! The timers of a world, in one queue per clock.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+use core::mem;
+
+use bevy_ecs::{prelude::*, world::DeferredWorld};
+
+use super::{
+    Arms, Kind, Timer,
+    arm::Arming,
+    budget::{Rank, Waiting},
+    end::EndedTimers,
+    events::Cancellations,
+    place::{NO_CLOCK, Place},
+    queued::{ArmedTimer, Mark},
+    setting::Modifiers,
+    stats::TimerStats,
+};
+use crate::{
+    clock::{Age, ChangedClocks, ClockKey, ClockTable, Scope},
+    queue::{Key, NEVER, TimerQueue},
+};
+
+/// The timers of a world.
+#[derive(Resource, Debug)]
+pub(crate) struct TimerLines {
+    /// The timers of each clock. The line of a clock outlives it, so that no key is ever reused. The
+    /// first line is that of [`NO_CLOCK`](super::place::NO_CLOCK).
+    lines: Vec<TimerLine>,
+    /// Whether new lines keep a journal.
+    pub(super) is_watched: bool,
+    pub(super) arming: Arming,
+    /// The timers that are due and wait for the budget.
+    pub(super) waiting: Waiting,
+    pub(super) reports: Reports,
+}
+
+/// What the next run tells the game, and what it cleans up.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reports {
+    pub(super) cancelled: Cancellations,
+    pub(super) ended: EndedTimers,
+    pub(super) stats: TimerStats,
+}
+
+/// The timers of one clock.
+#[derive(Debug, Default)]
+pub(crate) struct TimerLine {
+    pub(crate) queue: TimerQueue<ArmedTimer>,
+    /// The timers in the middle of a burst.
+    pub(super) bursting: Vec<Key>,
+    /// The number of lifetimes in the queue.
+    pub(super) lifetimes: usize,
+}
+
+/// Returns the first time at which a queue has something to do.
+type FirstOf = fn(&TimerQueue<ArmedTimer>) -> Option<u64>;
+
+/// What halts a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Halt {
+    /// A pause moves the deadline by its length.
+    pub(super) is_paused: bool,
+    /// A move to or from another world leaves the deadline as it is.
+    pub(super) is_in_transit: bool,
+}
+
+impl Halt {
+    pub(super) fn of(timer: &ArmedTimer) -> Self {
+        Self {
+            is_paused: timer.paused_at().is_some(),
+            is_in_transit: timer.is_in_transit(),
+        }
+    }
+}
+
+/// The index of the line of a clock. `NO_CLOCK` has the first one.
+fn index(clock: ClockKey) -> usize {
+    clock.wrapping_add(1) as usize
+}
+
+impl TimerLines {
+    pub(crate) fn new(world: &mut World, seed: u64) -> Self {
+        Self {
+            lines: Vec::new(),
+            is_watched: false,
+            arming: Arming::new(Modifiers::new(world), seed),
+            waiting: Waiting::default(),
+            reports: Reports::default(),
+        }
+    }
+
+    pub(crate) fn get(&self, clock: ClockKey) -> Option<&TimerLine> {
+        self.lines.get(index(clock))
+    }
+
+    pub(crate) fn get_mut(&mut self, clock: ClockKey) -> Option<&mut TimerLine> {
+        self.lines.get_mut(index(clock))
+    }
+
+    /// Returns the lines of all clocks. The line of a clock that is gone is empty.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClockKey, &TimerLine)> {
+        let lines = self.lines.iter().zip(0..);
+        lines.map(|(line, index): (_, ClockKey)| (index.wrapping_sub(1), line))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ClockKey, &mut TimerLine)> {
+        let lines = self.lines.iter_mut().zip(0..);
+        lines.map(|(line, index): (_, ClockKey)| (index.wrapping_sub(1), line))
+    }
+
+    /// Puts a timer into the queue of a clock. The next swap lets it wait for its deadline.
+    #[inline]
+    pub(super) fn add(&mut self, clock: ClockKey, deadline: u64, mut timer: ArmedTimer) -> Key {
+        timer.set(Mark::Added, true);
+        let sequence = self.arming.next_sequence();
+        let key = self.insert(clock, sequence, deadline, timer);
+        self.list(clock, key);
+        key
+    }
+
+    #[inline]
+    fn insert(&mut self, clock: ClockKey, sequence: u64, deadline: u64, timer: ArmedTimer) -> Key {
+        let line = self.line_for(clock);
+        line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
+        line.queue.insert_parked_at(sequence, deadline, timer)
+    }
+
+    /// Puts a timer on the list of the next swap.
+    #[inline]
+    fn list(&mut self, clock: ClockKey, key: Key) {
+        if self.arming.added.is_full() {
+            self.tidy();
+        }
+        self.arming.added.push(clock, key);
+    }
+
+    /// Forgets the cancelled timers of the list. A timer that is armed again and again leaves no trail.
+    #[cold]
+    fn tidy(&mut self) {
+        let mut added = mem::take(&mut self.arming.added);
+        added.retain(|clock, key| self.timer(clock, key).is_some());
+        self.arming.added = added;
+    }
+
+    /// Returns the line of a clock, to which a timer is added.
+    #[inline]
+    fn line_for(&mut self, clock: ClockKey) -> &mut TimerLine {
+        if self.lines.len() <= index(clock) {
+            self.add_lines(clock);
+        }
+        &mut self.lines[index(clock)]
+    }
+
+    #[cold]
+    fn add_lines(&mut self, clock: ClockKey) {
+        let is_watched = self.is_watched;
+        self.lines.resize_with(index(clock) + 1, || {
+            let mut line = TimerLine::default();
+            if is_watched {
+                line.queue.watch();
+            }
+            line
+        });
+    }
+
+    /// Returns the timers of a clock, those that wait for the budget, and the reports.
+    pub(super) fn parts(
+        &mut self,
+        clock: ClockKey,
+    ) -> Option<(&mut TimerLine, &mut Waiting, &mut Reports)> {
+        let line = self.lines.get_mut(index(clock))?;
+        Some((line, &mut self.waiting, &mut self.reports))
+    }
+
+    pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {
+        self.get(clock)?.queue.get(key)
+    }
+
+    pub(super) fn timer_mut(&mut self, clock: ClockKey, key: Key) -> Option<&mut ArmedTimer> {
+        self.get_mut(clock)?.queue.get_mut(key)
+    }
+
+    /// Takes a timer out of its queue, if it was armed or paused.
+    #[inline]
+    pub(super) fn take(&mut self, clock: ClockKey, key: Key) -> Option<ArmedTimer> {
+        let line = self.get_mut(clock)?;
+        let mut timer = line.queue.cancel(key)?;
+        line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
+        self.stop_waiting(&mut timer);
+        Some(timer)
+    }
+
+    /// Takes a timer out of those that wait for the budget.
+    #[inline]
+    fn stop_waiting(&mut self, timer: &mut ArmedTimer) {
+        if let Some(rank) = timer.rare().and_then(|rare| rare.rank) {
+            self.waiting.remove(rank);
+            timer.change_rare(|rare| rare.rank = None);
+        }
+    }
+
+    /// Returns `true` if there is an armed or paused timer at a place.
+    pub(super) fn is_at(&self, place: Place) -> bool {
+        match place {
+            Place::Armed(clock, key) => self.timer(clock, key).is_some(),
+            Place::Nowhere | Place::Reported(_) => false,
+        }
+    }
+
+    /// Halts a timer, or lets it go on, at a reading of its clock.
+    pub(super) fn set_halt(&mut self, clock: ClockKey, key: Key, halt: Halt, now: u64) {
+        let Some(line) = self.get_mut(clock) else {
+            return;
+        };
+        let Some(deadline) = line.queue.deadline(key) else {
+            return;
+        };
+        let Some(timer) = line.queue.get_mut(key) else {
+            return;
+        };
+        timer.burst = 0;
+        let deadline = match halt.is_paused {
+            true => deadline,
+            false => timer.deadline_at(now, deadline),
+        };
+        let rank = timer.change_rare(|rare| {
+            rare.is_in_transit = halt.is_in_transit;
+            rare.paused_at = halt.is_paused.then_some(rare.paused_at.unwrap_or(now));
+            rare.rank.take()
+        });
+        self.park(clock, key, deadline, rank);
+    }
+
+    /// Moves the deadline of a timer, and gives it a new place among equal ones.
+    pub(super) fn reschedule(
+        &mut self,
+        clock: ClockKey,
+        key: Key,
+        (deadline, wait): (u64, u64),
+        now: u64,
+    ) {
+        let sequence = self.arming.next_sequence();
+        let Some(line) = self.get_mut(clock) else {
+            return;
+        };
+        line.queue.park(key, deadline);
+        line.queue.set_sequence(key, sequence);
+        let Some(timer) = line.queue.get_mut(key) else {
+            return;
+        };
+        timer.burst = 0;
+        let rank = timer.change_rare(|rare| {
+            rare.wait = Some(wait);
+            rare.paused_at = rare.paused_at.map(|_| now);
+            rare.rank.take()
+        });
+        self.park(clock, key, deadline, rank);
+    }
+
+    /// Parks a timer until the next swap, or until it is no longer halted.
+    fn park(&mut self, clock: ClockKey, key: Key, deadline: u64, rank: Option<Rank>) {
+        if let Some(rank) = rank {
+            self.waiting.remove(rank);
+        }
+        let Some(line) = self.get_mut(clock) else {
+            return;
+        };
+        line.queue.park(key, deadline);
+        if let Some(timer) = line.queue.get_mut(key)
+            && !timer.is_halted()
+            && !timer.is(Mark::Added)
+        {
+            timer.set(Mark::Added, true);
+            self.list(clock, key);
+        }
+    }
+
+    /// Moves a timer to another clock, where it has this deadline and a new place among equal ones, and
+    /// returns its new key. A pause starts over at `now`.
+    pub(super) fn move_to(
+        &mut self,
+        from: (ClockKey, Key),
+        to: ClockKey,
+        deadline: u64,
+        now: u64,
+    ) -> Option<Key> {
+        let timer = self.take_to_move(from, now)?;
+        Some(self.add(to, deadline, timer))
+    }
+
+    /// Moves a timer that is on the list to another clock, where it keeps its place among equal
+    /// deadlines, and returns its new key. The list still has the old one.
+    pub(super) fn move_new(
+        &mut self,
+        (from, key): (ClockKey, Key),
+        to: ClockKey,
+        deadline: u64,
+        now: u64,
+    ) -> Option<Key> {
+        let sequence = self.get(from)?.queue.sequence(key)?;
+        let timer = self.take_to_move((from, key), now)?;
+        Some(self.insert(to, sequence, deadline, timer))
+    }
+
+    /// Lets a new timer wait for the next swap without a clock, because its clock is removed, and returns
+    /// its new place.
+    pub(super) fn lose_clock(&mut self, clock: ClockKey, key: Key) -> Option<Place> {
+        let key = self.move_new((clock, key), NO_CLOCK, NEVER, 0)?;
+        self.list(NO_CLOCK, key);
+        Some(Place::Armed(NO_CLOCK, key))
+    }
+
+    fn take_to_move(&mut self, (from, key): (ClockKey, Key), now: u64) -> Option<ArmedTimer> {
+        let mut timer = self.take(from, key)?;
+        timer.burst = 0;
+        if timer.paused_at().is_some() {
+            timer.change_rare(|rare| rare.paused_at = Some(now));
+        }
+        Some(timer)
+    }
+
+    /// Lets the timers on the list wait for their deadlines, and tells the table of clocks. The clocks of
+    /// new timers are settled.
+    pub(super) fn release(&mut self, table: &mut ClockTable, added: &[(ClockKey, Key)]) -> u64 {
+        let mut armed = 0;
+        for added in added.chunk_by(|(a, _), (b, _)| a == b) {
+            let clock = added[0].0;
+            let Some(line) = self.get_mut(clock) else {
+                continue;
+            };
+            if let Some(reading) = table.reading(clock) {
+                // The queue may not have been checked for a long time: advance it first.
+                line.queue.has_due(reading.now);
+            }
+            for &(_, key) in added {
+                armed += u64::from(line.release(key));
+            }
+            table.set_deadline(clock, line.queue.first_look());
+        }
+        armed
+    }
+
+    /// Returns the clocks of a scope on which timers are due, in the order in which they run.
+    pub(super) fn find_due(
+        &mut self,
+        table: &mut ClockTable,
+        scope: Scope,
+    ) -> Vec<(Age, ClockKey)> {
+        let mut due = mem::take(&mut self.arming.due);
+        table.find_due(scope, &mut due);
+        due.retain(|&(_, clock)| self.has_due(table, clock));
+        due
+    }
+
+    /// Returns `true` if a timer is due on a clock. Otherwise tells the table when to look again.
+    pub(super) fn has_due(&mut self, table: &mut ClockTable, clock: ClockKey) -> bool {
+        let Some(line) = self.get_mut(clock) else {
+            return false;
+        };
+        let Some(reading) = table.reading(clock) else {
+            return false;
+        };
+        let is_due = line.queue.has_due(reading.now);
+        if !is_due {
+            table.set_deadline(clock, line.queue.first_look());
+        }
+        is_due
+    }
+
+    /// Lets all timers of a scope that wait for the budget be due like any other.
+    pub(super) fn stop_all_waiting(&mut self, table: &mut ClockTable, scope: Scope) {
+        let waiting: Vec<_> = self.waiting.iter().collect();
+        for (clock, key) in waiting {
+            if !table.is_in(clock, scope) {
+                continue;
+            }
+            let timer = self.timer_mut(clock, key);
+            if let Some(rank) = timer.and_then(|it| it.change_rare(|rare| rare.rank.take())) {
+                self.waiting.remove(rank);
+                self.release(table, &[(clock, key)]);
+            }
+        }
+    }
+
+    /// Returns the keys of the idle timers of a clock that count as waiting: the next swap arms them, or
+    /// they wait for the budget.
+    fn idle(&self, clock: ClockKey) -> impl Iterator<Item = Key> {
+        let halted = move |key| self.timer(clock, key).is_none_or(ArmedTimer::is_halted);
+        let added = self.arming.added.iter();
+        let added = added.filter(move |&(of, key)| of == clock && !halted(key));
+        let waiting = self.waiting.iter().filter(move |&(of, _)| of == clock);
+        added.chain(waiting).map(|(_, key)| key)
+    }
+
+    /// Returns the earliest deadline on a clock, including those of the timers that are idle until the
+    /// next run.
+    pub(super) fn next_deadline(&self, clock: ClockKey) -> Option<u64> {
+        self.first(clock, TimerQueue::next_deadline)
+    }
+
+    fn first(&self, clock: ClockKey, of_queue: FirstOf) -> Option<u64> {
+        let queue = &self.get(clock)?.queue;
+        let idle = self.idle(clock).filter_map(|key| queue.deadline(key));
+        let idle = idle.filter(|&deadline| deadline != NEVER);
+        of_queue(queue).into_iter().chain(idle).min()
+    }
+
+    /// Returns the timers that are due on a clock at or before `until`, in order, including those that are
+    /// idle until the next run.
+    pub(super) fn due_until(&self, clock: ClockKey, until: u64) -> Vec<Key> {
+        let idle: BTreeSet<Key> = self.idle(clock).collect();
+        self.get(clock).map_or_else(Vec::new, |line| {
+            line.queue
+                .waiting_or_idle_until(until, |key| idle.contains(&key))
+        })
+    }
+
+    /// Tells the table when to look at the clocks with timers that are idle until the next run.
+    pub(super) fn plan(&self, table: &mut ClockTable) {
+        let mut deadlines = BTreeMap::new();
+        for (clock, key) in self.arming.added.iter().chain(self.waiting.iter()) {
+            if let Some(line) = self.get(clock)
+                && let Some(timer) = line.queue.get(key)
+                && let Some(deadline) = line.queue.deadline(key)
+                && !timer.is_halted()
+            {
+                let first = line.queue.first_look().unwrap_or(NEVER);
+                let earliest = deadlines.entry(clock).or_insert(first);
+                *earliest = deadline.min(*earliest);
+            }
+        }
+        for (clock, deadline) in deadlines {
+            table.set_deadline(clock, Some(deadline).filter(|&it| it != NEVER));
+        }
+    }
+
+    /// Returns the time on `root` until a timer on it or its descendants is due, or until its queue must be
+    /// checked.
+    pub(super) fn until_next(
+        &self,
+        table: &mut ClockTable,
+        root: ClockKey,
+        of_queue: FirstOf,
+    ) -> Option<u64> {
+        self.plan(table);
+        loop {
+            let (clock, span) = table.next_due(root)?;
+            // So far the table may have known an earlier time: that of a timer that was cancelled, or at
+            // which the queue must be checked.
+            if !table.set_deadline(clock, self.first(clock, of_queue)) {
+                return Some(span);
+            }
+        }
+    }
+
+    /// Returns the new timers whose clocks are not settled until the next swap.
+    pub(crate) fn new_timers(&self) -> impl Iterator<Item = (Entity, Kind)> {
+        let added = self.arming.added.iter();
+        let timers = added.filter_map(|(clock, key)| self.timer(clock, key));
+        let new = timers.filter(|timer| timer.is(Mark::New));
+        new.map(|timer| (timer.entity, timer.kind()))
+    }
+
+    /// Adds the entities whose timers or lifetimes run on these clocks.
+    pub(crate) fn add_running_on(&self, clocks: &ChangedClocks, changed: &mut Vec<Entity>) {
+        for clock in clocks.keys() {
+            let timers = self.get(clock).map(|line| line.queue.iter());
+            let timers = timers.into_iter().flatten();
+            changed.extend(timers.map(|(_, _, timer)| timer.entity));
+        }
+    }
+
+    /// Returns the entities of the timers whose deadlines were moved. The timers that were moved to other
+    /// clocks are among them.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = Entity> {
+        let timers = self.iter().flat_map(|(_, line)| line.queue.iter());
+        let moved = timers.filter(|(.., timer)| timer.rare().is_some_and(|it| it.wait.is_some()));
+        moved.map(|(.., timer)| timer.entity)
+    }
+
+    /// Returns the number of random numbers drawn so far.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn draws(&self) -> u64 {
+        self.arming.numbers.drawn
+    }
+
+    #[cfg(feature = "serialize")]
+    pub(crate) fn set_draws(&mut self, draws: u64) {
+        self.arming.numbers.drawn = draws;
+    }
+}
+
+impl TimerLine {
+    /// Returns the number of timers, without lifetimes.
+    pub(super) fn count(&self) -> usize {
+        self.queue.len() - self.lifetimes
+    }
+
+    /// Lets a timer that was on the list wait for its deadline, unless it is halted.
+    #[inline]
+    fn release(&mut self, key: Key) -> bool {
+        // A timer that was cancelled in the meantime is no longer in the queue.
+        let Some(timer) = self.queue.get_mut(key) else {
+            return false;
+        };
+        timer.set(Mark::Added, false);
+        !timer.is_halted() && self.queue.release(key)
+    }
+
+    /// Returns the deadline of a timer. For a paused timer, this is the deadline it would have if
+    /// it resumed now.
+    pub(crate) fn deadline(&self, key: Key, now: u64) -> Option<u64> {
+        let timer = self.queue.get(key)?;
+        Some(timer.deadline_at(now, self.queue.deadline(key)?))
+    }
+
+    /// Ends the run of this line. Unfinished bursts continue as new bursts in the next run.
+    pub(crate) fn end_bursts(&mut self) {
+        while let Some(key) = self.bursting.pop() {
+            if let Some(timer) = self.queue.get_mut(key) {
+                timer.burst = 0;
+            }
+        }
+    }
+}
+
+/// Changes the queue's copy of the timer of `entity`, if it is armed or paused.
+pub(super) fn change_armed(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    change: impl FnOnce(&mut ArmedTimer),
+) {
+    if let Some((clock, key)) = world
+        .get::<Timer>(entity)
+        .and_then(|timer| timer.seat().armed())
+        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
+        && let Some(timer) = lines.timer_mut(clock, key)
+    {
+        change(timer);
+    }
+}
+
+/// Returns `true` if the timer of `C` on an entity is armed or paused.
+pub(crate) fn is_armed<C: Arms>(world: &World, entity: Entity) -> bool {
+    let place = world.get::<C>(entity).map(|timer| timer.seat().place());
+    let lines = world.get_resource::<TimerLines>();
+    let (Some(place), Some(lines)) = (place, lines) else {
+        return false;
+    };
+    lines.is_at(place)
+}

@@ -1,0 +1,302 @@
+//! The state of a timer or a cooldown, as an answer and as a component.
+
+use core::{fmt, time::Duration};
+
+use bevy_ecs::{
+    entity_disabling::Disabled, lifecycle::HookContext, prelude::*, world::DeferredWorld,
+};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+#[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+
+use super::{ArmedTimers, Cooldown, TimerLines};
+use crate::clock::{ClockId, Reading};
+
+/// The state of an armed or paused timer.
+///
+/// [`ArmedTimers`] returns it. It is also a component: on an entity with a [`Timer`](crate::Timer) or a [`Cooldown`],
+/// it shows their state to an inspector or the remote protocol.
+///
+/// # The component
+///
+/// The fields are up to date from insertion on, and are refreshed in every frame after the timers
+/// have fired, before [`DueSystems::Updates`](crate::DueSystems::Updates). A timer on the [fixed
+/// clock](ClockId::Fixed) appears as it was after the last fixed step. If you insert this component
+/// before the timer, the fields show the timer from the next frame on. In a system, prefer
+/// [`ArmedTimers`], which is always up to date and needs no component.
+///
+/// A [`Cooldown`] is shown if the entity has no armed timer. It counts as a timer that fires whenever a
+/// charge comes back: `remaining` is the time until the next charge, `count` the number of charges that are
+/// available, and `left` the number of those that are missing. The cooldown must run on the [clock of its
+/// entity](crate::OnClock).
+///
+/// Once the timer has ended or all charges are back, and as long as there is neither, the component is
+/// equal to [`TimerStatus::done`]: nothing remains. While a timer is paused, the component keeps the
+/// `deadline` that it had when the pause began.
+///
+/// Changing the fields does nothing. To pause the timer, insert [`Paused`](crate::Paused). To
+/// change its speed, set the `speed` of its [`Clock`](crate::Clock). Both work by reflection.
+///
+/// # Time complexity
+///
+/// *O*(*n*) per frame in the number of entities with this component. Other timers cost nothing.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{Timer, TimerStatus, prelude::*};
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
+/// app.update(); // Bevy's first frame takes no time.
+///
+/// let spawner = app.world_mut().spawn((Timer::every(4.0), TimerStatus::default())).id();
+/// for _ in 0..37 {
+///     app.update();
+/// }
+/// let status = app.world().get::<TimerStatus>(spawner).unwrap();
+/// assert_eq!(status.remaining, Duration::from_millis(2750));
+/// assert_eq!(status.count, 2);
+/// assert_eq!(status.to_string(), "1.25 s of 4 s, fired twice, on clock virtual");
+/// ```
+#[doc(alias("inspector", "debug", "progress"))]
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(on_insert = on_insert)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone, Debug, Default, PartialEq)
+)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+#[cfg_attr(
+    all(feature = "bevy_reflect", feature = "serialize"),
+    reflect(Serialize, Deserialize)
+)]
+#[non_exhaustive]
+pub struct TimerStatus {
+    /// The entity that carries the [`Timer`](crate::Timer).
+    #[entities]
+    pub entity: Entity,
+    /// The owner of the timer, or its own entity if it has none.
+    #[entities]
+    pub owner: Entity,
+    /// The clock of the timer.
+    #[entities]
+    pub clock: ClockId,
+    /// The time until the deadline, on the clock, or zero if the timer is overdue.
+    pub remaining: Duration,
+    /// The time waited so far, counted from arming or from the last deadline.
+    pub elapsed: Duration,
+    /// The length of the wait.
+    pub wait: Duration,
+    /// The next deadline, as the clock shows it. For a paused timer, this is the deadline it would
+    /// have if it resumed now.
+    pub deadline: Duration,
+    /// The time between two deadlines, the shortest if it is [random](crate::Timer::every_between), or
+    /// `None` for a one-shot timer.
+    pub interval: Option<Duration>,
+    /// The number of firings, or of charges available.
+    pub count: u64,
+    /// The number of firings left, or of charges missing, or `None` if the timer fires forever.
+    pub left: Option<u32>,
+    /// Whether its entity or its owner pauses the timer. A stopped clock does not count.
+    pub paused: bool,
+}
+
+impl TimerStatus {
+    /// Returns the state of a timer that is not armed: nothing remains, and the
+    /// [`fraction`](Self::fraction) is 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{ArmedTimers, TimerStatus};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// fn bar(entity: Entity, timers: ArmedTimers) -> f32 {
+    ///     timers.get(entity).unwrap_or(TimerStatus::done(entity)).fraction()
+    /// }
+    /// # let _ = bar;
+    /// ```
+    #[must_use]
+    pub fn done(entity: Entity) -> Self {
+        Self {
+            entity,
+            owner: entity,
+            clock: ClockId::Virtual,
+            deadline: Duration::ZERO,
+            remaining: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            wait: Duration::ZERO,
+            interval: None,
+            count: 0,
+            left: Some(0),
+            paused: false,
+        }
+    }
+
+    /// Returns the time until the last firing, on the clock, or `None` if the timer fires forever.
+    ///
+    /// Deadlines that a long frame skips do not count as firings, and random intervals count with
+    /// their shortest length, so the time may turn out longer.
+    #[must_use]
+    pub fn total_remaining(&self) -> Option<Duration> {
+        let further = self.left?.saturating_sub(1);
+        let interval = self.interval.unwrap_or_default();
+        Some(
+            self.remaining
+                .saturating_add(interval.saturating_mul(further)),
+        )
+    }
+
+    /// Sets the wait that ends at `deadline`.
+    pub(super) fn waiting(self, reading: Reading, deadline: u64, wait: u64) -> Self {
+        // A new timer counts from Bevy's time, which may be ahead of the last run.
+        let remaining = deadline.saturating_sub(reading.now).min(wait);
+        let deadline = deadline.min(reading.now.saturating_add(wait));
+        Self {
+            deadline: reading.shown(deadline),
+            remaining: Duration::from_nanos(remaining),
+            elapsed: Duration::from_nanos(wait.saturating_sub(remaining)),
+            wait: Duration::from_nanos(wait),
+            ..self
+        }
+    }
+
+    /// Returns the fraction of the wait that has passed, from 0 to 1, for a progress bar.
+    #[must_use]
+    pub fn fraction(&self) -> f32 {
+        if self.wait.is_zero() {
+            1.0
+        } else {
+            self.elapsed.div_duration_f32(self.wait)
+        }
+    }
+
+    /// Returns the state of the timer on `entity`, or else of its cooldown.
+    fn shown(entity: Entity, cooldown: Option<&Cooldown>, timers: &ArmedTimers) -> Self {
+        let cooldown = || Self::of_cooldown(cooldown?, entity, timers);
+        let timer = timers.get(entity).or_else(cooldown);
+        timer.unwrap_or(Self::done(entity))
+    }
+
+    /// Returns the state of a cooldown with a missing charge.
+    fn of_cooldown(cooldown: &Cooldown, entity: Entity, timers: &ArmedTimers) -> Option<Self> {
+        let (owner, clock, now) = timers.cooldown_clock(entity)?;
+        let count = cooldown.charges(now);
+        let left = cooldown.max_charges() - count;
+        let (remaining, wait) = (cooldown.next_charge_in(now), cooldown.duration());
+        (left > 0).then(|| Self {
+            owner,
+            clock,
+            remaining,
+            elapsed: wait.saturating_sub(remaining),
+            wait,
+            deadline: now.saturating_add(remaining),
+            interval: Some(wait),
+            count: count.into(),
+            left: Some(left),
+            ..Self::done(entity)
+        })
+    }
+}
+
+/// The state of a timer that is not armed, on no entity. The component gets its entity when it is inserted.
+impl Default for TimerStatus {
+    fn default() -> Self {
+        Self::done(Entity::PLACEHOLDER)
+    }
+}
+
+impl fmt::Display for TimerStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.left == Some(0) {
+            return f.write_str("done");
+        }
+        let (elapsed, wait) = (Seconds(self.elapsed), Seconds(self.wait));
+        write!(f, "{elapsed} of {wait}, ")?;
+        match self.count {
+            0 => f.write_str("never fired")?,
+            1 => f.write_str("fired once")?,
+            2 => f.write_str("fired twice")?,
+            count => write!(f, "fired {count} times")?,
+        }
+        write!(f, ", on clock {}", self.clock)?;
+        if self.paused {
+            f.write_str(", paused")?;
+        }
+        Ok(())
+    }
+}
+
+/// A time in seconds, rounded down to milliseconds, without trailing zeros.
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.as_secs())?;
+        let (mut digits, mut fraction) = (3, self.0.subsec_millis());
+        while digits > 0 && fraction % 10 == 0 {
+            (digits, fraction) = (digits - 1, fraction / 10);
+        }
+        if digits > 0 {
+            write!(f, ".{fraction:0digits$}")?;
+        }
+        f.write_str(" s")
+    }
+}
+
+/// Shows a new component once all components of its bundle have arrived.
+fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if world.contains_resource::<TimerLines>() {
+        world.commands().queue(move |world: &mut World| {
+            // Pending commands may change the timer.
+            world.flush();
+            world.run_system_cached_with(refresh_one, entity)
+        });
+    }
+}
+
+/// The components to refresh.
+pub(crate) type Shown = QueryState<(), (With<TimerStatus>, Allow<Disabled>)>;
+
+/// Refreshes the components. In a world without any, this is one look at an empty query.
+pub(crate) fn show_statuses(world: &mut World, shown: &mut Shown) -> Result {
+    if !shown.query(world).is_empty() {
+        world.run_system_cached(refresh_all)?;
+    }
+    Ok(())
+}
+
+type Statuses<'w, 's> =
+    Query<'w, 's, (Entity, &'static mut TimerStatus, Option<&'static Cooldown>), Allow<Disabled>>;
+
+fn refresh_all(mut statuses: Statuses, timers: ArmedTimers) {
+    for (entity, status, cooldown) in &mut statuses {
+        refresh(status, TimerStatus::shown(entity, cooldown, &timers));
+    }
+}
+
+fn refresh_one(In(entity): In<Entity>, mut statuses: Statuses, timers: ArmedTimers) {
+    if let Ok((entity, status, cooldown)) = statuses.get_mut(entity) {
+        refresh(status, TimerStatus::shown(entity, cooldown, &timers));
+    }
+}
+
+fn refresh(mut status: Mut<TimerStatus>, mut now: TimerStatus) {
+    if status.paused && now.paused {
+        // It moves with the clock, and would mark the component as changed in every frame.
+        now.deadline = status.deadline;
+    }
+    status.set_if_neq(now);
+}

@@ -1,0 +1,206 @@
+//! The update components of a world, kept in the order of their calls.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use bevy_ecs::{component::ComponentId, lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_platform::sync::Arc;
+
+use super::{Callback, UpdateComponent};
+use crate::{
+    clock::{Age, Cadence, Clock, ClockError, ClockKey, ClockTable, find_clock, warn},
+    missing_plugin::warn_without_plugin,
+    owner::{OwnedBy, owner_of},
+    pause::{Paused, PausedBy},
+    roster::{Intake, Roster},
+};
+
+/// The update components of a world, in the order of their calls.
+#[derive(Resource)]
+pub(crate) struct UpdateRosters {
+    /// By cadence, then by priority.
+    rosters: [BTreeMap<i32, Roster<Member>>; 2],
+    /// Callbacks of this priority or a higher one are not called.
+    paused_from: Option<i32>,
+    pub(super) marks: Marks,
+}
+
+/// The components that change what a call does.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    pub(super) owned: ComponentId,
+    pub(super) paused: [ComponentId; 2],
+    pub(super) clock: ComponentId,
+}
+
+#[derive(Clone)]
+pub(super) struct Member {
+    /// The entity with the component.
+    pub(super) entity: Entity,
+    pub(super) callback: Arc<Callback>,
+    pub(super) clock: ClockKey,
+    pub(super) age: Age,
+}
+
+/// A position in the order of calls: the priority, then the number.
+pub(super) type Position = (i32, u64);
+
+pub(super) const FIRST: Position = (i32::MIN, 0);
+
+impl UpdateRosters {
+    pub(crate) fn new(world: &mut World) -> Self {
+        Self {
+            rosters: Default::default(),
+            paused_from: None,
+            marks: Marks {
+                owned: world.register_component::<OwnedBy>(),
+                paused: [
+                    world.register_component::<Paused>(),
+                    world.register_component::<PausedBy>(),
+                ],
+                clock: world.register_component::<Clock>(),
+            },
+        }
+    }
+
+    pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
+        let mut rosters = self.rosters[cadence as usize].values();
+        rosters.all(Roster::is_empty)
+    }
+
+    /// Returns the members with numbers below `joined`, from a position on, up to the first paused
+    /// priority.
+    pub(super) fn from(
+        &self,
+        cadence: Cadence,
+        (first, number): Position,
+        joined: u64,
+    ) -> impl Iterator<Item = (Position, &Member)> {
+        let rosters = self.rosters[cadence as usize].range(first..);
+        let is_running =
+            move |&(priority, _): &(&i32, _)| self.paused_from.is_none_or(|from| *priority < from);
+        rosters
+            .take_while(is_running)
+            .flat_map(move |(&priority, roster)| {
+                let from = if priority == first { number } else { 0 };
+                let members = roster.members(from..joined);
+                members.map(move |(number, member)| ((priority, number), member))
+            })
+    }
+
+    /// Adds a member with a number above all others.
+    fn add(&mut self, cadence: Cadence, priority: i32, number: u64, member: Member) {
+        let rosters = &mut self.rosters[cadence as usize];
+        if !rosters.contains_key(&priority) {
+            let vacant = rosters.values().filter(|roster| roster.is_empty()).count();
+            if 2 * vacant > rosters.len() {
+                rosters.retain(|_, roster| !roster.is_empty());
+            }
+        }
+        rosters.entry(priority).or_default().add(number, member);
+    }
+
+    /// Removes the members whose clock has changed its cadence. Returns them in the order of their
+    /// calls, each with its new cadence and its priority.
+    fn take_moved(&mut self, table: &ClockTable) -> Vec<(Cadence, i32, Member)> {
+        let mut taken = Vec::new();
+        for from in [Cadence::Frame, Cadence::FixedStep] {
+            for (&priority, roster) in &mut self.rosters[from as usize] {
+                let members = roster.members(0..u64::MAX).filter_map(|(number, member)| {
+                    let to = table.cadence(member.clock, member.age)?;
+                    (to != from).then(|| (number, to, member.clone()))
+                });
+                for (number, to, member) in members.collect::<Vec<_>>() {
+                    roster.leave(number);
+                    taken.push((to, priority, member));
+                }
+            }
+        }
+        taken
+    }
+}
+
+pub(super) fn on_insert(world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    enroll(world, entity);
+}
+
+/// Adds the `UpdateComponent` of `entity` for the next run. Does nothing without the plugin.
+pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
+    let Some(update) = world.get::<UpdateComponent>(entity) else {
+        return;
+    };
+    let owner = owner_of(world.entity(entity));
+    let (clock, priority, callback) = (update.clock, update.priority, update.callback.clone());
+    let clock = match find_clock(&mut world, entity, owner, clock) {
+        None => return warn_without_plugin(&mut world, "an `UpdateComponent`"),
+        Some(Ok(clock)) => clock,
+        Some(Err(unknown)) => return refuse(&mut world, entity, unknown),
+    };
+    let member = Member {
+        entity,
+        callback,
+        clock: clock.key,
+        age: clock.age,
+    };
+    join(&mut world, clock.cadence, priority, member);
+}
+
+/// Adds a member behind all others of its priority. It takes part from the next run on.
+fn join(world: &mut DeferredWorld, cadence: Cadence, priority: i32, member: Member) {
+    let Some(mut intake) = world.get_resource_mut::<Intake>() else {
+        return;
+    };
+    let number = intake.next_number();
+    if let Some(update) = world.get::<UpdateComponent>(member.entity) {
+        update.seat.set(cadence as u32, number);
+    }
+    if let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() {
+        rosters.add(cadence, priority, number, member);
+    }
+}
+
+/// Removes an `UpdateComponent` whose clock does not exist, unless it has been replaced by then.
+fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: ClockError) {
+    warn(world, unknown);
+    let mut commands = world.commands();
+    commands.queue(move |world: &mut World| {
+        let update = world.get::<UpdateComponent>(entity);
+        if update.is_some_and(|update| update.seat.get().is_none()) {
+            world.entity_mut(entity).remove::<UpdateComponent>();
+        }
+    });
+}
+
+/// Moves the callbacks on clocks that have changed their cadence to the other schedule. They join in
+/// its next run, as if they had just been inserted.
+pub(crate) fn follow_clocks(world: &mut World) {
+    if !world.resource_mut::<ClockTable>().take_moved() {
+        return;
+    }
+    let moved = world.resource_scope(|world, mut rosters: Mut<UpdateRosters>| {
+        rosters.take_moved(world.resource::<ClockTable>())
+    });
+    for (cadence, priority, member) in moved {
+        join(&mut world.into(), cadence, priority, member);
+    }
+}
+
+pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    let Some(update) = world.get::<UpdateComponent>(entity) else {
+        return;
+    };
+    let (seat, priority) = (update.seat.take(), update.priority);
+    if let Some((cadence, number)) = seat
+        && let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>()
+        && let Some(roster) = rosters.rosters[cadence as usize].get_mut(&priority)
+    {
+        roster.leave(number);
+    }
+}
+
+/// Pauses all callbacks of this priority or higher. `None` ends the pause. Does nothing without the
+/// plugin.
+pub(crate) fn pause_updates_from(world: &mut World, priority: Option<i32>) {
+    if let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() {
+        rosters.paused_from = priority;
+    }
+}

@@ -18,7 +18,7 @@ pub trait DurableEntityCommandsExt {
     fn move_to(&mut self, zone: StableKey) -> &mut Self;
 
     /// Sends a letter to another durable entity, in any zone. It is delivered exactly once, as a packet to
-    /// the entity's [`MessageComponent`](bevy_due::MessageComponent).
+    /// the entity's [`MessageComponent`](bevy_due::message::MessageComponent).
     ///
     /// Letters from one entity to another arrive in order. They follow the recipient if it moves, and wait if
     /// its process is down. If no zone has known the recipient for 30 seconds, the letter comes back as

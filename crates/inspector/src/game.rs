@@ -26,9 +26,7 @@ fn build_arena(mut commands: Commands) {
     build_boss(&mut commands, arena);
     let hero = (Name::new("hero"), Hero { arena }, OnClock::new(arena));
     let hero = commands.spawn(hero).observe(use_ability).id();
-    commands
-        .entity(hero)
-        .set_timer("think", Timer::every(1.4));
+    commands.entity(hero).set_timer("think", Timer::every(1.4));
     for (name, cooldown) in [
         ("dash", Cooldown::new(3.0).with_charges(2)),
         ("fireball", Cooldown::new(2.0)),
@@ -83,9 +81,7 @@ fn summon_minion(commands: &mut Commands, arena: Entity) {
         OnClock::new(arena),
         DespawnAfter::new(9.0),
     );
-    commands
-        .spawn(minion)
-        .set_timer("bite", Timer::every(0.7));
+    commands.spawn(minion).set_timer("bite", Timer::every(0.7));
 }
 
 /// Uses the first ability that is ready. The cooldowns run on the clock of the arena, as their owner does.

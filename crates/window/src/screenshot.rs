@@ -26,10 +26,7 @@ fn plan(options: Res<Options>, mut commands: Commands) {
     };
     commands.insert_resource(TimeUpdateStrategy::ManualDuration(STEP));
     for swap in [560.0, 600.0] {
-        commands
-            .after(swap)
-            .on(ClockId::Frames)
-            .run(mode::swap);
+        commands.after(swap).on(ClockId::Frames).run(mode::swap);
     }
     let end = commands.after(640.0).on(ClockId::Frames);
     end.queue(move |commands| {

@@ -130,13 +130,13 @@ impl Forward {
         let scope = Scope::Under(self.root);
         swap(world);
         run(world, scope, &mut self.firing)?;
-        self.take_changes(world);
         Ok(world.resource::<TimerLines>().reports.stats.get(scope))
     }
 
     /// Returns how far the clock must advance until something is due. An overdue timer counts as
     /// due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
+        self.take_changes(world);
         let (mut table, lines) = self.lines.get_mut(world).ok()?;
         let span = lines.until_next(&mut table, self.root, TimerQueue::next_deadline)?;
         Some(if span == 0 { overdue } else { span })

@@ -62,6 +62,7 @@ impl Model {
     /// Returns how far the clock must advance until something is due on it or on a clock that runs
     /// on it.
     fn until_next(&mut self, root: Nth, overdue: u64) -> Option<u64> {
+        self.clocks.take_changes();
         let waiting = self
             .timers
             .iter()

@@ -396,8 +396,7 @@ pub mod prelude {
     pub use crate::{
         ArmedTimers, Clock, ClockId, Clocks, Cooldown, DespawnAfter, DueCommandsExt,
         DueEntityCommandsExt, DuePlugin, DueWorldExt, MissedTicks, Owned, OwnedBy, OwnedTimerFired,
-        Paused, PausedBy, TimerAction, TimerFired, TimerKey, UpdateComponent,
-        message::MessageComponent,
+        Paused, TimerAction, TimerFired, TimerKey, UpdateComponent, message::MessageComponent,
     };
 }
 

@@ -37,7 +37,8 @@ use load::SavedTime;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use params::{
-    BuiltInClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock, read_running,
+    BuiltInClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock, find_running,
+    read_running,
 };
 pub use params::{Clocks, ClocksMut, OnClock};
 #[cfg(feature = "serialize")]

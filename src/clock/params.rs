@@ -284,6 +284,15 @@ pub(crate) fn read_running(
     table.reading(key).filter(|_| is_running)
 }
 
+/// Returns the clock if it exists, takes part in a run of this scope, and nothing stops it by now.
+pub(crate) fn find_running(world: &World, clock: ClockKey, scope: Scope) -> Option<FoundClock> {
+    let table = world.get_resource::<ClockTable>()?;
+    let found = table.find(table.id(clock)?).ok()?;
+    let is_running = table.is_in(found.key, scope)
+        && read_running(world, (found.key, found.age), scope).is_some();
+    is_running.then_some(found)
+}
+
 /// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without
 /// clocks.
 pub(crate) fn find_clock(

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use super::TimerLines;
 use crate::{
-    clock::{Cadence, ClockId, ClockTable, Scope, is_changed, read_running},
+    clock::{Cadence, ClockId, ClockTable, Scope, find_running, is_changed},
     queue::TimerQueue,
 };
 
@@ -56,15 +56,7 @@ pub(crate) fn plan(world: &mut World) {
 
 /// Returns `true` if a timer waits for the budget, and its clock runs.
 fn is_any_waiting(world: &World, lines: &TimerLines, cadence: Cadence) -> bool {
-    let Some(table) = world.get_resource::<ClockTable>() else {
-        return false;
-    };
-    lines.waiting.iter().any(|(clock, _)| {
-        let found = table.id(clock).and_then(|id| table.find(id).ok());
-        let scope = Scope::Of(cadence);
-        found.is_some_and(|found| {
-            table.is_in(found.key, scope)
-                && read_running(world, (found.key, found.age), scope).is_some()
-        })
-    })
+    let scope = Scope::Of(cadence);
+    let mut waiting = lines.waiting.iter();
+    waiting.any(|(clock, _)| find_running(world, clock, scope).is_some())
 }

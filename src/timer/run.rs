@@ -23,7 +23,8 @@ use super::{
 };
 use crate::{
     clock::{
-        Age, Cadence, ClockKey, ClockTable, FoundClock, PackedClockId, Reading, Scope, read_running,
+        Age, Cadence, ClockKey, ClockTable, FoundClock, PackedClockId, Reading, Scope,
+        find_running, read_running,
     },
     owner::OwnedBy,
     queue::{First, Key},
@@ -186,13 +187,7 @@ impl Run<'_> {
                 break;
             };
             let spent = waiting.spent;
-            let table = world.resource::<ClockTable>();
-            let found = table.id(clock).and_then(|id| table.find(id).ok());
-            let found = found.filter(|found| {
-                table.is_in(found.key, self.scope)
-                    && read_running(world, (found.key, found.age), self.scope).is_some()
-            });
-            let Some(found) = found else {
+            let Some(found) = find_running(world, clock, self.scope) else {
                 last = Some(rank);
                 continue;
             };

@@ -95,12 +95,25 @@ impl ClockTable {
         Some(time)
     }
 
+    /// Returns `true` if a deadline may have passed on a clock in a scope.
+    pub(crate) fn may_be_due(&self, scope: Scope) -> bool {
+        let Scope::Of(cadence) = scope else {
+            return true;
+        };
+        let mut roots = cadence.roots().iter();
+        roots.any(|&root| {
+            let now = self.rows.get(root).map_or(0, |row| row.time.now);
+            self.wakes.soonest[root as usize] <= now
+        })
+    }
+
     /// Finds the clocks in a scope on which a deadline may have passed, in the order in which they
     /// run.
     pub(crate) fn find_due(&mut self, scope: Scope, due: &mut Vec<(Age, ClockKey)>) {
         due.clear();
         let mut found = core::mem::take(&mut self.wakes.found);
         match scope {
+            Scope::Of(_) if !self.may_be_due(scope) => {}
             Scope::Of(cadence) => {
                 let now = |key| self.rows.get(key).map_or(0, |row| row.time.now);
                 let mut until = [0; BUILT_IN.len()];
@@ -125,10 +138,6 @@ impl ClockTable {
 
     /// Finds the clocks whose wakes are not later than these times on the built-in clocks.
     fn search(&mut self, until: [u64; BUILT_IN.len()], found: &mut Vec<(Order, Age, ClockKey)>) {
-        let mut roots = self.wakes.soonest.iter().zip(until);
-        if roots.all(|(&soonest, until)| soonest > until) {
-            return;
-        }
         let mut soonest = [NEVER; BUILT_IN.len()];
         for (key, &Wake { time, root }) in (0..).zip(&self.wakes.wakes) {
             let root = root as usize;

@@ -77,7 +77,7 @@ impl Ended {
 }
 
 impl EndedTimers {
-    #[cfg(feature = "worlds")]
+    /// Returns `true` if a run of this cadence has nothing to clean up.
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
         let ends = [EndsIn::from(cadence), EndsIn::AnyRun];
         ends.iter()

@@ -54,20 +54,11 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, firing: &mut FireP
 
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the timers that are due on the clocks of a scope.
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
+    let may_be_due = world.resource::<ClockTable>().may_be_due(scope);
     let mut lines = world.resource_mut::<TimerLines>();
-    let reports = &mut lines.reports;
-    let armed = match scope {
-        Scope::Of(_) => mem::take(&mut reports.stats.armed),
-        // They count in the next frame.
-        Scope::Under(_) => 0,
-    };
-    *reports.stats.get_mut(scope) = RunStats {
-        armed,
-        cancelled: reports.cancelled.len(),
-        ..RunStats::default()
-    };
-    if scope == Scope::Of(Cadence::Frame) {
-        lines.waiting.begin_frame();
+    lines.begin_run(scope);
+    if !may_be_due && lines.has_nothing_to_end(scope) {
+        return Ok(());
     }
     let budget = match scope {
         Scope::Of(_) => world.get_resource().copied().unwrap_or_default(),
@@ -403,6 +394,34 @@ fn is_still(world: &World, fired: &Fired) -> bool {
 }
 
 impl TimerLines {
+    /// Starts the statistics and the budget of a run.
+    fn begin_run(&mut self, scope: Scope) {
+        let reports = &mut self.reports;
+        let armed = match scope {
+            Scope::Of(_) => mem::take(&mut reports.stats.armed),
+            // They count in the next frame.
+            Scope::Under(_) => 0,
+        };
+        *reports.stats.get_mut(scope) = RunStats {
+            armed,
+            cancelled: reports.cancelled.len(),
+            ..RunStats::default()
+        };
+        if scope == Scope::Of(Cadence::Frame) {
+            self.waiting.begin_frame();
+        }
+    }
+
+    /// Returns `true` if a run has no cancellation to write, no timer to end, and none that waits for the
+    /// budget.
+    fn has_nothing_to_end(&self, scope: Scope) -> bool {
+        let has_ended = match scope {
+            Scope::Of(cadence) => !self.reports.ended.is_empty(cadence),
+            Scope::Under(_) => false,
+        };
+        self.reports.cancelled.len() == 0 && !has_ended && self.waiting.iter().len() == 0
+    }
+
     /// Returns the timers of a clock, those that wait for the budget, and the statistics of the run.
     fn firing(
         &mut self,

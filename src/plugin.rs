@@ -9,7 +9,7 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        BuiltInClocks, Cadence, ClockTable, ReadClocks, add_clock, elapsed, on_disable_clock,
+        BuiltInClocks, Cadence, ClockTable, ReadClocks, add_clock, bevy_time, on_disable_clock,
         on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
     },
     message::{
@@ -256,7 +256,7 @@ impl Plugin for DuePlugin {
 
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
-        let clocks = ClockTable::new(|clock| elapsed(world, clock));
+        let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
         let lines = TimerLines::new(world, self.delay_seed);
         let updates = UpdateRosters::new(world);
         world.insert_resource(BuiltInClocks::new());

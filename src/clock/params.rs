@@ -224,6 +224,33 @@ impl BuiltInClocks {
     }
 }
 
+/// Returns the component of the clock of this key.
+pub(super) fn component(world: &World, key: ClockKey) -> Option<&Clock> {
+    match world.get_resource::<ClockTable>()?.id(key)? {
+        ClockId::Own(entity) => world.get(entity),
+        _ => world.get_resource::<BuiltInClocks>()?.0.get(key as usize),
+    }
+}
+
+/// Changes the component of the clock of this key without telling anybody.
+pub(super) fn with_component<R>(
+    world: &mut World,
+    key: ClockKey,
+    change: impl FnOnce(&mut Clock) -> R,
+) -> Option<R> {
+    match world.get_resource::<ClockTable>()?.id(key)? {
+        ClockId::Own(entity) => {
+            let mut clock = world.get_mut::<Clock>(entity)?;
+            Some(change(clock.bypass_change_detection()))
+        }
+        _ => {
+            let mut clocks = world.get_resource_mut::<BuiltInClocks>()?;
+            let clock = clocks.bypass_change_detection().0.get_mut(key as usize)?;
+            Some(change(clock))
+        }
+    }
+}
+
 impl fmt::Debug for Clocks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Clocks").finish_non_exhaustive()

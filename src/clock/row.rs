@@ -1,8 +1,11 @@
 //! The rows of the table: one clock each, by key and by entity.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, vec::Vec};
 
-use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*};
+use bevy_ecs::{
+    entity::{EntityHashMap, MapEntities},
+    prelude::*,
+};
 use smallvec::SmallVec;
 
 use super::{Settings, condition::Condition, id::ClockId, speed::Speed, state::ClockTime};
@@ -89,9 +92,7 @@ pub(super) struct Row {
     /// The built-in clock at the end of the chain of parents. An orphan keeps its last one.
     pub(super) root: ClockKey,
     /// The clocks that this one drives. Built-in clocks keep no list.
-    pub(super) children: Vec<ClockKey>,
-    /// The index among the children of the parent.
-    pub(super) nth_child: usize,
+    pub(super) children: BTreeSet<ClockKey>,
     /// The settings of the component, as of the last reading.
     pub(super) settings: Settings,
     pub(super) brakes: Brakes,
@@ -101,8 +102,6 @@ pub(super) struct Row {
     pub(super) time: ClockTime,
     pub(super) seen: u64,
     pub(super) past: Past,
-    /// When the component was last changed, as far as the table knows.
-    pub(super) written: Tick,
     /// The first deadline on the clock. Too early is harmless.
     pub(super) deadline: Option<u64>,
 }
@@ -166,15 +165,13 @@ impl Row {
             order: 0,
             driver: Driver::Waiting,
             root: VIRTUAL,
-            children: Vec::new(),
-            nth_child: 0,
+            children: BTreeSet::new(),
             settings,
             brakes,
             rate: Speed::NORMAL,
             time,
             seen: 0,
             past: Past::new(0, time.now),
-            written: Tick::new(0),
             deadline: None,
         };
         row.update_rate();
@@ -278,19 +275,17 @@ impl Rows {
         if let Some(entity) = row.entity {
             self.by_entity.insert(entity, key);
         }
-        let driver = row.driver;
         self.rows[key as usize] = Some(Row {
             age,
             order: age,
             ..row
         });
-        self.join(key, driver);
         (key, age)
     }
 
     /// Removes a clock that drives no other one.
     pub(super) fn remove(&mut self, key: ClockKey) -> Option<Row> {
-        self.leave(key);
+        self.set_driver(key, Driver::Missing);
         let row = self.rows.get_mut(key as usize)?.take()?;
         self.by_entity.remove(&row.entity?);
         self.vacant.push(key);
@@ -298,41 +293,23 @@ impl Rows {
     }
 
     pub(super) fn set_driver(&mut self, key: ClockKey, driver: Driver) {
-        self.leave(key);
-        self.join(key, driver);
-    }
-
-    /// Makes a clock the last child of its driver.
-    fn join(&mut self, key: ClockKey, driver: Driver) {
-        let mut nth_child = 0;
-        if let Driver::Clock(parent) = driver
-            && built_in_id(parent).is_none()
-            && let Some(parent) = self.get_mut(parent)
-        {
-            nth_child = parent.children.len();
-            parent.children.push(key);
+        let Some(row) = self.get_mut(key) else {
+            return;
+        };
+        let before = core::mem::replace(&mut row.driver, driver);
+        if let Some(parent) = self.parent_row(before) {
+            parent.children.remove(&key);
         }
-        if let Some(row) = self.get_mut(key) {
-            (row.driver, row.nth_child) = (driver, nth_child);
+        if let Some(parent) = self.parent_row(driver) {
+            parent.children.insert(key);
         }
     }
 
-    /// Removes a clock from the children of its driver.
-    fn leave(&mut self, key: ClockKey) {
-        if let Some(&Row {
-            driver: Driver::Clock(parent),
-            nth_child,
-            ..
-        }) = self.get(key)
-            && built_in_id(parent).is_none()
-            && let Some(parent) = self.get_mut(parent)
-        {
-            parent.children.swap_remove(nth_child);
-            if let Some(&moved) = parent.children.get(nth_child)
-                && let Some(moved) = self.get_mut(moved)
-            {
-                moved.nth_child = nth_child;
-            }
+    /// Returns the clock that keeps a list of those that it drives.
+    fn parent_row(&mut self, driver: Driver) -> Option<&mut Row> {
+        match driver {
+            Driver::Clock(parent) if built_in_id(parent).is_none() => self.get_mut(parent),
+            _ => None,
         }
     }
 
@@ -402,8 +379,6 @@ impl Rows {
     }
 
     pub(super) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
-        use bevy_ecs::entity::MapEntities;
-
         for row in self.rows.iter_mut().flatten() {
             row.settings.parent.map_entities(mapper);
             if let Some(entity) = &mut row.entity {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{mem, time::Duration};
 
-use bevy_ecs::{change_detection::Tick as ChangeTick, prelude::*};
+use bevy_ecs::prelude::*;
 
 #[cfg(feature = "serialize")]
 use super::save::TimePassed;
@@ -75,7 +75,7 @@ impl ClockTable {
     pub(crate) const GAME: (ClockKey, Age) = (VIRTUAL, VIRTUAL as Age);
 
     /// Creates a table with the built-in clocks. `elapsed` returns the time that Bevy shows.
-    pub(crate) fn new(elapsed: impl Fn(ClockKey) -> u64) -> Self {
+    pub(crate) fn new(elapsed: impl Fn(ClockId) -> u64) -> Self {
         let mut table = Self {
             rows: Rows::default(),
             wakes: Wakes::default(),
@@ -86,7 +86,7 @@ impl ClockTable {
             has_moved: false,
         };
         for (key, id) in (0..).zip(BUILT_IN) {
-            let seen = elapsed(key);
+            let seen = elapsed(id);
             let mut time = ClockTime::ZERO;
             time.advance(seen);
             table.rows.add(Row {
@@ -344,10 +344,9 @@ impl ClockTable {
         entity: Entity,
         settings: Settings,
         brakes: Brakes,
-        (saved, written): (SavedTime, ChangeTick),
+        saved: SavedTime,
     ) {
-        let mut row = Row::new(Some(entity), settings, brakes, saved.time());
-        row.written = written;
+        let row = Row::new(Some(entity), settings, brakes, saved.time());
         let (key, age) = self.rows.add(row);
         self.load.add(saved.order, (key, age));
         if self.find_row(settings.parent).is_ok() && settings.parent != entity.into() {
@@ -441,10 +440,9 @@ impl ClockTable {
         }
     }
 
-    /// Advances the built-in clocks of a cadence to the time that Bevy shows.
-    ///
-    /// `times` returns the time and its latest step.
-    pub(super) fn advance(&mut self, cadence: Cadence, times: impl Fn(ClockKey) -> (u64, u64)) {
+    /// Advances the built-in clocks of a cadence to the times that Bevy shows for them. Each time comes
+    /// with its latest step.
+    pub(super) fn advance(&mut self, cadence: Cadence, times: [(u64, u64); BUILT_IN.len()]) {
         self.readings[cadence as usize] += 1;
         self.changes.note();
         let reading = self.readings[cadence as usize];
@@ -452,7 +450,7 @@ impl ClockTable {
             if let Some(row) = self.rows.get_mut(root) {
                 let (elapsed, delta) = match root {
                     FRAMES => (row.seen.saturating_add(FRAME), FRAME),
-                    root => times(root),
+                    root => times[root as usize],
                 };
                 row.follow(reading, elapsed, delta);
             }

@@ -37,8 +37,8 @@ use load::SavedTime;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use params::{
-    BuiltInClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock, find_running,
-    read_running,
+    BuiltInClocks, RunningClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock,
+    find_running, is_running,
 };
 pub use params::{Clocks, ClocksMut, OnClock};
 #[cfg(feature = "serialize")]
@@ -53,7 +53,6 @@ pub use save::TimePassed;
 #[cfg(feature = "serialize")]
 pub(crate) use save::{load_built_in, load_clock, save_built_in, save_clock, write_clocks};
 use speed::Speed;
-use state::ClockTime;
 pub(crate) use state::{Reading, saturating_nanos, shift};
 pub(crate) use table::{ClockTable, FRAME, FoundClock, Scope, Tick};
 
@@ -441,7 +440,7 @@ impl Settings {
 }
 
 impl Jump {
-    fn apply(self, time: &mut ClockTime) {
+    fn apply(self, time: &mut Reading) {
         time.advance(saturating_nanos(self.advance_by));
         if let Some(now) = self.set_now {
             time.set_shown(now);

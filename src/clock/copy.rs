@@ -96,7 +96,9 @@ pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: C
     table.has_moved = true;
     // A number that was handed out since then is not handed out again.
     table.rows.next_age = table.rows.next_age.max(before.rows.next_age);
-    table.conditions = core::mem::take(&mut table.conditions).and(&before.conditions);
+    // All conditions of the world are known, and any of them may hold a clock.
+    table.conditions = before.conditions;
+    table.conditions.fill(true);
 }
 
 /// The clocks that something other than the time has changed, the clocks that have come or gone, and

@@ -113,7 +113,7 @@ impl ClockTable {
                 let clocks = self.rows.descendants(root).into_iter().chain([root]);
                 found.extend(clocks.filter_map(|key| {
                     let row = self.rows.get(key)?;
-                    let is_due = row.deadline? <= self.time(key)?.now;
+                    let is_due = row.deadline? <= self.reading(key)?.now;
                     is_due.then_some((row.order, row.age, key))
                 }));
             }
@@ -145,7 +145,7 @@ impl ClockTable {
     /// Returns the first clock under `root` on which something will be due, and the time on `root`
     /// until then. Both are wrong if a deadline was set too early.
     pub(crate) fn next_due(&self, root: ClockKey) -> Option<(ClockKey, u64)> {
-        let now = self.time(root)?.now;
+        let now = self.reading(root)?.now;
         let clocks = [root].into_iter().chain(self.rows.descendants(root));
         let spans = clocks.filter_map(|key| {
             let time = self.time_on(key, root)?;

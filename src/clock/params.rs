@@ -12,7 +12,7 @@ use bevy_time::{Time, Virtual};
 
 use super::{
     Clock,
-    id::{ClockError, ClockId},
+    id::{ClockError, ClockId, PackedClockId},
     modifier::SpeedModifier,
     read::add_clock,
     row::{Age, BUILT_IN, ClockKey, VIRTUAL, built_in_key},
@@ -278,6 +278,32 @@ impl Stops<'_> {
     }
 }
 
+/// The components that may have stopped a clock since the last reading.
+#[derive(SystemParam)]
+pub(crate) struct RunningClocks<'w, 's> {
+    own: Query<'w, 's, &'static Clock, Allow<Disabled>>,
+    stops: Stops<'w>,
+}
+
+impl RunningClocks<'_, '_> {
+    /// Returns the name of the clock of this key and age and the time on it, or `None` if the clock is
+    /// gone, or if something stops it in a run by now.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        table: &ClockTable,
+        clock: (ClockKey, Age),
+        scope: Scope,
+    ) -> Option<(PackedClockId, Reading)> {
+        let is_running = table.is_running(clock, scope, |key, entity| match entity {
+            Some(entity) => self.own.get(entity).is_ok_and(Clock::is_stopped),
+            None => self.stops.contains(key, scope),
+        });
+        let id = table.id(clock.0).filter(|_| is_running)?;
+        Some((id.into(), table.reading(clock.0)?))
+    }
+}
+
 fn stops(
     built_in: &BuiltInClocks,
     game: Option<&Time<Virtual>>,
@@ -296,28 +322,25 @@ fn stops(
     is_stopped || is_driven_by_game && game.is_some_and(is_game_stopped)
 }
 
-/// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
-/// stops it in a run by now.
-pub(crate) fn read_running(
-    world: &World,
-    (key, age): (ClockKey, Age),
-    scope: Scope,
-) -> Option<Reading> {
-    let (table, built_in) = (world.get_resource::<ClockTable>()?, world.get_resource()?);
-    let is_running = table.is_running((key, age), scope, |key, entity| match entity {
+/// Returns `true` if the clock of this key and age exists, and nothing stops it in a run by now.
+pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) -> bool {
+    let table = world.get_resource::<ClockTable>();
+    let (Some(table), Some(built_in)) = (table, world.get_resource()) else {
+        return false;
+    };
+    table.is_running(clock, scope, |key, entity| match entity {
         Some(entity) => world.get::<Clock>(entity).is_some_and(Clock::is_stopped),
         None => stops(built_in, world.get_resource(), key, scope),
-    });
-    table.reading(key).filter(|_| is_running)
+    })
 }
 
-/// Returns the clock if it exists, takes part in a run of this scope, and nothing stops it by now.
-pub(crate) fn find_running(world: &World, clock: ClockKey, scope: Scope) -> Option<FoundClock> {
+/// Returns the age of the clock if it exists, takes part in a run of this scope, and nothing stops it by
+/// now.
+pub(crate) fn find_running(world: &World, clock: ClockKey, scope: Scope) -> Option<Age> {
     let table = world.get_resource::<ClockTable>()?;
-    let found = table.find(table.id(clock)?).ok()?;
-    let is_running = table.is_in(found.key, scope)
-        && read_running(world, (found.key, found.age), scope).is_some();
-    is_running.then_some(found)
+    let FoundClock { key, age, .. } = table.find(table.id(clock)?).ok()?;
+    let is_running = table.is_in(key, scope) && is_running(world, (key, age), scope);
+    is_running.then_some(age)
 }
 
 /// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without

@@ -49,7 +49,10 @@ fn read(world: &mut World, cadence: Cadence, written: &mut WrittenClocks) -> Res
     let mut table = world.resource_mut::<ClockTable>();
     table.end_load();
     table.advance(cadence, times);
-    for clock in mem::take(&mut table.load.modified) {
+    let mut modified = mem::take(&mut table.load.modified);
+    modified.sort_unstable();
+    modified.dedup();
+    for clock in modified {
         let table = world.resource::<ClockTable>();
         if table.key_of(clock).is_none() && world.get::<SpeedModifiers>(clock).is_some() {
             warn(&mut world.into(), ClockError::NoSuchClock(clock.into()));

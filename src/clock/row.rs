@@ -8,7 +8,7 @@ use bevy_ecs::{
 };
 use smallvec::SmallVec;
 
-use super::{Settings, condition::Condition, id::ClockId, speed::Speed, state::ClockTime};
+use super::{Settings, id::ClockId, speed::Speed, state::Reading};
 use crate::queue::NEVER;
 
 /// The index of a clock in the table. A key is reused once its clock is gone.
@@ -23,7 +23,7 @@ pub(crate) type Order = u64;
 pub(super) const REAL: ClockKey = 0;
 pub(crate) const VIRTUAL: ClockKey = 1;
 pub(super) const FRAMES: ClockKey = 2;
-const FIXED: ClockKey = 3;
+pub(super) const FIXED: ClockKey = 3;
 
 /// The built-in clocks by key, which is also their age. They have no entity, so they can't be
 /// despawned.
@@ -41,8 +41,13 @@ pub(crate) fn built_in_id(key: ClockKey) -> Option<ClockId> {
 
 /// Returns the key of a built-in clock.
 pub(super) fn built_in_key(clock: ClockId) -> Option<ClockKey> {
-    let key = BUILT_IN.iter().position(|&built_in| built_in == clock);
-    key.map(|key| key as ClockKey)
+    match clock {
+        ClockId::Real => Some(REAL),
+        ClockId::Virtual => Some(VIRTUAL),
+        ClockId::Frames => Some(FRAMES),
+        ClockId::Fixed => Some(FIXED),
+        ClockId::Own(_) => None,
+    }
 }
 
 /// How often a clock is read.
@@ -99,7 +104,7 @@ pub(super) struct Row {
     /// The speed times the speed modifiers.
     pub(super) rate: Speed,
     /// The time when the parent showed `seen`.
-    pub(super) time: ClockTime,
+    pub(super) time: Reading,
     pub(super) seen: u64,
     pub(super) past: Past,
     /// The first deadline on the clock. Too early is harmless.
@@ -113,8 +118,8 @@ pub(super) struct Brakes {
     pub(super) factor: f64,
     /// Whether the entity of the clock is disabled.
     pub(super) disabled: bool,
-    /// The conditions that hold the clock.
-    pub(super) held_by: SmallVec<[Condition; 2]>,
+    /// The indices of the conditions that hold the clock.
+    pub(super) held_by: SmallVec<[usize; 2]>,
 }
 
 /// A clock at the last reading of its cadence.
@@ -157,7 +162,7 @@ impl Row {
         entity: Option<Entity>,
         settings: Settings,
         brakes: Brakes,
-        time: ClockTime,
+        time: Reading,
     ) -> Self {
         let mut row = Self {
             entity,
@@ -202,12 +207,12 @@ impl Row {
     }
 
     /// Returns the time when the parent shows `now`.
-    pub(super) fn time_at(&self, now: u64) -> ClockTime {
+    pub(super) fn time_at(&self, now: u64) -> Reading {
         self.time_after(now.saturating_sub(self.seen))
     }
 
     /// Returns the time after the parent has advanced by `nanos`.
-    pub(super) fn time_after(&self, nanos: u64) -> ClockTime {
+    pub(super) fn time_after(&self, nanos: u64) -> Reading {
         let mut time = self.time;
         if !self.is_paused() {
             time.run(self.rate, nanos);

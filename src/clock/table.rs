@@ -18,7 +18,7 @@ use super::{
         Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, FRAMES, Past, Row, Rows, VIRTUAL,
         built_in_id, built_in_key,
     },
-    state::{ClockTime, Reading},
+    state::Reading,
 };
 
 /// The length of one frame on the frame clock.
@@ -87,7 +87,7 @@ impl ClockTable {
         };
         for (key, id) in (0..).zip(BUILT_IN) {
             let seen = elapsed(id);
-            let mut time = ClockTime::ZERO;
+            let mut time = Reading::ZERO;
             time.advance(seen);
             table.rows.add(Row {
                 driver: Driver::Bevy,
@@ -129,7 +129,7 @@ impl ClockTable {
     /// Returns a copy of a clock as of its last reading, to be inserted elsewhere.
     pub(super) fn copy(&self, clock: ClockId) -> Result<Clock, ClockError> {
         let (key, row) = self.find_row(clock)?;
-        let time = self.time(key).ok_or(ClockError::NoSuchClock(clock))?;
+        let time = self.reading(key).ok_or(ClockError::NoSuchClock(clock))?;
         let mut copy = Clock::from(row.settings);
         copy.leave_world(SavedTime::new(&time, None));
         Ok(copy)
@@ -140,6 +140,14 @@ impl ClockTable {
         self.rows.get_of_age(key, age).map(Row::cadence)
     }
 
+    /// Returns the cadence of the clocks that a run covers.
+    pub(crate) fn cadence_of(&self, scope: Scope) -> Cadence {
+        match scope {
+            Scope::Of(cadence) => cadence,
+            Scope::Under(root) => self.rows.get(root).map_or(Cadence::Frame, Row::cadence),
+        }
+    }
+
     /// Returns the number of changes of clocks so far. Each reading is one.
     pub(crate) fn changes(&self) -> &Changes {
         &self.changes
@@ -148,11 +156,6 @@ impl ClockTable {
     /// Returns `true` once if a clock has changed its cadence.
     pub(crate) fn take_moved(&mut self) -> bool {
         mem::take(&mut self.has_moved)
-    }
-
-    /// Returns the time on a clock.
-    pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
-        Some(self.time(key)?.reading())
     }
 
     /// Finds a clock, and returns the time on it.
@@ -171,7 +174,7 @@ impl ClockTable {
     /// Returns the time that a clock shows.
     pub(crate) fn now(&self, clock: ClockId) -> Result<Duration, ClockError> {
         let (_, reading) = self.read(clock)?;
-        Ok(reading.shown(reading.now))
+        Ok(reading.shown_now())
     }
 
     /// Returns the time on the game clock.
@@ -184,12 +187,13 @@ impl ClockTable {
     /// game time.
     pub(crate) fn shown(&self, clock: Option<(ClockKey, Age)>) -> Duration {
         let own = clock.filter(|&(key, age)| self.rows.get_of_age(key, age).is_some());
-        let time = self.time(own.map_or(VIRTUAL, |(key, _)| key));
-        time.map_or(Duration::ZERO, |time| time.shown())
+        let time = self.reading(own.map_or(VIRTUAL, |(key, _)| key));
+        time.map_or(Duration::ZERO, |time| time.shown_now())
     }
 
-    pub(super) fn time(&self, key: ClockKey) -> Option<ClockTime> {
-        let mut time: Option<ClockTime> = None;
+    /// Returns the time on a clock.
+    pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
+        let mut time: Option<Reading> = None;
         for key in self.rows.lineage(key).into_iter().rev() {
             let row = self.rows.get(key)?;
             time = Some(time.map_or(row.time, |parent| row.time_at(parent.now)));
@@ -229,7 +233,7 @@ impl ClockTable {
         Some(Tick {
             clock: self.id(key)?,
             delta: Duration::from_nanos(past.now.saturating_sub(past.previous)),
-            elapsed: self.time(key)?.shown(),
+            elapsed: self.reading(key)?.shown_now(),
         })
     }
 
@@ -307,8 +311,11 @@ impl ClockTable {
 
     /// Brings a clock up to date, so that it can change.
     pub(super) fn settle(&mut self, key: ClockKey) {
-        let (past, time) = (self.past(key), self.time(key));
-        let seen = self.rows.parent(key).and_then(|parent| self.time(parent));
+        let (past, time) = (self.past(key), self.reading(key));
+        let seen = self
+            .rows
+            .parent(key)
+            .and_then(|parent| self.reading(parent));
         if let (Some(past), Some(time), Some(row)) = (past, time, self.rows.get_mut(key)) {
             (row.past, row.time) = (past, time);
             row.seen = seen.map_or(row.seen, |parent| parent.now);
@@ -358,7 +365,7 @@ impl ClockTable {
     }
 
     /// Removes the clock of `entity`, and returns its time. Its children stop.
-    pub(super) fn remove(&mut self, entity: Entity) -> Option<ClockTime> {
+    pub(super) fn remove(&mut self, entity: Entity) -> Option<Reading> {
         let key = self.key_of(entity)?;
         self.settle(key);
         let children = self.rows.get(key).map(|row| row.children.clone());
@@ -406,7 +413,7 @@ impl ClockTable {
         };
         self.settle(key);
         self.rows.set_driver(key, Driver::Clock(parent));
-        let seen = self.time(parent);
+        let seen = self.reading(parent);
         let mut moved = None;
         if let Some(row) = self.rows.get_mut(key) {
             row.seen = seen.map_or(0, |parent| parent.now);
@@ -463,7 +470,7 @@ impl ClockTable {
         let Ok(FoundClock { key, .. }) = self.find(clock) else {
             return 0;
         };
-        let mut after: Option<ClockTime> = None;
+        let mut after: Option<Reading> = None;
         for key in self.rows.lineage(key).into_iter().rev() {
             if let Some(row) = self.rows.get(key) {
                 let nanos = built_in_id(key).map_or(0, |clock| passed.on(clock));
@@ -473,8 +480,8 @@ impl ClockTable {
                 });
             }
         }
-        let now = |time: Option<ClockTime>| time.map_or(0, |time| time.now);
-        now(after).saturating_sub(now(self.time(key)))
+        let now = |time: Option<Reading>| time.map_or(0, |time| time.now);
+        now(after).saturating_sub(now(self.reading(key)))
     }
 
     /// Lets the clock on an entity advance as if its parent had advanced by `nanos`.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     call::report,
     clock::{
-        Age, ClockError, ClockId, ClockKey, ClockTable, Scope, WrittenClocks, read_running,
+        Age, ClockError, ClockId, ClockKey, ClockTable, Scope, WrittenClocks, is_running,
         saturating_nanos, take_changes,
     },
     queue::TimerQueue,
@@ -107,7 +107,7 @@ impl Forward {
     fn is_running(&self, world: &World) -> bool {
         let is_orphaned = |table: &ClockTable| table.is_orphaned(self.root);
         let scope = Scope::Under(self.root);
-        read_running(world, (self.root, self.age), scope).is_some()
+        is_running(world, (self.root, self.age), scope)
             && !world.get_resource().is_none_or(is_orphaned)
     }
 

@@ -31,6 +31,7 @@ pub use condition::run_clock_if;
 #[cfg(feature = "worlds")]
 pub(crate) use copy::is_changed;
 pub(crate) use copy::{ChangedClocks, ClocksCopy, put_clocks_back};
+pub(crate) use due::DueClock;
 pub(crate) use id::PackedClockId;
 pub use id::{ClockError, ClockId};
 use load::SavedTime;

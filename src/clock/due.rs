@@ -15,9 +15,10 @@ pub(super) struct Wakes {
     wakes: Vec<Wake>,
     /// No wake under a built-in clock is earlier than this.
     soonest: [u64; BUILT_IN.len()],
-    /// Kept for its memory: the clocks that a search has found.
-    found: Vec<(Order, Age, ClockKey)>,
 }
+
+/// A clock on which something may be due, in the order in which the clocks of a run go.
+pub(crate) type DueClock = (Order, Age, ClockKey);
 
 /// The time on the built-in clock at the end of the chain of parents at which something is due on a
 /// clock. Too early is harmless.
@@ -97,34 +98,30 @@ impl ClockTable {
 
     /// Finds the clocks in a scope on which a deadline may have passed, in the order in which they
     /// run.
-    pub(crate) fn find_due(&mut self, scope: Scope, due: &mut Vec<(Age, ClockKey)>) {
+    pub(crate) fn find_due(&mut self, scope: Scope, due: &mut Vec<DueClock>) {
         due.clear();
-        let mut found = core::mem::take(&mut self.wakes.found);
         match scope {
             Scope::Of(cadence) => {
-                let now = |key| self.rows.get(key).map_or(0, |row| row.time.now);
                 let mut until = [0; BUILT_IN.len()];
                 for &root in cadence.roots() {
-                    until[root as usize] = now(root);
+                    until[root as usize] = self.rows.get(root).map_or(0, |row| row.time.now);
                 }
-                self.search(until, &mut found);
+                self.search(until, due);
             }
             Scope::Under(root) => {
                 let clocks = self.rows.descendants(root).into_iter().chain([root]);
-                found.extend(clocks.filter_map(|key| {
+                due.extend(clocks.filter_map(|key| {
                     let row = self.rows.get(key)?;
                     let is_due = row.deadline? <= self.reading(key)?.now;
                     is_due.then_some((row.order, row.age, key))
                 }));
             }
         }
-        found.sort_unstable();
-        due.extend(found.drain(..).map(|(_, age, key)| (age, key)));
-        self.wakes.found = found;
+        due.sort_unstable();
     }
 
     /// Finds the clocks whose wakes are not later than these times on the built-in clocks.
-    fn search(&mut self, until: [u64; BUILT_IN.len()], found: &mut Vec<(Order, Age, ClockKey)>) {
+    fn search(&mut self, until: [u64; BUILT_IN.len()], due: &mut Vec<DueClock>) {
         let mut roots = self.wakes.soonest.iter().zip(until);
         if roots.all(|(&soonest, until)| soonest > until) {
             return;
@@ -136,7 +133,7 @@ impl ClockTable {
             if time <= until[root]
                 && let Some(row) = self.rows.get(key)
             {
-                found.push((row.order, row.age, key));
+                due.push((row.order, row.age, key));
             }
         }
         self.wakes.soonest = soonest;

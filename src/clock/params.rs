@@ -295,12 +295,11 @@ impl RunningClocks<'_, '_> {
         clock: (ClockKey, Age),
         scope: Scope,
     ) -> Option<(PackedClockId, Reading)> {
-        let is_running = table.is_running(clock, scope, |key, entity| match entity {
+        let reading = table.read_running(clock, scope, |key, entity| match entity {
             Some(entity) => self.own.get(entity).is_ok_and(Clock::is_stopped),
             None => self.stops.contains(key, scope),
         });
-        let id = table.id(clock.0).filter(|_| is_running)?;
-        Some((id.into(), table.reading(clock.0)?))
+        Some((table.id(clock.0)?.into(), reading?))
     }
 }
 
@@ -328,10 +327,11 @@ pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) ->
     let (Some(table), Some(built_in)) = (table, world.get_resource()) else {
         return false;
     };
-    table.is_running(clock, scope, |key, entity| match entity {
+    let reading = table.read_running(clock, scope, |key, entity| match entity {
         Some(entity) => world.get::<Clock>(entity).is_some_and(Clock::is_stopped),
         None => stops(built_in, world.get_resource(), key, scope),
-    })
+    });
+    reading.is_some()
 }
 
 /// Returns the age of the clock if it exists, takes part in a run of this scope, and nothing stops it by

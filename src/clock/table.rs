@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::{mem, time::Duration};
 
 use bevy_ecs::prelude::*;
+use smallvec::SmallVec;
 
 #[cfg(feature = "serialize")]
 use super::save::TimePassed;
@@ -193,12 +194,12 @@ impl ClockTable {
 
     /// Returns the time on a clock.
     pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
-        let mut time: Option<Reading> = None;
-        for key in self.rows.lineage(key).into_iter().rev() {
-            let row = self.rows.get(key)?;
-            time = Some(time.map_or(row.time, |parent| row.time_at(parent.now)));
-        }
-        time
+        let mut lineage = self.rows.lineage(key);
+        let top = self.rows.get(lineage.pop()?)?.time;
+        let below = lineage.into_iter().rev();
+        below.fold(Some(top), |parent, key| {
+            Some(self.rows.get(key)?.time_at(parent?.now))
+        })
     }
 
     /// Returns a clock as it was at the last reading.
@@ -250,47 +251,51 @@ impl ClockTable {
         }
     }
 
-    /// Returns `true` if the clock of this key and age exists, and nothing stops it or a clock above it.
-    /// The clocks above a clock that is fast-forwarded do not matter.
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
+    /// stops it or a clock above it. The clocks above a clock that is fast-forwarded do not matter.
     ///
     /// The components may have stopped a clock since the last reading: `is_stopped` asks them. A clock
     /// that was stopped at the last reading stays so until the next one.
-    pub(crate) fn is_running(
+    pub(crate) fn read_running(
         &self,
-        (key, age): (ClockKey, Age),
+        clock: (ClockKey, Age),
         scope: Scope,
         is_stopped: impl Fn(ClockKey, Option<Entity>) -> bool,
-    ) -> bool {
-        self.is_driven((key, age), scope, |key, row| {
+    ) -> Option<Reading> {
+        self.read_driven(clock, scope, |key, row| {
             let reading = self.readings[row.cadence() as usize];
             let was_stopped = row.past.reading == reading && row.past.is_stopped;
             was_stopped || is_stopped(key, row.entity)
         })
     }
 
-    /// Returns `true` if the clock of this key and age exists, and neither the settings nor `is_stopped`
-    /// stop it or a clock above it.
-    fn is_driven(
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if the
+    /// settings or `is_stopped` stop it or a clock above it.
+    #[inline]
+    fn read_driven(
         &self,
         (key, age): (ClockKey, Age),
         scope: Scope,
         is_stopped: impl Fn(ClockKey, &Row) -> bool,
-    ) -> bool {
-        let mut at = key;
-        let mut next = self.rows.get_of_age(key, age);
-        while let Some(row) = next {
-            if row.is_stopped() || is_stopped(at, row) {
-                return false;
+    ) -> Option<Reading> {
+        let mut lineage = SmallVec::<[&Row; 8]>::new();
+        let (mut at, mut row) = (key, self.rows.get_of_age(key, age)?);
+        let mut matters = true;
+        loop {
+            if matters && (row.is_stopped() || is_stopped(at, row)) {
+                return None;
             }
+            lineage.push(row);
+            matters = matters && scope != Scope::Under(at);
             match row.driver {
-                _ if scope == Scope::Under(at) => return true,
-                Driver::Bevy => return true,
-                Driver::Clock(parent) => at = parent,
-                Driver::Waiting | Driver::Missing => return false,
+                Driver::Clock(parent) => (at, row) = (parent, self.rows.get(parent)?),
+                Driver::Waiting | Driver::Missing if matters => return None,
+                Driver::Bevy | Driver::Waiting | Driver::Missing => break,
             }
-            next = self.rows.get(at);
         }
-        false
+        let top = lineage.pop()?.time;
+        let below = lineage.into_iter().rev();
+        Some(below.fold(top, |parent, row| row.time_at(parent.now)))
     }
 
     /// Returns the built-in clock that drives the clock of this key and age, or `None` if the settings
@@ -298,8 +303,8 @@ impl ClockTable {
     #[cfg(feature = "worlds")]
     pub(crate) fn running_root(&self, key: ClockKey, age: Age) -> Option<ClockId> {
         let scope = Scope::Of(Cadence::Frame);
-        let is_driven = self.is_driven((key, age), scope, |_, _| false);
-        built_in_id(self.rows.get(key)?.root).filter(|_| is_driven)
+        self.read_driven((key, age), scope, |_, _| false)?;
+        built_in_id(self.rows.get(key)?.root)
     }
 
     /// Returns `true` if the clock or an ancestor of it has lost its parent.

@@ -271,7 +271,7 @@ impl Game {
             let Some(clock) = clock else { continue };
             let is_due = clock.deadline.is_some_and(|deadline| deadline <= clock.now);
             let key = self.key(nth).expect("it exists");
-            let is_found = found.iter().any(|&(_, found)| found == key);
+            let is_found = found.iter().any(|&(.., found)| found == key);
             if is_here(self, nth) {
                 assert_eq!(is_found, is_due, "clock {nth} in {scope:?}");
             }

@@ -20,7 +20,7 @@ use super::{
     stats::TimerStats,
 };
 use crate::{
-    clock::{Age, ChangedClocks, ClockKey, ClockTable, Scope},
+    clock::{ChangedClocks, ClockKey, ClockTable, DueClock, Scope},
     queue::{Key, NEVER, TimerQueue},
 };
 
@@ -345,14 +345,10 @@ impl TimerLines {
     }
 
     /// Returns the clocks of a scope on which timers may be due, in the order in which they run.
-    pub(super) fn find_due(
-        &mut self,
-        table: &mut ClockTable,
-        scope: Scope,
-    ) -> Vec<(Age, ClockKey)> {
+    pub(super) fn find_due(&mut self, table: &mut ClockTable, scope: Scope) -> Vec<DueClock> {
         let mut due = mem::take(&mut self.arming.due);
         table.find_due(scope, &mut due);
-        for &(_, clock) in &due {
+        for &(.., clock) in &due {
             // A panic may have kept the previous run from ending its bursts.
             if let Some(line) = self.get_mut(clock) {
                 line.end_bursts();

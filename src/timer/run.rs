@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     clock::{
-        Age, Cadence, ClockKey, ClockTable, PackedClockId, Reading, RunningClocks, Scope,
+        Age, Cadence, ClockKey, ClockTable, DueClock, PackedClockId, Reading, RunningClocks, Scope,
         find_running,
     },
     owner::OwnedBy,
@@ -161,7 +161,7 @@ impl Run<'_> {
 
     /// Fires the due timers on these clocks, one clock after the other. The turn of a clock ends when
     /// nothing on it is due any more, or when a handler stops it.
-    fn fire_clocks(&mut self, world: &mut World, due: &[(Age, ClockKey)]) -> Result {
+    fn fire_clocks(&mut self, world: &mut World, due: &[DueClock]) -> Result {
         let mut turns = due.iter().copied().peekable();
         let mut is_observed = false;
         loop {
@@ -174,7 +174,7 @@ impl Run<'_> {
                 mut writer,
                 ..
             } = firing(self.params, world)?;
-            while let Some(&(age, clock)) = turns.peek()
+            while let Some(&(_, age, clock)) = turns.peek()
                 && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
             {
                 if let Some((id, reading)) = clocks.read(&table, (clock, age), self.scope) {

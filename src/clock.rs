@@ -31,21 +31,22 @@ pub use condition::run_clock_if;
 #[cfg(feature = "worlds")]
 pub(crate) use copy::is_changed;
 pub(crate) use copy::{ChangedClocks, ClocksCopy, put_clocks_back};
+pub(crate) use due::DueClock;
 pub(crate) use id::PackedClockId;
 pub use id::{ClockError, ClockId};
 use load::SavedTime;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use params::{
-    BuiltInClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock, find_running,
-    read_running,
+    BuiltInClocks, RunningClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock,
+    find_running, is_running,
 };
 pub use params::{Clocks, ClocksMut, OnClock};
 #[cfg(feature = "serialize")]
 pub(crate) use read::take_settings;
 pub(crate) use read::{
-    ReadClocks, Reader, add_clock, elapsed, on_disable_clock, on_enable_clock, read_fixed_clocks,
-    read_frame_clocks, warn,
+    ReadClocks, WrittenClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
+    read_fixed_clocks, read_frame_clocks, take_changes, warn,
 };
 pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
 #[cfg(feature = "serialize")]
@@ -53,7 +54,6 @@ pub use save::TimePassed;
 #[cfg(feature = "serialize")]
 pub(crate) use save::{load_built_in, load_clock, save_built_in, save_clock, write_clocks};
 use speed::Speed;
-use state::ClockTime;
 pub(crate) use state::{Reading, saturating_nanos, shift};
 pub(crate) use table::{ClockTable, FRAME, FoundClock, Scope, Tick};
 
@@ -441,7 +441,7 @@ impl Settings {
 }
 
 impl Jump {
-    fn apply(self, time: &mut ClockTime) {
+    fn apply(self, time: &mut Reading) {
         time.advance(saturating_nanos(self.advance_by));
         if let Some(now) = self.set_now {
             time.set_shown(now);

@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use bevy_app::prelude::*;
-use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_ecs::prelude::*;
 use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        BuiltInClocks, Cadence, ClockTable, ReadClocks, add_clock, elapsed, on_disable_clock,
+        BuiltInClocks, Cadence, ClockTable, ReadClocks, add_clock, bevy_time, on_disable_clock,
         on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
     },
     message::{
@@ -256,7 +256,7 @@ impl Plugin for DuePlugin {
 
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
-        let clocks = ClockTable::new(|clock| elapsed(world, clock));
+        let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
         let lines = TimerLines::new(world, self.delay_seed);
         let updates = UpdateRosters::new(world);
         world.insert_resource(BuiltInClocks::new());
@@ -266,7 +266,8 @@ impl DuePlugin {
         world.insert_resource(TimerSettings {
             burst_limit: self.burst_limit,
         });
-        add_observers(world, OBSERVERS);
+        let observers = OBSERVERS.map(|add| add(world));
+        world.insert_resource(PluginObservers(observers));
         world.init_resource::<KeyTable>();
         register_events(world);
         world.init_resource::<TimerHandlers>();
@@ -286,18 +287,11 @@ impl DuePlugin {
     }
 }
 
-/// An observer of the plugin. It returns in the next frame if a game despawns it.
-#[derive(Component)]
-#[component(on_remove = note_missing)]
-struct PluginObserver(AddObserver);
+/// The observers of the plugin. One that a game despawns returns in the next frame.
+#[derive(Resource)]
+struct PluginObservers([Entity; OBSERVERS.len()]);
 
-type AddObserver = fn(&mut World) -> Entity;
-
-/// The observers to add in the next frame, if there are any.
-#[derive(Resource, Default)]
-struct MissingObservers(Vec<AddObserver>);
-
-const OBSERVERS: [AddObserver; 9] = [
+const OBSERVERS: [fn(&mut World) -> Entity; 9] = [
     |world| world.add_observer(on_disable_clock).id(),
     |world| world.add_observer(on_enable_clock).id(),
     |world| world.add_observer(on_modify_speed).id(),
@@ -309,14 +303,6 @@ const OBSERVERS: [AddObserver; 9] = [
     |world| world.add_observer(on_enable_follower).id(),
 ];
 
-fn note_missing(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    if let Some(&PluginObserver(add)) = world.get(entity) {
-        world.commands().queue(move |world: &mut World| {
-            world.get_resource_or_init::<MissingObservers>().0.push(add);
-        });
-    }
-}
-
 /// Registers the events of timers. Bevy takes a lock to look for an event that is not registered.
 fn register_events(world: &mut World) {
     world.register_event_key::<TimerFired>();
@@ -326,15 +312,15 @@ fn register_events(world: &mut World) {
 }
 
 fn restore_observers(world: &mut World) {
-    if let Some(MissingObservers(missing)) = world.remove_resource() {
-        add_observers(world, missing);
-    }
-}
-
-fn add_observers(world: &mut World, observers: impl IntoIterator<Item = AddObserver>) {
-    for add in observers {
-        let observer = add(world);
-        world.entity_mut(observer).insert(PluginObserver(add));
+    let PluginObservers(mut observers) = *world.resource();
+    let is_gone = |world: &World, observer| !world.entities().contains_spawned(observer);
+    if observers.iter().any(|&observer| is_gone(world, observer)) {
+        for (observer, add) in observers.iter_mut().zip(OBSERVERS) {
+            if is_gone(world, *observer) {
+                *observer = add(world);
+            }
+        }
+        world.insert_resource(PluginObservers(observers));
     }
 }
 

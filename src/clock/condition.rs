@@ -63,48 +63,23 @@ pub fn run_clock_if<C: Component, M>(
     condition.pipe(hold_clocks::<C>).before(ReadClocks)
 }
 
-/// The conditions of a world, by the order of their first checks: whether each holds no clock.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Conditions(Vec<bool>);
-
-/// The index of a condition.
-pub(super) type Condition = usize;
-
-impl Conditions {
-    fn add(&mut self) -> Condition {
-        self.0.push(true);
-        self.0.len() - 1
-    }
-
-    fn is_idle(&self, condition: Condition) -> bool {
-        self.0.get(condition).copied().unwrap_or_default()
-    }
-
-    fn set_idle(&mut self, condition: Condition, is_idle: bool) {
-        if let Some(idle) = self.0.get_mut(condition) {
-            *idle = is_idle;
-        }
-    }
-
-    /// Returns these conditions, and those that another table has besides. The latter hold clocks, as
-    /// far as is known.
-    pub(super) fn and(mut self, other: &Self) -> Self {
-        let known = self.0.len();
-        self.0.extend(other.0.iter().skip(known).map(|_| false));
-        self
-    }
-}
+/// Conditions by the order of their first checks: whether each may hold a clock.
+pub(super) type Conditions = Vec<bool>;
 
 fn hold_clocks<C: Component>(
     In(runs): In<bool>,
     mut table: ResMut<ClockTable>,
     clocks: Query<(), (With<C>, Allow<Disabled>)>,
-    mut condition: Local<Option<Condition>>,
+    mut condition: Local<Option<usize>>,
 ) {
-    let condition = *condition.get_or_insert_with(|| table.conditions.add());
-    if runs && table.conditions.is_idle(condition) {
+    let condition = *condition.get_or_insert_with(|| {
+        table.conditions.push(false);
+        table.conditions.len() - 1
+    });
+    if runs && !table.conditions[condition] {
         return;
     }
+    table.conditions[condition] = !runs;
     let is_held = |entity: Entity| !runs && clocks.contains(entity);
     let changed = table.rows.iter().filter_map(|(key, row)| {
         let is_held = is_held(row.entity?);
@@ -120,5 +95,4 @@ fn hold_clocks<C: Component>(
                 .retain(|&mut held_by| held_by != condition),
         });
     }
-    table.conditions.set_idle(condition, runs);
 }

@@ -4,7 +4,6 @@ use alloc::{collections::BTreeSet, vec::Vec};
 use core::fmt;
 
 use bevy_ecs::{
-    change_detection::Tick,
     entity::{EntityHashMap, MapEntities},
     prelude::*,
 };
@@ -13,7 +12,7 @@ use bevy_platform::collections::HashSet;
 use super::{
     Clock,
     id::ClockId,
-    params::BuiltInClocks,
+    params::{BuiltInClocks, component},
     read::take_settings,
     row::{ClockKey, Row},
     table::ClockTable,
@@ -23,8 +22,7 @@ use super::{
 #[derive(Clone)]
 pub(crate) struct ClocksCopy {
     table: ClockTable,
-    /// The components, and whether the next reading takes them over.
-    own: EntityHashMap<(Clock, bool)>,
+    own: EntityHashMap<Clock>,
     built_in: BuiltInClocks,
 }
 
@@ -35,11 +33,7 @@ impl ClocksCopy {
         let table = world.resource::<ClockTable>().clone();
         let own = table.rows.iter().filter_map(|(_, row)| {
             let entity = row.entity?;
-            let clock = world.entity(entity).get_ref::<Clock>()?;
-            Some((
-                entity,
-                (Clock::clone(&clock), clock.last_changed() != row.written),
-            ))
+            Some((entity, world.get::<Clock>(entity)?.clone()))
         });
         Self {
             own: own.collect(),
@@ -51,16 +45,16 @@ impl ClocksCopy {
     /// Returns the component of a clock.
     fn component(&self, entity: Option<Entity>, key: ClockKey) -> Option<&Clock> {
         match entity {
-            Some(entity) => self.own.get(&entity).map(|(clock, _)| clock),
+            Some(entity) => self.own.get(&entity),
             None => self.built_in.0.get(key as usize),
         }
     }
 
     pub(crate) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
         self.table.rows.map_entities(mapper);
-        let own = self.own.drain().map(|(entity, (mut clock, is_written))| {
+        let own = self.own.drain().map(|(entity, mut clock)| {
             MapEntities::map_entities(&mut clock, mapper);
-            (mapper.get_mapped(entity), (clock, is_written))
+            (mapper.get_mapped(entity), clock)
         });
         self.own = own.collect::<Vec<_>>().into_iter().collect();
     }
@@ -72,14 +66,6 @@ impl fmt::Debug for ClocksCopy {
     }
 }
 
-/// Returns the component of a clock.
-pub(super) fn component(world: &World, entity: Option<Entity>, key: ClockKey) -> Option<&Clock> {
-    match entity {
-        Some(entity) => world.get(entity),
-        None => world.get_resource::<BuiltInClocks>()?.0.get(key as usize),
-    }
-}
-
 /// Returns `true` if the next reading takes a change of a component over.
 #[cfg(feature = "worlds")]
 pub(crate) fn is_changed(world: &World) -> bool {
@@ -88,7 +74,7 @@ pub(crate) fn is_changed(world: &World) -> bool {
     };
     table.has_moved
         || table.rows.iter().any(|(key, row)| {
-            component(world, row.entity, key).is_some_and(|clock| {
+            component(world, key).is_some_and(|clock| {
                 clock.settings() != row.settings || clock.jump != super::Jump::default()
             })
         })
@@ -98,10 +84,10 @@ pub(crate) fn is_changed(world: &World) -> bool {
 pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: ClocksCopy) {
     world.insert_resource(copy.built_in);
     let before = core::mem::replace(table, copy.table);
-    for (entity, (copied, is_written)) in copy.own {
+    for (entity, copied) in copy.own {
         if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-            *clock = copied;
-            table.note_written(entity, (!is_written).then_some(clock.last_changed()));
+            // The next reading looks at those that differ.
+            clock.set_if_neq(copied);
         }
     }
     // Computed values hold no longer, and the callbacks may be on the clocks as they were.
@@ -110,7 +96,9 @@ pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: C
     table.has_moved = true;
     // A number that was handed out since then is not handed out again.
     table.rows.next_age = table.rows.next_age.max(before.rows.next_age);
-    table.conditions = core::mem::take(&mut table.conditions).and(&before.conditions);
+    // All conditions of the world are known, and any of them may hold a clock.
+    table.conditions = before.conditions;
+    table.conditions.fill(true);
 }
 
 /// The clocks that something other than the time has changed, the clocks that have come or gone, and
@@ -135,7 +123,7 @@ impl ChangedClocks {
                 (Some(before), Some(now)) => {
                     let jump = |clock: Option<&Clock>| clock.map(|clock| clock.jump);
                     let copied = copy.component(before.entity, key);
-                    let current = component(world, now.entity, key);
+                    let current = component(world, key);
                     jump(copied) == jump(current) && before.has_only_run_to(now)
                 }
                 (before, now) => before.is_none() && now.is_none(),
@@ -174,17 +162,6 @@ impl ChangedClocks {
         for key in [key].into_iter().chain(table.rows.descendants(key)) {
             self.keys.insert(key);
             self.ids.extend(table.id(key));
-        }
-    }
-}
-
-impl ClockTable {
-    /// Notes when a component was written, if it holds nothing that the next reading takes over.
-    fn note_written(&mut self, clock: Entity, written: Option<Tick>) {
-        if let Some(key) = self.key_of(clock)
-            && let Some(row) = self.rows.get_mut(key)
-        {
-            row.written = written.unwrap_or(Tick::new(0));
         }
     }
 }

@@ -15,9 +15,10 @@ pub(super) struct Wakes {
     wakes: Vec<Wake>,
     /// No wake under a built-in clock is earlier than this.
     soonest: [u64; BUILT_IN.len()],
-    /// Kept for its memory: the clocks that a search has found.
-    found: Vec<(Order, Age, ClockKey)>,
 }
+
+/// A clock on which something may be due, in the order in which the clocks of a run go.
+pub(crate) type DueClock = (Order, Age, ClockKey);
 
 /// The time on the built-in clock at the end of the chain of parents at which something is due on a
 /// clock. Too early is harmless.
@@ -109,35 +110,31 @@ impl ClockTable {
 
     /// Finds the clocks in a scope on which a deadline may have passed, in the order in which they
     /// run.
-    pub(crate) fn find_due(&mut self, scope: Scope, due: &mut Vec<(Age, ClockKey)>) {
+    pub(crate) fn find_due(&mut self, scope: Scope, due: &mut Vec<DueClock>) {
         due.clear();
-        let mut found = core::mem::take(&mut self.wakes.found);
         match scope {
             Scope::Of(_) if !self.may_be_due(scope) => {}
             Scope::Of(cadence) => {
-                let now = |key| self.rows.get(key).map_or(0, |row| row.time.now);
                 let mut until = [0; BUILT_IN.len()];
                 for &root in cadence.roots() {
-                    until[root as usize] = now(root);
+                    until[root as usize] = self.rows.get(root).map_or(0, |row| row.time.now);
                 }
-                self.search(until, &mut found);
+                self.search(until, due);
             }
             Scope::Under(root) => {
                 let clocks = self.rows.descendants(root).into_iter().chain([root]);
-                found.extend(clocks.filter_map(|key| {
+                due.extend(clocks.filter_map(|key| {
                     let row = self.rows.get(key)?;
-                    let is_due = row.deadline? <= self.time(key)?.now;
+                    let is_due = row.deadline? <= self.reading(key)?.now;
                     is_due.then_some((row.order, row.age, key))
                 }));
             }
         }
-        found.sort_unstable();
-        due.extend(found.drain(..).map(|(_, age, key)| (age, key)));
-        self.wakes.found = found;
+        due.sort_unstable();
     }
 
     /// Finds the clocks whose wakes are not later than these times on the built-in clocks.
-    fn search(&mut self, until: [u64; BUILT_IN.len()], found: &mut Vec<(Order, Age, ClockKey)>) {
+    fn search(&mut self, until: [u64; BUILT_IN.len()], due: &mut Vec<DueClock>) {
         let mut soonest = [NEVER; BUILT_IN.len()];
         for (key, &Wake { time, root }) in (0..).zip(&self.wakes.wakes) {
             let root = root as usize;
@@ -145,7 +142,7 @@ impl ClockTable {
             if time <= until[root]
                 && let Some(row) = self.rows.get(key)
             {
-                found.push((row.order, row.age, key));
+                due.push((row.order, row.age, key));
             }
         }
         self.wakes.soonest = soonest;
@@ -154,7 +151,7 @@ impl ClockTable {
     /// Returns the first clock under `root` on which something will be due, and the time on `root`
     /// until then. Both are wrong if a deadline was set too early.
     pub(crate) fn next_due(&self, root: ClockKey) -> Option<(ClockKey, u64)> {
-        let now = self.time(root)?.now;
+        let now = self.reading(root)?.now;
         let clocks = [root].into_iter().chain(self.rows.descendants(root));
         let spans = clocks.filter_map(|key| {
             let time = self.time_on(key, root)?;

@@ -7,6 +7,8 @@ use bevy_ecs::{entity::MapEntities, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
+use super::row::{VIRTUAL, built_in_id, built_in_key};
+
 /// Names a clock of a world: a built-in one, or an entity with a [`Clock`](crate::Clock).
 ///
 /// # Examples
@@ -128,40 +130,25 @@ impl fmt::Display for ClockError {
 
 impl core::error::Error for ClockError {}
 
-/// A [`ClockId`] in eight bytes: the bits of an entity, or a number that no entity has.
+/// A [`ClockId`] in eight bytes: the bits of an entity, or the key of a built-in clock in the high half.
+/// The low half of the bits of an entity is never zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PackedClockId(u64);
-
-/// The low half of the bits of an entity is never zero.
-const fn built_in(number: u64) -> u64 {
-    number << 32
-}
-
-const REAL: u64 = built_in(0);
-const VIRTUAL: u64 = built_in(1);
-const FRAMES: u64 = built_in(2);
-const FIXED: u64 = built_in(3);
 
 impl From<ClockId> for PackedClockId {
     fn from(clock: ClockId) -> Self {
         Self(match clock {
-            ClockId::Real => REAL,
-            ClockId::Virtual => VIRTUAL,
-            ClockId::Frames => FRAMES,
-            ClockId::Fixed => FIXED,
             ClockId::Own(entity) => entity.to_bits(),
+            built_in => u64::from(built_in_key(built_in).unwrap_or(VIRTUAL)) << 32,
         })
     }
 }
 
 impl From<PackedClockId> for ClockId {
     fn from(PackedClockId(bits): PackedClockId) -> Self {
-        match bits {
-            REAL => Self::Real,
-            VIRTUAL => Self::Virtual,
-            FRAMES => Self::Frames,
-            FIXED => Self::Fixed,
-            bits => Self::Own(Entity::from_bits(bits)),
+        match bits as u32 {
+            0 => built_in_id((bits >> 32) as u32).unwrap_or_default(),
+            _ => Self::Own(Entity::from_bits(bits)),
         }
     }
 }

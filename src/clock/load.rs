@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 
 use super::{
     row::{Age, ClockKey, Order},
-    state::ClockTime,
+    state::Reading,
     table::ClockTable,
 };
 
@@ -22,16 +22,16 @@ pub(super) struct SavedTime {
 }
 
 impl SavedTime {
-    pub(super) fn new(time: &ClockTime, order: Option<Order>) -> Self {
+    pub(super) fn new(time: &Reading, order: Option<Order>) -> Self {
         Self {
-            now: time.shown(),
+            now: time.shown_now(),
             fraction: time.carry,
             order,
         }
     }
 
-    pub(super) fn time(&self) -> ClockTime {
-        let mut time = ClockTime::ZERO;
+    pub(super) fn time(&self) -> Reading {
+        let mut time = Reading::ZERO;
         time.set_shown(self.now);
         time.carry = self.fraction;
         time
@@ -43,25 +43,17 @@ impl SavedTime {
 pub(super) struct Load {
     /// The clocks from the first loaded one on, each with its saved place. The new ones come after
     /// the loaded ones.
-    clocks: Vec<(Place, Age, ClockKey)>,
+    clocks: Vec<(Order, Age, ClockKey)>,
     /// The clocks whose parents have not arrived yet.
     pub(super) waiting: Vec<(ClockKey, Age)>,
     /// The entities with modifiers of a clock that has not arrived yet.
     pub(super) modified: Vec<Entity>,
 }
 
-/// The place of a clock in a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Saved(Order),
-    New,
-}
-
 impl Load {
     pub(super) fn add(&mut self, order: Option<Order>, (key, age): (ClockKey, Age)) {
         if order.is_some() || !self.clocks.is_empty() {
-            let place = order.map_or(Place::New, Place::Saved);
-            self.clocks.push((place, age, key));
+            self.clocks.push((order.unwrap_or(Order::MAX), age, key));
         }
     }
 }

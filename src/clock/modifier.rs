@@ -71,7 +71,7 @@ use super::{id::ClockError, speed::Speed, table::ClockTable};
 #[cfg_attr(
     feature = "serialize",
     derive(serde::Serialize, serde::Deserialize),
-    serde(into = "ModifierData", try_from = "ModifierData")
+    serde(deny_unknown_fields)
 )]
 #[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),
@@ -83,13 +83,33 @@ pub struct SpeedModifier {
     factor: Factor,
 }
 
-/// A factor, by default one: `related!` creates the component from the entity alone.
+/// A valid factor, by default one: `related!` creates the component from the entity alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serialize",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(into = "f64", try_from = "f64")
+)]
 struct Factor(f64);
 
 impl Default for Factor {
     fn default() -> Self {
         Self(1.0)
+    }
+}
+
+impl TryFrom<f64> for Factor {
+    type Error = ClockError;
+
+    fn try_from(factor: f64) -> Result<Self, ClockError> {
+        Speed::try_from(factor)?;
+        Ok(Self(factor))
+    }
+}
+
+impl From<Factor> for f64 {
+    fn from(factor: Factor) -> Self {
+        factor.0
     }
 }
 
@@ -116,8 +136,7 @@ impl SpeedModifier {
     ///
     /// Returns [`ClockError::InvalidSpeed`] if `factor` is negative, infinite or not a number.
     pub fn try_new(clock: Entity, factor: f64) -> Result<Self, ClockError> {
-        Speed::try_from(factor)?;
-        let factor = Factor(factor);
+        let factor = Factor::try_from(factor)?;
         Ok(Self { clock, factor })
     }
 
@@ -202,32 +221,4 @@ pub(super) fn factor(world: &World, clock: Entity) -> f64 {
     let factors = modifiers.map(SpeedModifier::factor);
     // Infinity times a factor or a speed of zero would be no number.
     factors.fold(1.0, |product, factor| (product * factor).min(f64::MAX))
-}
-
-/// The serialized form of a [`SpeedModifier`].
-#[cfg(feature = "serialize")]
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(rename = "SpeedModifier", deny_unknown_fields)]
-struct ModifierData {
-    clock: Entity,
-    factor: f64,
-}
-
-#[cfg(feature = "serialize")]
-impl From<SpeedModifier> for ModifierData {
-    fn from(modifier: SpeedModifier) -> Self {
-        Self {
-            clock: modifier.clock,
-            factor: modifier.factor(),
-        }
-    }
-}
-
-#[cfg(feature = "serialize")]
-impl TryFrom<ModifierData> for SpeedModifier {
-    type Error = ClockError;
-
-    fn try_from(data: ModifierData) -> Result<Self, ClockError> {
-        Self::try_new(data.clock, data.factor)
-    }
 }

@@ -12,7 +12,7 @@ use bevy_time::{Time, Virtual};
 
 use super::{
     Clock,
-    id::{ClockError, ClockId},
+    id::{ClockError, ClockId, PackedClockId},
     modifier::SpeedModifier,
     read::add_clock,
     row::{Age, BUILT_IN, ClockKey, VIRTUAL, built_in_key},
@@ -224,6 +224,33 @@ impl BuiltInClocks {
     }
 }
 
+/// Returns the component of the clock of this key.
+pub(super) fn component(world: &World, key: ClockKey) -> Option<&Clock> {
+    match world.get_resource::<ClockTable>()?.id(key)? {
+        ClockId::Own(entity) => world.get(entity),
+        _ => world.get_resource::<BuiltInClocks>()?.0.get(key as usize),
+    }
+}
+
+/// Changes the component of the clock of this key without telling anybody.
+pub(super) fn with_component<R>(
+    world: &mut World,
+    key: ClockKey,
+    change: impl FnOnce(&mut Clock) -> R,
+) -> Option<R> {
+    match world.get_resource::<ClockTable>()?.id(key)? {
+        ClockId::Own(entity) => {
+            let mut clock = world.get_mut::<Clock>(entity)?;
+            Some(change(clock.bypass_change_detection()))
+        }
+        _ => {
+            let mut clocks = world.get_resource_mut::<BuiltInClocks>()?;
+            let clock = clocks.bypass_change_detection().0.get_mut(key as usize)?;
+            Some(change(clock))
+        }
+    }
+}
+
 impl fmt::Debug for Clocks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Clocks").finish_non_exhaustive()
@@ -251,6 +278,31 @@ impl Stops<'_> {
     }
 }
 
+/// The components that may have stopped a clock since the last reading.
+#[derive(SystemParam)]
+pub(crate) struct RunningClocks<'w, 's> {
+    own: Query<'w, 's, &'static Clock, Allow<Disabled>>,
+    stops: Stops<'w>,
+}
+
+impl RunningClocks<'_, '_> {
+    /// Returns the name of the clock of this key and age and the time on it, or `None` if the clock is
+    /// gone, or if something stops it in a run by now.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        table: &ClockTable,
+        clock: (ClockKey, Age),
+        scope: Scope,
+    ) -> Option<(PackedClockId, Reading)> {
+        let reading = table.read_running(clock, scope, |key, entity| match entity {
+            Some(entity) => self.own.get(entity).is_ok_and(Clock::is_stopped),
+            None => self.stops.contains(key, scope),
+        });
+        Some((table.id(clock.0)?.into(), reading?))
+    }
+}
+
 fn stops(
     built_in: &BuiltInClocks,
     game: Option<&Time<Virtual>>,
@@ -269,28 +321,26 @@ fn stops(
     is_stopped || is_driven_by_game && game.is_some_and(is_game_stopped)
 }
 
-/// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
-/// stops it in a run by now.
-pub(crate) fn read_running(
-    world: &World,
-    (key, age): (ClockKey, Age),
-    scope: Scope,
-) -> Option<Reading> {
-    let (table, built_in) = (world.get_resource::<ClockTable>()?, world.get_resource()?);
-    let is_running = table.is_running((key, age), scope, |key, entity| match entity {
+/// Returns `true` if the clock of this key and age exists, and nothing stops it in a run by now.
+pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) -> bool {
+    let table = world.get_resource::<ClockTable>();
+    let (Some(table), Some(built_in)) = (table, world.get_resource()) else {
+        return false;
+    };
+    let reading = table.read_running(clock, scope, |key, entity| match entity {
         Some(entity) => world.get::<Clock>(entity).is_some_and(Clock::is_stopped),
         None => stops(built_in, world.get_resource(), key, scope),
     });
-    table.reading(key).filter(|_| is_running)
+    reading.is_some()
 }
 
-/// Returns the clock if it exists, takes part in a run of this scope, and nothing stops it by now.
-pub(crate) fn find_running(world: &World, clock: ClockKey, scope: Scope) -> Option<FoundClock> {
+/// Returns the age of the clock if it exists, takes part in a run of this scope, and nothing stops it by
+/// now.
+pub(crate) fn find_running(world: &World, clock: ClockKey, scope: Scope) -> Option<Age> {
     let table = world.get_resource::<ClockTable>()?;
-    let found = table.find(table.id(clock)?).ok()?;
-    let is_running = table.is_in(found.key, scope)
-        && read_running(world, (found.key, found.age), scope).is_some();
-    is_running.then_some(found)
+    let FoundClock { key, age, .. } = table.find(table.id(clock)?).ok()?;
+    let is_running = table.is_in(key, scope) && is_running(world, (key, age), scope);
+    is_running.then_some(age)
 }
 
 /// Finds the clock of a timer or a callback on `entity`, or returns `None` in a world without

@@ -5,8 +5,8 @@ use alloc::{boxed::Box, vec::Vec};
 use core::{error::Error, mem};
 
 use bevy_ecs::{
-    change_detection::Tick, entity_disabling::Disabled, lifecycle::HookContext, prelude::*,
-    system::SystemParam, world::DeferredWorld,
+    entity_disabling::Disabled, lifecycle::HookContext, prelude::*, system::SystemState,
+    world::DeferredWorld,
 };
 use bevy_time::{Fixed, Real, Time, Virtual};
 
@@ -15,8 +15,8 @@ use super::{
     id::{ClockError, ClockId},
     load::SavedTime,
     modifier::{SpeedModifiers, factor},
-    params::BuiltInClocks,
-    row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, Row, built_in_id},
+    params::{BuiltInClocks, component, with_component},
+    row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, Row},
     speed::Speed,
     state::saturating_nanos,
     table::ClockTable,
@@ -26,203 +26,146 @@ use super::{
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReadClocks;
 
+/// The components that were written since they were last asked for.
+pub(crate) type WrittenClocks = SystemState<(
+    Query<'static, 'static, Entity, (Changed<Clock>, Allow<Disabled>)>,
+    Res<'static, BuiltInClocks>,
+    Res<'static, ClockTable>,
+)>;
+
 /// Reads the clocks of frames.
-pub(crate) fn read_frame_clocks(mut clocks: Reader) {
-    clocks.read(Cadence::Frame);
+pub(crate) fn read_frame_clocks(world: &mut World, written: &mut WrittenClocks) -> Result {
+    read(world, Cadence::Frame, written)
 }
 
 /// Reads the clocks of the fixed schedule.
-pub(crate) fn read_fixed_clocks(mut clocks: Reader) {
-    clocks.read(Cadence::FixedStep);
+pub(crate) fn read_fixed_clocks(world: &mut World, written: &mut WrittenClocks) -> Result {
+    read(world, Cadence::FixedStep, written)
 }
 
-/// Everything that a reading looks at and changes.
-#[derive(SystemParam)]
-pub(crate) struct Reader<'w, 's> {
-    table: ResMut<'w, ClockTable>,
-    built_in: ResMut<'w, BuiltInClocks>,
-    changed: Query<'w, 's, (Entity, &'static mut Clock), (Changed<Clock>, Allow<Disabled>)>,
-    modified: Query<'w, 's, (), (With<SpeedModifiers>, Allow<Disabled>)>,
-    times: Times<'w>,
-    commands: Commands<'w, 's>,
-}
-
-/// Bevy's clocks.
-#[derive(SystemParam)]
-struct Times<'w> {
-    real: Option<Res<'w, Time<Real>>>,
-    game: Option<Res<'w, Time<Virtual>>>,
-    fixed: Option<Res<'w, Time<Fixed>>>,
-}
-
-impl Reader<'_, '_> {
-    fn read(&mut self, cadence: Cadence) {
-        self.take_changes();
-        let mut modified = mem::take(&mut self.table.load.modified);
-        modified.sort_unstable();
-        modified.dedup();
-        for clock in modified {
-            if self.table.key_of(clock).is_none() && self.modified.contains(clock) {
-                report(&mut self.commands, ClockError::NoSuchClock(clock.into()));
-            }
+fn read(world: &mut World, cadence: Cadence, written: &mut WrittenClocks) -> Result {
+    take_changes(world, written)?;
+    let times = BUILT_IN.map(|clock| bevy_time(world, clock));
+    let mut table = world.resource_mut::<ClockTable>();
+    table.end_load();
+    table.advance(cadence, times);
+    let mut modified = mem::take(&mut table.load.modified);
+    modified.sort_unstable();
+    modified.dedup();
+    for clock in modified {
+        let table = world.resource::<ClockTable>();
+        if table.key_of(clock).is_none() && world.get::<SpeedModifiers>(clock).is_some() {
+            warn(&mut world.into(), ClockError::NoSuchClock(clock.into()));
         }
-        self.table.end_load();
-        let times = &self.times;
-        self.table.advance(cadence, |root| times.of(root));
     }
+    Ok(())
+}
 
-    /// Takes over the changes of all components. They count from the time that the clocks show.
-    pub(crate) fn take_changes(&mut self) {
-        let Self {
-            table,
-            built_in,
-            changed,
-            commands,
-            ..
-        } = self;
-        let mut changes = Vec::new();
-        for (entity, mut clock) in changed.iter_mut() {
-            let written = clock.last_changed();
-            let clock = clock.bypass_change_detection();
-            changes.extend(table.change_of(ClockId::Own(entity), clock, written));
+/// Takes over the changes of all components. They count from the time that the clocks show.
+pub(crate) fn take_changes(world: &mut World, written: &mut WrittenClocks) -> Result {
+    let (own, built_in, table) = written.get(world)?;
+    let built_in = BUILT_IN.iter().filter(|_| built_in.is_changed());
+    let clocks = own.iter().map(ClockId::Own).chain(built_in.copied());
+    let found = clocks.filter_map(|clock| table.find(clock).ok());
+    let mut written: Vec<_> = found.map(|found| (found.age, found.key)).collect();
+    written.sort_unstable();
+    // The parent of an orphan may exist again.
+    let is_orphan = |row: &Row| row.driver == Driver::Missing;
+    let changed = written.iter().copied();
+    let changed = changed.filter(|&(_, key)| has_new_settings(world, key, is_orphan));
+    let changed = changed.collect();
+    world.resource_mut::<ClockTable>().order_loaded();
+    take_settings_of(world, changed);
+    for error in world.resource_mut::<ClockTable>().adopt_waiting() {
+        warn(&mut world.into(), error);
+    }
+    for (_, key) in written {
+        let enter = |clock: &mut Clock| {
+            clock.enter_world();
+            mem::take(&mut clock.jump)
+        };
+        let jump = with_component(world, key, enter).unwrap_or_default();
+        if jump != Jump::default() {
+            let mut table = world.resource_mut::<ClockTable>();
+            table.change(key, |row| jump.apply(&mut row.time));
         }
-        if built_in.is_changed() {
-            let written = built_in.last_changed();
-            let clocks = &mut built_in.bypass_change_detection().0;
-            for (id, clock) in BUILT_IN.into_iter().zip(clocks) {
-                changes.extend(table.change_of(id, clock, written));
-            }
-        }
-        table.order_loaded();
-        let mut refused = table.take_settings(&mut changes);
-        refused.extend(table.adopt_waiting());
-        table.jump(&changes);
-        for (clock, error) in refused {
-            report(commands, error);
-            let mut own = match clock {
-                ClockId::Own(entity) => changed.get_mut(entity).ok(),
-                _ => None,
-            };
-            let own = own.as_mut().map(|(_, own)| own.bypass_change_detection());
-            let built_in = built_in.bypass_change_detection();
-            if let Some(component) = own.or_else(|| built_in.get_mut(clock)) {
-                table.undo(clock, component);
-            }
-        }
+    }
+    Ok(())
+}
+
+/// Lets clocks take over the settings of their components before the next reading, so that they can be
+/// saved and compared.
+pub(crate) fn take_settings(world: &mut World) {
+    if let Some(table) = world.get_resource::<ClockTable>() {
+        let clocks = table.rows.iter().map(|(key, row)| (row.age, key));
+        let changed = clocks.filter(|&(_, key)| has_new_settings(world, key, |_| false));
+        let mut changed: Vec<_> = changed.collect();
+        changed.sort_unstable();
+        take_settings_of(world, changed);
     }
 }
 
-impl Times<'_> {
-    /// Returns the time of a built-in clock and its latest step, in nanoseconds.
-    fn of(&self, clock: ClockKey) -> (u64, u64) {
-        match built_in_id(clock) {
-            Some(ClockId::Real) => read(self.real.as_deref()),
-            Some(ClockId::Virtual) => read(self.game.as_deref()),
-            Some(ClockId::Fixed) => read(self.fixed.as_deref()),
-            _ => (0, 0),
+/// Returns `true` if the component of a clock has other settings, or if the clock must look at them
+/// again.
+fn has_new_settings(world: &World, key: ClockKey, looks_again: impl Fn(&Row) -> bool) -> bool {
+    let table = world.get_resource::<ClockTable>();
+    let row = table.and_then(|table| table.rows.get(key));
+    row.zip(component(world, key))
+        .is_some_and(|(row, clock)| clock.settings() != row.settings || looks_again(row))
+}
+
+/// Lets clocks take over the settings of their components. A component gets the settings back that its
+/// clock can't take.
+fn take_settings_of(world: &mut World, changed: Vec<(Age, ClockKey)>) {
+    let mut table = world.resource_mut::<ClockTable>();
+    // All are settled before the first changes, because one may drive another.
+    for &(_, key) in &changed {
+        table.settle(key);
+    }
+    for (_, key) in changed {
+        let Some(settings) = component(world, key).map(Clock::settings) else {
+            continue;
+        };
+        let mut table = world.resource_mut::<ClockTable>();
+        let errors = table.take_settings(key, settings);
+        let kept = table.rows.get(key).map(|row| row.settings);
+        for error in errors.into_iter().flatten() {
+            warn(&mut world.into(), error);
+        }
+        if let Some(kept) = kept.filter(|&kept| kept != settings) {
+            with_component(world, key, |clock| clock.set_settings(kept));
         }
     }
 }
 
-fn read<T: Default>(time: Option<&Time<T>>) -> (u64, u64) {
-    let read = |time: &Time<T>| {
-        let (elapsed, delta) = (time.elapsed(), time.delta());
-        (saturating_nanos(elapsed), saturating_nanos(delta))
-    };
-    time.map_or((0, 0), read)
-}
-
-/// Returns the time that Bevy shows for a built-in clock, in nanoseconds.
-pub(crate) fn elapsed(world: &World, clock: ClockKey) -> u64 {
-    let (elapsed, _) = match built_in_id(clock) {
-        Some(ClockId::Real) => read::<Real>(world.get_resource()),
-        Some(ClockId::Virtual) => read::<Virtual>(world.get_resource()),
-        Some(ClockId::Fixed) => read::<Fixed>(world.get_resource()),
-        _ => (0, 0),
-    };
-    elapsed
-}
-
-/// What a component wants of its clock.
-struct Change {
-    age: Age,
-    key: ClockKey,
-    clock: ClockId,
-    settings: Settings,
-    jump: Jump,
-}
-
-/// A change that a clock can't take.
-type Refused = (ClockId, ClockError);
-
-impl ClockTable {
-    /// Returns what a component has changed, and takes its jump.
-    fn change_of(&mut self, id: ClockId, clock: &mut Clock, written: Tick) -> Option<Change> {
-        let key = self.find(id).ok()?.key;
-        let row = self.rows.get_mut(key)?;
-        let is_written = mem::replace(&mut row.written, written) != written;
-        clock.enter_world();
-        let (settings, jump) = (clock.settings(), mem::take(&mut clock.jump));
-        // The parent of an orphan may exist again.
-        let is_orphan = row.driver == Driver::Missing;
-        let is_changed = settings != row.settings || is_orphan && is_written;
-        (is_changed || jump != Jump::default()).then_some(Change {
-            age: row.age,
-            key,
-            clock: id,
-            settings,
-            jump,
+/// Returns the time of Bevy that drives a built-in clock and its latest step, in nanoseconds.
+pub(crate) fn bevy_time(world: &World, clock: ClockId) -> (u64, u64) {
+    fn read<T: Default + Send + Sync + 'static>(world: &World) -> (u64, u64) {
+        world.get_resource::<Time<T>>().map_or((0, 0), |time| {
+            let (elapsed, delta) = (time.elapsed(), time.delta());
+            (saturating_nanos(elapsed), saturating_nanos(delta))
         })
     }
-
-    /// Lets clocks take over the settings of their components, the oldest clock first.
-    fn take_settings(&mut self, changes: &mut [Change]) -> Vec<Refused> {
-        changes.sort_unstable_by_key(|change| change.age);
-        // All are settled before the first changes, because one may drive another.
-        for change in &*changes {
-            self.settle(change.key);
-        }
-        let refused = changes.iter().flat_map(|change| {
-            let errors = self.take_settings_of(change).into_iter().flatten();
-            errors.map(|error| (change.clock, error))
-        });
-        refused.collect()
+    match clock {
+        ClockId::Real => read::<Real>(world),
+        ClockId::Virtual => read::<Virtual>(world),
+        ClockId::Fixed => read::<Fixed>(world),
+        ClockId::Frames | ClockId::Own(_) => (0, 0),
     }
+}
 
-    fn jump(&mut self, changes: &[Change]) {
-        for &Change { key, jump, .. } in changes {
-            if jump != Jump::default() {
-                self.change(key, |row| jump.apply(&mut row.time));
-            }
-        }
-    }
-
-    /// Gives a component back the settings that its clock has kept.
-    fn undo(&self, clock: ClockId, component: &mut Clock) {
-        let key = self.find(clock).map(|found| found.key);
-        if let Some(row) = key.ok().and_then(|key| self.rows.get(key)) {
-            component.set_settings(row.settings);
-        }
-    }
-
+impl ClockTable {
     /// Lets a clock take over settings, except for an invalid parent or speed.
-    fn take_settings_of(&mut self, change: &Change) -> [Option<ClockError>; 2] {
-        let &Change { key, settings, .. } = change;
-        let Some(&Row {
-            settings: before,
-            driver,
-            ..
-        }) = self.rows.get(key)
-        else {
+    fn take_settings(&mut self, key: ClockKey, settings: Settings) -> [Option<ClockError>; 2] {
+        let Some(row) = self.rows.get(key) else {
             return [None, None];
         };
-        let is_changed = settings.parent != before.parent;
-        let is_there = || self.find(settings.parent).is_ok();
-        let moves = match driver {
+        let is_changed = settings.parent != row.settings.parent;
+        let moves = match row.driver {
             // The parent of a built-in clock is no setting.
             Driver::Bevy => false,
             Driver::Clock(_) | Driver::Waiting => is_changed,
-            Driver::Missing => is_changed || is_there(),
+            Driver::Missing => is_changed || self.find(settings.parent).is_ok(),
         };
         let moved = match moves {
             true => self.set_parent(key, settings.parent),
@@ -240,49 +183,19 @@ impl ClockTable {
 
     /// Puts the clocks that have waited for a parent under it. A clock whose parent has not arrived
     /// waits no longer.
-    fn adopt_waiting(&mut self) -> Vec<Refused> {
-        let mut refused = Vec::new();
+    fn adopt_waiting(&mut self) -> Vec<ClockError> {
+        let mut errors = Vec::new();
         for (key, age) in mem::take(&mut self.load.waiting) {
             if let Some(row) = self.rows.get_of_age(key, age)
                 && row.driver == Driver::Waiting
-                && let Some(entity) = row.entity
                 && let Err(error) = self.set_parent(key, row.settings.parent)
             {
                 self.rows.set_driver(key, Driver::Missing);
-                refused.push((entity.into(), error));
+                errors.push(error);
             }
         }
-        refused
+        errors
     }
-}
-
-/// Lets clocks take over the settings of their components before the next reading, so that they can be
-/// saved and compared.
-pub(crate) fn take_settings(world: &mut World) {
-    let Some(table) = world.get_resource::<ClockTable>() else {
-        return;
-    };
-    let changes = table.rows.iter().filter_map(|(key, row)| {
-        let clock = super::copy::component(world, row.entity, key)?;
-        (clock.settings() != row.settings).then_some(Change {
-            age: row.age,
-            key,
-            clock: table.id(key)?,
-            settings: clock.settings(),
-            jump: Jump::default(),
-        })
-    });
-    let mut changes: Vec<_> = changes.collect();
-    world.resource_scope(|world, mut table: Mut<ClockTable>| {
-        for (clock, error) in table.take_settings(&mut changes) {
-            warn(&mut world.into(), error);
-            if let ClockId::Own(entity) = clock
-                && let Some(mut component) = world.get_mut::<Clock>(entity)
-            {
-                table.undo(clock, component.bypass_change_detection());
-            }
-        }
-    });
 }
 
 pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
@@ -317,7 +230,6 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     let Some(mut clock) = world.get_mut::<Clock>(entity) else {
         return;
     };
-    let written = clock.last_changed();
     let clock = clock.bypass_change_detection();
     let start = clock.enter_world();
     let speed = Speed::try_from(clock.speed());
@@ -328,7 +240,7 @@ pub(crate) fn add_clock(world: &mut DeferredWorld, entity: Entity) {
     if let Some(mut table) = world.get_resource_mut::<ClockTable>()
         && table.key_of(entity).is_none()
     {
-        table.add(entity, settings, brakes, (start, written));
+        table.add(entity, settings, brakes, start);
     }
     if let Err(error) = speed {
         warn(world, error);
@@ -353,11 +265,7 @@ fn set_disabled(table: Option<ResMut<ClockTable>>, entity: Entity, disabled: boo
 
 /// Reports a problem with a clock to Bevy's error handler once commands can run.
 pub(crate) fn warn(world: &mut DeferredWorld, error: impl Into<Box<dyn Error + Send + Sync>>) {
-    report(&mut world.commands(), error);
-}
-
-fn report(commands: &mut Commands, error: impl Into<Box<dyn Error + Send + Sync>>) {
     let error: Box<dyn Error + Send + Sync> = error.into();
     let result = Err::<(), _>(BevyError::warning(error));
-    commands.queue(move |_: &mut World| result);
+    world.commands().queue(move |_: &mut World| result);
 }

@@ -1,11 +1,14 @@
 //! The rows of the table: one clock each, by key and by entity.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, vec::Vec};
 
-use bevy_ecs::{change_detection::Tick, entity::EntityHashMap, prelude::*};
+use bevy_ecs::{
+    entity::{EntityHashMap, MapEntities},
+    prelude::*,
+};
 use smallvec::SmallVec;
 
-use super::{Settings, condition::Condition, id::ClockId, speed::Speed, state::ClockTime};
+use super::{Settings, id::ClockId, speed::Speed, state::Reading};
 use crate::queue::NEVER;
 
 /// The index of a clock in the table. A key is reused once its clock is gone.
@@ -20,7 +23,7 @@ pub(crate) type Order = u64;
 pub(super) const REAL: ClockKey = 0;
 pub(crate) const VIRTUAL: ClockKey = 1;
 pub(super) const FRAMES: ClockKey = 2;
-const FIXED: ClockKey = 3;
+pub(super) const FIXED: ClockKey = 3;
 
 /// The built-in clocks by key, which is also their age. They have no entity, so they can't be
 /// despawned.
@@ -38,8 +41,13 @@ pub(crate) fn built_in_id(key: ClockKey) -> Option<ClockId> {
 
 /// Returns the key of a built-in clock.
 pub(super) fn built_in_key(clock: ClockId) -> Option<ClockKey> {
-    let key = BUILT_IN.iter().position(|&built_in| built_in == clock);
-    key.map(|key| key as ClockKey)
+    match clock {
+        ClockId::Real => Some(REAL),
+        ClockId::Virtual => Some(VIRTUAL),
+        ClockId::Frames => Some(FRAMES),
+        ClockId::Fixed => Some(FIXED),
+        ClockId::Own(_) => None,
+    }
 }
 
 /// How often a clock is read.
@@ -89,20 +97,16 @@ pub(super) struct Row {
     /// The built-in clock at the end of the chain of parents. An orphan keeps its last one.
     pub(super) root: ClockKey,
     /// The clocks that this one drives. Built-in clocks keep no list.
-    pub(super) children: Vec<ClockKey>,
-    /// The index among the children of the parent.
-    pub(super) nth_child: usize,
+    pub(super) children: BTreeSet<ClockKey>,
     /// The settings of the component, as of the last reading.
     pub(super) settings: Settings,
     pub(super) brakes: Brakes,
     /// The speed times the speed modifiers.
     pub(super) rate: Speed,
     /// The time when the parent showed `seen`.
-    pub(super) time: ClockTime,
+    pub(super) time: Reading,
     pub(super) seen: u64,
     pub(super) past: Past,
-    /// When the component was last changed, as far as the table knows.
-    pub(super) written: Tick,
     /// The first deadline on the clock. Too early is harmless.
     pub(super) deadline: Option<u64>,
 }
@@ -114,8 +118,8 @@ pub(super) struct Brakes {
     pub(super) factor: f64,
     /// Whether the entity of the clock is disabled.
     pub(super) disabled: bool,
-    /// The conditions that hold the clock.
-    pub(super) held_by: SmallVec<[Condition; 2]>,
+    /// The indices of the conditions that hold the clock.
+    pub(super) held_by: SmallVec<[usize; 2]>,
 }
 
 /// A clock at the last reading of its cadence.
@@ -158,7 +162,7 @@ impl Row {
         entity: Option<Entity>,
         settings: Settings,
         brakes: Brakes,
-        time: ClockTime,
+        time: Reading,
     ) -> Self {
         let mut row = Self {
             entity,
@@ -166,15 +170,13 @@ impl Row {
             order: 0,
             driver: Driver::Waiting,
             root: VIRTUAL,
-            children: Vec::new(),
-            nth_child: 0,
+            children: BTreeSet::new(),
             settings,
             brakes,
             rate: Speed::NORMAL,
             time,
             seen: 0,
             past: Past::new(0, time.now),
-            written: Tick::new(0),
             deadline: None,
         };
         row.update_rate();
@@ -205,12 +207,12 @@ impl Row {
     }
 
     /// Returns the time when the parent shows `now`.
-    pub(super) fn time_at(&self, now: u64) -> ClockTime {
+    pub(super) fn time_at(&self, now: u64) -> Reading {
         self.time_after(now.saturating_sub(self.seen))
     }
 
     /// Returns the time after the parent has advanced by `nanos`.
-    pub(super) fn time_after(&self, nanos: u64) -> ClockTime {
+    pub(super) fn time_after(&self, nanos: u64) -> Reading {
         let mut time = self.time;
         if !self.is_paused() {
             time.run(self.rate, nanos);
@@ -278,19 +280,17 @@ impl Rows {
         if let Some(entity) = row.entity {
             self.by_entity.insert(entity, key);
         }
-        let driver = row.driver;
         self.rows[key as usize] = Some(Row {
             age,
             order: age,
             ..row
         });
-        self.join(key, driver);
         (key, age)
     }
 
     /// Removes a clock that drives no other one.
     pub(super) fn remove(&mut self, key: ClockKey) -> Option<Row> {
-        self.leave(key);
+        self.set_driver(key, Driver::Missing);
         let row = self.rows.get_mut(key as usize)?.take()?;
         self.by_entity.remove(&row.entity?);
         self.vacant.push(key);
@@ -298,41 +298,23 @@ impl Rows {
     }
 
     pub(super) fn set_driver(&mut self, key: ClockKey, driver: Driver) {
-        self.leave(key);
-        self.join(key, driver);
-    }
-
-    /// Makes a clock the last child of its driver.
-    fn join(&mut self, key: ClockKey, driver: Driver) {
-        let mut nth_child = 0;
-        if let Driver::Clock(parent) = driver
-            && built_in_id(parent).is_none()
-            && let Some(parent) = self.get_mut(parent)
-        {
-            nth_child = parent.children.len();
-            parent.children.push(key);
+        let Some(row) = self.get_mut(key) else {
+            return;
+        };
+        let before = core::mem::replace(&mut row.driver, driver);
+        if let Some(parent) = self.parent_row(before) {
+            parent.children.remove(&key);
         }
-        if let Some(row) = self.get_mut(key) {
-            (row.driver, row.nth_child) = (driver, nth_child);
+        if let Some(parent) = self.parent_row(driver) {
+            parent.children.insert(key);
         }
     }
 
-    /// Removes a clock from the children of its driver.
-    fn leave(&mut self, key: ClockKey) {
-        if let Some(&Row {
-            driver: Driver::Clock(parent),
-            nth_child,
-            ..
-        }) = self.get(key)
-            && built_in_id(parent).is_none()
-            && let Some(parent) = self.get_mut(parent)
-        {
-            parent.children.swap_remove(nth_child);
-            if let Some(&moved) = parent.children.get(nth_child)
-                && let Some(moved) = self.get_mut(moved)
-            {
-                moved.nth_child = nth_child;
-            }
+    /// Returns the clock that keeps a list of those that it drives.
+    fn parent_row(&mut self, driver: Driver) -> Option<&mut Row> {
+        match driver {
+            Driver::Clock(parent) if built_in_id(parent).is_none() => self.get_mut(parent),
+            _ => None,
         }
     }
 
@@ -402,8 +384,6 @@ impl Rows {
     }
 
     pub(super) fn map_entities(&mut self, mapper: &mut impl EntityMapper) {
-        use bevy_ecs::entity::MapEntities;
-
         for row in self.rows.iter_mut().flatten() {
             row.settings.parent.map_entities(mapper);
             if let Some(entity) = &mut row.entity {

@@ -124,7 +124,7 @@ impl ClockTable {
     /// Returns the time of a clock to save.
     fn saved_time(&self, key: ClockKey) -> Option<SavedTime> {
         let order = self.rows.get(key)?.order;
-        Some(SavedTime::new(&self.time(key)?, Some(order)))
+        Some(SavedTime::new(&self.reading(key)?, Some(order)))
     }
 
     /// Restores everything but the parent of a clock.

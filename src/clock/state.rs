@@ -6,29 +6,44 @@ use super::speed::Speed;
 use crate::queue::NEVER;
 
 /// The time on a clock at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ClockTime {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
     /// The nanoseconds that have passed, counted from [`START`], always less than [`NEVER`].
-    pub(super) now: u64,
+    pub(crate) now: u64,
     /// A fraction of a nanosecond, in units of 2^-64.
     pub(super) carry: u64,
     /// The difference between the time shown and the time passed.
-    pub(super) offset: i128,
+    pub(crate) offset: i128,
 }
 
 /// The time passed on a clock that starts, 73 years into the `u64`. A clock that is set to a later
 /// time can therefore represent deadlines before that time.
 const START: u64 = 1 << 61;
 
-impl ClockTime {
+impl Reading {
     pub(super) const ZERO: Self = Self {
         now: START,
         carry: 0,
         offset: -(START as i128),
     };
 
-    pub(super) fn shown(&self) -> Duration {
-        self.reading().shown(self.now)
+    pub(super) fn shown_now(&self) -> Duration {
+        self.shown(self.now)
+    }
+
+    /// Returns the time that the clock shows when `passed` nanoseconds have passed.
+    pub(crate) fn shown(&self, passed: u64) -> Duration {
+        Duration::from_nanos(self.shown_nanos(passed))
+    }
+
+    /// Returns the time that the clock shows when `passed` nanoseconds have passed, in nanoseconds.
+    pub(crate) fn shown_nanos(&self, passed: u64) -> u64 {
+        shift(passed, self.offset)
+    }
+
+    /// Returns how many nanoseconds have passed when the clock shows `shown`.
+    pub(crate) fn passed(&self, shown: Duration) -> u64 {
+        shift(saturating_nanos(shown), -self.offset)
     }
 
     pub(super) fn set_shown(&mut self, now: Duration) {
@@ -45,39 +60,6 @@ impl ClockTime {
         let (by, carry) = rate.scale(nanos, self.carry);
         self.carry = carry;
         self.advance(by);
-    }
-
-    pub(super) fn reading(&self) -> Reading {
-        Reading {
-            now: self.now,
-            offset: self.offset,
-        }
-    }
-}
-
-/// The time on a clock, from one reading to the next.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reading {
-    /// The nanoseconds that have passed, always less than [`NEVER`].
-    pub(crate) now: u64,
-    /// The difference between the time shown and the time passed.
-    pub(crate) offset: i128,
-}
-
-impl Reading {
-    /// Returns the time that the clock shows when `passed` nanoseconds have passed.
-    pub(crate) fn shown(&self, passed: u64) -> Duration {
-        Duration::from_nanos(self.shown_nanos(passed))
-    }
-
-    /// Returns the time that the clock shows when `passed` nanoseconds have passed, in nanoseconds.
-    pub(crate) fn shown_nanos(&self, passed: u64) -> u64 {
-        shift(passed, self.offset)
-    }
-
-    /// Returns how many nanoseconds have passed when the clock shows `shown`.
-    pub(crate) fn passed(&self, shown: Duration) -> u64 {
-        shift(saturating_nanos(shown), -self.offset)
     }
 }
 
@@ -119,22 +101,22 @@ mod tests {
 
     #[test]
     fn a_clock_stops_short_of_never() {
-        let mut clock = ClockTime::ZERO;
+        let mut clock = Reading::ZERO;
         clock.run(Speed::NORMAL, NEVER);
         assert_eq!(clock.now, NEVER - 1);
         clock.advance(u64::MAX);
         assert_eq!(clock.now, NEVER - 1);
         clock.set_shown(Duration::MAX);
-        assert_eq!(clock.shown().as_nanos(), u128::from(NEVER - 1));
+        assert_eq!(clock.shown_now().as_nanos(), u128::from(NEVER - 1));
     }
 
     #[test]
     fn the_time_shown_can_be_set_back() {
-        let mut clock = ClockTime::ZERO;
+        let mut clock = Reading::ZERO;
         clock.run(Speed::NORMAL, 500);
         clock.set_shown(Duration::from_nanos(20));
-        assert_eq!(clock.shown().as_nanos(), 20);
-        let reading = clock.reading();
+        assert_eq!(clock.shown_now().as_nanos(), 20);
+        let reading = clock;
         assert_eq!(reading.passed(Duration::from_nanos(30)), START + 510);
         assert_eq!(reading.shown(START + 510).as_nanos(), 30);
         assert_eq!(reading.shown(NEVER), Duration::from_nanos(NEVER));

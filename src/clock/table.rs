@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 use core::{mem, time::Duration};
 
-use bevy_ecs::{change_detection::Tick as ChangeTick, prelude::*};
+use bevy_ecs::prelude::*;
+use smallvec::SmallVec;
 
 #[cfg(feature = "serialize")]
 use super::save::TimePassed;
@@ -18,7 +19,7 @@ use super::{
         Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, FRAMES, Past, Row, Rows, VIRTUAL,
         built_in_id, built_in_key,
     },
-    state::{ClockTime, Reading},
+    state::Reading,
 };
 
 /// The length of one frame on the frame clock.
@@ -75,7 +76,7 @@ impl ClockTable {
     pub(crate) const GAME: (ClockKey, Age) = (VIRTUAL, VIRTUAL as Age);
 
     /// Creates a table with the built-in clocks. `elapsed` returns the time that Bevy shows.
-    pub(crate) fn new(elapsed: impl Fn(ClockKey) -> u64) -> Self {
+    pub(crate) fn new(elapsed: impl Fn(ClockId) -> u64) -> Self {
         let mut table = Self {
             rows: Rows::default(),
             wakes: Wakes::default(),
@@ -86,8 +87,8 @@ impl ClockTable {
             has_moved: false,
         };
         for (key, id) in (0..).zip(BUILT_IN) {
-            let seen = elapsed(key);
-            let mut time = ClockTime::ZERO;
+            let seen = elapsed(id);
+            let mut time = Reading::ZERO;
             time.advance(seen);
             table.rows.add(Row {
                 driver: Driver::Bevy,
@@ -129,7 +130,7 @@ impl ClockTable {
     /// Returns a copy of a clock as of its last reading, to be inserted elsewhere.
     pub(super) fn copy(&self, clock: ClockId) -> Result<Clock, ClockError> {
         let (key, row) = self.find_row(clock)?;
-        let time = self.time(key).ok_or(ClockError::NoSuchClock(clock))?;
+        let time = self.reading(key).ok_or(ClockError::NoSuchClock(clock))?;
         let mut copy = Clock::from(row.settings);
         copy.leave_world(SavedTime::new(&time, None));
         Ok(copy)
@@ -140,6 +141,14 @@ impl ClockTable {
         self.rows.get_of_age(key, age).map(Row::cadence)
     }
 
+    /// Returns the cadence of the clocks that a run covers.
+    pub(crate) fn cadence_of(&self, scope: Scope) -> Cadence {
+        match scope {
+            Scope::Of(cadence) => cadence,
+            Scope::Under(root) => self.rows.get(root).map_or(Cadence::Frame, Row::cadence),
+        }
+    }
+
     /// Returns the number of changes of clocks so far. Each reading is one.
     pub(crate) fn changes(&self) -> &Changes {
         &self.changes
@@ -148,11 +157,6 @@ impl ClockTable {
     /// Returns `true` once if a clock has changed its cadence.
     pub(crate) fn take_moved(&mut self) -> bool {
         mem::take(&mut self.has_moved)
-    }
-
-    /// Returns the time on a clock.
-    pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
-        Some(self.time(key)?.reading())
     }
 
     /// Finds a clock, and returns the time on it.
@@ -171,7 +175,7 @@ impl ClockTable {
     /// Returns the time that a clock shows.
     pub(crate) fn now(&self, clock: ClockId) -> Result<Duration, ClockError> {
         let (_, reading) = self.read(clock)?;
-        Ok(reading.shown(reading.now))
+        Ok(reading.shown_now())
     }
 
     /// Returns the time on the game clock.
@@ -184,17 +188,18 @@ impl ClockTable {
     /// game time.
     pub(crate) fn shown(&self, clock: Option<(ClockKey, Age)>) -> Duration {
         let own = clock.filter(|&(key, age)| self.rows.get_of_age(key, age).is_some());
-        let time = self.time(own.map_or(VIRTUAL, |(key, _)| key));
-        time.map_or(Duration::ZERO, |time| time.shown())
+        let time = self.reading(own.map_or(VIRTUAL, |(key, _)| key));
+        time.map_or(Duration::ZERO, |time| time.shown_now())
     }
 
-    pub(super) fn time(&self, key: ClockKey) -> Option<ClockTime> {
-        let mut time: Option<ClockTime> = None;
-        for key in self.rows.lineage(key).into_iter().rev() {
-            let row = self.rows.get(key)?;
-            time = Some(time.map_or(row.time, |parent| row.time_at(parent.now)));
-        }
-        time
+    /// Returns the time on a clock.
+    pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
+        let mut lineage = self.rows.lineage(key);
+        let top = self.rows.get(lineage.pop()?)?.time;
+        let below = lineage.into_iter().rev();
+        below.fold(Some(top), |parent, key| {
+            Some(self.rows.get(key)?.time_at(parent?.now))
+        })
     }
 
     /// Returns a clock as it was at the last reading.
@@ -229,7 +234,7 @@ impl ClockTable {
         Some(Tick {
             clock: self.id(key)?,
             delta: Duration::from_nanos(past.now.saturating_sub(past.previous)),
-            elapsed: self.time(key)?.shown(),
+            elapsed: self.reading(key)?.shown_now(),
         })
     }
 
@@ -246,47 +251,51 @@ impl ClockTable {
         }
     }
 
-    /// Returns `true` if the clock of this key and age exists, and nothing stops it or a clock above it.
-    /// The clocks above a clock that is fast-forwarded do not matter.
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
+    /// stops it or a clock above it. The clocks above a clock that is fast-forwarded do not matter.
     ///
     /// The components may have stopped a clock since the last reading: `is_stopped` asks them. A clock
     /// that was stopped at the last reading stays so until the next one.
-    pub(crate) fn is_running(
+    pub(crate) fn read_running(
         &self,
-        (key, age): (ClockKey, Age),
+        clock: (ClockKey, Age),
         scope: Scope,
         is_stopped: impl Fn(ClockKey, Option<Entity>) -> bool,
-    ) -> bool {
-        self.is_driven((key, age), scope, |key, row| {
+    ) -> Option<Reading> {
+        self.read_driven(clock, scope, |key, row| {
             let reading = self.readings[row.cadence() as usize];
             let was_stopped = row.past.reading == reading && row.past.is_stopped;
             was_stopped || is_stopped(key, row.entity)
         })
     }
 
-    /// Returns `true` if the clock of this key and age exists, and neither the settings nor `is_stopped`
-    /// stop it or a clock above it.
-    fn is_driven(
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if the
+    /// settings or `is_stopped` stop it or a clock above it.
+    #[inline]
+    fn read_driven(
         &self,
         (key, age): (ClockKey, Age),
         scope: Scope,
         is_stopped: impl Fn(ClockKey, &Row) -> bool,
-    ) -> bool {
-        let mut at = key;
-        let mut next = self.rows.get_of_age(key, age);
-        while let Some(row) = next {
-            if row.is_stopped() || is_stopped(at, row) {
-                return false;
+    ) -> Option<Reading> {
+        let mut lineage = SmallVec::<[&Row; 8]>::new();
+        let (mut at, mut row) = (key, self.rows.get_of_age(key, age)?);
+        let mut matters = true;
+        loop {
+            if matters && (row.is_stopped() || is_stopped(at, row)) {
+                return None;
             }
+            lineage.push(row);
+            matters = matters && scope != Scope::Under(at);
             match row.driver {
-                _ if scope == Scope::Under(at) => return true,
-                Driver::Bevy => return true,
-                Driver::Clock(parent) => at = parent,
-                Driver::Waiting | Driver::Missing => return false,
+                Driver::Clock(parent) => (at, row) = (parent, self.rows.get(parent)?),
+                Driver::Waiting | Driver::Missing if matters => return None,
+                Driver::Bevy | Driver::Waiting | Driver::Missing => break,
             }
-            next = self.rows.get(at);
         }
-        false
+        let top = lineage.pop()?.time;
+        let below = lineage.into_iter().rev();
+        Some(below.fold(top, |parent, row| row.time_at(parent.now)))
     }
 
     /// Returns the built-in clock that drives the clock of this key and age, or `None` if the settings
@@ -294,8 +303,8 @@ impl ClockTable {
     #[cfg(feature = "worlds")]
     pub(crate) fn running_root(&self, key: ClockKey, age: Age) -> Option<ClockId> {
         let scope = Scope::Of(Cadence::Frame);
-        let is_driven = self.is_driven((key, age), scope, |_, _| false);
-        built_in_id(self.rows.get(key)?.root).filter(|_| is_driven)
+        self.read_driven((key, age), scope, |_, _| false)?;
+        built_in_id(self.rows.get(key)?.root)
     }
 
     /// Returns `true` if the clock or an ancestor of it has lost its parent.
@@ -307,8 +316,11 @@ impl ClockTable {
 
     /// Brings a clock up to date, so that it can change.
     pub(super) fn settle(&mut self, key: ClockKey) {
-        let (past, time) = (self.past(key), self.time(key));
-        let seen = self.rows.parent(key).and_then(|parent| self.time(parent));
+        let (past, time) = (self.past(key), self.reading(key));
+        let seen = self
+            .rows
+            .parent(key)
+            .and_then(|parent| self.reading(parent));
         if let (Some(past), Some(time), Some(row)) = (past, time, self.rows.get_mut(key)) {
             (row.past, row.time) = (past, time);
             row.seen = seen.map_or(row.seen, |parent| parent.now);
@@ -344,10 +356,9 @@ impl ClockTable {
         entity: Entity,
         settings: Settings,
         brakes: Brakes,
-        (saved, written): (SavedTime, ChangeTick),
+        saved: SavedTime,
     ) {
-        let mut row = Row::new(Some(entity), settings, brakes, saved.time());
-        row.written = written;
+        let row = Row::new(Some(entity), settings, brakes, saved.time());
         let (key, age) = self.rows.add(row);
         self.load.add(saved.order, (key, age));
         if self.find_row(settings.parent).is_ok() && settings.parent != entity.into() {
@@ -359,7 +370,7 @@ impl ClockTable {
     }
 
     /// Removes the clock of `entity`, and returns its time. Its children stop.
-    pub(super) fn remove(&mut self, entity: Entity) -> Option<ClockTime> {
+    pub(super) fn remove(&mut self, entity: Entity) -> Option<Reading> {
         let key = self.key_of(entity)?;
         self.settle(key);
         let children = self.rows.get(key).map(|row| row.children.clone());
@@ -407,7 +418,7 @@ impl ClockTable {
         };
         self.settle(key);
         self.rows.set_driver(key, Driver::Clock(parent));
-        let seen = self.time(parent);
+        let seen = self.reading(parent);
         let mut moved = None;
         if let Some(row) = self.rows.get_mut(key) {
             row.seen = seen.map_or(0, |parent| parent.now);
@@ -441,10 +452,9 @@ impl ClockTable {
         }
     }
 
-    /// Advances the built-in clocks of a cadence to the time that Bevy shows.
-    ///
-    /// `times` returns the time and its latest step.
-    pub(super) fn advance(&mut self, cadence: Cadence, times: impl Fn(ClockKey) -> (u64, u64)) {
+    /// Advances the built-in clocks of a cadence to the times that Bevy shows for them. Each time comes
+    /// with its latest step.
+    pub(super) fn advance(&mut self, cadence: Cadence, times: [(u64, u64); BUILT_IN.len()]) {
         self.readings[cadence as usize] += 1;
         self.changes.note();
         let reading = self.readings[cadence as usize];
@@ -452,7 +462,7 @@ impl ClockTable {
             if let Some(row) = self.rows.get_mut(root) {
                 let (elapsed, delta) = match root {
                     FRAMES => (row.seen.saturating_add(FRAME), FRAME),
-                    root => times(root),
+                    root => times[root as usize],
                 };
                 row.follow(reading, elapsed, delta);
             }
@@ -465,7 +475,7 @@ impl ClockTable {
         let Ok(FoundClock { key, .. }) = self.find(clock) else {
             return 0;
         };
-        let mut after: Option<ClockTime> = None;
+        let mut after: Option<Reading> = None;
         for key in self.rows.lineage(key).into_iter().rev() {
             if let Some(row) = self.rows.get(key) {
                 let nanos = built_in_id(key).map_or(0, |clock| passed.on(clock));
@@ -475,8 +485,8 @@ impl ClockTable {
                 });
             }
         }
-        let now = |time: Option<ClockTime>| time.map_or(0, |time| time.now);
-        now(after).saturating_sub(now(self.time(key)))
+        let now = |time: Option<Reading>| time.map_or(0, |time| time.now);
+        now(after).saturating_sub(now(self.reading(key)))
     }
 
     /// Lets the clock on an entity advance as if its parent had advanced by `nanos`.

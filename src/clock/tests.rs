@@ -2,7 +2,7 @@
 
 use std::{prelude::rust_2024::*, vec, vec::Vec};
 
-use bevy_ecs::{change_detection::Tick, prelude::*};
+use bevy_ecs::prelude::*;
 use proptest::{collection, prelude::*, sample::select};
 
 use super::{
@@ -135,7 +135,7 @@ impl Game {
                 let entity = self.world.spawn_empty().id();
                 let mut settings = Settings::new(self.id(parent));
                 settings.speed = speed;
-                let start = (SavedTime::default(), Tick::new(0));
+                let start = SavedTime::default();
                 self.table.add(entity, settings, Brakes::default(), start);
                 self.entities[nth] = Some(entity);
                 let now = self.table.reading(self.key(nth).expect("spawned"));
@@ -221,9 +221,8 @@ impl Game {
                     self.times[root as usize] += by;
                     self.follow(root as usize, &|clock| clock.follow(by));
                 }
-                let times = self.times;
-                self.table
-                    .advance(cadence, |root| (times[root as usize], by));
+                let times = self.times.map(|time| (time, by));
+                self.table.advance(cadence, times);
             }
             Op::Spawn(..) => {}
         }
@@ -272,7 +271,7 @@ impl Game {
             let Some(clock) = clock else { continue };
             let is_due = clock.deadline.is_some_and(|deadline| deadline <= clock.now);
             let key = self.key(nth).expect("it exists");
-            let is_found = found.iter().any(|&(_, found)| found == key);
+            let is_found = found.iter().any(|&(.., found)| found == key);
             if is_here(self, nth) {
                 assert_eq!(is_found, is_due, "clock {nth} in {scope:?}");
             }

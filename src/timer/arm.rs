@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     clock::{
-        Age, ClockError, ClockId, ClockKey, ClockTable, Reading, add_missing_clock, built_in_id,
-        warn,
+        ClockError, ClockId, ClockKey, ClockTable, DueClock, Reading, add_missing_clock,
+        built_in_id, warn,
     },
     double_buffer::RecentPeak,
     missing_plugin::warn_without_plugin,
@@ -144,7 +144,7 @@ pub(super) struct Arming {
     pub(super) numbers: Numbers,
     pub(super) modifiers: Modifiers,
     /// Kept for its memory: the clocks with due timers in a run.
-    pub(super) due: Vec<(Age, ClockKey)>,
+    pub(super) due: Vec<DueClock>,
 }
 
 /// The timers that the next swap arms. A timer that is cancelled leaves its entry.

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     call::report,
     clock::{
-        Age, ClockError, ClockId, ClockKey, ClockTable, Reader, Scope, read_running,
-        saturating_nanos,
+        Age, ClockError, ClockId, ClockKey, ClockTable, Scope, WrittenClocks, is_running,
+        saturating_nanos, take_changes,
     },
     queue::TimerQueue,
 };
@@ -63,7 +63,7 @@ pub(crate) fn fast_forward_to_next(
 struct Forward {
     root: ClockKey,
     age: Age,
-    clocks: SystemState<Reader<'static, 'static>>,
+    clocks: WrittenClocks,
     lines: SystemState<(ResMut<'static, ClockTable>, ResMut<'static, TimerLines>)>,
     firing: FireParams,
     stats: RunStats,
@@ -97,17 +97,17 @@ impl Forward {
 
     /// Lets clocks follow the changes of their components.
     fn take_changes(&mut self, world: &mut World) {
-        if let Ok(mut clocks) = self.clocks.get_mut(world) {
-            clocks.take_changes();
+        if let Err(error) = take_changes(world, &mut self.clocks) {
+            report::<Self>(world, error);
         }
-        self.clocks.apply(world);
+        world.flush();
     }
 
     /// Returns `true` if the clock exists and is not stopped itself. Its parent may be stopped.
     fn is_running(&self, world: &World) -> bool {
         let is_orphaned = |table: &ClockTable| table.is_orphaned(self.root);
         let scope = Scope::Under(self.root);
-        read_running(world, (self.root, self.age), scope).is_some()
+        is_running(world, (self.root, self.age), scope)
             && !world.get_resource().is_none_or(is_orphaned)
     }
 

@@ -20,7 +20,7 @@ use super::{
     stats::TimerStats,
 };
 use crate::{
-    clock::{Age, ChangedClocks, ClockKey, ClockTable, Scope},
+    clock::{ChangedClocks, ClockKey, ClockTable, DueClock, Scope},
     queue::{Key, NEVER, TimerQueue},
 };
 
@@ -344,31 +344,17 @@ impl TimerLines {
         armed
     }
 
-    /// Returns the clocks of a scope on which timers are due, in the order in which they run.
-    pub(super) fn find_due(
-        &mut self,
-        table: &mut ClockTable,
-        scope: Scope,
-    ) -> Vec<(Age, ClockKey)> {
+    /// Returns the clocks of a scope on which timers may be due, in the order in which they run.
+    pub(super) fn find_due(&mut self, table: &mut ClockTable, scope: Scope) -> Vec<DueClock> {
         let mut due = mem::take(&mut self.arming.due);
         table.find_due(scope, &mut due);
-        due.retain(|&(_, clock)| self.has_due(table, clock));
-        due
-    }
-
-    /// Returns `true` if a timer is due on a clock. Otherwise tells the table when to look again.
-    pub(super) fn has_due(&mut self, table: &mut ClockTable, clock: ClockKey) -> bool {
-        let Some(line) = self.get_mut(clock) else {
-            return false;
-        };
-        let Some(reading) = table.reading(clock) else {
-            return false;
-        };
-        let is_due = line.queue.has_due(reading.now);
-        if !is_due {
-            table.set_deadline(clock, line.queue.first_look());
+        for &(.., clock) in &due {
+            // A panic may have kept the previous run from ending its bursts.
+            if let Some(line) = self.get_mut(clock) {
+                line.end_bursts();
+            }
         }
-        is_due
+        due
     }
 
     /// Lets all timers of a scope that wait for the budget be due like any other.

@@ -6,7 +6,12 @@
 use alloc::vec::Vec;
 use core::{iter, mem, num::NonZeroU32};
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    prelude::*,
+    query::Allow,
+    system::{SystemParam, SystemState},
+};
 use bevy_platform::sync::Arc;
 
 use super::{
@@ -23,21 +28,33 @@ use super::{
 };
 use crate::{
     clock::{
-        Age, Cadence, ClockKey, ClockTable, FoundClock, PackedClockId, Reading, Scope,
-        find_running, read_running,
+        Age, Cadence, ClockKey, ClockTable, DueClock, PackedClockId, Reading, RunningClocks, Scope,
+        find_running,
     },
     owner::OwnedBy,
     queue::{First, Key},
 };
 
+pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
+
 /// The parts of the world that are used between two handlers.
-pub(crate) type FireParams = SystemState<(
-    ResMut<'static, TimerLines>,
-    Query<'static, 'static, (Option<&'static OwnedBy>, Option<&'static Keyed>), Allow<Disabled>>,
-    ResMut<'static, Messages<TimerFired>>,
-    Res<'static, WrittenStates>,
-    ResMut<'static, ClockTable>,
-)>;
+#[derive(SystemParam)]
+pub(crate) struct Firing<'w, 's> {
+    lines: ResMut<'w, TimerLines>,
+    table: ResMut<'w, ClockTable>,
+    clocks: RunningClocks<'w, 's>,
+    writer: Writer<'w, 's>,
+    written: Res<'w, WrittenStates>,
+}
+
+/// The messages of the firings.
+#[derive(SystemParam)]
+struct Writer<'w, 's> {
+    owned: Query<'w, 's, OwnerAndKey, Allow<Disabled>>,
+    messages: ResMut<'w, Messages<TimerFired>>,
+}
+
+type OwnerAndKey = (Option<&'static OwnedBy>, Option<&'static Keyed>);
 
 /// The settings of the plugin that a run uses.
 #[derive(Resource, Clone, Copy, Debug)]
@@ -68,8 +85,10 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
         burst: world.resource::<TimerSettings>().burst_limit,
         defers: budget != TimerBudget::Unlimited,
     };
+    let cadence = world.resource::<ClockTable>().cadence_of(scope);
     let mut run = Run {
         scope,
+        cadence,
         params,
         limits,
         budget,
@@ -80,6 +99,7 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
 /// A run that fires timers.
 struct Run<'a> {
     scope: Scope,
+    cadence: Cadence,
     params: &'a mut FireParams,
     limits: Limits,
     budget: TimerBudget,
@@ -99,6 +119,7 @@ pub(crate) struct Fired {
     pub(crate) event: TimerFired,
     pub(crate) clock: ClockKey,
     pub(crate) key: Key,
+    /// Whether the timer has an owner who is not known yet.
     is_owned: bool,
     reaction: Reaction,
 }
@@ -114,58 +135,55 @@ impl Run<'_> {
         {
             end_finished(world, cadence);
         }
-        let (mut lines, _, _, _, mut table) = self.params.get_mut(world)?;
+        let Firing {
+            mut lines,
+            mut table,
+            ..
+        } = self.params.get_mut(world)?;
         if !self.limits.defers {
             lines.stop_all_waiting(&mut table, self.scope);
         }
         let due = lines.find_due(&mut table, self.scope);
-        for &(age, key) in &due {
-            let cadence = world.resource::<ClockTable>().cadence(key, age);
-            if let Some(cadence) = cadence {
-                self.fire_clock(world, FoundClock { key, age, cadence })?;
-            }
-        }
+        self.fire_clocks(world, &due)?;
         self.fire_waiting(world)?;
-        let (mut lines, _, _, _, mut table) = self.params.get_mut(world)?;
-        for &(_, key) in &due {
-            // Sets the time at which to look at this clock again.
-            lines.has_due(&mut table, key);
-        }
-        lines.arming.due = due;
+        world.resource_mut::<TimerLines>().arming.due = due;
         Ok(())
     }
 
-    /// Fires the due timers on one clock, until a handler stops the clock.
-    fn fire_clock(
-        &mut self,
-        world: &mut World,
-        FoundClock { key, age, cadence }: FoundClock,
-    ) -> Result {
-        let Some(id) = world.resource::<ClockTable>().id(key) else {
-            return Ok(());
-        };
-        let clock = (key, id.into());
-        // A panic may have kept the previous run from ending its bursts.
-        end_bursts(world, key);
+    /// Fires the due timers on these clocks, one clock after the other. The turn of a clock ends when
+    /// nothing on it is due any more, or when a handler stops it.
+    fn fire_clocks(&mut self, world: &mut World, due: &[DueClock]) -> Result {
+        let mut turns = due.iter().copied().peekable();
         let mut is_observed = false;
         loop {
             is_observed = is_observed || self::is_observed(world);
             let mut fired = None;
-            let limits = self.limits;
-            let next = |line: &mut TimerLine,
-                        reading: &Reading,
-                        waiting: &mut Waiting,
-                        stats: &mut RunStats| {
-                line.fire(clock, reading, limits, waiting, stats)
-            };
-            self.pop(world, (key, age), next, is_observed, &mut fired)?;
+            let Firing {
+                mut lines,
+                mut table,
+                clocks,
+                mut writer,
+                ..
+            } = firing(self.params, world)?;
+            while let Some(&(_, age, clock)) = turns.peek()
+                && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
+            {
+                if let Some((id, reading)) = clocks.read(&table, (clock, age), self.scope) {
+                    let next = || line.fire((clock, id), &reading, self.limits, waiting, stats);
+                    writer.fire(next, is_observed, &mut fired);
+                    if fired.is_some() {
+                        break;
+                    }
+                    table.set_deadline(clock, line.queue.first_look());
+                }
+                line.end_bursts();
+                turns.next();
+            }
             let Some(fired) = &mut fired else {
-                break;
+                return Ok(());
             };
-            handle(world, fired, cadence, is_observed);
+            handle(world, fired, self.cadence, is_observed);
         }
-        end_bursts(world, key);
-        Ok(())
     }
 
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
@@ -178,11 +196,11 @@ impl Run<'_> {
                 break;
             };
             let spent = waiting.spent;
-            let Some(found) = find_running(world, clock, self.scope) else {
+            let Some(age) = find_running(world, clock, self.scope) else {
                 last = Some(rank);
                 continue;
             };
-            if !self.budget.has_room(spent, found.cadence) {
+            if !self.budget.has_room(spent, self.cadence) {
                 break;
             }
             if !clocks.contains(&clock) {
@@ -190,7 +208,7 @@ impl Run<'_> {
                 end_bursts(world, clock);
                 clocks.push(clock);
             }
-            self.fire_one_waiting(world, (found, key))?;
+            self.fire_one_waiting(world, (clock, age), key)?;
         }
         for clock in clocks {
             end_bursts(world, clock);
@@ -199,72 +217,75 @@ impl Run<'_> {
     }
 
     /// Fires a timer that waits for the budget.
-    fn fire_one_waiting(&mut self, world: &mut World, (clock, key): (FoundClock, Key)) -> Result {
-        let Some(id) = world.resource::<ClockTable>().id(clock.key) else {
-            return Ok(());
-        };
-        let is_observed = is_observed(world);
+    fn fire_one_waiting(
+        &mut self,
+        world: &mut World,
+        (clock, age): (ClockKey, Age),
+        key: Key,
+    ) -> Result {
+        let (is_observed, limits) = (is_observed(world), self.limits);
         let start = self.budget.start();
         let mut lines = world.resource_mut::<TimerLines>();
-        lines.waiting.spent.add_firing(clock.cadence);
-        let (limits, mut is_first, mut fired) = (self.limits, true, None);
-        let next = |line: &mut TimerLine,
-                    reading: &Reading,
-                    waiting: &mut Waiting,
-                    stats: &mut RunStats| {
-            let clock = (clock.key, id.into());
-            let is_first = mem::take(&mut is_first);
-            is_first.then(|| line.fire_waiting(key, clock, reading, limits, waiting, stats))?
-        };
-        self.pop(world, (clock.key, clock.age), next, is_observed, &mut fired)?;
-        // No other timer may be due on the clock, so nothing else tells the table.
-        let line = world.resource::<TimerLines>().get(clock.key);
-        let first = line.and_then(|line| line.queue.first_look());
-        let mut table = world.resource_mut::<ClockTable>();
-        table.set_deadline(clock.key, first);
+        lines.waiting.spent.add_firing(self.cadence);
+        let mut fired = None;
+        let Firing {
+            mut lines,
+            mut table,
+            clocks,
+            mut writer,
+            ..
+        } = firing(self.params, world)?;
+        if let Some((id, reading)) = clocks.read(&table, (clock, age), self.scope)
+            && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
+        {
+            let id = (clock, id);
+            let mut next = Some(|| line.fire_waiting(key, id, &reading, limits, waiting, stats));
+            writer.fire(|| next.take()?(), is_observed, &mut fired);
+            // No other timer may be due on the clock, so nothing else tells the table.
+            table.set_deadline(clock, line.queue.first_look());
+        }
         if let Some(fired) = &mut fired {
-            handle(world, fired, clock.cadence, is_observed);
+            handle(world, fired, self.cadence, is_observed);
         }
         let mut lines = world.resource_mut::<TimerLines>();
         lines.waiting.spent.add_time_since(start);
         Ok(())
     }
+}
 
-    /// Fires timers one after the other, unless something has stopped their clock, and writes their
-    /// messages.
+fn firing<'w>(params: &'w mut FireParams, world: &'w mut World) -> Result<Firing<'w, 'w>> {
+    let firing = params.get_mut(world)?;
+    if firing.written.0.is_some() {
+        // A handler has written the states out. The next firing changes one of them.
+        firing.table.changes().note();
+    }
+    Ok(firing)
+}
+
+impl Writer<'_, '_> {
+    /// Fires the `next` timers one after the other, and writes their messages.
     ///
     /// Stops after the first firing that has an observer or a reaction, or that is its timer's last,
     /// and leaves this firing in `popped`. Returning it would cost another copy.
-    fn pop(
+    #[inline]
+    fn fire(
         &mut self,
-        world: &mut World,
-        (clock, age): (ClockKey, Age),
-        mut next: impl FnMut(&mut TimerLine, &Reading, &mut Waiting, &mut RunStats) -> Option<Fired>,
+        mut next: impl FnMut() -> Option<Fired>,
         is_observed: bool,
         popped: &mut Option<Fired>,
-    ) -> Result {
-        let Some(reading) = read_running(world, (clock, age), self.scope) else {
-            return Ok(());
-        };
-        let (mut lines, owned, mut messages, written, table) = self.params.get_mut(world)?;
-        if written.0.is_some() {
-            // A handler has written the states out. The next firing changes one of them.
-            table.changes().note();
-        }
-        let Some((line, waiting, stats)) = lines.firing(clock, self.scope) else {
-            return Ok(());
-        };
-        let mut is_hidden = false;
-        messages.write_batch(iter::from_fn(|| {
+    ) {
+        self.messages.write_batch(iter::from_fn(|| {
             if popped.is_some() {
                 return None;
             }
-            let mut fired = next(line, &reading, waiting, stats)?;
+            let mut fired = next()?;
             if fired.is_owned {
-                match owner_and_key(fired.event.entity(), &owned) {
-                    Some((owner, key)) => fired.event.set_owned(owner, key),
+                match owner_and_key(fired.event.entity(), &self.owned) {
+                    Some((owner, key)) => {
+                        fired.event.set_owned(owner, key);
+                        fired.is_owned = false;
+                    }
                     None => {
-                        is_hidden = true;
                         *popped = Some(fired);
                         return None;
                     }
@@ -276,12 +297,6 @@ impl Run<'_> {
             }
             (reaction != Reaction::EndLife).then_some(event)
         }));
-        if let Some(fired) = popped
-            && is_hidden
-        {
-            write_hidden(world, fired);
-        }
-        Ok(())
     }
 }
 
@@ -289,7 +304,7 @@ impl Run<'_> {
 #[inline(never)]
 fn owner_and_key(
     entity: Entity,
-    owned: &Query<(Option<&OwnedBy>, Option<&Keyed>), Allow<Disabled>>,
+    owned: &Query<OwnerAndKey, Allow<Disabled>>,
 ) -> Option<(Entity, Option<KeyId>)> {
     let (owned, key) = owned.get(entity).ok()?;
     Some((owned.map_or(entity, |by| by.0), key.map(|key| key.id())))
@@ -323,6 +338,9 @@ fn is_observed(world: &mut World) -> bool {
 
 /// Runs the reactions to a firing.
 fn handle(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: bool) {
+    if fired.is_owned {
+        write_hidden(world, fired);
+    }
     if fired.reaction == Reaction::EndLife {
         return end_life(world, fired, cadence);
     }

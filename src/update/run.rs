@@ -155,6 +155,6 @@ impl<'a> Ticks<'a> {
             None => self.stops.contains(key, scope),
         };
         let clock = (member.clock, member.age);
-        self.table.is_running(clock, scope, is_stopped)
+        self.table.read_running(clock, scope, is_stopped).is_some()
     }
 }

@@ -3,7 +3,12 @@
 use alloc::{borrow::Cow, boxed::Box, format, vec::Vec};
 use core::{any::type_name, fmt, mem};
 
-use bevy_ecs::{error::CommandOutput, lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_ecs::{
+    error::{CommandOutput, Severity},
+    lifecycle::HookContext,
+    prelude::*,
+    world::DeferredWorld,
+};
 use bevy_platform::{collections::HashMap, sync::Arc};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
@@ -291,7 +296,7 @@ impl TimerAction {
                 Ok(Handler { place, call }) => {
                     call_with_world::<Self>(world, place, entity, |world| call(world, *fired));
                 }
-                Err(unknown) => report_unknown(world, entity, unknown.into()),
+                Err(unknown) => report_unknown(world, entity, unknown),
             },
         }
     }
@@ -364,10 +369,13 @@ pub(crate) struct TimerHandlers {
 }
 
 /// Returns the handler that is registered under this name.
-fn find_handler(world: &World, name: &str) -> Result<Handler, NoSuchHandler> {
+fn find_handler(world: &World, name: &str) -> Result<Handler> {
     let handlers = world.get_resource::<TimerHandlers>();
     let handler = handlers.and_then(|handlers| handlers.by_name.get(name));
-    handler.cloned().ok_or_else(|| NoSuchHandler(name.into()))
+    handler.cloned().ok_or_else(|| {
+        format!("no timer handler is registered as {name:?}: call `add_timer_handler` at start-up")
+            .into()
+    })
 }
 
 /// Warns of actions whose handlers are still unknown at the start of a run.
@@ -381,7 +389,7 @@ pub(crate) fn report_unknown_handlers(world: &mut World) {
         if world.entities().contains_spawned(entity)
             && let Err(unknown) = find_handler(world, &name)
         {
-            report_unknown(world, entity, BevyError::warning(unknown));
+            report_unknown(world, entity, unknown.with_severity(Severity::Warning));
         }
     }
 }
@@ -427,27 +435,15 @@ fn insert_handler(world: &mut World, name: Cow<'static, str>, call: Arc<Call>) {
     handlers.by_name.insert(name, Handler { place, call });
 }
 
-/// The error for a name under which no handler is registered.
-#[derive(Debug)]
-struct NoSuchHandler(Box<str>);
-
-impl fmt::Display for NoSuchHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no timer handler is registered as {:?}: call `add_timer_handler` at start-up",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for NoSuchHandler {}
-
 #[cfg(feature = "serialize")]
 impl serde::Serialize for TimerAction {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.closure() {
-            Some(closure) => Err(serde::ser::Error::custom(UnsavableAction { closure })),
+            Some(closure) => Err(serde::ser::Error::custom(format_args!(
+                "the action calls the closure {closure}, which can't be saved: register a handler \
+                 with `add_timer_handler`, and use `TimerAction::named`, or `TimerAction::named_with` \
+                 for the values that the closure captures"
+            ))),
             None => self.0.serialize(serializer),
         }
     }
@@ -457,26 +453,6 @@ impl serde::Serialize for TimerAction {
 impl<'de> serde::Deserialize<'de> for TimerAction {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Kind::deserialize(deserializer).map(Self)
-    }
-}
-
-/// The error for saving an action that calls a closure.
-#[cfg(feature = "serialize")]
-struct UnsavableAction {
-    /// The type of the closure or function.
-    closure: &'static str,
-}
-
-#[cfg(feature = "serialize")]
-impl fmt::Display for UnsavableAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the action calls the closure {}, which can't be saved: register a handler with \
-             `add_timer_handler`, and use `TimerAction::named`, or `TimerAction::named_with` for the \
-             values that the closure captures",
-            self.closure
-        )
     }
 }
 

@@ -1,7 +1,6 @@
 //! The timers of an owner by key: setting, finding and replacing them.
 
-use alloc::borrow::Cow;
-use core::fmt;
+use alloc::format;
 
 use bevy_ecs::{
     bundle::InsertMode, change_detection::MaybeLocation, prelude::*, system::entity_command,
@@ -110,7 +109,11 @@ pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Op
         Some(key) => table.get(owner, key),
         None => {
             if key.is_text() {
-                report::<Timer>(world, BevyError::warning(UnusedKey(name.clone())));
+                let error = format!(
+                    "no timer has had the key {name:?}: check its spelling, or use a type that \
+                     implements `TimerKey`"
+                );
+                report::<Timer>(world, BevyError::warning(error));
                 // From now on, the name counts as used.
                 _ = Keyed::new(name);
             }
@@ -118,23 +121,6 @@ pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Op
         }
     }
 }
-
-/// The error for a key that no timer has had.
-#[derive(Debug)]
-struct UnusedKey(Cow<'static, str>);
-
-impl fmt::Display for UnusedKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no timer has had the key {:?}: check its spelling, or use a type that implements \
-             `TimerKey`",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for UnusedKey {}
 
 /// The entity that was last inserted with each key of each owner.
 #[derive(Resource, Debug, Default)]

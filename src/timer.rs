@@ -318,32 +318,19 @@ impl Timer {
     }
 }
 
-impl Arms for Timer {
-    const KIND: Kind = Kind::Timer;
-    const NAME: &'static str = "a `Timer`";
-
-    fn seat(&self) -> &TimerSeat {
-        &self.seat
-    }
-
+impl Timer {
+    /// Returns `true` if the timer has no settings but its delay, interval and number of firings.
     fn is_plain(&self) -> bool {
         self.extra.is_none()
     }
 
+    /// Returns the clock that the component names, or the clock on which it was saved.
     fn chosen_clock(&self) -> Option<ClockId> {
         let saved = self.loaded().and_then(TimerState::clock);
         saved.or_else(|| self.clock())
     }
 
-    fn loaded(&self) -> Option<&TimerState> {
-        self.extra.as_deref()?.loaded.as_ref()?.state()
-    }
-
-    fn load(&mut self, state: TimerState) {
-        let extra = self.extra.get_or_insert_default();
-        extra.loaded = Some(Loaded::new(state));
-    }
-
+    /// Notes that the loaded state, if any, has been used.
     fn use_loaded(&self) {
         let extra = self.extra.as_deref();
         if let Some(loaded) = extra.and_then(|extra| extra.loaded.as_ref()) {
@@ -351,18 +338,7 @@ impl Arms for Timer {
         }
     }
 
-    fn delay(&self) -> u64 {
-        self.delay
-    }
-
-    fn timer(&self, entity: Entity) -> ArmedTimer {
-        let mut timer = ArmedTimer::new(entity, self);
-        if let Some(priority) = self.options().priority {
-            timer.change_rare(|rare| rare.priority = Some(priority));
-        }
-        timer
-    }
-
+    /// Starts the delay at this reading of the clock, and returns the deadline and the wait.
     fn start(&self, reading: Reading, numbers: &mut Numbers) -> (u64, u64) {
         let delay = self.draw_delay(numbers);
         match self.options().since {
@@ -374,6 +350,7 @@ impl Arms for Timer {
         }
     }
 
+    /// Gives a timer for the queue its random intervals, if it has any.
     fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
         if let Some(span) = self.interval_span() {
             let draws = Draws {
@@ -383,13 +360,18 @@ impl Arms for Timer {
             timer.change_rare(|rare| rare.draws = Some(draws));
         }
     }
+}
 
-    fn copy(&self) -> Self {
-        Self {
-            extra: self.extra.clone(),
-            seat: self.seat.copy(),
-            ..Self::new(self.delay, self.interval, self.times)
-        }
+impl Arms for Timer {
+    const KIND: Kind = Kind::Timer;
+    const NAME: &'static str = "a `Timer`";
+
+    fn timer(&self) -> &Timer {
+        self
+    }
+
+    fn timer_mut(&mut self) -> &mut Timer {
+        self
     }
 }
 
@@ -400,6 +382,21 @@ pub(crate) enum Kind {
     Timer,
     /// [`DespawnAfter`]
     Lifetime,
+}
+
+impl Kind {
+    /// Returns the timer of this kind on an entity, if any.
+    fn on(self, entity: EntityRef<'_>) -> Option<&Timer> {
+        match self {
+            Self::Timer => entity.get(),
+            Self::Lifetime => entity.get().map(DespawnAfter::timer),
+        }
+    }
+
+    /// Returns the timer of this kind on an entity, if any.
+    fn get(self, world: &World, entity: Entity) -> Option<&Timer> {
+        self.on(world.get_entity(entity).ok()?)
+    }
 }
 
 impl MapEntities for Timer {

@@ -6,7 +6,7 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    Arms, CancelReason, CrateTimer, DespawnAfter, IntoKey, Timer, TimerLines, WhenDone,
+    CancelReason, CrateTimer, DespawnAfter, IntoKey, Timer, TimerLines, WhenDone,
     arm::{settle_now, take_out},
     build::or_panic,
     end::{Ended, end_recorded, end_unarmed},
@@ -94,7 +94,7 @@ pub struct TimerMut<'w> {
 
 impl<'w> TimerMut<'w> {
     fn new(world: &'w mut World, entity: Entity) -> Option<Self> {
-        let seat = world.get::<Timer>(entity)?.seat();
+        let seat = &world.get::<Timer>(entity)?.seat;
         seat.unwrite();
         let place = seat.armed()?;
         world
@@ -236,7 +236,7 @@ impl<'w> TimerMut<'w> {
         if let Some(key) = lines.move_to(from, to, deadline, there.now) {
             (self.clock, self.key, self.reading) = (to, key, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
-                timer.seat().move_to(Place::Armed(to, key));
+                timer.seat.move_to(Place::Armed(to, key));
             }
         }
         Ok(())
@@ -251,7 +251,7 @@ impl<'w> TimerMut<'w> {
 
     fn delay(&self) -> u64 {
         let timer = self.world.get::<Timer>(self.entity);
-        timer.map_or(0, Arms::delay)
+        timer.map_or(0, |timer| timer.delay)
     }
 
     /// Returns the next deadline, and the length of the wait for it.

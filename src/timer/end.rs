@@ -9,7 +9,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    Arms, CancelReason, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines, WhenDone,
+    CancelReason, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines, WhenDone,
     arm::{cancel, cancel_silently},
     place::Place,
     queued::Mark,
@@ -204,11 +204,11 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
 }
 
 /// Ends a timer or a lifetime that was loaded after its last firing, unless a mark says when.
-pub(super) fn end_in_next_run<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    if C::KIND == Kind::Timer && world.get::<Finished>(entity).is_some() {
+pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
+    if kind == Kind::Timer && world.get::<Finished>(entity).is_some() {
         return;
     }
-    let ended = match C::KIND {
+    let ended = match kind {
         Kind::Timer => {
             let when_done = world.get::<Timer>(entity).map(Timer::when_done);
             Ended::timer(entity, when_done.unwrap_or_default())
@@ -259,7 +259,7 @@ pub(super) fn end_recorded(
 /// Ends the timer on an entity, unless a timer is armed there.
 pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone) {
     let has_timer = world.get::<Timer>(entity).is_some();
-    let is_armed = has_timer && is_armed::<Timer>(world, entity);
+    let is_armed = has_timer && is_armed(world, entity, Kind::Timer);
     if !is_armed && despawns(world, entity, when_done) {
         world.try_despawn(entity).ok();
         return;
@@ -275,7 +275,7 @@ pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone
 
 /// Despawns an entity whose lifetime is over, unless it has got another one.
 fn end_life(world: &mut World, entity: Entity) {
-    if world.get::<DespawnAfter>(entity).is_some() && !is_armed::<DespawnAfter>(world, entity) {
+    if world.get::<DespawnAfter>(entity).is_some() && !is_armed(world, entity, Kind::Lifetime) {
         world.try_despawn(entity).ok();
     }
 }
@@ -321,7 +321,7 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
         };
         match kind {
             Kind::Timer => _ = cancel(&mut world, entity, reason),
-            Kind::Lifetime => cancel_silently::<DespawnAfter>(&mut world, entity),
+            Kind::Lifetime => cancel_silently(&mut world, entity, kind),
         }
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
@@ -333,18 +333,14 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
 fn unsettle(world: &mut DeferredWorld, (clock, key): (ClockKey, Key), entity: Entity, kind: Kind) {
     let lines = world.get_resource_mut::<TimerLines>();
     let place = lines.and_then(|mut lines| lines.lose_clock(clock, key));
-    let seat = match kind {
-        Kind::Timer => world.get::<Timer>(entity).map(Arms::seat),
-        Kind::Lifetime => world.get::<DespawnAfter>(entity).map(Arms::seat),
-    };
-    if let (Some(place), Some(seat)) = (place, seat) {
-        seat.move_to(place);
+    if let (Some(place), Some(timer)) = (place, kind.get(world, entity)) {
+        timer.seat.move_to(place);
     }
 }
 
-/// Cancels the timer of `C` on an entity, unless its clock exists by now.
-pub(super) fn lose_clock<C: Arms>(world: &mut World, entity: Entity) {
-    let setting = Setting::of::<C>(world, entity);
+/// Cancels a timer of an entity, unless its clock exists by now.
+pub(super) fn lose_clock(world: &mut World, entity: Entity, kind: Kind) {
+    let setting = Setting::of(world, entity, kind);
     let table = world.get_resource::<ClockTable>();
     let (Some(setting), Some(table)) = (setting, table) else {
         return;
@@ -352,19 +348,23 @@ pub(super) fn lose_clock<C: Arms>(world: &mut World, entity: Entity) {
     if table.find(setting.clock).is_ok() {
         return;
     }
-    match C::KIND {
+    match kind {
         Kind::Timer => _ = cancel(&mut world.into(), entity, CancelReason::ClockGone),
-        Kind::Lifetime => cancel_silently::<C>(&mut world.into(), entity),
+        Kind::Lifetime => cancel_silently(&mut world.into(), entity, kind),
     }
-    retire(world, entity, C::KIND);
+    retire(world, entity, kind);
 }
 
 /// Removes the component whose timer was cancelled because its clock does not exist, unless the
 /// entity has a new one.
 fn retire(world: &mut World, entity: Entity, kind: Kind) {
+    let place = kind.get(world, entity).map(|timer| timer.seat.place());
+    if place != Some(Place::Nowhere) {
+        return;
+    }
     match kind {
-        Kind::Timer if is_nowhere::<Timer>(world, entity) => retire_timer(world, entity),
-        Kind::Lifetime if is_nowhere::<DespawnAfter>(world, entity) => {
+        Kind::Timer => retire_timer(world, entity),
+        Kind::Lifetime => {
             let mut entity = world.entity_mut(entity);
             if entity.contains::<Pauses>() {
                 // Nothing else would end this pause.
@@ -373,20 +373,14 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
                 entity.remove::<DespawnAfter>();
             }
         }
-        Kind::Timer | Kind::Lifetime => {}
     }
 }
 
 /// Takes the timer and the lifetime of an entity out of their queues, without an event.
 #[cfg(feature = "serialize")]
 pub(crate) fn forget_timers(world: &mut DeferredWorld, entity: Entity) {
-    cancel_silently::<Timer>(world, entity);
-    cancel_silently::<DespawnAfter>(world, entity);
-}
-
-fn is_nowhere<C: Arms>(world: &World, entity: Entity) -> bool {
-    let component = world.get::<C>(entity);
-    component.is_some_and(|component| matches!(component.seat().place(), Place::Nowhere))
+    cancel_silently(world, entity, Kind::Timer);
+    cancel_silently(world, entity, Kind::Lifetime);
 }
 
 fn retire_timer(world: &mut World, entity: Entity) {

@@ -9,7 +9,7 @@ use bevy_ecs::{
 use bevy_platform::collections::HashMap;
 
 use super::{
-    Arms, CancelReason, IntoKey, Keyed, Timer, change::cancel_and_despawn, key::KeyId,
+    CancelReason, IntoKey, Keyed, Timer, change::cancel_and_despawn, key::KeyId,
     queues::change_armed,
 };
 use crate::{call::report, journal::Journal, owner::OwnedBy};
@@ -89,7 +89,7 @@ fn refresh(world: &mut World, entity: Entity) -> bool {
     let Some(timer) = world.get::<Timer>(entity) else {
         return false;
     };
-    timer.seat().unwrite();
+    timer.seat.unwrite();
     let times = timer.max_firings();
     let mut is_armed = false;
     change_armed(&mut world.into(), entity, |armed| {

@@ -10,9 +10,8 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    Arms, DespawnAfter, Timer, TimerLines,
+    Kind, TimerLines,
     owner::{Owned, owner_of},
-    place::TimerSeat,
     queued::Mark,
     queues::{Halt, change_armed},
 };
@@ -219,11 +218,9 @@ pub(crate) fn on_resume(
 
 /// Lets the timers of an entity follow an owner that it gets or loses.
 pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: bool) {
-    let seats = world.get_entity(entity).map(|entity| {
-        let timer = entity.get().map(<Timer as Arms>::seat);
-        let lifetime = entity.get().map(<DespawnAfter as Arms>::seat);
-        [timer, lifetime].map(|seat| seat.and_then(TimerSeat::armed))
-    });
+    let seats = world
+        .get_entity(entity)
+        .map(|entity| [Kind::Timer, Kind::Lifetime].map(|kind| kind.on(entity)?.seat.armed()));
     if !seats.is_ok_and(|seats| seats.iter().any(Option::is_some)) {
         return;
     }
@@ -249,13 +246,14 @@ fn update_all(world: &mut DeferredWorld, entity: Entity) {
 
 /// Halts or resumes the timers of an entity, depending on its entity and its owner.
 fn update(world: &mut DeferredWorld, entity: Entity) {
-    update_one::<Timer>(world, entity);
-    update_one::<DespawnAfter>(world, entity);
+    update_one(world, entity, Kind::Timer);
+    update_one(world, entity, Kind::Lifetime);
 }
 
-fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
+fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
-    let (clock, key) = entity_ref.get::<C>()?.seat().armed()?;
+    let timer = kind.on(entity_ref)?;
+    let (clock, key) = timer.seat.armed()?;
     let owner = owner_of(entity_ref);
     let halt = Halt {
         is_paused: is_paused(world, entity_ref, owner),
@@ -267,7 +265,7 @@ fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> 
         return None;
     }
     if halt.is_paused != before.is_paused {
-        entity_ref.get::<C>()?.seat().unwrite();
+        timer.seat.unwrite();
     }
     // The delay of a timer without a clock has not started.
     let reading = world.get_resource::<ClockTable>()?.reading(clock);

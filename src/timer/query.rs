@@ -10,7 +10,7 @@ use bevy_ecs::{
 };
 
 use super::{
-    Arms, DespawnAfter, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines, TimerStatus,
+    DespawnAfter, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines, TimerStatus,
     key::KeyId,
 };
 use crate::{
@@ -88,7 +88,7 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn get(&self, entity: Entity) -> Option<TimerStatus> {
         let timer = self.timers.get(entity).ok()?;
-        let (clock, key) = timer.seat().armed()?;
+        let (clock, key) = timer.seat.armed()?;
         let line = self.lines.get(clock)?;
         let armed = line.queue.get(key)?;
         let owner = self.owner_of(entity)?;
@@ -156,7 +156,7 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn lifetime(&self, entity: Entity) -> Option<Duration> {
         let lifetime = self.lifetimes.get(entity).ok()?;
-        let (clock, key) = lifetime.seat().armed()?;
+        let (clock, key) = lifetime.0.seat.armed()?;
         let now = self.table.reading(clock).map_or(0, |reading| reading.now);
         let deadline = self.lines.get(clock)?.deadline(key, now)?;
         let remaining = Duration::from_nanos(deadline.saturating_sub(now));

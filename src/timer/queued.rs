@@ -6,7 +6,7 @@ use core::num::NonZeroU64;
 use bevy_ecs::entity::Entity;
 
 use super::{
-    Kind, MissedTicks, Timer,
+    Kind, MissedTicks, Options, Timer,
     budget::Rank,
     random::{Draws, RandomInterval},
 };
@@ -89,8 +89,13 @@ pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
 
 impl ArmedTimer {
     #[inline]
-    pub(super) fn new(entity: Entity, timer: &Timer) -> Self {
-        Self {
+    pub(super) fn new(entity: Entity, kind: Kind, timer: &Timer) -> Self {
+        let Options {
+            priority,
+            missed_ticks,
+            ..
+        } = timer.options();
+        let mut armed = Self {
             entity,
             interval: timer.interval,
             rare: None,
@@ -98,24 +103,16 @@ impl ArmedTimer {
             left: timer.max_firings().unwrap_or(0),
             burst: 0,
             count_high: 0,
-            missed_ticks: timer.missed_ticks(),
-            reaction: Reaction::None,
+            missed_ticks,
+            reaction: match kind {
+                Kind::Timer => Reaction::None,
+                Kind::Lifetime => Reaction::EndLife,
+            },
+        };
+        if priority.is_some() {
+            armed.change_rare(|rare| rare.priority = priority);
         }
-    }
-
-    #[inline]
-    pub(super) fn lifetime(entity: Entity) -> Self {
-        Self {
-            entity,
-            interval: None,
-            rare: None,
-            count: 0,
-            left: 1,
-            burst: 0,
-            count_high: 0,
-            missed_ticks: MissedTicks::Burst,
-            reaction: Reaction::EndLife,
-        }
+        armed
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -423,7 +420,7 @@ mod tests {
         for timer in periodic.into_iter().chain([once, forever.times(2)]) {
             for (count, burst) in [(0, 0), (7, 3), (u64::from(u32::MAX), 0)] {
                 for now in [1_000_000_000, 1_999_999_999, 2_000_000_000, NEVER - 1] {
-                    let mut armed = ArmedTimer::new(entity, &timer);
+                    let mut armed = ArmedTimer::new(entity, Kind::Timer, &timer);
                     armed.set_count(count);
                     if timer.missed_ticks() == MissedTicks::Burst {
                         armed.burst = burst;
@@ -451,7 +448,7 @@ mod tests {
     fn firings_that_are_left_count_from_any_number() {
         let entity = World::new().spawn_empty().id();
         for count in [0, u64::from(u32::MAX) - 1, 1 << 32] {
-            let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+            let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
             armed.set_count(count);
             armed.set_left(Some(3));
             let goes_on = [(); 3].map(|()| armed.count_firing().is_some());
@@ -464,7 +461,7 @@ mod tests {
         const MAX: u64 = (1 << 45) - 1;
         let entity = World::new().spawn_empty().id();
         for mark in [Mark::Owned, Mark::New, Mark::Added] {
-            let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+            let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
             armed.set(mark, true);
             let counts = [
                 (u64::from(u32::MAX), 1 << 32),
@@ -485,7 +482,7 @@ mod tests {
     #[test]
     fn rare_state_that_says_nothing_takes_no_memory() {
         let entity = World::new().spawn_empty().id();
-        let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+        let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
         armed.change_rare(|rare| rare.paused_at = Some(3));
         assert!(armed.is_halted());
         armed.change_rare(|rare| rare.paused_at = None);

@@ -9,7 +9,7 @@ use core::mem;
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
-    Arms, Kind, Timer,
+    Kind, Timer,
     arm::Arming,
     budget::{Rank, Waiting},
     end::EndedTimers,
@@ -536,7 +536,7 @@ pub(super) fn change_armed(
 ) {
     if let Some((clock, key)) = world
         .get::<Timer>(entity)
-        .and_then(|timer| timer.seat().armed())
+        .and_then(|timer| timer.seat.armed())
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
         && let Some(timer) = lines.timer_mut(clock, key)
     {
@@ -544,9 +544,9 @@ pub(super) fn change_armed(
     }
 }
 
-/// Returns `true` if the timer of `C` on an entity is armed or paused.
-pub(crate) fn is_armed<C: Arms>(world: &World, entity: Entity) -> bool {
-    let place = world.get::<C>(entity).map(|timer| timer.seat().place());
+/// Returns `true` if a timer of an entity is armed or paused.
+pub(super) fn is_armed(world: &World, entity: Entity, kind: Kind) -> bool {
+    let place = kind.get(world, entity).map(|timer| timer.seat.place());
     let lines = world.get_resource::<TimerLines>();
     let (Some(place), Some(lines)) = (place, lines) else {
         return false;

@@ -10,7 +10,7 @@ use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::Sys
 use bevy_platform::sync::Arc;
 
 use super::{
-    Arms, Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
     arm::swap,
     budget::{TimerBudget, Waiting},
     end::{Ended, end_finished, end_recorded, when_done},
@@ -399,7 +399,7 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
 /// Returns `true` if the timer that fired is still the one on its entity.
 fn is_still(world: &World, fired: &Fired) -> bool {
     let timer = world.get::<Timer>(fired.event.entity());
-    timer.and_then(|timer| timer.seat().armed()) == Some((fired.clock, fired.key))
+    timer.and_then(|timer| timer.seat.armed()) == Some((fired.clock, fired.key))
 }
 
 impl TimerLines {

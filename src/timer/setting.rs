@@ -9,7 +9,7 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Arms, TimerAction, TimerLines};
+use super::{Kind, TimerAction, TimerLines};
 use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
@@ -29,11 +29,11 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// Returns the current setting of the timer of `C` on `entity`.
-    pub(super) fn of<C: Arms>(world: &World, entity: Entity) -> Option<Self> {
+    /// Returns the current setting of a timer of `entity`.
+    pub(super) fn of(world: &World, entity: Entity, kind: Kind) -> Option<Self> {
         let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
         let entity = world.get_entity(entity).ok()?;
-        let chosen = entity.get::<C>()?.chosen_clock();
+        let chosen = kind.on(entity)?.chosen_clock();
         Some(Self::new(world, modifiers, entity, chosen))
     }
 

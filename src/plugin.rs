@@ -19,9 +19,9 @@ use crate::{
     rollback::forget_dropped_snapshots,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
-        TimerCancelled, TimerFired, TimerHandlers, TimerLines, TimerSettings, WrittenStates,
-        add_timer, check_component, check_handler, limit_backlog, on_pause, on_pauses,
-        on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_statuses, take_key,
+        TimerCancelled, TimerFired, TimerHandlers, TimerLines, WrittenStates, add_timer,
+        check_component, check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock,
+        on_resume, report_unknown_handlers, run_timers, show_statuses, take_key,
     },
     update::{UpdateRosters, UpdateState, begin_updates, enroll, run_updates},
 };
@@ -256,15 +256,12 @@ impl Plugin for DuePlugin {
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
         let clocks = ClockTable::new(|clock| elapsed(world, clock));
-        let lines = TimerLines::new(world, self.delay_seed);
+        let lines = TimerLines::new(world, self.delay_seed, self.burst_limit);
         let updates = UpdateRosters::new(world);
         world.insert_resource(BuiltInClocks::new());
         world.insert_resource(clocks);
         world.insert_resource(lines);
         world.insert_resource(updates);
-        world.insert_resource(TimerSettings {
-            burst_limit: self.burst_limit,
-        });
         add_observers(world, OBSERVERS);
         world.init_resource::<KeyTable>();
         register_events(world);

@@ -39,7 +39,6 @@ mod run;
 mod saving;
 mod seconds;
 mod setting;
-mod stats;
 mod timer_status;
 mod undo;
 
@@ -93,8 +92,9 @@ pub use query::ArmedTimers;
 pub(crate) use query::with_timers;
 use queued::ArmedTimer;
 pub(crate) use queues::TimerLines;
-use random::{Draws, Numbers, RandomInterval, scale};
-pub(crate) use run::{FireParams, RunDepth, TimerSettings, run_timers};
+use random::{Numbers, RandomInterval, scale};
+pub use run::RunStats;
+pub(crate) use run::{FireParams, RunDepth, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
 pub(crate) use saving::{
@@ -102,7 +102,6 @@ pub(crate) use saving::{
 };
 pub(crate) use saving::{TimerState, WrittenStates, forget_written};
 pub use seconds::IntoDuration;
-pub use stats::RunStats;
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};
 pub(crate) use undo::{LinesJournal, LinesMark};
@@ -353,11 +352,8 @@ impl Timer {
     /// Gives a timer for the queue its random intervals, if it has any.
     fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
         if let Some(span) = self.interval_span() {
-            let draws = Draws {
-                is_on: true,
-                intervals: RandomInterval::new(span, numbers.random()),
-            };
-            timer.change_rare(|rare| rare.draws = Some(draws));
+            let random = RandomInterval::new(span, numbers.random());
+            timer.change_rare(|rare| rare.random = Some(random));
         }
     }
 }

@@ -292,7 +292,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
         // The swap starts its delay.
         Some(TimerState::Added { random, .. }) => {
             if random.is_some() {
-                timer.change_rare(|rare| rare.draws = *random);
+                timer.change_rare(|rare| rare.random = *random);
             }
             NEVER
         }
@@ -350,7 +350,7 @@ pub(crate) fn swap(world: &mut World) {
             }
         });
         let mut table = world.resource_mut::<ClockTable>();
-        lines.reports.stats.armed += lines.release(&mut table, &added);
+        lines.reports.armed += lines.release(&mut table, &added);
         lines.arming.added.reuse(added);
         lost
     });

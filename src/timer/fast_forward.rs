@@ -130,7 +130,7 @@ impl Forward {
         let scope = Scope::Under(self.root);
         swap(world);
         run(world, scope, &mut self.firing)?;
-        Ok(world.resource::<TimerLines>().reports.stats.get(scope))
+        Ok(world.resource::<TimerLines>().reports.run(scope))
     }
 
     /// Returns how far the clock must advance until something is due. An overdue timer counts as

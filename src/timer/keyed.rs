@@ -6,7 +6,7 @@ use bevy_ecs::{
     bundle::InsertMode, change_detection::MaybeLocation, prelude::*, system::entity_command,
     world::DeferredWorld,
 };
-use bevy_platform::collections::HashMap;
+use bevy_platform::collections::{HashMap, hash_map::Entry};
 
 use super::{
     CancelReason, IntoKey, Keyed, Timer, change::cancel_and_despawn, key::KeyId,
@@ -141,19 +141,31 @@ impl KeyTable {
 
     /// Gives a key of an owner to an entity, and returns the entity that had it before.
     pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
+        let holder = self.timers.entry((owner, key));
+        let earlier = match &holder {
+            Entry::Occupied(holder) => Some(*holder.get()),
+            Entry::Vacant(_) => None,
+        };
         // If a bundle has an owner and a key, both hooks insert the same entry.
-        if self.get(owner, key) == Some(entity) {
+        if earlier == Some(entity) {
             return None;
         }
-        self.note(owner, key);
-        self.timers.insert((owner, key), entity)
+        if let Some(journal) = &mut self.journal {
+            journal.note((owner, key), || earlier);
+        }
+        holder.insert(entity);
+        earlier
     }
 
     /// Frees a key of an owner, unless another entity has it by now.
     pub(super) fn remove(&mut self, owner: Entity, key: KeyId, entity: Entity) {
-        if self.get(owner, key) == Some(entity) {
-            self.note(owner, key);
-            self.timers.remove(&(owner, key));
+        if let Entry::Occupied(holder) = self.timers.entry((owner, key))
+            && *holder.get() == entity
+        {
+            if let Some(journal) = &mut self.journal {
+                journal.note((owner, key), || Some(entity));
+            }
+            holder.remove();
         }
     }
 

@@ -236,13 +236,13 @@ impl ArmedTimers<'_, '_> {
     /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
-        self.lines.reports.stats.get(Scope::Of(Cadence::Frame))
+        self.lines.reports.run(Scope::Of(Cadence::Frame))
     }
 
     /// Returns the statistics of the last run of the fixed schedule.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
-        self.lines.reports.stats.get(Scope::Of(Cadence::FixedStep))
+        self.lines.reports.run(Scope::Of(Cadence::FixedStep))
     }
 }
 

@@ -5,11 +5,7 @@ use core::num::NonZeroU64;
 
 use bevy_ecs::entity::Entity;
 
-use super::{
-    Kind, MissedTicks, Options, Timer,
-    budget::Rank,
-    random::{Draws, RandomInterval},
-};
+use super::{Kind, MissedTicks, Options, Timer, budget::Rank, random::RandomInterval};
 use crate::clock::shift;
 
 /// A timer in the queue. Together with the queue's own fields, it fills a cache line.
@@ -40,7 +36,8 @@ pub(super) struct Rare {
     pub(super) is_in_transit: bool,
     /// The length of the wait for the next deadline, if the delay or the interval does not say it.
     pub(super) wait: Option<u64>,
-    pub(super) draws: Option<Draws>,
+    /// The intervals, if they are random.
+    pub(super) random: Option<RandomInterval>,
     /// The priority of a timer that may wait for the budget of a later frame.
     pub(super) priority: Option<i32>,
     /// The place among the timers that wait for the budget.
@@ -72,15 +69,6 @@ pub(super) enum Mark {
 
 /// The bits of `count_high` that do not count.
 const MARKS: u16 = Mark::Owned as u16 | Mark::New as u16 | Mark::Added as u16;
-
-/// The result of one firing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Served {
-    /// The number of deadlines that are skipped.
-    pub(crate) missed: u64,
-    /// The next deadline, or `None` if this was the last firing.
-    pub(crate) next: Option<u64>,
-}
 
 /// Returns the deadline of a timer that was paused, and resumes now.
 pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
@@ -172,8 +160,8 @@ impl ArmedTimer {
         self.rare()?.priority
     }
 
-    pub(super) fn draws(&self) -> Option<Draws> {
-        self.rare()?.draws
+    pub(super) fn random(&self) -> Option<RandomInterval> {
+        self.rare()?.random
     }
 
     /// Returns the deadline. For a paused timer, this is the deadline it would have if it resumed now.
@@ -193,12 +181,6 @@ impl ArmedTimer {
             Some(interval) if self.count() > 0 => interval.get(),
             _ => delay,
         }
-    }
-
-    /// Returns the random intervals, unless the interval was set since.
-    fn drawn(&self) -> Option<RandomInterval> {
-        let draws = self.draws().filter(|draws| draws.is_on)?;
-        Some(draws.intervals)
     }
 
     /// Returns the number of firings so far.
@@ -235,7 +217,8 @@ impl ArmedTimer {
         Some(next)
     }
 
-    /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires.
+    /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires. Returns the
+    /// number of deadlines that are skipped, and the next deadline unless this was the last firing.
     ///
     /// A burst ends after `burst_limit` firings in one run. The remaining deadlines are skipped.
     ///
@@ -245,17 +228,14 @@ impl ArmedTimer {
     /// firings                          123            |
     ///                                    └ missed: 2  └ next
     /// ```
-    pub(crate) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> Served {
+    pub(super) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> (u64, Option<u64>) {
         if self.rare().is_some_and(|rare| rare.wait.is_some()) {
             self.change_rare(|rare| rare.wait = None);
         }
         let Some(interval) = self.count_firing() else {
-            return Served {
-                missed: 0,
-                next: None,
-            };
+            return (0, None);
         };
-        if let Some(random) = self.drawn() {
+        if let Some(random) = self.random().filter(|random| random.is_on) {
             return self.fire_random(deadline, now, burst_limit, (interval, random));
         }
         let mut missed = 0;
@@ -265,10 +245,7 @@ impl ArmedTimer {
             if next > now {
                 self.burst = 0;
             } else if self.burst < burst_limit {
-                return Served {
-                    missed,
-                    next: Some(next),
-                };
+                return (missed, Some(next));
             }
         }
         if next <= now {
@@ -279,10 +256,7 @@ impl ArmedTimer {
         if self.missed_ticks == MissedTicks::Delay {
             next = now.saturating_add(interval.get());
         }
-        Served {
-            missed,
-            next: Some(next),
-        }
+        (missed, Some(next))
     }
 
     /// Handles `deadline` like [`fire`](Self::fire), with a random interval to the next one.
@@ -295,15 +269,11 @@ impl ArmedTimer {
         now: u64,
         burst_limit: u32,
         (shortest, mut random): (NonZeroU64, RandomInterval),
-    ) -> Served {
+    ) -> (u64, Option<u64>) {
         let interval = random.draw(shortest);
-        let is_on = true;
         self.change_rare(|rare| {
             rare.wait = Some(interval);
-            rare.draws = Some(Draws {
-                is_on,
-                intervals: random,
-            });
+            rare.random = Some(random);
         });
         let next = deadline.saturating_add(interval);
         let is_late = next <= now;
@@ -319,20 +289,14 @@ impl ArmedTimer {
             MissedTicks::Delay => false,
         };
         if is_served {
-            return Served {
-                missed: 0,
-                next: Some(next),
-            };
+            return (0, Some(next));
         }
         self.burst = 0;
         let missed = match is_late {
             true => (now.saturating_sub(deadline) / random.average(shortest)).max(1),
             false => 0,
         };
-        Served {
-            missed,
-            next: Some(now.saturating_add(interval)),
-        }
+        (missed, Some(now.saturating_add(interval)))
     }
 
     /// Sets the number of firings left, or lets the timer fire forever.
@@ -356,13 +320,9 @@ impl ArmedTimer {
     }
 
     pub(super) fn set_random(&mut self, is_random: bool) {
-        if self.draws().is_some() {
-            self.change_rare(|rare| {
-                rare.draws = rare.draws.map(|draws| Draws {
-                    is_on: is_random,
-                    ..draws
-                });
-            });
+        if let Some(mut random) = self.random() {
+            random.is_on = is_random;
+            self.change_rare(|rare| rare.random = Some(random));
         }
     }
 
@@ -434,8 +394,7 @@ mod tests {
                             break;
                         }
                         on_time += 1;
-                        let expected = Served { missed: 0, next };
-                        assert_eq!(other.fire(deadline, now, 1000), expected);
+                        assert_eq!(other.fire(deadline, now, 1000), (0, next));
                         assert_eq!(format!("{armed:?}"), format!("{other:?}"));
                     }
                 }

@@ -4,12 +4,12 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use core::mem;
+use core::{mem, num::NonZeroU32};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
-    Kind, Timer,
+    Kind, RunStats, Timer,
     arm::Arming,
     budget::{Rank, Waiting},
     end::EndedTimers,
@@ -17,10 +17,9 @@ use super::{
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
     setting::Modifiers,
-    stats::TimerStats,
 };
 use crate::{
-    clock::{Age, ChangedClocks, ClockKey, ClockTable, Scope},
+    clock::{Age, Cadence, ChangedClocks, ClockKey, ClockTable, Scope},
     queue::{Key, NEVER, TimerQueue},
 };
 
@@ -36,6 +35,7 @@ pub(crate) struct TimerLines {
     /// The timers that are due and wait for the budget.
     pub(super) waiting: Waiting,
     pub(super) reports: Reports,
+    pub(super) burst_limit: NonZeroU32,
 }
 
 /// What the next run tells the game, and what it cleans up.
@@ -43,7 +43,28 @@ pub(crate) struct TimerLines {
 pub(super) struct Reports {
     pub(super) cancelled: Cancellations,
     pub(super) ended: EndedTimers,
-    pub(super) stats: TimerStats,
+    /// The statistics of the last run of each cadence, and of the last step of a fast-forward.
+    runs: [RunStats; 3],
+    /// The number of timers armed since the last run.
+    pub(super) armed: u64,
+}
+
+impl Reports {
+    pub(super) fn run(&self, scope: Scope) -> RunStats {
+        self.runs[Self::index(scope)]
+    }
+
+    pub(super) fn run_mut(&mut self, scope: Scope) -> &mut RunStats {
+        &mut self.runs[Self::index(scope)]
+    }
+
+    fn index(scope: Scope) -> usize {
+        match scope {
+            Scope::Of(Cadence::Frame) => 0,
+            Scope::Of(Cadence::FixedStep) => 1,
+            Scope::Under(_) => 2,
+        }
+    }
 }
 
 /// The timers of one clock.
@@ -83,13 +104,14 @@ fn index(clock: ClockKey) -> usize {
 }
 
 impl TimerLines {
-    pub(crate) fn new(world: &mut World, seed: u64) -> Self {
+    pub(crate) fn new(world: &mut World, seed: u64, burst_limit: NonZeroU32) -> Self {
         Self {
             lines: Vec::new(),
             is_watched: false,
             arming: Arming::new(Modifiers::new(world), seed),
             waiting: Waiting::default(),
             reports: Reports::default(),
+            burst_limit,
         }
     }
 

@@ -4,10 +4,10 @@
 //! source of truth. A timer that a handler cancels is gone immediately.
 
 use alloc::vec::Vec;
-use core::{iter, mem, num::NonZeroU32};
+use core::{iter, mem};
 
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
-use bevy_platform::sync::Arc;
+use bevy_platform::{sync::Arc, time::Instant};
 
 use super::{
     Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
@@ -16,10 +16,9 @@ use super::{
     end::{Ended, end_finished, end_recorded, when_done},
     events::is_observed_at_all,
     key::KeyId,
-    queued::{ArmedTimer, Mark, Reaction, Served},
+    queued::{ArmedTimer, Mark, Reaction},
     queues::TimerLine,
     saving::{WrittenStates, forget_written},
-    stats::RunStats,
 };
 use crate::{
     clock::{
@@ -39,10 +38,36 @@ pub(crate) type FireParams = SystemState<(
     ResMut<'static, ClockTable>,
 )>;
 
-/// The settings of the plugin that a run uses.
-#[derive(Resource, Clone, Copy, Debug)]
-pub(crate) struct TimerSettings {
-    pub(crate) burst_limit: NonZeroU32,
+/// The statistics of one run.
+///
+/// [`ArmedTimers::last_run`](crate::ArmedTimers::last_run) and
+/// [`fast_forward`](crate::DueWorldExt::fast_forward) return these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunStats {
+    /// The number of timers and lifetimes armed.
+    pub armed: u64,
+    /// The number of firings, and of lifetimes that ended.
+    pub fired: u64,
+    /// The number of deadlines that passed without a firing.
+    pub missed: u64,
+    /// The number of timers cancelled since the previous run.
+    pub cancelled: u64,
+}
+
+impl RunStats {
+    #[inline]
+    fn count(&mut self, fired: &TimerFired) {
+        self.fired += 1;
+        self.missed += fired.missed();
+    }
+
+    /// Adds the statistics of another run.
+    pub(crate) fn add(&mut self, run: Self) {
+        self.armed += run.armed;
+        self.fired += run.fired;
+        self.missed += run.missed;
+        self.cancelled += run.cancelled;
+    }
 }
 
 /// Arms the new timers, and fires the due ones.
@@ -54,52 +79,40 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, firing: &mut FireP
 
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the timers that are due on the clocks of a scope.
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
-    let mut lines = world.resource_mut::<TimerLines>();
-    let reports = &mut lines.reports;
-    let armed = match scope {
-        Scope::Of(_) => mem::take(&mut reports.stats.armed),
-        // They count in the next frame.
-        Scope::Under(_) => 0,
+    let (armed, budget) = match scope {
+        Scope::Of(_) => {
+            let budget = world.get_resource().copied().unwrap_or_default();
+            let mut lines = world.resource_mut::<TimerLines>();
+            (mem::take(&mut lines.reports.armed), budget)
+        }
+        // The new timers count in the next frame.
+        Scope::Under(_) => (0, TimerBudget::Unlimited),
     };
-    *reports.stats.get_mut(scope) = RunStats {
+    let mut lines = world.resource_mut::<TimerLines>();
+    *lines.reports.run_mut(scope) = RunStats {
         armed,
-        cancelled: reports.cancelled.len(),
+        cancelled: lines.reports.cancelled.len(),
         ..RunStats::default()
     };
     if scope == Scope::Of(Cadence::Frame) {
         lines.waiting.begin_frame();
     }
-    let budget = match scope {
-        Scope::Of(_) => world.get_resource().copied().unwrap_or_default(),
-        Scope::Under(_) => TimerBudget::Unlimited,
-    };
-    let limits = Limits {
-        burst: world.resource::<TimerSettings>().burst_limit,
-        defers: budget != TimerBudget::Unlimited,
-    };
-    let mut run = Run {
+    let burst_limit = lines.burst_limit.get();
+    let run = Run {
         scope,
-        params,
-        limits,
+        burst_limit,
         budget,
     };
-    run.fire(world)
+    run.fire(world, params)
 }
 
 /// A run that fires timers.
-struct Run<'a> {
-    scope: Scope,
-    params: &'a mut FireParams,
-    limits: Limits,
-    budget: TimerBudget,
-}
-
-/// The limits for the firings of a run.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
-    burst: NonZeroU32,
-    /// Whether deferrable timers wait for the budget.
-    defers: bool,
+struct Run {
+    scope: Scope,
+    /// The number of firings of one timer from which on its deadlines are skipped.
+    burst_limit: u32,
+    budget: TimerBudget,
 }
 
 /// A timer that has fired. It is re-armed, or no longer in the queue if this was its last firing.
@@ -112,9 +125,9 @@ pub(crate) struct Fired {
     reaction: Reaction,
 }
 
-impl Run<'_> {
+impl Run {
     /// Fires the due timers, one clock after the other.
-    fn fire(&mut self, world: &mut World) -> Result {
+    fn fire(self, world: &mut World, params: &mut FireParams) -> Result {
         let token = RunDepth::begin(world);
         write_cancelled(world);
         // A handler may run a schedule, which nests a run inside this one.
@@ -123,19 +136,19 @@ impl Run<'_> {
         {
             end_finished(world, cadence);
         }
-        let (mut lines, _, _, _, mut table) = self.params.get_mut(world)?;
-        if !self.limits.defers {
+        let (mut lines, _, _, _, mut table) = params.get_mut(world)?;
+        if self.budget == TimerBudget::Unlimited {
             lines.stop_all_waiting(&mut table, self.scope);
         }
         let due = lines.find_due(&mut table, self.scope);
         for &(age, key) in &due {
             let cadence = world.resource::<ClockTable>().cadence(key, age);
             if let Some(cadence) = cadence {
-                self.fire_clock(world, FoundClock { key, age, cadence })?;
+                self.fire_clock(world, params, FoundClock { key, age, cadence })?;
             }
         }
-        self.fire_waiting(world)?;
-        let (mut lines, _, _, _, mut table) = self.params.get_mut(world)?;
+        self.fire_waiting(world, params)?;
+        let (mut lines, _, _, _, mut table) = params.get_mut(world)?;
         for &(_, key) in &due {
             // Sets the time at which to look at this clock again.
             lines.has_due(&mut table, key);
@@ -146,8 +159,9 @@ impl Run<'_> {
 
     /// Fires the due timers on one clock, until a handler stops the clock.
     fn fire_clock(
-        &mut self,
+        self,
         world: &mut World,
+        params: &mut FireParams,
         FoundClock { key, age, cadence }: FoundClock,
     ) -> Result {
         let Some(id) = world.resource::<ClockTable>().id(key) else {
@@ -160,14 +174,13 @@ impl Run<'_> {
         loop {
             is_observed = is_observed || self::is_observed(world);
             let mut fired = None;
-            let limits = self.limits;
             let next = |line: &mut TimerLine,
                         reading: &Reading,
                         waiting: &mut Waiting,
                         stats: &mut RunStats| {
-                line.fire(clock, reading, limits, waiting, stats)
+                line.fire(clock, reading, &self, waiting, stats)
             };
-            self.pop(world, (key, age), next, is_observed, &mut fired)?;
+            self.pop(world, params, (key, age), next, is_observed, &mut fired)?;
             let Some(fired) = &mut fired else {
                 break;
             };
@@ -178,7 +191,7 @@ impl Run<'_> {
     }
 
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
-    fn fire_waiting(&mut self, world: &mut World) -> Result {
+    fn fire_waiting(self, world: &mut World, params: &mut FireParams) -> Result {
         let mut last = None;
         let mut clocks = Vec::new();
         loop {
@@ -186,12 +199,11 @@ impl Run<'_> {
             let Some((rank, (clock, key))) = waiting.after(last) else {
                 break;
             };
-            let spent = waiting.spent;
             let Some(found) = find_running(world, clock, self.scope) else {
                 last = Some(rank);
                 continue;
             };
-            if !self.budget.has_room(spent, found.cadence) {
+            if !waiting.has_room(self.budget, found.cadence) {
                 break;
             }
             if !clocks.contains(&clock) {
@@ -199,7 +211,7 @@ impl Run<'_> {
                 end_bursts(world, clock);
                 clocks.push(clock);
             }
-            self.fire_one_waiting(world, (found, key))?;
+            self.fire_one_waiting(world, params, (found, key))?;
         }
         for clock in clocks {
             end_bursts(world, clock);
@@ -208,24 +220,31 @@ impl Run<'_> {
     }
 
     /// Fires a timer that waits for the budget.
-    fn fire_one_waiting(&mut self, world: &mut World, (clock, key): (FoundClock, Key)) -> Result {
+    fn fire_one_waiting(
+        self,
+        world: &mut World,
+        params: &mut FireParams,
+        (clock, key): (FoundClock, Key),
+    ) -> Result {
         let Some(id) = world.resource::<ClockTable>().id(clock.key) else {
             return Ok(());
         };
         let is_observed = is_observed(world);
-        let start = self.budget.start();
+        let is_measured = matches!(self.budget, TimerBudget::Time(_));
+        let start = is_measured.then(Instant::now);
         let mut lines = world.resource_mut::<TimerLines>();
-        lines.waiting.spent.add_firing(clock.cadence);
-        let (limits, mut is_first, mut fired) = (self.limits, true, None);
+        lines.waiting.add_firing(clock.cadence);
+        let (mut is_first, mut fired) = (true, None);
         let next = |line: &mut TimerLine,
                     reading: &Reading,
                     waiting: &mut Waiting,
                     stats: &mut RunStats| {
             let clock = (clock.key, id.into());
             let is_first = mem::take(&mut is_first);
-            is_first.then(|| line.fire_waiting(key, clock, reading, limits, waiting, stats))?
+            is_first.then(|| line.fire_waiting(key, clock, reading, &self, waiting, stats))?
         };
-        self.pop(world, (clock.key, clock.age), next, is_observed, &mut fired)?;
+        let place = (clock.key, clock.age);
+        self.pop(world, params, place, next, is_observed, &mut fired)?;
         // No other timer may be due on the clock, so nothing else tells the table.
         let line = world.resource::<TimerLines>().get(clock.key);
         let first = line.and_then(|line| line.queue.first_look());
@@ -234,8 +253,10 @@ impl Run<'_> {
         if let Some(fired) = &mut fired {
             handle(world, fired, clock.cadence, is_observed);
         }
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.waiting.spent.add_time_since(start);
+        if let Some(start) = start {
+            let mut lines = world.resource_mut::<TimerLines>();
+            lines.waiting.add_time(start.elapsed());
+        }
         Ok(())
     }
 
@@ -245,8 +266,9 @@ impl Run<'_> {
     /// Stops after the first firing that has an observer or a reaction, or that is its timer's last,
     /// and leaves this firing in `popped`. Returning it would cost another copy.
     fn pop(
-        &mut self,
+        self,
         world: &mut World,
+        params: &mut FireParams,
         (clock, age): (ClockKey, Age),
         mut next: impl FnMut(&mut TimerLine, &Reading, &mut Waiting, &mut RunStats) -> Option<Fired>,
         is_observed: bool,
@@ -255,7 +277,7 @@ impl Run<'_> {
         let Some(reading) = read_running(world, (clock, age), self.scope) else {
             return Ok(());
         };
-        let (mut lines, owned, mut messages, written, table) = self.params.get_mut(world)?;
+        let (mut lines, owned, mut messages, written, table) = params.get_mut(world)?;
         if written.0.is_some() {
             // A handler has written the states out. The next firing changes one of them.
             table.changes().note();
@@ -410,7 +432,7 @@ impl TimerLines {
         scope: Scope,
     ) -> Option<(&mut TimerLine, &mut Waiting, &mut RunStats)> {
         let (line, waiting, reports) = self.parts(clock)?;
-        Some((line, waiting, reports.stats.get_mut(scope)))
+        Some((line, waiting, reports.run_mut(scope)))
     }
 }
 
@@ -423,7 +445,7 @@ impl TimerLine {
         &mut self,
         (clock, id): (ClockKey, PackedClockId),
         reading: &Reading,
-        limits: Limits,
+        run: &Run,
         waiting: &mut Waiting,
         stats: &mut RunStats,
     ) -> Option<Fired> {
@@ -432,13 +454,14 @@ impl TimerLine {
             let deadline = due.deadline();
             let (key, timer) = due.key_and_value();
             let Some(next) = timer.fire_on_time(deadline, reading.now) else {
-                let is_deferred = limits.defers && timer.priority().is_some();
+                let is_deferred =
+                    run.budget != TimerBudget::Unlimited && timer.priority().is_some();
                 let first = due.put_back();
                 if is_deferred {
                     self.defer((clock, key), deadline, waiting);
                     continue;
                 }
-                let fired = self.fire_any(first, (clock, id), reading, limits.burst);
+                let fired = self.fire_any(first, (clock, id), reading, run);
                 stats.count(&fired.event);
                 return Some(fired);
             };
@@ -470,7 +493,7 @@ impl TimerLine {
         key: Key,
         (clock, id): (ClockKey, PackedClockId),
         reading: &Reading,
-        limits: Limits,
+        run: &Run,
         waiting: &mut Waiting,
         stats: &mut RunStats,
     ) -> Option<Fired> {
@@ -478,7 +501,7 @@ impl TimerLine {
         let timer = self.queue.get_mut(key)?;
         let rank = timer.change_rare(|rare| rare.rank.take())?;
         waiting.remove(rank);
-        let (fired, next) = fire(timer, (key, deadline), (clock, id), reading, limits.burst);
+        let (fired, next) = fire(timer, (key, deadline), (clock, id), reading, run);
         if timer.burst == 1 {
             self.bursting.push(key);
         }
@@ -498,12 +521,12 @@ impl TimerLine {
         first: First,
         clock: (ClockKey, PackedClockId),
         reading: &Reading,
-        burst_limit: NonZeroU32,
+        run: &Run,
     ) -> Fired {
         let mut due = self.queue.pop_again(first);
         let deadline = due.deadline();
         let (key, timer) = due.key_and_value();
-        let (fired, next) = fire(timer, (key, deadline), clock, reading, burst_limit);
+        let (fired, next) = fire(timer, (key, deadline), clock, reading, run);
         if timer.burst == 1 {
             self.bursting.push(key);
         }
@@ -524,9 +547,9 @@ fn fire(
     (key, deadline): (Key, u64),
     (clock, id): (ClockKey, PackedClockId),
     reading: &Reading,
-    burst_limit: NonZeroU32,
+    run: &Run,
 ) -> (Fired, Option<u64>) {
-    let Served { missed, next } = timer.fire(deadline, reading.now, burst_limit.get());
+    let (missed, next) = timer.fire(deadline, reading.now, run.burst_limit);
     let event = TimerFired::of(timer, (id, reading), deadline);
     let fired = Fired {
         event: event.with_missed(missed).with_last(next.is_none()),

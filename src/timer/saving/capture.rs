@@ -105,7 +105,7 @@ impl<'w> Capture<'w> {
             let setting = Setting::of(self.world, entity, C::KIND)?;
             let found = self.table.find(setting.clock).ok();
             if found.is_none_or(|found| found.key != clock) {
-                let random = timer.draws();
+                let random = timer.random();
                 return Some(TimerState::Added { sequence, random });
             }
         }
@@ -118,7 +118,7 @@ impl<'w> Capture<'w> {
             count: timer.count(),
             left: timer.left().and_then(NonZeroU32::new),
             interval: timer.interval,
-            random: timer.draws(),
+            random: timer.random(),
         }))
     }
 }

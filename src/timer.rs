@@ -217,8 +217,6 @@ struct Options {
     priority: Option<i32>,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
-    /// Whether the action runs when the clock is lost.
-    acts_without_clock: bool,
 }
 
 /// What happens to the entity after the last firing.
@@ -291,11 +289,6 @@ impl Timer {
     /// Returns what happens to the entity after the last firing.
     fn when_done(&self) -> WhenDone {
         self.options().when_done
-    }
-
-    /// Returns `true` if the action runs when the clock is lost.
-    fn acts_without_clock(&self) -> bool {
-        self.options().acts_without_clock
     }
 
     /// Returns the delay with its random part, and with its place in the slack.

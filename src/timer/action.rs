@@ -102,9 +102,6 @@ impl TimerAction {
     /// Returns `true` if another action runs the same code with the same data.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Kind::Nothing, Kind::Nothing)
-            | (Kind::Despawn, Kind::Despawn)
-            | (Kind::DespawnOwner, Kind::DespawnOwner) => true,
             (
                 Kind::Named { name, data },
                 Kind::Named {
@@ -113,7 +110,7 @@ impl TimerAction {
                 },
             ) => (name, data) == (other, other_data),
             (Kind::Call(_, call), Kind::Call(_, other)) => Arc::ptr_eq(call, other),
-            _ => false,
+            (one, other) => mem::discriminant(one) == mem::discriminant(other),
         }
     }
 

@@ -442,13 +442,6 @@ impl Timer {
         self
     }
 
-    /// Runs the action even if the timer is cancelled because its clock is lost.
-    #[must_use]
-    pub(crate) fn act_without_clock(mut self) -> Self {
-        self.options_mut().acts_without_clock = true;
-        self
-    }
-
     pub(super) fn new(delay: u64, interval: Option<NonZeroU64>, times: Option<NonZeroU32>) -> Self {
         Self {
             delay,

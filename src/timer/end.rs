@@ -9,7 +9,8 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    CancelReason, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines, WhenDone,
+    CancelReason, CrateTimer, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines,
+    WhenDone,
     arm::{cancel, cancel_silently},
     place::Place,
     queued::Mark,
@@ -384,10 +385,8 @@ pub(crate) fn forget_timers(world: &mut DeferredWorld, entity: Entity) {
 }
 
 fn retire_timer(world: &mut World, entity: Entity) {
-    let Some(timer) = world.get::<Timer>(entity) else {
-        return;
-    };
-    let acts = timer.acts_without_clock();
+    // Nothing else would complete the request.
+    let acts = world.get::<CrateTimer>(entity) == Some(&CrateTimer::Request);
     let when_done = when_done(world, entity);
     let ended = Ended::timer(entity, when_done);
     end_recorded(world, Cadence::Frame, ended, |world| {

@@ -174,13 +174,15 @@ impl Run {
         loop {
             is_observed = is_observed || self::is_observed(world);
             let mut fired = None;
-            let next = |line: &mut TimerLine,
-                        reading: &Reading,
-                        waiting: &mut Waiting,
-                        stats: &mut RunStats| {
-                line.fire(clock, reading, &self, waiting, stats)
-            };
-            self.pop(world, params, (key, age), next, is_observed, &mut fired)?;
+            let place = (key, age);
+            self.pop(
+                world,
+                params,
+                place,
+                is_observed,
+                &mut fired,
+                |line, reading, waiting, stats| line.fire(clock, reading, &self, waiting, stats),
+            )?;
             let Some(fired) = &mut fired else {
                 break;
             };
@@ -234,17 +236,18 @@ impl Run {
         let start = is_measured.then(Instant::now);
         let mut lines = world.resource_mut::<TimerLines>();
         lines.waiting.add_firing(clock.cadence);
-        let (mut is_first, mut fired) = (true, None);
-        let next = |line: &mut TimerLine,
-                    reading: &Reading,
-                    waiting: &mut Waiting,
-                    stats: &mut RunStats| {
-            let clock = (clock.key, id.into());
-            let is_first = mem::take(&mut is_first);
-            is_first.then(|| line.fire_waiting(key, clock, reading, &self, waiting, stats))?
-        };
-        let place = (clock.key, clock.age);
-        self.pop(world, params, place, next, is_observed, &mut fired)?;
+        let (mut next, mut fired) = (Some(key), None);
+        let (place, id) = ((clock.key, clock.age), (clock.key, id.into()));
+        self.pop(
+            world,
+            params,
+            place,
+            is_observed,
+            &mut fired,
+            |line, reading, waiting, stats| {
+                line.fire_waiting(next.take()?, id, reading, &self, waiting, stats)
+            },
+        )?;
         // No other timer may be due on the clock, so nothing else tells the table.
         let line = world.resource::<TimerLines>().get(clock.key);
         let first = line.and_then(|line| line.queue.first_look());
@@ -270,9 +273,9 @@ impl Run {
         world: &mut World,
         params: &mut FireParams,
         (clock, age): (ClockKey, Age),
-        mut next: impl FnMut(&mut TimerLine, &Reading, &mut Waiting, &mut RunStats) -> Option<Fired>,
         is_observed: bool,
         popped: &mut Option<Fired>,
+        mut next: impl FnMut(&mut TimerLine, &Reading, &mut Waiting, &mut RunStats) -> Option<Fired>,
     ) -> Result {
         let Some(reading) = read_running(world, (clock, age), self.scope) else {
             return Ok(());
@@ -422,18 +425,6 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
 fn is_still(world: &World, fired: &Fired) -> bool {
     let timer = world.get::<Timer>(fired.event.entity());
     timer.and_then(|timer| timer.seat.armed()) == Some((fired.clock, fired.key))
-}
-
-impl TimerLines {
-    /// Returns the timers of a clock, those that wait for the budget, and the statistics of the run.
-    fn firing(
-        &mut self,
-        clock: ClockKey,
-        scope: Scope,
-    ) -> Option<(&mut TimerLine, &mut Waiting, &mut RunStats)> {
-        let (line, waiting, reports) = self.parts(clock)?;
-        Some((line, waiting, reports.run_mut(scope)))
-    }
 }
 
 impl TimerLine {

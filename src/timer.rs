@@ -2,9 +2,6 @@
 
 mod action;
 mod arm;
-#[cfg(feature = "worlds")]
-mod awaited;
-mod between;
 mod budget;
 mod build;
 mod change;
@@ -17,7 +14,6 @@ mod fast_forward;
 mod insert_for;
 mod key;
 mod keyed;
-mod missed_ticks;
 pub(crate) mod owner;
 pub(crate) mod pause;
 #[cfg_attr(
@@ -60,10 +56,8 @@ pub(crate) use action::{
     TimerHandlers, add_own_handler, add_timer_handler, check_handler, report_unknown_handlers,
 };
 pub(crate) use arm::{Arms, add_timer};
-#[cfg(feature = "worlds")]
-pub(crate) use awaited::{awaits_run, next_look, plan};
 pub use budget::TimerBudget;
-pub use build::InvalidTimer;
+pub use build::{InvalidTimer, MissedTicks};
 pub use change::{NoSuchTimer, TimerMut};
 pub(crate) use change::{cancel_all, cancel_keyed, change_keyed, change_timer, delay_all};
 pub use cooldown::Cooldown;
@@ -85,13 +79,14 @@ pub use keyed::TimerBundle;
 pub(crate) use keyed::{
     KeyJournal, KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key,
 };
-pub use missed_ticks::MissedTicks;
 pub(crate) use pause::{on_pause, on_pauses, on_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 pub(crate) use query::with_timers;
 use queued::ArmedTimer;
 pub(crate) use queues::TimerLines;
+#[cfg(feature = "worlds")]
+pub(crate) use queues::{awaits_run, next_look, plan};
 use random::{Numbers, RandomInterval, scale};
 pub use run::RunStats;
 pub(crate) use run::{FireParams, RunDepth, run_timers};

@@ -307,12 +307,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
     timer.set(Mark::New, true);
     timer.set(Mark::Owned, setting.owner != entity);
     timer.set_acts(setting.acts);
-    if setting.is_paused || setting.is_in_transit {
-        timer.change_rare(|rare| {
-            rare.paused_at = setting.is_paused.then_some(reading.now);
-            rare.is_in_transit = setting.is_in_transit;
-        });
-    }
+    timer.halt(setting.halt, reading.now);
     let mut lines = world.get_resource_mut::<TimerLines>()?;
     lines.arming.numbers = numbers;
     lines.arming.added.loaded += usize::from(loaded.is_some());

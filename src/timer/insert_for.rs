@@ -89,12 +89,8 @@ fn remaining(In((owner, key)): In<(Entity, Keyed)>, timers: ArmedTimers) -> Opti
 #[derive(Resource, Default)]
 struct TimedComponents(HashMap<Keyed, TimedComponent>);
 
-#[derive(Clone, Copy)]
-struct TimedComponent {
-    id: ComponentId,
-    /// Ends the timer of the component when the component is removed.
-    observer: Entity,
-}
+/// A component, and the observer that ends its timer when it is removed.
+type TimedComponent = (ComponentId, Entity);
 
 pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     check_component(&mut world, entity);
@@ -160,13 +156,13 @@ fn timed(world: &World, key: &Keyed) -> Option<TimedComponent> {
 
 fn is_watched(world: &World, key: &Keyed) -> bool {
     let timed = timed(world, key);
-    timed.is_some_and(|timed| world.entities().contains_spawned(timed.observer))
+    timed.is_some_and(|(_, observer)| world.entities().contains_spawned(observer))
 }
 
 /// Finds a component that has had a limited time in this world, or that is registered for reflection.
 fn find(world: &mut World, key: &Keyed) -> Option<ComponentId> {
     match timed(world, key) {
-        Some(timed) => Some(timed.id),
+        Some((id, _)) => Some(id),
         #[cfg(feature = "bevy_reflect")]
         None => {
             let registry = world.get_resource::<AppTypeRegistry>()?.clone();
@@ -197,7 +193,7 @@ fn type_path(name: &str) -> Cow<'_, str> {
 ///
 /// Returns an error if another component has the name.
 fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result {
-    if timed(world, key).is_some_and(|timed| timed.id != id) {
+    if timed(world, key).is_some_and(|(other, _)| other != id) {
         return Err(format!(
             "two components with limited times are named {key}: rename one, or move it to another \
              module"
@@ -220,6 +216,6 @@ fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result {
     });
     let observer = world.spawn(observer.with_component(id)).id();
     let mut timed = world.get_resource_or_init::<TimedComponents>();
-    timed.0.insert(key.clone(), TimedComponent { id, observer });
+    timed.0.insert(key.clone(), (id, observer));
     Ok(())
 }

@@ -13,11 +13,12 @@ use super::{
     Kind, TimerLines,
     owner::{Owned, owner_of},
     queued::Mark,
-    queues::{Halt, change_armed},
+    queues::change_armed,
+    setting::Halt,
 };
 use crate::{
     clock::{ClockTable, OnClock, clock_of},
-    transit::{InTransit, is_in_transit},
+    transit::InTransit,
 };
 
 /// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
@@ -255,12 +256,9 @@ fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<(
     let timer = kind.on(entity_ref)?;
     let (clock, key) = timer.seat.armed()?;
     let owner = owner_of(entity_ref);
-    let halt = Halt {
-        is_paused: is_paused(world, entity_ref, owner),
-        is_in_transit: is_in_transit(world, entity_ref, owner),
-    };
+    let halt = Halt::new(world, entity_ref, owner);
     let lines = world.get_resource::<TimerLines>()?;
-    let before = Halt::of(lines.timer(clock, key)?);
+    let before = lines.timer(clock, key)?.halted();
     if halt == before {
         return None;
     }

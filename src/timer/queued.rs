@@ -5,7 +5,9 @@ use core::num::NonZeroU64;
 
 use bevy_ecs::entity::Entity;
 
-use super::{Kind, MissedTicks, Options, Timer, budget::Rank, random::RandomInterval};
+use super::{
+    Kind, MissedTicks, Options, Timer, budget::Rank, random::RandomInterval, setting::Halt,
+};
 use crate::clock::shift;
 
 /// A timer in the queue. Together with the queue's own fields, it fills a cache line.
@@ -147,13 +149,27 @@ impl ArmedTimer {
         self.rare()?.paused_at
     }
 
-    pub(super) fn is_in_transit(&self) -> bool {
-        self.rare().is_some_and(|rare| rare.is_in_transit)
+    /// Halts the timer at a reading of its clock, or lets it go on. A pause goes on from its start.
+    pub(super) fn halt(&mut self, halt: Halt, now: u64) {
+        if halt != self.halted() {
+            self.change_rare(|rare| {
+                rare.is_in_transit = halt.is_in_transit;
+                rare.paused_at = halt.is_paused.then_some(rare.paused_at.unwrap_or(now));
+            });
+        }
+    }
+
+    pub(super) fn halted(&self) -> Halt {
+        let rare = self.rare();
+        Halt {
+            is_paused: rare.is_some_and(|rare| rare.paused_at.is_some()),
+            is_in_transit: rare.is_some_and(|rare| rare.is_in_transit),
+        }
     }
 
     /// Returns `true` if the timer is paused or in transit, so that it does not fire.
     pub(super) fn is_halted(&self) -> bool {
-        self.paused_at().is_some() || self.is_in_transit()
+        self.halted() != Halt::default()
     }
 
     pub(super) fn priority(&self) -> Option<i32> {

@@ -16,8 +16,10 @@ use super::{
     events::Cancellations,
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
-    setting::Modifiers,
+    setting::{Halt, Modifiers},
 };
+#[cfg(feature = "worlds")]
+use crate::clock::{ClockId, find_running, is_changed};
 use crate::{
     clock::{Age, Cadence, ChangedClocks, ClockKey, ClockTable, Scope},
     queue::{Key, NEVER, TimerQueue},
@@ -79,24 +81,6 @@ pub(crate) struct TimerLine {
 
 /// Returns the first time at which a queue has something to do.
 type FirstOf = fn(&TimerQueue<ArmedTimer>) -> Option<u64>;
-
-/// What halts a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Halt {
-    /// A pause moves the deadline by its length.
-    pub(super) is_paused: bool,
-    /// A move to or from another world leaves the deadline as it is.
-    pub(super) is_in_transit: bool,
-}
-
-impl Halt {
-    pub(super) fn of(timer: &ArmedTimer) -> Self {
-        Self {
-            is_paused: timer.paused_at().is_some(),
-            is_in_transit: timer.is_in_transit(),
-        }
-    }
-}
 
 /// The index of the line of a clock. `NO_CLOCK` has the first one.
 fn index(clock: ClockKey) -> usize {
@@ -250,11 +234,8 @@ impl TimerLines {
             true => deadline,
             false => timer.deadline_at(now, deadline),
         };
-        let rank = timer.change_rare(|rare| {
-            rare.is_in_transit = halt.is_in_transit;
-            rare.paused_at = halt.is_paused.then_some(rare.paused_at.unwrap_or(now));
-            rare.rank.take()
-        });
+        timer.halt(halt, now);
+        let rank = timer.change_rare(|rare| rare.rank.take());
         self.park(clock, key, deadline, rank);
     }
 
@@ -575,4 +556,54 @@ pub(super) fn is_armed(world: &World, entity: Entity, kind: Kind) -> bool {
         return false;
     };
     lines.is_at(place)
+}
+
+/// Returns `true` if the next run of a cadence has something to do, whatever the time: new timers to
+/// arm, cancellations to write, finished timers to clean up, or clocks to follow.
+#[cfg(feature = "worlds")]
+pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
+    let Some(lines) = world.get_resource::<TimerLines>() else {
+        return false;
+    };
+    let is_running = |(clock, _)| find_running(world, clock, Scope::Of(cadence)).is_some();
+    // The frame run does these for both cadences.
+    let any_run = || {
+        let table = world.get_resource::<ClockTable>();
+        !lines.arming.added.is_empty()
+            || lines.reports.cancelled.len() > 0
+            || table.is_some_and(ClockTable::is_loading)
+            || is_changed(world)
+            || lines.waiting.iter().any(is_running)
+    };
+    !lines.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
+}
+
+/// Returns the time of Bevy at which a run must look at the timers of a built-in clock and its
+/// descendants, in nanoseconds: at the next deadline, or before it if many timers wait. New timers,
+/// which [`awaits_run`] reports, are left out.
+///
+/// Call [`plan`] first.
+#[cfg(feature = "worlds")]
+pub(crate) fn next_look(world: &World, clock: ClockId) -> Option<u64> {
+    let table = world.get_resource::<ClockTable>()?;
+    table.next_due_on_bevy(table.find(clock).ok()?.key)
+}
+
+/// Tells the clocks when to look at their timers.
+#[cfg(feature = "worlds")]
+pub(crate) fn plan(world: &mut World) {
+    world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
+        if let Some(lines) = world.get_resource::<TimerLines>() {
+            for clock in [
+                ClockId::Real,
+                ClockId::Virtual,
+                ClockId::Frames,
+                ClockId::Fixed,
+            ] {
+                if let Ok(found) = table.find(clock) {
+                    lines.until_next(&mut table, found.key, TimerQueue::first_look);
+                }
+            }
+        }
+    });
 }

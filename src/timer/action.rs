@@ -290,7 +290,8 @@ impl TimerAction {
                 call_with_world::<Self>(world, name, entity, |world| call(world, *fired));
             }
             Kind::Named { name, .. } => match find_handler(world, name) {
-                Ok(Handler { place, call }) => {
+                Ok((name, call)) => {
+                    let place = format_args!("timer handler {name:?}");
                     call_with_world::<Self>(world, place, entity, |world| call(world, *fired));
                 }
                 Err(unknown) => report_unknown(world, entity, unknown),
@@ -331,7 +332,7 @@ pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
     if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity) {
         let name = name.clone();
         if let Some(mut handlers) = world.get_resource_mut::<TimerHandlers>()
-            && !handlers.by_name.contains_key(&name)
+            && !handlers.by_name.contains_key(&*name)
         {
             handlers.unknown.push((entity, name));
         }
@@ -349,30 +350,26 @@ fn share(call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static
     call.into()
 }
 
-/// A named handler.
-#[derive(Clone)]
-struct Handler {
-    /// The name in the report of an error.
-    place: Arc<str>,
-    call: Arc<Call>,
-}
-
 /// The handlers of a world.
 #[derive(Resource, Default)]
 pub(crate) struct TimerHandlers {
-    by_name: HashMap<Cow<'static, str>, Handler>,
+    by_name: HashMap<Arc<str>, Arc<Call>>,
     /// The actions since the last run whose handlers were unknown when they were inserted.
     unknown: Vec<(Entity, Cow<'static, str>)>,
 }
 
 /// Returns the handler that is registered under this name.
-fn find_handler(world: &World, name: &str) -> Result<Handler> {
+fn find_handler(world: &World, name: &str) -> Result<(Arc<str>, Arc<Call>)> {
     let handlers = world.get_resource::<TimerHandlers>();
-    let handler = handlers.and_then(|handlers| handlers.by_name.get(name));
-    handler.cloned().ok_or_else(|| {
-        format!("no timer handler is registered as {name:?}: call `add_timer_handler` at start-up")
+    let handler = handlers.and_then(|handlers| handlers.by_name.get_key_value(name));
+    handler
+        .map(|(name, call)| (name.clone(), call.clone()))
+        .ok_or_else(|| {
+            format!(
+                "no timer handler is registered as {name:?}: call `add_timer_handler` at start-up"
+            )
             .into()
-    })
+        })
 }
 
 /// Warns of actions whose handlers are still unknown at the start of a run.
@@ -425,11 +422,10 @@ pub(crate) fn add_own_handler(
 fn insert_handler(world: &mut World, name: Cow<'static, str>, call: Arc<Call>) {
     let mut handlers = world.get_resource_or_init::<TimerHandlers>();
     assert!(
-        !handlers.by_name.contains_key(&name),
+        !handlers.by_name.contains_key(&*name),
         "a timer handler is already registered as {name:?}: choose another name"
     );
-    let place = format!("timer handler {name:?}").into();
-    handlers.by_name.insert(name, Handler { place, call });
+    handlers.by_name.insert(name.into(), call);
 }
 
 #[cfg(feature = "serialize")]

@@ -25,31 +25,13 @@ use crate::{
     queue::Key,
 };
 
-/// Entities whose timers have finished, by the run that cleans them up.
+/// Entities whose timers have finished, by the run that cleans them up: that of a cadence, or whichever
+/// comes first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EndedTimers([DoubleBuffer<Ended>; 3]);
 
-/// The run that cleans up after a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndsIn {
-    Frame,
-    FixedStep,
-    /// Whichever comes first.
-    AnyRun,
-}
-
-impl EndsIn {
-    pub(super) const ALL: [Self; 3] = [Self::Frame, Self::FixedStep, Self::AnyRun];
-}
-
-impl From<Cadence> for EndsIn {
-    fn from(cadence: Cadence) -> Self {
-        match cadence {
-            Cadence::Frame => Self::Frame,
-            Cadence::FixedStep => Self::FixedStep,
-        }
-    }
-}
+/// The ends that the next run of either cadence cleans up.
+const ANY_RUN: usize = 2;
 
 /// An entity whose timer or lifetime has finished.
 #[derive(Clone, Copy, Debug)]
@@ -80,33 +62,32 @@ impl Ended {
 impl EndedTimers {
     #[cfg(feature = "worlds")]
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
-        let ends = [EndsIn::from(cadence), EndsIn::AnyRun];
-        ends.iter()
-            .all(|&ends_in| self.0[ends_in as usize].pending().next().is_none())
+        let mut ends = [cadence as usize, ANY_RUN].into_iter();
+        ends.all(|ends_in| self.0[ends_in].pending().next().is_none())
     }
 
     /// Releases the ends of the previous run.
     pub(super) fn swap(&mut self, cadence: Cadence) {
-        self.0[EndsIn::from(cadence) as usize].swap();
-        self.0[EndsIn::AnyRun as usize].swap();
+        self.0[cadence as usize].swap();
+        self.0[ANY_RUN].swap();
     }
 
     /// Takes the next released end.
     pub(super) fn next(&mut self, cadence: Cadence) -> Option<Ended> {
-        let own = self.0[EndsIn::from(cadence) as usize].next();
-        own.or_else(|| self.0[EndsIn::AnyRun as usize].next())
+        let own = self.0[cadence as usize].next();
+        own.or_else(|| self.0[ANY_RUN].next())
     }
 
-    pub(super) fn push(&mut self, ends_in: impl Into<EndsIn>, ended: Ended) {
-        self.0[ends_in.into() as usize].push(ended);
+    /// Adds an end for the next run of a cadence, or for whichever run comes first.
+    pub(super) fn push(&mut self, ends_in: impl Into<Option<Cadence>>, ended: Ended) {
+        let ends_in = ends_in.into().map_or(ANY_RUN, |cadence| cadence as usize);
+        self.0[ends_in].push(ended);
     }
 
-    /// Returns all ends, with the run that cleans them up.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (EndsIn, Ended)> {
-        EndsIn::ALL.into_iter().flat_map(|ends_in| {
-            let ended = self.0[ends_in as usize].pending();
-            ended.map(move |&ended| (ends_in, ended))
-        })
+    /// Returns all ends, with the index of the run that cleans them up.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Ended)> {
+        let ends = self.0.iter().enumerate();
+        ends.flat_map(|(ends_in, ended)| ended.pending().map(move |&ended| (ends_in, ended)))
     }
 
     /// Returns the entities whose timers or lifetimes have finished in only one of the two.
@@ -193,12 +174,9 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
         return;
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        for (ends_in, ends) in EndsIn::ALL.into_iter().zip(loaded.ends) {
-            for when_done in ends {
-                lines
-                    .reports
-                    .ended
-                    .push(ends_in, Ended::timer(entity, when_done));
+        for (ended, loaded) in lines.reports.ended.0.iter_mut().zip(loaded.ends) {
+            for when_done in loaded {
+                ended.push(Ended::timer(entity, when_done));
             }
         }
     }
@@ -217,7 +195,7 @@ pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: K
         Kind::Lifetime => Ended::lifetime(entity),
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.reports.ended.push(EndsIn::AnyRun, ended);
+        lines.reports.ended.push(None, ended);
     }
 }
 
@@ -408,7 +386,7 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         let when_done = WhenDone::DespawnUnlessOwned;
         let ended = Ended::timer(entity, when_done);
-        lines.reports.ended.push(EndsIn::AnyRun, ended);
+        lines.reports.ended.push(None, ended);
     }
 }
 

@@ -11,7 +11,7 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
     Kind, TimerLines,
-    owner::{Owned, owner_of},
+    owner::{owned_by, owner_of},
     queued::Mark,
     queues::change_armed,
     setting::Halt,
@@ -238,9 +238,7 @@ pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: 
 
 fn update_all(world: &mut DeferredWorld, entity: Entity) {
     update(world, entity);
-    let owned = world.get::<Owned>(entity);
-    let owned: Vec<Entity> = owned.into_iter().flat_map(Owned::iter).collect();
-    for owned in owned {
+    for owned in owned_by(world, entity) {
         update(world, owned);
     }
 }

@@ -251,47 +251,12 @@ impl ArmedTimer {
         let Some(interval) = self.count_firing() else {
             return (0, None);
         };
-        if let Some(random) = self.random().filter(|random| random.is_on) {
-            return self.fire_random(deadline, now, burst_limit, (interval, random));
-        }
-        let mut missed = 0;
-        let mut next = deadline.saturating_add(interval.get());
-        if self.missed_ticks == MissedTicks::Burst {
-            self.burst += 1;
-            if next > now {
-                self.burst = 0;
-            } else if self.burst < burst_limit {
-                return (missed, Some(next));
-            }
-        }
-        if next <= now {
-            self.burst = 0;
-            missed = (now - deadline) / interval;
-            next = deadline.saturating_add(interval.get().saturating_mul(missed + 1));
-        }
-        if self.missed_ticks == MissedTicks::Delay {
-            next = now.saturating_add(interval.get());
-        }
-        (missed, Some(next))
-    }
-
-    /// Handles `deadline` like [`fire`](Self::fire), with a random interval to the next one.
-    ///
-    /// Without a grid, the deadlines that are skipped are not known. They are counted in average
-    /// intervals, and the next interval starts now.
-    fn fire_random(
-        &mut self,
-        deadline: u64,
-        now: u64,
-        burst_limit: u32,
-        (shortest, mut random): (NonZeroU64, RandomInterval),
-    ) -> (u64, Option<u64>) {
-        let interval = random.draw(shortest);
-        self.change_rare(|rare| {
-            rare.wait = Some(interval);
-            rare.random = Some(random);
-        });
-        let next = deadline.saturating_add(interval);
+        let random = self.random().filter(|random| random.is_on);
+        let step = match random {
+            Some(random) => self.draw(random, interval),
+            None => interval.get(),
+        };
+        let next = deadline.saturating_add(step);
         let is_late = next <= now;
         let is_burst = self.missed_ticks == MissedTicks::Burst;
         self.burst = if is_late && is_burst {
@@ -308,11 +273,29 @@ impl ArmedTimer {
             return (0, Some(next));
         }
         self.burst = 0;
-        let missed = match is_late {
-            true => (now.saturating_sub(deadline) / random.average(shortest)).max(1),
-            false => 0,
+        let missed = match random {
+            _ if !is_late => 0,
+            // Without a grid, the deadlines that are skipped are not known.
+            Some(random) => ((now - deadline) / random.average(interval)).max(1),
+            None => (now - deadline) / interval,
         };
-        (missed, Some(now.saturating_add(interval)))
+        let next = match self.missed_ticks {
+            MissedTicks::Burst | MissedTicks::Skip if random.is_none() => {
+                deadline.saturating_add(interval.get().saturating_mul(missed + 1))
+            }
+            _ => now.saturating_add(step),
+        };
+        (missed, Some(next))
+    }
+
+    /// Draws the next of the random intervals, of which this is the shortest.
+    fn draw(&mut self, mut random: RandomInterval, shortest: NonZeroU64) -> u64 {
+        let interval = random.draw(shortest);
+        self.change_rare(|rare| {
+            rare.wait = Some(interval);
+            rare.random = Some(random);
+        });
+        interval
     }
 
     /// Sets the number of firings left, or lets the timer fire forever.

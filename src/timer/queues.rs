@@ -248,12 +248,7 @@ impl TimerLines {
         now: u64,
     ) {
         let sequence = self.arming.next_sequence();
-        let Some(line) = self.get_mut(clock) else {
-            return;
-        };
-        line.queue.park(key, deadline);
-        line.queue.set_sequence(key, sequence);
-        let Some(timer) = line.queue.get_mut(key) else {
+        let Some(timer) = self.timer_mut(clock, key) else {
             return;
         };
         timer.burst = 0;
@@ -263,6 +258,9 @@ impl TimerLines {
             rare.rank.take()
         });
         self.park(clock, key, deadline, rank);
+        if let Some(line) = self.get_mut(clock) {
+            line.queue.set_sequence(key, sequence);
+        }
     }
 
     /// Parks a timer until the next swap, or until it is no longer halted.

@@ -4,7 +4,7 @@ use alloc::format;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use crate::roster::Intake;
+use crate::clock::BuiltInClocks;
 
 /// Present once the world has been reported.
 #[derive(Resource)]
@@ -14,7 +14,7 @@ struct Reported;
 ///
 /// It is not an error: the plugin may be added later, and the world may only hold a scene.
 pub(crate) fn warn_without_plugin(world: &mut DeferredWorld, what: &'static str) {
-    if world.contains_resource::<Intake>() || world.contains_resource::<Reported>() {
+    if world.contains_resource::<BuiltInClocks>() || world.contains_resource::<Reported>() {
         return;
     }
     world.commands().queue(move |world: &mut World| -> Result {

@@ -17,14 +17,13 @@ use crate::{
         deliver_messages, follow, on_enable_follower,
     },
     rollback::forget_dropped_snapshots,
-    roster::Intake,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
-        TimerCancelled, TimerFired, TimerHandlers, TimerLines, TimerSettings, WrittenStates,
-        add_timer, check_component, check_handler, limit_backlog, on_pause, on_pauses,
-        on_remove_clock, on_resume, report_unknown_handlers, run_timers, show_statuses, take_key,
+        TimerCancelled, TimerFired, TimerHandlers, TimerLines, WrittenStates, add_timer,
+        check_component, check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock,
+        on_resume, report_unknown_handlers, run_timers, show_statuses, take_key,
     },
-    update::{UpdateRosters, UpdateState, enroll, follow_clocks, run_updates},
+    update::{UpdateRosters, UpdateState, begin_updates, enroll, run_updates},
 };
 
 /// Runs the [`Timer`](crate::Timer)s, [`UpdateComponent`](crate::UpdateComponent)s and
@@ -257,15 +256,12 @@ impl Plugin for DuePlugin {
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
         let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
-        let lines = TimerLines::new(world, self.delay_seed);
+        let lines = TimerLines::new(world, self.delay_seed, self.burst_limit);
         let updates = UpdateRosters::new(world);
         world.insert_resource(BuiltInClocks::new());
         world.insert_resource(clocks);
         world.insert_resource(lines);
         world.insert_resource(updates);
-        world.insert_resource(TimerSettings {
-            burst_limit: self.burst_limit,
-        });
         let observers = OBSERVERS.map(|add| add(world));
         world.insert_resource(PluginObservers(observers));
         world.init_resource::<KeyTable>();
@@ -275,7 +271,6 @@ impl DuePlugin {
         add_time_out_handler(world);
         world.init_resource::<RunDepth>();
         world.init_resource::<WrittenStates>();
-        world.init_resource::<Intake>();
         world.insert_resource(Mailbag::new(self.mailbox_capacity));
         world.init_resource::<Followers>();
         world.init_resource::<Written>();
@@ -358,18 +353,12 @@ fn register_types(app: &mut App) {
         .register_type::<crate::timer::SavedWorld>();
 }
 
-/// Starts a run: lets callbacks follow their clocks, and new update components join.
-fn begin_run(world: &mut World, cadence: Cadence) {
-    follow_clocks(world);
-    world.resource_mut::<Intake>().begin_run(cadence);
-}
-
 fn run_frame_timers(world: &mut World, fire: &mut FireParams, shown: &mut Shown) -> Result {
     restore_observers(world);
     forget_dropped_snapshots(world);
     limit_backlog(world);
     report_unknown_handlers(world);
-    begin_run(world, Cadence::Frame);
+    begin_updates(world, Cadence::Frame);
     run_timers(world, Cadence::Frame, fire)?;
     show_statuses(world, shown)
 }
@@ -380,7 +369,7 @@ fn run_frame_updates(world: &mut World, state: &mut UpdateState) -> Result {
 
 fn run_fixed_timers(world: &mut World, fire: &mut FireParams) -> Result {
     forget_dropped_snapshots(world);
-    begin_run(world, Cadence::FixedStep);
+    begin_updates(world, Cadence::FixedStep);
     run_timers(world, Cadence::FixedStep, fire)
 }
 

@@ -3,10 +3,6 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use bevy_ecs::resource::Resource;
-
-use crate::clock::Cadence;
-
 /// Members in the order in which they joined, each with a number that rises with that order.
 ///
 /// A departing member leaves a gap. Gaps are closed once they take up half of the places. Members
@@ -16,34 +12,6 @@ use crate::clock::Cadence;
 pub(crate) struct Roster<T> {
     places: Vec<(u64, Option<T>)>,
     gaps: usize,
-}
-
-/// Hands out the numbers of new members, and lets these members join when a run begins.
-///
-/// A member takes part in a stage if its number is below the mark of the stage. A run therefore
-/// only moves marks, no matter how many rosters share the numbers. A component that a handler
-/// inserts during a run takes part in the next run.
-#[derive(Resource, Debug, Default)]
-pub(crate) struct Intake {
-    next: u64,
-    /// By stage.
-    joined: [u64; 2],
-}
-
-/// A stage in which members take part.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Stage {
-    Updates,
-    FixedUpdates,
-}
-
-impl From<Cadence> for Stage {
-    fn from(cadence: Cadence) -> Self {
-        match cadence {
-            Cadence::Frame => Self::Updates,
-            Cadence::FixedStep => Self::FixedUpdates,
-        }
-    }
 }
 
 impl<T> Roster<T> {
@@ -105,30 +73,6 @@ impl<T> Roster<T> {
     }
 }
 
-impl Intake {
-    /// Returns the number of a new member.
-    pub(crate) fn next_number(&mut self) -> u64 {
-        let number = self.next;
-        self.next += 1;
-        number
-    }
-
-    /// Lets members join the updates of a run.
-    pub(crate) fn begin_run(&mut self, cadence: Cadence) {
-        self.join(cadence.into());
-    }
-
-    /// Lets all members that already have a number join a stage.
-    pub(crate) fn join(&mut self, stage: Stage) {
-        self.joined[stage as usize] = self.next;
-    }
-
-    /// Returns the first number that has not joined a stage.
-    pub(crate) fn joined(&self, stage: Stage) -> u64 {
-        self.joined[stage as usize]
-    }
-}
-
 impl<T> Default for Roster<T> {
     fn default() -> Self {
         Self {
@@ -169,23 +113,5 @@ mod tests {
             roster.leave(number);
         }
         assert!(roster.is_empty());
-    }
-
-    #[test]
-    fn new_members_join_the_stages_of_the_next_run() {
-        let (mut roster, mut intake) = (Roster::default(), Intake::default());
-        for member in ['a', 'b'] {
-            roster.add(intake.next_number(), member);
-        }
-        assert_eq!(members(&roster, 0..intake.joined(Stage::Updates)), []);
-        intake.begin_run(Cadence::Frame);
-        roster.add(intake.next_number(), 'c');
-        intake.begin_run(Cadence::FixedStep);
-        assert_eq!(
-            members(&roster, 0..intake.joined(Stage::Updates)),
-            ['a', 'b']
-        );
-        let fixed = intake.joined(Stage::FixedUpdates);
-        assert_eq!(members(&roster, 0..fixed), ['a', 'b', 'c']);
     }
 }

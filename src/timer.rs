@@ -2,9 +2,6 @@
 
 mod action;
 mod arm;
-#[cfg(feature = "worlds")]
-mod awaited;
-mod between;
 mod budget;
 mod build;
 mod change;
@@ -17,7 +14,6 @@ mod fast_forward;
 mod insert_for;
 mod key;
 mod keyed;
-mod missed_ticks;
 pub(crate) mod owner;
 pub(crate) mod pause;
 #[cfg_attr(
@@ -39,7 +35,6 @@ mod run;
 mod saving;
 mod seconds;
 mod setting;
-mod stats;
 mod timer_status;
 mod undo;
 
@@ -61,10 +56,8 @@ pub(crate) use action::{
     TimerHandlers, add_own_handler, add_timer_handler, check_handler, report_unknown_handlers,
 };
 pub(crate) use arm::{Arms, add_timer};
-#[cfg(feature = "worlds")]
-pub(crate) use awaited::{awaits_run, next_look, plan};
 pub use budget::TimerBudget;
-pub use build::InvalidTimer;
+pub use build::{InvalidTimer, MissedTicks};
 pub use change::{NoSuchTimer, TimerMut};
 pub(crate) use change::{cancel_all, cancel_keyed, change_keyed, change_timer, delay_all};
 pub use cooldown::Cooldown;
@@ -86,15 +79,17 @@ pub use keyed::TimerBundle;
 pub(crate) use keyed::{
     KeyJournal, KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key,
 };
-pub use missed_ticks::MissedTicks;
 pub(crate) use pause::{on_pause, on_pauses, on_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 pub(crate) use query::with_timers;
 use queued::ArmedTimer;
 pub(crate) use queues::TimerLines;
-use random::{Draws, Numbers, RandomInterval, scale};
-pub(crate) use run::{FireParams, RunDepth, TimerSettings, run_timers};
+#[cfg(feature = "worlds")]
+pub(crate) use queues::{awaits_run, next_look, plan};
+use random::{Numbers, RandomInterval, scale};
+pub use run::RunStats;
+pub(crate) use run::{FireParams, RunDepth, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
 pub(crate) use saving::{
@@ -102,7 +97,6 @@ pub(crate) use saving::{
 };
 pub(crate) use saving::{TimerState, WrittenStates, forget_written};
 pub use seconds::IntoDuration;
-pub use stats::RunStats;
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};
 pub(crate) use undo::{LinesJournal, LinesMark};
@@ -218,8 +212,6 @@ struct Options {
     priority: Option<i32>,
     missed_ticks: MissedTicks,
     when_done: WhenDone,
-    /// Whether the action runs when the clock is lost.
-    acts_without_clock: bool,
 }
 
 /// What happens to the entity after the last firing.
@@ -294,11 +286,6 @@ impl Timer {
         self.options().when_done
     }
 
-    /// Returns `true` if the action runs when the clock is lost.
-    fn acts_without_clock(&self) -> bool {
-        self.options().acts_without_clock
-    }
-
     /// Returns the delay with its random part, and with its place in the slack.
     fn draw_delay(&self, numbers: &mut Numbers) -> u64 {
         let Options { jitter, slack, .. } = self.options();
@@ -318,32 +305,19 @@ impl Timer {
     }
 }
 
-impl Arms for Timer {
-    const KIND: Kind = Kind::Timer;
-    const NAME: &'static str = "a `Timer`";
-
-    fn seat(&self) -> &TimerSeat {
-        &self.seat
-    }
-
+impl Timer {
+    /// Returns `true` if the timer has no settings but its delay, interval and number of firings.
     fn is_plain(&self) -> bool {
         self.extra.is_none()
     }
 
+    /// Returns the clock that the component names, or the clock on which it was saved.
     fn chosen_clock(&self) -> Option<ClockId> {
         let saved = self.loaded().and_then(TimerState::clock);
         saved.or_else(|| self.clock())
     }
 
-    fn loaded(&self) -> Option<&TimerState> {
-        self.extra.as_deref()?.loaded.as_ref()?.state()
-    }
-
-    fn load(&mut self, state: TimerState) {
-        let extra = self.extra.get_or_insert_default();
-        extra.loaded = Some(Loaded::new(state));
-    }
-
+    /// Notes that the loaded state, if any, has been used.
     fn use_loaded(&self) {
         let extra = self.extra.as_deref();
         if let Some(loaded) = extra.and_then(|extra| extra.loaded.as_ref()) {
@@ -351,18 +325,7 @@ impl Arms for Timer {
         }
     }
 
-    fn delay(&self) -> u64 {
-        self.delay
-    }
-
-    fn timer(&self, entity: Entity) -> ArmedTimer {
-        let mut timer = ArmedTimer::new(entity, self);
-        if let Some(priority) = self.options().priority {
-            timer.change_rare(|rare| rare.priority = Some(priority));
-        }
-        timer
-    }
-
+    /// Starts the delay at this reading of the clock, and returns the deadline and the wait.
     fn start(&self, reading: Reading, numbers: &mut Numbers) -> (u64, u64) {
         let delay = self.draw_delay(numbers);
         match self.options().since {
@@ -374,22 +337,25 @@ impl Arms for Timer {
         }
     }
 
+    /// Gives a timer for the queue its random intervals, if it has any.
     fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
         if let Some(span) = self.interval_span() {
-            let draws = Draws {
-                is_on: true,
-                intervals: RandomInterval::new(span, numbers.random()),
-            };
-            timer.change_rare(|rare| rare.draws = Some(draws));
+            let random = RandomInterval::new(span, numbers.random());
+            timer.change_rare(|rare| rare.random = Some(random));
         }
     }
+}
 
-    fn copy(&self) -> Self {
-        Self {
-            extra: self.extra.clone(),
-            seat: self.seat.copy(),
-            ..Self::new(self.delay, self.interval, self.times)
-        }
+impl Arms for Timer {
+    const KIND: Kind = Kind::Timer;
+    const NAME: &'static str = "a `Timer`";
+
+    fn timer(&self) -> &Timer {
+        self
+    }
+
+    fn timer_mut(&mut self) -> &mut Timer {
+        self
     }
 }
 
@@ -400,6 +366,21 @@ pub(crate) enum Kind {
     Timer,
     /// [`DespawnAfter`]
     Lifetime,
+}
+
+impl Kind {
+    /// Returns the timer of this kind on an entity, if any.
+    fn on(self, entity: EntityRef<'_>) -> Option<&Timer> {
+        match self {
+            Self::Timer => entity.get(),
+            Self::Lifetime => entity.get().map(DespawnAfter::timer),
+        }
+    }
+
+    /// Returns the timer of this kind on an entity, if any.
+    fn get(self, world: &World, entity: Entity) -> Option<&Timer> {
+        self.on(world.get_entity(entity).ok()?)
+    }
 }
 
 impl MapEntities for Timer {

@@ -16,7 +16,7 @@ use crate::{
     clock::ClockId,
     seat::Seat,
 };
-pub(crate) use rosters::{UpdateRosters, enroll, follow_clocks, pause_updates_from};
+pub(crate) use rosters::{UpdateRosters, begin_updates, enroll, pause_updates_from};
 #[cfg(feature = "worlds")]
 pub(crate) use run::has_callbacks;
 pub(crate) use run::{UpdateState, run_updates};

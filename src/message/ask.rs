@@ -66,7 +66,7 @@ pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
 /// Returns the components of an open request. Its entity exists until the reply or [`NoAnswer`] is
 /// delivered.
 fn open_request(asker: Entity, until: Timer) -> impl Bundle {
-    let until = until.keep_when_done().act_without_clock();
+    let until = until.keep_when_done();
     (
         OwnedBy(asker),
         (until, TimerAction::named(TIME_OUT)),

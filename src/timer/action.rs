@@ -3,7 +3,12 @@
 use alloc::{borrow::Cow, boxed::Box, format, vec::Vec};
 use core::{any::type_name, fmt, mem};
 
-use bevy_ecs::{error::CommandOutput, lifecycle::HookContext, prelude::*, world::DeferredWorld};
+use bevy_ecs::{
+    error::{CommandOutput, Severity},
+    lifecycle::HookContext,
+    prelude::*,
+    world::DeferredWorld,
+};
 use bevy_platform::{collections::HashMap, sync::Arc};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
@@ -97,9 +102,6 @@ impl TimerAction {
     /// Returns `true` if another action runs the same code with the same data.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Kind::Nothing, Kind::Nothing)
-            | (Kind::Despawn, Kind::Despawn)
-            | (Kind::DespawnOwner, Kind::DespawnOwner) => true,
             (
                 Kind::Named { name, data },
                 Kind::Named {
@@ -108,7 +110,7 @@ impl TimerAction {
                 },
             ) => (name, data) == (other, other_data),
             (Kind::Call(_, call), Kind::Call(_, other)) => Arc::ptr_eq(call, other),
-            _ => false,
+            (one, other) => mem::discriminant(one) == mem::discriminant(other),
         }
     }
 
@@ -288,10 +290,11 @@ impl TimerAction {
                 call_with_world::<Self>(world, name, entity, |world| call(world, *fired));
             }
             Kind::Named { name, .. } => match find_handler(world, name) {
-                Ok(Handler { place, call }) => {
+                Ok((name, call)) => {
+                    let place = format_args!("timer handler {name:?}");
                     call_with_world::<Self>(world, place, entity, |world| call(world, *fired));
                 }
-                Err(unknown) => report_unknown(world, entity, unknown.into()),
+                Err(unknown) => report_unknown(world, entity, unknown),
             },
         }
     }
@@ -329,7 +332,7 @@ pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
     if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity) {
         let name = name.clone();
         if let Some(mut handlers) = world.get_resource_mut::<TimerHandlers>()
-            && !handlers.by_name.contains_key(&name)
+            && !handlers.by_name.contains_key(&*name)
         {
             handlers.unknown.push((entity, name));
         }
@@ -347,27 +350,26 @@ fn share(call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static
     call.into()
 }
 
-/// A named handler.
-#[derive(Clone)]
-struct Handler {
-    /// The name in the report of an error.
-    place: Arc<str>,
-    call: Arc<Call>,
-}
-
 /// The handlers of a world.
 #[derive(Resource, Default)]
 pub(crate) struct TimerHandlers {
-    by_name: HashMap<Cow<'static, str>, Handler>,
+    by_name: HashMap<Arc<str>, Arc<Call>>,
     /// The actions since the last run whose handlers were unknown when they were inserted.
     unknown: Vec<(Entity, Cow<'static, str>)>,
 }
 
 /// Returns the handler that is registered under this name.
-fn find_handler(world: &World, name: &str) -> Result<Handler, NoSuchHandler> {
+fn find_handler(world: &World, name: &str) -> Result<(Arc<str>, Arc<Call>)> {
     let handlers = world.get_resource::<TimerHandlers>();
-    let handler = handlers.and_then(|handlers| handlers.by_name.get(name));
-    handler.cloned().ok_or_else(|| NoSuchHandler(name.into()))
+    let handler = handlers.and_then(|handlers| handlers.by_name.get_key_value(name));
+    handler
+        .map(|(name, call)| (name.clone(), call.clone()))
+        .ok_or_else(|| {
+            format!(
+                "no timer handler is registered as {name:?}: call `add_timer_handler` at start-up"
+            )
+            .into()
+        })
 }
 
 /// Warns of actions whose handlers are still unknown at the start of a run.
@@ -381,7 +383,7 @@ pub(crate) fn report_unknown_handlers(world: &mut World) {
         if world.entities().contains_spawned(entity)
             && let Err(unknown) = find_handler(world, &name)
         {
-            report_unknown(world, entity, BevyError::warning(unknown));
+            report_unknown(world, entity, unknown.with_severity(Severity::Warning));
         }
     }
 }
@@ -420,34 +422,21 @@ pub(crate) fn add_own_handler(
 fn insert_handler(world: &mut World, name: Cow<'static, str>, call: Arc<Call>) {
     let mut handlers = world.get_resource_or_init::<TimerHandlers>();
     assert!(
-        !handlers.by_name.contains_key(&name),
+        !handlers.by_name.contains_key(&*name),
         "a timer handler is already registered as {name:?}: choose another name"
     );
-    let place = format!("timer handler {name:?}").into();
-    handlers.by_name.insert(name, Handler { place, call });
+    handlers.by_name.insert(name.into(), call);
 }
-
-/// The error for a name under which no handler is registered.
-#[derive(Debug)]
-struct NoSuchHandler(Box<str>);
-
-impl fmt::Display for NoSuchHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no timer handler is registered as {:?}: call `add_timer_handler` at start-up",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for NoSuchHandler {}
 
 #[cfg(feature = "serialize")]
 impl serde::Serialize for TimerAction {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.closure() {
-            Some(closure) => Err(serde::ser::Error::custom(UnsavableAction { closure })),
+            Some(closure) => Err(serde::ser::Error::custom(format_args!(
+                "the action calls the closure {closure}, which can't be saved: register a handler \
+                 with `add_timer_handler`, and use `TimerAction::named`, or `TimerAction::named_with` \
+                 for the values that the closure captures"
+            ))),
             None => self.0.serialize(serializer),
         }
     }
@@ -457,26 +446,6 @@ impl serde::Serialize for TimerAction {
 impl<'de> serde::Deserialize<'de> for TimerAction {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Kind::deserialize(deserializer).map(Self)
-    }
-}
-
-/// The error for saving an action that calls a closure.
-#[cfg(feature = "serialize")]
-struct UnsavableAction {
-    /// The type of the closure or function.
-    closure: &'static str,
-}
-
-#[cfg(feature = "serialize")]
-impl fmt::Display for UnsavableAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the action calls the closure {}, which can't be saved: register a handler with \
-             `add_timer_handler`, and use `TimerAction::named`, or `TimerAction::named_with` for the \
-             values that the closure captures",
-            self.closure
-        )
     }
 }
 

@@ -10,14 +10,14 @@ use core::mem;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    CancelReason, DespawnAfter, Kind, Timer, TimerCancelled, TimerLines, TimerState,
+    CancelReason, Kind, Timer, TimerCancelled, TimerLines, TimerState,
     end::{end_in_next_run, lose_clock},
     events::CrateTimer,
     keyed::key_of,
     place::{NO_CLOCK, Place, TimerSeat},
     queued::{ArmedTimer, Mark},
     random::Numbers,
-    saving::sheet::NotWritten,
+    saving::{Loaded, sheet::NotWritten},
     setting::{Modified, Modifiers, Setting},
 };
 use crate::{
@@ -41,19 +41,24 @@ pub(crate) trait Arms: Component {
     /// The component in an error message.
     const NAME: &'static str;
 
-    fn seat(&self) -> &TimerSeat;
+    fn timer(&self) -> &Timer;
 
-    /// Returns `true` if the component decides nothing but its delay.
-    fn is_plain(&self) -> bool;
+    fn timer_mut(&mut self) -> &mut Timer;
 
-    /// Returns the clock that the component names, or the clock on which it was saved.
-    fn chosen_clock(&self) -> Option<ClockId>;
+    fn seat(&self) -> &TimerSeat {
+        &self.timer().seat
+    }
 
     /// Returns the state in which the component was loaded, until it is armed.
-    fn loaded(&self) -> Option<&TimerState>;
+    fn loaded(&self) -> Option<&TimerState> {
+        self.timer().extra.as_deref()?.loaded.as_ref()?.state()
+    }
 
     /// Puts the timer into a saved state when the component is inserted.
-    fn load(&mut self, state: TimerState);
+    fn load(&mut self, state: TimerState) {
+        let extra = self.timer_mut().extra.get_or_insert_default();
+        extra.loaded = Some(Loaded::new(state));
+    }
 
     /// Lets time pass on the clock of a saved timer.
     #[cfg(feature = "serialize")]
@@ -64,25 +69,16 @@ pub(crate) trait Arms: Component {
         }
     }
 
-    /// Notes that the loaded state, if any, has been used.
-    fn use_loaded(&self);
-
-    /// Returns the delay to the first deadline, without anything random.
-    fn delay(&self) -> u64;
-
-    /// Returns the timer for the queue, before its first firing.
-    fn timer(&self, entity: Entity) -> ArmedTimer;
-
-    /// Starts the delay at this reading of the clock, and returns the deadline and the wait.
-    fn start(&self, reading: Reading, numbers: &mut Numbers) -> (u64, u64);
-
-    /// Gives a timer for the queue its random intervals, if it has any.
-    fn begin_draws(&self, timer: &mut ArmedTimer, numbers: &mut Numbers) {
-        _ = (timer, numbers);
-    }
-
     /// Returns an exact copy, with the place of the timer and the state in which it was loaded.
-    fn copy(&self) -> Self;
+    fn copy(&self) -> Self
+    where
+        Self: Clone,
+    {
+        let mut copy = self.clone();
+        copy.timer_mut().extra = self.timer().extra.clone();
+        copy.put_back(self);
+        copy
+    }
 
     /// Goes back to the place of the timer at the time of the copy.
     fn put_back(&self, copy: &Self) {
@@ -236,12 +232,12 @@ pub(crate) fn add_timer<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
         return;
     };
     if component.loaded() == Some(&TimerState::Finished) {
-        return end_in_next_run::<C>(world, entity);
+        return end_in_next_run(world, entity, C::KIND);
     }
     if !world.contains_resource::<TimerLines>() {
         return warn_without_plugin(world, C::NAME);
     }
-    add_set::<C>(world, entity);
+    add_set(world, entity, C::KIND);
 }
 
 /// Adds a timer that has nothing but a delay, on an entity without modifiers. Most timers are like that.
@@ -252,30 +248,30 @@ fn add_plain<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
     let lines = resources.get(components.valid_component_id::<TimerLines>()?)?;
     let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
     let [mut lines, table, entity_mut] = world.get_entity_mut([lines, table, entity]).ok()?;
-    let component = entity_mut.get::<C>()?;
+    let timer = entity_mut.get::<C>()?.timer();
     let lines = lines.get_mut::<TimerLines>()?.into_inner();
     let modified = lines.arming.modifiers.note(entity_mut.archetype());
-    if modified != Modified::Nothing || !component.is_plain() {
+    if modified != Modified::Nothing || !timer.is_plain() {
         return None;
     }
     let (clock, _) = ClockTable::GAME;
     let now = table.get::<ClockTable>()?.game_time();
-    let mut timer = component.timer(entity);
-    timer.set(Mark::New, true);
-    let key = lines.add(clock, now.saturating_add(component.delay()), timer);
-    component.seat().move_to(Place::Armed(clock, key));
+    let mut armed = ArmedTimer::new(entity, C::KIND, timer);
+    armed.set(Mark::New, true);
+    let key = lines.add(clock, now.saturating_add(timer.delay), armed);
+    timer.seat.move_to(Place::Armed(clock, key));
     Some(())
 }
 
 /// Adds a timer with settings.
-fn add_set<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
-    let mut setting = Setting::of::<C>(world, entity)?;
+fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
+    let mut setting = Setting::of(world, entity, kind)?;
     if let ClockId::Own(_) = setting.clock {
         add_missing_clock(world, setting.clock);
-        setting = Setting::of::<C>(world, entity)?;
+        setting = Setting::of(world, entity, kind)?;
     }
     let mut numbers = world.get_resource::<TimerLines>()?.arming.numbers;
-    let component = world.get::<C>(entity)?;
+    let component = kind.get(world, entity)?;
     let table = world.get_resource::<ClockTable>()?;
     let loaded = component.loaded().copied();
     let read = match loaded {
@@ -287,23 +283,23 @@ fn add_set<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
         Some((found, reading)) => (found.key, reading),
         None => (NO_CLOCK, Reading::default()),
     };
-    let mut timer = component.timer(entity);
+    let mut timer = ArmedTimer::new(entity, kind, component);
     let deadline = match &loaded {
         Some(TimerState::Armed(progress)) => {
-            progress.put_into(&mut timer, component.delay());
+            progress.put_into(&mut timer, component.delay);
             progress.wait.deadline(reading)
         }
         // The swap starts its delay.
         Some(TimerState::Added { random, .. }) => {
             if random.is_some() {
-                timer.change_rare(|rare| rare.draws = *random);
+                timer.change_rare(|rare| rare.random = *random);
             }
             NEVER
         }
         Some(TimerState::Finished) => NEVER,
         None => {
             let (deadline, wait) = component.start(reading, &mut numbers);
-            timer.set_wait(wait, component.delay());
+            timer.set_wait(wait, component.delay);
             component.begin_draws(&mut timer, &mut numbers);
             deadline
         }
@@ -311,18 +307,13 @@ fn add_set<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
     timer.set(Mark::New, true);
     timer.set(Mark::Owned, setting.owner != entity);
     timer.set_acts(setting.acts);
-    if setting.is_paused || setting.is_in_transit {
-        timer.change_rare(|rare| {
-            rare.paused_at = setting.is_paused.then_some(reading.now);
-            rare.is_in_transit = setting.is_in_transit;
-        });
-    }
+    timer.halt(setting.halt, reading.now);
     let mut lines = world.get_resource_mut::<TimerLines>()?;
     lines.arming.numbers = numbers;
     lines.arming.added.loaded += usize::from(loaded.is_some());
     let key = lines.add(clock, deadline, timer);
-    let component = world.get::<C>(entity)?;
-    component.seat().move_to(Place::Armed(clock, key));
+    let component = kind.get(world, entity)?;
+    component.seat.move_to(Place::Armed(clock, key));
     Some(())
 }
 
@@ -354,7 +345,7 @@ pub(crate) fn swap(world: &mut World) {
             }
         });
         let mut table = world.resource_mut::<ClockTable>();
-        lines.reports.stats.armed += lines.release(&mut table, &added);
+        lines.reports.armed += lines.release(&mut table, &added);
         lines.arming.added.reuse(added);
         lost
     });
@@ -362,10 +353,7 @@ pub(crate) fn swap(world: &mut World) {
         warn(&mut world.into(), error);
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
-        commands.queue(move |world: &mut World| match kind {
-            Kind::Timer => lose_clock::<Timer>(world, entity),
-            Kind::Lifetime => lose_clock::<DespawnAfter>(world, entity),
-        });
+        commands.queue(move |world: &mut World| lose_clock(world, entity, kind));
     }
     world.flush();
 }
@@ -413,10 +401,7 @@ fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [(Clock
 
 /// Returns the saved order of a new timer that was loaded.
 fn saved_order(world: &World, timer: &ArmedTimer) -> Option<u64> {
-    let loaded = match timer.kind() {
-        Kind::Timer => world.get::<Timer>(timer.entity)?.loaded(),
-        Kind::Lifetime => world.get::<DespawnAfter>(timer.entity)?.loaded(),
-    };
+    let loaded = timer.kind().get(world, timer.entity)?.loaded();
     loaded.map(TimerState::order)
 }
 
@@ -459,10 +444,7 @@ impl<'w> Settling<'w> {
         let modified = lines.arming.modifiers.note(entity_ref.archetype());
         let key = match is_plain && modified == Modified::Nothing {
             true => Ok(place),
-            false => match kind {
-                Kind::Timer => self.settle_set::<Timer>(lines, entity_ref, place),
-                Kind::Lifetime => self.settle_set::<DespawnAfter>(lines, entity_ref, place),
-            },
+            false => self.settle_set(lines, (entity_ref, kind), place),
         };
         let (clock, key) = key.map_err(|error| (entity, kind, error))?;
         if let Some(timer) = lines.timer_mut(clock, key) {
@@ -474,13 +456,13 @@ impl<'w> Settling<'w> {
     /// Settles the clock of a timer with settings. If this is another clock than at insertion, the delay
     /// starts now.
     #[inline(never)]
-    fn settle_set<C: Arms>(
+    fn settle_set(
         &mut self,
         lines: &mut TimerLines,
-        entity: EntityRef,
+        (entity, kind): (EntityRef, Kind),
         place: (ClockKey, Key),
     ) -> Result<(ClockKey, Key), ClockError> {
-        let Some(component) = entity.get::<C>() else {
+        let Some(component) = kind.on(entity) else {
             return Ok(place);
         };
         let modifiers = &mut lines.arming.modifiers;
@@ -501,7 +483,7 @@ impl<'w> Settling<'w> {
         };
         component.use_loaded();
         let place = place.ok_or(ClockError::NoSuchClock(setting.clock))?;
-        component.seat().move_to(Place::Armed(place.0, place.1));
+        component.seat.move_to(Place::Armed(place.0, place.1));
         Ok(place)
     }
 
@@ -518,10 +500,10 @@ impl<'w> Settling<'w> {
 }
 
 /// Starts the delay of a timer whose clock was unknown at insertion, and returns the deadline.
-fn late_start<C: Arms>(
+fn late_start(
     lines: &mut TimerLines,
     (clock, key): (ClockKey, Key),
-    component: &C,
+    component: &Timer,
     reading: Reading,
 ) -> u64 {
     let mut numbers = lines.arming.numbers;
@@ -536,7 +518,7 @@ fn late_start<C: Arms>(
         },
         _ => {
             let (deadline, wait) = component.start(reading, &mut numbers);
-            timer.set_wait(wait, component.delay());
+            timer.set_wait(wait, component.delay);
             deadline
         }
     };
@@ -545,20 +527,20 @@ fn late_start<C: Arms>(
 }
 
 /// Cancels a lifetime that is about to be replaced or removed.
-pub(super) fn on_discard_silently<C: Arms>(
+pub(super) fn on_discard_lifetime(
     mut world: DeferredWorld,
     HookContext { entity, .. }: HookContext,
 ) {
-    cancel_silently::<C>(&mut world, entity);
+    cancel_silently(&mut world, entity, Kind::Lifetime);
 }
 
-/// Takes the timer of `C` on `entity` out of its queue, without an event.
-pub(super) fn cancel_silently<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    let Some(component) = world.get::<C>(entity) else {
+/// Takes a timer of `entity` out of its queue, without an event.
+pub(super) fn cancel_silently(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
+    let Some(timer) = kind.get(world, entity) else {
         return;
     };
-    let place = component.seat().place();
-    leave(component);
+    let place = timer.seat.place();
+    leave(timer);
     if let Place::Armed(clock, key) = place
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
     {
@@ -567,9 +549,9 @@ pub(super) fn cancel_silently<C: Arms>(world: &mut DeferredWorld, entity: Entity
 }
 
 /// Empties the seat of a timer that is cancelled. If it is inserted again, it starts over.
-fn leave<C: Arms>(component: &C) {
-    component.seat().move_to(Place::Nowhere);
-    component.use_loaded();
+fn leave(timer: &Timer) {
+    timer.seat.move_to(Place::Nowhere);
+    timer.use_loaded();
 }
 
 /// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
@@ -664,7 +646,7 @@ fn cancellation(
     let table = world.get_resource::<ClockTable>();
     let clock = match table.and_then(|table| table.id(settled?)) {
         Some(clock) => clock,
-        None => Setting::of::<Timer>(world, entity)?.clock,
+        None => Setting::of(world, entity, Kind::Timer)?.clock,
     };
     let entity_ref = world.get_entity(entity).ok()?;
     let owner = owner_of(entity_ref);

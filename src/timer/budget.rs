@@ -4,7 +4,6 @@ use alloc::collections::BTreeMap;
 use core::{num::NonZeroU64, ops::Bound, time::Duration};
 
 use bevy_ecs::prelude::*;
-use bevy_platform::time::Instant;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::prelude::*;
 
@@ -100,41 +99,31 @@ pub(crate) struct Waiting {
     /// The number of frames and the number of timers that have waited so far.
     frames: i64,
     pushed: u64,
-    pub(super) spent: Spent,
-}
-
-/// The place of a waiting timer. Because it does not change while the timer waits, each timer comes first
-/// at last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
-    /// The frame in which the wait began, moved by the priority.
-    turn: i64,
-    /// Timers of one frame keep the order in which they became due.
-    nth: NonZeroU64,
-}
-
-/// What the deferrable timers of this frame have used of the budget.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
+    /// What the deferrable timers of this frame have used of the budget.
     firings: u32,
     time: Duration,
-    /// Whether a timer has fired in the frame, and in its fixed steps.
+    /// By cadence: whether a timer has fired in this frame.
     has_fired: [bool; 2],
 }
+
+/// The place of a waiting timer: the frame in which the wait began, moved by the priority, and a number
+/// that rises with each wait. Because it does not change while the timer waits, each timer comes first at
+/// last.
+pub(super) type Rank = (i64, NonZeroU64);
 
 impl Waiting {
     pub(super) fn begin_frame(&mut self) {
         self.frames += 1;
-        self.spent = Spent::default();
+        self.firings = 0;
+        self.time = Duration::ZERO;
+        self.has_fired = [false; 2];
     }
 
     /// Lets a due timer wait, and returns its rank.
     pub(super) fn push(&mut self, priority: i32, clock: ClockKey, key: Key) -> Rank {
         self.pushed += 1;
-        let rank = Rank {
-            turn: self.frames + i64::from(priority) * FRAMES_PER_PRIORITY,
-            nth: NonZeroU64::MIN.saturating_add(self.pushed),
-        };
+        let turn = self.frames + i64::from(priority) * FRAMES_PER_PRIORITY;
+        let rank = (turn, NonZeroU64::MIN.saturating_add(self.pushed));
         self.timers.insert(rank, (clock, key));
         rank
     }
@@ -150,40 +139,26 @@ impl Waiting {
         timers.next().map(|(&rank, &timer)| (rank, timer))
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (ClockKey, Key)> {
-        self.timers.values().copied()
-    }
-}
-
-impl TimerBudget {
     /// Returns `true` if another timer may fire.
-    pub(super) fn has_room(self, spent: Spent, cadence: Cadence) -> bool {
-        !spent.has_fired[cadence as usize]
-            || match self {
-                Self::Unlimited => true,
-                Self::Firings(firings) => spent.firings < firings,
-                Self::Time(time) => spent.time < time,
+    pub(super) fn has_room(&self, budget: TimerBudget, cadence: Cadence) -> bool {
+        !self.has_fired[cadence as usize]
+            || match budget {
+                TimerBudget::Unlimited => true,
+                TimerBudget::Firings(firings) => self.firings < firings,
+                TimerBudget::Time(time) => self.time < time,
             }
     }
 
-    /// Starts to measure a firing, if time counts.
-    pub(super) fn start(self) -> Option<Instant> {
-        match self {
-            Self::Unlimited | Self::Firings(_) => None,
-            Self::Time(_) => Some(Instant::now()),
-        }
-    }
-}
-
-impl Spent {
     pub(super) fn add_firing(&mut self, cadence: Cadence) {
         self.has_fired[cadence as usize] = true;
         self.firings = self.firings.saturating_add(1);
     }
 
-    pub(super) fn add_time_since(&mut self, start: Option<Instant>) {
-        if let Some(start) = start {
-            self.time = self.time.saturating_add(start.elapsed());
-        }
+    pub(super) fn add_time(&mut self, time: Duration) {
+        self.time = self.time.saturating_add(time);
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (ClockKey, Key)> {
+        self.timers.values().copied()
     }
 }

@@ -1,12 +1,16 @@
-//! The builder methods of [`Timer`], and the errors for invalid numbers.
+//! The constructors and the builder methods of [`Timer`], and the errors for invalid numbers.
 
 use core::{
     fmt,
     num::{NonZeroU32, NonZeroU64},
+    ops::RangeInclusive,
     time::Duration,
 };
 
-use super::{Extra, IntoDuration, MissedTicks, Options, Timer, WhenDone, place::TimerSeat};
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::{Reflect, std_traits::ReflectDefault};
+
+use super::{Extra, IntoDuration, Options, Timer, WhenDone, place::TimerSeat};
 use crate::clock::{ClockId, FRAME, saturating_nanos};
 
 impl Timer {
@@ -102,6 +106,107 @@ impl Timer {
         let interval = saturating_nanos(interval.try_into_duration()?);
         let interval = NonZeroU64::new(interval).ok_or(InvalidTimer::ZeroInterval)?;
         Ok(Self::new(interval.get(), Some(interval), None))
+    }
+
+    /// Creates a one-shot timer that fires after a random delay in a range.
+    ///
+    /// The delay is drawn when the timer is armed, as with [`with_jitter`](Self::with_jitter).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the range is empty. Use [`try_after_between`](Self::try_after_between) for a range
+    /// that comes from data.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use bevy_due::Timer;
+    /// let blink = Timer::after_between(2.0..=6.0);
+    /// assert_eq!(blink, Timer::after(2.0).with_jitter(Duration::from_secs(4)));
+    /// ```
+    #[doc(alias = "random")]
+    #[must_use]
+    #[track_caller]
+    pub fn after_between(delay: RangeInclusive<impl IntoDuration>) -> Self {
+        or_panic(Self::try_after_between(delay))
+    }
+
+    /// Creates a one-shot timer with a random delay, or returns an error if the range is empty.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidTimer::EmptyRange`] if the range is empty, and [`InvalidTimer::Seconds`] if a limit is a
+    /// negative, infinite or invalid number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use bevy_due::Timer;
+    /// let error = Timer::try_after_between(6..=2).unwrap_err();
+    /// assert_eq!(error.to_string(), "a random delay needs a range from low to high, got 6s..=2s");
+    /// ```
+    pub fn try_after_between(
+        delay: RangeInclusive<impl IntoDuration>,
+    ) -> Result<Self, InvalidTimer> {
+        let (min, max) = into_durations(delay)?;
+        match max.checked_sub(min) {
+            Some(span) => Ok(Self::after(min).with_jitter(span)),
+            None => Err(InvalidTimer::EmptyRange(min, max)),
+        }
+    }
+
+    /// Creates a periodic timer that waits for a new random interval each time, forever.
+    ///
+    /// The first delay is random, too, unless you set it with
+    /// [`first_after`](Self::first_after). The intervals are reproducible: they depend only on
+    /// [`DuePlugin::delay_seed`](crate::DuePlugin::delay_seed) and on the number of timers armed
+    /// before.
+    ///
+    /// Each interval counts from the deadline before it, so late firings cause no drift. When
+    /// deadlines are [skipped](crate::MissedTicks) after a long frame, the next interval starts
+    /// now. The number of deadlines that the firing reports as
+    /// [missed](crate::TimerFired::missed) is then an estimate from the average interval, at
+    /// least one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the range is empty or starts at zero. Use
+    /// [`try_every_between`](Self::try_every_between) for a range that comes from data.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use core::time::Duration;
+    /// # use bevy_due::Timer;
+    /// // A bird sings every 2 to 6 seconds.
+    /// let song = Timer::every_between(2.0..=6.0);
+    /// assert_eq!(song.interval(), Some(Duration::from_secs(2)));
+    /// ```
+    #[doc(alias = "random")]
+    #[must_use]
+    #[track_caller]
+    pub fn every_between(interval: RangeInclusive<impl IntoDuration>) -> Self {
+        or_panic(Self::try_every_between(interval))
+    }
+
+    /// Creates a periodic timer with random intervals, or returns an error if the range is invalid.
+    ///
+    /// # Errors
+    ///
+    /// - Returns [`InvalidTimer::EmptyRange`] if the range is empty.
+    /// - Returns [`InvalidTimer::ZeroInterval`] if it starts at zero.
+    /// - Returns [`InvalidTimer::Seconds`] if a limit is a negative, infinite or invalid number.
+    pub fn try_every_between(
+        interval: RangeInclusive<impl IntoDuration>,
+    ) -> Result<Self, InvalidTimer> {
+        let (min, max) = into_durations(interval)?;
+        let span = max.checked_sub(min);
+        let span = span.ok_or(InvalidTimer::EmptyRange(min, max))?;
+        let mut timer = Self::try_every(min)?.with_jitter(span);
+        timer.options_mut().interval_span = saturating_nanos(span);
+        Ok(timer)
     }
 
     /// Sets the delay from arming to the first deadline, overriding any earlier setting.
@@ -442,13 +547,6 @@ impl Timer {
         self
     }
 
-    /// Runs the action even if the timer is cancelled because its clock is lost.
-    #[must_use]
-    pub(crate) fn act_without_clock(mut self) -> Self {
-        self.options_mut().acts_without_clock = true;
-        self
-    }
-
     pub(super) fn new(delay: u64, interval: Option<NonZeroU64>, times: Option<NonZeroU32>) -> Self {
         Self {
             delay,
@@ -472,6 +570,68 @@ impl Default for Timer {
     fn default() -> Self {
         Self::after(Duration::MAX)
     }
+}
+
+/// The policy of a periodic timer when several deadlines have passed since the last run.
+///
+/// In the drawings, a timer is due every 10 units, and a long frame lasts from 20 to 55.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::{MissedTicks, Timer};
+///
+/// // A health bar does not need to be redrawn three times in one frame.
+/// let redraw = Timer::every(0.5).with_missed_ticks(MissedTicks::Skip);
+/// # assert_eq!(redraw.missed_ticks(), MissedTicks::Skip);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Clone, Debug, Default, PartialEq, Hash)
+)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+pub enum MissedTicks {
+    /// Fires once for every deadline, in order with the firings of other timers.
+    ///
+    /// After [`burst_limit`](crate::DuePlugin::burst_limit) firings in one run, the rest are
+    /// skipped as in [`Skip`](Self::Skip), and the last firing [reports](crate::TimerFired::missed)
+    /// them.
+    ///
+    /// ```text
+    /// deadlines   10   20   30   40   50   60   70
+    /// runs        10   20               55 60   70
+    /// firings     10   20               30 60   70
+    ///                                   40
+    ///                                   50
+    /// ```
+    #[default]
+    Burst,
+    /// Fires once, for the earliest deadline that has passed. The next deadline is one interval
+    /// from now.
+    ///
+    /// ```text
+    /// deadlines   10   20   30 (40)(50)      65   75
+    /// runs        10   20               55   65   75
+    /// firings     10   20               30   65   75
+    ///                                    └ missed: 2
+    /// ```
+    ///
+    /// This keeps a minimum distance between firings, at the price of drift. Even if the lateness
+    /// is small, the next deadline counts from the run in which the timer fired.
+    Delay,
+    /// Fires once, for the earliest deadline that has passed. The next deadline is the first future
+    /// deadline on the original grid.
+    ///
+    /// ```text
+    /// deadlines   10   20   30 (40)(50)    60   70
+    /// runs        10   20               55 60   70
+    /// firings     10   20               30 60   70
+    ///                                    └ missed: 2
+    /// ```
+    Skip,
 }
 
 /// The error for an invalid number in a timer.
@@ -520,6 +680,13 @@ impl fmt::Display for InvalidTimer {
 }
 
 impl core::error::Error for InvalidTimer {}
+
+fn into_durations(
+    range: RangeInclusive<impl IntoDuration>,
+) -> Result<(Duration, Duration), InvalidTimer> {
+    let (min, max) = range.into_inner();
+    Ok((min.try_into_duration()?, max.try_into_duration()?))
+}
 
 #[track_caller]
 pub(super) fn or_panic<T>(timer: Result<T, InvalidTimer>) -> T {

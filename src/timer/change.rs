@@ -1,12 +1,12 @@
 //! Changing and cancelling armed timers.
 
-use alloc::{borrow::Cow, vec::Vec};
+use alloc::borrow::Cow;
 use core::{fmt, iter, time::Duration};
 
 use bevy_ecs::prelude::*;
 
 use super::{
-    Arms, CancelReason, CrateTimer, DespawnAfter, IntoKey, Timer, TimerLines, WhenDone,
+    CancelReason, CrateTimer, DespawnAfter, IntoKey, Timer, TimerLines, WhenDone,
     arm::{settle_now, take_out},
     build::or_panic,
     end::{Ended, end_recorded, end_unarmed},
@@ -18,7 +18,7 @@ use crate::{
     clock::{
         Cadence, ClockError, ClockId, ClockKey, ClockTable, FoundClock, Reading, saturating_nanos,
     },
-    owner::{Owned, OwnedBy},
+    owner::{OwnedBy, owned_by},
     pause::Paused,
     queue::Key,
 };
@@ -94,7 +94,7 @@ pub struct TimerMut<'w> {
 
 impl<'w> TimerMut<'w> {
     fn new(world: &'w mut World, entity: Entity) -> Option<Self> {
-        let seat = world.get::<Timer>(entity)?.seat();
+        let seat = &world.get::<Timer>(entity)?.seat;
         seat.unwrite();
         let place = seat.armed()?;
         world
@@ -236,7 +236,7 @@ impl<'w> TimerMut<'w> {
         if let Some(key) = lines.move_to(from, to, deadline, there.now) {
             (self.clock, self.key, self.reading) = (to, key, there);
             if let Some(timer) = self.world.get::<Timer>(self.entity) {
-                timer.seat().move_to(Place::Armed(to, key));
+                timer.seat.move_to(Place::Armed(to, key));
             }
         }
         Ok(())
@@ -251,7 +251,7 @@ impl<'w> TimerMut<'w> {
 
     fn delay(&self) -> u64 {
         let timer = self.world.get::<Timer>(self.entity);
-        timer.map_or(0, Arms::delay)
+        timer.map_or(0, |timer| timer.delay)
     }
 
     /// Returns the next deadline, and the length of the wait for it.
@@ -302,20 +302,11 @@ pub(crate) fn change_keyed(
 
 /// Delays the timer on `owner` and all timers that belong to it.
 pub(crate) fn delay_all(world: &mut World, owner: Entity, by: Duration) {
-    for timer in timers_of(world, owner) {
-        // A timer that is not armed has no deadline to move.
-        change_timer(world, timer, |timer| timer.delay_by(by)).ok();
+    let owned = owned_by(world, owner).into_iter();
+    for entity in iter::once(owner).chain(owned) {
+        // Without an armed timer, there is no deadline to move.
+        change_timer(world, entity, |timer| timer.delay_by(by)).ok();
     }
-}
-
-/// Returns the entities that carry a timer of `owner`.
-fn timers_of(world: &World, owner: Entity) -> Vec<Entity> {
-    let owned = world.get::<Owned>(owner);
-    let owned = owned.into_iter().flat_map(Owned::iter);
-    let entities = iter::once(owner).chain(owned);
-    entities
-        .filter(|&entity| world.get::<Timer>(entity).is_some())
-        .collect()
 }
 
 /// Cancels the timer of `entity` and triggers the event. Then ends the timer, unless an observer has
@@ -362,9 +353,7 @@ pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
     if world.get::<Timer>(owner).is_some() && !survives(world, owner) {
         cancel_now(world, owner, CancelReason::Cancelled, WhenDone::Keep);
     }
-    let owned = world.get::<Owned>(owner);
-    let owned: Vec<Entity> = owned.into_iter().flat_map(Owned::iter).collect();
-    for timer in owned {
+    for timer in owned_by(world, owner) {
         // A handler may have moved it to another owner.
         if world.get::<OwnedBy>(timer) == Some(&OwnedBy(owner))
             && world.get::<Timer>(timer).is_some()

@@ -1,6 +1,5 @@
 //! The lifetime of an entity.
 
-use alloc::boxed::Box;
 use core::{fmt, time::Duration};
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
@@ -11,14 +10,7 @@ use bevy_reflect::{
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{
-    Arms, IntoDuration, Kind, arm,
-    place::{Place, TimerSeat},
-    queued::ArmedTimer,
-    random::Numbers,
-    saving::{Loaded, TimerState},
-};
-use crate::clock::{ClockId, Reading, saturating_nanos};
+use super::{Arms, IntoDuration, Kind, Timer, arm};
 
 /// Despawns the entity after a delay.
 ///
@@ -55,8 +47,8 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
 /// assert!(app.world().get_entity(bullet).is_err());
 /// ```
 #[doc(alias("lifetime", "ttl"))]
-#[derive(Component)]
-#[component(immutable, map_entities, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard_silently::<Self>)]
+#[derive(Component, Clone, PartialEq, Eq)]
+#[component(immutable, map_entities, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard_lifetime)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -80,11 +72,7 @@ use crate::clock::{ClockId, Reading, saturating_nanos};
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
-pub struct DespawnAfter {
-    delay: u64,
-    loaded: Option<Box<Loaded>>,
-    seat: TimerSeat,
-}
+pub struct DespawnAfter(pub(super) Timer);
 
 impl DespawnAfter {
     /// Creates a lifetime: a [`Duration`], or a number of seconds.
@@ -97,17 +85,13 @@ impl DespawnAfter {
     #[must_use]
     #[track_caller]
     pub fn new(delay: impl IntoDuration) -> Self {
-        Self {
-            delay: saturating_nanos(delay.into_duration()),
-            loaded: None,
-            seat: TimerSeat::default(),
-        }
+        Self(Timer::after(delay))
     }
 
     /// Returns the delay from insertion to the despawn, at most `u64::MAX` nanoseconds.
     #[must_use]
     pub fn delay(&self) -> Duration {
-        Duration::from_nanos(self.delay)
+        self.0.delay()
     }
 }
 
@@ -122,60 +106,14 @@ impl Arms for DespawnAfter {
     const KIND: Kind = Kind::Lifetime;
     const NAME: &'static str = "a `DespawnAfter`";
 
-    fn seat(&self) -> &TimerSeat {
-        &self.seat
+    fn timer(&self) -> &Timer {
+        &self.0
     }
 
-    fn is_plain(&self) -> bool {
-        self.loaded.is_none()
-    }
-
-    fn chosen_clock(&self) -> Option<ClockId> {
-        self.loaded()?.clock()
-    }
-
-    fn loaded(&self) -> Option<&TimerState> {
-        self.loaded.as_deref()?.state()
-    }
-
-    fn load(&mut self, state: TimerState) {
-        self.loaded = Some(Box::new(Loaded::new(state)));
-    }
-
-    fn use_loaded(&self) {
-        if let Some(loaded) = &self.loaded {
-            loaded.use_up();
-        }
-    }
-
-    fn delay(&self) -> u64 {
-        self.delay
-    }
-
-    fn timer(&self, entity: Entity) -> ArmedTimer {
-        ArmedTimer::lifetime(entity)
-    }
-
-    fn copy(&self) -> Self {
-        Self {
-            delay: self.delay,
-            loaded: self.loaded.clone(),
-            seat: self.seat.copy(),
-        }
-    }
-
-    fn start(&self, reading: Reading, _: &mut Numbers) -> (u64, u64) {
-        (reading.now.saturating_add(self.delay), self.delay)
+    fn timer_mut(&mut self) -> &mut Timer {
+        &mut self.0
     }
 }
-
-impl PartialEq for DespawnAfter {
-    fn eq(&self, other: &Self) -> bool {
-        self.delay == other.delay
-    }
-}
-
-impl Eq for DespawnAfter {}
 
 impl From<Duration> for DespawnAfter {
     fn from(delay: Duration) -> Self {
@@ -191,22 +129,7 @@ impl From<DespawnAfter> for Duration {
 
 impl MapEntities for DespawnAfter {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        if let Some(loaded) = &mut self.loaded {
-            loaded.state_mut().map_entities(mapper);
-        }
-    }
-}
-
-/// Clones the delay. The clone starts over when it is inserted, unless it was loaded and has not been
-/// inserted yet.
-impl Clone for DespawnAfter {
-    fn clone(&self) -> Self {
-        let is_inserted = !matches!(self.seat.place(), Place::Nowhere);
-        Self {
-            delay: self.delay,
-            loaded: self.loaded.clone().filter(|_| !is_inserted),
-            seat: TimerSeat::default(),
-        }
+        MapEntities::map_entities(&mut self.0, mapper);
     }
 }
 

@@ -9,7 +9,8 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    Arms, CancelReason, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines, WhenDone,
+    CancelReason, CrateTimer, DespawnAfter, Kind, Timer, TimerAction, TimerFired, TimerLines,
+    WhenDone,
     arm::{cancel, cancel_silently},
     place::Place,
     queued::Mark,
@@ -24,31 +25,13 @@ use crate::{
     queue::Key,
 };
 
-/// Entities whose timers have finished, by the run that cleans them up.
+/// Entities whose timers have finished, by the run that cleans them up: that of a cadence, or whichever
+/// comes first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EndedTimers([DoubleBuffer<Ended>; 3]);
 
-/// The run that cleans up after a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndsIn {
-    Frame,
-    FixedStep,
-    /// Whichever comes first.
-    AnyRun,
-}
-
-impl EndsIn {
-    pub(super) const ALL: [Self; 3] = [Self::Frame, Self::FixedStep, Self::AnyRun];
-}
-
-impl From<Cadence> for EndsIn {
-    fn from(cadence: Cadence) -> Self {
-        match cadence {
-            Cadence::Frame => Self::Frame,
-            Cadence::FixedStep => Self::FixedStep,
-        }
-    }
-}
+/// The ends that the next run of either cadence cleans up.
+const ANY_RUN: usize = 2;
 
 /// An entity whose timer or lifetime has finished.
 #[derive(Clone, Copy, Debug)]
@@ -79,33 +62,32 @@ impl Ended {
 impl EndedTimers {
     /// Returns `true` if a run of this cadence has nothing to clean up.
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
-        let ends = [EndsIn::from(cadence), EndsIn::AnyRun];
-        ends.iter()
-            .all(|&ends_in| self.0[ends_in as usize].pending().next().is_none())
+        let mut ends = [cadence as usize, ANY_RUN].into_iter();
+        ends.all(|ends_in| self.0[ends_in].pending().next().is_none())
     }
 
     /// Releases the ends of the previous run.
     pub(super) fn swap(&mut self, cadence: Cadence) {
-        self.0[EndsIn::from(cadence) as usize].swap();
-        self.0[EndsIn::AnyRun as usize].swap();
+        self.0[cadence as usize].swap();
+        self.0[ANY_RUN].swap();
     }
 
     /// Takes the next released end.
     pub(super) fn next(&mut self, cadence: Cadence) -> Option<Ended> {
-        let own = self.0[EndsIn::from(cadence) as usize].next();
-        own.or_else(|| self.0[EndsIn::AnyRun as usize].next())
+        let own = self.0[cadence as usize].next();
+        own.or_else(|| self.0[ANY_RUN].next())
     }
 
-    pub(super) fn push(&mut self, ends_in: impl Into<EndsIn>, ended: Ended) {
-        self.0[ends_in.into() as usize].push(ended);
+    /// Adds an end for the next run of a cadence, or for whichever run comes first.
+    pub(super) fn push(&mut self, ends_in: impl Into<Option<Cadence>>, ended: Ended) {
+        let ends_in = ends_in.into().map_or(ANY_RUN, |cadence| cadence as usize);
+        self.0[ends_in].push(ended);
     }
 
-    /// Returns all ends, with the run that cleans them up.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (EndsIn, Ended)> {
-        EndsIn::ALL.into_iter().flat_map(|ends_in| {
-            let ended = self.0[ends_in as usize].pending();
-            ended.map(move |&ended| (ends_in, ended))
-        })
+    /// Returns all ends, with the index of the run that cleans them up.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Ended)> {
+        let ends = self.0.iter().enumerate();
+        ends.flat_map(|(ends_in, ended)| ended.pending().map(move |&ended| (ends_in, ended)))
     }
 
     /// Returns the entities whose timers or lifetimes have finished in only one of the two.
@@ -192,23 +174,20 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
         return;
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        for (ends_in, ends) in EndsIn::ALL.into_iter().zip(loaded.ends) {
-            for when_done in ends {
-                lines
-                    .reports
-                    .ended
-                    .push(ends_in, Ended::timer(entity, when_done));
+        for (ended, loaded) in lines.reports.ended.0.iter_mut().zip(loaded.ends) {
+            for when_done in loaded {
+                ended.push(Ended::timer(entity, when_done));
             }
         }
     }
 }
 
 /// Ends a timer or a lifetime that was loaded after its last firing, unless a mark says when.
-pub(super) fn end_in_next_run<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    if C::KIND == Kind::Timer && world.get::<Finished>(entity).is_some() {
+pub(super) fn end_in_next_run(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
+    if kind == Kind::Timer && world.get::<Finished>(entity).is_some() {
         return;
     }
-    let ended = match C::KIND {
+    let ended = match kind {
         Kind::Timer => {
             let when_done = world.get::<Timer>(entity).map(Timer::when_done);
             Ended::timer(entity, when_done.unwrap_or_default())
@@ -216,7 +195,7 @@ pub(super) fn end_in_next_run<C: Arms>(world: &mut DeferredWorld, entity: Entity
         Kind::Lifetime => Ended::lifetime(entity),
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines.reports.ended.push(EndsIn::AnyRun, ended);
+        lines.reports.ended.push(None, ended);
     }
 }
 
@@ -259,7 +238,7 @@ pub(super) fn end_recorded(
 /// Ends the timer on an entity, unless a timer is armed there.
 pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone) {
     let has_timer = world.get::<Timer>(entity).is_some();
-    let is_armed = has_timer && is_armed::<Timer>(world, entity);
+    let is_armed = has_timer && is_armed(world, entity, Kind::Timer);
     if !is_armed && despawns(world, entity, when_done) {
         world.try_despawn(entity).ok();
         return;
@@ -275,7 +254,7 @@ pub(super) fn end_unarmed(world: &mut World, entity: Entity, when_done: WhenDone
 
 /// Despawns an entity whose lifetime is over, unless it has got another one.
 fn end_life(world: &mut World, entity: Entity) {
-    if world.get::<DespawnAfter>(entity).is_some() && !is_armed::<DespawnAfter>(world, entity) {
+    if world.get::<DespawnAfter>(entity).is_some() && !is_armed(world, entity, Kind::Lifetime) {
         world.try_despawn(entity).ok();
     }
 }
@@ -321,7 +300,7 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
         };
         match kind {
             Kind::Timer => _ = cancel(&mut world, entity, reason),
-            Kind::Lifetime => cancel_silently::<DespawnAfter>(&mut world, entity),
+            Kind::Lifetime => cancel_silently(&mut world, entity, kind),
         }
         // One command per timer: if one panics, the others still run.
         let mut commands = world.commands();
@@ -333,18 +312,14 @@ pub(crate) fn on_remove_clock(removed: On<Remove<Clock>>, mut world: DeferredWor
 fn unsettle(world: &mut DeferredWorld, (clock, key): (ClockKey, Key), entity: Entity, kind: Kind) {
     let lines = world.get_resource_mut::<TimerLines>();
     let place = lines.and_then(|mut lines| lines.lose_clock(clock, key));
-    let seat = match kind {
-        Kind::Timer => world.get::<Timer>(entity).map(Arms::seat),
-        Kind::Lifetime => world.get::<DespawnAfter>(entity).map(Arms::seat),
-    };
-    if let (Some(place), Some(seat)) = (place, seat) {
-        seat.move_to(place);
+    if let (Some(place), Some(timer)) = (place, kind.get(world, entity)) {
+        timer.seat.move_to(place);
     }
 }
 
-/// Cancels the timer of `C` on an entity, unless its clock exists by now.
-pub(super) fn lose_clock<C: Arms>(world: &mut World, entity: Entity) {
-    let setting = Setting::of::<C>(world, entity);
+/// Cancels a timer of an entity, unless its clock exists by now.
+pub(super) fn lose_clock(world: &mut World, entity: Entity, kind: Kind) {
+    let setting = Setting::of(world, entity, kind);
     let table = world.get_resource::<ClockTable>();
     let (Some(setting), Some(table)) = (setting, table) else {
         return;
@@ -352,19 +327,23 @@ pub(super) fn lose_clock<C: Arms>(world: &mut World, entity: Entity) {
     if table.find(setting.clock).is_ok() {
         return;
     }
-    match C::KIND {
+    match kind {
         Kind::Timer => _ = cancel(&mut world.into(), entity, CancelReason::ClockGone),
-        Kind::Lifetime => cancel_silently::<C>(&mut world.into(), entity),
+        Kind::Lifetime => cancel_silently(&mut world.into(), entity, kind),
     }
-    retire(world, entity, C::KIND);
+    retire(world, entity, kind);
 }
 
 /// Removes the component whose timer was cancelled because its clock does not exist, unless the
 /// entity has a new one.
 fn retire(world: &mut World, entity: Entity, kind: Kind) {
+    let place = kind.get(world, entity).map(|timer| timer.seat.place());
+    if place != Some(Place::Nowhere) {
+        return;
+    }
     match kind {
-        Kind::Timer if is_nowhere::<Timer>(world, entity) => retire_timer(world, entity),
-        Kind::Lifetime if is_nowhere::<DespawnAfter>(world, entity) => {
+        Kind::Timer => retire_timer(world, entity),
+        Kind::Lifetime => {
             let mut entity = world.entity_mut(entity);
             if entity.contains::<Pauses>() {
                 // Nothing else would end this pause.
@@ -373,27 +352,19 @@ fn retire(world: &mut World, entity: Entity, kind: Kind) {
                 entity.remove::<DespawnAfter>();
             }
         }
-        Kind::Timer | Kind::Lifetime => {}
     }
 }
 
 /// Takes the timer and the lifetime of an entity out of their queues, without an event.
 #[cfg(feature = "serialize")]
 pub(crate) fn forget_timers(world: &mut DeferredWorld, entity: Entity) {
-    cancel_silently::<Timer>(world, entity);
-    cancel_silently::<DespawnAfter>(world, entity);
-}
-
-fn is_nowhere<C: Arms>(world: &World, entity: Entity) -> bool {
-    let component = world.get::<C>(entity);
-    component.is_some_and(|component| matches!(component.seat().place(), Place::Nowhere))
+    cancel_silently(world, entity, Kind::Timer);
+    cancel_silently(world, entity, Kind::Lifetime);
 }
 
 fn retire_timer(world: &mut World, entity: Entity) {
-    let Some(timer) = world.get::<Timer>(entity) else {
-        return;
-    };
-    let acts = timer.acts_without_clock();
+    // Nothing else would complete the request.
+    let acts = world.get::<CrateTimer>(entity) == Some(&CrateTimer::Request);
     let when_done = when_done(world, entity);
     let ended = Ended::timer(entity, when_done);
     end_recorded(world, Cadence::Frame, ended, |world| {
@@ -415,7 +386,7 @@ pub(super) fn retire_later(world: &mut World, entity: Entity) {
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
         let when_done = WhenDone::DespawnUnlessOwned;
         let ended = Ended::timer(entity, when_done);
-        lines.reports.ended.push(EndsIn::AnyRun, ended);
+        lines.reports.ended.push(None, ended);
     }
 }
 

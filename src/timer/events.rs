@@ -806,33 +806,20 @@ fn limit<M: Message>(world: &mut World) {
     }
 }
 
-/// Creates a span with the name, the key, the entity and the owner of a timer that fires.
+/// Creates a span with the name, the key, the entity and the owner of a timer that fires. Its name is its
+/// `Name`, its key, or its entity.
 #[cfg(feature = "trace")]
 pub(super) fn span(world: &World, fired: &TimerFired) -> tracing::Span {
-    let (entity, owner) = (fired.entity(), fired.owner());
+    let (entity, owner, key) = (fired.entity(), fired.owner(), fired.key());
+    let name = world.get::<Name>(entity).map(Name::as_str);
+    let name = name.or(key.as_deref()).map(Cow::Borrowed);
     tracing::info_span!(
         "timer",
-        name = %Named(world, fired),
-        key = fired.key().as_deref(),
+        name = %name.unwrap_or_else(|| alloc::format!("{entity}").into()),
+        key = key.as_deref(),
         %entity,
         owner = (owner != entity).then(|| tracing::field::display(owner)),
     )
-}
-
-/// The name of a timer: its `Name`, its key, or its entity.
-#[cfg(feature = "trace")]
-struct Named<'a>(&'a World, &'a TimerFired);
-
-#[cfg(feature = "trace")]
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let &Self(world, fired) = self;
-        match (world.get::<Name>(fired.entity()), fired.key()) {
-            (Some(name), _) => write!(f, "{name}"),
-            (None, Some(key)) => write!(f, "{key}"),
-            (None, None) => write!(f, "{}", fired.entity()),
-        }
-    }
 }
 
 #[cfg(test)]

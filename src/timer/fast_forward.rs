@@ -64,7 +64,6 @@ struct Forward {
     root: ClockKey,
     age: Age,
     clocks: WrittenClocks,
-    lines: SystemState<(ResMut<'static, ClockTable>, ResMut<'static, TimerLines>)>,
     firing: FireParams,
     stats: RunStats,
 }
@@ -83,7 +82,6 @@ impl Forward {
             root: root.key,
             age: root.age,
             clocks: SystemState::new(world),
-            lines: SystemState::new(world),
             firing: SystemState::new(world),
             stats: RunStats::default(),
         };
@@ -120,25 +118,24 @@ impl Forward {
 
     /// Arms new timers, and fires due timers.
     fn fire(&mut self, world: &mut World) {
-        match self.try_fire(world) {
-            Ok(stats) => self.stats.add(stats),
-            Err(error) => report::<Self>(world, error),
-        }
-    }
-
-    fn try_fire(&mut self, world: &mut World) -> Result<RunStats> {
         let scope = Scope::Under(self.root);
         swap(world);
-        run(world, scope, &mut self.firing)?;
-        Ok(world.resource::<TimerLines>().reports.stats.get(scope))
+        match run(world, scope, &mut self.firing) {
+            Ok(()) => self
+                .stats
+                .add(world.resource::<TimerLines>().reports.run(scope)),
+            Err(error) => report::<Self>(world, error),
+        }
     }
 
     /// Returns how far the clock must advance until something is due. An overdue timer counts as
     /// due after `overdue`.
     fn until_next(&mut self, world: &mut World, overdue: u64) -> Option<u64> {
         self.take_changes(world);
-        let (mut table, lines) = self.lines.get_mut(world).ok()?;
-        let span = lines.until_next(&mut table, self.root, TimerQueue::next_deadline)?;
-        Some(if span == 0 { overdue } else { span })
+        let span = world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
+            let lines = world.get_resource::<TimerLines>()?;
+            lines.until_next(&mut table, self.root, TimerQueue::next_deadline)
+        });
+        span?.map(|span| if span == 0 { overdue } else { span })
     }
 }

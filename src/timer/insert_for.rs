@@ -2,9 +2,9 @@
 
 #[cfg(feature = "bevy_reflect")]
 use alloc::borrow::Cow;
+use alloc::format;
 use core::{
     any::{TypeId, type_name},
-    fmt,
     time::Duration,
 };
 
@@ -50,14 +50,18 @@ fn insert_with_end<C: Component>(
             return pause_for(world, owner, DespawnAfter::new(time));
         }
         if TypeId::of::<C>() == TypeId::of::<Disabled>() {
-            return report::<C>(world, StopsItsEnd(owner).into());
+            let error = format!(
+                "can't disable entity {owner} for a time, because its timers stop: insert \
+                 `Disabled`, and remove it with `commands.after(..)`"
+            );
+            return report::<C>(world, error.into());
         }
         let (key, id) = (
             Keyed::new(type_name::<C>()),
             world.register_component::<C>(),
         );
         if let Err(same_name) = watch(world, &key, id) {
-            return report::<C>(world, same_name.into());
+            return report::<C>(world, same_name);
         }
         insert.apply(world.entity_mut(owner));
         let stays = was_there && {
@@ -85,12 +89,8 @@ fn remaining(In((owner, key)): In<(Entity, Keyed)>, timers: ArmedTimers) -> Opti
 #[derive(Resource, Default)]
 struct TimedComponents(HashMap<Keyed, TimedComponent>);
 
-#[derive(Clone, Copy)]
-struct TimedComponent {
-    id: ComponentId,
-    /// Ends the timer of the component when the component is removed.
-    observer: Entity,
-}
+/// A component, and the observer that ends its timer when it is removed.
+type TimedComponent = (ComponentId, Entity);
 
 pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     check_component(&mut world, entity);
@@ -109,8 +109,13 @@ pub(crate) fn check_component(world: &mut DeferredWorld, entity: Entity) {
     world.commands().queue(move |world: &mut World| {
         call_with_world::<CrateTimer>(world, "a limited component", entity, |world| {
             match find(world, &key) {
-                Some(component) => Ok(watch(world, &key, component)?),
-                None => Err(UnknownComponent(key).into()),
+                Some(component) => watch(world, &key, component),
+                None => Err(format!(
+                    "{key} stays when its time is over, because no component is registered under \
+                     this type path: derive `Reflect` for it with `#[reflect(Component)]`, and call \
+                     `register_type` before loading"
+                )
+                .into()),
             }
         });
     });
@@ -151,13 +156,13 @@ fn timed(world: &World, key: &Keyed) -> Option<TimedComponent> {
 
 fn is_watched(world: &World, key: &Keyed) -> bool {
     let timed = timed(world, key);
-    timed.is_some_and(|timed| world.entities().contains_spawned(timed.observer))
+    timed.is_some_and(|(_, observer)| world.entities().contains_spawned(observer))
 }
 
 /// Finds a component that has had a limited time in this world, or that is registered for reflection.
 fn find(world: &mut World, key: &Keyed) -> Option<ComponentId> {
     match timed(world, key) {
-        Some(timed) => Some(timed.id),
+        Some((id, _)) => Some(id),
         #[cfg(feature = "bevy_reflect")]
         None => {
             let registry = world.get_resource::<AppTypeRegistry>()?.clone();
@@ -176,7 +181,7 @@ fn find(world: &mut World, key: &Keyed) -> Option<ComponentId> {
 fn type_path(name: &str) -> Cow<'_, str> {
     let own = name.strip_prefix("bevy_due::");
     match own.and_then(|path| path.rsplit("::").next()) {
-        Some(own) => Cow::Owned(alloc::format!("bevy_due::{own}")),
+        Some(own) => Cow::Owned(format!("bevy_due::{own}")),
         None => Cow::Borrowed(name),
     }
 }
@@ -187,9 +192,13 @@ fn type_path(name: &str) -> Cow<'_, str> {
 /// # Errors
 ///
 /// Returns an error if another component has the name.
-fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result<(), SameName> {
-    if timed(world, key).is_some_and(|timed| timed.id != id) {
-        return Err(SameName(key.clone()));
+fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result {
+    if timed(world, key).is_some_and(|(other, _)| other != id) {
+        return Err(format!(
+            "two components with limited times are named {key}: rename one, or move it to another \
+             module"
+        )
+        .into());
     }
     if is_watched(world, key) {
         return Ok(());
@@ -207,58 +216,6 @@ fn watch(world: &mut World, key: &Keyed, id: ComponentId) -> Result<(), SameName
     });
     let observer = world.spawn(observer.with_component(id)).id();
     let mut timed = world.get_resource_or_init::<TimedComponents>();
-    timed.0.insert(key.clone(), TimedComponent { id, observer });
+    timed.0.insert(key.clone(), (id, observer));
     Ok(())
 }
-
-/// The error for a component that stops the timer that should remove it.
-#[derive(Debug)]
-struct StopsItsEnd(Entity);
-
-impl fmt::Display for StopsItsEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "can't disable entity {} for a time, because its timers stop: insert `Disabled`, and \
-             remove it with `commands.after(..)`",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for StopsItsEnd {}
-
-/// The error for a loaded timer whose component this world does not know.
-#[derive(Debug)]
-struct UnknownComponent(Keyed);
-
-impl fmt::Display for UnknownComponent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.0.name();
-        write!(
-            f,
-            "{name} stays when its time is over, because no component is registered under this \
-             type path: derive `Reflect` for it with `#[reflect(Component)]`, and call \
-             `register_type` before loading"
-        )
-    }
-}
-
-impl core::error::Error for UnknownComponent {}
-
-/// The error for two types with the same name.
-#[derive(Debug)]
-struct SameName(Keyed);
-
-impl fmt::Display for SameName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "two components with limited times are named {}: rename one, or move it to another \
-             module",
-            self.0.name()
-        )
-    }
-}
-
-impl core::error::Error for SameName {}

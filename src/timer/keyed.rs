@@ -1,16 +1,15 @@
 //! The timers of an owner by key: setting, finding and replacing them.
 
-use alloc::borrow::Cow;
-use core::fmt;
+use alloc::format;
 
 use bevy_ecs::{
     bundle::InsertMode, change_detection::MaybeLocation, prelude::*, system::entity_command,
     world::DeferredWorld,
 };
-use bevy_platform::collections::HashMap;
+use bevy_platform::collections::{HashMap, hash_map::Entry};
 
 use super::{
-    Arms, CancelReason, IntoKey, Keyed, Timer, change::cancel_and_despawn, key::KeyId,
+    CancelReason, IntoKey, Keyed, Timer, change::cancel_and_despawn, key::KeyId,
     queues::change_armed,
 };
 use crate::{call::report, journal::Journal, owner::OwnedBy};
@@ -90,7 +89,7 @@ fn refresh(world: &mut World, entity: Entity) -> bool {
     let Some(timer) = world.get::<Timer>(entity) else {
         return false;
     };
-    timer.seat().unwrite();
+    timer.seat.unwrite();
     let times = timer.max_firings();
     let mut is_armed = false;
     change_armed(&mut world.into(), entity, |armed| {
@@ -110,7 +109,11 @@ pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Op
         Some(key) => table.get(owner, key),
         None => {
             if key.is_text() {
-                report::<Timer>(world, BevyError::warning(UnusedKey(name.clone())));
+                let error = format!(
+                    "no timer has had the key {name:?}: check its spelling, or use a type that \
+                     implements `TimerKey`"
+                );
+                report::<Timer>(world, BevyError::warning(error));
                 // From now on, the name counts as used.
                 _ = Keyed::new(name);
             }
@@ -118,23 +121,6 @@ pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Op
         }
     }
 }
-
-/// The error for a key that no timer has had.
-#[derive(Debug)]
-struct UnusedKey(Cow<'static, str>);
-
-impl fmt::Display for UnusedKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no timer has had the key {:?}: check its spelling, or use a type that implements \
-             `TimerKey`",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for UnusedKey {}
 
 /// The entity that was last inserted with each key of each owner.
 #[derive(Resource, Debug, Default)]
@@ -155,19 +141,31 @@ impl KeyTable {
 
     /// Gives a key of an owner to an entity, and returns the entity that had it before.
     pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
+        let holder = self.timers.entry((owner, key));
+        let earlier = match &holder {
+            Entry::Occupied(holder) => Some(*holder.get()),
+            Entry::Vacant(_) => None,
+        };
         // If a bundle has an owner and a key, both hooks insert the same entry.
-        if self.get(owner, key) == Some(entity) {
+        if earlier == Some(entity) {
             return None;
         }
-        self.note(owner, key);
-        self.timers.insert((owner, key), entity)
+        if let Some(journal) = &mut self.journal {
+            journal.note((owner, key), || earlier);
+        }
+        holder.insert(entity);
+        earlier
     }
 
     /// Frees a key of an owner, unless another entity has it by now.
     pub(super) fn remove(&mut self, owner: Entity, key: KeyId, entity: Entity) {
-        if self.get(owner, key) == Some(entity) {
-            self.note(owner, key);
-            self.timers.remove(&(owner, key));
+        if let Entry::Occupied(holder) = self.timers.entry((owner, key))
+            && *holder.get() == entity
+        {
+            if let Some(journal) = &mut self.journal {
+                journal.note((owner, key), || Some(entity));
+            }
+            holder.remove();
         }
     }
 

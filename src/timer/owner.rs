@@ -2,6 +2,8 @@
 
 mod entities;
 
+use alloc::vec::Vec;
+
 use bevy_ecs::{
     lifecycle::HookContext,
     prelude::*,
@@ -237,4 +239,10 @@ fn on_orphan(world: &mut DeferredWorld, entity: Entity) {
 /// to another one.
 pub(crate) fn owner_of(entity: EntityRef) -> Entity {
     entity.get::<OwnedBy>().map_or(entity.id(), |by| by.0)
+}
+
+/// Returns the entities that belong to an entity.
+pub(super) fn owned_by(world: &World, owner: Entity) -> Vec<Entity> {
+    let owned = world.get::<Owned>(owner);
+    owned.into_iter().flat_map(Owned::iter).collect()
 }

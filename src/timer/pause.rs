@@ -10,15 +10,15 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    Arms, DespawnAfter, Timer, TimerLines,
-    owner::{Owned, owner_of},
-    place::TimerSeat,
+    Kind, TimerLines,
+    owner::{owned_by, owner_of},
     queued::Mark,
-    queues::{Halt, change_armed},
+    queues::change_armed,
+    setting::Halt,
 };
 use crate::{
     clock::{ClockTable, OnClock, clock_of},
-    transit::{InTransit, is_in_transit},
+    transit::InTransit,
 };
 
 /// Pauses the timers, lifetimes, update callbacks and request time-outs on this entity and on the
@@ -219,11 +219,9 @@ pub(crate) fn on_resume(
 
 /// Lets the timers of an entity follow an owner that it gets or loses.
 pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: bool) {
-    let seats = world.get_entity(entity).map(|entity| {
-        let timer = entity.get().map(<Timer as Arms>::seat);
-        let lifetime = entity.get().map(<DespawnAfter as Arms>::seat);
-        [timer, lifetime].map(|seat| seat.and_then(TimerSeat::armed))
-    });
+    let seats = world
+        .get_entity(entity)
+        .map(|entity| [Kind::Timer, Kind::Lifetime].map(|kind| kind.on(entity)?.seat.armed()));
     if !seats.is_ok_and(|seats| seats.iter().any(Option::is_some)) {
         return;
     }
@@ -240,34 +238,30 @@ pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: 
 
 fn update_all(world: &mut DeferredWorld, entity: Entity) {
     update(world, entity);
-    let owned = world.get::<Owned>(entity);
-    let owned: Vec<Entity> = owned.into_iter().flat_map(Owned::iter).collect();
-    for owned in owned {
+    for owned in owned_by(world, entity) {
         update(world, owned);
     }
 }
 
 /// Halts or resumes the timers of an entity, depending on its entity and its owner.
 fn update(world: &mut DeferredWorld, entity: Entity) {
-    update_one::<Timer>(world, entity);
-    update_one::<DespawnAfter>(world, entity);
+    update_one(world, entity, Kind::Timer);
+    update_one(world, entity, Kind::Lifetime);
 }
 
-fn update_one<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
+fn update_one(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     let entity_ref = world.get_entity(entity).ok()?;
-    let (clock, key) = entity_ref.get::<C>()?.seat().armed()?;
+    let timer = kind.on(entity_ref)?;
+    let (clock, key) = timer.seat.armed()?;
     let owner = owner_of(entity_ref);
-    let halt = Halt {
-        is_paused: is_paused(world, entity_ref, owner),
-        is_in_transit: is_in_transit(world, entity_ref, owner),
-    };
+    let halt = Halt::new(world, entity_ref, owner);
     let lines = world.get_resource::<TimerLines>()?;
-    let before = Halt::of(lines.timer(clock, key)?);
+    let before = lines.timer(clock, key)?.halted();
     if halt == before {
         return None;
     }
     if halt.is_paused != before.is_paused {
-        entity_ref.get::<C>()?.seat().unwrite();
+        timer.seat.unwrite();
     }
     // The delay of a timer without a clock has not started.
     let reading = world.get_resource::<ClockTable>()?.reading(clock);

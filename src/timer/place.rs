@@ -48,13 +48,6 @@ impl TimerSeat {
         }
     }
 
-    /// Returns a seat with the same place.
-    pub(super) fn copy(&self) -> Self {
-        let copy = Self::default();
-        copy.move_to(self.place());
-        copy
-    }
-
     pub(super) fn move_to(&self, place: Place) {
         match place {
             Place::Nowhere => _ = self.0.take(),

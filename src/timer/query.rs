@@ -6,12 +6,11 @@ use core::{fmt, time::Duration};
 use bevy_ecs::{
     entity_disabling::Disabled,
     prelude::*,
-    query::QueryData,
     system::{SystemParam, SystemState},
 };
 
 use super::{
-    Arms, DespawnAfter, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines, TimerStatus,
+    DespawnAfter, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines, TimerStatus,
     key::KeyId,
 };
 use crate::{
@@ -74,13 +73,12 @@ pub struct ArmedTimers<'w, 's> {
 }
 
 /// The components that decide the setting of a timer.
-#[derive(QueryData)]
-struct SettingParts {
-    on: Option<&'static OnClock>,
-    has_clock: Has<Clock>,
-    modifier: Option<&'static SpeedModifier>,
-    owned: Option<&'static OwnedBy>,
-}
+type SettingParts = (
+    Option<&'static OnClock>,
+    Has<Clock>,
+    Option<&'static SpeedModifier>,
+    Option<&'static OwnedBy>,
+);
 
 impl ArmedTimers<'_, '_> {
     /// Returns the state of the timer on `entity`, or `None` if the entity has no armed or paused
@@ -90,11 +88,10 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn get(&self, entity: Entity) -> Option<TimerStatus> {
         let timer = self.timers.get(entity).ok()?;
-        let (clock, key) = timer.seat().armed()?;
+        let (clock, key) = timer.seat.armed()?;
         let line = self.lines.get(clock)?;
         let armed = line.queue.get(key)?;
-        let owned = self.parts.get(entity).ok()?.owned;
-        let owner = owned.map_or(entity, |owned| owned.0);
+        let owner = self.owner_of(entity)?;
         // The clock of a new timer may not exist yet. Its time then counts from zero.
         let reading = self.table.reading(clock).unwrap_or_default();
         let id = self.table.id(clock).or_else(|| timer.chosen_clock());
@@ -117,8 +114,7 @@ impl ArmedTimers<'_, '_> {
 
     /// Returns the owner and the clock of a cooldown on `entity`, and the time that the clock shows.
     pub(super) fn cooldown_clock(&self, entity: Entity) -> Option<(Entity, ClockId, Duration)> {
-        let owned = self.parts.get(entity).ok()?.owned;
-        let owner = owned.map_or(entity, |owned| owned.0);
+        let owner = self.owner_of(entity)?;
         let clock = self.clock_of(entity, owner);
         let reading = self.table.reading(self.table.find(clock).ok()?.key)?;
         Some((owner, clock, reading.shown(reading.now)))
@@ -131,9 +127,14 @@ impl ArmedTimers<'_, '_> {
     }
 
     fn clock_on(&self, entity: Entity) -> Option<ClockId> {
-        let modifiers = self.parts.get(entity).ok()?;
-        let clock = clock_on(entity, modifiers.on, modifiers.has_clock);
-        clock.or_else(|| self.table.parent_of(modifiers.modifier?.clock()))
+        let (on, has_clock, modifier, _) = self.parts.get(entity).ok()?;
+        let clock = clock_on(entity, on, has_clock);
+        clock.or_else(|| self.table.parent_of(modifier?.clock()))
+    }
+
+    fn owner_of(&self, entity: Entity) -> Option<Entity> {
+        let (.., owned) = self.parts.get(entity).ok()?;
+        Some(owned.map_or(entity, |owned| owned.0))
     }
 
     /// Returns the timers of `owner`: first the timer on `owner` itself, then the owned ones.
@@ -155,7 +156,7 @@ impl ArmedTimers<'_, '_> {
     #[must_use]
     pub fn lifetime(&self, entity: Entity) -> Option<Duration> {
         let lifetime = self.lifetimes.get(entity).ok()?;
-        let (clock, key) = lifetime.seat().armed()?;
+        let (clock, key) = lifetime.0.seat.armed()?;
         let now = self.table.reading(clock).map_or(0, |reading| reading.now);
         let deadline = self.lines.get(clock)?.deadline(key, now)?;
         let remaining = Duration::from_nanos(deadline.saturating_sub(now));
@@ -235,13 +236,13 @@ impl ArmedTimers<'_, '_> {
     /// Returns the statistics of the last per-frame run.
     #[must_use]
     pub fn last_run(&self) -> RunStats {
-        self.lines.reports.stats.get(Scope::Of(Cadence::Frame))
+        self.lines.reports.run(Scope::Of(Cadence::Frame))
     }
 
     /// Returns the statistics of the last run of the fixed schedule.
     #[must_use]
     pub fn last_fixed_run(&self) -> RunStats {
-        self.lines.reports.stats.get(Scope::Of(Cadence::FixedStep))
+        self.lines.reports.run(Scope::Of(Cadence::FixedStep))
     }
 }
 

@@ -6,9 +6,7 @@ use core::num::NonZeroU64;
 use bevy_ecs::entity::Entity;
 
 use super::{
-    Kind, MissedTicks, Timer,
-    budget::Rank,
-    random::{Draws, RandomInterval},
+    Kind, MissedTicks, Options, Timer, budget::Rank, random::RandomInterval, setting::Halt,
 };
 use crate::clock::shift;
 
@@ -40,7 +38,8 @@ pub(super) struct Rare {
     pub(super) is_in_transit: bool,
     /// The length of the wait for the next deadline, if the delay or the interval does not say it.
     pub(super) wait: Option<u64>,
-    pub(super) draws: Option<Draws>,
+    /// The intervals, if they are random.
+    pub(super) random: Option<RandomInterval>,
     /// The priority of a timer that may wait for the budget of a later frame.
     pub(super) priority: Option<i32>,
     /// The place among the timers that wait for the budget.
@@ -73,15 +72,6 @@ pub(super) enum Mark {
 /// The bits of `count_high` that do not count.
 const MARKS: u16 = Mark::Owned as u16 | Mark::New as u16 | Mark::Added as u16;
 
-/// The result of one firing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Served {
-    /// The number of deadlines that are skipped.
-    pub(crate) missed: u64,
-    /// The next deadline, or `None` if this was the last firing.
-    pub(crate) next: Option<u64>,
-}
-
 /// Returns the deadline of a timer that was paused, and resumes now.
 pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
     shift(deadline, i128::from(now) - i128::from(paused_at))
@@ -89,8 +79,13 @@ pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
 
 impl ArmedTimer {
     #[inline]
-    pub(super) fn new(entity: Entity, timer: &Timer) -> Self {
-        Self {
+    pub(super) fn new(entity: Entity, kind: Kind, timer: &Timer) -> Self {
+        let Options {
+            priority,
+            missed_ticks,
+            ..
+        } = timer.options();
+        let mut armed = Self {
             entity,
             interval: timer.interval,
             rare: None,
@@ -98,24 +93,16 @@ impl ArmedTimer {
             left: timer.max_firings().unwrap_or(0),
             burst: 0,
             count_high: 0,
-            missed_ticks: timer.missed_ticks(),
-            reaction: Reaction::None,
+            missed_ticks,
+            reaction: match kind {
+                Kind::Timer => Reaction::None,
+                Kind::Lifetime => Reaction::EndLife,
+            },
+        };
+        if priority.is_some() {
+            armed.change_rare(|rare| rare.priority = priority);
         }
-    }
-
-    #[inline]
-    pub(super) fn lifetime(entity: Entity) -> Self {
-        Self {
-            entity,
-            interval: None,
-            rare: None,
-            count: 0,
-            left: 1,
-            burst: 0,
-            count_high: 0,
-            missed_ticks: MissedTicks::Burst,
-            reaction: Reaction::EndLife,
-        }
+        armed
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -162,21 +149,35 @@ impl ArmedTimer {
         self.rare()?.paused_at
     }
 
-    pub(super) fn is_in_transit(&self) -> bool {
-        self.rare().is_some_and(|rare| rare.is_in_transit)
+    /// Halts the timer at a reading of its clock, or lets it go on. A pause goes on from its start.
+    pub(super) fn halt(&mut self, halt: Halt, now: u64) {
+        if halt != self.halted() {
+            self.change_rare(|rare| {
+                rare.is_in_transit = halt.is_in_transit;
+                rare.paused_at = halt.is_paused.then_some(rare.paused_at.unwrap_or(now));
+            });
+        }
+    }
+
+    pub(super) fn halted(&self) -> Halt {
+        let rare = self.rare();
+        Halt {
+            is_paused: rare.is_some_and(|rare| rare.paused_at.is_some()),
+            is_in_transit: rare.is_some_and(|rare| rare.is_in_transit),
+        }
     }
 
     /// Returns `true` if the timer is paused or in transit, so that it does not fire.
     pub(super) fn is_halted(&self) -> bool {
-        self.paused_at().is_some() || self.is_in_transit()
+        self.halted() != Halt::default()
     }
 
     pub(super) fn priority(&self) -> Option<i32> {
         self.rare()?.priority
     }
 
-    pub(super) fn draws(&self) -> Option<Draws> {
-        self.rare()?.draws
+    pub(super) fn random(&self) -> Option<RandomInterval> {
+        self.rare()?.random
     }
 
     /// Returns the deadline. For a paused timer, this is the deadline it would have if it resumed now.
@@ -196,12 +197,6 @@ impl ArmedTimer {
             Some(interval) if self.count() > 0 => interval.get(),
             _ => delay,
         }
-    }
-
-    /// Returns the random intervals, unless the interval was set since.
-    fn drawn(&self) -> Option<RandomInterval> {
-        let draws = self.draws().filter(|draws| draws.is_on)?;
-        Some(draws.intervals)
     }
 
     /// Returns the number of firings so far.
@@ -238,7 +233,8 @@ impl ArmedTimer {
         Some(next)
     }
 
-    /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires.
+    /// Handles `deadline`, and the later deadlines up to `now` as [`MissedTicks`] requires. Returns the
+    /// number of deadlines that are skipped, and the next deadline unless this was the last firing.
     ///
     /// A burst ends after `burst_limit` firings in one run. The remaining deadlines are skipped.
     ///
@@ -248,67 +244,19 @@ impl ArmedTimer {
     /// firings                          123            |
     ///                                    └ missed: 2  └ next
     /// ```
-    pub(crate) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> Served {
+    pub(super) fn fire(&mut self, deadline: u64, now: u64, burst_limit: u32) -> (u64, Option<u64>) {
         if self.rare().is_some_and(|rare| rare.wait.is_some()) {
             self.change_rare(|rare| rare.wait = None);
         }
         let Some(interval) = self.count_firing() else {
-            return Served {
-                missed: 0,
-                next: None,
-            };
+            return (0, None);
         };
-        if let Some(random) = self.drawn() {
-            return self.fire_random(deadline, now, burst_limit, (interval, random));
-        }
-        let mut missed = 0;
-        let mut next = deadline.saturating_add(interval.get());
-        if self.missed_ticks == MissedTicks::Burst {
-            self.burst += 1;
-            if next > now {
-                self.burst = 0;
-            } else if self.burst < burst_limit {
-                return Served {
-                    missed,
-                    next: Some(next),
-                };
-            }
-        }
-        if next <= now {
-            self.burst = 0;
-            missed = (now - deadline) / interval;
-            next = deadline.saturating_add(interval.get().saturating_mul(missed + 1));
-        }
-        if self.missed_ticks == MissedTicks::Delay {
-            next = now.saturating_add(interval.get());
-        }
-        Served {
-            missed,
-            next: Some(next),
-        }
-    }
-
-    /// Handles `deadline` like [`fire`](Self::fire), with a random interval to the next one.
-    ///
-    /// Without a grid, the deadlines that are skipped are not known. They are counted in average
-    /// intervals, and the next interval starts now.
-    fn fire_random(
-        &mut self,
-        deadline: u64,
-        now: u64,
-        burst_limit: u32,
-        (shortest, mut random): (NonZeroU64, RandomInterval),
-    ) -> Served {
-        let interval = random.draw(shortest);
-        let is_on = true;
-        self.change_rare(|rare| {
-            rare.wait = Some(interval);
-            rare.draws = Some(Draws {
-                is_on,
-                intervals: random,
-            });
-        });
-        let next = deadline.saturating_add(interval);
+        let random = self.random().filter(|random| random.is_on);
+        let step = match random {
+            Some(random) => self.draw(random, interval),
+            None => interval.get(),
+        };
+        let next = deadline.saturating_add(step);
         let is_late = next <= now;
         let is_burst = self.missed_ticks == MissedTicks::Burst;
         self.burst = if is_late && is_burst {
@@ -322,20 +270,32 @@ impl ArmedTimer {
             MissedTicks::Delay => false,
         };
         if is_served {
-            return Served {
-                missed: 0,
-                next: Some(next),
-            };
+            return (0, Some(next));
         }
         self.burst = 0;
-        let missed = match is_late {
-            true => (now.saturating_sub(deadline) / random.average(shortest)).max(1),
-            false => 0,
+        let missed = match random {
+            _ if !is_late => 0,
+            // Without a grid, the deadlines that are skipped are not known.
+            Some(random) => ((now - deadline) / random.average(interval)).max(1),
+            None => (now - deadline) / interval,
         };
-        Served {
-            missed,
-            next: Some(now.saturating_add(interval)),
-        }
+        let next = match self.missed_ticks {
+            MissedTicks::Burst | MissedTicks::Skip if random.is_none() => {
+                deadline.saturating_add(interval.get().saturating_mul(missed + 1))
+            }
+            _ => now.saturating_add(step),
+        };
+        (missed, Some(next))
+    }
+
+    /// Draws the next of the random intervals, of which this is the shortest.
+    fn draw(&mut self, mut random: RandomInterval, shortest: NonZeroU64) -> u64 {
+        let interval = random.draw(shortest);
+        self.change_rare(|rare| {
+            rare.wait = Some(interval);
+            rare.random = Some(random);
+        });
+        interval
     }
 
     /// Sets the number of firings left, or lets the timer fire forever.
@@ -359,13 +319,9 @@ impl ArmedTimer {
     }
 
     pub(super) fn set_random(&mut self, is_random: bool) {
-        if self.draws().is_some() {
-            self.change_rare(|rare| {
-                rare.draws = rare.draws.map(|draws| Draws {
-                    is_on: is_random,
-                    ..draws
-                });
-            });
+        if let Some(mut random) = self.random() {
+            random.is_on = is_random;
+            self.change_rare(|rare| rare.random = Some(random));
         }
     }
 
@@ -423,7 +379,7 @@ mod tests {
         for timer in periodic.into_iter().chain([once, forever.times(2)]) {
             for (count, burst) in [(0, 0), (7, 3), (u64::from(u32::MAX), 0)] {
                 for now in [1_000_000_000, 1_999_999_999, 2_000_000_000, NEVER - 1] {
-                    let mut armed = ArmedTimer::new(entity, &timer);
+                    let mut armed = ArmedTimer::new(entity, Kind::Timer, &timer);
                     armed.set_count(count);
                     if timer.missed_ticks() == MissedTicks::Burst {
                         armed.burst = burst;
@@ -437,8 +393,7 @@ mod tests {
                             break;
                         }
                         on_time += 1;
-                        let expected = Served { missed: 0, next };
-                        assert_eq!(other.fire(deadline, now, 1000), expected);
+                        assert_eq!(other.fire(deadline, now, 1000), (0, next));
                         assert_eq!(format!("{armed:?}"), format!("{other:?}"));
                     }
                 }
@@ -451,7 +406,7 @@ mod tests {
     fn firings_that_are_left_count_from_any_number() {
         let entity = World::new().spawn_empty().id();
         for count in [0, u64::from(u32::MAX) - 1, 1 << 32] {
-            let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+            let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
             armed.set_count(count);
             armed.set_left(Some(3));
             let goes_on = [(); 3].map(|()| armed.count_firing().is_some());
@@ -464,7 +419,7 @@ mod tests {
         const MAX: u64 = (1 << 45) - 1;
         let entity = World::new().spawn_empty().id();
         for mark in [Mark::Owned, Mark::New, Mark::Added] {
-            let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+            let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
             armed.set(mark, true);
             let counts = [
                 (u64::from(u32::MAX), 1 << 32),
@@ -485,7 +440,7 @@ mod tests {
     #[test]
     fn rare_state_that_says_nothing_takes_no_memory() {
         let entity = World::new().spawn_empty().id();
-        let mut armed = ArmedTimer::new(entity, &Timer::every(1.0));
+        let mut armed = ArmedTimer::new(entity, Kind::Timer, &Timer::every(1.0));
         armed.change_rare(|rare| rare.paused_at = Some(3));
         assert!(armed.is_halted());
         armed.change_rare(|rare| rare.paused_at = None);

@@ -4,23 +4,24 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use core::mem;
+use core::{mem, num::NonZeroU32};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 use super::{
-    Arms, Kind, Timer,
+    Kind, RunStats, Timer,
     arm::Arming,
     budget::{Rank, Waiting},
     end::EndedTimers,
     events::Cancellations,
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
-    setting::Modifiers,
-    stats::TimerStats,
+    setting::{Halt, Modifiers},
 };
+#[cfg(feature = "worlds")]
+use crate::clock::{ClockId, find_running, is_changed};
 use crate::{
-    clock::{ChangedClocks, ClockKey, ClockTable, DueClock, Scope},
+    clock::{Cadence, ChangedClocks, ClockKey, ClockTable, DueClock, Scope},
     queue::{Key, NEVER, TimerQueue},
 };
 
@@ -36,6 +37,7 @@ pub(crate) struct TimerLines {
     /// The timers that are due and wait for the budget.
     pub(super) waiting: Waiting,
     pub(super) reports: Reports,
+    pub(super) burst_limit: NonZeroU32,
 }
 
 /// What the next run tells the game, and what it cleans up.
@@ -43,7 +45,28 @@ pub(crate) struct TimerLines {
 pub(super) struct Reports {
     pub(super) cancelled: Cancellations,
     pub(super) ended: EndedTimers,
-    pub(super) stats: TimerStats,
+    /// The statistics of the last run of each cadence, and of the last step of a fast-forward.
+    runs: [RunStats; 3],
+    /// The number of timers armed since the last run.
+    pub(super) armed: u64,
+}
+
+impl Reports {
+    pub(super) fn run(&self, scope: Scope) -> RunStats {
+        self.runs[Self::index(scope)]
+    }
+
+    pub(super) fn run_mut(&mut self, scope: Scope) -> &mut RunStats {
+        &mut self.runs[Self::index(scope)]
+    }
+
+    fn index(scope: Scope) -> usize {
+        match scope {
+            Scope::Of(Cadence::Frame) => 0,
+            Scope::Of(Cadence::FixedStep) => 1,
+            Scope::Under(_) => 2,
+        }
+    }
 }
 
 /// The timers of one clock.
@@ -59,37 +82,20 @@ pub(crate) struct TimerLine {
 /// Returns the first time at which a queue has something to do.
 type FirstOf = fn(&TimerQueue<ArmedTimer>) -> Option<u64>;
 
-/// What halts a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Halt {
-    /// A pause moves the deadline by its length.
-    pub(super) is_paused: bool,
-    /// A move to or from another world leaves the deadline as it is.
-    pub(super) is_in_transit: bool,
-}
-
-impl Halt {
-    pub(super) fn of(timer: &ArmedTimer) -> Self {
-        Self {
-            is_paused: timer.paused_at().is_some(),
-            is_in_transit: timer.is_in_transit(),
-        }
-    }
-}
-
 /// The index of the line of a clock. `NO_CLOCK` has the first one.
 fn index(clock: ClockKey) -> usize {
     clock.wrapping_add(1) as usize
 }
 
 impl TimerLines {
-    pub(crate) fn new(world: &mut World, seed: u64) -> Self {
+    pub(crate) fn new(world: &mut World, seed: u64, burst_limit: NonZeroU32) -> Self {
         Self {
             lines: Vec::new(),
             is_watched: false,
             arming: Arming::new(Modifiers::new(world), seed),
             waiting: Waiting::default(),
             reports: Reports::default(),
+            burst_limit,
         }
     }
 
@@ -167,13 +173,14 @@ impl TimerLines {
         });
     }
 
-    /// Returns the timers of a clock, those that wait for the budget, and the reports.
-    pub(super) fn parts(
+    /// Returns the timers of a clock, those that wait for the budget, and the statistics of the run.
+    pub(super) fn firing(
         &mut self,
         clock: ClockKey,
-    ) -> Option<(&mut TimerLine, &mut Waiting, &mut Reports)> {
+        scope: Scope,
+    ) -> Option<(&mut TimerLine, &mut Waiting, &mut RunStats)> {
         let line = self.lines.get_mut(index(clock))?;
-        Some((line, &mut self.waiting, &mut self.reports))
+        Some((line, &mut self.waiting, self.reports.run_mut(scope)))
     }
 
     pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {
@@ -227,11 +234,8 @@ impl TimerLines {
             true => deadline,
             false => timer.deadline_at(now, deadline),
         };
-        let rank = timer.change_rare(|rare| {
-            rare.is_in_transit = halt.is_in_transit;
-            rare.paused_at = halt.is_paused.then_some(rare.paused_at.unwrap_or(now));
-            rare.rank.take()
-        });
+        timer.halt(halt, now);
+        let rank = timer.change_rare(|rare| rare.rank.take());
         self.park(clock, key, deadline, rank);
     }
 
@@ -244,12 +248,7 @@ impl TimerLines {
         now: u64,
     ) {
         let sequence = self.arming.next_sequence();
-        let Some(line) = self.get_mut(clock) else {
-            return;
-        };
-        line.queue.park(key, deadline);
-        line.queue.set_sequence(key, sequence);
-        let Some(timer) = line.queue.get_mut(key) else {
+        let Some(timer) = self.timer_mut(clock, key) else {
             return;
         };
         timer.burst = 0;
@@ -259,6 +258,9 @@ impl TimerLines {
             rare.rank.take()
         });
         self.park(clock, key, deadline, rank);
+        if let Some(line) = self.get_mut(clock) {
+            line.queue.set_sequence(key, sequence);
+        }
     }
 
     /// Parks a timer until the next swap, or until it is no longer halted.
@@ -522,7 +524,7 @@ pub(super) fn change_armed(
 ) {
     if let Some((clock, key)) = world
         .get::<Timer>(entity)
-        .and_then(|timer| timer.seat().armed())
+        .and_then(|timer| timer.seat.armed())
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
         && let Some(timer) = lines.timer_mut(clock, key)
     {
@@ -530,12 +532,62 @@ pub(super) fn change_armed(
     }
 }
 
-/// Returns `true` if the timer of `C` on an entity is armed or paused.
-pub(crate) fn is_armed<C: Arms>(world: &World, entity: Entity) -> bool {
-    let place = world.get::<C>(entity).map(|timer| timer.seat().place());
+/// Returns `true` if a timer of an entity is armed or paused.
+pub(super) fn is_armed(world: &World, entity: Entity, kind: Kind) -> bool {
+    let place = kind.get(world, entity).map(|timer| timer.seat.place());
     let lines = world.get_resource::<TimerLines>();
     let (Some(place), Some(lines)) = (place, lines) else {
         return false;
     };
     lines.is_at(place)
+}
+
+/// Returns `true` if the next run of a cadence has something to do, whatever the time: new timers to
+/// arm, cancellations to write, finished timers to clean up, or clocks to follow.
+#[cfg(feature = "worlds")]
+pub(crate) fn awaits_run(world: &World, cadence: Cadence) -> bool {
+    let Some(lines) = world.get_resource::<TimerLines>() else {
+        return false;
+    };
+    let is_running = |(clock, _)| find_running(world, clock, Scope::Of(cadence)).is_some();
+    // The frame run does these for both cadences.
+    let any_run = || {
+        let table = world.get_resource::<ClockTable>();
+        !lines.arming.added.is_empty()
+            || lines.reports.cancelled.len() > 0
+            || table.is_some_and(ClockTable::is_loading)
+            || is_changed(world)
+            || lines.waiting.iter().any(is_running)
+    };
+    !lines.reports.ended.is_empty(cadence) || cadence == Cadence::Frame && any_run()
+}
+
+/// Returns the time of Bevy at which a run must look at the timers of a built-in clock and its
+/// descendants, in nanoseconds: at the next deadline, or before it if many timers wait. New timers,
+/// which [`awaits_run`] reports, are left out.
+///
+/// Call [`plan`] first.
+#[cfg(feature = "worlds")]
+pub(crate) fn next_look(world: &World, clock: ClockId) -> Option<u64> {
+    let table = world.get_resource::<ClockTable>()?;
+    table.next_due_on_bevy(table.find(clock).ok()?.key)
+}
+
+/// Tells the clocks when to look at their timers.
+#[cfg(feature = "worlds")]
+pub(crate) fn plan(world: &mut World) {
+    world.try_resource_scope(|world, mut table: Mut<ClockTable>| {
+        if let Some(lines) = world.get_resource::<TimerLines>() {
+            for clock in [
+                ClockId::Real,
+                ClockId::Virtual,
+                ClockId::Frames,
+                ClockId::Fixed,
+            ] {
+                if let Ok(found) = table.find(clock) {
+                    lines.until_next(&mut table, found.key, TimerQueue::first_look);
+                }
+            }
+        }
+    });
 }

@@ -39,20 +39,9 @@ impl Numbers {
     derive(serde::Serialize, serde::Deserialize),
     serde(deny_unknown_fields)
 )]
-pub(crate) struct Draws {
+pub(crate) struct RandomInterval {
     /// Whether the next interval is drawn. A changed interval is fixed.
     pub(super) is_on: bool,
-    pub(super) intervals: RandomInterval,
-}
-
-/// The intervals of one armed timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serialize",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(deny_unknown_fields)
-)]
-pub(crate) struct RandomInterval {
     /// The difference between the longest and the shortest interval.
     span: u64,
     /// The state of the random numbers.
@@ -62,6 +51,7 @@ pub(crate) struct RandomInterval {
 impl RandomInterval {
     pub(super) fn new(span: NonZeroU64, seed: u64) -> Self {
         Self {
+            is_on: true,
             span: span.get(),
             state: seed,
         }

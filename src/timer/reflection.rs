@@ -20,7 +20,6 @@ static NO_OPTIONS: Options = Options {
     priority: None,
     missed_ticks: MissedTicks::Burst,
     when_done: WhenDone::DespawnIfOwned,
-    acts_without_clock: false,
 };
 
 reflect_as_struct!(Timer {
@@ -35,7 +34,6 @@ reflect_as_struct!(Timer {
     slack: u64,
     priority: Option<i32>,
     when_done: WhenDone,
-    acts_without_clock: bool,
 });
 
 impl ShownFields for Timer {
@@ -54,7 +52,6 @@ impl ShownFields for Timer {
             "slack" => &options.slack,
             "priority" => &options.priority,
             "when_done" => &options.when_done,
-            "acts_without_clock" => &options.acts_without_clock,
             _ => return None,
         })
     }
@@ -72,7 +69,6 @@ impl ShownFields for Timer {
             "slack" => &mut self.options_mut().slack,
             "priority" => &mut self.options_mut().priority,
             "when_done" => &mut self.options_mut().when_done,
-            "acts_without_clock" => &mut self.options_mut().acts_without_clock,
             _ => return None,
         })
     }

@@ -4,7 +4,7 @@
 //! source of truth. A timer that a handler cancels is gone immediately.
 
 use alloc::vec::Vec;
-use core::{iter, mem, num::NonZeroU32};
+use core::{iter, mem};
 
 use bevy_ecs::{
     entity_disabling::Disabled,
@@ -12,19 +12,18 @@ use bevy_ecs::{
     query::Allow,
     system::{SystemParam, SystemState},
 };
-use bevy_platform::sync::Arc;
+use bevy_platform::{sync::Arc, time::Instant};
 
 use super::{
-    Arms, Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
+    Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
     arm::swap,
     budget::{TimerBudget, Waiting},
     end::{Ended, end_finished, end_recorded, when_done},
     events::is_observed_at_all,
     key::KeyId,
-    queued::{ArmedTimer, Mark, Reaction, Served},
+    queued::{ArmedTimer, Mark, Reaction},
     queues::TimerLine,
     saving::{WrittenStates, forget_written},
-    stats::RunStats,
 };
 use crate::{
     clock::{
@@ -56,10 +55,36 @@ struct Writer<'w, 's> {
 
 type OwnerAndKey = (Option<&'static OwnedBy>, Option<&'static Keyed>);
 
-/// The settings of the plugin that a run uses.
-#[derive(Resource, Clone, Copy, Debug)]
-pub(crate) struct TimerSettings {
-    pub(crate) burst_limit: NonZeroU32,
+/// The statistics of one run.
+///
+/// [`ArmedTimers::last_run`](crate::ArmedTimers::last_run) and
+/// [`fast_forward`](crate::DueWorldExt::fast_forward) return these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunStats {
+    /// The number of timers and lifetimes armed.
+    pub armed: u64,
+    /// The number of firings, and of lifetimes that ended.
+    pub fired: u64,
+    /// The number of deadlines that passed without a firing.
+    pub missed: u64,
+    /// The number of timers cancelled since the previous run.
+    pub cancelled: u64,
+}
+
+impl RunStats {
+    #[inline]
+    fn count(&mut self, fired: &TimerFired) {
+        self.fired += 1;
+        self.missed += fired.missed();
+    }
+
+    /// Adds the statistics of another run.
+    pub(crate) fn add(&mut self, run: Self) {
+        self.armed += run.armed;
+        self.fired += run.fired;
+        self.missed += run.missed;
+        self.cancelled += run.cancelled;
+    }
 }
 
 /// Arms the new timers, and fires the due ones.
@@ -77,40 +102,28 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
     if !may_be_due && lines.has_nothing_to_end(scope) {
         return Ok(());
     }
+    let burst_limit = lines.burst_limit.get();
     let budget = match scope {
         Scope::Of(_) => world.get_resource().copied().unwrap_or_default(),
         Scope::Under(_) => TimerBudget::Unlimited,
     };
-    let limits = Limits {
-        burst: world.resource::<TimerSettings>().burst_limit,
-        defers: budget != TimerBudget::Unlimited,
-    };
-    let cadence = world.resource::<ClockTable>().cadence_of(scope);
-    let mut run = Run {
+    let run = Run {
         scope,
-        cadence,
-        params,
-        limits,
+        cadence: world.resource::<ClockTable>().cadence_of(scope),
+        burst_limit,
         budget,
     };
-    run.fire(world)
+    run.fire(world, params)
 }
 
 /// A run that fires timers.
-struct Run<'a> {
+#[derive(Clone, Copy, Debug)]
+struct Run {
     scope: Scope,
     cadence: Cadence,
-    params: &'a mut FireParams,
-    limits: Limits,
+    /// The number of firings of one timer from which on its deadlines are skipped.
+    burst_limit: u32,
     budget: TimerBudget,
-}
-
-/// The limits for the firings of a run.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    burst: NonZeroU32,
-    /// Whether deferrable timers wait for the budget.
-    defers: bool,
 }
 
 /// A timer that has fired. It is re-armed, or no longer in the queue if this was its last firing.
@@ -124,9 +137,9 @@ pub(crate) struct Fired {
     reaction: Reaction,
 }
 
-impl Run<'_> {
+impl Run {
     /// Fires the due timers, one clock after the other.
-    fn fire(&mut self, world: &mut World) -> Result {
+    fn fire(self, world: &mut World, params: &mut FireParams) -> Result {
         let token = RunDepth::begin(world);
         write_cancelled(world);
         // A handler may run a schedule, which nests a run inside this one.
@@ -139,20 +152,20 @@ impl Run<'_> {
             mut lines,
             mut table,
             ..
-        } = self.params.get_mut(world)?;
-        if !self.limits.defers {
+        } = params.get_mut(world)?;
+        if self.budget == TimerBudget::Unlimited {
             lines.stop_all_waiting(&mut table, self.scope);
         }
         let due = lines.find_due(&mut table, self.scope);
-        self.fire_clocks(world, &due)?;
-        self.fire_waiting(world)?;
+        self.fire_clocks(world, params, &due)?;
+        self.fire_waiting(world, params)?;
         world.resource_mut::<TimerLines>().arming.due = due;
         Ok(())
     }
 
     /// Fires the due timers on these clocks, one clock after the other. The turn of a clock ends when
     /// nothing on it is due any more, or when a handler stops it.
-    fn fire_clocks(&mut self, world: &mut World, due: &[DueClock]) -> Result {
+    fn fire_clocks(self, world: &mut World, params: &mut FireParams, due: &[DueClock]) -> Result {
         let mut turns = due.iter().copied().peekable();
         let mut is_observed = false;
         loop {
@@ -164,12 +177,12 @@ impl Run<'_> {
                 clocks,
                 mut writer,
                 ..
-            } = firing(self.params, world)?;
+            } = firing(params, world)?;
             while let Some(&(_, age, clock)) = turns.peek()
                 && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
             {
                 if let Some((id, reading)) = clocks.read(&table, (clock, age), self.scope) {
-                    let next = || line.fire((clock, id), &reading, self.limits, waiting, stats);
+                    let next = || line.fire((clock, id), &reading, &self, waiting, stats);
                     writer.fire(next, is_observed, &mut fired);
                     if fired.is_some() {
                         break;
@@ -187,7 +200,7 @@ impl Run<'_> {
     }
 
     /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
-    fn fire_waiting(&mut self, world: &mut World) -> Result {
+    fn fire_waiting(self, world: &mut World, params: &mut FireParams) -> Result {
         let mut last = None;
         let mut clocks = Vec::new();
         loop {
@@ -195,12 +208,11 @@ impl Run<'_> {
             let Some((rank, (clock, key))) = waiting.after(last) else {
                 break;
             };
-            let spent = waiting.spent;
             let Some(age) = find_running(world, clock, self.scope) else {
                 last = Some(rank);
                 continue;
             };
-            if !self.budget.has_room(spent, self.cadence) {
+            if !waiting.has_room(self.budget, self.cadence) {
                 break;
             }
             if !clocks.contains(&clock) {
@@ -208,7 +220,7 @@ impl Run<'_> {
                 end_bursts(world, clock);
                 clocks.push(clock);
             }
-            self.fire_one_waiting(world, (clock, age), key)?;
+            self.fire_one_waiting(world, params, (clock, age), key)?;
         }
         for clock in clocks {
             end_bursts(world, clock);
@@ -218,15 +230,17 @@ impl Run<'_> {
 
     /// Fires a timer that waits for the budget.
     fn fire_one_waiting(
-        &mut self,
+        self,
         world: &mut World,
+        params: &mut FireParams,
         (clock, age): (ClockKey, Age),
         key: Key,
     ) -> Result {
-        let (is_observed, limits) = (is_observed(world), self.limits);
-        let start = self.budget.start();
+        let is_observed = is_observed(world);
+        let is_measured = matches!(self.budget, TimerBudget::Time(_));
+        let start = is_measured.then(Instant::now);
         let mut lines = world.resource_mut::<TimerLines>();
-        lines.waiting.spent.add_firing(self.cadence);
+        lines.waiting.add_firing(self.cadence);
         let mut fired = None;
         let Firing {
             mut lines,
@@ -234,12 +248,12 @@ impl Run<'_> {
             clocks,
             mut writer,
             ..
-        } = firing(self.params, world)?;
+        } = firing(params, world)?;
         if let Some((id, reading)) = clocks.read(&table, (clock, age), self.scope)
             && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
         {
             let id = (clock, id);
-            let mut next = Some(|| line.fire_waiting(key, id, &reading, limits, waiting, stats));
+            let mut next = Some(|| line.fire_waiting(key, id, &reading, &self, waiting, stats));
             writer.fire(|| next.take()?(), is_observed, &mut fired);
             // No other timer may be due on the clock, so nothing else tells the table.
             table.set_deadline(clock, line.queue.first_look());
@@ -247,8 +261,10 @@ impl Run<'_> {
         if let Some(fired) = &mut fired {
             handle(world, fired, self.cadence, is_observed);
         }
-        let mut lines = world.resource_mut::<TimerLines>();
-        lines.waiting.spent.add_time_since(start);
+        if let Some(start) = start {
+            let mut lines = world.resource_mut::<TimerLines>();
+            lines.waiting.add_time(start.elapsed());
+        }
         Ok(())
     }
 }
@@ -408,7 +424,7 @@ fn end(world: &mut World, fired: &Fired, cadence: Cadence) {
 /// Returns `true` if the timer that fired is still the one on its entity.
 fn is_still(world: &World, fired: &Fired) -> bool {
     let timer = world.get::<Timer>(fired.event.entity());
-    timer.and_then(|timer| timer.seat().armed()) == Some((fired.clock, fired.key))
+    timer.and_then(|timer| timer.seat.armed()) == Some((fired.clock, fired.key))
 }
 
 impl TimerLines {
@@ -416,11 +432,11 @@ impl TimerLines {
     fn begin_run(&mut self, scope: Scope) {
         let reports = &mut self.reports;
         let armed = match scope {
-            Scope::Of(_) => mem::take(&mut reports.stats.armed),
+            Scope::Of(_) => mem::take(&mut reports.armed),
             // They count in the next frame.
             Scope::Under(_) => 0,
         };
-        *reports.stats.get_mut(scope) = RunStats {
+        *reports.run_mut(scope) = RunStats {
             armed,
             cancelled: reports.cancelled.len(),
             ..RunStats::default()
@@ -439,16 +455,6 @@ impl TimerLines {
         };
         self.reports.cancelled.len() == 0 && !has_ended && self.waiting.iter().len() == 0
     }
-
-    /// Returns the timers of a clock, those that wait for the budget, and the statistics of the run.
-    fn firing(
-        &mut self,
-        clock: ClockKey,
-        scope: Scope,
-    ) -> Option<(&mut TimerLine, &mut Waiting, &mut RunStats)> {
-        let (line, waiting, reports) = self.parts(clock)?;
-        Some((line, waiting, reports.stats.get_mut(scope)))
-    }
 }
 
 impl TimerLine {
@@ -460,7 +466,7 @@ impl TimerLine {
         &mut self,
         (clock, id): (ClockKey, PackedClockId),
         reading: &Reading,
-        limits: Limits,
+        run: &Run,
         waiting: &mut Waiting,
         stats: &mut RunStats,
     ) -> Option<Fired> {
@@ -469,13 +475,14 @@ impl TimerLine {
             let deadline = due.deadline();
             let (key, timer) = due.key_and_value();
             let Some(next) = timer.fire_on_time(deadline, reading.now) else {
-                let is_deferred = limits.defers && timer.priority().is_some();
+                let is_deferred =
+                    run.budget != TimerBudget::Unlimited && timer.priority().is_some();
                 let first = due.put_back();
                 if is_deferred {
                     self.defer((clock, key), deadline, waiting);
                     continue;
                 }
-                let fired = self.fire_any(first, (clock, id), reading, limits.burst);
+                let fired = self.fire_any(first, (clock, id), reading, run);
                 stats.count(&fired.event);
                 return Some(fired);
             };
@@ -507,7 +514,7 @@ impl TimerLine {
         key: Key,
         (clock, id): (ClockKey, PackedClockId),
         reading: &Reading,
-        limits: Limits,
+        run: &Run,
         waiting: &mut Waiting,
         stats: &mut RunStats,
     ) -> Option<Fired> {
@@ -515,7 +522,7 @@ impl TimerLine {
         let timer = self.queue.get_mut(key)?;
         let rank = timer.change_rare(|rare| rare.rank.take())?;
         waiting.remove(rank);
-        let (fired, next) = fire(timer, (key, deadline), (clock, id), reading, limits.burst);
+        let (fired, next) = fire(timer, (key, deadline), (clock, id), reading, run);
         if timer.burst == 1 {
             self.bursting.push(key);
         }
@@ -535,12 +542,12 @@ impl TimerLine {
         first: First,
         clock: (ClockKey, PackedClockId),
         reading: &Reading,
-        burst_limit: NonZeroU32,
+        run: &Run,
     ) -> Fired {
         let mut due = self.queue.pop_again(first);
         let deadline = due.deadline();
         let (key, timer) = due.key_and_value();
-        let (fired, next) = fire(timer, (key, deadline), clock, reading, burst_limit);
+        let (fired, next) = fire(timer, (key, deadline), clock, reading, run);
         if timer.burst == 1 {
             self.bursting.push(key);
         }
@@ -561,9 +568,9 @@ fn fire(
     (key, deadline): (Key, u64),
     (clock, id): (ClockKey, PackedClockId),
     reading: &Reading,
-    burst_limit: NonZeroU32,
+    run: &Run,
 ) -> (Fired, Option<u64>) {
-    let Served { missed, next } = timer.fire(deadline, reading.now, burst_limit.get());
+    let (missed, next) = timer.fire(deadline, reading.now, run.burst_limit);
     let event = TimerFired::of(timer, (id, reading), deadline);
     let fired = Fired {
         event: event.with_missed(missed).with_last(next.is_none()),

@@ -1,8 +1,7 @@
 //! Spans of time: a duration, or a number of seconds.
 
-use core::{fmt, str, time::Duration};
-
-use smallvec::SmallVec;
+use alloc::format;
+use core::time::Duration;
 
 use super::InvalidTimer;
 
@@ -123,20 +122,7 @@ fn short_decimal(secs: f32) -> Option<f64> {
 
 /// Returns the number that `secs` prints as.
 fn shortest_decimal(secs: f32) -> Option<f64> {
-    let mut text = Text::default();
-    fmt::write(&mut text, format_args!("{secs:e}")).ok()?;
-    str::from_utf8(&text.0).ok()?.parse().ok()
-}
-
-/// A short text on the stack.
-#[derive(Default)]
-struct Text(SmallVec<[u8; 16]>);
-
-impl fmt::Write for Text {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
-        Ok(())
-    }
+    format!("{secs:e}").parse().ok()
 }
 
 #[cfg(test)]
@@ -182,12 +168,5 @@ mod tests {
             None,
             "two are equally near"
         );
-    }
-
-    #[test]
-    fn the_longest_number_fits_on_the_stack() {
-        let mut text = Text::default();
-        fmt::write(&mut text, format_args!("{:e}", -1.175_494_4e-38_f32)).expect("fits");
-        assert!(!text.0.spilled(), "{:?}", str::from_utf8(&text.0));
     }
 }

@@ -9,7 +9,7 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Arms, TimerAction, TimerLines};
+use super::{Kind, TimerAction, TimerLines};
 use crate::{
     clock::{Clock, ClockId, OnClock, SpeedModifier, clock_of},
     owner::{OwnedBy, owner_of},
@@ -22,18 +22,17 @@ use crate::{
 pub(super) struct Setting {
     pub(super) owner: Entity,
     pub(super) clock: ClockId,
-    pub(super) is_paused: bool,
-    pub(super) is_in_transit: bool,
+    pub(super) halt: Halt,
     /// Whether the entity has a [`TimerAction`].
     pub(super) acts: bool,
 }
 
 impl Setting {
-    /// Returns the current setting of the timer of `C` on `entity`.
-    pub(super) fn of<C: Arms>(world: &World, entity: Entity) -> Option<Self> {
+    /// Returns the current setting of a timer of `entity`.
+    pub(super) fn of(world: &World, entity: Entity, kind: Kind) -> Option<Self> {
         let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
         let entity = world.get_entity(entity).ok()?;
-        let chosen = entity.get::<C>()?.chosen_clock();
+        let chosen = kind.on(entity)?.chosen_clock();
         Some(Self::new(world, modifiers, entity, chosen))
     }
 
@@ -48,8 +47,7 @@ impl Setting {
         let default = Self {
             owner: entity.id(),
             clock: chosen.unwrap_or_default(),
-            is_paused: false,
-            is_in_transit: false,
+            halt: Halt::default(),
             acts: false,
         };
         if modified == Modified::Nothing {
@@ -69,9 +67,27 @@ impl Setting {
         Self {
             owner,
             clock: clock_of(world, entity, owner, chosen),
+            halt: Halt::new(world, entity, owner),
+            acts,
+        }
+    }
+}
+
+/// What halts a timer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Halt {
+    /// A pause moves the deadline by its length.
+    pub(super) is_paused: bool,
+    /// A move to or from another world leaves the deadline as it is.
+    pub(super) is_in_transit: bool,
+}
+
+impl Halt {
+    /// Returns what an entity and its owner demand of the timers on the entity.
+    pub(super) fn new(world: &World, entity: EntityRef, owner: Entity) -> Self {
+        Self {
             is_paused: is_paused(world, entity, owner),
             is_in_transit: is_in_transit(world, entity, owner),
-            acts,
         }
     }
 }

@@ -223,8 +223,8 @@ impl fmt::Display for TimerStatus {
         if self.left == Some(0) {
             return f.write_str("done");
         }
-        let (elapsed, wait) = (Seconds(self.elapsed), Seconds(self.wait));
-        write!(f, "{elapsed} of {wait}, ")?;
+        let secs = |time: Duration| time.as_millis() as f64 / 1000.0;
+        write!(f, "{} s of {} s, ", secs(self.elapsed), secs(self.wait))?;
         match self.count {
             0 => f.write_str("never fired")?,
             1 => f.write_str("fired once")?,
@@ -236,23 +236,6 @@ impl fmt::Display for TimerStatus {
             f.write_str(", paused")?;
         }
         Ok(())
-    }
-}
-
-/// A time in seconds, rounded down to milliseconds, without trailing zeros.
-struct Seconds(Duration);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.as_secs())?;
-        let (mut digits, mut fraction) = (3, self.0.subsec_millis());
-        while digits > 0 && fraction % 10 == 0 {
-            (digits, fraction) = (digits - 1, fraction / 10);
-        }
-        if digits > 0 {
-            write!(f, ".{fraction:0digits$}")?;
-        }
-        f.write_str(" s")
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     missing_plugin::warn_without_plugin,
     owner::{OwnedBy, owner_of},
     pause::{Paused, PausedBy},
-    roster::{Intake, Roster},
+    roster::Roster,
 };
 
 /// The update components of a world, in the order of their calls.
@@ -19,6 +19,11 @@ use crate::{
 pub(crate) struct UpdateRosters {
     /// By cadence, then by priority.
     rosters: [BTreeMap<i32, Roster<Member>>; 2],
+    /// The number of the next new member.
+    next: u64,
+    /// By cadence: the members with smaller numbers take part. A run begins by moving this mark, so a
+    /// component that a handler inserts during a run takes part in the next one.
+    joined: [u64; 2],
     /// Callbacks of this priority or a higher one are not called.
     paused_from: Option<i32>,
     pub(super) marks: Marks,
@@ -50,6 +55,8 @@ impl UpdateRosters {
     pub(crate) fn new(world: &mut World) -> Self {
         Self {
             rosters: Default::default(),
+            next: 0,
+            joined: [0; 2],
             paused_from: None,
             marks: Marks {
                 owned: world.register_component::<OwnedBy>(),
@@ -67,13 +74,21 @@ impl UpdateRosters {
         rosters.all(Roster::is_empty)
     }
 
-    /// Returns the members with numbers below `joined`, from a position on, up to the first paused
-    /// priority.
+    /// Returns the members that take part in a run, from a position on, up to the first paused priority.
+    pub(super) fn joined(
+        &self,
+        cadence: Cadence,
+        from: Position,
+    ) -> impl Iterator<Item = (Position, &Member)> {
+        self.from(cadence, from, self.joined[cadence as usize])
+    }
+
+    /// Returns the members with numbers below `end`, from a position on, up to the first paused priority.
     pub(super) fn from(
         &self,
         cadence: Cadence,
         (first, number): Position,
-        joined: u64,
+        end: u64,
     ) -> impl Iterator<Item = (Position, &Member)> {
         let rosters = self.rosters[cadence as usize].range(first..);
         let is_running =
@@ -82,7 +97,7 @@ impl UpdateRosters {
             .take_while(is_running)
             .flat_map(move |(&priority, roster)| {
                 let from = if priority == first { number } else { 0 };
-                let members = roster.members(from..joined);
+                let members = roster.members(from..end);
                 members.map(move |(number, member)| ((priority, number), member))
             })
     }
@@ -146,15 +161,14 @@ pub(crate) fn enroll(mut world: DeferredWorld, entity: Entity) {
 
 /// Adds a member behind all others of its priority. It takes part from the next run on.
 fn join(world: &mut DeferredWorld, cadence: Cadence, priority: i32, member: Member) {
-    let Some(mut intake) = world.get_resource_mut::<Intake>() else {
+    let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() else {
         return;
     };
-    let number = intake.next_number();
-    if let Some(update) = world.get::<UpdateComponent>(member.entity) {
+    let (entity, number) = (member.entity, rosters.next);
+    rosters.next += 1;
+    rosters.add(cadence, priority, number, member);
+    if let Some(update) = world.get::<UpdateComponent>(entity) {
         update.seat.set(cadence as u32, number);
-    }
-    if let Some(mut rosters) = world.get_resource_mut::<UpdateRosters>() {
-        rosters.add(cadence, priority, number, member);
     }
 }
 
@@ -170,9 +184,17 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: ClockError) {
     });
 }
 
+/// Starts a run: moves the callbacks on clocks that have changed their cadence, and lets all new
+/// callbacks take part.
+pub(crate) fn begin_updates(world: &mut World, cadence: Cadence) {
+    follow_clocks(world);
+    let mut rosters = world.resource_mut::<UpdateRosters>();
+    rosters.joined[cadence as usize] = rosters.next;
+}
+
 /// Moves the callbacks on clocks that have changed their cadence to the other schedule. They join in
 /// its next run, as if they had just been inserted.
-pub(crate) fn follow_clocks(world: &mut World) {
+fn follow_clocks(world: &mut World) {
     if !world.resource_mut::<ClockTable>().take_moved() {
         return;
     }

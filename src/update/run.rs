@@ -13,13 +13,11 @@ use crate::{
     clock::{Age, Cadence, Clock, ClockKey, ClockTable, Scope, Stops, Tick},
     owner::OwnedBy,
     pause::{Pauses, stops},
-    roster::Intake,
 };
 
 /// The parameters of a run.
 pub(crate) type UpdateState = PumpState<(
     Res<'static, UpdateRosters>,
-    Res<'static, Intake>,
     Res<'static, ClockTable>,
     Stops<'static>,
 )>;
@@ -30,10 +28,9 @@ pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut Updat
         return Ok(());
     }
     let mut next = FIRST;
-    pump(world, state, |caller, (rosters, intake, table, stops)| {
+    pump(world, state, |caller, (rosters, table, stops)| {
         let mut ticks = Ticks::new(&table, &stops);
-        let joined = intake.joined(cadence.into());
-        for ((priority, number), member) in rosters.from(cadence, next, joined) {
+        for ((priority, number), member) in rosters.joined(cadence, next) {
             next = (priority, number + 1);
             rosters.call(member, caller, &mut ticks);
             if caller.has_commands() {
@@ -54,7 +51,7 @@ pub(crate) fn has_callbacks(world: &mut World, state: &mut UpdateState, is_pause
     if rosters.is_none_or(|rosters| CADENCES.iter().all(|&cadence| rosters.is_empty(cadence))) {
         return false;
     }
-    let Ok((caller, (rosters, _, table, _))) = state.get_mut(world) else {
+    let Ok((caller, (rosters, table, _))) = state.get_mut(world) else {
         return false;
     };
     let is_running = |member: &Member| match table.running_root(member.clock, member.age) {

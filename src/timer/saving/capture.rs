@@ -96,16 +96,16 @@ impl<'w> Capture<'w> {
     }
 
     fn state_of<C: Arms>(&self, entity: Entity, clock: ClockKey, key: Key) -> Option<TimerState> {
-        let delay = self.world.get::<C>(entity)?.delay();
+        let delay = self.world.get::<C>(entity)?.timer().delay;
         let line = self.lines.get(clock)?;
         let timer = line.queue.get(key)?;
         let sequence = line.queue.sequence(key)?;
         // A component that arrived later may have put a new timer on another clock.
         if timer.is(Mark::New) {
-            let setting = Setting::of::<C>(self.world, entity)?;
+            let setting = Setting::of(self.world, entity, C::KIND)?;
             let found = self.table.find(setting.clock).ok();
             if found.is_none_or(|found| found.key != clock) {
-                let random = timer.draws();
+                let random = timer.random();
                 return Some(TimerState::Added { sequence, random });
             }
         }
@@ -118,7 +118,7 @@ impl<'w> Capture<'w> {
             count: timer.count(),
             left: timer.left().and_then(NonZeroU32::new),
             interval: timer.interval,
-            random: timer.draws(),
+            random: timer.random(),
         }))
     }
 }

@@ -34,8 +34,6 @@ pub(in crate::timer) struct TimerData {
     #[serde(default)]
     when_done: WhenDone,
     #[serde(default)]
-    acts_without_clock: bool,
-    #[serde(default)]
     state: Option<TimerState>,
 }
 
@@ -50,7 +48,6 @@ impl TimerData {
             priority,
             missed_ticks,
             when_done,
-            acts_without_clock,
         } = timer.options();
         // Reflection may have set it on a timer without an interval, where it means nothing.
         let interval_span = timer.interval_span().map_or(0, |_| interval_span);
@@ -66,7 +63,6 @@ impl TimerData {
             slack: Duration::from_nanos(slack),
             priority,
             when_done,
-            acts_without_clock,
             state,
         }
     }
@@ -108,7 +104,6 @@ impl TryFrom<TimerData> for Timer {
             priority: data.priority,
             missed_ticks: data.missed_ticks,
             when_done: data.when_done,
-            acts_without_clock: data.acts_without_clock,
             ..timer.options()
         };
         if options != timer.options() {

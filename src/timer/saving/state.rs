@@ -9,7 +9,7 @@ use bevy_platform::sync::atomic::{AtomicBool, Ordering};
 use crate::{
     clock::{ClockId, Reading},
     queue::NEVER,
-    timer::{queued::ArmedTimer, random::Draws},
+    timer::{queued::ArmedTimer, random::RandomInterval},
 };
 
 /// The state of a timer or a lifetime.
@@ -20,7 +20,7 @@ pub(crate) enum TimerState {
     Added {
         /// The place among the timers that were saved with it.
         sequence: u64,
-        random: Option<Draws>,
+        random: Option<RandomInterval>,
     },
     /// In the queue of a clock.
     Armed(Progress),
@@ -45,7 +45,7 @@ pub(crate) struct Progress {
     pub(in crate::timer) left: Option<NonZeroU32>,
     /// The current interval in nanoseconds.
     pub(in crate::timer) interval: Option<NonZeroU64>,
-    pub(in crate::timer) random: Option<Draws>,
+    pub(in crate::timer) random: Option<RandomInterval>,
 }
 
 /// The wait for the next deadline, in nanoseconds on a clock.
@@ -111,7 +111,7 @@ impl Progress {
         timer.interval = self.interval;
         timer.set_left(self.left.map(NonZeroU32::get));
         if self.random.is_some() {
-            timer.change_rare(|rare| rare.draws = self.random);
+            timer.change_rare(|rare| rare.random = self.random);
         }
         timer.set_wait(self.wait.length, delay);
     }

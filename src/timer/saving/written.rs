@@ -103,7 +103,7 @@ fn mark_finished(world: &mut World, is_wanted: impl Fn(Entity) -> bool) {
             ends: Default::default(),
             origin: Origin::Own,
         });
-        mark.ends[ends_in as usize].push(ended.when_done);
+        mark.ends[ends_in].push(ended.when_done);
     }
     for (entity, mark) in marks {
         if let Ok(mut entity) = world.get_entity_mut(entity) {

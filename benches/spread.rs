@@ -14,7 +14,7 @@ use core::{error::Error, hint, time::Duration};
 use std::{env, path::Path, time::Instant};
 
 use bevy_app::App;
-use bevy_due::{Timer, TimerBudget, prelude::*};
+use bevy_due::{Timer, prelude::*, timer::TimerBudget};
 use bevy_ecs::{prelude::*, schedule::SingleThreadedExecutor};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use plotters::prelude::*;

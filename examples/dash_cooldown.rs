@@ -8,7 +8,7 @@
 use core::{fmt::Display, time::Duration};
 
 use bevy_app::{ScheduleRunnerPlugin, prelude::*};
-use bevy_due::{Clocks, Keyed, Timer, prelude::*};
+use bevy_due::{Clocks, Timer, prelude::*, timer::Keyed};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 

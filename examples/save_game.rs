@@ -22,10 +22,11 @@ use core::{fmt::Display, mem, time::Duration};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, Clocks, OnClock, PausedBy, SpeedModifier, Timer, TimerAction,
+    ClockId, Clocks, OnClock, PausedBy, Timer, TimerAction,
+    clock::SpeedModifier,
     message::{MessageEntityCommandsExt, NoAnswer},
     prelude::*,
-    save::SavedTimers,
+    save::{SaveWorldExt, SavedTimers},
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*, system::SystemParam};
 use bevy_reflect::Reflect;

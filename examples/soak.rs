@@ -16,10 +16,13 @@ use std::{collections::HashSet, fs, sync::Arc, thread, time::Instant};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, Clocks, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt,
-    PausedBy, Refused, StableKey, Timer, TimerCancelled, UpdateContext, WorldGroups,
+    ArmedTimers, Clocks, PausedBy, Timer, TimerCancelled, UpdateContext,
     message::{Delivery, MessageCommandsExt, MessageContext, NoAnswer, Packet, Request},
     prelude::*,
+    worlds::{
+        LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused, StableKey,
+        WorldGroups,
+    },
 };
 use bevy_ecs::{entity::EntityHashMap, lifecycle::Insert, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};

@@ -113,7 +113,7 @@ pub(crate) use table::{ClockTable, FRAME, FoundClock, Scope, Tick};
 ///
 /// # Running only sometimes
 ///
-/// [`run_clock_if`](crate::conditions::run_clock_if) makes clocks run only in a state, or under any
+/// [`run_clock_if`] makes clocks run only in a state, or under any
 /// other condition. To slow a clock down for a while, use a [`SpeedModifier`].
 ///
 /// # Time complexity
@@ -309,7 +309,7 @@ impl Clock {
     /// # Examples
     ///
     /// ```
-    /// # use bevy_due::{Clock, ClockError};
+    /// # use bevy_due::{Clock, clock::ClockError};
     /// let mut clock = Clock::new().with_speed(0.5);
     /// assert_eq!(clock.try_set_speed(-1.0), Err(ClockError::InvalidSpeed(-1.0)));
     /// assert_eq!(clock.speed(), 0.5);

@@ -57,7 +57,7 @@ impl DueDiagnosticsPlugin {
     pub const DUE: DiagnosticPath = DiagnosticPath::const_new("due/due");
     /// The number of firings, and of lifetimes that ended.
     pub const FIRED: DiagnosticPath = DiagnosticPath::const_new("due/fired");
-    /// The number of due timers that wait for the [`TimerBudget`](crate::TimerBudget).
+    /// The number of due timers that wait for the [`TimerBudget`](crate::timer::TimerBudget).
     pub const DEFERRED: DiagnosticPath = DiagnosticPath::const_new("due/deferred");
     /// The number of timers cancelled.
     pub const CANCELLED: DiagnosticPath = DiagnosticPath::const_new("due/cancelled");

@@ -21,8 +21,11 @@
 //! | [`testing`] | How do I test time in my own game? |
 //! | [`performance`] | What do a million timers cost? When do I use something else? |
 //!
-//! The [cookbook](crate::cookbook) has recipes for the problems of a game, and
-//! [`coming_from`](crate::coming_from) translates from other engines.
+//! The [`cookbook`] has recipes for the problems of a game, and
+//! [`coming_from`] translates from other engines.
+
+pub mod coming_from;
+pub mod cookbook;
 
 #[doc = include_str!("../docs/guide/model.md")]
 #[doc(alias("order", "same_frame", "deterministic", "promises"))]

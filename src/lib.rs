@@ -14,21 +14,21 @@
 //! You can insert and remove them at any time, on any entity. A feature you do not use costs next
 //! to nothing.
 //!
-//! The [`cookbook`] has recipes for stuns, poison, cast bars, waves, saving and other problems of a game.
-//! The [`guide`] explains one topic per page, and lists [all calls](guide::calls). [`coming_from`]
+//! The [cookbook](guide::cookbook) has recipes for stuns, poison, cast bars, waves, saving and other problems of a game.
+//! The [`guide`] explains one topic per page, and lists [all calls](guide::calls). [`coming_from`](guide::coming_from)
 //! translates from Bevy's own timers and from other engines.
 //!
 //! | question | answer |
 //! |---|---|
-//! | How do I stun an enemy? | [`pause_for(2.0)`][`pause_for`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`PausedBy`]: [stun](cookbook::stun). |
-//! | How do I refresh a poison? | [`refresh_timer`] renews the ticks and keeps the next one on time. Observe [`OwnedTimerFired`] on the enemy for each tick: [poison](cookbook::poison). |
+//! | How do I stun an enemy? | [`pause_for(2.0)`][`pause_for`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`PausedBy`]: [stun](guide::cookbook::stun). |
+//! | How do I refresh a poison? | [`refresh_timer`] renews the ticks and keeps the next one on time. Observe [`OwnedTimerFired`] on the enemy for each tick: [poison](guide::cookbook::poison). |
 //! | In which order do two timers fire that are due in the same frame? | By deadline. With equal deadlines, in the order in which they were armed: [order](guide::model#order). |
-//! | What happens while the game is paused? | Timers, lifetimes, cooldowns and callbacks on game time wait, and keep their remaining time. Timers on [`ClockId::Real`] and `Frames` still fire: [clocks](guide::clocks), [pause menu](cookbook::pause_menu). |
+//! | What happens while the game is paused? | Timers, lifetimes, cooldowns and callbacks on game time wait, and keep their remaining time. Timers on [`ClockId::Real`] and `Frames` still fire: [clocks](guide::clocks), [pause menu](guide::cookbook::pause_menu). |
 #![cfg_attr(
     feature = "serialize",
-    doc = "| How do I save? | [`save_timers`](DueWorldExt::save_timers) returns data for serde, and \
-           [`load_timers`](DueWorldExt::load_timers) continues from it: \
-           [save and load](cookbook::save_and_load). |"
+    doc = "| How do I save? | [`save_timers`](save::SaveWorldExt::save_timers) returns data for serde, and \
+           [`load_timers`](save::SaveWorldExt::load_timers) continues from it: \
+           [save and load](guide::cookbook::save_and_load). |"
 )]
 #![cfg_attr(
     not(feature = "serialize"),
@@ -77,8 +77,8 @@
 //! the first delay separately from the interval, [`immediately`] makes that delay zero, and
 //! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
 //! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline.
-//! [`slack`] spreads timers over frames, and a [`TimerBudget`] limits the [`deferrable`] ones.
-//! A span of time is a `Duration`, or a [number of seconds](IntoDuration). The `try_` methods return an
+//! [`slack`] spreads timers over frames, and a [`TimerBudget`](timer::TimerBudget) limits the [`deferrable`] ones.
+//! A span of time is a `Duration`, or a [number of seconds](timer::IntoDuration). The `try_` methods return an
 //! error for invalid numbers instead of panicking.
 //!
 //! ```
@@ -149,7 +149,7 @@
 //!
 //! By default a timer uses the game clock, [`ClockId::Virtual`], and waits while the game is paused. It
 //! can also use real time, the fixed schedule, frames, or an entity with your own [`Clock`]. One write
-//! to that clock slows or pauses all timers on it. A [`SpeedModifier`] slows it for a while, and
+//! to that clock slows or pauses all timers on it. A [`SpeedModifier`](clock::SpeedModifier) slows it for a while, and
 //! [`run_clock_if`](conditions::run_clock_if) runs it only in a state. [`Clocks`] and [`ClocksMut`]
 //! find clocks.
 //!
@@ -176,12 +176,12 @@
 //!
 //! [`ArmedTimers`] returns the remaining time of a timer, the progress of its wait, and the next
 //! deadline of an owner or a clock. It also returns the statistics of the last run and a readable
-//! list of all timers. A [`TimerStatus`] shows a timer or a cooldown to an inspector.
+//! list of all timers. A [`TimerStatus`](timer::TimerStatus) shows a timer or a cooldown to an inspector.
 //! [`DueEntityCommandsExt`] moves deadlines and cancels the timers of an owner.
 //! [`fast_forward`](DueWorldExt::fast_forward) runs the timers of eight hours in a moment.
 //!
-//! [`snapshot_timers`](DueWorldExt::snapshot_timers) and
-//! [`restore_timers`](DueWorldExt::restore_timers) roll all timers back, for netcode: see [`rollback`].
+//! [`snapshot_timers`](rollback::RollbackWorldExt::snapshot_timers) and
+//! [`restore_timers`](rollback::RollbackWorldExt::restore_timers) roll all timers back, for netcode: see [`rollback`].
 //!
 //! The ten promises of [`DuePlugin`] hold whatever the handlers do and however long a frame takes.
 //!
@@ -254,10 +254,10 @@
     doc = "
 # Worlds
 
-[`WorldGroups`] runs headless apps on threads, in named groups. They send each other [`Parcel`]s: to
-all worlds of a group, to one in turn, or to the world that has the entity with a [`StableKey`].
-With a [link], worlds in other processes become members. A world with
-[`LoopInterval::WhenDue`] sleeps while nothing is due in it.
+[`WorldGroups`](worlds::WorldGroups) runs headless apps on threads, in named groups. They send each other [`Parcel`](worlds::Parcel)s: to
+all worlds of a group, to one in turn, or to the world that has the entity with a [`StableKey`](worlds::StableKey).
+With a [link](worlds::link), worlds in other processes become members. A world with
+[`LoopInterval::WhenDue`](worlds::LoopInterval::WhenDue) sleeps while nothing is due in it.
 "
 )]
 //! # The life of a timer
@@ -320,8 +320,6 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
-pub mod coming_from;
-pub mod cookbook;
 pub mod guide;
 
 #[cfg(feature = "diagnostic")]
@@ -337,9 +335,7 @@ pub mod conditions;
 pub mod moving;
 
 #[cfg(feature = "worlds")]
-pub mod link;
-#[cfg(feature = "worlds")]
-mod worlds;
+pub mod worlds;
 
 pub mod rollback;
 
@@ -349,7 +345,7 @@ pub mod save;
 pub mod message;
 mod update;
 
-mod timer;
+pub mod timer;
 use timer::{owner, pause};
 
 mod call;
@@ -362,33 +358,25 @@ mod sync;
 mod systems;
 mod transit;
 
-mod clock;
+pub mod clock;
 
 pub mod queue;
 #[cfg(feature = "bevy_reflect")]
 mod shown_fields;
 
-pub use clock::{
-    Clock, ClockError, ClockId, Clocks, ClocksMut, OnClock, SpeedModifier, SpeedModifiers,
-};
+#[doc(inline)]
+pub use clock::{Clock, ClockId, Clocks, ClocksMut, OnClock};
 #[cfg(feature = "diagnostic")]
 pub use diagnostic::DueDiagnosticsPlugin;
 pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueWorldExt};
-pub use owner::{Owned, OwnedBy};
-pub use pause::{Paused, PausedBy, Pauses};
 pub use plugin::{DuePlugin, DueSystems};
+#[doc(inline)]
 pub use timer::{
-    ArmedTimers, CancelReason, Cooldown, DespawnAfter, IntoDuration, IntoKey, InvalidTimer, Keyed,
-    MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands, Timer,
-    TimerAction, TimerBudget, TimerBundle, TimerCancelled, TimerFired, TimerKey, TimerMut,
-    TimerStatus,
+    ArmedTimers, CancelReason, Cooldown, DespawnAfter, MissedTicks, Owned, OwnedBy,
+    OwnedTimerCancelled, OwnedTimerFired, Paused, PausedBy, Timer, TimerAction, TimerCancelled,
+    TimerFired, TimerKey,
 };
 pub use update::{UpdateComponent, UpdateContext};
-#[cfg(feature = "worlds")]
-pub use worlds::{
-    Address, GroupsHandle, LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt,
-    Refused, StableKey, StartError, WorldGroups, WorldLink, WorldReport,
-};
 
 /// The names that a typical game uses, except for [`Timer`]: Bevy's prelude has one of the same
 /// name, so import ours by name.

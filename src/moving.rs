@@ -22,7 +22,7 @@
 //! and pass on what that returns. That mail then comes after the mail that the old world has held.
 #![cfg_attr(
     feature = "worlds",
-    doc = "Parcels for a [`StableKey`](crate::StableKey) keep the order in which they were sent: those that \
+    doc = "Parcels for a [`StableKey`](crate::worlds::StableKey) keep the order in which they were sent: those that \
 went to the other world come between those before and after."
 )]
 //!
@@ -38,14 +38,14 @@ went to the other world come between those before and after."
 //!
 //! | moves | stays |
 //! |---|---|
-//! | everything that [`save_entity`](crate::DueWorldExt::save_entity) saves | your components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
+//! | everything that [`save_entity`](crate::save::SaveWorldExt::save_entity) saves | your components, observers, [`UpdateComponent`](crate::UpdateComponent)s and `MessageComponent`s |
 //! | pauses of the entity. If they belong to another entity, the import needs that one in the map | |
 //! | a [`Cooldown`](crate::Cooldown) component: it continues on the clock of its entity | cooldowns inside your components |
 //! | mail to the entity: [packets](crate::message::Packet), and messages [with a codec](crate::message::MessageWorldExt::add_message_codec) | messages to all, in turn, or from Bevy's writers: they pass the entity by |
 //! | open requests | requests from others that the entity has received but not answered |
 #![cfg_attr(
     feature = "worlds",
-    doc = "| its [`StableKey`](crate::StableKey), from the import on | |"
+    doc = "| its [`StableKey`](crate::worlds::StableKey), from the import on | |"
 )]
 //!
 //! # Requests
@@ -60,7 +60,7 @@ went to the other world come between those before and after."
 //!
 //! If a process crashes during a move, the entity can exist in both worlds or in neither. To recover,
 //! store the exported data and the last call that succeeded.
-//! [`copy_entities`](crate::DueWorldExt::copy_entities) returns the same data of entities that do not move,
+//! [`copy_entities`](crate::moving::MoveWorldExt::copy_entities) returns the same data of entities that do not move,
 //! to store it in every frame. A world that is saved during a move is
 //! saved as if the entity were not in transit, and without the held mail.
 //!
@@ -72,7 +72,7 @@ went to the other world come between those before and after."
 //! use bevy_due::{
 //!     Timer,
 //!     message::{MessageWorldExt, Packet},
-//!     moving::{HeldMail, MovedEntity},
+//!     moving::{HeldMail, MoveWorldExt, MovedEntity},
 //!     prelude::*,
 //! };
 //! use bevy_ecs::{entity::EntityHashMap, prelude::*};
@@ -125,14 +125,15 @@ went to the other world come between those before and after."
 //! # Ok::<(), BevyError>(())
 //! ```
 //!
-//! [`commit_entity`]: crate::DueWorldExt::commit_entity
-//! [`export_entity`]: crate::DueWorldExt::export_entity
-//! [`forget_entity`]: crate::DueWorldExt::forget_entity
-//! [`import_entity`]: crate::DueWorldExt::import_entity
+//! [`commit_entity`]: crate::moving::MoveWorldExt::commit_entity
+//! [`export_entity`]: crate::moving::MoveWorldExt::export_entity
+//! [`forget_entity`]: crate::moving::MoveWorldExt::forget_entity
+//! [`import_entity`]: crate::moving::MoveWorldExt::import_entity
 
 mod end;
 mod error;
 mod export;
+mod ext;
 mod import;
 mod names;
 
@@ -145,10 +146,11 @@ use crate::{
     message::LetterData,
     save::{SavedTimers, check_alone},
 };
-pub(crate) use end::{commit_entity, forget_entity};
+use end::{commit_entity, forget_entity};
 pub use error::MoveError;
-pub(crate) use export::{copy_entities, export_entity};
-pub(crate) use import::import_entity;
+use export::{copy_entities, export_entity};
+pub use ext::MoveWorldExt;
+use import::import_entity;
 
 pub use crate::{
     clock::TimePassed,
@@ -158,8 +160,8 @@ pub use crate::{
 
 /// An entity on its way to another world, as data.
 ///
-/// [`DueWorldExt::export_entity`](crate::DueWorldExt::export_entity) returns it, and
-/// [`DueWorldExt::import_entity`](crate::DueWorldExt::import_entity) takes it. The serialized form begins
+/// [`MoveWorldExt::export_entity`] returns it, and
+/// [`MoveWorldExt::import_entity`] takes it. The serialized form begins
 /// with its version. A version that this release does not know is an error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "EntityVersions", into = "EntityVersions")]
@@ -167,8 +169,8 @@ pub struct MovedEntity(Content);
 
 /// The mail that was held for an entity in transit, as data.
 ///
-/// [`DueWorldExt::forget_entity`](crate::DueWorldExt::forget_entity) returns it, and
-/// [`DueWorldExt::commit_entity`](crate::DueWorldExt::commit_entity) takes it. The default value is
+/// [`MoveWorldExt::forget_entity`] returns it, and
+/// [`MoveWorldExt::commit_entity`] takes it. The default value is
 /// empty. The serialized form begins with its version.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "MailVersions", into = "MailVersions")]
@@ -209,7 +211,7 @@ impl MovedEntity {
     }
 
     /// Checks that the data refers to nothing that does not move along, such as a clock or an owner.
-    /// Otherwise [`import_entity`](crate::DueWorldExt::import_entity) needs a map that has it.
+    /// Otherwise [`import_entity`](crate::moving::MoveWorldExt::import_entity) needs a map that has it.
     ///
     /// # Errors
     ///

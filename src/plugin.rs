@@ -72,10 +72,10 @@ use crate::{
 /// 8. **Deterministic.** Equal inputs give equal firings in the same order.
 /// 9. **Extreme values are safe.** Zero delays, the longest `Duration` and clock jumps of a
 ///    thousand years cause no panic, no overflow and no wrong order. Deadlines saturate.
-/// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::InvalidTimer),
-///     [`ClockError`](crate::ClockError).
+/// 10. **Bad input is a clear error** that names the value: [`InvalidTimer`](crate::timer::InvalidTimer),
+///     [`ClockError`](crate::clock::ClockError).
 ///
-/// With a [`TimerBudget`](crate::TimerBudget), the order does not hold between deferrable timers and
+/// With a [`TimerBudget`](crate::timer::TimerBudget), the order does not hold between deferrable timers and
 /// others, and a budget in time is not deterministic.
 ///
 /// `docs/proofs.md` in the repository says how each promise is tested.
@@ -325,9 +325,9 @@ fn register_types(app: &mut App) {
         .register_type::<crate::OwnedBy>()
         .register_type::<crate::Owned>()
         .register_type::<crate::Paused>()
-        .register_type::<crate::Pauses>()
+        .register_type::<crate::timer::Pauses>()
         .register_type::<crate::PausedBy>()
-        .register_type::<crate::Keyed>()
+        .register_type::<crate::timer::Keyed>()
         .register_type::<crate::TimerAction>()
         .register_type::<crate::DespawnAfter>()
         .register_type::<crate::timer::CrateTimer>()
@@ -335,12 +335,12 @@ fn register_types(app: &mut App) {
         .register_type::<crate::Cooldown>()
         .register_type::<crate::Clock>()
         .register_type::<crate::OnClock>()
-        .register_type::<crate::SpeedModifier>()
-        .register_type::<crate::SpeedModifiers>()
+        .register_type::<crate::clock::SpeedModifier>()
+        .register_type::<crate::clock::SpeedModifiers>()
         .register_type::<crate::ClockId>()
         .register_type::<crate::MissedTicks>()
-        .register_type::<crate::TimerBudget>()
-        .register_type::<crate::TimerStatus>()
+        .register_type::<crate::timer::TimerBudget>()
+        .register_type::<crate::timer::TimerStatus>()
         .register_type::<TimerFired>()
         .register_type::<TimerCancelled>()
         .register_type::<crate::UpdateComponent>()

@@ -1,7 +1,7 @@
 //! Going back to an earlier state of all timers, for rollback netcode.
 //!
-//! [`snapshot_timers`](crate::DueWorldExt::snapshot_timers) remembers the state of this crate, and
-//! [`restore_timers`](crate::DueWorldExt::restore_timers) goes back to it. Both take time in proportion
+//! [`snapshot_timers`](crate::rollback::RollbackWorldExt::snapshot_timers) remembers the state of this crate, and
+//! [`restore_timers`](crate::rollback::RollbackWorldExt::restore_timers) goes back to it. Both take time in proportion
 //! to what has changed, not to what exists. While a snapshot exists, the world notes the earlier state
 //! of everything that changes.
 //!
@@ -11,14 +11,14 @@
 //!
 //! | restored | not restored |
 //! |---|---|
-//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::TimedCommands) that has run: a warning says so when it is due again |
+//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
 //! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, also those of a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way |
 #![cfg_attr(
     feature = "serialize",
-    doc = "| entities before their export, as [not in transit](crate::moving::InTransit) | held mail, and entities that another world has taken over: do not roll back past a [`forget_entity`](crate::DueWorldExt::forget_entity) |"
+    doc = "| entities before their export, as [not in transit](crate::moving::InTransit) | held mail, and entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity) |"
 )]
 //!
 //! Copy Bevy's times with each snapshot: `Time<Virtual>`, `Time<Fixed>`, and, if timers run on
@@ -28,7 +28,7 @@
 //! Entities that despawned after the snapshot are spawned again, so queries may visit entities in
 //! another order than before. A system whose result depends on that order needs an order of its own.
 //!
-//! [`changed_since`](crate::DueWorldExt::changed_since) returns the entities that have changed since a
+//! [`changed_since`](crate::rollback::RollbackWorldExt::changed_since) returns the entities that have changed since a
 //! snapshot, to store them or to send them elsewhere.
 //!
 //! To store timers in a file, or to load them in another process, use the module `save` of the feature
@@ -41,7 +41,7 @@
 //! ```
 //! use core::time::Duration;
 //! use bevy_app::prelude::*;
-//! use bevy_due::{Timer, prelude::*};
+//! use bevy_due::{Timer, prelude::*, rollback::RollbackWorldExt};
 //! use bevy_ecs::{entity::EntityHashMap, prelude::*};
 //! use bevy_time::prelude::*;
 //! use bevy_time::{TimePlugin, TimeUpdateStrategy};
@@ -78,6 +78,7 @@ mod changed;
 mod column;
 mod components;
 mod entities;
+mod ext;
 mod history;
 mod log;
 mod names;
@@ -96,17 +97,18 @@ use crate::{
     timer::{KeyTable, LinesMark, RunDepth, TimerLines, forget_written},
     transit::InTransit,
 };
-pub(crate) use changed::changed_since;
+use changed::changed_since;
 use column::holders;
 use components::name_requests;
 use entities::{Restored, despawn, finished};
+pub use ext::RollbackWorldExt;
 use log::{Changes, Log, Token, end_journals};
 use names::Names;
 use watch::{unwatch, watch};
 
 /// The state of all timers, clocks and pauses of a world at one moment.
 ///
-/// [`DueWorldExt::snapshot_timers`](crate::DueWorldExt::snapshot_timers) takes it. Any number of
+/// [`RollbackWorldExt::snapshot_timers`] takes it. Any number of
 /// snapshots can exist at a time, and each can be restored any number of times.
 ///
 /// While a snapshot exists, the world keeps one earlier state of each timer that has changed since.
@@ -124,7 +126,7 @@ pub struct TimerSnapshot {
 
 /// Takes a snapshot: begins a period of the log, and copies everything that has no journal.
 #[track_caller]
-pub(crate) fn snapshot_timers(world: &mut World) -> TimerSnapshot {
+fn snapshot_timers(world: &mut World) -> TimerSnapshot {
     check(world, "take a snapshot");
     world.flush();
     let clocks = ClocksCopy::of(world);
@@ -150,7 +152,7 @@ pub(crate) fn snapshot_timers(world: &mut World) -> TimerSnapshot {
 /// Goes back to a snapshot. Entities that have despawned since are spawned again, and added to
 /// `entities`.
 #[track_caller]
-pub(crate) fn restore_timers(
+fn restore_timers(
     world: &mut World,
     snapshot: &TimerSnapshot,
     entities: &mut EntityHashMap<Entity>,
@@ -295,7 +297,7 @@ mod tests {
     use bevy_time::{TimePlugin, TimeUpdateStrategy};
 
     use super::*;
-    use crate::{DueWorldExt, plugin::DuePlugin, timer::Timer};
+    use crate::{plugin::DuePlugin, timer::Timer};
 
     const FRAME: Duration = Duration::from_millis(50);
 

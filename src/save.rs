@@ -3,11 +3,11 @@
 //! The state of a timer lives in a queue, where serde and reflection do not see it. There are two ways
 //! to save it:
 //!
-//! - [`save_timers`](crate::DueWorldExt::save_timers) saves all timers of a world, and
-//!   [`save_entity`](crate::DueWorldExt::save_entity) an entity and everything it owns. The result is
+//! - [`save_timers`](crate::save::SaveWorldExt::save_timers) saves all timers of a world, and
+//!   [`save_entity`](crate::save::SaveWorldExt::save_entity) an entity and everything it owns. The result is
 //!   [`SavedTimers`], which serde writes in any format. Use this if your game saves its own components
 //!   itself.
-//! - [`write_timer_states`](crate::DueWorldExt::write_timer_states) writes the states out, so that the
+//! - [`write_timer_states`](crate::save::SaveWorldExt::write_timer_states) writes the states out, so that the
 //!   components can be serialized: by serde, by reflection, or as a `DynamicWorld` of
 //!   `bevy_world_serialization`. Use this if a scene holds all your components. The scene also holds
 //!   the built-in clocks. Leave Bevy's `Time` resources out of it: they belong to the app that loads
@@ -31,13 +31,14 @@
 //! | saved | not saved |
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), delayed commands |
-//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, also those of a [`TimerKey`](crate::TimerKey), and [`TimerStatus`](crate::TimerStatus) |
+//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, also those of a [`TimerKey`](crate::TimerKey), and [`TimerStatus`](crate::timer::TimerStatus) |
 //! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
 //! | open requests | messages, [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
 
 mod check;
 mod collect;
 mod error;
+mod ext;
 mod load;
 mod part;
 mod pass;
@@ -56,8 +57,10 @@ use crate::{
 };
 
 pub(crate) use check::{check_alone, check_saved};
-pub(crate) use collect::{dependents, save_all, save_entities, save_entity, save_timers};
+pub(crate) use collect::{dependents, save_entities};
+use collect::{save_all, save_entity, save_timers};
 pub use error::{LoadError, SaveError, Unsavable};
+pub use ext::SaveWorldExt;
 pub(crate) use load::{load_checked, load_timers};
 use part::Part;
 
@@ -65,7 +68,7 @@ pub use crate::timer::Finished;
 
 /// The timers of a world, or of an entity and everything it owns, as data.
 ///
-/// [`DueWorldExt::load_timers`](crate::DueWorldExt::load_timers) loads them. The serialized form
+/// [`SaveWorldExt::load_timers`] loads them. The serialized form
 /// begins with its version. A version that this release does not know is an error.
 ///
 /// # Examples
@@ -73,7 +76,11 @@ pub use crate::timer::Finished;
 /// ```
 /// use core::time::Duration;
 /// use bevy_app::prelude::*;
-/// use bevy_due::{Timer, prelude::*, save::SavedTimers};
+/// use bevy_due::{
+///     Timer,
+///     prelude::*,
+///     save::{SaveWorldExt, SavedTimers},
+/// };
 /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
 /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
 ///

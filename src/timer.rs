@@ -1,4 +1,6 @@
-//! The [`Timer`] component: its settings, its place in the queue, and its serialized form.
+//! The [`Timer`] component, and what stands beside it: keys, owners, pauses, actions, events.
+//!
+//! The names that most games use are at the root of the crate, too.
 
 mod action;
 mod arm;
@@ -79,6 +81,8 @@ pub use keyed::TimerBundle;
 pub(crate) use keyed::{
     KeyJournal, KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key,
 };
+pub use owner::{Owned, OwnedBy};
+pub use pause::{Paused, PausedBy, Pauses};
 pub(crate) use pause::{on_pause, on_pauses, on_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
@@ -104,7 +108,7 @@ pub(crate) use undo::{LinesJournal, LinesMark};
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///
 /// Insert a `Timer` to arm it. Insert another to re-arm it. A system that does so in every frame
-/// postpones the timer forever. Remove it or despawn its entity to cancel it. Insert [`Paused`](crate::Paused) to pause it. The component is
+/// postpones the timer forever. Remove it or despawn its entity to cancel it. Insert [`Paused`] to pause it. The component is
 /// immutable, so the queue behind it never gets out of sync with the world. An entity has a `Timer`
 /// exactly while the timer is armed or paused. Once the handlers of the last firing have run, the
 /// `Timer` is removed.
@@ -123,7 +127,7 @@ pub(crate) use undo::{LinesJournal, LinesMark};
 /// the clock is never reached.
 ///
 /// React to a firing with an observer, a system, or a [`TimerAction`] on the timer's entity. Use
-/// [`OwnedBy`](crate::OwnedBy) to give an entity several timers. For work that happens every frame,
+/// [`OwnedBy`] to give an entity several timers. For work that happens every frame,
 /// use a plain system instead of a timer.
 ///
 /// # Reflection

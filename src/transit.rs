@@ -3,10 +3,10 @@
 use bevy_ecs::prelude::*;
 
 /// Marks an entity that is moving to another world, or that has arrived and is not
-/// [committed](crate::DueWorldExt::commit_entity) yet.
+/// [committed](crate::moving::MoveWorldExt::commit_entity) yet.
 ///
-/// [`export_entity`](crate::DueWorldExt::export_entity) and
-/// [`import_entity`](crate::DueWorldExt::import_entity) insert it on the entity and on everything that
+/// [`export_entity`](crate::moving::MoveWorldExt::export_entity) and
+/// [`import_entity`](crate::moving::MoveWorldExt::import_entity) insert it on the entity and on everything that
 /// moves with it. Their timers do not fire, and their callbacks do not run. Clocks keep running: a timer
 /// that becomes due during the move fires when the move ends here.
 ///

@@ -5,7 +5,11 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::prelude::*;
-use bevy_due::{ArmedTimers, Clock, ClockId, OnClock, Pauses, Timer, TimerStatus, prelude::*};
+use bevy_due::{
+    ArmedTimers, Clock, ClockId, OnClock, Timer,
+    prelude::*,
+    timer::{Pauses, TimerStatus},
+};
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_time::{Fixed, Time, Virtual};
 use support::*;
@@ -128,7 +132,7 @@ fn a_new_timer_that_is_changed_keeps_the_order_of_arming() {
 #[cfg(feature = "serialize")]
 #[test]
 fn an_orphan_that_an_observer_makes_while_states_are_written_despawns() {
-    use bevy_due::{DueWorldExt, save::Finished};
+    use bevy_due::save::{Finished, SaveWorldExt};
     let mut app = app();
     let owner = app.world_mut().spawn_empty().id();
     let gone = app.world_mut().spawn_empty().id();

@@ -7,7 +7,8 @@ use std::{collections::BTreeSet, time::Instant};
 
 use bevy_app::{App, prelude::*};
 use bevy_due::{
-    ArmedTimers, Clock, ClockId, DueWorldExt, MissedTicks, Timer, TimerBudget, prelude::*,
+    ArmedTimers, Clock, ClockId, DueWorldExt, MissedTicks, Timer, prelude::*,
+    rollback::RollbackWorldExt, timer::TimerBudget,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_time::{Fixed, Time, Virtual};

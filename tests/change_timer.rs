@@ -3,7 +3,12 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{ClockError, NoSuchTimer, Timer, TimerKey, TimerMut, TimerStatus, prelude::*};
+use bevy_due::{
+    Timer, TimerKey,
+    clock::ClockError,
+    prelude::*,
+    timer::{NoSuchTimer, TimerMut, TimerStatus},
+};
 use bevy_ecs::prelude::*;
 use support::*;
 

@@ -4,7 +4,8 @@ mod support;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, DespawnAfter, SpeedModifier, Timer, TimerKey, TimerStatus, prelude::*,
+    Clock, ClockId, DespawnAfter, Timer, TimerKey, clock::SpeedModifier, prelude::*,
+    timer::TimerStatus,
 };
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler},

@@ -5,7 +5,9 @@ mod support;
 use core::{cell::RefCell, mem};
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, CancelReason, ClockError, Clocks, ClocksMut, Timer, prelude::*};
+use bevy_due::{
+    ArmedTimers, CancelReason, Clocks, ClocksMut, Timer, clock::ClockError, prelude::*,
+};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,

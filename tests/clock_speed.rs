@@ -4,7 +4,10 @@ mod support;
 
 use bevy_app::{App, First};
 use bevy_due::{
-    SpeedModifier, SpeedModifiers, Timer, TimerAction, conditions::run_clock_if, prelude::*,
+    Timer, TimerAction,
+    clock::{SpeedModifier, SpeedModifiers},
+    conditions::run_clock_if,
+    prelude::*,
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use support::*;

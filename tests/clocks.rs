@@ -5,8 +5,10 @@ mod support;
 use core::{cell::RefCell, time::Duration};
 
 use bevy_app::prelude::*;
+#[cfg(feature = "serialize")]
+use bevy_due::save::SaveWorldExt;
 use bevy_due::{
-    ArmedTimers, CancelReason, ClockError, ClocksMut, OnClock, OwnedBy, Timer, TimerFired,
+    ArmedTimers, CancelReason, ClocksMut, OnClock, OwnedBy, Timer, TimerFired, clock::ClockError,
     prelude::*,
 };
 use bevy_ecs::{

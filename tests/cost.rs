@@ -8,10 +8,14 @@ use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
     ClockId, DueEntityCommandsExt, DuePlugin, DueWorldExt, OwnedBy, Paused, Timer, TimerFired,
-    TimerStatus, UpdateComponent, UpdateContext,
+    UpdateComponent, UpdateContext,
     message::{Delivery, MessageComponent, MessageEntityCommandsExt, Outbox, Packet},
     queue::{Key, TimerQueue},
+    rollback::RollbackWorldExt,
+    timer::TimerStatus,
 };
+#[cfg(feature = "serialize")]
+use bevy_due::{moving::MoveWorldExt, save::SaveWorldExt};
 use bevy_ecs::{
     entity::EntityHashMap,
     prelude::*,
@@ -633,7 +637,7 @@ fn saving_one_entity_costs_nothing_for_the_others() {
 /// which so many other entities have keys.
 #[cfg(all(feature = "serialize", feature = "worlds"))]
 fn time_of_copied_requests(keys: u64) -> Duration {
-    use bevy_due::{StableKey, WorldGroups};
+    use bevy_due::worlds::{StableKey, WorldGroups};
     use cpu_time::ThreadTime;
 
     let groups = WorldGroups::new();

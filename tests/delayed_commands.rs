@@ -5,7 +5,7 @@ mod support;
 use std::{panic::catch_unwind, sync::Arc};
 
 use bevy_app::App;
-use bevy_due::{OnClock, TimedCommands, Timer, TimerFired, prelude::*};
+use bevy_due::{OnClock, Timer, TimerFired, prelude::*, timer::TimedCommands};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     prelude::*,

@@ -6,7 +6,9 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
 use bevy_app::App;
-use bevy_due::{DespawnAfter, IntoDuration, OnClock, OwnedBy, Timer, TimerFired, prelude::*};
+use bevy_due::{
+    DespawnAfter, OnClock, OwnedBy, Timer, TimerFired, prelude::*, timer::IntoDuration,
+};
 use bevy_ecs::{lifecycle::Despawn, prelude::*};
 use support::*;
 

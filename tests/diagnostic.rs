@@ -6,7 +6,7 @@ mod support;
 
 use bevy_app::App;
 use bevy_diagnostic::{DiagnosticPath, DiagnosticsStore};
-use bevy_due::{DueDiagnosticsPlugin as Due, MissedTicks, Timer, TimerBudget, prelude::*};
+use bevy_due::{DueDiagnosticsPlugin as Due, MissedTicks, Timer, prelude::*, timer::TimerBudget};
 use bevy_time::{Fixed, Time};
 use support::*;
 

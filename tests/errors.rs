@@ -8,7 +8,8 @@ use core::{cell::RefCell, panic::AssertUnwindSafe};
 
 use bevy_app::App;
 use bevy_due::{
-    ArmedTimers, Clocks, ClocksMut, SpeedModifier, Timer,
+    ArmedTimers, Clocks, ClocksMut, Timer,
+    clock::SpeedModifier,
     message::{Delivery, MessageCommandsExt},
     prelude::*,
 };

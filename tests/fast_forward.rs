@@ -5,7 +5,7 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::{App, PreUpdate};
-use bevy_due::{ClockError, Timer, TimerAction, TimerFired, prelude::*};
+use bevy_due::{Timer, TimerAction, TimerFired, clock::ClockError, prelude::*};
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},
     prelude::*,

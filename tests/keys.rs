@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, CancelReason, Keyed, Timer, TimerCancelled, prelude::*};
+use bevy_due::{ArmedTimers, CancelReason, Timer, TimerCancelled, prelude::*, timer::Keyed};
 use bevy_ecs::prelude::*;
 use bevy_time::TimePlugin;
 use support::*;

@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_due::{
-    ArmedTimers, ClocksMut, DespawnAfter, Keyed, OnClock, Timer, TimerFired, prelude::*,
+    ArmedTimers, ClocksMut, DespawnAfter, OnClock, Timer, TimerFired, prelude::*, timer::Keyed,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 use bevy_time::{Time, Virtual};

@@ -8,7 +8,11 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
 use bevy_app::App;
-use bevy_due::{Clock, ClockId, Cooldown, Timer, prelude::*, save::LoadError};
+use bevy_due::{
+    Clock, ClockId, Cooldown, Timer,
+    prelude::*,
+    save::{LoadError, SaveWorldExt},
+};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use support::*;
 

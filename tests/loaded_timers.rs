@@ -17,7 +17,7 @@ use bevy_due::{
         MessageCommandsExt, MessageContext, MessageEntityCommandsExt, NoAnswer, ReplyTo, Request,
     },
     prelude::*,
-    save::SavedTimers,
+    save::{SaveWorldExt, SavedTimers},
 };
 use bevy_ecs::{
     entity::EntityHashMap,

@@ -7,7 +7,7 @@ mod support;
 use core::{cell::RefCell, time::Duration};
 
 use bevy_app::App;
-use bevy_due::{ClockError, DueWorldExt, Timer, prelude::*};
+use bevy_due::{DueWorldExt, Timer, clock::ClockError, prelude::*, save::SaveWorldExt};
 use bevy_ecs::{
     entity::{EntityHashMap, MapEntities},
     error::{BevyError, ErrorContext, FallbackErrorHandler},

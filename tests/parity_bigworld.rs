@@ -7,10 +7,11 @@ use core::time::Duration;
 use allocation_counter::measure;
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_due::{
-    ArmedTimers, CancelReason, Clocks, ClocksMut, Keyed, MissedTicks, OwnedTimerFired, Timer,
-    TimerCancelled, TimerStatus,
+    ArmedTimers, CancelReason, Clocks, ClocksMut, MissedTicks, OwnedTimerFired, Timer,
+    TimerCancelled,
     prelude::*,
     queue::{Key, TimerQueue},
+    timer::{Keyed, TimerStatus},
 };
 use bevy_ecs::{
     prelude::*,

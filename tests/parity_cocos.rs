@@ -7,8 +7,8 @@ use std::thread::{self, ThreadId};
 
 use bevy_app::App;
 use bevy_due::{
-    ArmedTimers, ClocksMut, MissedTicks, Timer, TimerStatus, UpdateComponent,
-    message::MessageWorldExt, prelude::*,
+    ArmedTimers, ClocksMut, MissedTicks, Timer, UpdateComponent, message::MessageWorldExt,
+    prelude::*, timer::TimerStatus,
 };
 use bevy_ecs::{
     prelude::*,

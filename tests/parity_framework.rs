@@ -460,10 +460,13 @@ mod worlds {
 
     use bevy_app::prelude::*;
     use bevy_due::{
-        LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, Timer,
-        WorldGroups, WorldLink,
+        Timer,
         message::{Delivery, MessageCommandsExt, MessageContext, MessageStats, Packet, ReplyTo},
         prelude::*,
+        worlds::{
+            LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey,
+            WorldGroups, WorldLink,
+        },
     };
     use bevy_ecs::prelude::*;
 

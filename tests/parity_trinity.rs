@@ -5,7 +5,7 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::{App, Update};
-use bevy_due::{CancelReason, NoSuchTimer, Timer, TimerCancelled, prelude::*};
+use bevy_due::{CancelReason, Timer, TimerCancelled, prelude::*, timer::NoSuchTimer};
 use bevy_ecs::prelude::*;
 use bevy_time::{Time, Virtual};
 use support::*;

@@ -5,7 +5,7 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::{App, PreUpdate};
-use bevy_due::{CancelReason, DueSystems, PausedBy, Pauses, Timer, prelude::*};
+use bevy_due::{CancelReason, DueSystems, PausedBy, Timer, prelude::*, timer::Pauses};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use support::*;
 

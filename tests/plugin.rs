@@ -3,7 +3,7 @@
 mod support;
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{DuePlugin, DueSystems, Keyed, OwnedBy, Paused, Timer, TimerFired};
+use bevy_due::{DuePlugin, DueSystems, OwnedBy, Paused, Timer, TimerFired, timer::Keyed};
 use bevy_ecs::{prelude::*, resource::IsResource};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;

@@ -2,7 +2,7 @@
 
 use std::panic::catch_unwind;
 
-use bevy_due::{Cooldown, DespawnAfter, InvalidTimer, Timer};
+use bevy_due::{Cooldown, DespawnAfter, Timer, timer::InvalidTimer};
 use core::{panic::UnwindSafe, time::Duration};
 
 fn panic_message(make: impl FnOnce() -> Timer + UnwindSafe) -> String {

@@ -13,8 +13,8 @@ use core::{
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockError, ClockId, ClocksMut, DueWorldExt, MissedTicks, Owned, OwnedBy, Timer,
-    TimerFired,
+    Clock, ClockId, ClocksMut, MissedTicks, Owned, OwnedBy, Timer, TimerFired, clock::ClockError,
+    save::SaveWorldExt,
 };
 use bevy_ecs::{
     entity::{EntityHashMap, SceneEntityMapper},

@@ -3,7 +3,11 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, InvalidTimer, Keyed, NoSuchTimer, Timer, TimerMut, prelude::*};
+use bevy_due::{
+    ArmedTimers, Timer,
+    prelude::*,
+    timer::{InvalidTimer, Keyed, NoSuchTimer, TimerMut},
+};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, system::SystemState};
 use core::time::Duration;
 use support::*;

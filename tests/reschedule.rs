@@ -3,7 +3,11 @@
 mod support;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, NoSuchTimer, OwnedBy, Timer, TimerFired, TimerStatus, prelude::*};
+use bevy_due::{
+    ArmedTimers, OwnedBy, Timer, TimerFired,
+    prelude::*,
+    timer::{NoSuchTimer, TimerStatus},
+};
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
     prelude::*,

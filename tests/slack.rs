@@ -5,7 +5,11 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{ArmedTimers, Clock, MissedTicks, Timer, TimerMut, TimerStatus, prelude::*};
+use bevy_due::{
+    ArmedTimers, Clock, MissedTicks, Timer,
+    prelude::*,
+    timer::{TimerMut, TimerStatus},
+};
 use bevy_ecs::{prelude::*, system::SystemState};
 use support::*;
 

@@ -3,7 +3,12 @@
 mod support;
 
 use bevy_app::{App, First};
-use bevy_due::{ArmedTimers, ClockError, Keyed, Timer, TimerStatus, prelude::*};
+use bevy_due::{
+    ArmedTimers, Timer,
+    clock::ClockError,
+    prelude::*,
+    timer::{Keyed, TimerStatus},
+};
 use bevy_ecs::{name::Name, prelude::*, system::SystemState};
 use bevy_time::TimeSystems;
 use support::*;

@@ -5,7 +5,9 @@ mod support;
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{Clock, ClockId, Cooldown, OnClock, Owned, OwnedBy, Timer, TimerStatus, prelude::*};
+use bevy_due::{
+    Clock, ClockId, Cooldown, OnClock, Owned, OwnedBy, Timer, prelude::*, timer::TimerStatus,
+};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Fixed, Time};
 use support::*;
@@ -241,7 +243,7 @@ mod remote {
     }
 
     fn read<T: Reflect + Clone>(app: &App, entity: Entity, path: &str) -> T {
-        let (_, component) = component(app, "bevy_due::TimerStatus");
+        let (_, component) = component(app, "bevy_due::timer::TimerStatus");
         let shown = component
             .reflect(app.world().entity(entity))
             .expect("it is there");

@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, CancelReason, Clocks, OnClock, OwnedTimerCancelled, SpeedModifier, Timer,
-    TimerKey, conditions::timer_fired, prelude::*,
+    ArmedTimers, CancelReason, Clocks, OnClock, OwnedTimerCancelled, Timer, TimerKey,
+    clock::SpeedModifier, conditions::timer_fired, prelude::*,
 };
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};

@@ -3,7 +3,7 @@
 #![cfg(feature = "bevy_reflect")]
 
 use bevy_app::App;
-use bevy_due::{Clock, ClockId, Cooldown, DespawnAfter, Timer, prelude::*};
+use bevy_due::{Clock, ClockId, Cooldown, DespawnAfter, Timer, prelude::*, save::SaveWorldExt};
 use bevy_ecs::reflect::AppTypeRegistry;
 use bevy_reflect::TypePath;
 use bevy_time::TimePlugin;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use bevy_due::{Pauses, UpdateComponent, UpdateContext, prelude::*};
+use bevy_due::{UpdateComponent, UpdateContext, prelude::*, timer::Pauses};
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use support::{updates::*, *};
 

@@ -12,9 +12,10 @@ use std::{
 
 use bevy_app::App;
 use bevy_due::{
-    LoopInterval, Parcel, ParcelEntityCommandsExt, StableKey, Timer, WorldGroups,
+    Timer,
     message::{Delivery, MessageContext, Packet},
     prelude::*,
+    worlds::{LoopInterval, Parcel, ParcelEntityCommandsExt, StableKey, WorldGroups},
 };
 use bevy_ecs::prelude::*;
 

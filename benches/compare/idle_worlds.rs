@@ -4,7 +4,10 @@ use core::time::Duration;
 use std::thread;
 
 use bevy_app::App;
-use bevy_due::{LoopInterval, WorldGroups, prelude::*};
+use bevy_due::{
+    prelude::*,
+    worlds::{LoopInterval, WorldGroups},
+};
 use cpu_time::ProcessTime;
 use crossbeam_channel::{Receiver, Sender};
 

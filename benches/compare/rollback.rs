@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{DueWorldExt, rollback::TimerSnapshot};
+use bevy_due::rollback::{RollbackWorldExt, TimerSnapshot};
 use bevy_ecs::entity::EntityHashMap;
 use bevy_time::{Fixed, Real, Time, Virtual};
 

@@ -11,7 +11,7 @@ mod encounter;
 use core::{fmt::Display, time::Duration};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{ArmedTimers, Clocks, Keyed, OnClock, Timer, TimerCancelled, prelude::*};
+use bevy_due::{ArmedTimers, Clocks, OnClock, Timer, TimerCancelled, prelude::*, timer::Keyed};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use encounter::{Ability, Effect, Encounter, Enraged};

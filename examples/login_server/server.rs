@@ -15,8 +15,9 @@ use std::{
 };
 
 use bevy_due::{
-    Cooldown, Parcel, WorldGroups, WorldReport,
+    Cooldown,
     message::{Delivery, MessageSender, MessageWorldExt, Packet},
+    worlds::{Parcel, WorldGroups, WorldReport},
 };
 
 use crate::{accounts, client, settings::Settings, socket};

@@ -1,9 +1,10 @@
 //! The commands of a client that has not logged in.
 
 use bevy_due::{
-    OnClock, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    OnClock, Timer,
     message::{Delivery, MessageContext, NoAnswer, Packet},
     prelude::*,
+    worlds::{Parcel, ParcelEntityCommandsExt, StableKey},
 };
 use bevy_ecs::prelude::*;
 

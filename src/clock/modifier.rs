@@ -36,7 +36,7 @@ use super::{id::ClockError, speed::Speed, table::ClockTable};
 ///
 /// ```
 /// use bevy_app::prelude::*;
-/// use bevy_due::{SpeedModifier, prelude::*};
+/// use bevy_due::{clock::SpeedModifier, prelude::*};
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
 /// use core::time::Duration;

@@ -25,7 +25,7 @@ use super::{
 ///
 /// The clock is looked up in the first run after a timer is inserted, or when a callback is inserted.
 /// Changing or removing `OnClock` later does not move the timers and callbacks that are there. To
-/// move an armed timer, use [`TimerMut::set_clock`](crate::TimerMut::set_clock). To slow down an
+/// move an armed timer, use [`TimerMut::set_clock`](crate::timer::TimerMut::set_clock). To slow down an
 /// entity later, give it its own clock from the start. An entity that carries a [`Clock`] needs no
 /// `OnClock`: it is on its own clock.
 ///
@@ -168,7 +168,7 @@ impl ClocksMut<'_, '_> {
     ///
     /// ```
     /// # use bevy_app::prelude::*;
-    /// # use bevy_due::{ClockError, ClockId, ClocksMut, prelude::*};
+    /// # use bevy_due::{ClockId, ClocksMut, clock::ClockError, prelude::*};
     /// # use bevy_ecs::{prelude::*, system::RunSystemOnce};
     /// # use bevy_time::TimePlugin;
     /// # let mut app = App::new();

@@ -34,7 +34,7 @@ use crate::{
 /// # bevy_ecs::system::assert_is_system(silence);
 /// ```
 pub trait DueEntityCommandsExt {
-    /// Spawns a timer that belongs to this entity, under a [key](crate::Keyed).
+    /// Spawns a timer that belongs to this entity, under a [key](crate::timer::Keyed).
     ///
     /// The key is a type that implements [`TimerKey`](crate::TimerKey), whose component is inserted
     /// on the timer's entity, or a string. `timer` is a [`Timer`](crate::Timer), or a tuple of a
@@ -149,7 +149,7 @@ pub trait DueEntityCommandsExt {
 
     /// Pauses this entity for `duration` on its clock.
     ///
-    /// Pauses nest: see [`Pauses`](crate::Pauses). The call spawns an entity with `Pauses` and a
+    /// Pauses nest: see [`Pauses`](crate::timer::Pauses). The call spawns an entity with `Pauses` and a
     /// [`DespawnAfter`](crate::DespawnAfter).
     #[doc(alias("stun", "freeze"))]
     #[track_caller]

@@ -52,7 +52,7 @@ use crate::{
 /// | a request | [`ask`](super::MessageEntityCommandsExt::ask) and [`reply`](MessageContext::reply) | the asking entity gets the reply, or [`NoAnswer`](super::NoAnswer) |
 #[cfg_attr(
     feature = "worlds",
-    doc = "| other worlds | a [`WorldLink`](crate::WorldLink) | as the [`Parcel`](crate::Parcel) says |"
+    doc = "| other worlds | a [`WorldLink`](crate::worlds::WorldLink) | as the [`Parcel`](crate::worlds::Parcel) says |"
 )]
 ///
 /// # Order

@@ -161,7 +161,7 @@ those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in tr
     /// Returns the entities to which messages wait, sorted. Messages to all, in turn, and from Bevy's writers
     /// do not count.
     ///
-    /// With [`changed_since`](crate::DueWorldExt::changed_since), this tells which entities to store at
+    /// With [`changed_since`](crate::rollback::RollbackWorldExt::changed_since), this tells which entities to store at
     /// the end of a frame.
     ///
     /// # Time complexity
@@ -204,7 +204,7 @@ those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in tr
     ///
     /// ```
     /// use bevy_app::prelude::*;
-    /// use bevy_due::{message::MessageWorldExt, prelude::*};
+    /// use bevy_due::{message::MessageWorldExt, moving::MoveWorldExt, prelude::*};
     /// use bevy_ecs::prelude::*;
     /// use bevy_time::TimePlugin;
     /// use serde::{Deserialize, Serialize};

@@ -265,15 +265,15 @@ pub enum RefusalReason {
     /// No entity of the group has this key.
     UnknownKey,
     /// The inbox of the receiving world is full, or too much waits for its process. The world that sent
-    /// the parcel gets [`HasRoom`](crate::link::HasRoom) when that is over.
+    /// the parcel gets [`HasRoom`](crate::worlds::link::HasRoom) when that is over.
     Full,
     /// Some worlds of the group refused the parcel, and others accepted it. If you send the parcel
     /// again, the others get it twice.
     InPart,
-    /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
+    /// The asking entity has no [`StableKey`](crate::worlds::StableKey), so a reply could not find it.
     NoKey,
     /// The payload is longer than
-    /// [`PeerSettings::parcel_bytes`](crate::link::PeerSettings::parcel_bytes).
+    /// [`PeerSettings::parcel_bytes`](crate::worlds::link::PeerSettings::parcel_bytes).
     TooLarge,
     /// The process that had taken the parcel became unreachable. It may have received the parcel.
     PeerLost,

@@ -18,7 +18,7 @@ pub enum MoveError {
     NoPlugin,
     /// The entity does not exist.
     NoSuchEntity(Entity),
-    /// A timer handler has called [`export_entity`](crate::DueWorldExt::export_entity). The other steps
+    /// A timer handler has called [`export_entity`](crate::moving::MoveWorldExt::export_entity). The other steps
     /// never return this.
     Running,
     /// This entity is already in transit.

@@ -45,7 +45,7 @@ use crate::{
 /// ```
 /// use core::time::Duration;
 /// use bevy_app::prelude::*;
-/// use bevy_due::{ArmedTimers, Timer, TimerBudget, prelude::*};
+/// use bevy_due::{ArmedTimers, Timer, prelude::*, timer::TimerBudget};
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
 ///

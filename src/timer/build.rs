@@ -51,7 +51,7 @@ impl Timer {
     /// # Examples
     ///
     /// ```
-    /// # use bevy_due::{InvalidTimer, Timer};
+    /// # use bevy_due::{Timer, timer::InvalidTimer};
     /// assert!(Timer::try_after(0.0).is_ok());
     /// assert_eq!(Timer::try_after(-1.5), Err(InvalidTimer::Seconds(-1.5)));
     /// ```
@@ -97,7 +97,7 @@ impl Timer {
     /// # Examples
     ///
     /// ```
-    /// # use bevy_due::{InvalidTimer, Timer};
+    /// # use bevy_due::{Timer, timer::InvalidTimer};
     /// let error = Timer::try_every(0.0).unwrap_err();
     /// assert_eq!(error, InvalidTimer::ZeroInterval);
     /// assert_eq!(error.to_string(), "an interval must be longer than zero, got 0 s");
@@ -284,7 +284,7 @@ impl Timer {
     /// # Examples
     ///
     /// ```
-    /// # use bevy_due::{InvalidTimer, Timer};
+    /// # use bevy_due::{Timer, timer::InvalidTimer};
     /// assert_eq!(Timer::every(1.0).try_times(0), Err(InvalidTimer::ZeroTimes));
     /// assert_eq!(
     ///     Timer::after(1.0).try_times(3),
@@ -400,8 +400,8 @@ impl Timer {
     /// through all its repeats. So its deadlines are exactly one interval apart, and do not drift.
     ///
     /// The deadline that results is the deadline of the timer: it never fires before, and timers fire in
-    /// the order of their deadlines. Equal inputs give equal deadlines. A [restart](crate::TimerMut::restart)
-    /// takes another part of the slack. A deadline that you [set](crate::TimerMut::reschedule) is exact.
+    /// the order of their deadlines. Equal inputs give equal deadlines. A [restart](crate::timer::TimerMut::restart)
+    /// takes another part of the slack. A deadline that you [set](crate::timer::TimerMut::reschedule) is exact.
     ///
     /// Unlike [jitter](Self::with_jitter), slack does not gather timers by chance.
     ///
@@ -443,7 +443,7 @@ impl Timer {
         self
     }
 
-    /// Lets the timer wait for a later frame when it is due and the [`TimerBudget`](crate::TimerBudget) is
+    /// Lets the timer wait for a later frame when it is due and the [`TimerBudget`](crate::timer::TimerBudget) is
     /// spent.
     ///
     /// Without a budget, this changes nothing. With one, deferrable timers fire after all others. Those

@@ -28,7 +28,7 @@ use crate::{
 pub struct NoSuchTimer {
     /// The entity of the timer, or the owner of a keyed one.
     pub entity: Entity,
-    /// The [key](crate::Keyed) of the timer, if it was looked up by key.
+    /// The [key](crate::timer::Keyed) of the timer, if it was looked up by key.
     pub key: Option<Cow<'static, str>>,
 }
 
@@ -53,7 +53,7 @@ impl core::error::Error for NoSuchTimer {}
 /// [`change_timer`](crate::DueEntityCommandsExt::change_timer) and
 /// [`change_own_timer`](crate::DueEntityCommandsExt::change_own_timer) pass it to a closure.
 /// The [`Timer`](crate::Timer) component keeps the settings with which it was inserted.
-/// [`TimerStatus`](crate::TimerStatus) has the current ones.
+/// [`TimerStatus`](crate::timer::TimerStatus) has the current ones.
 ///
 /// # Examples
 ///

@@ -36,7 +36,7 @@ use super::{IntoDuration, Timer};
 ///
 /// To react when the cooldown becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at). To show a `Cooldown` component to an inspector, add a
-/// [`TimerStatus`](crate::TimerStatus).
+/// [`TimerStatus`](crate::timer::TimerStatus).
 ///
 /// # Examples
 ///
@@ -104,11 +104,11 @@ use super::{IntoDuration, Timer};
 /// # bevy_ecs::schedule::Schedule::default().add_systems(step);
 /// ```
 ///
-/// A debounce is a [keyed](crate::Keyed) timer: it does something once nothing has happened for a
+/// A debounce is a [keyed](crate::timer::Keyed) timer: it does something once nothing has happened for a
 /// while.
 ///
 /// ```
-/// use bevy_due::{Keyed, Timer, prelude::*};
+/// use bevy_due::{Timer, prelude::*, timer::Keyed};
 /// use bevy_ecs::prelude::*;
 ///
 /// fn typed(search_box: Entity, mut commands: Commands) {
@@ -337,7 +337,7 @@ impl Cooldown {
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::{Clocks, Keyed, prelude::*};
+    /// use bevy_due::{Clocks, prelude::*, timer::Keyed};
     /// use bevy_ecs::prelude::*;
     ///
     /// fn fire_cannon(

@@ -80,7 +80,7 @@ impl DespawnAfter {
     /// # Panics
     ///
     /// Panics if `delay` is a negative, infinite or invalid number. Use
-    /// [`IntoDuration::try_into_duration`](crate::IntoDuration::try_into_duration) for numbers that
+    /// [`IntoDuration::try_into_duration`](crate::timer::IntoDuration::try_into_duration) for numbers that
     /// come from data.
     #[must_use]
     #[track_caller]

@@ -115,7 +115,7 @@ impl EndedTimers {
 
 /// Marks an entity whose timer has fired its last, and which despawns in the next run.
 ///
-/// [`write_timer_states`](crate::DueWorldExt::write_timer_states) inserts this component, so that a
+/// [`write_timer_states`](crate::save::SaveWorldExt::write_timer_states) inserts this component, so that a
 /// saved entity also despawns after it is loaded. It means nothing to a game.
 #[derive(Component, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = on_insert_finished)]

@@ -181,7 +181,7 @@ impl TimerFired {
         self.owner
     }
 
-    /// Returns the name of the timer's [key](crate::Keyed), if it has one.
+    /// Returns the name of the timer's [key](crate::timer::Keyed), if it has one.
     ///
     /// A name that comes from data is forgotten some time after the last timer with it is gone.
     #[must_use]
@@ -193,7 +193,7 @@ impl TimerFired {
         KeyId::from_number(self.key_and_last >> 1)
     }
 
-    /// Returns `true` if the timer has this [key](crate::Keyed).
+    /// Returns `true` if the timer has this [key](crate::timer::Keyed).
     #[must_use]
     pub fn has_key(&self, key: impl IntoKey) -> bool {
         self.key_id()
@@ -544,7 +544,7 @@ impl TimerCancelled {
         self.owner
     }
 
-    /// Returns the name of the timer's [key](crate::Keyed), if it has one.
+    /// Returns the name of the timer's [key](crate::timer::Keyed), if it has one.
     ///
     /// A name that comes from data is forgotten some time after the last timer with it is gone.
     #[must_use]
@@ -552,7 +552,7 @@ impl TimerCancelled {
         self.key?.name()
     }
 
-    /// Returns `true` if the timer has this [key](crate::Keyed).
+    /// Returns `true` if the timer has this [key](crate::timer::Keyed).
     #[must_use]
     pub fn has_key(&self, key: impl IntoKey) -> bool {
         self.key
@@ -676,7 +676,7 @@ pub enum CancelReason {
     /// The [`Timer`](crate::Timer) was removed from its entity.
     Removed,
     /// Another [`Timer`](crate::Timer) was inserted in its place, or its owner got another timer
-    /// with the same [key](crate::Keyed).
+    /// with the same [key](crate::timer::Keyed).
     Replaced,
     /// Its entity despawned.
     Despawned,

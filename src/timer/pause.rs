@@ -91,7 +91,7 @@ pub struct Paused;
 /// its own end, also if its target owns it. For one pause per key, which a new one replaces, set a timer:
 ///
 /// ```
-/// use bevy_due::{Pauses, Timer, prelude::*};
+/// use bevy_due::{Timer, prelude::*, timer::Pauses};
 /// use bevy_ecs::prelude::*;
 ///
 /// fn freeze(enemy: &mut EntityCommands) {

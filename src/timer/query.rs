@@ -145,7 +145,7 @@ impl ArmedTimers<'_, '_> {
         entities.filter_map(|entity| self.get(entity))
     }
 
-    /// Returns the timer of `owner` with this [key](crate::Keyed), if any.
+    /// Returns the timer of `owner` with this [key](crate::timer::Keyed), if any.
     #[must_use]
     pub fn keyed(&self, owner: Entity, key: impl IntoKey) -> Option<TimerStatus> {
         let key = KeyId::find(&key.name())?;
@@ -227,7 +227,7 @@ impl ArmedTimers<'_, '_> {
     }
 
     /// Returns the number of deferrable timers that are due but had to wait in the last run, because the
-    /// [`TimerBudget`](crate::TimerBudget) was spent. Paused timers are not included.
+    /// [`TimerBudget`](crate::timer::TimerBudget) was spent. Paused timers are not included.
     #[must_use]
     pub fn deferred(&self) -> usize {
         self.lines.waiting.iter().len()

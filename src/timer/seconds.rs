@@ -17,7 +17,10 @@ use super::InvalidTimer;
 ///
 /// ```
 /// use core::time::Duration;
-/// use bevy_due::{IntoDuration, InvalidTimer, Timer};
+/// use bevy_due::{
+///     Timer,
+///     timer::{IntoDuration, InvalidTimer},
+/// };
 ///
 /// const FIRE_RATE: f32 = 0.2;
 ///

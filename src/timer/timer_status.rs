@@ -47,7 +47,7 @@ use crate::clock::{ClockId, Reading};
 /// ```
 /// use core::time::Duration;
 /// use bevy_app::prelude::*;
-/// use bevy_due::{Timer, TimerStatus, prelude::*};
+/// use bevy_due::{Timer, prelude::*, timer::TimerStatus};
 /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
 ///
 /// let mut app = App::new();
@@ -120,7 +120,7 @@ impl TimerStatus {
     /// # Examples
     ///
     /// ```
-    /// use bevy_due::{ArmedTimers, TimerStatus};
+    /// use bevy_due::{ArmedTimers, timer::TimerStatus};
     /// use bevy_ecs::prelude::*;
     ///
     /// fn bar(entity: Entity, timers: ArmedTimers) -> f32 {

@@ -49,7 +49,7 @@ impl Sender {
     }
 }
 
-/// Something that a world does to others, and that [`WorldLink::hold`](crate::WorldLink::hold) has held
+/// Something that a world does to others, and that [`WorldLink::hold`](crate::worlds::WorldLink::hold) has held
 /// back.
 ///
 /// Dropping it means that it never happened.
@@ -88,7 +88,7 @@ impl Effect {
     /// wait.
     ///
     /// If a parcel is refused, its world learns of it as after
-    /// [`post`](crate::ParcelCommandsExt::post).
+    /// [`post`](crate::worlds::ParcelCommandsExt::post).
     pub fn release(self) {
         let Self { sender, what } = self;
         let parcel = match what {

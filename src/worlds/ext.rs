@@ -16,7 +16,7 @@ use crate::{
 pub trait ParcelCommandsExt {
     /// Sends a parcel to other worlds.
     ///
-    /// If the [link](WorldLink) does not take it, the message [`Refused`](crate::Refused) is sent
+    /// If the [link](WorldLink) does not take it, the message [`Refused`](crate::worlds::Refused) is sent
     /// to all followers in this world.
     fn post(&mut self, parcel: Parcel);
 }

@@ -6,7 +6,7 @@ use core::fmt;
 use super::{address::Address, parcel::Parcel};
 
 /// What another process sends, for the function that
-/// [`WorldGroups::permit`](crate::WorldGroups::permit) sets.
+/// [`WorldGroups::permit`](crate::worlds::WorldGroups::permit) sets.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum FromPeer<'a> {

@@ -25,12 +25,12 @@ use super::{
 ///
 /// Each world is a headless [`App`] with its own entities, timers, clocks and loop. Worlds share
 /// nothing. They send each other [`Parcel`]s: to all worlds of a group, to exactly one world in
-/// turn, or to the world that has the entity with a [`StableKey`](crate::StableKey). A sender knows
-/// a group and a key, but not the thread. With a [link](crate::link), worlds in other processes are
+/// turn, or to the world that has the entity with a [`StableKey`](crate::worlds::StableKey). A sender knows
+/// a group and a key, but not the thread. With a [link](crate::worlds::link), worlds in other processes are
 /// members, too.
 ///
 /// A world runs a frame when a message arrives, and otherwise once per
-/// [`LoopInterval`](crate::LoopInterval). With [`LoopInterval::WhenDue`](crate::LoopInterval::WhenDue),
+/// [`LoopInterval`](crate::worlds::LoopInterval). With [`LoopInterval::WhenDue`](crate::worlds::LoopInterval::WhenDue),
 /// it sleeps while nothing is due. The systems of its main and fixed schedules run one after the other
 /// on its own thread. They may block without holding up other worlds. To run a schedule on the threads
 /// of the process instead, give it Bevy's
@@ -60,9 +60,10 @@ use super::{
 /// use std::sync::mpsc;
 /// use bevy_app::prelude::*;
 /// use bevy_due::{
-///     Parcel, ParcelEntityCommandsExt, StableKey, Timer, WorldGroups,
+///     Timer,
 ///     message::{Delivery, Packet},
 ///     prelude::*,
+///     worlds::{Parcel, ParcelEntityCommandsExt, StableKey, WorldGroups},
 /// };
 /// use bevy_ecs::prelude::*;
 ///
@@ -81,7 +82,7 @@ use super::{
 ///     ));
 /// }
 ///
-/// # fn main() -> Result<(), bevy_due::StartError> {
+/// # fn main() -> Result<(), bevy_due::worlds::StartError> {
 /// let (replies, replied) = mpsc::channel();
 /// let mut groups = WorldGroups::new();
 /// groups.start("calculators", 2, calculator)?;
@@ -154,7 +155,7 @@ impl WorldGroups {
     /// Makes the world of an app a member of a group, for example the world with the window.
     ///
     /// You still run the app, which needs a [`DuePlugin`](crate::DuePlugin). It leaves the group
-    /// when it is dropped. If it already has a [`WorldLink`](crate::WorldLink), it leaves the group
+    /// when it is dropped. If it already has a [`WorldLink`](crate::worlds::WorldLink), it leaves the group
     /// of that link now.
     pub fn add(&self, group: impl Into<Cow<'static, str>>, app: &mut App) {
         self.groups.add(group.into(), app);
@@ -187,7 +188,7 @@ impl WorldGroups {
     /// Game servers may send to "chat", but only this process runs "accounts":
     ///
     /// ```
-    /// use bevy_due::{WorldGroups, link::FromPeer};
+    /// use bevy_due::worlds::{WorldGroups, link::FromPeer};
     ///
     /// let groups = WorldGroups::new();
     /// groups.permit(|_, what| match what {
@@ -219,7 +220,7 @@ impl WorldGroups {
     }
 
     /// Returns the number of worlds of a group, here and in other processes that are
-    /// [up](crate::link::Liveness::Up).
+    /// [up](crate::worlds::link::Liveness::Up).
     #[must_use]
     pub fn running(&self, group: &str) -> usize {
         self.groups.hub.running(group)
@@ -272,7 +273,7 @@ impl WorldGroups {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use bevy_due::{WorldGroups, prelude::*};
+    /// use bevy_due::{prelude::*, worlds::WorldGroups};
     ///
     /// let mut groups = WorldGroups::new();
     /// groups.start("logic", 2, |app| _ = app.add_plugins(DuePlugin::default()))?;
@@ -281,7 +282,7 @@ impl WorldGroups {
     ///     eprintln!("world {} of {:?} hangs", world.nth, world.group);
     /// }
     /// assert_eq!(reports.len(), 2);
-    /// # Ok::<(), bevy_due::StartError>(())
+    /// # Ok::<(), bevy_due::worlds::StartError>(())
     /// ```
     pub fn stop_within(mut self, limit: Duration) -> Vec<WorldReport> {
         self.stop_all(|world| world.stop_within(limit))

@@ -24,7 +24,7 @@ use crate::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// A handle to [`WorldGroups`](crate::WorldGroups), for threads and for systems of the worlds.
+/// A handle to [`WorldGroups`](crate::worlds::WorldGroups), for threads and for systems of the worlds.
 ///
 /// Each world of the groups has it as a resource. Clones refer to the same groups. A handle does not keep
 /// the groups alive.
@@ -36,7 +36,11 @@ use crate::{
 ///
 /// ```
 /// use std::{sync::mpsc, thread};
-/// use bevy_due::{GroupsHandle, WorldGroups, message::Packet, prelude::*};
+/// use bevy_due::{
+///     message::Packet,
+///     prelude::*,
+///     worlds::{GroupsHandle, WorldGroups},
+/// };
 /// use bevy_ecs::prelude::*;
 ///
 /// const NEW_MATCH: u32 = 1;
@@ -61,7 +65,7 @@ use crate::{
 #[derive(Resource, Clone, Debug)]
 pub struct GroupsHandle(Weak<Groups>);
 
-/// What [`WorldGroups`](crate::WorldGroups) and its handles share.
+/// What [`WorldGroups`](crate::worlds::WorldGroups) and its handles share.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub(super) hub: Arc<Hub>,
@@ -82,7 +86,7 @@ impl GroupsHandle {
         Self(Arc::downgrade(groups))
     }
 
-    /// Adds worlds to a group, as [`WorldGroups::start`](crate::WorldGroups::start) does.
+    /// Adds worlds to a group, as [`WorldGroups::start`](crate::worlds::WorldGroups::start) does.
     ///
     /// # Errors
     ///
@@ -97,7 +101,7 @@ impl GroupsHandle {
         groups.start(group.into(), worlds, build)
     }
 
-    /// Makes the world of an app a member of a group, as [`WorldGroups::add`](crate::WorldGroups::add)
+    /// Makes the world of an app a member of a group, as [`WorldGroups::add`](crate::worlds::WorldGroups::add)
     /// does.
     ///
     /// # Errors
@@ -113,7 +117,7 @@ impl GroupsHandle {
         Ok(())
     }
 
-    /// Sends a parcel from outside all worlds, as [`WorldGroups::post`](crate::WorldGroups::post) does.
+    /// Sends a parcel from outside all worlds, as [`WorldGroups::post`](crate::worlds::WorldGroups::post) does.
     ///
     /// # Errors
     ///
@@ -125,7 +129,7 @@ impl GroupsHandle {
         }
     }
 
-    /// Returns the number of worlds of a group, as [`WorldGroups::running`](crate::WorldGroups::running)
+    /// Returns the number of worlds of a group, as [`WorldGroups::running`](crate::worlds::WorldGroups::running)
     /// does.
     #[must_use]
     pub fn running(&self, group: &str) -> usize {
@@ -133,14 +137,14 @@ impl GroupsHandle {
         groups.map_or(0, |groups| groups.hub.running(group))
     }
 
-    /// Adds another process, for the threads of a [`Link`](crate::link::Link).
+    /// Adds another process, for the threads of a [`Link`](crate::worlds::link::Link).
     ///
     /// Connect each process once: one that is connected twice counts as two, and gets each parcel to
     /// [all](crate::message::Delivery::All) worlds twice. A peer that turns out to be this process never comes
-    /// [up](crate::link::Liveness::Up).
+    /// [up](crate::worlds::link::Liveness::Up).
     ///
-    /// `name` stands for the process in [`PeerChanged`](crate::link::PeerChanged) and for the filter of
-    /// [`WorldGroups::permit`](crate::WorldGroups::permit). If the groups have been dropped, the peer is
+    /// `name` stands for the process in [`PeerChanged`](crate::worlds::link::PeerChanged) and for the filter of
+    /// [`WorldGroups::permit`](crate::worlds::WorldGroups::permit). If the groups have been dropped, the peer is
     /// closed.
     #[must_use]
     pub fn connect(&self, name: impl Into<Arc<str>>, settings: PeerSettings) -> Peer {

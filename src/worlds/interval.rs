@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use bevy_ecs::resource::Resource;
 
-/// How often a world of [`WorldGroups`](crate::WorldGroups) runs a frame when no message arrives from
+/// How often a world of [`WorldGroups`](crate::worlds::WorldGroups) runs a frame when no message arrives from
 /// other threads. The default is [`Every`](Self::Every) with a sixtieth of a second.
 ///
 /// When a message or a parcel arrives, the world runs a frame at once. It runs one extra frame at once
@@ -18,9 +18,10 @@ use bevy_ecs::resource::Resource;
 /// use core::time::Duration;
 /// use std::sync::mpsc;
 /// use bevy_due::{
-///     LoopInterval, Parcel, Timer, WorldGroups,
+///     Timer,
 ///     message::{Delivery, Packet},
 ///     prelude::*,
+///     worlds::{LoopInterval, Parcel, WorldGroups},
 /// };
 /// use bevy_ecs::prelude::*;
 ///

@@ -19,7 +19,7 @@ use crate::{
 /// process that is there. When a process goes, the open requests that
 /// it has taken complete with [`NoAnswer::Refused`] and [`RefusalReason::PeerLost`].
 ///
-/// [`WorldGroups::running`](crate::WorldGroups::running) counts the worlds of processes that are
+/// [`WorldGroups::running`](crate::worlds::WorldGroups::running) counts the worlds of processes that are
 /// [`Up`](Liveness::Up).
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PeerChanged {

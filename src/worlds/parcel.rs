@@ -57,7 +57,7 @@ impl From<RequestId> for Request {
 impl Parcel {
     /// Creates a parcel.
     ///
-    /// To get a reply, send it with [`ask_world`](crate::ParcelEntityCommandsExt::ask_world).
+    /// To get a reply, send it with [`ask_world`](crate::worlds::ParcelEntityCommandsExt::ask_world).
     #[must_use]
     pub fn new(
         group: impl Into<Cow<'static, str>>,
@@ -95,7 +95,7 @@ impl Parcel {
 
 /// A parcel that was not taken, with the reason.
 ///
-/// If a parcel from [`post`](crate::ParcelCommandsExt::post) is refused, at once or later by another
+/// If a parcel from [`post`](crate::worlds::ParcelCommandsExt::post) is refused, at once or later by another
 /// process, this message is sent to all followers in the sending world. Without a follower, Bevy's error
 /// handler gets a warning.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use super::{
     remote::{BatchError, Next, PeerSettings, Remote},
 };
 
-/// Another process, as a [`Link`](crate::link::Link) sees it: batches of bytes to carry there, and those
+/// Another process, as a [`Link`](crate::worlds::link::Link) sees it: batches of bytes to carry there, and those
 /// that come from there.
 ///
-/// [`GroupsHandle::connect`](crate::GroupsHandle::connect) returns it. Drop it when the process has gone
+/// [`GroupsHandle::connect`](crate::worlds::GroupsHandle::connect) returns it. Drop it when the process has gone
 /// for good.
 ///
 /// A link runs a thread that takes a batch from [`next_batch`](Self::next_batch) and sends it, again and

@@ -6,7 +6,7 @@ use bevy_app::AppExit;
 
 use crate::message::Undelivered;
 
-/// The end of a world of [`WorldGroups`](crate::WorldGroups).
+/// The end of a world of [`WorldGroups`](crate::worlds::WorldGroups).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WorldReport {
@@ -19,7 +19,7 @@ pub struct WorldReport {
     /// The panic message, if the world panicked.
     pub panic: Option<String>,
     /// Whether the world still runs: it did not return within the limit of
-    /// [`stop_within`](crate::WorldGroups::stop_within), and was left behind.
+    /// [`stop_within`](crate::worlds::WorldGroups::stop_within), and was left behind.
     ///
     /// It has left its group, but keeps its thread and memory. It ends when it returns, and takes its
     /// undelivered messages with it.

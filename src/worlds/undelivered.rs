@@ -22,7 +22,7 @@ impl Undelivered {
     /// A supervisor that gives the work of a world that has panicked to another one:
     ///
     /// ```
-    /// use bevy_due::{WorldGroups, message::Delivery};
+    /// use bevy_due::{message::Delivery, worlds::WorldGroups};
     ///
     /// fn pass_on(groups: &mut WorldGroups) {
     ///     for world in groups.ended() {

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::message::{Directory, KeyListener, MessageSender, RefusalReason};
 
-/// The link of this world to others. A world that is a member of [`WorldGroups`](crate::WorldGroups) has
+/// The link of this world to others. A world that is a member of [`WorldGroups`](crate::worlds::WorldGroups) has
 /// it, and leaves its group when it is removed.
 #[derive(Resource)]
 #[component(on_insert = on_insert, on_discard = on_discard)]
@@ -75,9 +75,9 @@ impl WorldLink {
     /// use std::sync::mpsc;
     /// use bevy_app::prelude::*;
     /// use bevy_due::{
-    ///     Parcel, WorldGroups, WorldLink,
     ///     message::{Delivery, Packet},
     ///     prelude::*,
+    ///     worlds::{Parcel, WorldGroups, WorldLink},
     /// };
     ///
     /// let groups = WorldGroups::new();
@@ -106,7 +106,7 @@ impl WorldLink {
     /// # Errors
     ///
     /// Returns [`Refused`] with the parcel if it is refused at once. If another process refuses it later,
-    /// this world learns of it as after [`post`](crate::ParcelCommandsExt::post).
+    /// this world learns of it as after [`post`](crate::worlds::ParcelCommandsExt::post).
     pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
         self.send(parcel).map(|_| ())
     }

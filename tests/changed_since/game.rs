@@ -4,14 +4,15 @@ use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, Clocks, ClocksMut, DespawnAfter, MissedTicks, OnClock, OwnedBy, Paused, Pauses,
-    SpeedModifier, Timer,
+    Clock, ClockId, Clocks, ClocksMut, DespawnAfter, MissedTicks, OnClock, OwnedBy, Paused, Timer,
+    clock::SpeedModifier,
     message::{MessageContext, NoAnswer, Packet},
     prelude::*,
-    rollback::TimerSnapshot,
+    rollback::{RollbackWorldExt, TimerSnapshot},
+    timer::Pauses,
 };
 #[cfg(feature = "worlds")]
-use bevy_due::{StableKey, message::MessageEntityCommandsExt};
+use bevy_due::{message::MessageEntityCommandsExt, worlds::StableKey};
 use bevy_ecs::{
     entity::EntityHashMap,
     entity_disabling::Disabled,

@@ -2,11 +2,16 @@
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, Clocks, ClocksMut, Keyed, OnClock, OwnedBy, Paused, Pauses, SpeedModifier, Timer,
-    message::Packet, moving::HeldMail, prelude::*, rollback::TimerSnapshot,
+    Clock, Clocks, ClocksMut, OnClock, OwnedBy, Paused, Timer,
+    clock::SpeedModifier,
+    message::Packet,
+    moving::{HeldMail, MoveWorldExt},
+    prelude::*,
+    rollback::{RollbackWorldExt, TimerSnapshot},
+    timer::{Keyed, Pauses},
 };
 #[cfg(feature = "worlds")]
-use bevy_due::{StableKey, message::MessageEntityCommandsExt};
+use bevy_due::{message::MessageEntityCommandsExt, worlds::StableKey};
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
     entity_disabling::Disabled,

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_app::App;
 #[cfg(feature = "worlds")]
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due::{
     Clock, ClockId, Clocks, ClocksMut, Cooldown, DespawnAfter, OnClock, Owned, OwnedBy, Paused,
-    PausedBy, Pauses, SpeedModifier, Timer, TimerFired,
-    moving::{HeldMail, MoveError, MovedEntity, TimePassed},
-    prelude::*,
+    PausedBy, Timer, TimerFired,
+    clock::SpeedModifier,
+    moving::{HeldMail, MoveError, MoveWorldExt, MovedEntity, TimePassed},
     rollback::TimerSnapshot,
+    save::SaveWorldExt,
+    timer::Pauses,
 };
 use bevy_ecs::{
     entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*,

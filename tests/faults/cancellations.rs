@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 
 use bevy_app::App;
 use bevy_due::{
-    CancelReason, Clock, Keyed, OwnedTimerCancelled, Timer, TimerCancelled, prelude::*,
+    CancelReason, Clock, OwnedTimerCancelled, Timer, TimerCancelled, prelude::*, timer::Keyed,
 };
 use bevy_ecs::{
     error::{FallbackErrorHandler, ignore},

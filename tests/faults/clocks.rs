@@ -5,7 +5,8 @@ use std::panic::catch_unwind;
 
 use bevy_app::{App, First};
 use bevy_due::{
-    CancelReason, Clock, ClockError, Timer, TimerCancelled, conditions::run_clock_if, prelude::*,
+    CancelReason, Clock, Timer, TimerCancelled, clock::ClockError, conditions::run_clock_if,
+    prelude::*,
 };
 use bevy_ecs::{message::Messages, prelude::*};
 

@@ -4,8 +4,8 @@ use core::fmt;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, CancelReason, Clock, Keyed, MissedTicks, OwnedTimerCancelled, OwnedTimerFired,
-    SpeedModifier, Timer, TimerCancelled, conditions, prelude::*,
+    ArmedTimers, CancelReason, Clock, MissedTicks, OwnedTimerCancelled, OwnedTimerFired, Timer,
+    TimerCancelled, clock::SpeedModifier, conditions, prelude::*, timer::Keyed,
 };
 use bevy_ecs::{
     entity_disabling::Disabled,

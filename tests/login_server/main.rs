@@ -34,7 +34,7 @@ use std::{
     thread,
 };
 
-use bevy_due::{Cooldown, WorldReport};
+use bevy_due::{Cooldown, worlds::WorldReport};
 use server::Server;
 use settings::Settings;
 use visitor::Visitor;

@@ -1,6 +1,6 @@
 //! Copies of entities as data, from which they continue after a crash.
 
-use bevy_due::{OwnedBy, Timer, TimerStatus};
+use bevy_due::{OwnedBy, Timer, timer::TimerStatus};
 
 use super::*;
 

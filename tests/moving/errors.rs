@@ -3,7 +3,9 @@
 use core::fmt::Write;
 
 use bevy_due::{
-    Timer, TimerAction, TimerFired, message::MessageEntityCommandsExt, save::LoadError,
+    Timer, TimerAction, TimerFired,
+    message::MessageEntityCommandsExt,
+    save::{LoadError, SaveWorldExt},
 };
 
 use bevy_ecs::resource::IsResource;

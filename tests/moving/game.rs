@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use bevy_due::{Clock, ClockId, MissedTicks, Paused, Timer, TimerStatus};
+use bevy_due::{Clock, ClockId, MissedTicks, Paused, Timer, timer::TimerStatus};
 
 use super::*;
 use script::Random;

@@ -13,9 +13,12 @@ use std::{
 };
 
 use bevy_due::{
-    LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, Timer,
-    WorldGroups,
+    Timer,
     message::{MessageCommandsExt, MessageEntityCommandsExt},
+    rollback::RollbackWorldExt,
+    worlds::{
+        LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, WorldGroups,
+    },
 };
 use bevy_ecs::error::{BevyError, ErrorContext, FallbackErrorHandler};
 

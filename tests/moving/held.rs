@@ -1,6 +1,9 @@
 //! An entity in transit does nothing, at either end.
 
-use bevy_due::{CancelReason, Clock, OnClock, Paused, Pauses, Timer, UpdateComponent};
+use bevy_due::{
+    CancelReason, Clock, OnClock, Paused, Timer, UpdateComponent, rollback::RollbackWorldExt,
+    timer::Pauses,
+};
 use bevy_ecs::world::CommandQueue;
 
 use super::*;

@@ -20,7 +20,7 @@ mod time;
 use bevy_app::App;
 use bevy_due::{
     message::{Delivery, MessageContext, MessageStats, MessageWorldExt, NoAnswer, Packet, Request},
-    moving::{HeldMail, InTransit, MoveError, MovedEntity},
+    moving::{HeldMail, InTransit, MoveError, MoveWorldExt, MovedEntity},
     prelude::*,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};

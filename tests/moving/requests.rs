@@ -1,6 +1,8 @@
 //! Open requests move with the asking entity.
 
-use bevy_due::{ClockId, Timer, message::MessageEntityCommandsExt, moving::UnmovableReason};
+use bevy_due::{
+    ClockId, Timer, message::MessageEntityCommandsExt, moving::UnmovableReason, save::SaveWorldExt,
+};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy_due::{
-    Clock, ClockId, Keyed, MissedTicks, OnClock, Paused, Timer, TimerAction, TimerFired,
+    Clock, ClockId, MissedTicks, OnClock, Paused, Timer, TimerAction, TimerFired, timer::Keyed,
 };
 
 use super::*;
@@ -359,7 +359,7 @@ fn the_end_of_a_keyed_pause_comes_nearer_on_the_way() {
     let stun = (
         Timer::after(ms(1000)),
         TimerAction::despawn(),
-        bevy_due::Pauses(hero),
+        bevy_due::timer::Pauses(hero),
     );
     let mut commands = forest.world_mut().commands();
     commands.entity(hero).set_timer("stun", stun);

@@ -3,7 +3,7 @@
 use core::{num::NonZeroU32, time::Duration};
 
 use bevy_app::App;
-use bevy_due::{DuePlugin, TimerBudget};
+use bevy_due::{DuePlugin, timer::TimerBudget};
 
 use crate::support::unobserved_app_with;
 

@@ -4,8 +4,11 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Clock, Cooldown, Keyed, Owned, OwnedBy, PausedBy, SpeedModifier, Timer, TimerFired, prelude::*,
-    rollback::TimerSnapshot,
+    Clock, Cooldown, Owned, OwnedBy, PausedBy, Timer, TimerFired,
+    clock::SpeedModifier,
+    prelude::*,
+    rollback::{RollbackWorldExt, TimerSnapshot},
+    timer::Keyed,
 };
 use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*};
 use bevy_time::{TimePlugin, TimeUpdateStrategy, prelude::*};

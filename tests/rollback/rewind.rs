@@ -1,6 +1,9 @@
 //! Everything that a game restores: the timers, and what belongs to the game itself.
 
-use bevy_due::{TimerFired, prelude::*, rollback::TimerSnapshot};
+use bevy_due::{
+    TimerFired,
+    rollback::{RollbackWorldExt, TimerSnapshot},
+};
 use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, message::Messages, prelude::*};
 use bevy_time::prelude::*;
 

@@ -5,12 +5,13 @@ use std::panic::catch_unwind;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, Clock, ClocksMut, Cooldown, Keyed, Owned, OwnedBy, PausedBy, Timer, TimerAction,
+    ArmedTimers, Clock, ClocksMut, Cooldown, Owned, OwnedBy, PausedBy, Timer, TimerAction,
     TimerCancelled,
     conditions::run_clock_if,
     message::{MessageCommandsExt, MessageEntityCommandsExt, NoAnswer, Packet, ReplyTo},
     prelude::*,
-    rollback::TimerSnapshot,
+    rollback::{RollbackWorldExt, TimerSnapshot},
+    timer::Keyed,
 };
 use bevy_ecs::{
     entity::EntityHashMap,

@@ -4,9 +4,10 @@ use core::{fmt::Write, time::Duration};
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, Clocks, Keyed, OnClock, OwnedBy, Paused, Timer, TimerAction, TimerFired,
+    Clock, ClockId, Clocks, OnClock, OwnedBy, Paused, Timer, TimerAction, TimerFired,
     prelude::*,
-    save::{LoadError, SaveError, SavedTimers},
+    save::{LoadError, SaveError, SaveWorldExt, SavedTimers},
+    timer::Keyed,
 };
 use bevy_ecs::{
     entity::EntityHashMap, entity_disabling::Disabled, prelude::*, system::RunSystemOnce,

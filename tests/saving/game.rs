@@ -6,8 +6,12 @@ use core::time::Duration;
 
 use bevy_app::App;
 use bevy_due::{
-    Clock, ClockId, DespawnAfter, Keyed, MissedTicks, OnClock, OwnedBy, Paused, SpeedModifier,
-    Timer, TimerAction, TimerFired, prelude::*, save::SavedTimers,
+    Clock, ClockId, DespawnAfter, MissedTicks, OnClock, OwnedBy, Paused, Timer, TimerAction,
+    TimerFired,
+    clock::SpeedModifier,
+    prelude::*,
+    save::{SaveWorldExt, SavedTimers},
+    timer::Keyed,
 };
 use bevy_ecs::{
     entity::EntityHashMap,

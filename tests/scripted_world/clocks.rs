@@ -1,6 +1,6 @@
 //! The clocks of the game.
 
-use bevy_due::{Clock, ClockId, DespawnAfter, SpeedModifier, conditions::run_clock_if};
+use bevy_due::{Clock, ClockId, DespawnAfter, clock::SpeedModifier, conditions::run_clock_if};
 use bevy_ecs::prelude::*;
 
 use super::{Cast, Dice, ms};

@@ -3,9 +3,10 @@
 
 use bevy_app::FixedPreUpdate;
 use bevy_due::{
-    Timer, TimerMut,
+    Timer,
     message::{Delivery, MessageCommandsExt, MessageEntityCommandsExt, Packet},
     prelude::*,
+    timer::TimerMut,
 };
 use bevy_ecs::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use bevy_due::{Keyed, MissedTicks, Timer, prelude::*};
+use bevy_due::{MissedTicks, Timer, prelude::*, timer::Keyed};
 use bevy_ecs::prelude::*;
 
 use super::{Cast, Dice, clocks::BUILT_IN, ms};

@@ -1,6 +1,6 @@
 //! Worlds whose parcels and keys are held back.
 
-use bevy_due::link::{Effect, PeerSettings};
+use bevy_due::worlds::link::{Effect, PeerSettings};
 
 use super::*;
 

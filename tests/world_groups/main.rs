@@ -26,13 +26,16 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused, StableKey,
-    StartError, Timer, WorldGroups, WorldLink, WorldReport,
+    Timer,
     message::{
         Delivery, MessageContext, MessageStats, NoAnswer, Packet, RefusalReason, ReplyError,
         ReplyTo,
     },
     prelude::*,
+    worlds::{
+        LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused, StableKey,
+        StartError, WorldGroups, WorldLink, WorldReport,
+    },
 };
 use bevy_ecs::{
     error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},

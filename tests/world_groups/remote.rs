@@ -7,7 +7,7 @@ mod raw;
 mod settings;
 mod wire;
 
-use bevy_due::link::{FromPeer, HasRoom, Link, Liveness, PeerChanged, PeerSettings};
+use bevy_due::worlds::link::{FromPeer, HasRoom, Link, Liveness, PeerChanged, PeerSettings};
 
 use self::wire::*;
 use super::*;
@@ -591,7 +591,7 @@ fn the_end_of_the_groups_sends_what_waits_and_says_goodbye() {
     struct Closed(Sender<&'static str>);
 
     impl Link for Closed {
-        fn open(&mut self, _: bevy_due::GroupsHandle) -> Result {
+        fn open(&mut self, _: bevy_due::worlds::GroupsHandle) -> Result {
             self.0.send("opened")?;
             Ok(())
         }
@@ -638,7 +638,7 @@ fn a_link_that_does_not_open_is_an_error() {
     struct Broken;
 
     impl Link for Broken {
-        fn open(&mut self, _: bevy_due::GroupsHandle) -> Result {
+        fn open(&mut self, _: bevy_due::worlds::GroupsHandle) -> Result {
             Err("no network".into())
         }
 
@@ -662,7 +662,7 @@ fn a_thread_of_a_link_ends_with_the_groups() {
             tell.send(()).ok();
         }
         // The groups are closed just before they are dropped.
-        let closed = || peer.receive(&[]) == Err(bevy_due::link::BatchError::Closed);
+        let closed = || peer.receive(&[]) == Err(bevy_due::worlds::link::BatchError::Closed);
         wait_until(closed, "the groups are gone");
     });
     next(&told);
@@ -672,7 +672,7 @@ fn a_thread_of_a_link_ends_with_the_groups() {
 
 #[test]
 fn a_world_starts_worlds_and_a_handle_outlives_the_groups() {
-    use bevy_due::GroupsHandle;
+    use bevy_due::worlds::GroupsHandle;
 
     let (hear, heard) = mpsc::channel();
     let ears = Arc::new(listener(hear));

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, Clocks, Cooldown, DespawnAfter, OnClock, SpeedModifier, Timer, prelude::*,
+    ClockId, Clocks, Cooldown, DespawnAfter, OnClock, Timer, clock::SpeedModifier, prelude::*,
 };
 use bevy_ecs::prelude::*;
 

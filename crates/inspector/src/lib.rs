@@ -21,7 +21,7 @@ use core::{net::Ipv4Addr, time::Duration};
 use std::{io, net::TcpListener};
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, TimerStatus};
+use bevy_due::{Cooldown, DueDiagnosticsPlugin, DuePlugin, Timer, timer::TimerStatus};
 use bevy_ecs::name::Name;
 use bevy_remote::{RemotePlugin, http::RemoteHttpPlugin};
 use bevy_time::TimePlugin;

@@ -11,10 +11,13 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused, StableKey, Timer, WorldGroups,
-    link::{HasRoom, Link, PeerChanged, PeerSettings},
+    Timer,
     message::{Delivery, MessageContext, NoAnswer, Packet},
     prelude::*,
+    worlds::{
+        Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, Refused, StableKey, WorldGroups,
+        link::{HasRoom, Link, PeerChanged, PeerSettings},
+    },
 };
 use bevy_ecs::prelude::*;
 use bevy_time::TimePlugin;

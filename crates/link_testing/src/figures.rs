@@ -13,11 +13,13 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, Timer,
-    WorldGroups,
-    link::Link,
+    Timer,
     message::{Delivery, MessageContext, Packet},
     prelude::*,
+    worlds::{
+        LoopInterval, Parcel, ParcelCommandsExt, ParcelEntityCommandsExt, StableKey, WorldGroups,
+        link::Link,
+    },
 };
 use bevy_ecs::prelude::*;
 

@@ -4,7 +4,7 @@ use core::{fmt, time::Duration};
 use std::io;
 
 use async_nats::{ConnectOptions, ServerAddr};
-use bevy_due::link::PeerSettings;
+use bevy_due::worlds::link::PeerSettings;
 
 /// The settings of a [`nats_link`](crate::nats_link).
 ///
@@ -15,7 +15,7 @@ use bevy_due::link::PeerSettings;
 ///
 /// ```
 /// use core::time::Duration;
-/// use bevy_due::link::PeerSettings;
+/// use bevy_due::worlds::link::PeerSettings;
 /// use bevy_due_nats::{ConnectOptions, NatsConfig};
 ///
 /// let config = NatsConfig {
@@ -33,8 +33,8 @@ pub struct NatsConfig {
     /// the same server.
     pub cluster: String,
     /// The name of this process, by which other processes know it in
-    /// [`PeerChanged`](bevy_due::link::PeerChanged) and
-    /// [`permit`](bevy_due::WorldGroups::permit). By default it is a random number.
+    /// [`PeerChanged`](bevy_due::worlds::link::PeerChanged) and
+    /// [`permit`](bevy_due::worlds::WorldGroups::permit). By default it is a random number.
     ///
     /// A process chooses its own name, and others may have the same.
     pub name: Option<String>,

@@ -1,8 +1,8 @@
-//! Joins the [worlds](bevy_due::WorldGroups) of several processes and machines over a
+//! Joins the [worlds](bevy_due::worlds::WorldGroups) of several processes and machines over a
 //! [NATS](https://nats.io) server.
 //!
 //! `groups.join(nats_link(config))` is all: see [`nats_link`] and [`NatsConfig`]. The page
-//! [`bevy_due::link`] says what holds between processes. The [`NatsStore`] keeps small values on the same
+//! [`bevy_due::worlds::link`] says what holds between processes. The [`NatsStore`] keeps small values on the same
 //! server, which only one of several processes can change.
 
 #![warn(clippy::unwrap_used)]

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::{sync::Arc, thread, time::Instant};
 
 use async_nats::{ConnectOptions, Event, SubscribeError, Subscriber};
-use bevy_due::{GroupsHandle, link::Link};
+use bevy_due::worlds::{GroupsHandle, link::Link};
 use bevy_ecs::error::Result;
 use tokio::sync::{
     Semaphore,
@@ -23,16 +23,16 @@ use crate::{
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Joins the groups of worlds in all processes with the same [`cluster`](NatsConfig::cluster). Pass it to
-/// [`WorldGroups::join`](bevy_due::WorldGroups::join).
+/// [`WorldGroups::join`](bevy_due::worlds::WorldGroups::join).
 ///
 /// `join` waits for the connection to a server. It returns an error if a setting can't be used, or if no
 /// server can be reached. It does not wait for other processes. It may be called on any thread, also on one
 /// of an async runtime.
 ///
 /// The processes find each other by the server. A process that dies is
-/// [down](bevy_due::link::Liveness::Down) with the next batch that another one sends to it, at the latest
-/// after a [`heartbeat`](bevy_due::link::PeerSettings::heartbeat), because the server answers that nobody
-/// listens. One that hangs is down after [`down_after`](bevy_due::link::PeerSettings::down_after). If the
+/// [down](bevy_due::worlds::link::Liveness::Down) with the next batch that another one sends to it, at the latest
+/// after a [`heartbeat`](bevy_due::worlds::link::PeerSettings::heartbeat), because the server answers that nobody
+/// listens. One that hangs is down after [`down_after`](bevy_due::worlds::link::PeerSettings::down_after). If the
 /// server goes, all processes are down until it is back, or until the client has found another one.
 ///
 /// The end of the groups closes the link: it sends what is left for at most two seconds, and then closes
@@ -41,7 +41,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// # Examples
 ///
 /// ```no_run
-/// use bevy_due::{WorldGroups, prelude::*};
+/// use bevy_due::{prelude::*, worlds::WorldGroups};
 /// use bevy_due_nats::{NatsConfig, nats_link};
 ///
 /// # fn main() -> bevy_ecs::error::Result {

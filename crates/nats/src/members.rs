@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_nats::{Client, PublishErrorKind, Subject};
-use bevy_due::{
+use bevy_due::worlds::{
     GroupsHandle,
     link::{BatchError, Peer, PeerSettings},
 };

@@ -1,6 +1,6 @@
 //! The store decides which zone owns an entity.
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Place, Unreachable};
 
 use crate::store::NatsStore;

@@ -7,7 +7,10 @@ use std::{
     thread,
 };
 
-use bevy_due::{StableKey, WorldGroups, prelude::*};
+use bevy_due::{
+    prelude::*,
+    worlds::{StableKey, WorldGroups},
+};
 use bevy_due_link_testing::nats_server::NatsServer;
 use bevy_due_nats::{NatsStore, NatsStoreConfig};
 use bevy_due_ownership::{

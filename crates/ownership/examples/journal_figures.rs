@@ -3,7 +3,7 @@
 use core::{error::Error, time::Duration};
 use std::{env, path::PathBuf, sync::mpsc, thread, time::Instant};
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{Committer, Effect, Frame, Journal, JournalOptions, Record, SubmitError};
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,6 @@
 //! What durable entities are told.
 
-use bevy_due::{StableKey, message::Packet};
+use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::prelude::*;
 
 /// A durable entity has come into this world: from another zone, or from the journal after a restart.

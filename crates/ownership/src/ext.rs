@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use bevy_due::{StableKey, message::Packet};
+use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::prelude::*;
 
 use crate::noted::{Held, Letter, Noted};

@@ -1,6 +1,6 @@
 //! What zones send each other, each item exactly once.
 
-use bevy_due::{StableKey, message::Packet, moving::HeldMail};
+use bevy_due::{message::Packet, moving::HeldMail, worlds::StableKey};
 use bevy_ecs::error::BevyError;
 use serde::{Deserialize, Serialize};
 

@@ -73,7 +73,7 @@ impl JournalOptions {
 /// - Old files are removed. Their live records are copied in small steps, with the batches.
 ///
 /// ```
-/// use bevy_due::StableKey;
+/// use bevy_due::worlds::StableKey;
 /// use bevy_due_ownership::{Journal, JournalOptions, Record};
 ///
 /// # let directory = std::env::temp_dir().join(format!("due_doc_{}", std::process::id()));

@@ -3,7 +3,7 @@
 //! | name | what it is |
 //! |---|---|
 //! | [`Shard`] | a process with a journal |
-//! | [`ZonePlugin`] | makes a world a zone: its entities with a [`StableKey`](bevy_due::StableKey) are durable |
+//! | [`ZonePlugin`] | makes a world a zone: its entities with a [`StableKey`](bevy_due::worlds::StableKey) are durable |
 //! | [`move_to`](DurableEntityCommandsExt::move_to) | moves an entity to another zone, exactly once |
 //! | [`mail`](DurableEntityCommandsExt::mail) | sends a letter to a durable entity, exactly once and in order |
 //! | [`after_commit`](DurableCommandsExt::after_commit) | tells players what is durable |

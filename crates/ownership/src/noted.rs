@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bevy_due::{StableKey, message::Packet};
+use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::{entity::EntityHashSet, entity_disabling::Disabled, prelude::*};
 
 use crate::committer::Effect;

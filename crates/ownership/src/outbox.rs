@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bevy_due::{StableKey, message::Packet};
+use bevy_due::{message::Packet, worlds::StableKey};
 use serde::{Deserialize, Serialize};
 
 use crate::item::Batch;

@@ -4,8 +4,8 @@ use core::{fmt, time::Duration};
 use std::{io, sync::mpsc, thread};
 
 use bevy_due::{
-    StableKey,
     message::{MessageSender, SendError},
+    worlds::StableKey,
 };
 use bevy_ecs::world::World;
 use serde::{Deserialize, Serialize};

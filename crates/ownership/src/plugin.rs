@@ -1,7 +1,7 @@
 //! The plugin that makes a world a zone: what it does in a frame, in order.
 
 use bevy_app::prelude::*;
-use bevy_due::{DueSystems, StableKey};
+use bevy_due::{DueSystems, worlds::StableKey};
 use bevy_ecs::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 

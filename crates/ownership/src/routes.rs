@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::HashMap;
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 
 /// How long a zone waits for an answer before it asks again.
 const ASK_AGAIN: Duration = Duration::from_millis(250);

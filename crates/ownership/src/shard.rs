@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use bevy_due::{StableKey, message::MessageSender};
+use bevy_due::{message::MessageSender, worlds::StableKey};
 
 use crate::{
     committer::{Committer, Stall, Submitter},
@@ -33,7 +33,10 @@ const FRAMES_IN_FLIGHT: u64 = 2;
 ///
 /// ```
 /// use bevy_app::prelude::*;
-/// use bevy_due::{StableKey, WorldGroups, prelude::*};
+/// use bevy_due::{
+///     prelude::*,
+///     worlds::{StableKey, WorldGroups},
+/// };
 /// use bevy_due_ownership::{JournalOptions, Shard, Zone};
 /// use bevy_ecs::prelude::*;
 /// use bevy_time::TimePlugin;

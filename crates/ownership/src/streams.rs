@@ -6,7 +6,7 @@ use std::{
     hash::RandomState,
 };
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_ecs::error::BevyError;
 
 use crate::{

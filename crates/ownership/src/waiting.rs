@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_ecs::error::BevyError;
 
 use crate::{

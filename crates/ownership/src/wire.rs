@@ -1,6 +1,6 @@
 //! What zones tell each other. Any of it may be lost, repeated or late.
 
-use bevy_due::{StableKey, message::Packet};
+use bevy_due::{message::Packet, worlds::StableKey};
 use bevy_ecs::error::BevyError;
 use serde::{Deserialize, Serialize};
 

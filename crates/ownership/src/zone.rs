@@ -12,8 +12,8 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bevy_due::{
-    StableKey,
     message::{MessageComponent, MessageSender, MessageWorldExt, Packet, SendError},
+    worlds::StableKey,
 };
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},

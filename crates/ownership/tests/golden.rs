@@ -2,7 +2,7 @@
 
 mod support;
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{JournalId, Record, SimulatedDisk};
 use support::{live, open, place, small};
 

@@ -17,7 +17,7 @@ use std::{
     time::Instant,
 };
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{
     Committer, Effect, Frame, JOURNAL_CRASH_POINTS, Journal, JournalOptions, Record, SubmitError,
     set_crash_hook,

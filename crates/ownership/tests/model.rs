@@ -4,7 +4,7 @@ mod support;
 
 use std::{collections::HashMap, thread};
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{JournalError, JournalId, Place, Record, SimulatedDisk};
 use support::{live, open, random::Random, small};
 

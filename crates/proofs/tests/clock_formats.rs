@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{Clock, DuePlugin, DueWorldExt, TimerStatus};
+use bevy_due::{Clock, DuePlugin, save::SaveWorldExt, timer::TimerStatus};
 use bevy_ecs::prelude::*;
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 

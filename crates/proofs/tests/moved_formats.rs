@@ -6,7 +6,7 @@ use bevy_app::App;
 use bevy_due::{
     Cooldown, DuePlugin, Timer,
     message::{MessageWorldExt, Packet},
-    moving::{HeldMail, MovedEntity},
+    moving::{HeldMail, MoveWorldExt, MovedEntity},
     prelude::*,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};

@@ -10,7 +10,11 @@ mod script;
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{DespawnAfter, DuePlugin, Timer, prelude::*, save::SavedTimers};
+use bevy_due::{
+    DespawnAfter, DuePlugin, Timer,
+    prelude::*,
+    save::{SaveWorldExt, SavedTimers},
+};
 use bevy_ecs::prelude::*;
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use serde::{Serialize, de::DeserializeOwned};

@@ -12,7 +12,7 @@ use core::{any::TypeId, time::Duration};
 
 use bevy_app::App;
 use bevy_asset::{AssetPath, LoadFromPath, UntypedHandle};
-use bevy_due::{DespawnAfter, DuePlugin, Timer, prelude::*};
+use bevy_due::{DespawnAfter, DuePlugin, Timer, prelude::*, save::SaveWorldExt};
 use bevy_ecs::{entity::EntityHashMap, prelude::*, reflect::AppTypeRegistry};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 use bevy_world_serialization::{DynamicWorld, serde::WorldDeserializer};

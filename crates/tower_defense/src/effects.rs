@@ -1,6 +1,6 @@
 //! Effects on enemies: poison, frost and stuns.
 
-use bevy_due::{SpeedModifier, Timer, TimerKey, prelude::*};
+use bevy_due::{Timer, TimerKey, clock::SpeedModifier, prelude::*};
 use bevy_ecs::prelude::*;
 
 use crate::{

@@ -4,7 +4,10 @@ use core::time::Duration;
 
 use bevy_diagnostic::{DiagnosticPath, DiagnosticsStore};
 use bevy_due::{
-    ArmedTimers, DueDiagnosticsPlugin, Keyed, Pauses, SpeedModifier, TimerStatus, prelude::*,
+    ArmedTimers, DueDiagnosticsPlugin,
+    clock::SpeedModifier,
+    prelude::*,
+    timer::{Keyed, Pauses, TimerStatus},
 };
 use bevy_ecs::{prelude::*, system::SystemParam};
 use ratatui::{

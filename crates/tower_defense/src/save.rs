@@ -1,6 +1,6 @@
 //! A saved game: the components of the game, and beside them the timers.
 
-use bevy_due::{prelude::*, save::SavedTimers};
+use bevy_due::save::{SaveWorldExt, SavedTimers};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The spells of the player: a bolt that stuns, and slow motion.
 
-use bevy_due::{Clocks, SpeedModifier, prelude::*};
+use bevy_due::{Clocks, clock::SpeedModifier, prelude::*};
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use core::{fmt, time::Duration};
 
-use bevy_due::link::PeerSettings;
+use bevy_due::worlds::link::PeerSettings;
 use zenoh::{Config, config::EndPoint};
 
 /// The settings of a [`zenoh_link`](crate::zenoh_link).
@@ -14,7 +14,7 @@ use zenoh::{Config, config::EndPoint};
 ///
 /// ```
 /// use core::time::Duration;
-/// use bevy_due::link::PeerSettings;
+/// use bevy_due::worlds::link::PeerSettings;
 /// use bevy_due_zenoh::ZenohConfig;
 ///
 /// let config = ZenohConfig {
@@ -32,8 +32,8 @@ pub struct ZenohConfig {
     /// they can reach each other.
     pub cluster: String,
     /// The name of this process, by which other processes know it in
-    /// [`PeerChanged`](bevy_due::link::PeerChanged) and
-    /// [`permit`](bevy_due::WorldGroups::permit). By default it is a random number.
+    /// [`PeerChanged`](bevy_due::worlds::link::PeerChanged) and
+    /// [`permit`](bevy_due::worlds::WorldGroups::permit). By default it is a random number.
     ///
     /// A process chooses its own name, and others may have the same.
     pub name: Option<String>,

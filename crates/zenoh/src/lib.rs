@@ -1,8 +1,8 @@
-//! Joins the [worlds](bevy_due::WorldGroups) of several processes and machines over
+//! Joins the [worlds](bevy_due::worlds::WorldGroups) of several processes and machines over
 //! [zenoh](https://zenoh.io), peer to peer.
 //!
 //! `groups.join(zenoh_link(config))` is all: see [`zenoh_link`] and [`ZenohConfig`]. The page
-//! [`bevy_due::link`] says what holds between processes.
+//! [`bevy_due::worlds::link`] says what holds between processes.
 
 #![warn(clippy::unwrap_used)]
 

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use bevy_due::{GroupsHandle, link::Link};
+use bevy_due::worlds::{GroupsHandle, link::Link};
 use bevy_ecs::error::Result;
 use zenoh::{
     Session, Wait,
@@ -28,14 +28,14 @@ use crate::{
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Joins the groups of worlds in all processes with the same [`cluster`](ZenohConfig::cluster). Pass it to
-/// [`WorldGroups::join`](bevy_due::WorldGroups::join).
+/// [`WorldGroups::join`](bevy_due::worlds::WorldGroups::join).
 ///
 /// `join` returns an error if a setting can't be used, or if an address to listen at is taken. It does not
 /// wait for other processes.
 ///
 /// The processes find each other, and each connects to all others. There is no broker, and no multicast
-/// unless you turn it on. A process that dies is [down](bevy_due::link::Liveness::Down) within
-/// milliseconds, and one that hangs after [`down_after`](bevy_due::link::PeerSettings::down_after).
+/// unless you turn it on. A process that dies is [down](bevy_due::worlds::link::Liveness::Down) within
+/// milliseconds, and one that hangs after [`down_after`](bevy_due::worlds::link::PeerSettings::down_after).
 ///
 /// The end of the groups closes the link: it sends what is left for at most two seconds, and then closes
 /// its connections.
@@ -43,7 +43,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// # Examples
 ///
 /// ```
-/// use bevy_due::{WorldGroups, prelude::*};
+/// use bevy_due::{prelude::*, worlds::WorldGroups};
 /// use bevy_due_zenoh::{ZenohConfig, zenoh_link};
 /// # use std::{net::TcpListener, thread};
 ///

@@ -6,7 +6,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use bevy_due::{
+use bevy_due::worlds::{
     GroupsHandle,
     link::{BatchError, Peer, PeerSettings},
 };

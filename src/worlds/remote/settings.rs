@@ -7,7 +7,7 @@ use core::time::Duration;
 /// # Examples
 ///
 /// ```
-/// use bevy_due::link::PeerSettings;
+/// use bevy_due::worlds::link::PeerSettings;
 ///
 /// let settings = PeerSettings {
 ///     parcel_bytes: 4 << 20,
@@ -39,7 +39,7 @@ pub struct PeerSettings {
     /// seconds.
     pub suspect_after: Duration,
     /// The time without a batch after which the process counts as dead. It must be longer than the largest
-    /// batch takes. After a [`close`](crate::link::Peer::close), what waits has this time to be sent. The
+    /// batch takes. After a [`close`](crate::worlds::link::Peer::close), what waits has this time to be sent. The
     /// default is ten seconds.
     pub down_after: Duration,
 }

@@ -9,8 +9,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Clock, ClocksMut, DuePlugin, DueWorldExt, Paused, Timer, TimerFired, UpdateComponent,
+    Clock, ClocksMut, DuePlugin, Paused, Timer, TimerFired, UpdateComponent,
     message::{Delivery, MessageComponent, MessageEntityCommandsExt, MessageWorldExt},
+    moving::MoveWorldExt,
 };
 
 const ZERO: Option<Duration> = Some(Duration::ZERO);

@@ -1,7 +1,10 @@
 //! The operations.
 
 use bevy_due::{
-    Clock, Keyed, OnClock, PausedBy, Pauses, SpeedModifier, Timer, UpdateComponent, prelude::*,
+    Clock, OnClock, PausedBy, Timer, UpdateComponent,
+    clock::SpeedModifier,
+    prelude::*,
+    timer::{Keyed, Pauses},
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 use bevy_time::{Time, Virtual};

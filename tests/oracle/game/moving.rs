@@ -3,8 +3,9 @@
 use core::time::Duration;
 
 use bevy_due::{
-    moving::{HeldMail, InTransit, MoveError, MovedEntity},
+    moving::{HeldMail, InTransit, MoveError, MoveWorldExt, MovedEntity},
     prelude::*,
+    save::SaveWorldExt,
 };
 use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
 

@@ -1,7 +1,7 @@
 //! Saving all timers, and going on in a new app.
 
 use bevy_app::App;
-use bevy_due::{prelude::*, save::SavedTimers};
+use bevy_due::save::{SaveWorldExt, SavedTimers};
 use bevy_ecs::{
     entity::{EntityHashMap, EntityHashSet},
     entity_disabling::Disabled,

@@ -1,6 +1,6 @@
 //! Saving one entity, and loading it again.
 
-use bevy_due::{prelude::*, save::SavedTimers};
+use bevy_due::save::{SaveWorldExt, SavedTimers};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{Cast, Game};

@@ -3,7 +3,7 @@
 use core::iter;
 use std::collections::VecDeque;
 
-use bevy_due::{prelude::*, rollback::TimerSnapshot};
+use bevy_due::rollback::{RollbackWorldExt, TimerSnapshot};
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_time::{Fixed, Real, Time, Virtual};
 

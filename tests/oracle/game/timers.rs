@@ -1,6 +1,6 @@
 //! The timers and clocks of a script, as the crate knows them.
 
-use bevy_due::{Clock, ClockId, ClocksMut, MissedTicks, Timer, TimerAction, TimerMut};
+use bevy_due::{Clock, ClockId, ClocksMut, MissedTicks, Timer, TimerAction, timer::TimerMut};
 use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{Shared, handlers::NAME};

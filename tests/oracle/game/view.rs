@@ -2,7 +2,11 @@
 
 use core::{mem, time::Duration};
 
-use bevy_due::{ArmedTimers, ClockId, Clocks, Owned, RunStats, TimerStatus, message::MessageStats};
+use bevy_due::{
+    ArmedTimers, ClockId, Clocks, Owned,
+    message::MessageStats,
+    timer::{RunStats, TimerStatus},
+};
 use bevy_ecs::{prelude::*, system::SystemState};
 
 use super::{Cast, Game, handlers};

@@ -247,7 +247,7 @@ fn a_link_that_panics_does_not_keep_others_open() {
     struct Panics(Sender<()>, bool);
 
     impl Link for Panics {
-        fn open(&mut self, _: bevy_due::GroupsHandle) -> Result {
+        fn open(&mut self, _: bevy_due::worlds::GroupsHandle) -> Result {
             Ok(())
         }
 

@@ -3,7 +3,7 @@
 use core::sync::atomic::AtomicU32;
 use std::collections::BTreeSet;
 
-use bevy_due::link::BatchError;
+use bevy_due::worlds::link::BatchError;
 
 use super::*;
 

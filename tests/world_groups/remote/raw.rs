@@ -1,6 +1,6 @@
 //! A process that sends what it likes.
 
-use bevy_due::link::{BatchError, Peer};
+use bevy_due::worlds::link::{BatchError, Peer};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Wires between groups, as if they were in different processes, and what can go wrong on them.
 
-use bevy_due::link::{Peer, PeerSettings};
+use bevy_due::worlds::link::{Peer, PeerSettings};
 
 use super::super::*;
 

@@ -4,9 +4,8 @@ use core::time::Duration;
 use std::{sync::mpsc, thread, time::Instant};
 
 use bevy_due::{
-    Parcel,
-    link::FromPeer,
     message::{Delivery, Packet},
+    worlds::{Parcel, link::FromPeer},
 };
 use bevy_due_link_testing::{
     nats_server::NatsServer,

@@ -1,6 +1,6 @@
 //! How processes find each other.
 
-use bevy_due::WorldGroups;
+use bevy_due::worlds::WorldGroups;
 use bevy_due_link_testing::{
     addresses, nats_server::NatsServer, node::Node, scenarios, scenarios::wait_until,
 };

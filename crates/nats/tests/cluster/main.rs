@@ -6,7 +6,7 @@ mod garbage;
 mod load;
 mod the_end;
 
-use bevy_due::{WorldGroups, prelude::*};
+use bevy_due::{prelude::*, worlds::WorldGroups};
 use bevy_due_link_testing::{nats_server::NatsServer, node::Node};
 use bevy_due_nats::{NatsConfig, nats_link};
 

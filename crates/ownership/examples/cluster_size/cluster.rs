@@ -6,9 +6,8 @@ use std::time::Instant;
 use allocation_counter::measure;
 use bevy_app::prelude::*;
 use bevy_due::{
-    StableKey,
-    link::FromPeer,
     message::{MessageComponent, Packet},
+    worlds::{StableKey, link::FromPeer},
 };
 use bevy_due_ownership::{DurableEntityCommandsExt, Shard, Zone};
 use bevy_ecs::{component::Component, error::Result};

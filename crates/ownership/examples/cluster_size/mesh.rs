@@ -2,8 +2,8 @@
 
 use allocation_counter::measure;
 use bevy_due::{
-    Parcel, StableKey,
     message::{Delivery, Packet},
+    worlds::{Parcel, StableKey},
 };
 use bevy_ecs::error::Result;
 

@@ -3,7 +3,10 @@
 use core::time::Duration;
 
 use bevy_app::prelude::*;
-use bevy_due::{DuePlugin, StableKey, WorldGroups};
+use bevy_due::{
+    DuePlugin,
+    worlds::{StableKey, WorldGroups},
+};
 use bevy_time::{TimePlugin, TimeUpdateStrategy};
 
 pub(crate) const GROUP: &str = "zones";

@@ -10,7 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use bevy_due::link::{Peer, PeerSettings};
+use bevy_due::worlds::link::{Peer, PeerSettings};
 use bevy_ecs::error::Result;
 use cpu_time::ProcessTime;
 

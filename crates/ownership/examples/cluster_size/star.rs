@@ -4,9 +4,8 @@ use core::time::Duration;
 use std::time::Instant;
 
 use bevy_due::{
-    Parcel, StableKey,
-    link::FromPeer,
     message::{Delivery, Packet},
+    worlds::{Parcel, StableKey, link::FromPeer},
 };
 use bevy_ecs::error::Result;
 

@@ -4,7 +4,7 @@ use core::{ops::AddAssign, time::Duration};
 use std::time::Instant;
 
 use allocation_counter::measure;
-use bevy_due::link::{Peer, PeerSettings};
+use bevy_due::worlds::link::{Peer, PeerSettings};
 use bevy_ecs::error::Result;
 
 use crate::process::Process;

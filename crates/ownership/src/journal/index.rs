@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 
 use super::{JournalId, Place, Record};
 

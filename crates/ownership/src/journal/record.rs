@@ -1,6 +1,6 @@
 //! The records of a journal.
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use serde::{Deserialize, Serialize};
 
 /// The random number that a journal gets when it is created.

@@ -3,8 +3,8 @@
 use core::{fmt, time::Duration};
 
 use bevy_due::{
-    DueWorldExt, StableKey,
-    moving::{HeldMail, TimePassed},
+    moving::{HeldMail, MoveWorldExt, TimePassed},
+    worlds::StableKey,
 };
 use bevy_ecs::utils::prelude::DebugName;
 use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};

@@ -1,6 +1,6 @@
 //! What a store of owners is asked.
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_ecs::world::World;
 
 use super::{

@@ -3,8 +3,8 @@
 use core::{fmt, time::Duration};
 
 use bevy_due::{
-    DueWorldExt, StableKey,
-    moving::{HeldMail, MovedEntity},
+    moving::{HeldMail, MoveWorldExt, MovedEntity},
+    worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
 

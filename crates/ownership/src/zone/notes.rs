@@ -2,7 +2,7 @@
 
 use core::{fmt, iter};
 
-use bevy_due::{DueWorldExt, OwnedBy, StableKey, message::MessageWorldExt};
+use bevy_due::{OwnedBy, message::MessageWorldExt, rollback::RollbackWorldExt, worlds::StableKey};
 use bevy_ecs::prelude::*;
 
 use super::{Owned, State, ZoneState, arrive::report, hand_back};

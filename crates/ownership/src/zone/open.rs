@@ -4,10 +4,12 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use bevy_due::{
-    Refused, StableKey, WorldLink,
-    link::{Effect, Liveness, PeerChanged},
     message::{MessageComponent, MessageWorldExt, Packet, RefusalReason},
     moving::HeldMail,
+    worlds::{
+        Refused, StableKey, WorldLink,
+        link::{Effect, Liveness, PeerChanged},
+    },
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 

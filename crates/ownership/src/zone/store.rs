@@ -8,8 +8,8 @@ use core::{
 use std::sync::Arc;
 
 use bevy_due::{
-    ClockId, DueWorldExt, OnClock, StableKey, Timer, message::MessageSender,
-    rollback::TimerSnapshot,
+    ClockId, OnClock, Timer, message::MessageSender, moving::MoveWorldExt, rollback::TimerSnapshot,
+    worlds::StableKey,
 };
 use bevy_ecs::prelude::*;
 

@@ -4,8 +4,8 @@ use core::fmt;
 
 use bevy_app::AppExit;
 use bevy_due::{
-    Parcel, StableKey, WorldLink,
     message::{Delivery, Packet},
+    worlds::{Parcel, StableKey, WorldLink},
 };
 use bevy_ecs::prelude::*;
 

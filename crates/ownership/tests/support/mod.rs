@@ -3,7 +3,7 @@
 
 pub(crate) mod random;
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{
     Journal, JournalError, JournalId, JournalOptions, Place, Record, SimulatedDisk, Sync,
 };

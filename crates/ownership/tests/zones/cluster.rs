@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, time::Instant};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    DuePlugin, StableKey, TimerFired, WorldGroups,
+    DuePlugin, TimerFired,
     message::{MessageComponent, Packet},
+    worlds::{StableKey, WorldGroups},
 };
 use bevy_due_ownership::{
     Arrived, DurableEntityCommandsExt, JournalOptions, MailReturned, MoveFailed, Shard,

@@ -1,6 +1,9 @@
 //! Packets between zones that no zone has sent.
 
-use bevy_due::{Parcel, ParcelCommandsExt, StableKey, message::Packet};
+use bevy_due::{
+    message::Packet,
+    worlds::{Parcel, ParcelCommandsExt, StableKey},
+};
 use bevy_due_ownership::Zone;
 
 use crate::cluster::{Cluster, zone};

@@ -1,6 +1,6 @@
 //! Stable keys that are inserted again, replaced or swapped.
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
 
 use crate::cluster::{Cluster, Ledger};

@@ -1,6 +1,6 @@
 //! Journals that are lost, or older than they should be.
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::SimulatedDisk;
 
 use crate::cluster::{Cluster, Failures};

@@ -1,8 +1,8 @@
 //! Letters between entities.
 
 use bevy_due::{
-    StableKey,
     message::{MessageComponent, Packet},
+    worlds::StableKey,
 };
 use bevy_due_ownership::{DurableEntityCommandsExt, MailReturned};
 use bevy_ecs::prelude::*;

@@ -4,9 +4,10 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    Clock, ClockId, DueWorldExt, OnClock, Owned, OwnedBy, Parcel, ParcelEntityCommandsExt, Pauses,
-    StableKey, Timer, TimerAction,
+    Clock, ClockId, DueWorldExt, OnClock, Owned, OwnedBy, Timer, TimerAction,
     message::{MessageCommandsExt, MessageComponent, Packet, ReplyTo},
+    timer::Pauses,
+    worlds::{Parcel, ParcelEntityCommandsExt, StableKey},
 };
 use bevy_due_ownership::{Arrived, Zone};
 use bevy_ecs::prelude::*;

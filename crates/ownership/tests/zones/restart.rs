@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ClockId, Clocks, Cooldown, DueWorldExt, Owned, OwnedBy, StableKey, Timer,
+    ClockId, Clocks, Cooldown, DueWorldExt, Owned, OwnedBy, Timer,
     message::{MessageCommandsExt, Packet},
+    worlds::StableKey,
 };
 use bevy_ecs::{prelude::*, system::RunSystemOnce};
 

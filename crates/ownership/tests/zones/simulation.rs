@@ -3,7 +3,7 @@
 use core::{ops::Range, time::Duration};
 use std::{collections::BTreeSet, env};
 
-use bevy_due::{StableKey, Timer};
+use bevy_due::{Timer, worlds::StableKey};
 use bevy_due_ownership::{Journal, Record};
 
 use crate::{

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::{ChangeError, JournalId, Owner, OwnerStore, Place, Unreachable};
 
 use crate::{cluster::Cluster, random::Random};

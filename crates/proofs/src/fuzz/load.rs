@@ -3,11 +3,13 @@
 use core::time::Duration;
 
 use bevy_due::{
-    Address, Clock, ClockId, Cooldown, DespawnAfter, DuePlugin, DueWorldExt, Keyed, MissedTicks,
-    OnClock, Owned, OwnedBy, Parcel, ParcelCommandsExt, Paused, Pauses, SpeedModifier, StableKey,
-    Timer, TimerAction,
+    Clock, ClockId, Cooldown, DespawnAfter, DuePlugin, DueWorldExt, MissedTicks, OnClock, Owned,
+    OwnedBy, Paused, Timer, TimerAction,
+    clock::SpeedModifier,
     message::{Delivery, MessageComponent, MessageWorldExt, Packet, RefusalReason},
-    moving::{HeldMail, MovedEntity},
+    moving::{HeldMail, MoveWorldExt, MovedEntity},
+    timer::{Keyed, Pauses},
+    worlds::{Address, Parcel, ParcelCommandsExt, StableKey},
 };
 use bevy_ecs::{
     entity::{EntityHashMap, EntityMapper},

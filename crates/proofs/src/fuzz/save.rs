@@ -3,8 +3,10 @@
 use core::time::Duration;
 
 use bevy_due::{
-    Clock, ClockId, DespawnAfter, DuePlugin, DueWorldExt, Keyed, OwnedBy, Paused, SpeedModifier,
-    Timer, TimerAction, save::SavedTimers,
+    Clock, ClockId, DespawnAfter, DuePlugin, DueWorldExt, OwnedBy, Paused, Timer, TimerAction,
+    clock::SpeedModifier,
+    save::{SaveWorldExt, SavedTimers},
+    timer::Keyed,
 };
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bevy_app::App;
-use bevy_due::{Clock, ClockError, Timer, TimerFired, prelude::*};
+use bevy_due::{Clock, Timer, TimerFired, clock::ClockError, prelude::*};
 use bevy_ecs::{message::Messages, prelude::*};
 
 use super::{DAY, Dice, YEAR, app, grid::Grid};

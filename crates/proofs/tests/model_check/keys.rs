@@ -1,6 +1,6 @@
 //! The keys of entities, as another process learns them.
 
-use bevy_due::link::{Peer, PeerSettings};
+use bevy_due::worlds::link::{Peer, PeerSettings};
 use bevy_ecs::error::{FallbackErrorHandler, ignore};
 
 use super::*;

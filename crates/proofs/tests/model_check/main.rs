@@ -29,12 +29,14 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    GroupsHandle, LoopInterval, Parcel, ParcelCommandsExt, Refused, StableKey, WorldGroups,
-    WorldReport,
     message::{
         Delivery, MessageContext, MessageSender, Packet, RefusalReason, SendError, Undelivered,
     },
     prelude::*,
+    worlds::{
+        GroupsHandle, LoopInterval, Parcel, ParcelCommandsExt, Refused, StableKey, WorldGroups,
+        WorldReport,
+    },
 };
 use bevy_ecs::{prelude::*, schedule::SingleThreadedExecutor};
 use bevy_time::prelude::*;

@@ -1,6 +1,6 @@
 //! Requests to worlds that stop.
 
-use bevy_due::{ParcelEntityCommandsExt, Timer, message::NoAnswer};
+use bevy_due::{Timer, message::NoAnswer, worlds::ParcelEntityCommandsExt};
 
 use super::*;
 

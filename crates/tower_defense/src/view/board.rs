@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use bevy_due::{ArmedTimers, Clocks, PausedBy, SpeedModifiers, prelude::*};
+use bevy_due::{ArmedTimers, Clocks, PausedBy, clock::SpeedModifiers, prelude::*};
 use bevy_ecs::{prelude::*, system::SystemParam};
 use ratatui::{
     buffer::Buffer,

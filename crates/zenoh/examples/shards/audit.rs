@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
-use bevy_due::WorldGroups;
+use bevy_due::worlds::WorldGroups;
 use bevy_due_ownership::{Journal, JournalOptions, Record, Shard};
 use bevy_ecs::prelude::*;
 
@@ -166,7 +166,8 @@ fn read_ledgers(settings: &ShardSettings) -> Result<Vec<(u64, Ledger)>> {
     groups.add(keys::ZONES, &mut app);
     app.update();
     let world = app.world_mut();
-    let mut players = world.query_filtered::<(Entity, &bevy_due::StableKey), With<Ledger>>();
+    let mut players =
+        world.query_filtered::<(Entity, &bevy_due::worlds::StableKey), With<Ledger>>();
     let players: Vec<_> = players
         .iter(world)
         .filter_map(|(entity, &key)| Some((entity, keys::player_number(key)?)))

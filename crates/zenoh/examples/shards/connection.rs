@@ -15,7 +15,7 @@ use std::{
     time::Instant,
 };
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_due_ownership::Zone;
 use bevy_ecs::prelude::*;
 

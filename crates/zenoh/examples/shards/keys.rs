@@ -1,6 +1,6 @@
 //! The keys of zones, sages and players.
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 
 /// The group of all zones.
 pub const ZONES: &str = "zones";

@@ -4,9 +4,10 @@ use core::fmt::Display;
 use std::{io::Write, net::TcpStream, sync::Arc};
 
 use bevy_due::{
-    Clocks, Parcel, ParcelEntityCommandsExt, StableKey, Timer,
+    Clocks, Timer,
     message::{MessageContext, NoAnswer, Packet},
     prelude::*,
+    worlds::{Parcel, ParcelEntityCommandsExt, StableKey},
 };
 use bevy_due_ownership::{
     Arrived, DurableCommandsExt, DurableEntityCommandsExt, MailReturned, MoveFailed,

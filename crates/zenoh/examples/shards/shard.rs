@@ -9,7 +9,11 @@ use std::{
 };
 
 use bevy_app::prelude::*;
-use bevy_due::{ArmedTimers, StableKey, WorldGroups, prelude::*};
+use bevy_due::{
+    ArmedTimers,
+    prelude::*,
+    worlds::{StableKey, WorldGroups},
+};
 use bevy_due_ownership::{JournalOptions, Shard, Zone};
 use bevy_due_zenoh::{ZenohConfig, zenoh_link};
 use bevy_ecs::{

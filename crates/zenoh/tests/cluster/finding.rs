@@ -30,7 +30,10 @@ fn a_process_that_starts_again_is_found_again() {
 
 #[test]
 fn processes_of_other_clusters_share_nothing() {
-    use bevy_due::{WorldGroups, link::Link, prelude::*};
+    use bevy_due::{
+        prelude::*,
+        worlds::{WorldGroups, link::Link},
+    };
     use bevy_due_zenoh::{ZenohConfig, zenoh_link};
 
     let [address] = addresses();

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    ArmedTimers, StableKey, Timer,
+    ArmedTimers, Timer,
     message::{MessageContext, Packet},
     prelude::*,
+    worlds::StableKey,
 };
 use bevy_due_ownership::{
     Arrived, DurableCommandsExt, DurableEntityCommandsExt, MailReturned, MoveFailed, Zone,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bevy_due::StableKey;
+use bevy_due::worlds::StableKey;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -11,7 +11,10 @@ use std::{
 };
 
 use bevy_app::prelude::*;
-use bevy_due::{DuePlugin, StableKey, WorldGroups, link::PeerSettings};
+use bevy_due::{
+    DuePlugin,
+    worlds::{StableKey, WorldGroups, link::PeerSettings},
+};
 use bevy_due_ownership::{DurableCommandsExt, JournalOptions, Shard, Zone, set_crash_hook};
 use bevy_due_zenoh::{ZenohConfig, zenoh_link};
 use bevy_ecs::{

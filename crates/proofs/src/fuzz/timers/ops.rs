@@ -4,11 +4,14 @@ use core::time::Duration;
 
 use bevy_due::{
     Clock, ClockId, ClocksMut, DespawnAfter, DueEntityCommandsExt, DueWorldExt, MissedTicks,
-    OnClock, OwnedBy, Paused, Pauses, SpeedModifier, StableKey, Timer, TimerAction, TimerMut,
+    OnClock, OwnedBy, Paused, Timer, TimerAction,
+    clock::SpeedModifier,
     message::{
         Delivery, MessageComponent, MessageContext, MessageEntityCommandsExt, MessageWorldExt,
         Packet,
     },
+    timer::{Pauses, TimerMut},
+    worlds::StableKey,
 };
 use bevy_ecs::{prelude::*, system::SystemState};
 

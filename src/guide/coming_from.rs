@@ -12,37 +12,37 @@
 //! | skynet | [`skynet`] |
 //! | TrinityCore | [`trinity_core`] |
 
-#[doc = include_str!("../docs/coming_from/bevy_timer.md")]
+#[doc = include_str!("../../docs/coming_from/bevy_timer.md")]
 pub mod bevy_timer {}
 
-#[doc = include_str!("../docs/coming_from/delayed_commands.md")]
+#[doc = include_str!("../../docs/coming_from/delayed_commands.md")]
 #[doc(alias = "delayed")]
 pub mod delayed_commands {}
 
-#[doc = include_str!("../docs/coming_from/on_timer.md")]
+#[doc = include_str!("../../docs/coming_from/on_timer.md")]
 #[doc(alias("on_real_timer", "once_after_delay", "repeating_after_delay"))]
 pub mod on_timer {}
 
-#[doc = include_str!("../docs/coming_from/unity.md")]
+#[doc = include_str!("../../docs/coming_from/unity.md")]
 #[doc(alias("Invoke", "InvokeRepeating", "WaitForSeconds", "coroutine"))]
 pub mod unity {}
 
-#[doc = include_str!("../docs/coming_from/godot.md")]
+#[doc = include_str!("../../docs/coming_from/godot.md")]
 #[doc(alias("create_timer", "await", "timeout"))]
 pub mod godot {}
 
-#[doc = include_str!("../docs/coming_from/unreal.md")]
+#[doc = include_str!("../../docs/coming_from/unreal.md")]
 #[doc(alias("FTimerManager", "FTimerHandle", "SetTimer"))]
 pub mod unreal {}
 
-#[doc = include_str!("../docs/coming_from/cocos2d_x.md")]
+#[doc = include_str!("../../docs/coming_from/cocos2d_x.md")]
 #[doc(alias("Scheduler", "scheduleOnce", "scheduleUpdate"))]
 pub mod cocos2d_x {}
 
-#[doc = include_str!("../docs/coming_from/skynet.md")]
+#[doc = include_str!("../../docs/coming_from/skynet.md")]
 #[doc(alias = "skynet.timeout")]
 pub mod skynet {}
 
-#[doc = include_str!("../docs/coming_from/trinity_core.md")]
+#[doc = include_str!("../../docs/coming_from/trinity_core.md")]
 #[doc(alias("EventMap", "TaskScheduler", "ScheduleEvent"))]
 pub mod trinity_core {}

@@ -50,115 +50,115 @@
     doc = "| save and load | turn on the feature `serialize` |"
 )]
 
-#[doc = include_str!("../docs/cookbook/auto_save.md")]
+#[doc = include_str!("../../docs/cookbook/auto_save.md")]
 #[doc(alias = "autosave")]
 pub mod auto_save {}
 
-#[doc = include_str!("../docs/cookbook/boss_phases.md")]
+#[doc = include_str!("../../docs/cookbook/boss_phases.md")]
 #[doc(alias = "enrage")]
 pub mod boss_phases {}
 
-#[doc = include_str!("../docs/cookbook/cast_bar.md")]
+#[doc = include_str!("../../docs/cookbook/cast_bar.md")]
 #[doc(alias("interrupt", "progress_bar"))]
 pub mod cast_bar {}
 
-#[doc = include_str!("../docs/cookbook/chain.md")]
+#[doc = include_str!("../../docs/cookbook/chain.md")]
 #[doc(alias("sequence", "coroutine"))]
 pub mod chain {}
 
-#[doc = include_str!("../docs/cookbook/combo_window.md")]
+#[doc = include_str!("../../docs/cookbook/combo_window.md")]
 #[doc(alias = "debounce")]
 pub mod combo_window {}
 
-#[doc = include_str!("../docs/cookbook/cooldown.md")]
+#[doc = include_str!("../../docs/cookbook/cooldown.md")]
 #[doc(alias("charges", "dash"))]
 pub mod cooldown {}
 
-#[doc = include_str!("../docs/cookbook/daily_reset.md")]
+#[doc = include_str!("../../docs/cookbook/daily_reset.md")]
 #[doc(alias("midnight", "calendar", "offline_progress"))]
 pub mod daily_reset {}
 
-#[doc = include_str!("../docs/cookbook/despawn_later.md")]
+#[doc = include_str!("../../docs/cookbook/despawn_later.md")]
 #[doc(alias("lifetime", "bullet"))]
 pub mod despawn_later {}
 
-#[doc = include_str!("../docs/cookbook/fire_rate.md")]
+#[doc = include_str!("../../docs/cookbook/fire_rate.md")]
 #[doc(alias = "machine_gun")]
 pub mod fire_rate {}
 
-#[doc = include_str!("../docs/cookbook/fixed_step.md")]
+#[doc = include_str!("../../docs/cookbook/fixed_step.md")]
 #[doc(alias("physics", "FixedUpdate"))]
 pub mod fixed_step {}
 
-#[doc = include_str!("../docs/cookbook/idle_kick.md")]
+#[doc = include_str!("../../docs/cookbook/idle_kick.md")]
 #[doc(alias("heartbeat", "keep_alive"))]
 pub mod idle_kick {}
 
-#[doc = include_str!("../docs/cookbook/invincibility.md")]
+#[doc = include_str!("../../docs/cookbook/invincibility.md")]
 #[doc(alias("blink", "iframes"))]
 pub mod invincibility {}
 
-#[doc = include_str!("../docs/cookbook/pause_menu.md")]
+#[doc = include_str!("../../docs/cookbook/pause_menu.md")]
 #[doc(alias("paused", "unpause", "real_time"))]
 pub mod pause_menu {}
 
-#[doc = include_str!("../docs/cookbook/poison.md")]
+#[doc = include_str!("../../docs/cookbook/poison.md")]
 #[doc(alias("damage_over_time", "dot", "stack", "refresh", "burn", "bleed"))]
 pub mod poison {}
 
-#[doc = include_str!("../docs/cookbook/repeat.md")]
+#[doc = include_str!("../../docs/cookbook/repeat.md")]
 #[doc(alias = "interval")]
 pub mod repeat {}
 
-#[doc = include_str!("../docs/cookbook/request.md")]
+#[doc = include_str!("../../docs/cookbook/request.md")]
 #[doc(alias("timeout", "rpc"))]
 pub mod request {}
 
-#[doc = include_str!("../docs/cookbook/restart.md")]
+#[doc = include_str!("../../docs/cookbook/restart.md")]
 #[doc(alias("reset", "new_game"))]
 pub mod restart {}
 
-#[doc = include_str!("../docs/cookbook/rollback.md")]
+#[doc = include_str!("../../docs/cookbook/rollback.md")]
 #[doc(alias("netcode", "prediction"))]
 pub mod rollback {}
 
 #[cfg(feature = "serialize")]
-#[doc = include_str!("../docs/cookbook/save_and_load.md")]
+#[doc = include_str!("../../docs/cookbook/save_and_load.md")]
 #[doc(alias("persistence", "save_game", "load_game", "serialize"))]
 pub mod save_and_load {}
 
-#[doc = include_str!("../docs/cookbook/slow_field.md")]
+#[doc = include_str!("../../docs/cookbook/slow_field.md")]
 #[doc(alias("slow", "haste"))]
 pub mod slow_field {}
 
-#[doc = include_str!("../docs/cookbook/spawner.md")]
+#[doc = include_str!("../../docs/cookbook/spawner.md")]
 #[doc(alias = "spawn")]
 pub mod spawner {}
 
-#[doc = include_str!("../docs/cookbook/staggered_ai.md")]
+#[doc = include_str!("../../docs/cookbook/staggered_ai.md")]
 #[doc(alias("spread", "jitter", "budget", "load_balancing"))]
 pub mod staggered_ai {}
 
-#[doc = include_str!("../docs/cookbook/states.md")]
+#[doc = include_str!("../../docs/cookbook/states.md")]
 #[doc(alias("splash_screen", "DespawnOnExit"))]
 pub mod states {}
 
-#[doc = include_str!("../docs/cookbook/stun.md")]
+#[doc = include_str!("../../docs/cookbook/stun.md")]
 #[doc(alias("freeze", "root", "sleep", "crowd_control"))]
 pub mod stun {}
 
-#[doc = include_str!("../docs/cookbook/taps.md")]
+#[doc = include_str!("../../docs/cookbook/taps.md")]
 #[doc(alias("double_tap", "long_press", "hold"))]
 pub mod taps {}
 
-#[doc = include_str!("../docs/cookbook/throttle.md")]
+#[doc = include_str!("../../docs/cookbook/throttle.md")]
 #[doc(alias = "rate_limit")]
 pub mod throttle {}
 
-#[doc = include_str!("../docs/cookbook/undo.md")]
+#[doc = include_str!("../../docs/cookbook/undo.md")]
 #[doc(alias = "cancel")]
 pub mod undo {}
 
-#[doc = include_str!("../docs/cookbook/waves.md")]
+#[doc = include_str!("../../docs/cookbook/waves.md")]
 #[doc(alias = "wave_spawner")]
 pub mod waves {}

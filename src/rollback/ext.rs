@@ -1,0 +1,172 @@
+//! The extension trait of [`World`].
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
+
+use super::{TimerSnapshot, changed_since, restore_timers, snapshot_timers};
+
+/// Takes the timers of a [`World`] back to an earlier state.
+pub trait RollbackWorldExt {
+    /// Remembers the state of all timers, clocks and pauses, to go back to it later.
+    ///
+    /// The module [`rollback`](crate::rollback) lists what a snapshot holds, and has an example.
+    ///
+    /// # Panics
+    ///
+    /// Panics in a world without the plugin, and in a handler of a timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*k*) in the number of timers and components of this crate that have changed since the
+    /// previous snapshot, plus *O*(*n*) in the number of clocks, of [`Cooldown`](crate::Cooldown)s and
+    /// [`OnClock`](crate::OnClock)s, and of timers that have come, been cancelled or finished since the
+    /// previous run. An owner that gets or loses a timer counts with all its timers.
+    ///
+    /// While a snapshot exists, each change takes a constant time longer. The first snapshot spawns the
+    /// observers that note the changes.
+    fn snapshot_timers(&mut self) -> TimerSnapshot;
+
+    /// Goes back to the state of a snapshot.
+    ///
+    /// No event is triggered, no message is written, and no timer is reported as cancelled. Entities
+    /// with components of this crate are as they were:
+    ///
+    /// - An entity that still exists keeps its id.
+    /// - An entity that has despawned since the snapshot is spawned again. Bevy does not reuse ids, so
+    ///   it gets a new one. All references inside this crate lead there. If `entities` already leads to
+    ///   an entity that exists, that one takes its place.
+    /// - An entity that was spawned after the snapshot despawns.
+    ///
+    /// Each entity that was spawned again since the snapshot, by this restore or by an earlier one, is
+    /// added to `entities` under its earlier ids. If you spawn entities again yourself, add them before
+    /// you restore the timers, and pass the same map each time.
+    ///
+    /// Bevy's hooks and your observers of components (`Add`, `Insert`, `Remove`) run as for any other
+    /// change, but must not change timers. They can't read timers and clocks either: an observer with
+    /// [`ArmedTimers`](crate::ArmedTimers) or [`Clocks`](crate::Clocks) fails during a restore. Write the parameter as
+    /// [`If<ArmedTimers>`](If) to skip the observer then.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the snapshot is of another world, in a world without the plugin, in a handler of a
+    /// timer, and in an observer of another restore. If an observer panics, the world is between the two
+    /// states until you restore the snapshot again.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*k* log *n*), amortized, where *k* is the number of timers and components of this crate that
+    /// have changed since the snapshot, and *n* the number of timers. As for a snapshot, clocks,
+    /// cooldowns and new timers count whether they have changed or not. If an entity with a
+    /// [`Clock`](crate::Clock) is spawned again, all timers are visited.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*, rollback::RollbackWorldExt};
+    /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
+    /// use bevy_time::TimePlugin;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let world = app.world_mut();
+    /// let bomb = world.spawn(Timer::after(3.0)).id();
+    /// let snapshot = world.snapshot_timers();
+    ///
+    /// world.despawn(bomb);
+    /// let new = world.spawn(Timer::after(1.0)).id();
+    ///
+    /// let mut entities = EntityHashMap::default();
+    /// world.restore_timers(&snapshot, &mut entities);
+    /// assert!(world.get_entity(new).is_err());
+    /// assert!(world.get::<Timer>(entities[&bomb]).is_some());
+    /// ```
+    fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>);
+
+    /// Returns the entities whose timers or components of this crate have changed since a snapshot, in
+    /// order, each once.
+    ///
+    /// Use it to store entities that must survive the end of the process: after each frame, store the
+    /// entities that have changed since the previous one, and take the next snapshot.
+    ///
+    /// An entity has changed if a timer or a lifetime on it was armed, fired, finished, was paused, moved or
+    /// cancelled, if a component of this crate was inserted, removed or changed, or if it has despawned. A
+    /// request that is opened or completed changes its own entity and the asking one. An entity that gets or
+    /// loses a timer, a pause or a speed modifier changes, too.
+    ///
+    /// Time is no change: the remaining time of a waiting timer, a cooldown that becomes ready, or the time
+    /// that a clock shows. If anything else changes a clock, such as a new speed, a pause or a modifier, the
+    /// answer holds the entity of the clock, and everything that runs on it or on the clocks below it: how
+    /// far these have come no longer follows from the present speed. A built-in clock that
+    /// [`ClocksMut`](crate::ClocksMut) has changed counts in the same way. A change of Bevy's `Time` does
+    /// not: measure how far it advances.
+    #[cfg_attr(
+        feature = "serialize",
+        doc = "
+Data from [`copy_entities`](crate::moving::MoveWorldExt::copy_entities) therefore stays good until the entity, or something else in
+the data, is in an answer. [Import](crate::moving::MoveWorldExt::import_entity) it with the
+[time that has passed](crate::moving::TimePassed) on the built-in clocks since the copy. Waiting mail is not
+part of this: it is in the data, but does not count as a change."
+    )]
+    ///
+    /// Entities that a [restore](Self::restore_timers) has spawned again are in the answer under all their
+    /// names. Conditions of [`run_clock_if`](crate::conditions::run_clock_if) change the clocks that they
+    /// hold. The answer may hold a few more entities: a new timer counts again when the next run arms it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the snapshot is of another world, in a world without the plugin, and in a handler of a
+    /// timer.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*k* log *k*) in the number of timers and components of this crate that have changed since the
+    /// snapshot, plus *O*(*n*) in the number that [`snapshot_timers`](Self::snapshot_timers) visits: clocks,
+    /// cooldowns, [`OnClock`](crate::OnClock)s and new timers. If a clock has changed, everything on it
+    /// counts, and if it is gone, so do the timers whose deadlines were moved. Changes since an older
+    /// snapshot are copied first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{Timer, prelude::*, rollback::RollbackWorldExt};
+    /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()))
+    ///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)));
+    /// let fast = app.world_mut().spawn(Timer::every(0.5)).id();
+    /// let slow = app.world_mut().spawn(Timer::every(60.0)).id();
+    /// app.update(); // Bevy's first frame takes no time.
+    ///
+    /// let mut snapshot = app.world_mut().snapshot_timers();
+    /// let mut stored = Vec::new();
+    /// for _ in 0..4 {
+    ///     app.update();
+    ///     stored.push(app.world_mut().changed_since(&snapshot));
+    ///     snapshot = app.world_mut().snapshot_timers();
+    /// }
+    /// assert_eq!(stored, [vec![], vec![fast], vec![], vec![fast]]);
+    ///
+    /// app.world_mut().entity_mut(slow).insert(Paused);
+    /// assert_eq!(app.world_mut().changed_since(&snapshot), [slow]);
+    /// ```
+    fn changed_since(&mut self, snapshot: &TimerSnapshot) -> Vec<Entity>;
+}
+
+impl RollbackWorldExt for World {
+    fn snapshot_timers(&mut self) -> TimerSnapshot {
+        snapshot_timers(self)
+    }
+
+    fn restore_timers(&mut self, snapshot: &TimerSnapshot, entities: &mut EntityHashMap<Entity>) {
+        restore_timers(self, snapshot, entities);
+    }
+
+    fn changed_since(&mut self, snapshot: &TimerSnapshot) -> Vec<Entity> {
+        changed_since(self, snapshot)
+    }
+}

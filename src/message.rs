@@ -11,6 +11,7 @@ mod followers;
 mod mail;
 mod mailbag;
 mod payload;
+mod queue;
 mod send;
 mod sender;
 mod written;
@@ -68,7 +69,7 @@ pub(crate) use {
     ask::{time_out_again, timed_out},
     codec::{LetterData, LetterError, letter_to_data},
     directory::{name_of_request, request_with_name},
-    mail::{Item, Letter},
+    queue::Letter,
     request::PostReply,
     transit::{End, HeldLetters, release_lost, take_letters, visit_letters},
 };

@@ -20,7 +20,9 @@ use super::{
     send::{send_anyway, send_or_report},
 };
 #[cfg(feature = "serialize")]
-use super::{mail::MailRef, mailbag::Mailbag, request::Origin, transit::visit_letters};
+use super::{
+    mail::MailRef, mailbag::Mailbag, queue::Letter, request::Origin, transit::visit_letters,
+};
 use crate::{
     call::EntityCaller,
     owner::OwnedBy,
@@ -183,7 +185,7 @@ pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
     let mut held: Vec<_> = mailbag.into_iter().flat_map(|it| &it.transit).collect();
     held.sort_unstable_by_key(|&(&root, _)| root);
     let held = held.into_iter().flat_map(|(_, held)| held.letters());
-    held.filter_map(|letter| letter.get(0)).for_each(&mut add);
+    held.filter_map(Letter::get).for_each(&mut add);
     visit_letters(world, &|_| true, |_, letter| add(letter));
     requests
 }

@@ -382,6 +382,17 @@ pub(super) struct Incoming<'a> {
     pub(super) clocks: &'a ClockTable,
 }
 
+impl<'a> Incoming<'a> {
+    #[inline]
+    pub(super) fn new(message: &'a dyn Any, role: &'a Role, clocks: &'a ClockTable) -> Self {
+        Self {
+            message,
+            role,
+            clocks,
+        }
+    }
+}
+
 /// A callback for the messages of one topic.
 pub(super) type Callback = Arc<dyn Fn(MessageContext, &dyn Any) -> Result + Send + Sync>;
 

@@ -1,6 +1,6 @@
 //! Sending from the world's own code: with commands, with the world, or with an outbox.
 
-use alloc::{collections::VecDeque, format};
+use alloc::format;
 use core::{any::type_name, fmt, mem};
 
 use bevy_ecs::{
@@ -12,11 +12,12 @@ use bevy_ecs::{
 
 use super::{
     deliver::Undelivered,
-    mail::{Delivery, Item, Mail, Recipient, Role},
+    mail::{Delivery, Recipient, Role},
     mailbag::Mailbag,
     payload::Payload,
+    queue::Queue,
 };
-use crate::{double_buffer::RecentPeak, missing_plugin::warn_without_plugin};
+use crate::missing_plugin::warn_without_plugin;
 
 /// A message or function that could not be sent, with the reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,20 +72,6 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> core::error::Error for SendError<T> {}
 
-impl Mailbag {
-    /// Adds a message, after all others.
-    fn push<P: Payload>(&mut self, to: Recipient, payload: P, role: Role) {
-        let payload = match role {
-            Role::Plain => match self.queue.push_into_last(to, payload) {
-                Ok(()) => return,
-                Err(payload) => payload,
-            },
-            Role::Request(_) | Role::Reply(_) => payload,
-        };
-        self.queue.push(Item::Mail(Mail::letter(to, payload, role)));
-    }
-}
-
 /// Sends a message. Without the plugin, the message is dropped.
 pub(super) fn try_send<P: Payload>(
     world: &mut World,
@@ -99,7 +86,7 @@ pub(super) fn try_send<P: Payload>(
     if !mailbag.has_room() {
         return Err(SendError::Full(payload));
     }
-    mailbag.push(to.into(), payload, role);
+    mailbag.queue.push(to.into(), payload, role);
     Ok(())
 }
 
@@ -135,7 +122,7 @@ pub(super) fn send_anyway<P: Payload>(
     role: Role,
 ) {
     match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => mailbag.push(to.into(), payload, role),
+        Some(mut mailbag) => mailbag.queue.push(to.into(), payload, role),
         None => drop_without_plugin(world),
     }
 }
@@ -156,12 +143,8 @@ pub(crate) fn send_urgent<P: Payload>(
 
 /// Sends a message again. Does nothing without the plugin.
 pub(super) fn resend(world: &mut World, Undelivered(letter): Undelivered) {
-    send_item(world, Item::Mail(letter));
-}
-
-fn send_item(world: &mut World, item: Item) {
     match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => mailbag.queue.push(item),
+        Some(mut mailbag) => mailbag.queue.push_letter(letter),
         None => drop_without_plugin(world),
     }
 }
@@ -208,8 +191,7 @@ pub struct Outbox<'w, 's> {
 /// The messages of an outbox.
 #[derive(Default)]
 struct Sent {
-    items: VecDeque<Item>,
-    peak: RecentPeak,
+    queue: Queue,
     /// The number of messages for which there is room, sent or not, and of those not sent yet.
     reserved: usize,
     left: usize,
@@ -229,10 +211,9 @@ impl Outbox<'_, '_> {
         payload: P,
     ) -> Result<(), SendError<P>> {
         let Sent {
-            items,
+            queue,
             reserved,
             left,
-            ..
         } = &mut *self.sent;
         if *left == 0 {
             let taken = self.mailbag.as_ref().map(|mailbag| mailbag.reserve());
@@ -244,12 +225,7 @@ impl Outbox<'_, '_> {
             Some(rest) => *left = rest,
             None => return Err(SendError::Full(payload)),
         }
-        let to = to.into().into();
-        if let Some(mail) = items.back_mut().and_then(Item::plain_mail) {
-            mail.push(to, payload);
-        } else {
-            items.push_back(Item::Mail(Mail::letter(to, payload, Role::Plain)));
-        }
+        queue.push(to.into().into(), payload, Role::Plain);
         Ok(())
     }
 }
@@ -260,43 +236,40 @@ impl fmt::Debug for Outbox<'_, '_> {
     }
 }
 
-impl SystemBuffer for Sent {
-    /// Sends the items of a system, after the commands of earlier parameters.
-    fn apply(&mut self, _: &SystemMeta, world: &mut World) {
-        self.peak.note(self.items.len());
-        self.left = 0;
-        let reserved = mem::take(&mut self.reserved);
-        match world.get_resource_mut::<Mailbag>() {
-            Some(mut mailbag) => {
-                mailbag.queue.append(&mut self.items);
-                mailbag.release_room(reserved);
-            }
-            None if self.items.is_empty() => {}
-            None => {
-                self.items.clear();
-                drop_without_plugin(world);
-            }
+/// Moves the messages of an outbox into the mailbag, where they need no reserved room.
+fn send_all(world: &mut World, sent: &mut Queue, reserved: usize) {
+    match world.get_resource_mut::<Mailbag>() {
+        Some(mut mailbag) => {
+            mailbag.queue.append(sent);
+            mailbag.release_room(reserved);
         }
-        self.peak.trim(&mut self.items);
+        None if sent.len() == 0 => {}
+        None => {
+            sent.take_all();
+            drop_without_plugin(world);
+        }
+    }
+}
+
+impl SystemBuffer for Sent {
+    /// Sends the messages of a system, after the commands of earlier parameters.
+    fn apply(&mut self, _: &SystemMeta, world: &mut World) {
+        self.left = 0;
+        send_all(world, &mut self.queue, mem::take(&mut self.reserved));
     }
 
-    /// Sends the items of an observer, after the queued commands of earlier parameters.
+    /// Sends the messages of an observer, after the queued commands of earlier parameters.
     fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
-        let left = mem::take(&mut self.left);
-        let reserved = mem::take(&mut self.reserved);
+        let left = mem::take(&mut self.left).min(self.reserved);
+        let used = mem::take(&mut self.reserved) - left;
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            mailbag.release_room(left.min(reserved));
+            mailbag.release_room(left);
         }
-        let mut commands = world.commands();
-        for item in self.items.drain(..) {
+        if self.queue.len() > 0 {
+            let mut queue = mem::take(&mut self.queue);
             // The messages keep their room until then.
-            let kept = reserved.min(item.len());
-            commands.queue(move |world: &mut World| {
-                send_item(world, item);
-                if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-                    mailbag.release_room(kept);
-                }
-            });
+            let send = move |world: &mut World| send_all(world, &mut queue, used);
+            world.commands().queue(send);
         }
     }
 }

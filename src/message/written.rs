@@ -176,11 +176,7 @@ impl Progress {
         };
         while self.next < self.until {
             if let Some((message, _)) = messages.get_message(self.next) {
-                let incoming = Incoming {
-                    message,
-                    role: &Role::Plain,
-                    clocks,
-                };
+                let incoming = Incoming::new(message, &Role::Plain, clocks);
                 let round = self.round.get_or_insert(Round::new(number));
                 following.call_all(round, caller, incoming, delivered);
                 if caller.has_commands() {

@@ -32,10 +32,11 @@ mod transit;
 pub use request::RefusalReason;
 pub use {
     component::{MessageComponent, MessageContext},
-    deliver::{MessageStats, Undelivered},
+    deliver::MessageStats,
     ext::{MessageCommandsExt, MessageEntityCommandsExt, MessageWorldExt},
     mail::Delivery,
     payload::{Packet, Payload},
+    queue::Letter,
     request::{NoAnswer, ReplyError, ReplyTo, Request},
     send::{Outbox, SendError},
     sender::MessageSender,
@@ -69,7 +70,6 @@ pub(crate) use {
     ask::{time_out_again, timed_out},
     codec::{LetterData, LetterError, letter_to_data},
     directory::{name_of_request, request_with_name},
-    queue::Letter,
     request::PostReply,
     transit::{End, HeldLetters, release_lost, take_letters, visit_letters},
 };

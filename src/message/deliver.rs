@@ -1,7 +1,7 @@
 //! The delivery: one message at a time, in the order of sending.
 
 use alloc::vec::Vec;
-use core::{any::Any, fmt};
+use core::any::Any;
 
 use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
 #[cfg(feature = "bevy_reflect")]
@@ -12,11 +12,10 @@ use super::{
     component::Incoming,
     directory::Directory,
     followers::{Followers, Following, Round},
-    mail::{Delivery, MailRef, Recipient, Role},
+    mail::Role,
     mailbag::Mailbag,
-    payload::{Packet, Payload},
     queue::Letter,
-    request::{ReplyTo, Request},
+    request::Request,
     sender::Inbox,
     transit::{HeldLetters, release_lost},
     written,
@@ -241,7 +240,7 @@ impl Courier<'_, '_, '_> {
 }
 
 /// Closes the inbox, delivers all sent messages, and takes the letters that remain undelivered.
-pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
+pub(crate) fn close_inbox(world: &mut World) -> Vec<Letter> {
     if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
     }
@@ -256,7 +255,7 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
 }
 
 /// Closes the inbox, and takes all undelivered letters.
-pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
+pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
     if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
     }
@@ -276,72 +275,6 @@ fn publish_stats(world: &mut World) {
     let stats = world.resource::<Mailbag>().stats;
     if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
         published.set_if_neq(stats);
-    }
-}
-
-/// A message that was not delivered, returned by [`close_inbox`](super::MessageWorldExt::close_inbox).
-///
-/// [`resend`](super::MessageWorldExt::resend) sends it again.
-pub struct Undelivered(pub(super) Letter);
-
-impl Undelivered {
-    /// Returns the message, if it has the type `M`.
-    #[must_use]
-    pub fn message<M: Payload>(&self) -> Option<&M> {
-        self.letter()?.payload.downcast_ref()
-    }
-
-    /// Returns the message, if it is a packet.
-    #[must_use]
-    pub fn packet(&self) -> Option<&Packet> {
-        self.message()
-    }
-
-    /// Returns the type name of the message.
-    #[must_use]
-    pub fn type_name(&self) -> &'static str {
-        self.letter().map_or("", |letter| letter.name)
-    }
-
-    /// Returns the recipients, or `None` if another world sent the message to a key.
-    #[must_use]
-    pub fn delivery(&self) -> Option<Delivery> {
-        match self.letter()?.to {
-            Recipient::Entity(entity) => Some(Delivery::To(entity)),
-            Recipient::Key(_) => None,
-            Recipient::All => Some(Delivery::All),
-            Recipient::InTurn => Some(Delivery::InTurn),
-        }
-    }
-
-    /// Returns the request that the message makes or replies to, if any.
-    #[must_use]
-    pub fn request(&self) -> Option<Request> {
-        self.role()?.request()
-    }
-
-    /// Returns where to send a reply, if the message is a request.
-    #[must_use]
-    pub fn reply_to(&self) -> Option<&ReplyTo> {
-        self.role()?.reply_to()
-    }
-
-    pub(crate) fn role(&self) -> Option<&Role> {
-        self.letter().map(|letter| letter.role)
-    }
-
-    fn letter(&self) -> Option<MailRef<'_>> {
-        self.0.get()
-    }
-}
-
-impl fmt::Debug for Undelivered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Undelivered")
-            .field("to", &self.letter().map(|letter| letter.to))
-            .field("message", &format_args!("{}", self.type_name()))
-            .field("role", &self.role())
-            .finish_non_exhaustive()
     }
 }
 

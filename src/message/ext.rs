@@ -8,11 +8,12 @@ use bevy_ecs::prelude::*;
 
 use super::{
     ask::{ask, reply},
-    deliver::{Undelivered, close_inbox},
+    deliver::close_inbox,
     mail::{Delivery, Role},
     payload::Payload,
+    queue::Letter,
     request::{ReplyTo, Request},
-    send::{SendError, resend, send_or_report, try_send},
+    send::{SendError, mailbag, send_or_report, try_send},
     sender::MessageSender,
 };
 #[cfg(feature = "serialize")]
@@ -107,7 +108,7 @@ pub trait MessageWorldExt {
     /// Sends a message that [`close_inbox`](Self::close_inbox) handed back, to the same recipient.
     ///
     /// A request stays a request, and a reply stays a reply. The message is never refused.
-    fn resend(&mut self, undelivered: Undelivered);
+    fn resend(&mut self, letter: Letter);
 
     /// Returns a handle to send messages to this world from other threads.
     fn message_sender(&mut self) -> MessageSender;
@@ -156,7 +157,7 @@ those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in tr
     /// assert_eq!(left[0].message(), Some(&Save(2)), "the first one has been delivered");
     /// assert!(matches!(sender.send(Delivery::All, Save(3)), Err(SendError::Closed(Save(3)))));
     /// ```
-    fn close_inbox(&mut self) -> Vec<Undelivered>;
+    fn close_inbox(&mut self) -> Vec<Letter>;
 
     /// Returns the entities to which messages wait, sorted. Messages to all, in turn, and from Bevy's writers
     /// do not count.
@@ -259,15 +260,17 @@ impl MessageWorldExt for World {
         try_send(self, to.into(), payload, Role::Plain)
     }
 
-    fn resend(&mut self, undelivered: Undelivered) {
-        resend(self, undelivered);
+    fn resend(&mut self, letter: Letter) {
+        if let Some(mut mailbag) = mailbag(self) {
+            mailbag.queue.push_letter(letter);
+        }
     }
 
     fn message_sender(&mut self) -> MessageSender {
         MessageSender::from_world(self)
     }
 
-    fn close_inbox(&mut self) -> Vec<Undelivered> {
+    fn close_inbox(&mut self) -> Vec<Letter> {
         close_inbox(self)
     }
 

@@ -7,7 +7,7 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::{
-    deliver::{MessageStats, Undelivered},
+    deliver::MessageStats,
     mail::{MailRef, Recipient},
     queue::{Letter, Queue},
     transit::HeldLetters,
@@ -111,14 +111,10 @@ impl Mailbag {
         *self.room.reserved.get_mut() -= messages;
     }
 
-    /// Releases letters before all others, but not before a message to all that is being delivered.
+    /// Releases letters before all others.
     pub(super) fn release_first(&mut self, letters: Vec<Letter>) {
-        let interrupted = self.queue.take_interrupted();
         for letter in letters.into_iter().rev() {
-            self.queue.put_first(letter, None);
-        }
-        if let Some((letter, round)) = interrupted {
-            self.queue.put_first(letter, round);
+            self.queue.put_first(letter);
         }
     }
 
@@ -126,20 +122,19 @@ impl Mailbag {
     /// interrupted.
     pub(super) fn release(&mut self) {
         self.is_urgent = false;
-        for letter in mem::take(&mut self.held).into_iter().rev() {
-            self.queue.put_first(letter, None);
-        }
+        let held = mem::take(&mut self.held);
+        self.release_first(held);
         self.queue.release();
     }
 
-    /// Takes all undelivered messages, and drops the functions. The letters that were exported with an
-    /// entity in transit stay.
-    pub(super) fn hand_back(&mut self) -> Vec<Undelivered> {
+    /// Takes all undelivered messages. The letters that were exported with an entity in transit stay.
+    pub(super) fn hand_back(&mut self) -> Vec<Letter> {
         self.release();
         let held = self.transit.values_mut();
         let mut letters: Vec<Letter> = held.flat_map(HeldLetters::take_arrived).collect();
-        letters.extend(self.queue.take_all());
-        letters.into_iter().map(Undelivered).collect()
+        let queued = self.queue.extract(&|_| Some(Entity::PLACEHOLDER));
+        letters.extend(queued.into_iter().filter_map(|(_, letter)| letter));
+        letters
     }
 
     /// Calls a function with each message, in the order of delivery.

@@ -1,7 +1,10 @@
 //! Queues of messages, in the order of sending.
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
-use core::any::{Any, TypeId, type_name};
+use core::{
+    any::{Any, TypeId, type_name},
+    fmt,
+};
 
 #[cfg(feature = "serialize")]
 use bevy_ecs::entity::EntityHashMap;
@@ -13,9 +16,9 @@ use super::{codec::renamed, request::Origin};
 use super::{
     deliver::Courier,
     followers::{Followers, Round},
-    mail::{MailRef, Recipient, Role},
-    payload::{Payload, sealed::Sealed},
-    request::Request,
+    mail::{Delivery, MailRef, Recipient, Role},
+    payload::{Packet, Payload, sealed::Sealed},
+    request::{ReplyTo, Request},
 };
 use crate::double_buffer::RecentPeak;
 
@@ -37,7 +40,7 @@ pub(crate) struct Queue {
 }
 
 /// An item of a queue.
-enum Item {
+pub(super) enum Item {
     Messages(Run),
     /// A function to run on the world.
     Function(SyncCell<Box<dyn FnOnce(&mut World) + Send>>),
@@ -48,7 +51,7 @@ enum Item {
 
 /// Messages of one lane that were sent one after the other. Plain messages share a run. A request or a
 /// reply has a run of its own.
-struct Run {
+pub(super) struct Run {
     lane: usize,
     len: usize,
     role: Role,
@@ -98,10 +101,69 @@ trait AnyLane: Any + Send + Sync {
     fn trim(&mut self);
 }
 
-/// A single message outside of the queue.
-pub(crate) struct Letter {
+/// A message that was not delivered, returned by [`close_inbox`](super::MessageWorldExt::close_inbox).
+///
+/// [`resend`](super::MessageWorldExt::resend) sends it again.
+pub struct Letter {
     lane: Box<dyn AnyLane>,
     role: Role,
+}
+
+impl Letter {
+    /// Returns the message, if it has the type `M`.
+    #[must_use]
+    pub fn message<M: Payload>(&self) -> Option<&M> {
+        self.get()?.payload.downcast_ref()
+    }
+
+    /// Returns the message, if it is a packet.
+    #[must_use]
+    pub fn packet(&self) -> Option<&Packet> {
+        self.message()
+    }
+
+    /// Returns the type name of the message.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        self.get().map_or("", |letter| letter.name)
+    }
+
+    /// Returns the recipients, or `None` if another world sent the message to a key.
+    #[must_use]
+    pub fn delivery(&self) -> Option<Delivery> {
+        match self.get()?.to {
+            Recipient::Entity(entity) => Some(Delivery::To(entity)),
+            Recipient::Key(_) => None,
+            Recipient::All => Some(Delivery::All),
+            Recipient::InTurn => Some(Delivery::InTurn),
+        }
+    }
+
+    /// Returns the request that the message makes or replies to, if any.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        self.role.request()
+    }
+
+    /// Returns where to send a reply, if the message is a request.
+    #[must_use]
+    pub fn reply_to(&self) -> Option<&ReplyTo> {
+        self.role.reply_to()
+    }
+
+    pub(crate) fn role(&self) -> &Role {
+        &self.role
+    }
+}
+
+impl fmt::Debug for Letter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Letter")
+            .field("to", &self.get().map(|letter| letter.to))
+            .field("message", &format_args!("{}", self.type_name()))
+            .field("role", &self.role)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Letter {
@@ -161,17 +223,9 @@ impl Queue {
         }
     }
 
-    /// Adds a function to run on the world.
-    pub(super) fn push_function(&mut self, function: Box<dyn FnOnce(&mut World) + Send>) {
-        self.items
-            .push_back(Item::Function(SyncCell::new(function)));
-        self.len += 1;
-    }
-
-    /// Adds a note that another world has got a key.
-    #[cfg(feature = "worlds")]
-    pub(super) fn push_key_taken(&mut self, key: u64) {
-        self.items.push_back(Item::KeyTaken(key));
+    /// Adds a function or a note, after all others.
+    pub(super) fn push_item(&mut self, item: Item) {
+        self.items.push_back(item);
         self.len += 1;
     }
 
@@ -183,14 +237,14 @@ impl Queue {
     }
 
     /// Releases a letter before all others.
-    pub(super) fn put_first(&mut self, Letter { mut lane, role }: Letter, round: Option<Round>) {
+    pub(super) fn put_first(&mut self, Letter { mut lane, role }: Letter) {
         let place = self.place_like(&*lane);
         self.lanes[place].put_first(&mut *lane);
         self.items.push_front(Item::Messages(Run {
             lane: place,
             len: 1,
             role,
-            round,
+            round: None,
         }));
         self.released += 1;
         self.len += 1;
@@ -210,8 +264,7 @@ impl Queue {
                 self.lanes[place].append(lane, len);
                 self.add_run(place, len, role);
             } else {
-                self.items.push_back(item);
-                self.len += 1;
+                self.push_item(item);
             }
         }
     }
@@ -253,18 +306,6 @@ impl Queue {
     /// Returns `true` if a released item is left.
     pub(super) fn has_released(&self) -> bool {
         self.released > 0
-    }
-
-    /// Takes the message to all followers whose delivery a callback has interrupted, if there is one.
-    pub(super) fn take_interrupted(&mut self) -> Option<(Letter, Option<Round>)> {
-        let Some(Item::Messages(run)) = self.items.front_mut() else {
-            return None;
-        };
-        let round = run.round.take()?;
-        run.len -= 1;
-        self.len -= 1;
-        let letter = Letter::first_of(&mut *self.lanes[run.lane], run.role.clone());
-        Some((letter, Some(round)))
     }
 
     /// Delivers released items until a callback issues commands or none is left.
@@ -351,20 +392,6 @@ impl Queue {
             }
         });
         taken
-    }
-
-    /// Takes all messages, and drops the functions and notes.
-    pub(super) fn take_all(&mut self) -> Vec<Letter> {
-        let mut letters = Vec::with_capacity(self.len);
-        for item in self.items.drain(..) {
-            if let Item::Messages(run) = item {
-                let lane = &mut *self.lanes[run.lane];
-                let run = (0..run.len).map(|_| Letter::first_of(lane, run.role.clone()));
-                letters.extend(run);
-            }
-        }
-        (self.len, self.released) = (0, 0);
-        letters
     }
 
     /// Gives back memory that was not needed recently.

@@ -7,6 +7,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
+use thiserror::Error;
 
 use super::payload::{Packet, Payload, Topic, sealed::Sealed};
 
@@ -200,27 +201,16 @@ impl fmt::Debug for ReplyTo {
 }
 
 /// The reason why a [`reply`](super::MessageContext::reply) is not possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReplyError {
     /// The message is not a request.
+    #[error("the message is not a request: send it with `ask`")]
     NotARequest,
     /// The request comes from another world, so the reply must be a [`Packet`]. This is the type of
     /// the reply.
+    #[error("a reply to another world must be a packet, not a {0}")]
     NotAPacket(&'static str),
 }
-
-impl fmt::Display for ReplyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotARequest => f.write_str("the message is not a request: send it with `ask`"),
-            Self::NotAPacket(name) => {
-                write!(f, "a reply to another world must be a packet, not a {name}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for ReplyError {}
 
 /// The message that completes a request without a reply.
 ///
@@ -248,7 +238,7 @@ pub enum NoAnswer {
 
 /// The reason why a parcel to other worlds was refused.
 #[cfg(feature = "worlds")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -259,48 +249,39 @@ pub enum NoAnswer {
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub enum RefusalReason {
     /// This world has no link to others.
+    #[error("this world has no link to others: insert a `WorldLink`")]
     NoLink,
     /// The group does not exist, or none of its worlds is running.
+    #[error("no world of this group runs")]
     UnknownGroup,
     /// No entity of the group has this key.
+    #[error("no entity of the group has this key")]
     UnknownKey,
     /// The inbox of the receiving world is full, or too much waits for its process. The world that sent
     /// the parcel gets [`HasRoom`](crate::link::HasRoom) when that is over.
+    #[error(
+        "the inbox of the receiving world, or the queue of its process, is full: send again after \
+         `HasRoom`, or raise `DuePlugin::inbox_capacity`, `inbox_bytes` or `PeerSettings::queue_bytes`"
+    )]
     Full,
     /// Some worlds of the group refused the parcel, and others accepted it. If you send the parcel
     /// again, the others get it twice.
+    #[error("only some worlds of the group took the parcel")]
     InPart,
     /// The asking entity has no [`StableKey`](crate::StableKey), so a reply could not find it.
+    #[error("the asking entity has no stable key: insert a `StableKey`")]
     NoKey,
     /// The payload is longer than
     /// [`PeerSettings::parcel_bytes`](crate::link::PeerSettings::parcel_bytes).
+    #[error(
+        "the payload is too large for the link: send it in parts, or raise \
+         `PeerSettings::parcel_bytes`"
+    )]
     TooLarge,
     /// The process that had taken the parcel became unreachable. It may have received the parcel.
+    #[error("the process that had taken the parcel became unreachable")]
     PeerLost,
     /// The other process does not take this parcel from this one.
+    #[error("the other process does not permit this parcel")]
     Forbidden,
-}
-
-#[cfg(feature = "worlds")]
-impl fmt::Display for RefusalReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoLink => "this world has no link to others: insert a `WorldLink`",
-            Self::UnknownGroup => "no world of this group runs",
-            Self::UnknownKey => "no entity of the group has this key",
-            Self::Full => {
-                "the inbox of the receiving world, or the queue of its process, is full: send again \
-                 after `HasRoom`, or raise `DuePlugin::inbox_capacity`, `inbox_bytes` or \
-                 `PeerSettings::queue_bytes`"
-            }
-            Self::InPart => "only some worlds of the group took the parcel",
-            Self::TooLarge => {
-                "the payload is too large for the link: send it in parts, or raise \
-                 `PeerSettings::parcel_bytes`"
-            }
-            Self::PeerLost => "the process that had taken the parcel became unreachable",
-            Self::Forbidden => "the other process does not permit this parcel",
-            Self::NoKey => "the asking entity has no stable key: insert a `StableKey`",
-        })
-    }
 }

@@ -10,8 +10,9 @@ use bevy_ecs::{
     world::DeferredWorld,
 };
 
+use thiserror::Error;
+
 use super::{
-    deliver::Undelivered,
     mail::{Delivery, Recipient, Role},
     mailbag::Mailbag,
     payload::Payload,
@@ -20,14 +21,19 @@ use super::{
 use crate::missing_plugin::warn_without_plugin;
 
 /// A message or function that could not be sent, with the reason.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 pub enum SendError<T> {
     /// Too many messages wait for the next frame. See
     /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity) and
     /// [`inbox_bytes`](crate::DuePlugin::inbox_bytes) for messages from other threads, and
     /// [`mailbox_capacity`](crate::DuePlugin::mailbox_capacity) for messages of the world itself.
+    #[error(
+        "too many messages wait: retry in the next frame, or raise `DuePlugin::inbox_capacity` and \
+         `inbox_bytes` for messages from other threads, `DuePlugin::mailbox_capacity` for others"
+    )]
     Full(T),
     /// The world is gone, or its inbox is closed.
+    #[error("the world has ended or closed its inbox")]
     Closed(T),
 }
 
@@ -57,36 +63,26 @@ impl<T> fmt::Debug for SendError<T> {
     }
 }
 
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => {
-                "too many messages wait: retry in the next frame, or raise \
-                 `DuePlugin::inbox_capacity` and `inbox_bytes` for messages from other threads, \
-                 `DuePlugin::mailbox_capacity` for others"
-            }
-            Self::Closed(_) => "the world has ended or closed its inbox",
-        })
+/// Returns the mailbag, or reports that the world has no plugin and drops a message.
+pub(super) fn mailbag(world: &mut World) -> Option<Mut<'_, Mailbag>> {
+    if !world.contains_resource::<Mailbag>() {
+        warn_without_plugin(&mut world.into(), "a message");
     }
+    world.get_resource_mut()
 }
 
-impl<T> core::error::Error for SendError<T> {}
-
-/// Sends a message. Without the plugin, the message is dropped.
+/// Sends a message if there is room. Without the plugin, the message is dropped.
 pub(super) fn try_send<P: Payload>(
     world: &mut World,
     to: Delivery,
     payload: P,
     role: Role,
 ) -> Result<(), SendError<P>> {
-    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
-        drop_without_plugin(world);
-        return Ok(());
-    };
-    if !mailbag.has_room() {
-        return Err(SendError::Full(payload));
+    match mailbag(world) {
+        Some(mailbag) if !mailbag.has_room() => return Err(SendError::Full(payload)),
+        Some(mut mailbag) => mailbag.queue.push(to.into(), payload, role),
+        None => {}
     }
-    mailbag.queue.push(to.into(), payload, role);
     Ok(())
 }
 
@@ -121,9 +117,8 @@ pub(super) fn send_anyway<P: Payload>(
     payload: P,
     role: Role,
 ) {
-    match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => mailbag.queue.push(to.into(), payload, role),
-        None => drop_without_plugin(world),
+    if let Some(mut mailbag) = mailbag(world) {
+        mailbag.queue.push(to.into(), payload, role);
     }
 }
 
@@ -135,23 +130,10 @@ pub(crate) fn send_urgent<P: Payload>(
     payload: P,
     role: Role,
 ) {
-    send_anyway(world, to, payload, role);
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+    if let Some(mut mailbag) = mailbag(world) {
+        mailbag.queue.push(to.into(), payload, role);
         mailbag.is_urgent = true;
     }
-}
-
-/// Sends a message again. Does nothing without the plugin.
-pub(super) fn resend(world: &mut World, Undelivered(letter): Undelivered) {
-    match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => mailbag.queue.push_letter(letter),
-        None => drop_without_plugin(world),
-    }
-}
-
-/// Reports a message that is dropped, because the world has no plugin.
-fn drop_without_plugin(world: &mut World) {
-    warn_without_plugin(&mut world.into(), "a message");
 }
 
 /// Sends many messages from a system, at a lower cost than commands.
@@ -236,17 +218,19 @@ impl fmt::Debug for Outbox<'_, '_> {
     }
 }
 
-/// Moves the messages of an outbox into the mailbag, where they need no reserved room.
-fn send_all(world: &mut World, sent: &mut Queue, reserved: usize) {
-    match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => {
-            mailbag.queue.append(sent);
-            mailbag.release_room(reserved);
+impl Sent {
+    /// Moves the messages into the mailbag, where they need no reserved room.
+    fn send(&mut self, world: &mut World) {
+        self.left = 0;
+        let reserved = mem::take(&mut self.reserved);
+        if self.queue.len() > 0
+            && let None = mailbag(world)
+        {
+            self.queue = Queue::default();
         }
-        None if sent.len() == 0 => {}
-        None => {
-            sent.take_all();
-            drop_without_plugin(world);
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.queue.append(&mut self.queue);
+            mailbag.release_room(reserved);
         }
     }
 }
@@ -254,21 +238,19 @@ fn send_all(world: &mut World, sent: &mut Queue, reserved: usize) {
 impl SystemBuffer for Sent {
     /// Sends the messages of a system, after the commands of earlier parameters.
     fn apply(&mut self, _: &SystemMeta, world: &mut World) {
-        self.left = 0;
-        send_all(world, &mut self.queue, mem::take(&mut self.reserved));
+        self.send(world);
     }
 
     /// Sends the messages of an observer, after the queued commands of earlier parameters.
     fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
-        let left = mem::take(&mut self.left).min(self.reserved);
-        let used = mem::take(&mut self.reserved) - left;
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            mailbag.release_room(left);
+            let unused = mem::take(&mut self.left).min(self.reserved);
+            self.reserved -= unused;
+            mailbag.release_room(unused);
         }
         if self.queue.len() > 0 {
-            let mut queue = mem::take(&mut self.queue);
-            // The messages keep their room until then.
-            let send = move |world: &mut World| send_all(world, &mut queue, used);
+            let mut sent = mem::take(self);
+            let send = move |world: &mut World| sent.send(world);
             world.commands().queue(send);
         }
     }

@@ -6,13 +6,13 @@ use core::{any::Any, fmt, mem, mem::MaybeUninit};
 use bevy_ecs::prelude::*;
 #[cfg(feature = "worlds")]
 use bevy_platform::collections::HashMap;
-use bevy_platform::sync::Arc;
+use bevy_platform::{cell::SyncCell, sync::Arc};
 
 use super::{
     mail::{Delivery, Role},
     mailbag::Mailbag,
     payload::{Packet, Payload},
-    queue::Queue,
+    queue::{Item, Queue},
     send::SendError,
 };
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -111,7 +111,7 @@ impl MessageSender {
         let memory: Box<MaybeUninit<F>> = Box::new_uninit();
         self.put(function, 0, |function, queue| {
             let function: Box<F> = Box::write(memory, function);
-            queue.push_function(function);
+            queue.push_item(Item::Function(SyncCell::new(function)));
         })
     }
 
@@ -142,12 +142,14 @@ impl MessageSender {
 impl MessageSender {
     /// Notes that another world has got a key, in order with the messages.
     pub(crate) fn note_key_taken(&self, key: u64) {
-        self.put_anyway(|queue| queue.push_key_taken(key));
+        self.put_anyway(|queue| queue.push_item(Item::KeyTaken(key)));
     }
 
     /// Runs a function on the world in the next frame, also if the inbox is full. A closed inbox drops it.
     pub(crate) fn run_anyway(&self, function: impl FnOnce(&mut World) + Send + 'static) {
-        self.put_anyway(|queue| queue.push_function(Box::new(function)));
+        self.put_anyway(|queue| {
+            queue.push_item(Item::Function(SyncCell::new(Box::new(function))));
+        });
     }
 
     fn put_anyway(&self, put: impl FnOnce(&mut Queue)) {

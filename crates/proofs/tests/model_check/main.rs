@@ -31,9 +31,7 @@ use bevy_app::prelude::*;
 use bevy_due::{
     GroupsHandle, LoopInterval, Parcel, ParcelCommandsExt, Refused, StableKey, WorldGroups,
     WorldReport,
-    message::{
-        Delivery, MessageContext, MessageSender, Packet, RefusalReason, SendError, Undelivered,
-    },
+    message::{Delivery, Letter, MessageContext, MessageSender, Packet, RefusalReason, SendError},
     prelude::*,
 };
 use bevy_ecs::{prelude::*, schedule::SingleThreadedExecutor};

@@ -141,7 +141,11 @@ impl MessageContext<'_> {
     /// Returns [`ReplyError`] if the message is not a request, or if the request comes from another
     /// world and `payload` is not a [`Packet`](super::Packet).
     pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
-        let reply_to = self.role.reply_to().ok_or(ReplyError::NotARequest)?;
+        let reply_to = self
+            .incoming
+            .role
+            .reply_to()
+            .ok_or(ReplyError::NotARequest)?;
         reply_to.check(&payload)?;
         reply(&mut self.commands, reply_to.clone(), payload);
         Ok(())

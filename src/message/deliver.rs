@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::any::Any;
 
-use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
@@ -21,7 +21,7 @@ use super::{
     written,
 };
 use crate::{
-    call::{EntityCaller, PumpState, pump},
+    call::{EntityCaller, PumpState, pump, report},
     clock::ClockTable,
 };
 
@@ -46,7 +46,7 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
         return Ok(());
     }
     let has_mail = release(world);
-    let has_written = written::swap(world);
+    let has_written = written::release(world);
     if has_mail {
         deliver_mail(world, state)?;
     }
@@ -104,7 +104,18 @@ pub(super) struct Courier<'a, 'w, 's> {
     stats: &'a mut MessageStats,
 }
 
-impl Courier<'_, '_, '_> {
+impl<'a> Courier<'a, '_, '_> {
+    fn incoming<'m>(&self, message: &'m dyn Any, role: &'m Role) -> Incoming<'m>
+    where
+        'a: 'm,
+    {
+        Incoming {
+            message,
+            role,
+            clocks: self.clocks,
+        }
+    }
+
     /// Calls all followers in order until one issues commands. The next call continues the round, which
     /// leaves out followers from the number `until` on. Returns `true` at its end.
     pub(super) fn call_all(
@@ -119,8 +130,8 @@ impl Courier<'_, '_, '_> {
             return true;
         }
         let round_now = round.get_or_insert(Round::new(until));
+        let incoming = self.incoming(message, role);
         if let Some(following) = following {
-            let incoming = Incoming::new(message, role, self.clocks);
             following.call_all(round_now, self.caller, incoming, &mut self.stats.delivered);
         }
         if self.caller.has_commands() {
@@ -141,7 +152,7 @@ impl Courier<'_, '_, '_> {
         if self.is_lost_reply(role) {
             return;
         }
-        let incoming = Incoming::new(message, role, self.clocks);
+        let incoming = self.incoming(message, role);
         match following.is_some_and(|it| it.call_in_turn(self.caller, incoming)) {
             true => self.stats.delivered += 1,
             false => self.stats.undeliverable += 1,
@@ -176,7 +187,7 @@ impl Courier<'_, '_, '_> {
             }
         }
         let follower = following.and_then(|it| it.find(to));
-        let incoming = Incoming::new(message, role, self.clocks);
+        let incoming = self.incoming(message, role);
         if !follower.is_some_and(|it| it.call(self.caller, incoming)) {
             return self.miss(to);
         }
@@ -247,8 +258,7 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Letter> {
     if world.contains_resource::<Mailbag>() {
         let mut state = DeliveryState::new(world);
         if let Err(error) = deliver_messages(world, &mut state) {
-            let name = "close_inbox".into();
-            world.fallback_error_handler()(error, ErrorContext::Command { name });
+            report::<Inbox>(world, error);
         }
     }
     hand_back(world)

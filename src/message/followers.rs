@@ -70,7 +70,12 @@ impl Follower {
         let Some((entity, commands)) = caller.get_mut(self.entity) else {
             return false;
         };
-        let context = MessageContext::new(entity, commands, incoming, &self.clock);
+        let context = MessageContext {
+            entity,
+            commands,
+            incoming,
+            clock: &self.clock,
+        };
         let result = (self.callback)(context, incoming.message);
         caller.report("MessageComponent", self.entity, result);
         true

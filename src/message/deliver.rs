@@ -8,14 +8,13 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
 use super::{
-    ask::{asker_now, is_open},
     component::Incoming,
     directory::Directory,
     followers::{Followers, Following, Round},
     mail::Role,
     mailbag::Mailbag,
     queue::Letter,
-    request::Request,
+    request::{Request, asker_now, is_open},
     sender::Inbox,
     transit::{HeldLetters, release_lost},
     written,

@@ -1,15 +1,36 @@
-//! Requests and replies.
+//! Requests: making them, replying, and completing them without a reply.
 
 use alloc::borrow::Cow;
-use core::{any::type_name, fmt};
+#[cfg(feature = "serialize")]
+use alloc::vec::Vec;
+use core::{
+    any::{Any, type_name},
+    fmt,
+};
 
+#[cfg(feature = "serialize")]
+use bevy_ecs::entity::EntityHashSet;
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 use thiserror::Error;
 
-use super::payload::{Packet, Payload, Topic, sealed::Sealed};
+#[cfg(feature = "worlds")]
+use super::send::send_urgent;
+use super::{
+    component::MessageContext,
+    mail::Role,
+    payload::{Packet, Payload, Topic, sealed::Sealed},
+    send::send_anyway,
+};
+#[cfg(feature = "serialize")]
+use super::{mail::MailRef, mailbag::Mailbag, queue::Letter, transit::visit_letters};
+use crate::{
+    call::EntityCaller,
+    owner::OwnedBy,
+    timer::{CrateTimer, Timer, TimerAction, add_own_handler},
+};
 
 /// Identifies a request that an entity [made](super::MessageEntityCommandsExt::ask).
 ///
@@ -48,31 +69,19 @@ impl Request {
             Origin::Elsewhere { .. } => None,
         }
     }
-}
 
-#[cfg(feature = "worlds")]
-impl Request {
     /// Creates a request that was made in another world.
+    #[cfg(feature = "worlds")]
     pub(crate) fn elsewhere(token: u64, number: u64) -> Self {
         Self(Origin::Elsewhere { token, number })
     }
 
     /// Returns the token and the number of a request that was made in another world.
+    #[cfg(feature = "worlds")]
     pub(crate) fn name(self) -> Option<(u64, u64)> {
         match self.0 {
             Origin::Here(_) => None,
             Origin::Elsewhere { token, number } => Some((token, number)),
-        }
-    }
-}
-
-#[cfg(feature = "worlds")]
-impl ReplyTo {
-    /// Returns the asker, if it is an entity of another world.
-    pub(crate) fn remote_asker(&self) -> Option<&RemoteAsker> {
-        match &self.route {
-            Route::Here(_) => None,
-            Route::Elsewhere(asker, _) => Some(asker),
         }
     }
 }
@@ -171,6 +180,15 @@ impl ReplyTo {
         match (&self.route, Sealed::topic(reply)) {
             (Route::Elsewhere(..), Topic::Type(_)) => Err(ReplyError::NotAPacket(type_name::<P>())),
             _ => Ok(()),
+        }
+    }
+
+    /// Returns the asker, if it is an entity of another world.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn remote_asker(&self) -> Option<&RemoteAsker> {
+        match &self.route {
+            Route::Here(_) => None,
+            Route::Elsewhere(asker, _) => Some(asker),
         }
     }
 
@@ -284,4 +302,156 @@ pub enum RefusalReason {
     /// The other process does not take this parcel from this one.
     #[error("the other process does not permit this parcel")]
     Forbidden,
+}
+
+/// The name of the handler that runs when a request times out. It is saved with the request.
+const TIME_OUT: &str = "bevy_due: request timed out";
+
+/// Marks the entity of a request that is open.
+#[derive(Component, Clone, Copy)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone)
+)]
+pub(crate) struct OpenRequest;
+
+/// Opens a request on behalf of an entity. Its entity exists until the reply or [`NoAnswer`] is delivered.
+pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
+    let owner = OwnedBy(asker.id());
+    let until = until.keep_when_done().act_without_clock();
+    let mut commands = asker.commands();
+    let request = commands.spawn((
+        owner,
+        (until, TimerAction::named(TIME_OUT)),
+        (CrateTimer::Request, OpenRequest),
+    ));
+    Request::here(request.id())
+}
+
+/// Registers the handler that runs when a request times out.
+pub(crate) fn add_time_out_handler(world: &mut World) {
+    add_own_handler(world, TIME_OUT, |world, fired| {
+        time_out(world, fired.entity());
+    });
+}
+
+/// Tells the asking entity that a request has timed out.
+fn time_out(world: &mut World, request: Entity) {
+    match world.get::<OwnedBy>(request) {
+        Some(&OwnedBy(asker)) => {
+            give_up(world, asker, Request::here(request), NoAnswer::TimedOut);
+        }
+        // The request no longer has an asking entity.
+        None => _ = world.despawn(request),
+    }
+}
+
+/// Completes a request without a reply.
+pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
+    let role = Role::Reply(request);
+    match no_answer {
+        NoAnswer::TimedOut => send_anyway(world, asker, no_answer, role),
+        #[cfg(feature = "worlds")]
+        NoAnswer::Refused(_) => send_urgent(world, asker, no_answer, role),
+    }
+}
+
+/// Returns the entity that waits for the reply to a request. It is not the one that asked if a restore has
+/// spawned that one again.
+pub(super) fn asker_now(asker: Entity, request: Entity, caller: &EntityCaller) -> Entity {
+    let by = caller.get(request).and_then(|request| request.get());
+    match by {
+        Some(&OwnedBy(by)) if !caller.exists(asker) => by,
+        _ => asker,
+    }
+}
+
+/// Returns `true` if an entity waits for the reply to a request. A request that is disabled together with
+/// that entity stays open.
+pub(super) fn is_open(request: Entity, asker: Entity, caller: &EntityCaller) -> bool {
+    match caller.get(request) {
+        Some(request) => {
+            request.contains::<OpenRequest>() && request.get() == Some(&OwnedBy(asker))
+        }
+        None => caller.exists(request),
+    }
+}
+
+/// Returns the entity that made a request, if the request is open.
+#[cfg(feature = "worlds")]
+pub(crate) fn asker_of(world: &World, request: Request) -> Option<Entity> {
+    let request = world.get_entity(request.entity()?).ok()?;
+    let asker = request.get::<OpenRequest>().and(request.get());
+    asker.map(|&OwnedBy(asker)| asker)
+}
+
+impl MessageContext<'_> {
+    /// Replies to this request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ReplyError`] if the message is not a request, or if the request comes from another
+    /// world and `payload` is not a [`Packet`](super::Packet).
+    pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
+        let reply_to = self
+            .incoming
+            .role
+            .reply_to()
+            .ok_or(ReplyError::NotARequest)?;
+        reply_to.check(&payload)?;
+        reply(&mut self.commands, reply_to.clone(), payload);
+        Ok(())
+    }
+}
+
+/// Sends a reply to the entity that made the request.
+pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
+    let checked = reply_to.check(&reply);
+    let request = reply_to.request();
+    match reply_to.route {
+        Route::Here(asker) => commands.queue(move |world: &mut World| {
+            send_anyway(world, asker, reply, Role::Reply(request));
+        }),
+        Route::Elsewhere(asker, post) => commands.queue(move |world: &mut World| -> Result {
+            checked?;
+            let reply: &dyn Any = &reply;
+            if let Some(packet) = reply.downcast_ref::<Packet>() {
+                post(world, &asker, packet.clone());
+            }
+            Ok(())
+        }),
+    }
+}
+
+/// Returns the requests that have timed out, although their asking entities do not know yet. In the
+/// order of delivery.
+#[cfg(feature = "serialize")]
+pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
+    let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
+    let mut add = |letter: MailRef| {
+        if let &Role::Reply(Request(Origin::Here(request))) = letter.role
+            && let Some(NoAnswer::TimedOut) = letter.payload.downcast_ref()
+            // A periodic timer may have fired again.
+            && seen.insert(request)
+        {
+            requests.push(request);
+        }
+    };
+    let mailbag = world.get_resource::<Mailbag>();
+    let mut held: Vec<_> = mailbag.into_iter().flat_map(|it| &it.transit).collect();
+    held.sort_unstable_by_key(|&(&root, _)| root);
+    let held = held.into_iter().flat_map(|(_, held)| held.letters());
+    held.filter_map(Letter::get).for_each(&mut add);
+    visit_letters(world, &|_| true, |_, letter| add(letter));
+    requests
+}
+
+/// Sends [`NoAnswer`] for a request that has timed out in the world that was saved.
+#[cfg(feature = "serialize")]
+pub(crate) fn time_out_again(world: &mut World, request: Entity) {
+    if world.get::<OpenRequest>(request).is_some() {
+        time_out(world, request);
+    }
 }

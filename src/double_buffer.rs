@@ -36,42 +36,15 @@ impl RecentPeak {
         }
     }
 
-    /// Gives back most of the memory of an empty buffer that is much larger than the recent maximum.
+    /// Gives back most of the memory of a buffer that is much larger than the recent maximum.
     pub(crate) fn trim<T>(&self, buffer: &mut VecDeque<T>) {
-        if buffer.is_empty() {
-            buffer.shrink_to(self.enough(buffer.capacity()));
-        }
+        buffer.shrink_to(self.enough(buffer.capacity()));
     }
 }
 
 impl<T> DoubleBuffer<T> {
     pub(crate) fn push(&mut self, item: T) {
         self.pending.push_back(item);
-    }
-
-    /// Returns the most recently pushed item that waits for the next swap.
-    #[inline]
-    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
-        self.pending.back_mut()
-    }
-
-    /// Pushes all `items`, and leaves an empty buffer in their place.
-    pub(crate) fn append(&mut self, items: &mut VecDeque<T>) {
-        if self.pending.is_empty() {
-            mem::swap(&mut self.pending, items);
-        } else {
-            self.pending.append(items);
-        }
-    }
-
-    /// Replaces each item, released or not, by the result of a function, or removes it.
-    pub(crate) fn filter_map(&mut self, mut change: impl FnMut(T) -> Option<T>) {
-        for items in [&mut self.swapped, &mut self.pending] {
-            for _ in 0..items.len() {
-                let item = items.pop_front().and_then(&mut change);
-                items.extend(item);
-            }
-        }
     }
 
     /// Removes the most recently pushed item that matches, if any.
@@ -102,19 +75,9 @@ impl<T> DoubleBuffer<T> {
         }
     }
 
-    /// Returns `true` if a released item is left.
-    pub(crate) fn has_released(&self) -> bool {
-        !self.swapped.is_empty()
-    }
-
     /// Takes the next released item.
     pub(crate) fn next(&mut self) -> Option<T> {
         self.swapped.pop_front()
-    }
-
-    /// Releases an item before all others.
-    pub(crate) fn put_first(&mut self, item: T) {
-        self.swapped.push_front(item);
     }
 }
 

@@ -6,16 +6,15 @@
 // In the order of the way of a message, from its sender to its callback.
 mod component;
 mod deliver;
-mod ext;
 mod followers;
 mod mail;
 mod mailbag;
 mod payload;
+mod queue;
 mod send;
 mod sender;
 mod written;
 
-mod ask;
 mod request;
 
 #[cfg(feature = "serialize")]
@@ -31,44 +30,41 @@ mod transit;
 pub use request::RefusalReason;
 pub use {
     component::{MessageComponent, MessageContext},
-    deliver::{MessageStats, Undelivered},
-    ext::{MessageCommandsExt, MessageEntityCommandsExt, MessageWorldExt},
+    deliver::MessageStats,
     mail::Delivery,
     payload::{Packet, Payload},
+    queue::Letter,
     request::{NoAnswer, ReplyError, ReplyTo, Request},
-    send::{Outbox, SendError},
+    send::{MessageCommandsExt, MessageEntityCommandsExt, MessageWorldExt, Outbox, SendError},
     sender::MessageSender,
 };
 
 #[cfg(feature = "serialize")]
 pub use codec::{UnmovableMail, UnmovableReason};
+#[cfg(feature = "serialize")]
 pub(crate) use {
-    ask::{OpenRequest, add_time_out_handler},
+    codec::{LetterData, LetterError, letter_to_data},
+    directory::{name_of_request, request_with_name},
+    request::{PostReply, time_out_again, timed_out},
+    transit::{End, HeldLetters, release_lost, take_letters, visit_letters},
+};
+pub(crate) use {
     component::follow,
     deliver::deliver_messages,
     directory::{Directory, MovedRequest},
     followers::{Followers, on_enable_follower},
     mailbag::Mailbag,
+    request::{OpenRequest, add_time_out_handler},
     sender::Inbox,
     transit::is_held,
     written::Written,
 };
 #[cfg(feature = "worlds")]
 pub(crate) use {
-    ask::{asker_of, give_up, open},
     deliver::{close_inbox, hand_back, has_mail},
     directory::KeyListener,
     mail::{Recipient, Role},
     payload::Topic,
-    request::RemoteAsker,
+    request::{RemoteAsker, asker_of, give_up, open},
     send::send_urgent,
-};
-#[cfg(feature = "serialize")]
-pub(crate) use {
-    ask::{time_out_again, timed_out},
-    codec::{LetterData, LetterError, letter_to_data},
-    directory::{name_of_request, request_with_name},
-    mail::{Item, Letter},
-    request::PostReply,
-    transit::{End, HeldLetters, release_lost, take_letters, visit_letters},
 };

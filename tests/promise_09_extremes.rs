@@ -3,11 +3,14 @@
 
 mod support;
 
-use core::time::Duration;
+use core::{cell::RefCell, time::Duration};
 
 use bevy_app::App;
 use bevy_due::{Clock, DuePlugin, Timer, TimerFired};
-use bevy_ecs::message::Messages;
+use bevy_ecs::{
+    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    message::Messages,
+};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;
 
@@ -114,9 +117,16 @@ fn a_chain_of_thousands_of_clocks_does_not_overflow_the_stack() {
     assert!(!app.world().entity(timer).contains::<Timer>());
 }
 
+thread_local!(static ERRORS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
+
+fn record(error: BevyError, _: ErrorContext) {
+    ERRORS.with_borrow_mut(|errors| errors.push(error.to_string()));
+}
+
 #[test]
-fn the_messages_of_a_long_pause_take_bounded_memory() {
+fn the_messages_of_a_long_pause_take_bounded_memory_and_the_dropped_ones_are_reported() {
     let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
     for _ in 0..1000 {
         app.world_mut().spawn(Timer::every_frames(1));
     }
@@ -134,5 +144,20 @@ fn the_messages_of_a_long_pause_take_bounded_memory() {
     assert!(
         messages.len() >= 2000,
         "those of the last two frames are there"
+    );
+    let reported = ERRORS.take();
+    let counts = reported.iter().map(|error| {
+        let count = error.split_whitespace().next();
+        count.and_then(|count| count.parse::<usize>().ok())
+    });
+    let dropped: Option<usize> = counts.sum();
+    assert_eq!(
+        dropped,
+        Some(messages.oldest_message_count()),
+        "{reported:?}"
+    );
+    assert!(
+        (2..10).contains(&reported.len()),
+        "one report in a run that drops: {reported:?}"
     );
 }

@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     directory::Directory,
-    mail::{Letter, Mail, MailRef, Role},
+    mail::{MailRef, Role},
     payload::Packet,
+    queue::Letter,
     request::{NoAnswer, Origin, PostReply, RemoteAsker, ReplyTo, Request, Route},
 };
 
@@ -63,7 +64,7 @@ pub(crate) fn add_message_codec<M: Message>(
             Some(message) => encode(message),
             None => Ok(Vec::new()),
         }),
-        decode: Box::new(move |data, to, role| Ok(Mail::letter(to, decode(data)?, role))),
+        decode: Box::new(move |data, to, role| Ok(Letter::new(to, decode(data)?, role))),
     });
     codecs.by_type.insert(TypeId::of::<M>(), codec.clone());
     codecs.by_name.insert(name, codec);
@@ -242,8 +243,8 @@ impl LetterData {
             }
         };
         Ok(match &self.content {
-            Content::Packet(packet) => Mail::letter(to, packet.clone(), role),
-            Content::NoAnswer(no_answer) => Mail::letter(to, *no_answer, role),
+            Content::Packet(packet) => Letter::new(to, packet.clone(), role),
+            Content::NoAnswer(no_answer) => Letter::new(to, *no_answer, role),
             Content::Named { name, data } => {
                 let codecs = world.get_resource::<MessageCodecs>();
                 let codec = codecs.and_then(|codecs| codecs.by_name.get(name));

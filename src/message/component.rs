@@ -21,7 +21,7 @@ use super::{
     mail::Role,
     payload::{Packet, Topic},
     request::{ReplyTo, Request},
-    written::TypeReader,
+    written,
 };
 use crate::{
     call::{queue_system, to_result},
@@ -34,10 +34,11 @@ use crate::{
 /// [`DueSystems::Messages`](crate::DueSystems::Messages).
 ///
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet).
-/// To change what it follows, insert another component. The new callbacks replace the old ones at once,
-/// and get every message whose turn comes from then on: also those that were sent before, and a message
-/// to all that is being delivered, unless the entity has already had its call. The entity keeps its
-/// place among the followers, so messages in turn stay evenly shared.
+/// To change what it follows, insert another component, also from a callback. The new callbacks replace the
+/// old ones at once, and get every message whose turn comes from then on: the later messages of the same
+/// frame, those that were sent before, and a message to all that is being delivered, unless the entity has
+/// already had its call. The entity keeps its place among the followers, so messages in turn stay evenly
+/// shared.
 ///
 /// A new follower gets every message whose delivery begins after the component was inserted.
 ///
@@ -146,8 +147,8 @@ pub struct MessageComponent {
 pub(super) struct Follows {
     pub(super) topic: Topic,
     pub(super) callback: Callback,
-    /// The name of a message type, and a reader of the messages that Bevy's writers write.
-    written: Option<(&'static str, TypeReader)>,
+    /// The name of a message type, and how to start reading the messages that Bevy's writers write.
+    written: Option<(&'static str, fn(&mut DeferredWorld))>,
 }
 
 impl MessageComponent {
@@ -169,7 +170,7 @@ impl MessageComponent {
         self.with(Follows {
             topic: Topic::of::<M>(),
             callback: erase(callback),
-            written: Some((type_name::<M>(), TypeReader::of::<M>())),
+            written: Some((type_name::<M>(), written::start::<M>)),
         })
     }
 
@@ -186,7 +187,7 @@ impl MessageComponent {
     ///
     /// fn stranger() -> MessageComponent {
     ///     MessageComponent::new().on_packet(LOGIN, |mut me, packet: &Packet| {
-    ///         // From the next frame on, this client may speak and can't log in again.
+    ///         // From the next packet on, this client may speak and can't log in again.
     ///         me.commands.entity(me.entity.id()).insert((Name::new("Ada"), player()));
     ///     })
     /// }
@@ -246,10 +247,8 @@ pub(crate) fn follow(mut world: DeferredWorld, entity: Entity) {
         return warn_without_plugin(&mut world, "a `MessageComponent`");
     }
     let follows = component.follows.clone();
-    for Follows { topic, written, .. } in &follows {
-        if let Some((_, reader)) = written {
-            reader.start(*topic, &mut world);
-        }
+    for (_, start) in follows.iter().filter_map(|it| it.written) {
+        start(&mut world);
     }
     let owner = owner_of(world.entity(entity));
     let clock = find_clock(&mut world, entity, owner, None);
@@ -285,9 +284,8 @@ pub struct MessageContext<'a> {
     pub entity: EntityMut<'a>,
     /// Commands, which are applied before the next callback runs.
     pub commands: Commands<'a, 'a>,
-    pub(super) role: &'a Role,
-    clocks: &'a ClockTable,
-    clock: &'a Option<(ClockKey, Age)>,
+    pub(super) incoming: Incoming<'a>,
+    pub(super) clock: &'a Option<(ClockKey, Age)>,
 }
 
 impl MessageContext<'_> {
@@ -297,20 +295,20 @@ impl MessageContext<'_> {
     /// game clock. It is resolved when the component is inserted.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.clocks.shown(*self.clock)
+        self.incoming.clocks.shown(*self.clock)
     }
 
     /// Returns the request that the message makes or completes, if any.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
-        self.role.request()
+        self.incoming.role.request()
     }
 
     /// Returns where to send the reply, if the message is a request. Pass it to
     /// [`commands.reply`](super::MessageCommandsExt::reply), now or later.
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
-        self.role.reply_to()
+        self.incoming.role.reply_to()
     }
 
     /// Runs a system before the next callback, to reach other entities and resources, as
@@ -369,7 +367,7 @@ impl fmt::Debug for MessageContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageContext")
             .field("entity", &self.entity.id())
-            .field("role", &self.role)
+            .field("role", &self.incoming.role)
             .finish_non_exhaustive()
     }
 }
@@ -397,22 +395,4 @@ fn erase<M: 'static, Out: CommandOutput>(
                 .map_or(Ok(()), |message| to_result(callback(context, message)))
         });
     erased.into()
-}
-
-impl<'a> MessageContext<'a> {
-    #[inline]
-    pub(super) fn new(
-        entity: EntityMut<'a>,
-        commands: Commands<'a, 'a>,
-        incoming: Incoming<'a>,
-        clock: &'a Option<(ClockKey, Age)>,
-    ) -> Self {
-        Self {
-            entity,
-            commands,
-            role: incoming.role,
-            clocks: incoming.clocks,
-            clock,
-        }
-    }
 }

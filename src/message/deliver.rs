@@ -1,28 +1,26 @@
 //! The delivery: one message at a time, in the order of sending.
 
 use alloc::vec::Vec;
-use core::{any::Any, fmt};
+use core::any::Any;
 
-use bevy_ecs::{entity::EntityHashMap, error::ErrorContext, prelude::*};
-use bevy_platform::cell::SyncCell;
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
 use super::{
-    ask::{asker_now, is_open},
     component::Incoming,
     directory::Directory,
     followers::{Followers, Following, Round},
-    mail::{Delivery, Item, Letter, MailRef, Recipient, Role},
+    mail::Role,
     mailbag::Mailbag,
-    payload::{Packet, Payload, Topic},
-    request::{ReplyTo, Request},
+    queue::Letter,
+    request::{Request, asker_now, is_open},
     sender::Inbox,
     transit::{HeldLetters, release_lost},
     written,
 };
 use crate::{
-    call::{EntityCaller, PumpState, pump},
+    call::{EntityCaller, PumpState, pump, report},
     clock::ClockTable,
 };
 
@@ -43,11 +41,11 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     let mut mailbag = world.resource_mut::<Mailbag>();
     if mailbag.is_empty() && !is_waiting {
         // Gives back memory that was not needed recently.
-        mailbag.swap();
+        mailbag.release();
         return Ok(());
     }
     let has_mail = release(world);
-    let has_written = written::swap(world);
+    let has_written = written::release(world);
     if has_mail {
         deliver_mail(world, state)?;
     }
@@ -66,7 +64,7 @@ fn release(world: &mut World) -> bool {
     world.resource_mut::<Followers>().retry_disabled();
     release_lost(world);
     let mut mailbag = world.resource_mut::<Mailbag>();
-    mailbag.swap();
+    mailbag.release();
     mailbag.queue.has_released()
 }
 
@@ -77,7 +75,6 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
         |caller, (mut mailbag, mut followers, directory, clocks)| {
             let Mailbag {
                 queue,
-                in_progress,
                 held,
                 transit,
                 stats,
@@ -91,36 +88,13 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
                 transit,
                 stats,
             };
-            while !courier.caller.has_commands() {
-                if let Some(mail) = in_progress {
-                    mail.deliver(&mut followers, &mut courier);
-                    if courier.caller.has_commands() {
-                        return;
-                    }
-                }
-                *in_progress = match queue.next() {
-                    None => return *in_progress = None,
-                    Some(Item::Mail(mail)) => Some(mail),
-                    Some(Item::Run(function)) => {
-                        courier
-                            .caller
-                            .commands()
-                            .queue(SyncCell::to_inner(function));
-                        None
-                    }
-                    #[cfg(feature = "worlds")]
-                    Some(Item::KeyTaken(key)) => {
-                        courier.note_key_taken(key);
-                        None
-                    }
-                };
-            }
+            queue.deliver(&mut followers, &mut courier);
         },
     )
 }
 
 /// Delivers messages, and keeps those that have to wait.
-pub(crate) struct Courier<'a, 'w, 's> {
+pub(super) struct Courier<'a, 'w, 's> {
     pub(super) caller: &'a mut EntityCaller<'w, 's>,
     pub(super) directory: &'a Directory,
     clocks: &'a ClockTable,
@@ -129,27 +103,10 @@ pub(crate) struct Courier<'a, 'w, 's> {
     stats: &'a mut MessageStats,
 }
 
-/// Calls the followers of one topic.
-pub(super) struct Calls<'c, 'a, 'w, 's> {
-    pub(super) courier: &'c mut Courier<'a, 'w, 's>,
-    following: Option<&'c mut Following>,
-    /// Followers from this number on do not exist yet.
-    until: u64,
-    /// The place after the follower that was called last. Most systems send in the order of the
-    /// followers, so the next message is likely to go there.
-    likely: usize,
-}
-
-/// The entity for which a message waits, and the one whose move it waits for, if any.
-pub(super) struct Wait {
-    entity: Entity,
-    root: Option<Entity>,
-}
-
-impl Courier<'_, '_, '_> {
+impl<'a> Courier<'a, '_, '_> {
     fn incoming<'m>(&self, message: &'m dyn Any, role: &'m Role) -> Incoming<'m>
     where
-        Self: 'm,
+        'a: 'm,
     {
         Incoming {
             message,
@@ -158,36 +115,12 @@ impl Courier<'_, '_, '_> {
         }
     }
 
-    /// Notes that another world has got the key of an entity in transit.
-    #[cfg(feature = "worlds")]
-    fn note_key_taken(&mut self, key: u64) {
-        if let Some(entity) = self.directory.entity(key)
-            && let Some(root) = self.caller.root_in_transit(entity)
-            && let Some(held) = self.transit.get_mut(&root)
-        {
-            held.note_key_taken();
-        }
-    }
-}
-
-impl<'c, 'a, 'w, 's> Calls<'c, 'a, 'w, 's> {
-    pub(super) fn new(
-        courier: &'c mut Courier<'a, 'w, 's>,
-        followers: &'c mut Followers,
-        topic: Topic,
-    ) -> Self {
-        Self {
-            courier,
-            until: followers.next_number(),
-            following: followers.of(topic),
-            likely: 0,
-        }
-    }
-
-    /// Calls all followers in order until one issues commands. The next call continues the round. Returns
-    /// `true` at its end.
+    /// Calls all followers in order until one issues commands. The next call continues the round, which
+    /// leaves out followers from the number `until` on. Returns `true` at its end.
     pub(super) fn call_all(
         &mut self,
+        following: Option<&Following>,
+        until: u64,
         round: &mut Option<Round>,
         message: &dyn Any,
         role: &Role,
@@ -195,31 +128,33 @@ impl<'c, 'a, 'w, 's> Calls<'c, 'a, 'w, 's> {
         if self.is_lost_reply(role) {
             return true;
         }
-        let round_now = round.get_or_insert(Round::new(self.until));
-        if let Some(following) = &self.following {
-            let incoming = self.courier.incoming(message, role);
-            let Courier { caller, stats, .. } = &mut *self.courier;
-            following.call_all(round_now, caller, incoming, &mut stats.delivered);
+        let round_now = round.get_or_insert(Round::new(until));
+        let incoming = self.incoming(message, role);
+        if let Some(following) = following {
+            following.call_all(round_now, self.caller, incoming, &mut self.stats.delivered);
         }
-        if self.courier.caller.has_commands() {
+        if self.caller.has_commands() {
             return false;
         }
-        self.courier.stats.undeliverable += u64::from(!round_now.is_heard);
+        self.stats.undeliverable += u64::from(!round_now.is_heard);
         *round = None;
         true
     }
 
     /// Calls the follower whose turn it is.
-    pub(super) fn call_in_turn(&mut self, message: &dyn Any, role: &Role) {
+    pub(super) fn call_in_turn(
+        &mut self,
+        following: Option<&mut Following>,
+        message: &dyn Any,
+        role: &Role,
+    ) {
         if self.is_lost_reply(role) {
             return;
         }
-        let incoming = self.courier.incoming(message, role);
-        let Courier { caller, stats, .. } = &mut *self.courier;
-        let following = self.following.as_deref_mut();
-        match following.is_some_and(|it| it.call_in_turn(caller, incoming)) {
-            true => stats.delivered += 1,
-            false => stats.undeliverable += 1,
+        let incoming = self.incoming(message, role);
+        match following.is_some_and(|it| it.call_in_turn(self.caller, incoming)) {
+            true => self.stats.delivered += 1,
+            false => self.stats.undeliverable += 1,
         }
     }
 
@@ -227,67 +162,60 @@ impl<'c, 'a, 'w, 's> Calls<'c, 'a, 'w, 's> {
     /// anything.
     fn is_lost_reply(&mut self, role: &Role) -> bool {
         let is_reply = matches!(role, Role::Reply(_));
-        self.courier.stats.late += u64::from(is_reply);
+        self.stats.late += u64::from(is_reply);
         is_reply
     }
 
-    /// Calls an entity. Returns where the message waits if the entity can't be called yet. A reply
-    /// completes its request.
+    /// Calls an entity. Returns the entity for which the message waits if that entity can't be called yet.
+    /// A reply completes its request.
     #[inline]
     pub(super) fn call_entity(
         &mut self,
+        following: Option<&mut Following>,
         entity: Option<Entity>,
         message: &dyn Any,
         role: &Role,
-    ) -> Option<Wait> {
+    ) -> Option<Entity> {
         let Some(mut to) = entity else {
             return self.miss(Entity::PLACEHOLDER);
         };
         if let &Role::Reply(request) = role {
             match self.asker(to, request) {
                 Ok(asker) => to = asker,
-                Err(wait) => return wait,
+                Err(waiting) => return waiting,
             }
         }
-        let following = self.following.as_deref();
-        let follower = following.and_then(|it| it.find(to, self.likely));
-        let is_called = follower.is_some_and(|(place, follower)| {
-            self.likely = place + 1;
-            let incoming = self.courier.incoming(message, role);
-            follower.call(self.courier.caller, incoming)
-        });
-        if !is_called {
+        let follower = following.and_then(|it| it.find(to));
+        let incoming = self.incoming(message, role);
+        if !follower.is_some_and(|it| it.call(self.caller, incoming)) {
             return self.miss(to);
         }
-        self.courier.stats.delivered += 1;
+        self.stats.delivered += 1;
         None
     }
 
-    /// Returns where a message waits for an entity that could not be called, if it does.
+    /// Returns the entity that could not be called if a message waits for it.
     #[cold]
-    fn miss(&mut self, entity: Entity) -> Option<Wait> {
-        let root = self.courier.caller.root_in_transit(entity);
-        self.courier.stats.undeliverable += u64::from(root.is_none());
-        root.map(|root| Wait {
-            entity,
-            root: Some(root),
-        })
+    fn miss(&mut self, entity: Entity) -> Option<Entity> {
+        let is_moving = self.caller.root_in_transit(entity).is_some();
+        self.stats.undeliverable += u64::from(!is_moving);
+        is_moving.then_some(entity)
     }
 
     /// Completes a request, and returns the entity that gets the reply. If the reply can't be delivered
-    /// now, returns where it waits, or `None` if it is late.
-    fn asker(&mut self, asker: Entity, request: Request) -> Result<Entity, Option<Wait>> {
-        let Courier { caller, stats, .. } = &mut *self.courier;
+    /// now, returns the entity for which it waits, or `None` if it is late.
+    fn asker(&mut self, asker: Entity, request: Request) -> Result<Entity, Option<Entity>> {
+        let Self { caller, stats, .. } = self;
         let Some(request) = request.entity() else {
             stats.late += 1;
             return Err(None);
         };
         let entity = asker_now(asker, request, caller);
-        let root = caller.root_in_transit(entity);
+        let is_moving = caller.root_in_transit(entity).is_some();
         let is_open = is_open(request, entity, caller);
         let is_enabled = caller.get(request).is_some() && caller.get(entity).is_some();
-        if root.is_some() || is_open && !is_enabled {
-            return Err(Some(Wait { entity, root }));
+        if is_moving || is_open && !is_enabled {
+            return Err(Some(entity));
         }
         if !is_open {
             stats.late += 1;
@@ -300,32 +228,43 @@ impl<'c, 'a, 'w, 's> Calls<'c, 'a, 'w, 's> {
 
     /// Keeps a letter until its recipient can be called.
     #[cold]
-    pub(super) fn keep(&mut self, Wait { entity, root }: Wait, letter: Letter) {
-        match root.and_then(|root| self.courier.transit.get_mut(&root)) {
+    pub(super) fn keep(&mut self, entity: Entity, letter: Letter) {
+        let root = self.caller.root_in_transit(entity);
+        match root.and_then(|root| self.transit.get_mut(&root)) {
             Some(held) => held.arrived.push((entity, letter)),
             // It is disabled, or its move has ended, but not for this entity.
-            None => self.courier.held.push(letter),
+            None => self.held.push(letter),
+        }
+    }
+
+    /// Notes that another world has got the key of an entity in transit.
+    #[cfg(feature = "worlds")]
+    pub(super) fn note_key_taken(&mut self, key: u64) {
+        if let Some(entity) = self.directory.entity(key)
+            && let Some(root) = self.caller.root_in_transit(entity)
+            && let Some(held) = self.transit.get_mut(&root)
+        {
+            held.note_key_taken();
         }
     }
 }
 
 /// Closes the inbox, delivers all sent messages, and takes the letters that remain undelivered.
-pub(crate) fn close_inbox(world: &mut World) -> Vec<Undelivered> {
+pub(crate) fn close_inbox(world: &mut World) -> Vec<Letter> {
     if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
     }
     if world.contains_resource::<Mailbag>() {
         let mut state = DeliveryState::new(world);
         if let Err(error) = deliver_messages(world, &mut state) {
-            let name = "close_inbox".into();
-            world.fallback_error_handler()(error, ErrorContext::Command { name });
+            report::<Inbox>(world, error);
         }
     }
     hand_back(world)
 }
 
 /// Closes the inbox, and takes all undelivered letters.
-pub(crate) fn hand_back(world: &mut World) -> Vec<Undelivered> {
+pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
     if let Some(inbox) = world.get_resource::<Inbox>() {
         inbox.close();
     }
@@ -345,72 +284,6 @@ fn publish_stats(world: &mut World) {
     let stats = world.resource::<Mailbag>().stats;
     if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
         published.set_if_neq(stats);
-    }
-}
-
-/// A message that was not delivered, returned by [`close_inbox`](super::MessageWorldExt::close_inbox).
-///
-/// [`resend`](super::MessageWorldExt::resend) sends it again.
-pub struct Undelivered(pub(super) Letter);
-
-impl Undelivered {
-    /// Returns the message, if it has the type `M`.
-    #[must_use]
-    pub fn message<M: Payload>(&self) -> Option<&M> {
-        self.letter()?.payload.downcast_ref()
-    }
-
-    /// Returns the message, if it is a packet.
-    #[must_use]
-    pub fn packet(&self) -> Option<&Packet> {
-        self.message()
-    }
-
-    /// Returns the type name of the message.
-    #[must_use]
-    pub fn type_name(&self) -> &'static str {
-        self.letter().map_or("", |letter| letter.name)
-    }
-
-    /// Returns the recipients, or `None` if another world sent the message to a key.
-    #[must_use]
-    pub fn delivery(&self) -> Option<Delivery> {
-        match self.letter()?.to {
-            Recipient::Entity(entity) => Some(Delivery::To(entity)),
-            Recipient::Key(_) => None,
-            Recipient::All => Some(Delivery::All),
-            Recipient::InTurn => Some(Delivery::InTurn),
-        }
-    }
-
-    /// Returns the request that the message makes or replies to, if any.
-    #[must_use]
-    pub fn request(&self) -> Option<Request> {
-        self.role()?.request()
-    }
-
-    /// Returns where to send a reply, if the message is a request.
-    #[must_use]
-    pub fn reply_to(&self) -> Option<&ReplyTo> {
-        self.role()?.reply_to()
-    }
-
-    pub(crate) fn role(&self) -> Option<&Role> {
-        self.letter().map(|letter| letter.role)
-    }
-
-    fn letter(&self) -> Option<MailRef<'_>> {
-        self.0.get(0)
-    }
-}
-
-impl fmt::Debug for Undelivered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Undelivered")
-            .field("to", &self.letter().map(|letter| letter.to))
-            .field("message", &format_args!("{}", self.type_name()))
-            .field("role", &self.role())
-            .finish_non_exhaustive()
     }
 }
 

@@ -8,9 +8,9 @@ use {
     core::hash::BuildHasher, std::hash::RandomState,
 };
 
-use super::request::{Origin, Request};
 #[cfg(feature = "serialize")]
-use super::{ask::OpenRequest, request::RemoteAsker};
+use super::request::{OpenRequest, RemoteAsker};
+use super::request::{Origin, Request};
 use crate::journal::Journal;
 
 /// The names by which other worlds know this world and its entities.

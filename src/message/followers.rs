@@ -32,18 +32,15 @@ pub(super) struct Following {
     roster: Roster<Follower>,
     /// By entity, its place in the roster.
     places: EntityHashMap<usize>,
+    /// The place after the follower that was called last. Most systems send in the order of the
+    /// followers, so the next message is likely to go there.
+    likely: usize,
     /// Followers with a lower number have had their turn.
     turn: u64,
-    passed: Passed,
-}
-
-/// The disabled followers that messages in turn have passed over.
-#[derive(Default)]
-struct Passed {
-    /// The state of [`Followers::enabled`].
-    valid_for: u64,
-    /// By turn, the number of the first follower that could be called.
+    /// By turn, the number of the first follower that could be called, if disabled followers come before.
     takers: HashMap<u64, u64>,
+    /// The state of [`Followers::enabled`] for which the takers are right.
+    valid_for: u64,
 }
 
 /// An entity that follows a topic. It holds a clone of the callback, so that a message does not look
@@ -73,7 +70,12 @@ impl Follower {
         let Some((entity, commands)) = caller.get_mut(self.entity) else {
             return false;
         };
-        let context = MessageContext::new(entity, commands, incoming, &self.clock);
+        let context = MessageContext {
+            entity,
+            commands,
+            incoming,
+            clock: &self.clock,
+        };
         let result = (self.callback)(context, incoming.message);
         caller.report("MessageComponent", self.entity, result);
         true
@@ -103,7 +105,7 @@ impl Following {
         let place = self.roster.add(number, follower);
         self.places.insert(entity, place);
         // The new follower may come before one that was next.
-        self.passed.takers.clear();
+        self.takers.clear();
     }
 
     fn leave(&mut self, entity: Entity) {
@@ -120,17 +122,18 @@ impl Following {
         }
     }
 
-    /// Returns the place and the follower of an entity, which is likely to have the place `likely`.
+    /// Returns the follower of an entity.
     #[inline]
-    pub(super) fn find(&self, entity: Entity, likely: usize) -> Option<(usize, &Follower)> {
-        if let Some((_, it)) = self.roster.at(likely)
+    pub(super) fn find(&mut self, entity: Entity) -> Option<&Follower> {
+        if let Some((_, it)) = self.roster.at(self.likely)
             && it.entity == entity
         {
-            return Some((likely, it));
+            self.likely += 1;
+            return Some(it);
         }
         let &place = self.places.get(&entity)?;
-        let (_, it) = self.roster.at(place)?;
-        Some((place, it))
+        self.likely = place + 1;
+        self.roster.at(place).map(|(_, it)| it)
     }
 
     /// Calls the followers in order until one issues commands or none is left. The next call
@@ -160,11 +163,11 @@ impl Following {
         let Self {
             roster,
             turn,
-            passed,
+            takers,
             ..
         } = self;
         let start = *turn;
-        let first = passed.takers.get(&start).copied().unwrap_or(start);
+        let first = takers.get(&start).copied().unwrap_or(start);
         let mut in_turn = roster
             .members(first..u64::MAX)
             .chain(roster.members(0..first));
@@ -177,7 +180,7 @@ impl Following {
             is_called
         });
         match taker {
-            Some((number, _)) if has_passed => _ = passed.takers.insert(start, number),
+            Some((number, _)) if has_passed => _ = takers.insert(start, number),
             Some(_) => {}
             None => *turn = start,
         }
@@ -190,9 +193,9 @@ impl Followers {
     #[inline]
     pub(super) fn of(&mut self, topic: Topic) -> Option<&mut Following> {
         let following = self.by_topic.get_mut(&topic)?;
-        if following.passed.valid_for != self.enabled {
-            following.passed.valid_for = self.enabled;
-            following.passed.takers.clear();
+        if following.valid_for != self.enabled {
+            following.valid_for = self.enabled;
+            following.takers.clear();
         }
         Some(following)
     }

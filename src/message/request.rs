@@ -1,14 +1,36 @@
-//! Requests and replies.
+//! Requests: making them, replying, and completing them without a reply.
 
 use alloc::borrow::Cow;
-use core::{any::type_name, fmt};
+#[cfg(feature = "serialize")]
+use alloc::vec::Vec;
+use core::{
+    any::{Any, type_name},
+    fmt,
+};
 
+#[cfg(feature = "serialize")]
+use bevy_ecs::entity::EntityHashSet;
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
+use thiserror::Error;
 
-use super::payload::{Packet, Payload, Topic, sealed::Sealed};
+#[cfg(feature = "worlds")]
+use super::send::send_urgent;
+use super::{
+    component::MessageContext,
+    mail::Role,
+    payload::{Packet, Payload, Topic, sealed::Sealed},
+    send::send_anyway,
+};
+#[cfg(feature = "serialize")]
+use super::{mail::MailRef, mailbag::Mailbag, queue::Letter, transit::visit_letters};
+use crate::{
+    call::EntityCaller,
+    owner::OwnedBy,
+    timer::{CrateTimer, Timer, TimerAction, add_own_handler},
+};
 
 /// Identifies a request that an entity [made](super::MessageEntityCommandsExt::ask).
 ///
@@ -47,31 +69,19 @@ impl Request {
             Origin::Elsewhere { .. } => None,
         }
     }
-}
 
-#[cfg(feature = "worlds")]
-impl Request {
     /// Creates a request that was made in another world.
+    #[cfg(feature = "worlds")]
     pub(crate) fn elsewhere(token: u64, number: u64) -> Self {
         Self(Origin::Elsewhere { token, number })
     }
 
     /// Returns the token and the number of a request that was made in another world.
+    #[cfg(feature = "worlds")]
     pub(crate) fn name(self) -> Option<(u64, u64)> {
         match self.0 {
             Origin::Here(_) => None,
             Origin::Elsewhere { token, number } => Some((token, number)),
-        }
-    }
-}
-
-#[cfg(feature = "worlds")]
-impl ReplyTo {
-    /// Returns the asker, if it is an entity of another world.
-    pub(crate) fn remote_asker(&self) -> Option<&RemoteAsker> {
-        match &self.route {
-            Route::Here(_) => None,
-            Route::Elsewhere(asker, _) => Some(asker),
         }
     }
 }
@@ -173,6 +183,15 @@ impl ReplyTo {
         }
     }
 
+    /// Returns the asker, if it is an entity of another world.
+    #[cfg(feature = "worlds")]
+    pub(crate) fn remote_asker(&self) -> Option<&RemoteAsker> {
+        match &self.route {
+            Route::Here(_) => None,
+            Route::Elsewhere(asker, _) => Some(asker),
+        }
+    }
+
     #[cfg(any(feature = "worlds", feature = "serialize"))]
     pub(crate) fn elsewhere(asker: RemoteAsker, post: PostReply) -> Self {
         let RemoteAsker { token, number, .. } = asker;
@@ -200,27 +219,16 @@ impl fmt::Debug for ReplyTo {
 }
 
 /// The reason why a [`reply`](super::MessageContext::reply) is not possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReplyError {
     /// The message is not a request.
+    #[error("the message is not a request: send it with `ask`")]
     NotARequest,
     /// The request comes from another world, so the reply must be a [`Packet`]. This is the type of
     /// the reply.
+    #[error("a reply to another world must be a packet, not a {0}")]
     NotAPacket(&'static str),
 }
-
-impl fmt::Display for ReplyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotARequest => f.write_str("the message is not a request: send it with `ask`"),
-            Self::NotAPacket(name) => {
-                write!(f, "a reply to another world must be a packet, not a {name}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for ReplyError {}
 
 /// The message that completes a request without a reply.
 ///
@@ -248,7 +256,7 @@ pub enum NoAnswer {
 
 /// The reason why a parcel to other worlds was refused.
 #[cfg(feature = "worlds")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 #[cfg_attr(
     feature = "bevy_reflect",
@@ -259,48 +267,191 @@ pub enum NoAnswer {
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub enum RefusalReason {
     /// This world has no link to others.
+    #[error("this world has no link to others: insert a `WorldLink`")]
     NoLink,
     /// The group does not exist, or none of its worlds is running.
+    #[error("no world of this group runs")]
     UnknownGroup,
     /// No entity of the group has this key.
+    #[error("no entity of the group has this key")]
     UnknownKey,
     /// The inbox of the receiving world is full, or too much waits for its process. The world that sent
     /// the parcel gets [`HasRoom`](crate::worlds::link::HasRoom) when that is over.
+    #[error(
+        "the inbox of the receiving world, or the queue of its process, is full: send again after \
+         `HasRoom`, or raise `DuePlugin::inbox_capacity`, `inbox_bytes` or `PeerSettings::queue_bytes`"
+    )]
     Full,
     /// Some worlds of the group refused the parcel, and others accepted it. If you send the parcel
     /// again, the others get it twice.
+    #[error("only some worlds of the group took the parcel")]
     InPart,
     /// The asking entity has no [`StableKey`](crate::worlds::StableKey), so a reply could not find it.
+    #[error("the asking entity has no stable key: insert a `StableKey`")]
     NoKey,
     /// The payload is longer than
     /// [`PeerSettings::parcel_bytes`](crate::worlds::link::PeerSettings::parcel_bytes).
+    #[error(
+        "the payload is too large for the link: send it in parts, or raise \
+         `PeerSettings::parcel_bytes`"
+    )]
     TooLarge,
     /// The process that had taken the parcel became unreachable. It may have received the parcel.
+    #[error("the process that had taken the parcel became unreachable")]
     PeerLost,
     /// The other process does not take this parcel from this one.
+    #[error("the other process does not permit this parcel")]
     Forbidden,
 }
 
+/// The name of the handler that runs when a request times out. It is saved with the request.
+const TIME_OUT: &str = "bevy_due: request timed out";
+
+/// Marks the entity of a request that is open.
+#[derive(Component, Clone, Copy)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Component, Clone)
+)]
+pub(crate) struct OpenRequest;
+
+/// Opens a request on behalf of an entity. Its entity exists until the reply or [`NoAnswer`] is delivered.
+pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
+    let owner = OwnedBy(asker.id());
+    let until = until.keep_when_done();
+    let mut commands = asker.commands();
+    let request = commands.spawn((
+        owner,
+        (until, TimerAction::named(TIME_OUT)),
+        (CrateTimer::Request, OpenRequest),
+    ));
+    Request::here(request.id())
+}
+
+/// Registers the handler that runs when a request times out.
+pub(crate) fn add_time_out_handler(world: &mut World) {
+    add_own_handler(world, TIME_OUT, |world, fired| {
+        time_out(world, fired.entity());
+    });
+}
+
+/// Tells the asking entity that a request has timed out.
+fn time_out(world: &mut World, request: Entity) {
+    match world.get::<OwnedBy>(request) {
+        Some(&OwnedBy(asker)) => {
+            give_up(world, asker, Request::here(request), NoAnswer::TimedOut);
+        }
+        // The request no longer has an asking entity.
+        None => _ = world.despawn(request),
+    }
+}
+
+/// Completes a request without a reply.
+pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
+    let role = Role::Reply(request);
+    match no_answer {
+        NoAnswer::TimedOut => send_anyway(world, asker, no_answer, role),
+        #[cfg(feature = "worlds")]
+        NoAnswer::Refused(_) => send_urgent(world, asker, no_answer, role),
+    }
+}
+
+/// Returns the entity that waits for the reply to a request. It is not the one that asked if a restore has
+/// spawned that one again.
+pub(super) fn asker_now(asker: Entity, request: Entity, caller: &EntityCaller) -> Entity {
+    let by = caller.get(request).and_then(|request| request.get());
+    match by {
+        Some(&OwnedBy(by)) if !caller.exists(asker) => by,
+        _ => asker,
+    }
+}
+
+/// Returns `true` if an entity waits for the reply to a request. A request that is disabled together with
+/// that entity stays open.
+pub(super) fn is_open(request: Entity, asker: Entity, caller: &EntityCaller) -> bool {
+    match caller.get(request) {
+        Some(request) => {
+            request.contains::<OpenRequest>() && request.get() == Some(&OwnedBy(asker))
+        }
+        None => caller.exists(request),
+    }
+}
+
+/// Returns the entity that made a request, if the request is open.
 #[cfg(feature = "worlds")]
-impl fmt::Display for RefusalReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoLink => "this world has no link to others: insert a `WorldLink`",
-            Self::UnknownGroup => "no world of this group runs",
-            Self::UnknownKey => "no entity of the group has this key",
-            Self::Full => {
-                "the inbox of the receiving world, or the queue of its process, is full: send again \
-                 after `HasRoom`, or raise `DuePlugin::inbox_capacity`, `inbox_bytes` or \
-                 `PeerSettings::queue_bytes`"
+pub(crate) fn asker_of(world: &World, request: Request) -> Option<Entity> {
+    let request = world.get_entity(request.entity()?).ok()?;
+    let asker = request.get::<OpenRequest>().and(request.get());
+    asker.map(|&OwnedBy(asker)| asker)
+}
+
+impl MessageContext<'_> {
+    /// Replies to this request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ReplyError`] if the message is not a request, or if the request comes from another
+    /// world and `payload` is not a [`Packet`](super::Packet).
+    pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
+        let reply_to = self
+            .incoming
+            .role
+            .reply_to()
+            .ok_or(ReplyError::NotARequest)?;
+        reply_to.check(&payload)?;
+        reply(&mut self.commands, reply_to.clone(), payload);
+        Ok(())
+    }
+}
+
+/// Sends a reply to the entity that made the request.
+pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
+    let checked = reply_to.check(&reply);
+    let request = reply_to.request();
+    match reply_to.route {
+        Route::Here(asker) => commands.queue(move |world: &mut World| {
+            send_anyway(world, asker, reply, Role::Reply(request));
+        }),
+        Route::Elsewhere(asker, post) => commands.queue(move |world: &mut World| -> Result {
+            checked?;
+            let reply: &dyn Any = &reply;
+            if let Some(packet) = reply.downcast_ref::<Packet>() {
+                post(world, &asker, packet.clone());
             }
-            Self::InPart => "only some worlds of the group took the parcel",
-            Self::TooLarge => {
-                "the payload is too large for the link: send it in parts, or raise \
-                 `PeerSettings::parcel_bytes`"
-            }
-            Self::PeerLost => "the process that had taken the parcel became unreachable",
-            Self::Forbidden => "the other process does not permit this parcel",
-            Self::NoKey => "the asking entity has no stable key: insert a `StableKey`",
-        })
+            Ok(())
+        }),
+    }
+}
+
+/// Returns the requests that have timed out, although their asking entities do not know yet. In the
+/// order of delivery.
+#[cfg(feature = "serialize")]
+pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
+    let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
+    let mut add = |letter: MailRef| {
+        if let &Role::Reply(Request(Origin::Here(request))) = letter.role
+            && let Some(NoAnswer::TimedOut) = letter.payload.downcast_ref()
+            // A periodic timer may have fired again.
+            && seen.insert(request)
+        {
+            requests.push(request);
+        }
+    };
+    let mailbag = world.get_resource::<Mailbag>();
+    let mut held: Vec<_> = mailbag.into_iter().flat_map(|it| &it.transit).collect();
+    held.sort_unstable_by_key(|&(&root, _)| root);
+    let held = held.into_iter().flat_map(|(_, held)| held.letters());
+    held.filter_map(Letter::get).for_each(&mut add);
+    visit_letters(world, &|_| true, |_, letter| add(letter));
+    requests
+}
+
+/// Sends [`NoAnswer`] for a request that has timed out in the world that was saved.
+#[cfg(feature = "serialize")]
+pub(crate) fn time_out_again(world: &mut World, request: Entity) {
+    if world.get::<OpenRequest>(request).is_some() {
+        time_out(world, request);
     }
 }

@@ -1,6 +1,8 @@
 //! Sending from the world's own code: with commands, with the world, or with an outbox.
 
-use alloc::{collections::VecDeque, format};
+#[cfg(feature = "serialize")]
+use alloc::borrow::Cow;
+use alloc::{format, vec::Vec};
 use core::{any::type_name, fmt, mem};
 
 use bevy_ecs::{
@@ -9,24 +11,249 @@ use bevy_ecs::{
     system::{SystemBuffer, SystemMeta, SystemParam},
     world::DeferredWorld,
 };
+use thiserror::Error;
 
+#[cfg(feature = "serialize")]
+use super::{codec::add_message_codec, transit::entities_with_mail};
 use super::{
-    deliver::Undelivered,
-    mail::{Delivery, Item, Mail, Recipient, Role},
+    deliver::close_inbox,
+    mail::{Delivery, Recipient, Role},
     mailbag::Mailbag,
     payload::Payload,
+    queue::{Letter, Queue},
+    request::{ReplyTo, Request, open, reply},
+    sender::MessageSender,
 };
-use crate::{double_buffer::RecentPeak, missing_plugin::warn_without_plugin};
+use crate::{missing_plugin::warn_without_plugin, timer::Timer};
+
+/// Sends messages from systems and callbacks.
+pub trait MessageCommandsExt {
+    /// Sends a message to one entity, to all followers, or to one follower, round-robin.
+    ///
+    /// The message is delivered in the next run of
+    /// [`DueSystems::Messages`](crate::DueSystems::Messages). To send many messages, use an
+    /// [`Outbox`](super::Outbox).
+    ///
+    /// If too many messages wait, the message is dropped, and Bevy's error handler gets an error
+    /// that names the recipient: see
+    /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
+    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload);
+
+    /// Replies to a request.
+    ///
+    /// If the request is complete or withdrawn, the reply is dropped, and counted in
+    /// [`MessageStats::late`](super::MessageStats::late). A reply to another world must be a
+    /// [`Packet`](super::Packet): otherwise Bevy's error handler gets
+    /// [`ReplyError::NotAPacket`](super::ReplyError::NotAPacket).
+    #[doc(alias = "answer")]
+    fn reply(&mut self, to: ReplyTo, payload: impl Payload);
+}
+
+/// Makes requests on behalf of an entity.
+pub trait MessageEntityCommandsExt {
+    /// Makes a request: sends a message, and waits for a reply until the timer fires.
+    ///
+    /// Every request completes exactly once: this entity gets either the first
+    /// [`reply`](super::MessageContext::reply) or [`NoAnswer`](super::NoAnswer), both with the
+    /// returned [`Request`]. The entity gets neither if it despawns first, or if the world is
+    /// dropped. A request without a recipient times out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{
+    ///     Timer,
+    ///     message::{MessageEntityCommandsExt, NoAnswer},
+    ///     prelude::*,
+    /// };
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// #[derive(Message)]
+    /// struct Price(&'static str);
+    /// #[derive(Message)]
+    /// struct Coins(u32);
+    /// #[derive(Component)]
+    /// struct Purse(Option<u32>);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let shop = MessageComponent::new().on(|mut me, price: &Price| -> Result {
+    ///     Ok(me.reply(Coins(price.0.len() as u32))?)
+    /// });
+    /// let shop = app.world_mut().spawn(shop).id();
+    /// let customer = MessageComponent::new()
+    ///     .on(|mut me, coins: &Coins| {
+    ///         me.entity.get_mut::<Purse>().unwrap().0 = Some(coins.0);
+    ///     })
+    ///     .on(|_, _: &NoAnswer| println!("the shop is closed"));
+    /// let customer = app.world_mut().spawn((customer, Purse(None))).id();
+    ///
+    /// let mut commands = app.world_mut().commands();
+    /// commands.entity(customer).ask(shop, Price("sword"), Timer::after(2.0));
+    /// app.update(); // Delivers the request.
+    /// app.update(); // Delivers the reply.
+    /// assert_eq!(app.world().get::<Purse>(customer).unwrap().0, Some(5));
+    /// ```
+    #[doc(alias("request", "call", "session"))]
+    fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request;
+}
+
+/// Sends messages with exclusive access to the world, and from other threads.
+pub trait MessageWorldExt {
+    /// Sends a message, like [`MessageCommandsExt::send`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SendError::Full`] with the message if too many messages wait: see
+    /// [`DuePlugin::mailbox_capacity`](crate::DuePlugin::mailbox_capacity).
+    fn send<P: Payload>(&mut self, to: impl Into<Delivery>, payload: P)
+    -> Result<(), SendError<P>>;
+
+    /// Sends a message that [`close_inbox`](Self::close_inbox) handed back, to the same recipient.
+    ///
+    /// A request stays a request, and a reply stays a reply. The message is never refused.
+    fn resend(&mut self, letter: Letter);
+
+    /// Returns a handle to send messages to this world from other threads.
+    fn message_sender(&mut self) -> MessageSender;
+
+    /// Refuses further messages from other threads, delivers all messages that have been sent, and
+    /// returns the messages that are sent during that delivery.
+    ///
+    /// Call this when an app shuts down, so that no message is lost. `App::run` owns the world, so
+    /// call this from a system in [`Last`](bevy_app::Last) when there is an
+    /// [`AppExit`](bevy_app::AppExit) message, or call `App::update` yourself.
+    ///
+    /// Messages without a recipient are not returned, but counted in
+    /// [`MessageStats::undeliverable`](super::MessageStats::undeliverable). Open requests stay
+    /// open. Further frames can run, and the returned messages can be [sent again](Self::resend).
+    #[cfg_attr(
+        feature = "serialize",
+        doc = "
+Messages that are held for an entity [in transit](crate::moving::InTransit) are returned, too, except for
+those in its [`MovedEntity`](crate::moving::MovedEntity). The entity stays in transit."
+    )]
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{
+    ///     message::{Delivery, MessageCommandsExt, MessageWorldExt, SendError},
+    ///     prelude::*,
+    /// };
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    ///
+    /// #[derive(Message, Debug, PartialEq)]
+    /// struct Save(u32);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// app.world_mut().spawn(MessageComponent::new().on(|mut me, save: &Save| {
+    ///     me.commands.send(Delivery::All, Save(save.0 + 1));
+    /// }));
+    /// app.update();
+    ///
+    /// let sender = app.world_mut().message_sender();
+    /// sender.send(Delivery::All, Save(1)).unwrap();
+    /// let left = app.world_mut().close_inbox();
+    /// assert_eq!(left[0].message(), Some(&Save(2)), "the first one has been delivered");
+    /// assert!(matches!(sender.send(Delivery::All, Save(3)), Err(SendError::Closed(Save(3)))));
+    /// ```
+    fn close_inbox(&mut self) -> Vec<Letter>;
+
+    /// Returns the entities to which messages wait, sorted. Messages to all, in turn, and from Bevy's writers
+    /// do not count.
+    ///
+    /// With [`changed_since`](crate::rollback::RollbackWorldExt::changed_since), this tells which entities to store at
+    /// the end of a frame.
+    ///
+    /// # Time complexity
+    ///
+    /// *O*(*m* log *m*) in the number of messages that wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{
+    ///     message::{MessageWorldExt, Packet},
+    ///     prelude::*,
+    /// };
+    /// use bevy_time::TimePlugin;
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// let hero = app.world_mut().spawn_empty().id();
+    /// app.world_mut().send(hero, Packet::new(1, [])).unwrap();
+    /// assert_eq!(app.world().entities_with_mail(), [hero]);
+    /// app.update();
+    /// assert_eq!(app.world().entities_with_mail(), []);
+    /// ```
+    #[cfg(feature = "serialize")]
+    fn entities_with_mail(&self) -> Vec<Entity>;
+
+    /// Registers how messages of the type `M` become bytes and back, so that they can move with the
+    /// entity for which they wait.
+    ///
+    /// Register the same name in all worlds between which entities move. [Packets](super::Packet) and
+    /// [`NoAnswer`](super::NoAnswer) need no codec. An `Entity` in a message keeps its id, which means
+    /// nothing in another world.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the name or the type is already registered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_app::prelude::*;
+    /// use bevy_due::{message::MessageWorldExt, moving::MoveWorldExt, prelude::*};
+    /// use bevy_ecs::prelude::*;
+    /// use bevy_time::TimePlugin;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Message, Serialize, Deserialize)]
+    /// struct Damage(u32);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((TimePlugin, DuePlugin::default()));
+    /// app.world_mut().add_message_codec(
+    ///     "damage",
+    ///     |damage: &Damage| Ok(ron::to_string(damage)?.into()),
+    ///     |data| Ok(ron::de::from_bytes(data)?),
+    /// );
+    /// let hero = app.world_mut().spawn_empty().id();
+    /// app.world_mut().send(hero, Damage(3)).unwrap();
+    /// assert!(app.world_mut().export_entity(hero).is_ok());
+    /// ```
+    #[cfg(feature = "serialize")]
+    #[track_caller]
+    fn add_message_codec<M: Message>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
+        decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
+    );
+}
 
 /// A message or function that could not be sent, with the reason.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 pub enum SendError<T> {
     /// Too many messages wait for the next frame. See
     /// [`DuePlugin::inbox_capacity`](crate::DuePlugin::inbox_capacity) and
     /// [`inbox_bytes`](crate::DuePlugin::inbox_bytes) for messages from other threads, and
     /// [`mailbox_capacity`](crate::DuePlugin::mailbox_capacity) for messages of the world itself.
+    #[error(
+        "too many messages wait: retry in the next frame, or raise `DuePlugin::inbox_capacity` and \
+         `inbox_bytes` for messages from other threads, `DuePlugin::mailbox_capacity` for others"
+    )]
     Full(T),
     /// The world is gone, or its inbox is closed.
+    #[error("the world has ended or closed its inbox")]
     Closed(T),
 }
 
@@ -54,121 +281,6 @@ impl<T> fmt::Debug for SendError<T> {
             Self::Closed(_) => "Closed(..)",
         })
     }
-}
-
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => {
-                "too many messages wait: retry in the next frame, or raise \
-                 `DuePlugin::inbox_capacity` and `inbox_bytes` for messages from other threads, \
-                 `DuePlugin::mailbox_capacity` for others"
-            }
-            Self::Closed(_) => "the world has ended or closed its inbox",
-        })
-    }
-}
-
-impl<T> core::error::Error for SendError<T> {}
-
-impl Mailbag {
-    /// Adds a message, after all others.
-    fn push<P: Payload>(&mut self, to: Recipient, payload: P, role: Role) {
-        let payload = match role {
-            Role::Plain => match self.queue.push_into_last(to, payload) {
-                Ok(()) => return,
-                Err(payload) => payload,
-            },
-            Role::Request(_) | Role::Reply(_) => payload,
-        };
-        self.queue.push(Item::Mail(Mail::letter(to, payload, role)));
-    }
-}
-
-/// Sends a message. Without the plugin, the message is dropped.
-pub(super) fn try_send<P: Payload>(
-    world: &mut World,
-    to: Delivery,
-    payload: P,
-    role: Role,
-) -> Result<(), SendError<P>> {
-    let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() else {
-        drop_without_plugin(world);
-        return Ok(());
-    };
-    if !mailbag.has_room() {
-        return Err(SendError::Full(payload));
-    }
-    mailbag.push(to.into(), payload, role);
-    Ok(())
-}
-
-/// Sends a message, or returns an error that names its recipient if there is no room. Does nothing
-/// without the plugin.
-pub(super) fn send_or_report<P: Payload>(
-    world: &mut World,
-    to: Delivery,
-    payload: P,
-    role: Role,
-) -> Result {
-    if try_send(world, to, payload, role).is_ok() {
-        return Ok(());
-    }
-    let to = match to {
-        Delivery::To(entity) => format!("entity {entity}"),
-        Delivery::All => "all followers".into(),
-        Delivery::InTurn => "one follower in turn".into(),
-    };
-    let message = type_name::<P>();
-    let capacity = world.get_resource().map_or(0, Mailbag::capacity);
-    Err(BevyError::error(format!(
-        "the message `{message}` to {to} was refused, because {capacity} messages wait: send fewer per \
-         frame, or raise `DuePlugin::mailbox_capacity`"
-    )))
-}
-
-/// Sends a message that must not be refused. Does nothing without the plugin.
-pub(super) fn send_anyway<P: Payload>(
-    world: &mut World,
-    to: impl Into<Recipient>,
-    payload: P,
-    role: Role,
-) {
-    match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => mailbag.push(to.into(), payload, role),
-        None => drop_without_plugin(world),
-    }
-}
-
-/// Sends a message for a run that should not wait. Does nothing without the plugin.
-#[cfg(feature = "worlds")]
-pub(crate) fn send_urgent<P: Payload>(
-    world: &mut World,
-    to: impl Into<Recipient>,
-    payload: P,
-    role: Role,
-) {
-    send_anyway(world, to, payload, role);
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-        mailbag.is_urgent = true;
-    }
-}
-
-/// Sends a message again. Does nothing without the plugin.
-pub(super) fn resend(world: &mut World, Undelivered(letter): Undelivered) {
-    send_item(world, Item::Mail(letter));
-}
-
-fn send_item(world: &mut World, item: Item) {
-    match world.get_resource_mut::<Mailbag>() {
-        Some(mut mailbag) => mailbag.queue.push(item),
-        None => drop_without_plugin(world),
-    }
-}
-
-/// Reports a message that is dropped, because the world has no plugin.
-fn drop_without_plugin(world: &mut World) {
-    warn_without_plugin(&mut world.into(), "a message");
 }
 
 /// Sends many messages from a system, at a lower cost than commands.
@@ -208,8 +320,7 @@ pub struct Outbox<'w, 's> {
 /// The messages of an outbox.
 #[derive(Default)]
 struct Sent {
-    items: VecDeque<Item>,
-    peak: RecentPeak,
+    queue: Queue,
     /// The number of messages for which there is room, sent or not, and of those not sent yet.
     reserved: usize,
     left: usize,
@@ -229,10 +340,9 @@ impl Outbox<'_, '_> {
         payload: P,
     ) -> Result<(), SendError<P>> {
         let Sent {
-            items,
+            queue,
             reserved,
             left,
-            ..
         } = &mut *self.sent;
         if *left == 0 {
             let taken = self.mailbag.as_ref().map(|mailbag| mailbag.reserve());
@@ -244,12 +354,7 @@ impl Outbox<'_, '_> {
             Some(rest) => *left = rest,
             None => return Err(SendError::Full(payload)),
         }
-        let to = to.into().into();
-        if let Some(mail) = items.back_mut().and_then(Item::plain_mail) {
-            mail.push(to, payload);
-        } else {
-            items.push_back(Item::Mail(Mail::letter(to, payload, Role::Plain)));
-        }
+        queue.push(to.into().into(), payload, Role::Plain);
         Ok(())
     }
 }
@@ -260,43 +365,174 @@ impl fmt::Debug for Outbox<'_, '_> {
     }
 }
 
-impl SystemBuffer for Sent {
-    /// Sends the items of a system, after the commands of earlier parameters.
-    fn apply(&mut self, _: &SystemMeta, world: &mut World) {
-        self.peak.note(self.items.len());
+impl Sent {
+    /// Moves the messages into the mailbag, where they need no reserved room.
+    fn send(&mut self, world: &mut World) {
         self.left = 0;
         let reserved = mem::take(&mut self.reserved);
-        match world.get_resource_mut::<Mailbag>() {
-            Some(mut mailbag) => {
-                mailbag.queue.append(&mut self.items);
-                mailbag.release_room(reserved);
-            }
-            None if self.items.is_empty() => {}
-            None => {
-                self.items.clear();
-                drop_without_plugin(world);
-            }
+        if self.queue.len() > 0
+            && let None = mailbag(world)
+        {
+            self.queue = Queue::default();
         }
-        self.peak.trim(&mut self.items);
+        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+            mailbag.queue.append(&mut self.queue);
+            mailbag.release_room(reserved);
+        }
+    }
+}
+
+impl SystemBuffer for Sent {
+    /// Sends the messages of a system, after the commands of earlier parameters.
+    fn apply(&mut self, _: &SystemMeta, world: &mut World) {
+        self.send(world);
     }
 
-    /// Sends the items of an observer, after the queued commands of earlier parameters.
+    /// Sends the messages of an observer, after the queued commands of earlier parameters.
     fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
-        let left = mem::take(&mut self.left);
-        let reserved = mem::take(&mut self.reserved);
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            mailbag.release_room(left.min(reserved));
+            let unused = mem::take(&mut self.left).min(self.reserved);
+            self.reserved -= unused;
+            mailbag.release_room(unused);
         }
-        let mut commands = world.commands();
-        for item in self.items.drain(..) {
-            // The messages keep their room until then.
-            let kept = reserved.min(item.len());
-            commands.queue(move |world: &mut World| {
-                send_item(world, item);
-                if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-                    mailbag.release_room(kept);
-                }
-            });
+        if self.queue.len() > 0 {
+            let mut sent = mem::take(self);
+            let send = move |world: &mut World| sent.send(world);
+            world.commands().queue(send);
         }
+    }
+}
+
+impl MessageCommandsExt for Commands<'_, '_> {
+    fn send(&mut self, to: impl Into<Delivery>, payload: impl Payload) {
+        let to = to.into();
+        self.queue(move |world: &mut World| send_or_report(world, to, payload, Role::Plain));
+    }
+
+    fn reply(&mut self, to: ReplyTo, payload: impl Payload) {
+        reply(self, to, payload);
+    }
+}
+
+impl MessageEntityCommandsExt for EntityCommands<'_> {
+    fn ask(&mut self, to: impl Into<Delivery>, payload: impl Payload, until: Timer) -> Request {
+        let to = to.into();
+        let request = open(self, until);
+        let role = Role::Request(ReplyTo::here(self.id(), request));
+        let mut commands = self.commands();
+        commands.queue(move |world: &mut World| send_or_report(world, to, payload, role));
+        request
+    }
+}
+
+impl MessageWorldExt for World {
+    fn send<P: Payload>(
+        &mut self,
+        to: impl Into<Delivery>,
+        payload: P,
+    ) -> Result<(), SendError<P>> {
+        try_send(self, to.into(), payload, Role::Plain)
+    }
+
+    fn resend(&mut self, letter: Letter) {
+        if let Some(mut mailbag) = mailbag(self) {
+            mailbag.queue.push_letter(letter);
+        }
+    }
+
+    fn message_sender(&mut self) -> MessageSender {
+        MessageSender::from_world(self)
+    }
+
+    fn close_inbox(&mut self) -> Vec<Letter> {
+        close_inbox(self)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn entities_with_mail(&self) -> Vec<Entity> {
+        entities_with_mail(self)
+    }
+
+    #[cfg(feature = "serialize")]
+    fn add_message_codec<M: Message>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
+        decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
+    ) {
+        add_message_codec(self, name.into(), encode, decode);
+    }
+}
+
+/// Returns the mailbag, or reports that the world has no plugin and drops a message.
+pub(super) fn mailbag(world: &mut World) -> Option<Mut<'_, Mailbag>> {
+    if !world.contains_resource::<Mailbag>() {
+        warn_without_plugin(&mut world.into(), "a message");
+    }
+    world.get_resource_mut()
+}
+
+/// Sends a message if there is room. Without the plugin, the message is dropped.
+pub(super) fn try_send<P: Payload>(
+    world: &mut World,
+    to: Delivery,
+    payload: P,
+    role: Role,
+) -> Result<(), SendError<P>> {
+    match mailbag(world) {
+        Some(mailbag) if !mailbag.has_room() => return Err(SendError::Full(payload)),
+        Some(mut mailbag) => mailbag.queue.push(to.into(), payload, role),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Sends a message, or returns an error that names its recipient if there is no room. Does nothing
+/// without the plugin.
+pub(super) fn send_or_report<P: Payload>(
+    world: &mut World,
+    to: Delivery,
+    payload: P,
+    role: Role,
+) -> Result {
+    if try_send(world, to, payload, role).is_ok() {
+        return Ok(());
+    }
+    let to = match to {
+        Delivery::To(entity) => format!("entity {entity}"),
+        Delivery::All => "all followers".into(),
+        Delivery::InTurn => "one follower in turn".into(),
+    };
+    let message = type_name::<P>();
+    let capacity = world.get_resource().map_or(0, Mailbag::capacity);
+    Err(BevyError::error(format!(
+        "the message `{message}` to {to} was refused, because {capacity} messages wait: send fewer per \
+         frame, or raise `DuePlugin::mailbox_capacity`"
+    )))
+}
+
+/// Sends a message that must not be refused. Does nothing without the plugin.
+pub(super) fn send_anyway<P: Payload>(
+    world: &mut World,
+    to: impl Into<Recipient>,
+    payload: P,
+    role: Role,
+) {
+    if let Some(mut mailbag) = mailbag(world) {
+        mailbag.queue.push(to.into(), payload, role);
+    }
+}
+
+/// Sends a message for a run that should not wait. Does nothing without the plugin.
+#[cfg(feature = "worlds")]
+pub(crate) fn send_urgent<P: Payload>(
+    world: &mut World,
+    to: impl Into<Recipient>,
+    payload: P,
+    role: Role,
+) {
+    if let Some(mut mailbag) = mailbag(world) {
+        mailbag.queue.push(to.into(), payload, role);
+        mailbag.is_urgent = true;
     }
 }

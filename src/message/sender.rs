@@ -1,6 +1,6 @@
 //! Sending from other threads, and the inbox that holds such messages until the next frame.
 
-use alloc::{boxed::Box, collections::VecDeque};
+use alloc::boxed::Box;
 use core::{any::Any, fmt, mem, mem::MaybeUninit};
 
 use bevy_ecs::prelude::*;
@@ -9,22 +9,19 @@ use bevy_platform::collections::HashMap;
 use bevy_platform::{cell::SyncCell, sync::Arc};
 
 use super::{
-    mail::{Delivery, Item, Mail, Recipient, Role},
+    mail::{Delivery, Role},
     mailbag::Mailbag,
     payload::{Packet, Payload},
+    queue::{Item, Queue},
     send::SendError,
 };
-use crate::{
-    double_buffer::RecentPeak,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A handle that sends messages to a world from any thread.
 ///
 /// Clones send to the same world. The messages of one sender arrive in the order of sending. Each
 /// send holds a lock for one push only, and the game holds it once per frame, to swap two buffers.
-/// Memory for a message is allocated before the lock is taken. Consecutive messages of one type share an
-/// allocation.
+/// The memory for messages is kept from frame to frame.
 ///
 /// Get a sender from [`MessageWorldExt::message_sender`](super::MessageWorldExt::message_sender), or in a
 /// system from `Local<MessageSender>`.
@@ -95,7 +92,9 @@ impl MessageSender {
         let packet = (&payload as &dyn Any).downcast_ref::<Packet>();
         let bytes = packet.map_or(0, |packet| packet.payload().len());
         let to = to.into().into();
-        self.put_message(payload, bytes, Role::Plain, |payload| (to, payload))
+        self.put(payload, bytes, |payload, queue| {
+            queue.push(to, payload, Role::Plain);
+        })
     }
 
     /// Runs a function on the world in the next frame, in order with the messages.
@@ -108,62 +107,26 @@ impl MessageSender {
         &self,
         function: F,
     ) -> Result<(), SendError<F>> {
+        // The memory is allocated before the inbox is locked.
         let memory: Box<MaybeUninit<F>> = Box::new_uninit();
-        self.put(function, 0, |function| {
+        self.put(function, 0, |function, queue| {
             let function: Box<F> = Box::write(memory, function);
-            Item::Run(SyncCell::new(function))
+            queue.push_item(Item::Function(SyncCell::new(function)));
         })
     }
 
-    /// Turns a value with this many bytes into a message and its recipient, and sends it: in the last mail
-    /// if that has messages of this type and memory for one more. A refused value comes back as it was.
-    pub(crate) fn put_message<T, P: Payload>(
+    /// Puts a value with this many bytes into the inbox. A refused value comes back as it was.
+    pub(crate) fn put<T>(
         &self,
         value: T,
         bytes: usize,
-        role: Role,
-        open: impl FnOnce(T) -> (Recipient, P),
-    ) -> Result<(), SendError<T>> {
-        let mut messages = 1;
-        if let Role::Plain = role {
-            let mut inbox = lock(&self.0);
-            if let Err(refused) = inbox.check(bytes) {
-                return Err(refused.map(|()| value));
-            }
-            let last = inbox.items.back_mut();
-            let last = last.and_then(Item::plain_mail::<P>);
-            match last {
-                Some(mail) if mail.has_room() => {
-                    let (to, payload) = open(value);
-                    mail.push(to, payload);
-                    note_arrival(inbox, bytes);
-                    return Ok(());
-                }
-                Some(mail) => messages = (2 * mail.capacity()).clamp(4, LARGEST),
-                None => {}
-            }
-        }
-        let mut mail = Box::new(Mail::with_capacity(role, messages));
-        self.put(value, bytes, |value| {
-            let (to, payload) = open(value);
-            mail.push(to, payload);
-            Item::Mail(mail)
-        })
-    }
-
-    /// Turns a value with this many bytes into an item and puts it into the inbox. A refused value
-    /// comes back as it was.
-    fn put<T>(
-        &self,
-        value: T,
-        bytes: usize,
-        item: impl FnOnce(T) -> Item,
+        put: impl FnOnce(T, &mut Queue),
     ) -> Result<(), SendError<T>> {
         let mut inbox = lock(&self.0);
         if let Err(refused) = inbox.check(bytes) {
             return Err(refused.map(|()| value));
         }
-        inbox.items.push_back(item(value));
+        put(value, &mut inbox.queue);
         note_arrival(inbox, bytes);
         Ok(())
     }
@@ -179,18 +142,20 @@ impl MessageSender {
 impl MessageSender {
     /// Notes that another world has got a key, in order with the messages.
     pub(crate) fn note_key_taken(&self, key: u64) {
-        self.put_anyway(Item::KeyTaken(key));
+        self.put_anyway(|queue| queue.push_item(Item::KeyTaken(key)));
     }
 
     /// Runs a function on the world in the next frame, also if the inbox is full. A closed inbox drops it.
     pub(crate) fn run_anyway(&self, function: impl FnOnce(&mut World) + Send + 'static) {
-        self.put_anyway(Item::Run(SyncCell::new(Box::new(function))));
+        self.put_anyway(|queue| {
+            queue.push_item(Item::Function(SyncCell::new(Box::new(function))));
+        });
     }
 
-    fn put_anyway(&self, item: Item) {
+    fn put_anyway(&self, put: impl FnOnce(&mut Queue)) {
         let mut inbox = lock(&self.0);
         if !inbox.is_closed {
-            inbox.items.push_back(item);
+            put(&mut inbox.queue);
             note_arrival(inbox, 0);
         }
     }
@@ -204,7 +169,7 @@ impl MessageSender {
     ) -> bool {
         let call = Box::new(call);
         let mut inbox = lock(&self.0);
-        if inbox.items.is_empty() && inbox.capacity.0 > 0 {
+        if inbox.queue.len() == 0 && inbox.capacity.0 > 0 {
             return false;
         }
         inbox.when_room.entry(refused).or_insert(call);
@@ -218,23 +183,17 @@ impl fmt::Debug for MessageSender {
     }
 }
 
-/// The number of messages in the largest mail. The first one of a type in a frame has memory for one.
-const LARGEST: usize = 1 << 10;
-
 /// Holds the messages from other threads until the next frame.
 #[derive(Resource)]
 pub(crate) struct Inbox {
     open: Arc<Mutex<Open>>,
-    /// An empty buffer, with the memory for the next frame.
-    spare: VecDeque<Item>,
-    peak: RecentPeak,
+    /// An empty queue, with the memory for the next frame.
+    spare: Queue,
 }
 
 /// The messages that wait for the next frame, and their bounds.
 struct Open {
-    items: VecDeque<Item>,
-    /// The number of messages, functions and notes in the items.
-    len: usize,
+    queue: Queue,
     /// The sum of the payloads of all packets.
     bytes: usize,
     /// The bounds of both.
@@ -262,20 +221,19 @@ impl Open {
         }
         // A packet that is larger than the capacity can arrive alone.
         let has_room = self.bytes == 0 || self.bytes.saturating_add(bytes) <= byte_len;
-        match self.len < len && has_room {
+        match self.queue.len() < len && has_room {
             true => Ok(()),
             false => Err(SendError::Full(())),
         }
     }
 }
 
-/// Counts an item that was added, and wakes the world if it is the first.
+/// Counts the bytes of an item that was added, and wakes the world if it is the first.
 #[inline]
 fn note_arrival(mut inbox: MutexGuard<Open>, bytes: usize) {
-    inbox.len += 1;
     inbox.bytes = inbox.bytes.saturating_add(bytes);
     #[cfg(feature = "worlds")]
-    if inbox.len == 1
+    if inbox.queue.len() == 1
         && let Some(wake) = inbox.wake.clone()
     {
         drop(inbox);
@@ -286,8 +244,7 @@ fn note_arrival(mut inbox: MutexGuard<Open>, bytes: usize) {
 impl Default for Inbox {
     fn default() -> Self {
         let open = Open {
-            items: VecDeque::with_capacity(8),
-            len: 0,
+            queue: Queue::default(),
             bytes: 0,
             capacity: (1 << 16, usize::MAX),
             is_closed: false,
@@ -298,8 +255,7 @@ impl Default for Inbox {
         };
         Self {
             open: Arc::new(Mutex::new(open)),
-            spare: VecDeque::with_capacity(8),
-            peak: RecentPeak::default(),
+            spare: Queue::default(),
         }
     }
 }
@@ -314,7 +270,7 @@ impl Inbox {
     #[cfg(feature = "worlds")]
     pub(crate) fn has_arrivals(world: &World) -> bool {
         let inbox = world.get_resource::<Self>();
-        inbox.is_some_and(|inbox| lock(&inbox.open).len > 0)
+        inbox.is_some_and(|inbox| lock(&inbox.open).queue.len() > 0)
     }
 
     /// Refuses all messages from now on.
@@ -329,22 +285,20 @@ impl Inbox {
     }
 
     /// Takes the items that have arrived, with `is_closed` for the last time.
-    fn take(&mut self, is_closed: bool) -> VecDeque<Item> {
-        let mut items = mem::take(&mut self.spare);
-        self.peak.trim(&mut items);
+    fn take(&mut self, is_closed: bool) -> Queue {
+        let mut queue = mem::take(&mut self.spare);
         let mut open = lock(&self.open);
         open.is_closed |= is_closed;
-        mem::swap(&mut open.items, &mut items);
-        (open.len, open.bytes) = (0, 0);
+        mem::swap(&mut open.queue, &mut queue);
+        open.bytes = 0;
         #[cfg(feature = "worlds")]
         let when_room = mem::take(&mut open.when_room);
         drop(open);
-        self.peak.note(items.len());
         #[cfg(feature = "worlds")]
         for has_room in when_room.into_values() {
             has_room();
         }
-        items
+        queue
     }
 
     /// Moves all items that have arrived in a world into its mailbag, if it has one.
@@ -353,15 +307,15 @@ impl Inbox {
             return;
         }
         let inbox = world.get_resource_mut::<Self>();
-        let Some(mut items) = inbox.map(|mut inbox| inbox.take(false)) else {
+        let Some(mut queue) = inbox.map(|mut inbox| inbox.take(false)) else {
             return;
         };
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            mailbag.queue.append(&mut items);
+            mailbag.queue.append(&mut queue);
         }
         // The next frame reuses the memory.
         if let Some(mut inbox) = world.get_resource_mut::<Self>() {
-            inbox.spare = items;
+            inbox.spare = queue;
         }
     }
 }

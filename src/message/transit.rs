@@ -8,8 +8,9 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use super::{
     directory::Directory,
     followers::Followers,
-    mail::{Item, Letter, MailRef, Recipient},
+    mail::{MailRef, Recipient},
     mailbag::Mailbag,
+    queue::Letter,
     sender::Inbox,
 };
 use crate::transit::InTransit;
@@ -150,10 +151,10 @@ impl HeldLetters {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
             && let Some(held) = mailbag.transit.get_mut(&root)
         {
-            for (to, item) in taken {
-                match item {
-                    Item::Mail(letter) => held.arrived.push((to, letter)),
-                    _ => held.note_key_taken(),
+            for (to, letter) in taken {
+                match letter {
+                    Some(letter) => held.arrived.push((to, letter)),
+                    None => held.note_key_taken(),
                 }
             }
         }
@@ -172,7 +173,7 @@ pub(crate) fn visit_letters(
     ) else {
         return;
     };
-    mailbag.visit(|letter| {
+    mailbag.visit(&mut |letter| {
         if let Some(to) = recipient(letter.to, directory).filter(|&to| is_member(to)) {
             visit(to, letter);
         }
@@ -188,11 +189,12 @@ pub(crate) fn entities_with_mail(world: &World) -> Vec<Entity> {
     entities
 }
 
-/// Takes the letters to these entities out of the mailbag, in order, with the notes about their keys.
+/// Takes the letters to these entities out of the mailbag, in order. A note about one of their keys becomes
+/// `None`.
 pub(crate) fn take_letters(
     world: &mut World,
     is_member: &dyn Fn(Entity) -> bool,
-) -> Vec<(Entity, Item)> {
+) -> Vec<(Entity, Option<Letter>)> {
     if !world.contains_resource::<Mailbag>() {
         return Vec::new();
     }

@@ -1,6 +1,7 @@
 //! Messages from Bevy's writers.
 
 use alloc::vec::Vec;
+use core::{mem, ops::Range};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 use bevy_platform::cell::SyncCell;
@@ -22,82 +23,59 @@ use crate::{
 #[derive(Resource, Default)]
 pub(crate) struct Written(Vec<Progress>);
 
-/// Functions that read the messages of one type.
-#[derive(Clone, Copy)]
-pub(super) struct TypeReader {
-    /// Returns the number of messages written before Bevy's last swap. Later messages are for the
-    /// first follower.
-    start: fn(&World) -> usize,
-    /// Returns the total number of messages written.
-    end: fn(&World) -> usize,
-    /// Delivers the messages of the type at this index.
-    deliver: fn(&mut World, usize) -> Result,
-}
-
 /// The progress of the delivery of one type.
 struct Progress {
     topic: Topic,
-    reader: TypeReader,
-    /// The message to deliver next.
-    next: usize,
-    /// Messages from here on are for the next run.
-    until: usize,
+    /// Returns the numbers of the messages written since Bevy's last swap. Their end is the total number.
+    recent: fn(&World) -> Range<usize>,
+    /// Delivers the messages of the type at this index.
+    deliver: fn(&mut World, usize) -> Result,
+    /// The message to deliver next, up to the first one for the next run.
+    waiting: Range<usize>,
     /// The progress of the next message, if a callback has interrupted its delivery.
     round: Option<Round>,
 }
 
-impl TypeReader {
-    pub(super) fn of<M: Message>() -> Self {
-        Self {
-            start: |world| {
-                let messages = world.get_resource::<Messages<M>>();
-                messages.map_or(0, |messages| {
-                    end(messages) - messages.iter_current_update_messages().len()
-                })
-            },
-            end: |world| world.get_resource::<Messages<M>>().map_or(0, end),
+/// Starts the delivery of a type with the messages of the current frame, unless it has started.
+pub(super) fn start<M: Message>(world: &mut DeferredWorld) {
+    let topic = Topic::of::<M>();
+    let next = recent::<M>(world).start;
+    if let Some(mut written) = world.get_resource_mut::<Written>()
+        && !written.0.iter().any(|progress| progress.topic == topic)
+    {
+        written.0.push(Progress {
+            topic,
+            recent: recent::<M>,
             deliver: deliver::<M>,
-        }
-    }
-
-    /// Starts the delivery of a type with the messages of the current frame, unless it has started.
-    pub(super) fn start(self, topic: Topic, world: &mut DeferredWorld) {
-        let next = (self.start)(world);
-        if let Some(mut written) = world.get_resource_mut::<Written>()
-            && !written.0.iter().any(|progress| progress.topic == topic)
-        {
-            written.0.push(Progress {
-                topic,
-                reader: self,
-                next,
-                until: next,
-                round: None,
-            });
-        }
+            waiting: next..next,
+            round: None,
+        });
     }
 }
 
-fn end<M: Message>(messages: &Messages<M>) -> usize {
-    messages.oldest_message_count() + messages.len()
+fn recent<M: Message>(world: &World) -> Range<usize> {
+    world
+        .get_resource::<Messages<M>>()
+        .map_or(0..0, |messages| {
+            let end = messages.oldest_message_count() + messages.len();
+            end - messages.iter_current_update_messages().len()..end
+        })
 }
 
 /// Releases all messages written so far, of all types. Returns `true` if there are any.
-pub(super) fn swap(world: &mut World) -> bool {
-    let mut nth = 0;
+pub(super) fn release(world: &mut World) -> bool {
+    let mut written = mem::take(&mut *world.resource_mut::<Written>());
     let mut has_new = false;
-    while let Some(&Progress { reader, next, .. }) = world.resource::<Written>().0.get(nth) {
-        let end = (reader.end)(world);
+    for progress in &mut written.0 {
+        let recent = (progress.recent)(world);
         // The count is lower than before if the collection was replaced by another.
-        let next = if end < next {
-            (reader.start)(world)
-        } else {
-            next
-        };
-        let progress = &mut world.resource_mut::<Written>().0[nth];
-        (progress.next, progress.until) = (next, end);
-        has_new |= next < end;
-        nth += 1;
+        if recent.end < progress.waiting.start {
+            progress.waiting.start = recent.start;
+        }
+        progress.waiting.end = recent.end;
+        has_new |= !progress.waiting.is_empty();
     }
+    *world.resource_mut::<Written>() = written;
     has_new
 }
 
@@ -105,15 +83,15 @@ pub(super) fn swap(world: &mut World) -> bool {
 pub(super) fn is_waiting(world: &World) -> bool {
     let written = world.get_resource::<Written>();
     let mut all = written.into_iter().flat_map(|written| &written.0);
-    all.any(|progress| progress.next != (progress.reader.end)(world))
+    all.any(|progress| progress.waiting.start != (progress.recent)(world).end)
 }
 
 /// Delivers all released messages, type by type.
 pub(super) fn deliver_all(world: &mut World) -> Result {
     let mut nth = 0;
     while let Some(progress) = world.resource::<Written>().0.get(nth) {
-        if progress.next < progress.until {
-            (progress.reader.deliver)(world, nth)?;
+        if !progress.waiting.is_empty() {
+            (progress.deliver)(world, nth)?;
         }
         nth += 1;
     }
@@ -170,12 +148,12 @@ impl Progress {
         let number = followers.next_number();
         let Some(following) = followers.of(self.topic) else {
             // The last follower may have left in its callback.
-            self.next = self.until;
+            self.waiting.start = self.waiting.end;
             self.round = None;
             return;
         };
-        while self.next < self.until {
-            if let Some((message, _)) = messages.get_message(self.next) {
+        while !self.waiting.is_empty() {
+            if let Some((message, _)) = messages.get_message(self.waiting.start) {
                 let incoming = Incoming {
                     message,
                     role: &Role::Plain,
@@ -187,7 +165,7 @@ impl Progress {
                     return;
                 }
             }
-            self.next += 1;
+            self.waiting.start += 1;
             self.round = None;
         }
     }

@@ -83,7 +83,7 @@ fn held_mail(world: &World, root: Entity) -> Result<HeldMail, MoveError> {
     };
     let names = inverted(&held.names);
     let meant = held.arrived.iter().filter(|(to, _)| names.contains_key(to));
-    let meant = meant.filter_map(|(to, letter)| Some((to, letter.get(0)?)));
+    let meant = meant.filter_map(|(to, letter)| Some((to, letter.get()?)));
     let mail = meant.map(|(to, letter)| {
         let mut letter = letter_to_data(world, *to, letter)?;
         letter.rename(&names);

@@ -11,8 +11,8 @@ use super::{Content, MoveError, MovedEntity, names};
 use crate::{
     clock::ClockTable,
     message::{
-        End, HeldLetters, Item, LetterData, UnmovableMail, letter_to_data, release_lost,
-        take_letters, visit_letters,
+        End, HeldLetters, LetterData, UnmovableMail, letter_to_data, release_lost, take_letters,
+        visit_letters,
     },
     save::{SaveError, SavedTimers, save_entities},
     timer::RunDepth,
@@ -26,11 +26,7 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
     let members: Vec<Entity> = moved.entities().collect();
     let is_member: EntityHashSet = members.iter().copied().collect();
     let exported = take_letters(world, &|entity| is_member.contains(&entity)).into_iter();
-    let exported = exported.filter_map(|(_, item)| match item {
-        Item::Mail(letter) => Some(letter),
-        _ => None,
-    });
-    let exported = exported.collect();
+    let exported = exported.filter_map(|(_, letter)| letter).collect();
     let names = members.iter().map(|&member| (member, member));
     HeldLetters::begin(world, (entity, End::default()), names.collect(), exported);
     hold(world, entity, members);

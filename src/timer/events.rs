@@ -1,6 +1,6 @@
 //! The events of timers: what they say, who is told, and how they become messages.
 
-use alloc::{borrow::Cow, vec::Vec};
+use alloc::{borrow::Cow, format, vec::Vec};
 use core::{fmt, mem, ops::Deref, time::Duration};
 
 use bevy_ecs::{event::EntityTrigger, message::Message, observer::CachedObservers, prelude::*};
@@ -11,7 +11,10 @@ use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use bevy_time::{Time, Virtual};
 
 use super::{Keyed, insert_for, key::IntoKey, key::KeyId, queued::ArmedTimer};
-use crate::clock::{ClockId, PackedClockId, Reading, saturating_nanos};
+use crate::{
+    call::report,
+    clock::{ClockId, PackedClockId, Reading, saturating_nanos},
+};
 
 /// Triggered when a timer fires.
 ///
@@ -22,7 +25,8 @@ use crate::clock::{ClockId, PackedClockId, Reading, saturating_nanos};
 /// timer that is firing.
 ///
 /// Bevy keeps messages until a step of the fixed schedule has run. While the game is paused and no
-/// step runs, the plugin keeps the messages of the last two frames and at most 65,536 earlier ones.
+/// step runs, the plugin keeps the messages of the last two frames and at most 65,536 earlier ones. Bevy's
+/// error handler gets a warning with the number of the messages that are dropped.
 ///
 /// # Examples
 ///
@@ -786,24 +790,34 @@ fn observers<E: EntityEvent>(world: &World) -> Option<&CachedObservers> {
 /// The number of messages of a type that are kept while the game is paused.
 const KEPT: usize = 1 << 16;
 
-/// Drops old messages if the game is paused and there are too many.
+/// Drops old messages if the game is paused and there are too many, and reports their number.
 ///
 /// Bevy keeps all messages until a fixed step runs, so that systems in the fixed schedule don't miss
 /// any. While the game is paused, timers of real time would fill the memory.
 pub(crate) fn limit_backlog(world: &mut World) {
     let is_paused = |time: &Time<Virtual>| time.is_paused() || time.relative_speed_f64() == 0.0;
-    if world.get_resource().is_some_and(is_paused) {
-        limit::<TimerFired>(world);
-        limit::<TimerCancelled>(world);
+    if !world.get_resource().is_some_and(is_paused) {
+        return;
+    }
+    let dropped = drop_old::<TimerFired>(world) + drop_old::<TimerCancelled>(world);
+    if dropped > 0 {
+        let error = format!(
+            "{dropped} messages of timers were dropped, because more than {KEPT} wait while the game \
+             is paused: read them in each frame, use an observer, or pause these timers, too"
+        );
+        report::<TimerFired>(world, BevyError::warning(error));
     }
 }
 
-fn limit<M: Message>(world: &mut World) {
-    if let Some(mut messages) = world.get_resource_mut::<Messages<M>>()
-        && messages.len() > KEPT
-    {
-        messages.update();
-    }
+/// Drops all messages but those of the last frame if there are too many, and returns their number.
+fn drop_old<M: Message>(world: &mut World) -> usize {
+    let messages = world.get_resource_mut::<Messages<M>>();
+    let Some(mut messages) = messages.filter(|messages| messages.len() > KEPT) else {
+        return 0;
+    };
+    let before = messages.len();
+    messages.update();
+    before - messages.len()
 }
 
 /// Creates a span with the name, the key, the entity and the owner of a timer that fires. Its name is its

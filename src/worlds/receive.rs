@@ -19,8 +19,8 @@ impl MessageSender {
         let bytes = parcel.packet.payload().len();
         // It allocates memory, so it is made before the inbox is locked.
         let role = role(&parcel.part);
-        self.put_message(parcel, bytes, role, |parcel| {
-            (parcel.delivery.into(), parcel.packet)
+        self.put(parcel, bytes, |parcel, queue| {
+            queue.push(parcel.delivery.into(), parcel.packet, role);
         })
     }
 
@@ -28,8 +28,8 @@ impl MessageSender {
     pub(super) fn receive_copy(&self, parcel: &Parcel) -> Result<(), SendError<()>> {
         let bytes = parcel.packet.payload().len();
         let role = role(&parcel.part);
-        self.put_message((), bytes, role, |()| {
-            (parcel.delivery.into(), parcel.packet.clone())
+        self.put((), bytes, |(), queue| {
+            queue.push(parcel.delivery.into(), parcel.packet.clone(), role);
         })
     }
 }

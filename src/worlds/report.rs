@@ -4,7 +4,7 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use bevy_app::AppExit;
 
-use crate::message::Undelivered;
+use crate::message::Letter;
 
 /// The end of a world of [`WorldGroups`](crate::worlds::WorldGroups).
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct WorldReport {
     ///
     /// Messages without followers are not included. Neither are requests that the world received
     /// but did not reply to: they time out in the asking world.
-    pub undelivered: Vec<Undelivered>,
+    pub undelivered: Vec<Letter>,
 }
 
 impl WorldReport {

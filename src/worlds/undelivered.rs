@@ -6,9 +6,9 @@ use super::{
     address::{Address, StableKey},
     parcel::{Parcel, Part, RequestId},
 };
-use crate::message::{Delivery, RemoteAsker, Role, Undelivered};
+use crate::message::{Delivery, Letter, RemoteAsker, Role};
 
-impl Undelivered {
+impl Letter {
     /// Turns the message into a parcel for another group or another world, for example after the world
     /// that had got it has ended. A request stays open at its asker, who gets the reply of the other world.
     ///
@@ -41,7 +41,7 @@ impl Undelivered {
         group: impl Into<Cow<'static, str>>,
         delivery: impl Into<Delivery<StableKey>>,
     ) -> Result<Parcel, Box<Self>> {
-        let (Some(packet), Some(part)) = (self.packet(), self.role().and_then(part)) else {
+        let (Some(packet), Some(part)) = (self.packet(), part(self.role())) else {
             return Err(Box::new(self));
         };
         let mut parcel = Parcel::new(group, delivery, packet.clone());

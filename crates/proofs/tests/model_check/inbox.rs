@@ -136,7 +136,7 @@ fn close_while_others_send(threads: usize, each: u32) {
         .collect();
     frame(&mut app);
     let left = app.world_mut().close_inbox();
-    let message = |letter: &Undelivered| *letter.message::<Nth>().unwrap();
+    let message = |letter: &Letter| *letter.message::<Nth>().unwrap();
     let mut all = log.take();
     all.extend(left.iter().map(message));
     for (who, sender) in senders.into_iter().enumerate() {

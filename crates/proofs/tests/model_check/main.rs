@@ -29,9 +29,7 @@ use std::{
 
 use bevy_app::prelude::*;
 use bevy_due::{
-    message::{
-        Delivery, MessageContext, MessageSender, Packet, RefusalReason, SendError, Undelivered,
-    },
+    message::{Delivery, Letter, MessageContext, MessageSender, Packet, RefusalReason, SendError},
     prelude::*,
     worlds::{
         GroupsHandle, LoopInterval, Parcel, ParcelCommandsExt, Refused, StableKey, WorldGroups,

@@ -378,12 +378,10 @@ fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed:
     if fired.event.is_last() {
         let entity = fired.event.entity();
         let when_done = when_done(world, entity);
-        let mut lines = world.resource_mut::<TimerLines>();
+        let ended = Ended::timer(entity, when_done);
         // Recorded first: if a handler panics, the next run ends the timer.
-        lines
-            .reports
-            .ended
-            .push(cadence, Ended::timer(entity, when_done));
+        let mut lines = world.resource_mut::<TimerLines>();
+        lines.reports.ended.push(cadence, ended);
     }
     if is_observed {
         fired.event.trigger(world);

@@ -77,7 +77,8 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, firing: &mut FireP
     run(world, Scope::Of(cadence), firing)
 }
 
-/// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the timers that are due on the clocks of a scope.
+/// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the
+/// timers that are due on the clocks of a scope.
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
     let (armed, budget) = match scope {
         Scope::Of(_) => {
@@ -117,10 +118,10 @@ struct Run {
 
 /// A timer that has fired. It is re-armed, or no longer in the queue if this was its last firing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fired {
-    pub(crate) event: TimerFired,
-    pub(crate) clock: ClockKey,
-    pub(crate) key: Key,
+struct Fired {
+    event: TimerFired,
+    clock: ClockKey,
+    key: Key,
     is_owned: bool,
     reaction: Reaction,
 }

@@ -284,8 +284,7 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
 //! `conditions`, `moving`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor
 //! (`pause`, `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`,
-//! `double_buffer`), `clock`, [`queue`] with `shown_fields`, and `journal`. Imports only go down this
-//! list. The queue knows no entities and can be used alone.
+//! `double_buffer`), `clock`, [`queue`], and `journal`. Imports only go down this list. The queue knows no entities and can be used alone.
 //!
 //! # Features
 //!
@@ -361,8 +360,6 @@ mod transit;
 pub mod clock;
 
 pub mod queue;
-#[cfg(feature = "bevy_reflect")]
-mod shown_fields;
 
 #[doc(inline)]
 pub use clock::{Clock, ClockId, Clocks, ClocksMut, OnClock};

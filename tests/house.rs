@@ -41,7 +41,7 @@ const LAYERS: [&[&str]; 15] = [
         "double_buffer",
     ],
     &["clock"],
-    &["queue", "shown_fields"],
+    &["queue"],
     &["journal"],
 ];
 

@@ -47,31 +47,26 @@ pub(super) enum Place {
     Bucket(u32),
 }
 
-/// A [`Place`] in four bytes.
-#[derive(Clone, Copy)]
-struct PackedPlace(u32);
-
-impl PackedPlace {
+impl Place {
     const IDLE: u32 = u32::MAX;
     const HEAP: u32 = 1 << 31;
 
+    /// Returns the place in four bytes.
     #[inline]
-    fn place(self) -> Place {
-        match self.0 {
-            Self::IDLE => Place::Idle,
-            position if position >= Self::HEAP => Place::Heap(position - Self::HEAP),
-            address => Place::Bucket(address),
+    fn pack(self) -> u32 {
+        match self {
+            Self::Idle => Self::IDLE,
+            Self::Heap(position) => Self::HEAP | position,
+            Self::Bucket(address) => address,
         }
     }
-}
 
-impl From<Place> for PackedPlace {
     #[inline]
-    fn from(place: Place) -> Self {
-        match place {
-            Place::Idle => Self(Self::IDLE),
-            Place::Heap(position) => Self(Self::HEAP | position),
-            Place::Bucket(address) => Self(address),
+    fn unpack(packed: u32) -> Self {
+        match packed {
+            Self::IDLE => Self::Idle,
+            position if position >= Self::HEAP => Self::Heap(position - Self::HEAP),
+            address => Self::Bucket(address),
         }
     }
 }
@@ -85,7 +80,8 @@ pub(super) struct Slot<T> {
     pub(super) sequence: u64,
     /// The deadline the timer waits for, or will wait for once it is released.
     pub(super) deadline: u64,
-    place: PackedPlace,
+    /// A [`Place`] in four bytes.
+    place: u32,
     generation: u32,
     pub(super) value: Option<T>,
 }
@@ -101,12 +97,12 @@ const WARM: usize = 4096;
 impl<T> Slot<T> {
     #[inline]
     pub(super) fn place(&self) -> Place {
-        self.place.place()
+        Place::unpack(self.place)
     }
 
     #[inline]
     pub(super) fn set_place(&mut self, place: Place) {
-        self.place = place.into();
+        self.place = place.pack();
     }
 
     /// Returns the value of the timer that is known to be in this slot.
@@ -144,7 +140,7 @@ impl<T> Default for Slot<T> {
         Self {
             sequence: 0,
             deadline: NEVER,
-            place: Place::Idle.into(),
+            place: Place::Idle.pack(),
             generation: 0,
             value: None,
         }

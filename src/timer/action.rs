@@ -425,7 +425,7 @@ fn insert_handler(world: &mut World, name: Cow<'static, str>, call: Arc<Call>) {
         !handlers.by_name.contains_key(&*name),
         "a timer handler is already registered as {name:?}: choose another name"
     );
-    handlers.by_name.insert(name.into(), call);
+    handlers.by_name.insert((&*name).into(), call);
 }
 
 #[cfg(feature = "serialize")]

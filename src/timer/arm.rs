@@ -384,7 +384,8 @@ fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [(Clock
     let loaded = added.iter().filter_map(|&(clock, key)| {
         let line = lines.get(clock)?;
         let timer = line.queue.get(key)?;
-        let order = timer.is(Mark::New).then(|| saved_order(world, timer))??;
+        let new = Some(timer).filter(|timer| timer.is(Mark::New))?;
+        let order = new.kind().get(world, new.entity)?.loaded()?.order();
         Some((order, line.queue.sequence(key)?, clock, key))
     });
     let mut loaded: Vec<_> = loaded.collect();
@@ -397,12 +398,6 @@ fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [(Clock
         }
     }
     added.sort_by_cached_key(|&(clock, key)| lines.get(clock)?.queue.sequence(key));
-}
-
-/// Returns the saved order of a new timer that was loaded.
-fn saved_order(world: &World, timer: &ArmedTimer) -> Option<u64> {
-    let loaded = timer.kind().get(world, timer.entity)?.loaded();
-    loaded.map(TimerState::order)
 }
 
 /// Settles the clocks of new timers.

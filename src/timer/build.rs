@@ -689,9 +689,9 @@ fn into_durations(
 }
 
 #[track_caller]
-pub(super) fn or_panic<T>(timer: Result<T, InvalidTimer>) -> T {
-    match timer {
-        Ok(timer) => timer,
+pub(super) fn or_panic<T>(result: Result<T, InvalidTimer>) -> T {
+    match result {
+        Ok(value) => value,
         Err(error) => panic!("{error}"),
     }
 }

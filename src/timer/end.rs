@@ -228,10 +228,8 @@ pub(super) fn end_recorded(
     }
     end(world);
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        lines
-            .reports
-            .ended
-            .take_back(cadence, ended.entity, ended.kind);
+        let reports = &mut lines.reports;
+        reports.ended.take_back(cadence, ended.entity, ended.kind);
     }
 }
 

@@ -1,14 +1,28 @@
 //! Reflection of a [`Timer`] as a struct. Times are in nanoseconds.
+//!
+//! The derive can't show the settings in the box of a timer as its own fields.
 
-use core::num::{NonZeroU32, NonZeroU64};
-
-use bevy_reflect::{FromReflect, PartialReflect};
-
-use super::{Arms, MissedTicks, Options, Timer, WhenDone};
-use crate::{
-    clock::ClockId,
-    shown_fields::{ShownFields, reflect_as_struct},
+use alloc::boxed::Box;
+use core::{
+    any::Any,
+    fmt,
+    num::{NonZeroU32, NonZeroU64},
 };
+
+use bevy_ecs::reflect::ReflectComponent;
+use bevy_reflect::{
+    ApplyError, FromReflect, GetTypeRegistration, NamedField, PartialReflect, Reflect,
+    ReflectCloneError, ReflectFromPtr, ReflectFromReflect, ReflectKind, ReflectMut, ReflectOwned,
+    ReflectRef, TypeInfo, TypeRegistration, TypeRegistry, Typed,
+    std_traits::ReflectDefault,
+    structs::{FieldIter, Struct, StructInfo, struct_partial_eq},
+    utility::NonGenericTypeInfoCell,
+};
+#[cfg(feature = "serialize")]
+use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
+
+use super::{Arms, Extra, MissedTicks, Options, Timer, WhenDone};
+use crate::clock::ClockId;
 
 /// The settings of a timer without extra settings.
 static NO_OPTIONS: Options = Options {
@@ -22,63 +36,234 @@ static NO_OPTIONS: Options = Options {
     when_done: WhenDone::DespawnIfOwned,
 };
 
-reflect_as_struct!(Timer {
-    delay: u64,
-    interval: Option<NonZeroU64>,
-    times: Option<NonZeroU32>,
-    clock: Option<ClockId>,
-    missed_ticks: MissedTicks,
-    since: Option<u64>,
-    jitter: u64,
-    interval_span: u64,
-    slack: u64,
-    priority: Option<i32>,
-    when_done: WhenDone,
-});
+/// The number of fields.
+const FIELDS: usize = 11;
 
-impl ShownFields for Timer {
-    fn shown(&self, name: &str) -> Option<&dyn PartialReflect> {
+impl Timer {
+    /// Returns the fields in the order in which [`Typed::type_info`] names them.
+    fn fields(&self) -> [&dyn PartialReflect; FIELDS] {
         let extra = self.extra.as_deref();
         let options = extra.map_or(&NO_OPTIONS, |extra| &extra.options);
-        Some(match name {
-            "delay" => &self.delay,
-            "interval" => &self.interval,
-            "times" => &self.times,
-            "clock" => &options.clock,
-            "missed_ticks" => &options.missed_ticks,
-            "since" => &options.since,
-            "jitter" => &options.jitter,
-            "interval_span" => &options.interval_span,
-            "slack" => &options.slack,
-            "priority" => &options.priority,
-            "when_done" => &options.when_done,
-            _ => return None,
+        [
+            &self.delay,
+            &self.interval,
+            &self.times,
+            &options.clock,
+            &options.missed_ticks,
+            &options.since,
+            &options.jitter,
+            &options.interval_span,
+            &options.slack,
+            &options.priority,
+            &options.when_done,
+        ]
+    }
+
+    fn fields_mut(&mut self) -> [&mut dyn PartialReflect; FIELDS] {
+        let extra: &mut Extra = self.extra.get_or_insert_default();
+        let options = &mut extra.options;
+        [
+            &mut self.delay,
+            &mut self.interval,
+            &mut self.times,
+            &mut options.clock,
+            &mut options.missed_ticks,
+            &mut options.since,
+            &mut options.jitter,
+            &mut options.interval_span,
+            &mut options.slack,
+            &mut options.priority,
+            &mut options.when_done,
+        ]
+    }
+}
+
+impl Struct for Timer {
+    fn field(&self, name: &str) -> Option<&dyn PartialReflect> {
+        self.field_at(self.index_of_name(name)?)
+    }
+
+    fn field_mut(&mut self, name: &str) -> Option<&mut dyn PartialReflect> {
+        self.field_at_mut(self.index_of_name(name)?)
+    }
+
+    fn field_at(&self, index: usize) -> Option<&dyn PartialReflect> {
+        self.fields().get(index).copied()
+    }
+
+    fn field_at_mut(&mut self, index: usize) -> Option<&mut dyn PartialReflect> {
+        self.fields_mut().into_iter().nth(index)
+    }
+
+    fn name_at(&self, index: usize) -> Option<&str> {
+        let info = Self::type_info().as_struct().ok()?;
+        Some(info.field_at(index)?.name())
+    }
+
+    fn index_of_name(&self, name: &str) -> Option<usize> {
+        Self::type_info().as_struct().ok()?.index_of(name)
+    }
+
+    fn field_len(&self) -> usize {
+        FIELDS
+    }
+
+    fn iter_fields(&self) -> FieldIter<'_> {
+        FieldIter::new(self)
+    }
+}
+
+impl PartialReflect for Timer {
+    fn get_represented_type_info(&self) -> Option<&'static TypeInfo> {
+        Some(Self::type_info())
+    }
+
+    fn into_partial_reflect(self: Box<Self>) -> Box<dyn PartialReflect> {
+        self
+    }
+
+    fn as_partial_reflect(&self) -> &dyn PartialReflect {
+        self
+    }
+
+    fn as_partial_reflect_mut(&mut self) -> &mut dyn PartialReflect {
+        self
+    }
+
+    fn try_into_reflect(self: Box<Self>) -> Result<Box<dyn Reflect>, Box<dyn PartialReflect>> {
+        Ok(self)
+    }
+
+    fn try_as_reflect(&self) -> Option<&dyn Reflect> {
+        Some(self)
+    }
+
+    fn try_as_reflect_mut(&mut self) -> Option<&mut dyn Reflect> {
+        Some(self)
+    }
+
+    /// Replaces the timer by a value of its type. Another struct changes the fields that it has.
+    fn try_apply(&mut self, value: &dyn PartialReflect) -> Result<(), ApplyError> {
+        if let Some(value) = value.try_downcast_ref::<Self>() {
+            *self = value.saved_or_clone();
+            return Ok(());
+        }
+        for (name, value) in value.reflect_ref().as_struct()? {
+            if let Some(field) = self.field_mut(name) {
+                field.try_apply(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reflect_kind(&self) -> ReflectKind {
+        ReflectKind::Struct
+    }
+
+    fn reflect_ref(&self) -> ReflectRef<'_> {
+        ReflectRef::Struct(self)
+    }
+
+    fn reflect_mut(&mut self) -> ReflectMut<'_> {
+        ReflectMut::Struct(self)
+    }
+
+    fn reflect_owned(self: Box<Self>) -> ReflectOwned {
+        ReflectOwned::Struct(self)
+    }
+
+    fn reflect_clone(&self) -> Result<Box<dyn Reflect>, ReflectCloneError> {
+        Ok(Box::new(self.detached()))
+    }
+
+    fn reflect_partial_eq(&self, value: &dyn PartialReflect) -> Option<bool> {
+        match value.try_downcast_ref::<Self>() {
+            Some(value) => Some(self == value),
+            None => struct_partial_eq(self, value),
+        }
+    }
+
+    fn debug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl Reflect for Timer {
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn into_reflect(self: Box<Self>) -> Box<dyn Reflect> {
+        self
+    }
+
+    fn as_reflect(&self) -> &dyn Reflect {
+        self
+    }
+
+    fn as_reflect_mut(&mut self) -> &mut dyn Reflect {
+        self
+    }
+
+    fn set(&mut self, value: Box<dyn Reflect>) -> Result<(), Box<dyn Reflect>> {
+        *self = value.take()?;
+        Ok(())
+    }
+}
+
+impl Typed for Timer {
+    fn type_info() -> &'static TypeInfo {
+        static CELL: NonGenericTypeInfoCell = NonGenericTypeInfoCell::new();
+        CELL.get_or_set(|| {
+            TypeInfo::Struct(StructInfo::new::<Self>(&[
+                NamedField::new::<u64>("delay"),
+                NamedField::new::<Option<NonZeroU64>>("interval"),
+                NamedField::new::<Option<NonZeroU32>>("times"),
+                NamedField::new::<Option<ClockId>>("clock"),
+                NamedField::new::<MissedTicks>("missed_ticks"),
+                NamedField::new::<Option<u64>>("since"),
+                NamedField::new::<u64>("jitter"),
+                NamedField::new::<u64>("interval_span"),
+                NamedField::new::<u64>("slack"),
+                NamedField::new::<Option<i32>>("priority"),
+                NamedField::new::<WhenDone>("when_done"),
+            ]))
         })
     }
+}
 
-    fn shown_mut(&mut self, name: &str) -> Option<&mut dyn PartialReflect> {
-        Some(match name {
-            "delay" => &mut self.delay,
-            "interval" => &mut self.interval,
-            "times" => &mut self.times,
-            "clock" => &mut self.options_mut().clock,
-            "missed_ticks" => &mut self.options_mut().missed_ticks,
-            "since" => &mut self.options_mut().since,
-            "jitter" => &mut self.options_mut().jitter,
-            "interval_span" => &mut self.options_mut().interval_span,
-            "slack" => &mut self.options_mut().slack,
-            "priority" => &mut self.options_mut().priority,
-            "when_done" => &mut self.options_mut().when_done,
-            _ => return None,
-        })
+impl GetTypeRegistration for Timer {
+    fn get_type_registration() -> TypeRegistration {
+        let mut registration = TypeRegistration::of::<Self>();
+        registration.register_type_data::<ReflectFromPtr, Self>();
+        registration.register_type_data::<ReflectFromReflect, Self>();
+        registration.register_type_data::<ReflectComponent, Self>();
+        registration.register_type_data::<ReflectDefault, Self>();
+        #[cfg(feature = "serialize")]
+        {
+            registration.register_type_data::<ReflectSerialize, Self>();
+            registration.register_type_data::<ReflectDeserialize, Self>();
+        }
+        registration
     }
 
-    fn detached(&self) -> Self {
-        Arms::detached(self)
-    }
-
-    fn replace_by(&mut self, other: &Self) {
-        *self = other.saved_or_clone();
+    fn register_type_dependencies(registry: &mut TypeRegistry) {
+        registry.register::<u64>();
+        registry.register::<Option<u64>>();
+        registry.register::<Option<i32>>();
+        registry.register::<Option<NonZeroU64>>();
+        registry.register::<Option<NonZeroU32>>();
+        registry.register::<Option<ClockId>>();
+        registry.register::<MissedTicks>();
+        registry.register::<WhenDone>();
     }
 }
 

@@ -94,7 +94,8 @@ pub(crate) fn run_timers(world: &mut World, cadence: Cadence, firing: &mut FireP
     run(world, Scope::Of(cadence), firing)
 }
 
-/// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the timers that are due on the clocks of a scope.
+/// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the
+/// timers that are due on the clocks of a scope.
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
     let may_be_due = world.resource::<ClockTable>().may_be_due(scope);
     let mut lines = world.resource_mut::<TimerLines>();
@@ -128,10 +129,10 @@ struct Run {
 
 /// A timer that has fired. It is re-armed, or no longer in the queue if this was its last firing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fired {
-    pub(crate) event: TimerFired,
-    pub(crate) clock: ClockKey,
-    pub(crate) key: Key,
+struct Fired {
+    event: TimerFired,
+    clock: ClockKey,
+    key: Key,
     /// Whether the timer has an owner who is not known yet.
     is_owned: bool,
     reaction: Reaction,
@@ -378,12 +379,10 @@ fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed:
     if fired.event.is_last() {
         let entity = fired.event.entity();
         let when_done = when_done(world, entity);
-        let mut lines = world.resource_mut::<TimerLines>();
+        let ended = Ended::timer(entity, when_done);
         // Recorded first: if a handler panics, the next run ends the timer.
-        lines
-            .reports
-            .ended
-            .push(cadence, Ended::timer(entity, when_done));
+        let mut lines = world.resource_mut::<TimerLines>();
+        lines.reports.ended.push(cadence, ended);
     }
     if is_observed {
         fired.event.trigger(world);

@@ -3,7 +3,7 @@
 use alloc::format;
 use core::time::Duration;
 
-use super::InvalidTimer;
+use super::{InvalidTimer, build::or_panic};
 
 /// A span of time: a [`Duration`], or a number of seconds as an `f32`, an `f64` or a `u32`.
 ///
@@ -52,10 +52,7 @@ pub trait IntoDuration: Copy {
     #[must_use]
     #[track_caller]
     fn into_duration(self) -> Duration {
-        match self.try_into_duration() {
-            Ok(duration) => duration,
-            Err(error) => panic!("{error}"),
-        }
+        or_panic(self.try_into_duration())
     }
 }
 

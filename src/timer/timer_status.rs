@@ -161,7 +161,7 @@ impl TimerStatus {
 
     /// Sets the wait that ends at `deadline`.
     pub(super) fn waiting(self, reading: Reading, deadline: u64, wait: u64) -> Self {
-        // A new timer counts from Bevy's time, which may be ahead of the last run.
+        // The delay of a timer without a clock has not started.
         let remaining = deadline.saturating_sub(reading.now).min(wait);
         let deadline = deadline.min(reading.now.saturating_add(wait));
         Self {

@@ -64,10 +64,16 @@ fn read(world: &mut World, cadence: Cadence, written: &mut WrittenClocks) -> Res
 /// Takes over the changes of all components. They count from the time that the clocks show.
 pub(crate) fn take_changes(world: &mut World, written: &mut WrittenClocks) -> Result {
     let (own, built_in, table) = written.get(world)?;
-    let built_in = BUILT_IN.iter().filter(|_| built_in.is_changed());
-    let clocks = own.iter().map(ClockId::Own).chain(built_in.copied());
-    let found = clocks.filter_map(|clock| table.find(clock).ok());
-    let mut written: Vec<_> = found.map(|found| (found.age, found.key)).collect();
+    let mut written = Vec::new();
+    let mut note = |clock: ClockId| {
+        let found = table.find(clock).ok();
+        written.extend(found.map(|found| (found.age, found.key)));
+    };
+    // Faster than a loop if hardly any clock was written.
+    own.iter().for_each(|entity| note(entity.into()));
+    if built_in.is_changed() {
+        BUILT_IN.into_iter().for_each(note);
+    }
     written.sort_unstable();
     // The parent of an orphan may exist again.
     let is_orphan = |row: &Row| row.driver == Driver::Missing;

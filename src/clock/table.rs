@@ -4,13 +4,16 @@ use alloc::vec::Vec;
 use core::{mem, time::Duration};
 
 use bevy_ecs::prelude::*;
+use bevy_platform::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 use smallvec::SmallVec;
 
 #[cfg(feature = "serialize")]
 use super::save::TimePassed;
 use super::{
     Clock, Settings,
-    changes::Changes,
     condition::Conditions,
     due::Wakes,
     id::{ClockError, ClockId},
@@ -43,6 +46,13 @@ pub(crate) struct ClockTable {
     /// Whether a clock has changed its cadence, which callbacks have not followed yet.
     pub(super) has_moved: bool,
 }
+
+/// Counts the changes of the clocks of a world, so that a computed value can tell whether it still
+/// holds. Each run is a change.
+///
+/// Copies share one counter. Reading it takes no lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes(Arc<AtomicU64>);
 
 /// The clocks that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +104,7 @@ impl ClockTable {
                 driver: Driver::Bevy,
                 root: key,
                 seen,
-                ..Row::new(None, Settings::new(id), Brakes::default(), time)
+                ..Row::new(None, Clock::of(id).settings(), Brakes::default(), time)
             });
         }
         table
@@ -131,7 +141,8 @@ impl ClockTable {
     pub(super) fn copy(&self, clock: ClockId) -> Result<Clock, ClockError> {
         let (key, row) = self.find_row(clock)?;
         let time = self.reading(key).ok_or(ClockError::NoSuchClock(clock))?;
-        let mut copy = Clock::from(row.settings);
+        let mut copy = Clock::new();
+        copy.set_settings(row.settings);
         copy.leave_world(SavedTime::new(&time, None));
         Ok(copy)
     }
@@ -195,11 +206,11 @@ impl ClockTable {
     /// Returns the time on a clock.
     pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
         let mut lineage = self.rows.lineage(key);
-        let top = self.rows.get(lineage.pop()?)?.time;
-        let below = lineage.into_iter().rev();
-        below.fold(Some(top), |parent, key| {
-            Some(self.rows.get(key)?.time_at(parent?.now))
-        })
+        let mut time = self.rows.get(lineage.pop()?)?.time;
+        while let Some(key) = lineage.pop() {
+            time = self.rows.get(key)?.time_at(time.now);
+        }
+        Some(time)
     }
 
     /// Returns a clock as it was at the last reading.
@@ -293,9 +304,11 @@ impl ClockTable {
                 Driver::Bevy | Driver::Waiting | Driver::Missing => break,
             }
         }
-        let top = lineage.pop()?.time;
-        let below = lineage.into_iter().rev();
-        Some(below.fold(top, |parent, row| row.time_at(parent.now)))
+        let mut time = lineage.pop()?.time;
+        while let Some(row) = lineage.pop() {
+            time = row.time_at(time.now);
+        }
+        Some(time)
     }
 
     /// Returns the built-in clock that drives the clock of this key and age, or `None` if the settings
@@ -495,5 +508,16 @@ impl ClockTable {
         if let Some(key) = self.key_of(clock) {
             self.change(key, |row| row.time = row.time_after(nanos));
         }
+    }
+}
+
+impl Changes {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Counts a change, before it happens.
+    pub(crate) fn note(&self) {
+        self.0.fetch_add(1, Relaxed);
     }
 }

@@ -43,7 +43,7 @@ pub use params::{Clocks, ClocksMut, OnClock};
 #[cfg(feature = "serialize")]
 pub(crate) use read::take_settings;
 pub(crate) use read::{
-    ReadClocks, WrittenClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
+    EditedClocks, ReadClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
     read_fixed_clocks, read_frame_clocks, take_changes, warn,
 };
 pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};

@@ -26,25 +26,25 @@ use super::{
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReadClocks;
 
-/// The components that were written since they were last asked for.
-pub(crate) type WrittenClocks = SystemState<(
+/// The clocks whose components were edited since they were last asked for.
+pub(crate) type EditedClocks = SystemState<(
     Query<'static, 'static, Entity, (Changed<Clock>, Allow<Disabled>)>,
     Res<'static, BuiltInClocks>,
     Res<'static, ClockTable>,
 )>;
 
 /// Reads the clocks of frames.
-pub(crate) fn read_frame_clocks(world: &mut World, written: &mut WrittenClocks) -> Result {
-    read(world, Cadence::Frame, written)
+pub(crate) fn read_frame_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
+    read(world, Cadence::Frame, edited)
 }
 
 /// Reads the clocks of the fixed schedule.
-pub(crate) fn read_fixed_clocks(world: &mut World, written: &mut WrittenClocks) -> Result {
-    read(world, Cadence::FixedStep, written)
+pub(crate) fn read_fixed_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
+    read(world, Cadence::FixedStep, edited)
 }
 
-fn read(world: &mut World, cadence: Cadence, written: &mut WrittenClocks) -> Result {
-    take_changes(world, written)?;
+fn read(world: &mut World, cadence: Cadence, edited: &mut EditedClocks) -> Result {
+    take_changes(world, edited)?;
     let times = BUILT_IN.map(|clock| bevy_time(world, clock));
     let mut table = world.resource_mut::<ClockTable>();
     table.end_load();
@@ -62,22 +62,22 @@ fn read(world: &mut World, cadence: Cadence, written: &mut WrittenClocks) -> Res
 }
 
 /// Takes over the changes of all components. They count from the time that the clocks show.
-pub(crate) fn take_changes(world: &mut World, written: &mut WrittenClocks) -> Result {
-    let (own, built_in, table) = written.get(world)?;
-    let mut written = Vec::new();
+pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Result {
+    let (own, built_in, table) = edited.get(world)?;
+    let mut edited = Vec::new();
     let mut note = |clock: ClockId| {
         let found = table.find(clock).ok();
-        written.extend(found.map(|found| (found.age, found.key)));
+        edited.extend(found.map(|found| (found.age, found.key)));
     };
-    // Faster than a loop if hardly any clock was written.
+    // Faster than a loop if hardly any clock was edited.
     own.iter().for_each(|entity| note(entity.into()));
     if built_in.is_changed() {
         BUILT_IN.into_iter().for_each(note);
     }
-    written.sort_unstable();
+    edited.sort_unstable();
     // The parent of an orphan may exist again.
     let is_orphan = |row: &Row| row.driver == Driver::Missing;
-    let changed = written.iter().copied();
+    let changed = edited.iter().copied();
     let changed = changed.filter(|&(_, key)| has_new_settings(world, key, is_orphan));
     let changed = changed.collect();
     world.resource_mut::<ClockTable>().order_loaded();
@@ -85,7 +85,7 @@ pub(crate) fn take_changes(world: &mut World, written: &mut WrittenClocks) -> Re
     for error in world.resource_mut::<ClockTable>().adopt_waiting() {
         warn(&mut world.into(), error);
     }
-    for (_, key) in written {
+    for (_, key) in edited {
         let enter = |clock: &mut Clock| {
             clock.enter_world();
             mem::take(&mut clock.jump)

@@ -262,8 +262,9 @@ impl ClockTable {
         }
     }
 
-    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
-    /// stops it or a clock above it. The clocks above a clock that is fast-forwarded do not matter.
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, if nothing drives
+    /// it, or if something stops it or a clock above it. What stops the clocks above a clock that is
+    /// fast-forwarded does not matter.
     ///
     /// The components may have stopped a clock since the last reading: `is_stopped` asks them. A clock
     /// that was stopped at the last reading stays so until the next one.
@@ -280,8 +281,8 @@ impl ClockTable {
         })
     }
 
-    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if the
-    /// settings or `is_stopped` stop it or a clock above it.
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, if nothing drives
+    /// it, or if the settings or `is_stopped` stop it or a clock above it.
     #[inline]
     fn read_driven(
         &self,
@@ -299,9 +300,9 @@ impl ClockTable {
             lineage.push(row);
             matters = matters && scope != Scope::Under(at);
             match row.driver {
+                Driver::Bevy => break,
                 Driver::Clock(parent) => (at, row) = (parent, self.rows.get(parent)?),
-                Driver::Waiting | Driver::Missing if matters => return None,
-                Driver::Bevy | Driver::Waiting | Driver::Missing => break,
+                Driver::Waiting | Driver::Missing => return None,
             }
         }
         let mut time = lineage.pop()?.time;
@@ -318,13 +319,6 @@ impl ClockTable {
         let scope = Scope::Of(Cadence::Frame);
         self.read_driven((key, age), scope, |_, _| false)?;
         built_in_id(self.rows.get(key)?.root)
-    }
-
-    /// Returns `true` if the clock or an ancestor of it has lost its parent.
-    pub(crate) fn is_orphaned(&self, key: ClockKey) -> bool {
-        let top = self.rows.lineage(key).pop();
-        let top = top.and_then(|top| self.rows.get(top));
-        top.is_some_and(|top| matches!(top.driver, Driver::Waiting | Driver::Missing))
     }
 
     /// Brings a clock up to date, so that it can change.

@@ -278,7 +278,7 @@ impl Stops<'_> {
     }
 }
 
-/// The components that may have stopped a clock since the last reading.
+/// Finds the clocks that run. A component may have stopped its clock since the last reading.
 #[derive(SystemParam)]
 pub(crate) struct RunningClocks<'w, 's> {
     own: Query<'w, 's, &'static Clock, Allow<Disabled>>,

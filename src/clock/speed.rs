@@ -14,11 +14,8 @@ pub(super) struct Speed(u128);
 const ONE: f64 = (1_u128 << 64) as f64;
 
 impl Speed {
+    pub(super) const ZERO: Self = Self(0);
     pub(super) const NORMAL: Self = Self(1 << 64);
-
-    pub(super) fn is_zero(self) -> bool {
-        self.0 == 0
-    }
 
     pub(super) fn ratio(self) -> f64 {
         self.0 as f64 / ONE

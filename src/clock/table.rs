@@ -368,10 +368,9 @@ impl ClockTable {
         let row = Row::new(Some(entity), settings, brakes, saved.time());
         let (key, age) = self.rows.add(row);
         self.load.add(saved.order, (key, age));
-        if self.find_row(settings.parent).is_ok() && settings.parent != entity.into() {
-            self.drive(key, settings.parent);
-        } else {
-            self.load.waiting.push((key, age));
+        match self.find(settings.parent) {
+            Ok(parent) if parent.key != key => self.drive(key, parent.key),
+            _ => self.load.waiting.push((key, age)),
         }
         self.changes.note();
     }
@@ -398,7 +397,7 @@ impl ClockTable {
             return Err(ClockError::Cycle(cycle));
         }
         if self.rows.parent(key) != Some(parent_key) {
-            self.drive(key, parent);
+            self.drive(key, parent_key);
         }
         if let Some(row) = self.rows.get_mut(key) {
             row.settings.parent = parent;
@@ -411,28 +410,22 @@ impl ClockTable {
         let above = self.rows.lineage(parent);
         let nth = above.iter().position(|&at| at == key)?;
         let clocks = [key].into_iter().chain(above.into_iter().take(nth));
-        Some(
-            clocks
-                .filter_map(|key| self.rows.get(key)?.entity)
-                .collect(),
-        )
+        let entities = clocks.filter_map(|key| self.rows.get(key)?.entity);
+        Some(entities.collect())
     }
 
     /// Lets a clock follow an existing one from now on.
-    fn drive(&mut self, key: ClockKey, parent: ClockId) {
-        let Ok((parent, &Row { root, .. })) = self.find_row(parent) else {
-            return;
-        };
+    fn drive(&mut self, key: ClockKey, parent: ClockKey) {
         self.settle(key);
         self.rows.set_driver(key, Driver::Clock(parent));
-        let seen = self.reading(parent);
-        let mut moved = None;
-        if let Some(row) = self.rows.get_mut(key) {
-            row.seen = seen.map_or(0, |parent| parent.now);
-            moved = (row.root != root).then_some(root);
-        }
-        if let Some(root) = moved {
-            self.move_to_root(key, root);
+        let root = self.rows.get(parent).map(|row| row.root);
+        if let (Some(seen), Some(root)) = (self.reading(parent), root)
+            && let Some(row) = self.rows.get_mut(key)
+        {
+            row.seen = seen.now;
+            if row.root != root {
+                self.move_to_root(key, root);
+            }
         }
         self.changes.note();
         self.plan_with_descendants(key);

@@ -1,6 +1,5 @@
 //! Clocks: time lines with a speed, a pause and a reading.
 
-mod condition;
 mod copy;
 mod due;
 mod id;
@@ -11,11 +10,10 @@ mod read;
 mod row;
 #[cfg(feature = "serialize")]
 mod save;
-mod speed;
-mod state;
 mod table;
 #[cfg(test)]
 mod tests;
+mod time;
 
 use core::time::Duration;
 
@@ -25,7 +23,6 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-pub use condition::run_clock_if;
 #[cfg(feature = "worlds")]
 pub(crate) use copy::is_changed;
 pub(crate) use copy::{ChangedClocks, ClocksCopy, put_clocks_back};
@@ -51,9 +48,9 @@ pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
 pub use save::TimePassed;
 #[cfg(feature = "serialize")]
 pub(crate) use save::{load_built_in, load_clock, save_built_in, save_clock, write_clocks};
-use speed::Speed;
-pub(crate) use state::{Reading, saturating_nanos, shift};
 pub(crate) use table::{Changes, ClockTable, FRAME, FoundClock, Scope, Tick};
+use time::Speed;
+pub(crate) use time::{Reading, saturating_nanos, shift};
 
 /// A time line with its own speed and pause, driven by a parent clock.
 ///

@@ -16,8 +16,8 @@ use super::{
     modifier::SpeedModifier,
     read::add_clock,
     row::{Age, BUILT_IN, ClockKey, VIRTUAL, built_in_key},
-    state::Reading,
     table::{ClockTable, FoundClock, Scope},
+    time::Reading,
 };
 
 /// The clock for everything on this entity, and for everything it owns directly, unless a timer or a

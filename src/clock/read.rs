@@ -17,9 +17,9 @@ use super::{
     modifier::{SpeedModifiers, factor},
     params::{BuiltInClocks, component, with_component},
     row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, Row},
-    speed::Speed,
-    state::saturating_nanos,
     table::ClockTable,
+    time::Speed,
+    time::saturating_nanos,
 };
 
 /// The systems that read the clocks. They run after Bevy's time systems.

@@ -8,7 +8,7 @@ use bevy_ecs::{
 };
 use smallvec::SmallVec;
 
-use super::{Settings, id::ClockId, speed::Speed, state::Reading};
+use super::{Settings, id::ClockId, time::Reading, time::Speed};
 use crate::queue::NEVER;
 
 /// The index of a clock in the table. A key is reused once its clock is gone.

@@ -13,9 +13,9 @@ use super::{
     params::BuiltInClocks,
     read::take_settings,
     row::{BUILT_IN, ClockKey, Order},
-    speed::Speed,
-    state::saturating_nanos,
     table::{ClockTable, FRAME},
+    time::Speed,
+    time::saturating_nanos,
 };
 
 /// The serialized form of a [`Clock`].

@@ -14,7 +14,6 @@ use smallvec::SmallVec;
 use super::save::TimePassed;
 use super::{
     Clock, Settings,
-    condition::Conditions,
     due::Wakes,
     id::{ClockError, ClockId},
     load::{Load, SavedTime},
@@ -22,7 +21,7 @@ use super::{
         Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, FRAMES, Past, Row, Rows, VIRTUAL,
         built_in_id, built_in_key,
     },
-    state::Reading,
+    time::Reading,
 };
 
 /// The length of one frame on the frame clock.
@@ -41,7 +40,8 @@ pub(crate) struct ClockTable {
     pub(super) load: Load,
     /// The number of readings of each cadence.
     pub(super) readings: [u64; 2],
-    pub(super) conditions: Conditions,
+    /// Whether each condition may hold a clock, by the order of their first checks.
+    pub(super) conditions: Vec<bool>,
     pub(super) changes: Changes,
     /// Whether a clock has changed its cadence, which callbacks have not followed yet.
     pub(super) has_moved: bool,
@@ -92,7 +92,7 @@ impl ClockTable {
             wakes: Wakes::default(),
             load: Load::default(),
             readings: [0; 2],
-            conditions: Conditions::default(),
+            conditions: Vec::new(),
             changes: Changes::default(),
             has_moved: false,
         };
@@ -449,6 +449,36 @@ impl ClockTable {
                 row.past = Past::new(self.readings[row.cadence() as usize], row.time.now);
                 self.has_moved = true;
             }
+        }
+    }
+
+    /// Adds a condition that can hold clocks, and returns its index.
+    pub(crate) fn add_condition(&mut self) -> usize {
+        self.conditions.push(false);
+        self.conditions.len() - 1
+    }
+
+    /// Lets a condition hold the clocks of these entities if it `holds`, and no other clocks.
+    pub(crate) fn hold(
+        &mut self,
+        condition: usize,
+        holds: bool,
+        is_concerned: impl Fn(Entity) -> bool,
+    ) {
+        if !holds && !self.conditions[condition] {
+            return;
+        }
+        self.conditions[condition] = holds;
+        let changed = self.rows.iter().filter_map(|(key, row)| {
+            let is_held = holds && is_concerned(row.entity?);
+            let was_held = row.brakes.held_by.contains(&condition);
+            (is_held != was_held).then_some((key, is_held))
+        });
+        for (key, is_held) in changed.collect::<Vec<_>>() {
+            self.change(key, |row| match is_held {
+                true => row.brakes.held_by.push(condition),
+                false => row.brakes.held_by.retain(|held_by| *held_by != condition),
+            });
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     Cadence, ClockId, ClockTable, Scope,
     load::SavedTime,
     row::{BUILT_IN, Brakes, ClockKey},
-    speed::Speed,
+    time::Speed,
 };
 
 const CLOCKS: usize = 6;

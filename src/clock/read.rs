@@ -18,8 +18,7 @@ use super::{
     params::{BuiltInClocks, component, with_component},
     row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, Row},
     table::ClockTable,
-    time::Speed,
-    time::saturating_nanos,
+    time::{Speed, saturating_nanos},
 };
 
 /// The systems that read the clocks. They run after Bevy's time systems.

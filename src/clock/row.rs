@@ -8,7 +8,11 @@ use bevy_ecs::{
 };
 use smallvec::SmallVec;
 
-use super::{Settings, id::ClockId, time::Reading, time::Speed};
+use super::{
+    Settings,
+    id::ClockId,
+    time::{Reading, Speed},
+};
 use crate::queue::NEVER;
 
 /// The index of a clock in the table. A key is reused once its clock is gone.

@@ -14,8 +14,7 @@ use super::{
     read::take_settings,
     row::{BUILT_IN, ClockKey, Order},
     table::{ClockTable, FRAME},
-    time::Speed,
-    time::saturating_nanos,
+    time::{Speed, saturating_nanos},
 };
 
 /// The serialized form of a [`Clock`].

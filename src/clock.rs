@@ -1,7 +1,5 @@
 //! Clocks: time lines with a speed, a pause and a reading.
 
-mod changes;
-mod condition;
 mod copy;
 mod due;
 mod id;
@@ -12,11 +10,10 @@ mod read;
 mod row;
 #[cfg(feature = "serialize")]
 mod save;
-mod speed;
-mod state;
 mod table;
 #[cfg(test)]
 mod tests;
+mod time;
 
 use core::time::Duration;
 
@@ -26,8 +23,6 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-pub(crate) use changes::Changes;
-pub use condition::run_clock_if;
 #[cfg(feature = "worlds")]
 pub(crate) use copy::is_changed;
 pub(crate) use copy::{ChangedClocks, ClocksCopy, put_clocks_back};
@@ -45,7 +40,7 @@ pub use params::{Clocks, ClocksMut, OnClock};
 #[cfg(feature = "serialize")]
 pub(crate) use read::take_settings;
 pub(crate) use read::{
-    ReadClocks, WrittenClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
+    EditedClocks, ReadClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
     read_fixed_clocks, read_frame_clocks, take_changes, warn,
 };
 pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
@@ -53,9 +48,9 @@ pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
 pub use save::TimePassed;
 #[cfg(feature = "serialize")]
 pub(crate) use save::{load_built_in, load_clock, save_built_in, save_clock, write_clocks};
-use speed::Speed;
-pub(crate) use state::{Reading, saturating_nanos, shift};
-pub(crate) use table::{ClockTable, FRAME, FoundClock, Scope, Tick};
+pub(crate) use table::{Changes, ClockTable, FRAME, FoundClock, Scope, Tick};
+use time::Speed;
+pub(crate) use time::{Reading, saturating_nanos, shift};
 
 /// A time line with its own speed and pause, driven by a parent clock.
 ///
@@ -239,7 +234,13 @@ impl Clock {
     /// and Bevy's error handler gets a warning with [`ClockError::NoSuchClock`].
     #[must_use]
     pub fn of(parent: impl Into<ClockId>) -> Self {
-        Settings::new(parent.into()).into()
+        Self {
+            parent: parent.into(),
+            speed: 1.0,
+            paused: false,
+            jump: Jump::default(),
+            start: Start::default(),
+        }
     }
 
     /// Sets the speed, as in [`set_speed`](Self::set_speed).
@@ -430,16 +431,6 @@ impl Clock {
     }
 }
 
-impl Settings {
-    fn new(parent: ClockId) -> Self {
-        Self {
-            parent,
-            speed: 1.0,
-            paused: false,
-        }
-    }
-}
-
 impl Jump {
     fn apply(self, time: &mut Reading) {
         time.advance(saturating_nanos(self.advance_by));
@@ -465,18 +456,6 @@ impl PartialEq for Start {
             (Self::Value(a), Self::Value(b)) => a == b,
             (Self::World(_), Self::World(_)) => true,
             (Self::Value(_), Self::World(_)) | (Self::World(_), Self::Value(_)) => false,
-        }
-    }
-}
-
-impl From<Settings> for Clock {
-    fn from(settings: Settings) -> Self {
-        Self {
-            parent: settings.parent,
-            speed: settings.speed,
-            paused: settings.paused,
-            jump: Jump::default(),
-            start: Start::default(),
         }
     }
 }

@@ -6,11 +6,15 @@
 
 use core::time::Duration;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    prelude::*,
+    schedule::{ScheduleConfigs, SystemCondition},
+    system::ScheduleSystem,
+};
 
-pub use crate::clock::run_clock_if;
 use crate::{
-    clock::{ClockId, Clocks},
+    clock::{ClockId, ClockTable, Clocks, ReadClocks},
     timer::{IntoDuration, Timer, TimerFired},
 };
 
@@ -143,6 +147,68 @@ pub fn every_on(
     let clock = clock.into();
     let mut grid = Grid::new(interval);
     move |clocks: Clocks| clocks.now(clock).is_ok_and(|now| grid.reach(now))
+}
+
+/// Lets time pass on the clocks of all entities with the component `C` only while a condition
+/// holds.
+///
+/// Add the returned system to [`First`](bevy_app::First), or to
+/// [`FixedFirst`](bevy_app::FixedFirst) for clocks driven by the fixed clock. Any run condition
+/// will do, such as `in_state(GameState::Playing)`. The condition is checked once per frame, and
+/// decides whether the time since the previous run counts. If the state changes in the middle of a
+/// frame, the next check sees it.
+///
+/// The condition is independent of [`Clock::pause`](crate::Clock::pause) and of other
+/// conditions: a clock runs while nothing stops it.
+///
+/// # Time complexity
+///
+/// Per frame, *O*(1) while the condition holds, and *O*(*n*) in the number of the clocks while it
+/// does not.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{conditions::run_clock_if, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+/// use core::time::Duration;
+///
+/// #[derive(Component)]
+/// struct Level;
+/// #[derive(Resource, PartialEq)]
+/// struct IsBuilding(bool);
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)))
+///     .insert_resource(IsBuilding(false))
+///     .add_systems(First, run_clock_if::<Level, _>(resource_equals(IsBuilding(false))));
+/// app.update(); // Bevy's first frame takes no time.
+///
+/// let level = app.world_mut().spawn((Level, Clock::new())).id();
+/// for is_building in [false, true, true, false] {
+///     app.insert_resource(IsBuilding(is_building));
+///     app.update();
+/// }
+/// assert_eq!(app.world().clock_now(level), Ok(Duration::from_millis(500)));
+/// ```
+#[doc(alias("run_if", "in_state", "pause"))]
+pub fn run_clock_if<C: Component, M>(
+    condition: impl SystemCondition<M>,
+) -> ScheduleConfigs<ScheduleSystem> {
+    condition.pipe(hold_clocks::<C>).before(ReadClocks)
+}
+
+fn hold_clocks<C: Component>(
+    In(runs): In<bool>,
+    mut table: ResMut<ClockTable>,
+    clocks: Query<(), (With<C>, Allow<Disabled>)>,
+    mut condition: Local<Option<usize>>,
+) {
+    let condition = *condition.get_or_insert_with(|| table.add_condition());
+    table.hold(condition, !runs, |entity| clocks.contains(entity));
 }
 
 /// A sequence of deadlines at equal distances.

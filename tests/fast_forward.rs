@@ -215,6 +215,22 @@ fn a_handler_that_pauses_the_clock_ends_the_fast_forward() {
 }
 
 #[test]
+fn a_handler_that_despawns_the_parent_of_the_clock_ends_the_fast_forward() {
+    let mut app = app();
+    let parent = app.world_mut().spawn(Clock::new()).id();
+    let child = app.world_mut().spawn(Clock::of(parent)).id();
+    for tag in ["a", "b"] {
+        spawn(&mut app, tag, Timer::after(ms(10)).on(child));
+    }
+    app.add_observer(move |_: On<TimerFired>, mut commands: Commands| {
+        commands.entity(parent).despawn();
+    });
+    let stats = app.world_mut().fast_forward(child, ms(100));
+    assert_eq!(stats.map(|stats| stats.fired), Ok(1));
+    assert_eq!(fired(&mut app), ["a"]);
+}
+
+#[test]
 fn fast_forward_to_next_moves_from_deadline_to_deadline() {
     let mut app = app();
     let slow = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();

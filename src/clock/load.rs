@@ -7,8 +7,8 @@ use bevy_ecs::prelude::*;
 
 use super::{
     row::{Age, ClockKey, Order},
-    state::Reading,
     table::ClockTable,
+    time::Reading,
 };
 
 /// The time with which a clock starts in a world.

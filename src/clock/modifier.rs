@@ -9,7 +9,7 @@ use bevy_reflect::Reflect;
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 use smallvec::SmallVec;
 
-use super::{id::ClockError, speed::Speed, table::ClockTable};
+use super::{id::ClockError, table::ClockTable, time::Speed};
 
 /// Multiplies the speed of a [`Clock`](crate::Clock), as long as this component exists.
 ///

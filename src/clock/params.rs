@@ -16,8 +16,8 @@ use super::{
     modifier::SpeedModifier,
     read::add_clock,
     row::{Age, BUILT_IN, ClockKey, VIRTUAL, built_in_key},
-    state::Reading,
     table::{ClockTable, FoundClock, Scope},
+    time::Reading,
 };
 
 /// The clock for everything on this entity, and for everything it owns directly, unless a timer or a
@@ -278,7 +278,7 @@ impl Stops<'_> {
     }
 }
 
-/// The components that may have stopped a clock since the last reading.
+/// Finds the clocks that run. A component may have stopped its clock since the last reading.
 #[derive(SystemParam)]
 pub(crate) struct RunningClocks<'w, 's> {
     own: Query<'w, 's, &'static Clock, Allow<Disabled>>,

@@ -17,34 +17,33 @@ use super::{
     modifier::{SpeedModifiers, factor},
     params::{BuiltInClocks, component, with_component},
     row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, Row},
-    speed::Speed,
-    state::saturating_nanos,
     table::ClockTable,
+    time::{Speed, saturating_nanos},
 };
 
 /// The systems that read the clocks. They run after Bevy's time systems.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReadClocks;
 
-/// The components that were written since they were last asked for.
-pub(crate) type WrittenClocks = SystemState<(
+/// The clocks whose components were edited since they were last asked for.
+pub(crate) type EditedClocks = SystemState<(
     Query<'static, 'static, Entity, (Changed<Clock>, Allow<Disabled>)>,
     Res<'static, BuiltInClocks>,
     Res<'static, ClockTable>,
 )>;
 
 /// Reads the clocks of frames.
-pub(crate) fn read_frame_clocks(world: &mut World, written: &mut WrittenClocks) -> Result {
-    read(world, Cadence::Frame, written)
+pub(crate) fn read_frame_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
+    read(world, Cadence::Frame, edited)
 }
 
 /// Reads the clocks of the fixed schedule.
-pub(crate) fn read_fixed_clocks(world: &mut World, written: &mut WrittenClocks) -> Result {
-    read(world, Cadence::FixedStep, written)
+pub(crate) fn read_fixed_clocks(world: &mut World, edited: &mut EditedClocks) -> Result {
+    read(world, Cadence::FixedStep, edited)
 }
 
-fn read(world: &mut World, cadence: Cadence, written: &mut WrittenClocks) -> Result {
-    take_changes(world, written)?;
+fn read(world: &mut World, cadence: Cadence, edited: &mut EditedClocks) -> Result {
+    take_changes(world, edited)?;
     let times = BUILT_IN.map(|clock| bevy_time(world, clock));
     let mut table = world.resource_mut::<ClockTable>();
     table.end_load();
@@ -62,16 +61,22 @@ fn read(world: &mut World, cadence: Cadence, written: &mut WrittenClocks) -> Res
 }
 
 /// Takes over the changes of all components. They count from the time that the clocks show.
-pub(crate) fn take_changes(world: &mut World, written: &mut WrittenClocks) -> Result {
-    let (own, built_in, table) = written.get(world)?;
-    let built_in = BUILT_IN.iter().filter(|_| built_in.is_changed());
-    let clocks = own.iter().map(ClockId::Own).chain(built_in.copied());
-    let found = clocks.filter_map(|clock| table.find(clock).ok());
-    let mut written: Vec<_> = found.map(|found| (found.age, found.key)).collect();
-    written.sort_unstable();
+pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Result {
+    let (own, built_in, table) = edited.get(world)?;
+    let mut edited = Vec::new();
+    let mut note = |clock: ClockId| {
+        let found = table.find(clock).ok();
+        edited.extend(found.map(|found| (found.age, found.key)));
+    };
+    // Faster than a loop if hardly any clock was edited.
+    own.iter().for_each(|entity| note(entity.into()));
+    if built_in.is_changed() {
+        BUILT_IN.into_iter().for_each(note);
+    }
+    edited.sort_unstable();
     // The parent of an orphan may exist again.
     let is_orphan = |row: &Row| row.driver == Driver::Missing;
-    let changed = written.iter().copied();
+    let changed = edited.iter().copied();
     let changed = changed.filter(|&(_, key)| has_new_settings(world, key, is_orphan));
     let changed = changed.collect();
     world.resource_mut::<ClockTable>().order_loaded();
@@ -79,7 +84,7 @@ pub(crate) fn take_changes(world: &mut World, written: &mut WrittenClocks) -> Re
     for error in world.resource_mut::<ClockTable>().adopt_waiting() {
         warn(&mut world.into(), error);
     }
-    for (_, key) in written {
+    for (_, key) in edited {
         let enter = |clock: &mut Clock| {
             clock.enter_world();
             mem::take(&mut clock.jump)

@@ -8,7 +8,11 @@ use bevy_ecs::{
 };
 use smallvec::SmallVec;
 
-use super::{Settings, id::ClockId, speed::Speed, state::Reading};
+use super::{
+    Settings,
+    id::ClockId,
+    time::{Reading, Speed},
+};
 use crate::queue::NEVER;
 
 /// The index of a clock in the table. A key is reused once its clock is gone.
@@ -101,7 +105,7 @@ pub(super) struct Row {
     /// The settings of the component, as of the last reading.
     pub(super) settings: Settings,
     pub(super) brakes: Brakes,
-    /// The speed times the speed modifiers.
+    /// The speed times the speed modifiers, or zero while something else stops the clock.
     pub(super) rate: Speed,
     /// The time when the parent showed `seen`.
     pub(super) time: Reading,
@@ -183,10 +187,13 @@ impl Row {
         row
     }
 
-    /// Follows a change of the speed or of its modifiers. The speed is valid.
+    /// Follows a change of the settings or of the brakes. The speed is valid.
     pub(super) fn update_rate(&mut self) {
-        if let Ok(speed) = Speed::try_from(self.settings.speed) {
-            self.rate = speed.times(self.brakes.factor);
+        let brakes = &self.brakes;
+        if self.settings.paused || brakes.disabled || !brakes.held_by.is_empty() {
+            self.rate = Speed::ZERO;
+        } else if let Ok(speed) = Speed::try_from(self.settings.speed) {
+            self.rate = speed.times(brakes.factor);
         }
     }
 
@@ -199,11 +206,7 @@ impl Row {
 
     /// Returns `true` if the clock itself stands still.
     pub(super) fn is_stopped(&self) -> bool {
-        self.is_paused() || self.rate.is_zero()
-    }
-
-    fn is_paused(&self) -> bool {
-        self.settings.paused || self.brakes.disabled || !self.brakes.held_by.is_empty()
+        self.rate == Speed::ZERO
     }
 
     /// Returns the time when the parent shows `now`.
@@ -214,9 +217,7 @@ impl Row {
     /// Returns the time after the parent has advanced by `nanos`.
     pub(super) fn time_after(&self, nanos: u64) -> Reading {
         let mut time = self.time;
-        if !self.is_paused() {
-            time.run(self.rate, nanos);
-        }
+        time.run(self.rate, nanos);
         time
     }
 
@@ -225,15 +226,12 @@ impl Row {
     /// The time passed never goes back. If Bevy's time was set back, the clock shows the earlier time,
     /// and deadlines move along.
     pub(super) fn follow(&mut self, reading: u64, elapsed: u64, delta: u64) {
-        let mut span = delta.min(elapsed);
-        match elapsed.checked_sub(self.seen) {
-            Some(passed) => span = passed,
-            None if self.is_paused() => {}
-            None => {
-                let (back, _) = self.rate.scale(self.seen - (elapsed - span), 0);
-                self.time.offset -= i128::from(back);
-            }
-        }
+        let span = elapsed.checked_sub(self.seen).unwrap_or_else(|| {
+            let span = delta.min(elapsed);
+            let (back, _) = self.rate.scale(self.seen - (elapsed - span), 0);
+            self.time.offset -= i128::from(back);
+            span
+        });
         self.time = self.time_after(span);
         self.seen = elapsed;
         self.past = Past {

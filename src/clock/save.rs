@@ -13,9 +13,8 @@ use super::{
     params::BuiltInClocks,
     read::take_settings,
     row::{BUILT_IN, ClockKey, Order},
-    speed::Speed,
-    state::saturating_nanos,
     table::{ClockTable, FRAME},
+    time::{Speed, saturating_nanos},
 };
 
 /// The serialized form of a [`Clock`].

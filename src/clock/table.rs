@@ -4,14 +4,16 @@ use alloc::vec::Vec;
 use core::{mem, time::Duration};
 
 use bevy_ecs::prelude::*;
+use bevy_platform::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 use smallvec::SmallVec;
 
 #[cfg(feature = "serialize")]
 use super::save::TimePassed;
 use super::{
     Clock, Settings,
-    changes::Changes,
-    condition::Conditions,
     due::Wakes,
     id::{ClockError, ClockId},
     load::{Load, SavedTime},
@@ -19,7 +21,7 @@ use super::{
         Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, FRAMES, Past, Row, Rows, VIRTUAL,
         built_in_id, built_in_key,
     },
-    state::Reading,
+    time::Reading,
 };
 
 /// The length of one frame on the frame clock.
@@ -38,11 +40,19 @@ pub(crate) struct ClockTable {
     pub(super) load: Load,
     /// The number of readings of each cadence.
     pub(super) readings: [u64; 2],
-    pub(super) conditions: Conditions,
+    /// Whether each condition may hold a clock, by the order of their first checks.
+    pub(super) conditions: Vec<bool>,
     pub(super) changes: Changes,
     /// Whether a clock has changed its cadence, which callbacks have not followed yet.
     pub(super) has_moved: bool,
 }
+
+/// Counts the changes of the clocks of a world, so that a computed value can tell whether it still
+/// holds. Each run is a change.
+///
+/// Copies share one counter. Reading it takes no lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes(Arc<AtomicU64>);
 
 /// The clocks that a run covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +92,7 @@ impl ClockTable {
             wakes: Wakes::default(),
             load: Load::default(),
             readings: [0; 2],
-            conditions: Conditions::default(),
+            conditions: Vec::new(),
             changes: Changes::default(),
             has_moved: false,
         };
@@ -94,7 +104,7 @@ impl ClockTable {
                 driver: Driver::Bevy,
                 root: key,
                 seen,
-                ..Row::new(None, Settings::new(id), Brakes::default(), time)
+                ..Row::new(None, Clock::of(id).settings(), Brakes::default(), time)
             });
         }
         table
@@ -131,7 +141,8 @@ impl ClockTable {
     pub(super) fn copy(&self, clock: ClockId) -> Result<Clock, ClockError> {
         let (key, row) = self.find_row(clock)?;
         let time = self.reading(key).ok_or(ClockError::NoSuchClock(clock))?;
-        let mut copy = Clock::from(row.settings);
+        let mut copy = Clock::new();
+        copy.set_settings(row.settings);
         copy.leave_world(SavedTime::new(&time, None));
         Ok(copy)
     }
@@ -195,11 +206,11 @@ impl ClockTable {
     /// Returns the time on a clock.
     pub(crate) fn reading(&self, key: ClockKey) -> Option<Reading> {
         let mut lineage = self.rows.lineage(key);
-        let top = self.rows.get(lineage.pop()?)?.time;
-        let below = lineage.into_iter().rev();
-        below.fold(Some(top), |parent, key| {
-            Some(self.rows.get(key)?.time_at(parent?.now))
-        })
+        let mut time = self.rows.get(lineage.pop()?)?.time;
+        while let Some(key) = lineage.pop() {
+            time = self.rows.get(key)?.time_at(time.now);
+        }
+        Some(time)
     }
 
     /// Returns a clock as it was at the last reading.
@@ -251,8 +262,9 @@ impl ClockTable {
         }
     }
 
-    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
-    /// stops it or a clock above it. The clocks above a clock that is fast-forwarded do not matter.
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, if nothing drives
+    /// it, or if something stops it or a clock above it. What stops the clocks above a clock that is
+    /// fast-forwarded does not matter.
     ///
     /// The components may have stopped a clock since the last reading: `is_stopped` asks them. A clock
     /// that was stopped at the last reading stays so until the next one.
@@ -269,8 +281,8 @@ impl ClockTable {
         })
     }
 
-    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if the
-    /// settings or `is_stopped` stop it or a clock above it.
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, if nothing drives
+    /// it, or if the settings or `is_stopped` stop it or a clock above it.
     #[inline]
     fn read_driven(
         &self,
@@ -288,14 +300,16 @@ impl ClockTable {
             lineage.push(row);
             matters = matters && scope != Scope::Under(at);
             match row.driver {
+                Driver::Bevy => break,
                 Driver::Clock(parent) => (at, row) = (parent, self.rows.get(parent)?),
-                Driver::Waiting | Driver::Missing if matters => return None,
-                Driver::Bevy | Driver::Waiting | Driver::Missing => break,
+                Driver::Waiting | Driver::Missing => return None,
             }
         }
-        let top = lineage.pop()?.time;
-        let below = lineage.into_iter().rev();
-        Some(below.fold(top, |parent, row| row.time_at(parent.now)))
+        let mut time = lineage.pop()?.time;
+        while let Some(row) = lineage.pop() {
+            time = row.time_at(time.now);
+        }
+        Some(time)
     }
 
     /// Returns the built-in clock that drives the clock of this key and age, or `None` if the settings
@@ -305,13 +319,6 @@ impl ClockTable {
         let scope = Scope::Of(Cadence::Frame);
         self.read_driven((key, age), scope, |_, _| false)?;
         built_in_id(self.rows.get(key)?.root)
-    }
-
-    /// Returns `true` if the clock or an ancestor of it has lost its parent.
-    pub(crate) fn is_orphaned(&self, key: ClockKey) -> bool {
-        let top = self.rows.lineage(key).pop();
-        let top = top.and_then(|top| self.rows.get(top));
-        top.is_some_and(|top| matches!(top.driver, Driver::Waiting | Driver::Missing))
     }
 
     /// Brings a clock up to date, so that it can change.
@@ -361,10 +368,9 @@ impl ClockTable {
         let row = Row::new(Some(entity), settings, brakes, saved.time());
         let (key, age) = self.rows.add(row);
         self.load.add(saved.order, (key, age));
-        if self.find_row(settings.parent).is_ok() && settings.parent != entity.into() {
-            self.drive(key, settings.parent);
-        } else {
-            self.load.waiting.push((key, age));
+        match self.find(settings.parent) {
+            Ok(parent) if parent.key != key => self.drive(key, parent.key),
+            _ => self.load.waiting.push((key, age)),
         }
         self.changes.note();
     }
@@ -391,7 +397,7 @@ impl ClockTable {
             return Err(ClockError::Cycle(cycle));
         }
         if self.rows.parent(key) != Some(parent_key) {
-            self.drive(key, parent);
+            self.drive(key, parent_key);
         }
         if let Some(row) = self.rows.get_mut(key) {
             row.settings.parent = parent;
@@ -404,28 +410,22 @@ impl ClockTable {
         let above = self.rows.lineage(parent);
         let nth = above.iter().position(|&at| at == key)?;
         let clocks = [key].into_iter().chain(above.into_iter().take(nth));
-        Some(
-            clocks
-                .filter_map(|key| self.rows.get(key)?.entity)
-                .collect(),
-        )
+        let entities = clocks.filter_map(|key| self.rows.get(key)?.entity);
+        Some(entities.collect())
     }
 
     /// Lets a clock follow an existing one from now on.
-    fn drive(&mut self, key: ClockKey, parent: ClockId) {
-        let Ok((parent, &Row { root, .. })) = self.find_row(parent) else {
-            return;
-        };
+    fn drive(&mut self, key: ClockKey, parent: ClockKey) {
         self.settle(key);
         self.rows.set_driver(key, Driver::Clock(parent));
-        let seen = self.reading(parent);
-        let mut moved = None;
-        if let Some(row) = self.rows.get_mut(key) {
-            row.seen = seen.map_or(0, |parent| parent.now);
-            moved = (row.root != root).then_some(root);
-        }
-        if let Some(root) = moved {
-            self.move_to_root(key, root);
+        let root = self.rows.get(parent).map(|row| row.root);
+        if let (Some(seen), Some(root)) = (self.reading(parent), root)
+            && let Some(row) = self.rows.get_mut(key)
+        {
+            row.seen = seen.now;
+            if row.root != root {
+                self.move_to_root(key, root);
+            }
         }
         self.changes.note();
         self.plan_with_descendants(key);
@@ -449,6 +449,36 @@ impl ClockTable {
                 row.past = Past::new(self.readings[row.cadence() as usize], row.time.now);
                 self.has_moved = true;
             }
+        }
+    }
+
+    /// Adds a condition that can hold clocks, and returns its index.
+    pub(crate) fn add_condition(&mut self) -> usize {
+        self.conditions.push(false);
+        self.conditions.len() - 1
+    }
+
+    /// Lets a condition hold the clocks of these entities if it `holds`, and no other clocks.
+    pub(crate) fn hold(
+        &mut self,
+        condition: usize,
+        holds: bool,
+        is_concerned: impl Fn(Entity) -> bool,
+    ) {
+        if !holds && !self.conditions[condition] {
+            return;
+        }
+        self.conditions[condition] = holds;
+        let changed = self.rows.iter().filter_map(|(key, row)| {
+            let is_held = holds && is_concerned(row.entity?);
+            let was_held = row.brakes.held_by.contains(&condition);
+            (is_held != was_held).then_some((key, is_held))
+        });
+        for (key, is_held) in changed.collect::<Vec<_>>() {
+            self.change(key, |row| match is_held {
+                true => row.brakes.held_by.push(condition),
+                false => row.brakes.held_by.retain(|held_by| *held_by != condition),
+            });
         }
     }
 
@@ -495,5 +525,16 @@ impl ClockTable {
         if let Some(key) = self.key_of(clock) {
             self.change(key, |row| row.time = row.time_after(nanos));
         }
+    }
+}
+
+impl Changes {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Counts a change, before it happens.
+    pub(crate) fn note(&self) {
+        self.0.fetch_add(1, Relaxed);
     }
 }

@@ -6,10 +6,10 @@ use bevy_ecs::prelude::*;
 use proptest::{collection, prelude::*, sample::select};
 
 use super::{
-    Cadence, ClockId, ClockTable, Scope, Settings,
+    Cadence, ClockId, ClockTable, Scope,
     load::SavedTime,
     row::{BUILT_IN, Brakes, ClockKey},
-    speed::Speed,
+    time::Speed,
 };
 
 const CLOCKS: usize = 6;
@@ -133,7 +133,7 @@ impl Game {
                     return;
                 };
                 let entity = self.world.spawn_empty().id();
-                let mut settings = Settings::new(self.id(parent));
+                let mut settings = super::Clock::of(self.id(parent)).settings();
                 settings.speed = speed;
                 let start = SavedTime::default();
                 self.table.add(entity, settings, Brakes::default(), start);

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     call::report,
     clock::{
-        Age, ClockError, ClockId, ClockKey, ClockTable, Scope, WrittenClocks, is_running,
+        Age, ClockError, ClockId, ClockKey, ClockTable, EditedClocks, Scope, is_running,
         saturating_nanos, take_changes,
     },
     queue::TimerQueue,
@@ -63,7 +63,7 @@ pub(crate) fn fast_forward_to_next(
 struct Forward {
     root: ClockKey,
     age: Age,
-    clocks: WrittenClocks,
+    clocks: EditedClocks,
     firing: FireParams,
     stats: RunStats,
 }
@@ -103,10 +103,7 @@ impl Forward {
 
     /// Returns `true` if the clock exists and is not stopped itself. Its parent may be stopped.
     fn is_running(&self, world: &World) -> bool {
-        let is_orphaned = |table: &ClockTable| table.is_orphaned(self.root);
-        let scope = Scope::Under(self.root);
-        is_running(world, (self.root, self.age), scope)
-            && !world.get_resource().is_none_or(is_orphaned)
+        is_running(world, (self.root, self.age), Scope::Under(self.root))
     }
 
     /// Advances the clock and its descendants.

@@ -185,13 +185,17 @@ impl Run {
                 if let Some((id, reading)) = clocks.read(&table, (clock, age), self.scope) {
                     let next = || line.fire((clock, id), &reading, &self, waiting, stats);
                     writer.fire(next, is_observed, &mut fired);
-                    if fired.is_some() {
+                    if fired.is_some() && line.queue.has_due(reading.now) {
                         break;
                     }
+                    // What the handler arms waits for the next run.
                     table.set_deadline(clock, line.queue.first_look());
                 }
                 line.end_bursts();
                 turns.next();
+                if fired.is_some() {
+                    break;
+                }
             }
             let Some(fired) = &mut fired else {
                 return Ok(());

@@ -37,13 +37,6 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
     Inbox::move_to_mailbag(world);
-    let is_waiting = written::is_waiting(world);
-    let mut mailbag = world.resource_mut::<Mailbag>();
-    if mailbag.is_empty() && !is_waiting {
-        // Gives back memory that was not needed recently.
-        mailbag.release();
-        return Ok(());
-    }
     let has_mail = release(world);
     let has_written = written::release(world);
     if has_mail {
@@ -52,9 +45,7 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     if has_written {
         written::deliver_all(world)?;
     }
-    if has_mail || has_written {
-        publish_stats(world);
-    }
+    publish_stats(world);
     Ok(())
 }
 
@@ -277,7 +268,8 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
 #[cfg(feature = "worlds")]
 pub(crate) fn has_mail(world: &World) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
-    mailbag.is_some_and(|mailbag| !mailbag.is_empty()) || written::is_waiting(world)
+    mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.transit.is_empty())
+        || written::is_waiting(world)
 }
 
 fn publish_stats(world: &mut World) {

@@ -59,11 +59,6 @@ impl Mailbag {
         }
     }
 
-    /// Returns `true` if no item waits, also not for an entity that is disabled or in transit.
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting() == 0 && self.transit.is_empty()
-    }
-
     /// Returns the number of messages, functions and notes that wait.
     pub(super) fn waiting(&self) -> usize {
         let moving: usize = self.transit.values().map(HeldLetters::len).sum();

@@ -264,14 +264,6 @@ impl<T> SendError<T> {
             Self::Full(refused) | Self::Closed(refused) => refused,
         }
     }
-
-    /// Turns what was not sent into something else.
-    pub(crate) fn map<U>(self, refused: impl FnOnce(T) -> U) -> SendError<U> {
-        match self {
-            Self::Full(value) => SendError::Full(refused(value)),
-            Self::Closed(value) => SendError::Closed(refused(value)),
-        }
-    }
 }
 
 impl<T> fmt::Debug for SendError<T> {

@@ -14,7 +14,7 @@ use super::{
     mail::Role,
     mailbag::Mailbag,
     queue::Letter,
-    request::{Request, asker_now, is_open},
+    request::{OpenRequest, Request},
     sender::Inbox,
     transit::{HeldLetters, release_lost},
     written,
@@ -22,6 +22,7 @@ use super::{
 use crate::{
     call::{EntityCaller, PumpState, pump, report},
     clock::ClockTable,
+    owner::OwnedBy,
 };
 
 /// The parameters of a delivery.
@@ -201,12 +202,23 @@ impl<'a> Courier<'a, '_, '_> {
             stats.late += 1;
             return Err(None);
         };
-        let entity = asker_now(asker, request, caller);
-        let is_moving = caller.root_in_transit(entity).is_some();
-        let is_open = is_open(request, entity, caller);
-        let is_enabled = caller.get(request).is_some() && caller.get(entity).is_some();
-        if is_moving || is_open && !is_enabled {
-            return Err(Some(entity));
+        let open = caller.get(request);
+        let owner = open
+            .and_then(|open| open.get())
+            .map(|&OwnedBy(owner)| owner);
+        // A restore may have spawned the asking entity again.
+        let asker = match owner {
+            Some(owner) if !caller.exists(asker) => owner,
+            _ => asker,
+        };
+        let is_open = match open {
+            Some(open) => open.contains::<OpenRequest>() && owner == Some(asker),
+            // It may be disabled together with the asking entity.
+            None => caller.exists(request),
+        };
+        let is_enabled = open.is_some() && caller.get(asker).is_some();
+        if caller.root_in_transit(asker).is_some() || is_open && !is_enabled {
+            return Err(Some(asker));
         }
         if !is_open {
             stats.late += 1;
@@ -214,7 +226,7 @@ impl<'a> Courier<'a, '_, '_> {
         }
         // Other replies are late from now on, even if the entity does not follow this one.
         caller.commands().entity(request).despawn();
-        Ok(entity)
+        Ok(asker)
     }
 
     /// Keeps a letter until its recipient can be called.

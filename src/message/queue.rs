@@ -12,7 +12,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::{cell::SyncCell, collections::HashMap, hash::NoOpHash};
 
 #[cfg(feature = "serialize")]
-use super::{codec::renamed, request::Origin};
+use super::codec::renamed;
 use super::{
     deliver::Courier,
     followers::{Followers, Round},
@@ -191,8 +191,8 @@ impl Letter {
     #[cfg(feature = "serialize")]
     pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
         self.lane.rename(names);
-        if let Role::Reply(Request(Origin::Here(request))) = &mut self.role {
-            *request = renamed(*request, names);
+        if let Role::Reply(request) = &mut self.role {
+            request.rename(names);
         }
     }
 }

@@ -120,7 +120,10 @@ impl<'a> Courier<'a, '_, '_> {
         if self.is_lost_reply(role) {
             return true;
         }
-        let round_now = round.get_or_insert(Round::new(until));
+        let round_now = round.get_or_insert(Round {
+            until,
+            ..Round::default()
+        });
         let incoming = self.incoming(message, role);
         if let Some(following) = following {
             following.call_all(round_now, self.caller, incoming, &mut self.stats.delivered);

@@ -22,22 +22,16 @@ pub(crate) struct Mailbag {
     /// Letters to entities that are moving to or from another world, by the entity that takes the
     /// others along.
     pub(super) transit: EntityHashMap<HeldLetters>,
-    room: Room,
+    /// The number of messages that can wait.
+    pub(super) capacity: usize,
+    /// The room of outboxes in use. Systems that run in parallel share the bound, so an outbox reserves room
+    /// before it takes a message. While there is plenty of room, it reserves room for several, because each
+    /// access to the shared counter takes as long as a few dozen instructions.
+    reserved: AtomicUsize,
     /// Whether the next run should not wait, because of a message that was sent as urgent.
     pub(super) is_urgent: bool,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
-}
-
-/// The bound of the messages that wait in a world.
-///
-/// Systems that run in parallel share the bound, so an outbox reserves room before it takes a message.
-/// While there is plenty of room, it reserves room for several, because each access to the shared counter
-/// takes as long as a few dozen instructions.
-struct Room {
-    capacity: usize,
-    /// The room of outboxes in use.
-    reserved: AtomicUsize,
 }
 
 /// The number of messages for which an outbox reserves room at once.
@@ -50,10 +44,8 @@ impl Mailbag {
             queue: Queue::default(),
             held: Vec::new(),
             transit: EntityHashMap::default(),
-            room: Room {
-                capacity,
-                reserved: AtomicUsize::new(0),
-            },
+            capacity,
+            reserved: AtomicUsize::new(0),
             is_urgent: false,
             stats: MessageStats::default(),
         }
@@ -65,11 +57,6 @@ impl Mailbag {
         self.queue.len() + self.held.len() + moving
     }
 
-    /// Returns the number of messages that can wait.
-    pub(super) fn capacity(&self) -> usize {
-        self.room.capacity
-    }
-
     /// Returns `true` if the next run should not wait: an urgent message was sent, or a panic has
     /// interrupted the delivery.
     #[cfg(feature = "worlds")]
@@ -79,7 +66,7 @@ impl Mailbag {
 
     /// Returns `true` if there is room for another message.
     pub(super) fn has_room(&self) -> bool {
-        self.waiting() + self.room.reserved.load(Relaxed) < self.room.capacity
+        self.waiting() + self.reserved.load(Relaxed) < self.capacity
     }
 
     /// Reserves room for one message or, while less than half of the room is taken, for several. Returns
@@ -87,23 +74,22 @@ impl Mailbag {
     #[cold]
     pub(super) fn reserve(&self) -> usize {
         let waiting = self.waiting();
-        let Room { capacity, reserved } = &self.room;
         let take = |messages: usize, capacity: usize| {
             let take = |reserved| {
                 let reserved = reserved + messages;
                 (waiting + reserved <= capacity).then_some(reserved)
             };
-            reserved.fetch_update(Relaxed, Relaxed, take).is_ok()
+            self.reserved.fetch_update(Relaxed, Relaxed, take).is_ok()
         };
-        match take(SOME, capacity / 2) {
+        match take(SOME, self.capacity / 2) {
             true => SOME,
-            false => usize::from(take(1, *capacity)),
+            false => usize::from(take(1, self.capacity)),
         }
     }
 
     /// Gives back reserved room. The messages that took it are in the queue by now.
     pub(super) fn release_room(&mut self, messages: usize) {
-        *self.room.reserved.get_mut() -= messages;
+        *self.reserved.get_mut() -= messages;
     }
 
     /// Releases letters before all others.

@@ -496,7 +496,9 @@ pub(super) fn send_or_report<P: Payload>(
         Delivery::InTurn => "one follower in turn".into(),
     };
     let message = type_name::<P>();
-    let capacity = world.get_resource().map_or(0, Mailbag::capacity);
+    let capacity = world
+        .get_resource()
+        .map_or(0, |mailbag: &Mailbag| mailbag.capacity);
     Err(BevyError::error(format!(
         "the message `{message}` to {to} was refused, because {capacity} messages wait: send fewer per \
          frame, or raise `DuePlugin::mailbox_capacity`"

@@ -17,21 +17,29 @@ use super::{
 #[derive(Resource)]
 pub(crate) struct Mailbag {
     pub(super) queue: Queue,
+    /// An empty queue, with the memory for the next outbox of an observer.
+    pub(super) spare: Queue,
     /// Letters that wait for longer, in order: replies to entities that are disabled.
     pub(super) held: Vec<Letter>,
     /// Letters to entities that are moving to or from another world, by the entity that takes the
     /// others along.
     pub(super) transit: EntityHashMap<HeldLetters>,
-    /// The number of messages that can wait.
-    pub(super) capacity: usize,
-    /// The room of outboxes in use. Systems that run in parallel share the bound, so an outbox reserves room
-    /// before it takes a message. While there is plenty of room, it reserves room for several, because each
-    /// access to the shared counter takes as long as a few dozen instructions.
-    reserved: AtomicUsize,
+    pub(super) room: Room,
     /// Whether the next run should not wait, because of a message that was sent as urgent.
     pub(super) is_urgent: bool,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
+}
+
+/// The bound of the messages that wait in a world.
+///
+/// Systems that run in parallel share the bound, so an outbox reserves room before it takes a message.
+/// While there is plenty of room, it reserves room for several, because each access to the shared counter
+/// takes as long as a few dozen instructions.
+pub(super) struct Room {
+    pub(super) capacity: usize,
+    /// The room of outboxes in use.
+    reserved: AtomicUsize,
 }
 
 /// The number of messages for which an outbox reserves room at once.
@@ -42,10 +50,13 @@ impl Mailbag {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             queue: Queue::default(),
+            spare: Queue::default(),
             held: Vec::new(),
             transit: EntityHashMap::default(),
-            capacity,
-            reserved: AtomicUsize::new(0),
+            room: Room {
+                capacity,
+                reserved: AtomicUsize::new(0),
+            },
             is_urgent: false,
             stats: MessageStats::default(),
         }
@@ -66,7 +77,7 @@ impl Mailbag {
 
     /// Returns `true` if there is room for another message.
     pub(super) fn has_room(&self) -> bool {
-        self.waiting() + self.reserved.load(Relaxed) < self.capacity
+        self.waiting() + self.room.reserved.load(Relaxed) < self.room.capacity
     }
 
     /// Reserves room for one message or, while less than half of the room is taken, for several. Returns
@@ -74,22 +85,23 @@ impl Mailbag {
     #[cold]
     pub(super) fn reserve(&self) -> usize {
         let waiting = self.waiting();
+        let Room { capacity, reserved } = &self.room;
         let take = |messages: usize, capacity: usize| {
             let take = |reserved| {
                 let reserved = reserved + messages;
                 (waiting + reserved <= capacity).then_some(reserved)
             };
-            self.reserved.fetch_update(Relaxed, Relaxed, take).is_ok()
+            reserved.fetch_update(Relaxed, Relaxed, take).is_ok()
         };
-        match take(SOME, self.capacity / 2) {
+        match take(SOME, capacity / 2) {
             true => SOME,
-            false => usize::from(take(1, self.capacity)),
+            false => usize::from(take(1, *capacity)),
         }
     }
 
     /// Gives back reserved room. The messages that took it are in the queue by now.
     pub(super) fn release_room(&mut self, messages: usize) {
-        *self.reserved.get_mut() -= messages;
+        *self.room.reserved.get_mut() -= messages;
     }
 
     /// Releases letters before all others.

@@ -20,7 +20,7 @@ use super::{
     mail::{MailRef, Role},
     payload::Packet,
     queue::Letter,
-    request::{NoAnswer, Origin, PostReply, RemoteAsker, ReplyTo, Request, Route},
+    request::{NoAnswer, PostReply, RemoteAsker, ReplyTo, Request, Route},
 };
 
 /// The codecs of a world.
@@ -93,7 +93,7 @@ enum Content {
 enum RoleData {
     Plain,
     Request(RemoteAsker),
-    Reply(Origin),
+    Reply(Request),
 }
 
 /// A message that can't move with the entity for which it waits.
@@ -198,7 +198,7 @@ fn content(world: &World, letter: MailRef) -> Result<Content, UnmovableReason> {
 fn role(world: &World, role: &Role, content: &Content) -> Result<RoleData, UnmovableReason> {
     Ok(match role {
         Role::Plain => RoleData::Plain,
-        Role::Reply(Request(origin)) => RoleData::Reply(*origin),
+        Role::Reply(request) => RoleData::Reply(*request),
         Role::Request(_) if !matches!(content, Content::Packet(_)) => {
             return Err(UnmovableReason::TypedRequest);
         }
@@ -222,8 +222,8 @@ impl LetterData {
     /// Changes the names of entities. A request that has no name is over.
     pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
         self.to = renamed(self.to, names);
-        if let RoleData::Reply(Origin::Here(request)) = &mut self.role {
-            *request = renamed(*request, names);
+        if let RoleData::Reply(request) = &mut self.role {
+            request.rename(names);
         }
     }
 
@@ -236,7 +236,7 @@ impl LetterData {
         let to = self.to;
         let role = match &self.role {
             RoleData::Plain => Role::Plain,
-            RoleData::Reply(origin) => Role::Reply(Request(*origin)),
+            RoleData::Reply(request) => Role::Reply(*request),
             RoleData::Request(asker) => {
                 let post = post.ok_or(LetterError::NoWorlds)?;
                 Role::Request(ReplyTo::elsewhere(asker.clone(), post))

@@ -14,7 +14,7 @@ use super::{
     mail::Role,
     mailbag::Mailbag,
     queue::Letter,
-    request::{Request, asker_now, is_open},
+    request::{OpenRequest, Request},
     sender::Inbox,
     transit::{HeldLetters, release_lost},
     written,
@@ -22,6 +22,7 @@ use super::{
 use crate::{
     call::{EntityCaller, PumpState, pump, report},
     clock::ClockTable,
+    owner::OwnedBy,
 };
 
 /// The parameters of a delivery.
@@ -37,13 +38,6 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
     Inbox::move_to_mailbag(world);
-    let is_waiting = written::is_waiting(world);
-    let mut mailbag = world.resource_mut::<Mailbag>();
-    if mailbag.is_empty() && !is_waiting {
-        // Gives back memory that was not needed recently.
-        mailbag.release();
-        return Ok(());
-    }
     let has_mail = release(world);
     let has_written = written::release(world);
     if has_mail {
@@ -52,9 +46,7 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     if has_written {
         written::deliver_all(world)?;
     }
-    if has_mail || has_written {
-        publish_stats(world);
-    }
+    publish_stats(world);
     Ok(())
 }
 
@@ -128,7 +120,10 @@ impl<'a> Courier<'a, '_, '_> {
         if self.is_lost_reply(role) {
             return true;
         }
-        let round_now = round.get_or_insert(Round::new(until));
+        let round_now = round.get_or_insert(Round {
+            until,
+            ..Round::default()
+        });
         let incoming = self.incoming(message, role);
         if let Some(following) = following {
             following.call_all(round_now, self.caller, incoming, &mut self.stats.delivered);
@@ -210,12 +205,23 @@ impl<'a> Courier<'a, '_, '_> {
             stats.late += 1;
             return Err(None);
         };
-        let entity = asker_now(asker, request, caller);
-        let is_moving = caller.root_in_transit(entity).is_some();
-        let is_open = is_open(request, entity, caller);
-        let is_enabled = caller.get(request).is_some() && caller.get(entity).is_some();
-        if is_moving || is_open && !is_enabled {
-            return Err(Some(entity));
+        let open = caller.get(request);
+        let owner = open
+            .and_then(|open| open.get())
+            .map(|&OwnedBy(owner)| owner);
+        // A restore may have spawned the asking entity again.
+        let asker = match owner {
+            Some(owner) if !caller.exists(asker) => owner,
+            _ => asker,
+        };
+        let is_open = match open {
+            Some(open) => open.contains::<OpenRequest>() && owner == Some(asker),
+            // It may be disabled together with the asking entity.
+            None => caller.exists(request),
+        };
+        let is_enabled = open.is_some() && caller.get(asker).is_some();
+        if caller.root_in_transit(asker).is_some() || is_open && !is_enabled {
+            return Err(Some(asker));
         }
         if !is_open {
             stats.late += 1;
@@ -223,7 +229,7 @@ impl<'a> Courier<'a, '_, '_> {
         }
         // Other replies are late from now on, even if the entity does not follow this one.
         caller.commands().entity(request).despawn();
-        Ok(entity)
+        Ok(asker)
     }
 
     /// Keeps a letter until its recipient can be called.
@@ -277,7 +283,8 @@ pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
 #[cfg(feature = "worlds")]
 pub(crate) fn has_mail(world: &World) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
-    mailbag.is_some_and(|mailbag| !mailbag.is_empty()) || written::is_waiting(world)
+    mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.transit.is_empty())
+        || written::is_waiting(world)
 }
 
 fn publish_stats(world: &mut World) {

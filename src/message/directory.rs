@@ -8,9 +8,9 @@ use {
     core::hash::BuildHasher, std::hash::RandomState,
 };
 
+use super::request::Request;
 #[cfg(feature = "serialize")]
 use super::request::{OpenRequest, RemoteAsker};
-use super::request::{Origin, Request};
 use crate::journal::Journal;
 
 /// The names by which other worlds know this world and its entities.
@@ -58,11 +58,11 @@ impl Directory {
 
     /// Returns a request as seen from this world: a request that was made here has an entity.
     pub(crate) fn resolve(&self, request: Request) -> Request {
-        let made_here = match request.0 {
-            Origin::Elsewhere { token, number } if Some(token) == self.token(number) => {
+        let made_here = match request.name() {
+            Some((token, number)) if Some(token) == self.token(number) => {
                 Entity::try_from_bits(number).map_or(request, Request::here)
             }
-            Origin::Elsewhere { .. } | Origin::Here(_) => request,
+            _ => request,
         };
         let moved = self.moved.get(&request);
         let moved = moved.or_else(|| self.moved.get(&made_here));
@@ -176,22 +176,20 @@ impl Directory {
 /// of this world.
 #[cfg(feature = "serialize")]
 pub(crate) fn name_of_request(world: &World, request: Entity) -> Option<(u64, u64)> {
-    let name = world.get::<MovedRequest>(request);
-    match name.map_or(Origin::Here(request), |name| name.0.0) {
-        Origin::Elsewhere { token, number } => Some((token, number)),
-        Origin::Here(entity) => {
-            let number = entity.to_bits();
-            let token = world.get_resource::<Directory>()?.token(number)?;
-            Some((token, number))
-        }
-    }
+    let moved = world.get::<MovedRequest>(request);
+    let request = moved.map_or(Request::here(request), |moved| moved.0);
+    request.name().or_else(|| {
+        let number = request.entity()?.to_bits();
+        let token = world.get_resource::<Directory>()?.token(number)?;
+        Some((token, number))
+    })
 }
 
 /// Returns the entity of the request that has this name, if it is open in this world.
 #[cfg(feature = "serialize")]
 pub(crate) fn request_with_name(world: &World, (token, number): (u64, u64)) -> Option<Entity> {
     let directory = world.get_resource::<Directory>()?;
-    let request = directory.resolve(Request(Origin::Elsewhere { token, number }));
+    let request = directory.resolve(Request::elsewhere(token, number));
     let request = request.entity()?;
     world.get::<OpenRequest>(request).map(|_| request)
 }
@@ -205,7 +203,7 @@ pub(crate) struct MovedRequest(Request);
 impl MovedRequest {
     #[cfg(feature = "serialize")]
     pub(crate) fn elsewhere((token, number): (u64, u64)) -> Self {
-        Self(Request(Origin::Elsewhere { token, number }))
+        Self(Request::elsewhere(token, number))
     }
 
     /// Creates the name of a request that was made on an entity of this world.

@@ -52,11 +52,12 @@ pub(super) struct Follower {
 }
 
 /// The progress of a message to all followers.
+#[derive(Default)]
 pub(super) struct Round {
     /// Followers with a lower number have had their call.
-    next: u64,
+    pub(super) next: u64,
     /// Followers from this number on started to follow after the round began.
-    until: u64,
+    pub(super) until: u64,
     /// Whether a follower has received the message.
     pub(super) is_heard: bool,
 }
@@ -79,17 +80,6 @@ impl Follower {
         let result = (self.callback)(context, incoming.message);
         caller.report("MessageComponent", self.entity, result);
         true
-    }
-}
-
-impl Round {
-    /// Begins a round. Followers from this number on do not take part.
-    pub(super) fn new(until: u64) -> Self {
-        Self {
-            next: 0,
-            until,
-            is_heard: false,
-        }
     }
 }
 

@@ -17,12 +17,14 @@ use super::{
 #[derive(Resource)]
 pub(crate) struct Mailbag {
     pub(super) queue: Queue,
+    /// An empty queue, with the memory for the next outbox of an observer.
+    pub(super) spare: Queue,
     /// Letters that wait for longer, in order: replies to entities that are disabled.
     pub(super) held: Vec<Letter>,
     /// Letters to entities that are moving to or from another world, by the entity that takes the
     /// others along.
     pub(super) transit: EntityHashMap<HeldLetters>,
-    room: Room,
+    pub(super) room: Room,
     /// Whether the next run should not wait, because of a message that was sent as urgent.
     pub(super) is_urgent: bool,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
@@ -34,8 +36,8 @@ pub(crate) struct Mailbag {
 /// Systems that run in parallel share the bound, so an outbox reserves room before it takes a message.
 /// While there is plenty of room, it reserves room for several, because each access to the shared counter
 /// takes as long as a few dozen instructions.
-struct Room {
-    capacity: usize,
+pub(super) struct Room {
+    pub(super) capacity: usize,
     /// The room of outboxes in use.
     reserved: AtomicUsize,
 }
@@ -48,6 +50,7 @@ impl Mailbag {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             queue: Queue::default(),
+            spare: Queue::default(),
             held: Vec::new(),
             transit: EntityHashMap::default(),
             room: Room {
@@ -59,20 +62,10 @@ impl Mailbag {
         }
     }
 
-    /// Returns `true` if no item waits, also not for an entity that is disabled or in transit.
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting() == 0 && self.transit.is_empty()
-    }
-
     /// Returns the number of messages, functions and notes that wait.
     pub(super) fn waiting(&self) -> usize {
         let moving: usize = self.transit.values().map(HeldLetters::len).sum();
         self.queue.len() + self.held.len() + moving
-    }
-
-    /// Returns the number of messages that can wait.
-    pub(super) fn capacity(&self) -> usize {
-        self.room.capacity
     }
 
     /// Returns `true` if the next run should not wait: an urgent message was sent, or a panic has

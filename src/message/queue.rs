@@ -12,7 +12,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::{cell::SyncCell, collections::HashMap, hash::NoOpHash};
 
 #[cfg(feature = "serialize")]
-use super::{codec::renamed, request::Origin};
+use super::codec::renamed;
 use super::{
     deliver::Courier,
     followers::{Followers, Round},
@@ -142,15 +142,16 @@ impl Letter {
     /// Returns the request that the message makes or replies to, if any.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
-        self.role.request()
+        self.get()?.role.request()
     }
 
     /// Returns where to send a reply, if the message is a request.
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
-        self.role.reply_to()
+        self.get()?.role.reply_to()
     }
 
+    #[cfg(feature = "worlds")]
     pub(crate) fn role(&self) -> &Role {
         &self.role
     }
@@ -190,8 +191,8 @@ impl Letter {
     #[cfg(feature = "serialize")]
     pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
         self.lane.rename(names);
-        if let Role::Reply(Request(Origin::Here(request))) = &mut self.role {
-            *request = renamed(*request, names);
+        if let Role::Reply(request) = &mut self.role {
+            request.rename(names);
         }
     }
 }
@@ -358,10 +359,9 @@ impl Queue {
         member: &dyn Fn(Recipient) -> Option<Entity>,
     ) -> Vec<(Entity, Option<Letter>)> {
         let mut taken = Vec::new();
-        let (mut nth, released) = (0, self.released);
+        let mut kept = 0;
         self.items.retain_mut(|item| {
-            nth += 1;
-            match item {
+            let is_kept = match item {
                 // Each lane turns round once.
                 Item::Messages(run) => {
                     let lane = &mut *self.lanes[run.lane];
@@ -381,15 +381,19 @@ impl Queue {
                 Item::Function(_) => true,
                 #[cfg(feature = "worlds")]
                 Item::KeyTaken(key) => {
-                    let Some(to) = member(Recipient::Key(*key)) else {
-                        return true;
-                    };
-                    taken.push((to, None));
+                    let to = member(Recipient::Key(*key));
+                    taken.extend(to.map(|to| (to, None)));
+                    to.is_none()
+                }
+            };
+            match is_kept {
+                true => kept += 1,
+                false => {
                     self.len -= 1;
-                    self.released -= usize::from(nth <= released);
-                    false
+                    self.released -= usize::from(kept < self.released);
                 }
             }
+            is_kept
         });
         taken
     }

@@ -9,7 +9,7 @@ use core::{
 };
 
 #[cfg(feature = "serialize")]
-use bevy_ecs::entity::EntityHashSet;
+use bevy_ecs::entity::{EntityHashMap, EntityHashSet};
 use bevy_ecs::prelude::*;
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
@@ -18,16 +18,17 @@ use thiserror::Error;
 
 #[cfg(feature = "worlds")]
 use super::send::send_urgent;
+#[cfg(feature = "serialize")]
+use super::{
+    codec::renamed, mail::MailRef, mailbag::Mailbag, queue::Letter, transit::visit_letters,
+};
 use super::{
     component::MessageContext,
     mail::Role,
     payload::{Packet, Payload, Topic, sealed::Sealed},
     send::send_anyway,
 };
-#[cfg(feature = "serialize")]
-use super::{mail::MailRef, mailbag::Mailbag, queue::Letter, transit::visit_letters};
 use crate::{
-    call::EntityCaller,
     owner::OwnedBy,
     timer::{CrateTimer, Timer, TimerAction, add_own_handler},
 };
@@ -38,50 +39,49 @@ use crate::{
 /// entities of the asking entity. Despawn that entity to withdraw the request: a reply that arrives
 /// later is dropped, and counted in [`MessageStats::late`](super::MessageStats::late).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Request(pub(super) Origin);
-
-/// The world and the entity that made a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-pub(super) enum Origin {
-    Here(Entity),
-    #[cfg_attr(
-        not(feature = "worlds"),
-        allow(dead_code, reason = "there is no other world")
-    )]
-    Elsewhere {
-        token: u64,
-        number: u64,
-    },
+pub struct Request {
+    /// Proves that another world knows the request, if that world made it.
+    token: Option<u64>,
+    /// The bits of the entity in the world that made it.
+    number: u64,
 }
 
 impl Request {
     /// Creates the request that `entity` of this world stands for.
     pub(crate) fn here(entity: Entity) -> Self {
-        Self(Origin::Here(entity))
+        Self {
+            token: None,
+            number: entity.to_bits(),
+        }
+    }
+
+    /// Creates a request that was made in another world.
+    #[cfg(any(feature = "worlds", feature = "serialize"))]
+    pub(crate) fn elsewhere(token: u64, number: u64) -> Self {
+        let token = Some(token);
+        Self { token, number }
     }
 
     /// Returns the entity of the request, if the request was made in this world.
     #[must_use]
     pub fn entity(self) -> Option<Entity> {
-        match self.0 {
-            Origin::Here(entity) => Some(entity),
-            Origin::Elsewhere { .. } => None,
+        match self.token {
+            Some(_) => None,
+            None => Entity::try_from_bits(self.number),
         }
     }
 
-    /// Creates a request that was made in another world.
-    #[cfg(feature = "worlds")]
-    pub(crate) fn elsewhere(token: u64, number: u64) -> Self {
-        Self(Origin::Elsewhere { token, number })
+    /// Returns the token and the number of a request that was made in another world.
+    pub(crate) fn name(self) -> Option<(u64, u64)> {
+        self.token.map(|token| (token, self.number))
     }
 
-    /// Returns the token and the number of a request that was made in another world.
-    #[cfg(feature = "worlds")]
-    pub(crate) fn name(self) -> Option<(u64, u64)> {
-        match self.0 {
-            Origin::Here(_) => None,
-            Origin::Elsewhere { token, number } => Some((token, number)),
+    /// Changes the name of the entity of a request that was made in this world.
+    #[cfg(feature = "serialize")]
+    pub(super) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+        if let Some(entity) = self.entity() {
+            *self = Self::here(renamed(entity, names));
         }
     }
 }
@@ -196,7 +196,7 @@ impl ReplyTo {
     pub(crate) fn elsewhere(asker: RemoteAsker, post: PostReply) -> Self {
         let RemoteAsker { token, number, .. } = asker;
         Self {
-            request: Request(Origin::Elsewhere { token, number }),
+            request: Request::elsewhere(token, number),
             route: Route::Elsewhere(Arc::new(asker), post),
         }
     }
@@ -358,27 +358,6 @@ pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_ans
     }
 }
 
-/// Returns the entity that waits for the reply to a request. It is not the one that asked if a restore has
-/// spawned that one again.
-pub(super) fn asker_now(asker: Entity, request: Entity, caller: &EntityCaller) -> Entity {
-    let by = caller.get(request).and_then(|request| request.get());
-    match by {
-        Some(&OwnedBy(by)) if !caller.exists(asker) => by,
-        _ => asker,
-    }
-}
-
-/// Returns `true` if an entity waits for the reply to a request. A request that is disabled together with
-/// that entity stays open.
-pub(super) fn is_open(request: Entity, asker: Entity, caller: &EntityCaller) -> bool {
-    match caller.get(request) {
-        Some(request) => {
-            request.contains::<OpenRequest>() && request.get() == Some(&OwnedBy(asker))
-        }
-        None => caller.exists(request),
-    }
-}
-
 /// Returns the entity that made a request, if the request is open.
 #[cfg(feature = "worlds")]
 pub(crate) fn asker_of(world: &World, request: Request) -> Option<Entity> {
@@ -431,7 +410,8 @@ pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
 pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
     let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
     let mut add = |letter: MailRef| {
-        if let &Role::Reply(Request(Origin::Here(request))) = letter.role
+        if let &Role::Reply(request) = letter.role
+            && let Some(request) = request.entity()
             && let Some(NoAnswer::TimedOut) = letter.payload.downcast_ref()
             // A periodic timer may have fired again.
             && seen.insert(request)

@@ -264,14 +264,6 @@ impl<T> SendError<T> {
             Self::Full(refused) | Self::Closed(refused) => refused,
         }
     }
-
-    /// Turns what was not sent into something else.
-    pub(crate) fn map<U>(self, refused: impl FnOnce(T) -> U) -> SendError<U> {
-        match self {
-            Self::Full(value) => SendError::Full(refused(value)),
-            Self::Closed(value) => SendError::Closed(refused(value)),
-        }
-    }
 }
 
 impl<T> fmt::Debug for SendError<T> {
@@ -390,16 +382,25 @@ impl SystemBuffer for Sent {
 
     /// Sends the messages of an observer, after the queued commands of earlier parameters.
     fn queue(&mut self, _: &SystemMeta, mut world: DeferredWorld) {
+        let mut next = Self::default();
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             let unused = mem::take(&mut self.left).min(self.reserved);
             self.reserved -= unused;
             mailbag.release_room(unused);
+            if self.queue.len() > 0 {
+                next.queue = mem::take(&mut mailbag.spare);
+            }
         }
-        if self.queue.len() > 0 {
-            let mut sent = mem::take(self);
-            let send = move |world: &mut World| sent.send(world);
-            world.commands().queue(send);
+        if self.queue.len() == 0 {
+            return;
         }
+        let mut sent = mem::replace(self, next);
+        world.commands().queue(move |world: &mut World| {
+            sent.send(world);
+            if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+                mailbag.spare = sent.queue;
+            }
+        });
     }
 }
 
@@ -504,7 +505,9 @@ pub(super) fn send_or_report<P: Payload>(
         Delivery::InTurn => "one follower in turn".into(),
     };
     let message = type_name::<P>();
-    let capacity = world.get_resource().map_or(0, Mailbag::capacity);
+    let capacity = world
+        .get_resource()
+        .map_or(0, |mailbag: &Mailbag| mailbag.room.capacity);
     Err(BevyError::error(format!(
         "the message `{message}` to {to} was refused, because {capacity} messages wait: send fewer per \
          frame, or raise `DuePlugin::mailbox_capacity`"

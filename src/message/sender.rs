@@ -123,9 +123,7 @@ impl MessageSender {
         put: impl FnOnce(T, &mut Queue),
     ) -> Result<(), SendError<T>> {
         let mut inbox = lock(&self.0);
-        if let Err(refused) = inbox.check(bytes) {
-            return Err(refused.map(|()| value));
-        }
+        let value = inbox.admit(value, bytes)?;
         put(value, &mut inbox.queue);
         note_arrival(inbox, bytes);
         Ok(())
@@ -142,20 +140,18 @@ impl MessageSender {
 impl MessageSender {
     /// Notes that another world has got a key, in order with the messages.
     pub(crate) fn note_key_taken(&self, key: u64) {
-        self.put_anyway(|queue| queue.push_item(Item::KeyTaken(key)));
+        self.put_anyway(Item::KeyTaken(key));
     }
 
     /// Runs a function on the world in the next frame, also if the inbox is full. A closed inbox drops it.
     pub(crate) fn run_anyway(&self, function: impl FnOnce(&mut World) + Send + 'static) {
-        self.put_anyway(|queue| {
-            queue.push_item(Item::Function(SyncCell::new(Box::new(function))));
-        });
+        self.put_anyway(Item::Function(SyncCell::new(Box::new(function))));
     }
 
-    fn put_anyway(&self, put: impl FnOnce(&mut Queue)) {
+    fn put_anyway(&self, item: Item) {
         let mut inbox = lock(&self.0);
         if !inbox.is_closed {
-            put(&mut inbox.queue);
+            inbox.queue.push_item(item);
             note_arrival(inbox, 0);
         }
     }
@@ -213,17 +209,16 @@ fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
 }
 
 impl Open {
-    /// Returns an error if there is no room for an item with this many bytes.
-    fn check(&self, bytes: usize) -> Result<(), SendError<()>> {
-        let (len, byte_len) = self.capacity;
-        if self.is_closed {
-            return Err(SendError::Closed(()));
-        }
+    /// Returns the value, or refuses it if there is no room for an item with this many bytes.
+    #[inline]
+    fn admit<T>(&self, value: T, bytes: usize) -> Result<T, SendError<T>> {
+        let (items, most_bytes) = self.capacity;
         // A packet that is larger than the capacity can arrive alone.
-        let has_room = self.bytes == 0 || self.bytes.saturating_add(bytes) <= byte_len;
-        match self.queue.len() < len && has_room {
-            true => Ok(()),
-            false => Err(SendError::Full(())),
+        let has_room = self.bytes == 0 || self.bytes.saturating_add(bytes) <= most_bytes;
+        match self.is_closed {
+            true => Err(SendError::Closed(value)),
+            false if self.queue.len() < items && has_room => Ok(value),
+            false => Err(SendError::Full(value)),
         }
     }
 }
@@ -310,13 +305,9 @@ impl Inbox {
         let Some(mut queue) = inbox.map(|mut inbox| inbox.take(false)) else {
             return;
         };
-        if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            mailbag.queue.append(&mut queue);
-        }
+        world.resource_mut::<Mailbag>().queue.append(&mut queue);
         // The next frame reuses the memory.
-        if let Some(mut inbox) = world.get_resource_mut::<Self>() {
-            inbox.spare = queue;
-        }
+        world.resource_mut::<Self>().spare = queue;
     }
 }
 

@@ -223,39 +223,30 @@ pub(crate) fn is_held(world: &World, entity: Entity) -> bool {
 
 /// Ends the holds of entities that are no longer in transit: their move has ended, they have despawned, or
 /// a restore or the game has removed their mark. The letters are released before all others.
+///
+/// An observer of a mark may export the entity again, and begin another hold. If it panics, the next run
+/// ends this one.
 pub(crate) fn release_lost(world: &mut World) {
-    let held = world.resource::<Mailbag>().transit.keys().copied();
-    let lost: Vec<Entity> = held.filter(|&root| is_lost(world, root)).collect();
-    for root in lost {
-        end(world, root);
-    }
-}
-
-fn is_lost(world: &World, root: Entity) -> bool {
-    world.get::<InTransit>(root).is_none()
-}
-
-/// Ends a hold that is lost. An observer of a mark may export the entity again, and begin another hold. If
-/// it panics, the next run ends this one.
-fn end(world: &mut World, root: Entity) {
-    let held = world.resource::<Mailbag>().transit.get(&root);
-    let members: Option<Vec<Entity>> = held.map(|held| held.names.values().copied().collect());
-    for member in members.unwrap_or_default() {
-        let mark = world.get::<InTransit>(member);
-        if is_lost(world, root) && mark.is_some_and(|mark| mark.root == root) {
-            world.entity_mut(member).remove::<InTransit>();
+    let is_lost = |world: &World, root| world.get::<InTransit>(root).is_none();
+    let held = world.resource::<Mailbag>().transit.iter();
+    let lost = held.filter(|&(&root, _)| is_lost(world, root));
+    let lost = lost.map(|(&root, held)| (root, held.names.values().copied().collect()));
+    let lost: Vec<(Entity, Vec<Entity>)> = lost.collect();
+    for (root, members) in lost {
+        for member in members {
+            let mark = world.get::<InTransit>(member);
+            if is_lost(world, root) && mark.is_some_and(|mark| mark.root == root) {
+                world.entity_mut(member).remove::<InTransit>();
+            }
         }
-    }
-    if !is_lost(world, root) {
-        return;
-    }
-    // Messages in turn may go to the entity again.
-    if let Some(mut followers) = world.get_resource_mut::<Followers>() {
-        followers.retry_disabled();
-    }
-    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
-        && let Some(held) = mailbag.transit.remove(&root)
-    {
-        mailbag.release_first(held.into_letters());
+        if !is_lost(world, root) {
+            continue;
+        }
+        // Messages in turn may go to the entity again.
+        world.resource_mut::<Followers>().retry_disabled();
+        let mut mailbag = world.resource_mut::<Mailbag>();
+        if let Some(held) = mailbag.transit.remove(&root) {
+            mailbag.release_first(held.into_letters());
+        }
     }
 }

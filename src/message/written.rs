@@ -80,6 +80,7 @@ pub(super) fn release(world: &mut World) -> bool {
 }
 
 /// Returns `true` if messages have been written since the last run.
+#[cfg(feature = "worlds")]
 pub(super) fn is_waiting(world: &World) -> bool {
     let written = world.get_resource::<Written>();
     let mut all = written.into_iter().flat_map(|written| &written.0);
@@ -145,7 +146,7 @@ impl Progress {
         caller: &mut EntityCaller,
         delivered: &mut u64,
     ) {
-        let number = followers.next_number();
+        let until = followers.next_number();
         let Some(following) = followers.of(self.topic) else {
             // The last follower may have left in its callback.
             self.waiting.start = self.waiting.end;
@@ -159,7 +160,10 @@ impl Progress {
                     role: &Role::Plain,
                     clocks,
                 };
-                let round = self.round.get_or_insert(Round::new(number));
+                let round = self.round.get_or_insert(Round {
+                    until,
+                    ..Round::default()
+                });
                 following.call_all(round, caller, incoming, delivered);
                 if caller.has_commands() {
                     return;

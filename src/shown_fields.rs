@@ -2,7 +2,7 @@
 
 use bevy_reflect::{FromReflect, PartialReflect, Typed};
 
-/// A type with fields that reflection shows as those of a struct.
+/// A type with fields that reflection shows as the fields of a struct.
 pub(crate) trait ShownFields: FromReflect + Typed + Sized {
     /// Returns the field with this name.
     fn shown(&self, name: &str) -> Option<&dyn PartialReflect>;

@@ -86,7 +86,7 @@ impl Conditions {
         }
     }
 
-    /// Returns these conditions, and those that another table has besides. The latter hold clocks, as
+    /// Returns these conditions, and the further ones of another table. The latter hold clocks, as
     /// far as is known.
     pub(super) fn and(mut self, other: &Self) -> Self {
         let known = self.0.len();

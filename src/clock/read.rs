@@ -143,7 +143,7 @@ pub(crate) fn elapsed(world: &World, clock: ClockKey) -> u64 {
     elapsed
 }
 
-/// What a component wants of its clock.
+/// The settings that a component asks of its clock.
 struct Change {
     age: Age,
     key: ClockKey,

@@ -35,7 +35,7 @@ use crate::{
 ///
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet).
 /// To change what it follows, insert another component. The new callbacks replace the old ones at once,
-/// and get every message whose turn comes from then on: also those that were sent before, and a message
+/// and get every message whose turn comes from then on: including earlier ones, and a message
 /// to all that is being delivered, unless the entity has already had its call. The entity keeps its
 /// place among the followers, so messages in turn stay evenly shared.
 ///

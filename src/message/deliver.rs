@@ -119,7 +119,7 @@ fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
     )
 }
 
-/// Delivers messages, and keeps those that have to wait.
+/// Delivers messages, and keeps the rest until they may be delivered.
 pub(crate) struct Courier<'a, 'w, 's> {
     pub(super) caller: &'a mut EntityCaller<'w, 's>,
     pub(super) directory: &'a Directory,

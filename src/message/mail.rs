@@ -114,7 +114,7 @@ pub(crate) struct Mail<P> {
     round: Option<Round>,
 }
 
-/// A queue whose first item needs no memory of its own.
+/// A queue whose first item needs no allocation.
 struct Waiting<T> {
     first: Option<T>,
     rest: VecDeque<T>,
@@ -131,7 +131,7 @@ pub(crate) trait AnyMail: Any + Send + Sync {
     /// Delivers messages until a callback issues commands or none is left.
     fn deliver(&mut self, followers: &mut Followers, courier: &mut Courier);
 
-    /// Takes the next message as a mail of its own.
+    /// Takes the next message as a separate mail.
     fn take_first(&mut self) -> Option<Letter>;
 
     /// Takes all messages but the one whose delivery a callback has interrupted, if there is one.

@@ -38,7 +38,7 @@ impl<T> SendError<T> {
         }
     }
 
-    /// Turns what was not sent into something else.
+    /// Converts the message that was not sent.
     pub(crate) fn map<U>(self, refused: impl FnOnce(T) -> U) -> SendError<U> {
         match self {
             Self::Full(value) => SendError::Full(refused(value)),

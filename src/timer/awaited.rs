@@ -1,4 +1,4 @@
-//! What the timers of a world wait for, between two runs.
+//! The next moment at which the timers of a world need a run.
 
 use bevy_ecs::prelude::*;
 

@@ -17,7 +17,7 @@ use crate::{
 ///
 /// When more deferrable timers are due than the budget allows, those with the smallest priority
 /// numbers fire first, and the others wait for a later frame. Their
-/// [lateness](crate::TimerFired::lateness) grows meanwhile. All other timers fire on time, before the
+/// [lateness](crate::TimerFired::lateness) grows while they wait. All other timers fire on time, before the
 /// deferrable ones.
 ///
 /// All waiting timers of a world form one queue. A timer takes its place in it when it becomes due, and
@@ -113,7 +113,7 @@ pub(super) struct Rank {
     nth: NonZeroU64,
 }
 
-/// What the deferrable timers of this frame have used of the budget.
+/// The part of the budget that the deferrable timers of this frame have used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
     firings: u32,

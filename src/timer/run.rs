@@ -177,7 +177,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Fires the timers that wait for the budget until it is spent, those of the earliest turn first.
+    /// Fires the timers that wait for the budget until it is spent, earliest turn first.
     fn fire_waiting(&mut self, world: &mut World) -> Result {
         let mut last = None;
         let mut clocks = Vec::new();
@@ -403,7 +403,7 @@ fn is_still(world: &World, fired: &Fired) -> bool {
 }
 
 impl TimerLines {
-    /// Returns the timers of a clock, those that wait for the budget, and the statistics of the run.
+    /// Returns the timers of a clock, the deferred timers, and the statistics of the run.
     fn firing(
         &mut self,
         clock: ClockKey,

@@ -113,7 +113,7 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 ///
 /// # Time complexity
 ///
-/// A clock costs a few nanoseconds per reading while nobody changes it, no matter how many timers are on
+/// A clock costs a few nanoseconds per reading as long as it does not change, no matter how many timers are on
 /// it. A change is *O*(*n*) in the number of clocks below it. To read a clock is *O*(*d*) in the number of
 /// clocks above it.
 ///
@@ -178,7 +178,7 @@ pub(crate) struct Settings {
     paused: bool,
 }
 
-/// What the next reading does to the time of a clock in a world: it advances the clock, and then sets
+/// The change that the next reading makes to the time of a clock in a world: it advances the clock, and then sets
 /// the time that it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(

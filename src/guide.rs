@@ -2,7 +2,7 @@
 //!
 //! | page | question |
 //! |---|---|
-//! | [`model`] | How does it work? In which order do timers fire? |
+//! | [`model`] | How does a timer fire? What does a pause do? In which order do timers fire? |
 //! | [`reactions`] | How do I react to a timer? |
 //! | [`clocks`] | What happens while the game is paused? How do I slow a part of it? |
 //! | [`long_frames`] | What happens when a frame takes longer than an interval? |

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
 //! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
-//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, also those of a [`TimerKey`](crate::TimerKey) |
+//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including the [`TimerKey`] components(crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way |
 #![cfg_attr(
@@ -26,7 +26,7 @@
 //! two steps does not matter. If you forget one, its clock jumps: its timers fire late and in a burst.
 //!
 //! Entities that despawned after the snapshot are spawned again, so queries may visit entities in
-//! another order than before. A system whose result depends on that order needs an order of its own.
+//! another order than before. A system whose result depends on that order must sort them itself.
 //!
 //! [`changed_since`](crate::rollback::RollbackWorldExt::changed_since) returns the entities that have changed since a
 //! snapshot, to store them or to send them elsewhere.
@@ -190,7 +190,7 @@ fn restore_timers(
             entities.insert(earlier, latest);
         }
     }
-    // The log changes them now, and would copy what is shared.
+    // The log changes them now, and would copy the shared part.
     drop(changes);
     end_journals(world);
     match is_latest {

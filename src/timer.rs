@@ -119,7 +119,7 @@ pub(crate) use undo::{LinesJournal, LinesMark};
 /// A delay counts from the time on the timer's clock at insertion. The default clock is Bevy's
 /// `Time<Virtual>`, including its pause and relative speed. Use [`on`](Self::on) to choose another.
 /// While the clock is paused or its speed is zero, nothing fires, not even a timer with zero delay.
-/// A handler that pauses `Time<Virtual>` stops the timers on it at once, even those that are due in
+/// A handler that pauses `Time<Virtual>` stops the timers on it at once, even timers that are due in
 /// the same run.
 ///
 /// Deadlines are absolute. If Bevy's clock is set back, armed timers wait until the clock catches

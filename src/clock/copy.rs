@@ -149,7 +149,7 @@ impl ChangedClocks {
         self.keys.iter().copied()
     }
 
-    /// Returns the entities of the clocks, also of those that are gone.
+    /// Returns the entities of the clocks, including despawned ones.
     pub(crate) fn entities(&self) -> impl Iterator<Item = Entity> {
         self.ids.iter().filter_map(|&clock| match clock {
             ClockId::Own(entity) => Some(entity),

@@ -73,7 +73,7 @@ impl Cadence {
     }
 }
 
-/// What drives a clock.
+/// The driver of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Driver {
     /// Bevy's `Time`, or the number of frames: the clock is built in.

@@ -1,4 +1,4 @@
-//! The clocks of a world as a resource: what they show, what stops them, and what drives them.
+//! The clocks of a world as a resource: their times, their stops and their parents.
 
 use alloc::vec::Vec;
 use core::{mem, time::Duration};
@@ -30,7 +30,7 @@ pub(crate) const FRAME: u64 = 1_000_000_000;
 /// The clocks of a world.
 ///
 /// A clock shows one time from one reading of its cadence to the next. It is computed when it is asked
-/// for, from the time of the parent, so that a clock costs nothing while nobody asks or changes it. The
+/// for, from the time of the parent, so that a clock costs nothing while it is neither read nor changed. The
 /// readings, hooks and exclusive code write the table. A change of a [`Clock`](crate::Clock) component
 /// is no write: the next reading takes it over.
 #[derive(Resource, Clone, Debug)]

@@ -94,7 +94,7 @@ pub trait MoveWorldExt {
     /// Brings an exported entity into this world, and returns it.
     ///
     /// `on_the_way` is the time that has passed on the built-in clocks since the export: a `Duration` for all
-    /// but the clock of frames, or the [time of each](crate::moving::TimePassed). Clocks of your own advance
+    /// except the clock of frames, or the [time of each](crate::moving::TimePassed). Clocks of your own advance
     /// by it at their speed. `entities` maps exported
     /// entities to entities of this world, as for [`load_timers`](crate::save::SaveWorldExt::load_timers): map the clocks
     /// that do not move along, and the owner, if any.

@@ -125,7 +125,7 @@ enum Op {
     GoBack(u64),
     /// Notes a moment.
     Mark,
-    /// Makes the queue what it was at a moment.
+    /// Returns the queue to an earlier moment.
     PutBack(usize),
     /// Moves `now` forward by `advance` and pops all due timers. Re-arms every `rearm_every`-th of
     /// them.

@@ -1,4 +1,4 @@
-//! Steps back: a queue becomes what it was when its journal began.
+//! Returns a queue to the start of its journal.
 
 use alloc::boxed::Box;
 use core::fmt;

@@ -132,7 +132,7 @@ impl Wheel {
         base.checked_mul(1 << shift).unwrap_or(NEVER)
     }
 
-    /// Returns the number of entries, with those of timers whose removal is deferred.
+    /// Returns the number of entries, including timers whose removal is deferred.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len

@@ -61,7 +61,7 @@ impl<C: Kept> Column<C> {
         self.note_each(world, holders::<C>(world));
     }
 
-    /// Notes the component of those entities that have it.
+    /// Notes the component of each entity that has one.
     pub(super) fn note_each(&mut self, world: &World, entities: impl IntoIterator<Item = Entity>) {
         for entity in entities {
             if let Some(value) = world.get::<C>(entity) {

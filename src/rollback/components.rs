@@ -209,7 +209,7 @@ pub(super) fn name_requests(world: &mut World, names: &Names) {
     }
 }
 
-/// Renames the clocks in all timers. The timers on a clock end with it, except for those that have
+/// Renames the clocks in all timers. The timers on a clock end with it, unless they have
 /// moved to another clock.
 pub(super) fn rename_clocks(world: &mut World, names: &Names) {
     for entity in holders::<Timer>(world) {

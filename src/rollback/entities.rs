@@ -1,4 +1,4 @@
-//! The entities that a restore spawns again, and those that it despawns.
+//! The entities that a restore spawns again or despawns.
 
 use alloc::vec::Vec;
 use core::iter;

@@ -18,7 +18,7 @@ use crate::{
     timer::{Keyed, SavedWorld, TimerAction, write_timer_states, write_timer_states_of},
 };
 
-/// Saves all timers of a world, except those with closures, which it returns too.
+/// Saves all timers of a world, and returns the ones with closures separately.
 pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
     write_timer_states(world);
     let parts: Vec<ComponentId> = Part::components(world).collect();

@@ -108,7 +108,7 @@ pub enum LoadError {
         /// The entity that the map holds for both.
         to: Entity,
     },
-    /// Clocks of these saved entities would drive each other, with those that are there already.
+    /// Clocks of these saved entities would drive each other, together with existing clocks.
     ClockCycle(Vec<Entity>),
     /// A clock or a timer runs on an entity that has no clock.
     NoClock {

@@ -84,7 +84,7 @@ pub trait SaveWorldExt {
     /// your game has loaded. Each other saved entity is spawned and added to the map.
     ///
     /// A timer keeps its remaining time. With equal deadlines, it fires after the timers that are
-    /// armed already, and before those that are inserted later in this frame. If all timers of a world
+    /// armed already, and before timers that are inserted later in this frame. If all timers of a world
     /// were saved, this also sets the built-in clocks, the number of random delays drawn so far, and
     /// the overstep of `Time<Fixed>`. Load them into a new app.
     ///

@@ -99,7 +99,7 @@ impl Part {
         .flatten()
     }
 
-    /// Returns the entities that the part refers to, except for those that no longer exist.
+    /// Returns the entities that the part refers to, unless they no longer exist.
     pub(super) fn references(&self) -> Vec<Entity> {
         let mut references = References(Vec::new());
         self.clone().map_entities(&mut references);

@@ -16,7 +16,7 @@ use crate::{
 ///
 /// When more deferrable timers are due than the budget allows, those with the smallest priority
 /// numbers fire first, and the others wait for a later frame. Their
-/// [lateness](crate::TimerFired::lateness) grows meanwhile. All other timers fire on time, before the
+/// [lateness](crate::TimerFired::lateness) grows while they wait. All other timers fire on time, before the
 /// deferrable ones.
 ///
 /// All waiting timers of a world form one queue. A timer takes its place in it when it becomes due, and

@@ -1,4 +1,4 @@
-//! The events of timers: what they say, who is told, and how they become messages.
+//! The events of timers: their contents, their targets, and how they become messages.
 
 use alloc::{borrow::Cow, format, vec::Vec};
 use core::{fmt, mem, ops::Deref, time::Duration};

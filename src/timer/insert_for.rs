@@ -84,7 +84,7 @@ fn remaining(In((owner, key)): In<(Entity, Keyed)>, timers: ArmedTimers) -> Opti
 ///
 /// Any component can have a limited time, but only a type that implements `Reflect` has a type path.
 /// The derive of `Reflect` makes it equal to the type name, except for a type with a `type_path`
-/// attribute, such as those of this crate, and for a type in a function. A world that loads a timer
+/// attribute, such as the components of this crate, and for a type in a function. A world that loads a timer
 /// therefore looks the name up among the type paths.
 #[derive(Resource, Default)]
 struct TimedComponents(HashMap<Keyed, TimedComponent>);

@@ -219,7 +219,7 @@ impl ArmedTimers<'_, '_> {
         timers.filter_map(|(.., timer)| self.get(timer.entity))
     }
 
-    /// Returns the number of armed and paused timers, including those that were inserted since the
+    /// Returns the number of armed and paused timers, including timers inserted since the
     /// last run.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -34,7 +34,7 @@ pub(crate) struct ArmedTimer {
 pub(super) struct Rare {
     /// The reading of the clock at the start of a pause. The pause moves the deadline.
     pub(super) paused_at: Option<u64>,
-    /// Whether the entity is moving to or from another world. The time goes on.
+    /// Whether the entity is moving to or from another world. Its time still passes.
     pub(super) is_in_transit: bool,
     /// The length of the wait for the next deadline, if the delay or the interval does not say it.
     pub(super) wait: Option<u64>,

@@ -29,7 +29,7 @@ use crate::{
 #[derive(Resource, Debug)]
 pub(crate) struct TimerLines {
     /// The timers of each clock. The line of a clock outlives it, so that no key is ever reused. The
-    /// first line is that of [`NO_CLOCK`](super::place::NO_CLOCK).
+    /// first line belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
     lines: Vec<TimerLine>,
     /// Whether new lines keep a journal.
     pub(super) is_watched: bool,
@@ -40,7 +40,7 @@ pub(crate) struct TimerLines {
     pub(super) burst_limit: NonZeroU32,
 }
 
-/// What the next run tells the game, and what it cleans up.
+/// The reports and the cleaning that the next run has to do.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reports {
     pub(super) cancelled: Cancellations,
@@ -201,7 +201,7 @@ impl TimerLines {
         Some(timer)
     }
 
-    /// Takes a timer out of those that wait for the budget.
+    /// Takes a timer out of the queue for the budget.
     #[inline]
     fn stop_waiting(&mut self, timer: &mut ArmedTimer) {
         if let Some(rank) = timer.rare().and_then(|rare| rare.rank) {
@@ -218,7 +218,7 @@ impl TimerLines {
         }
     }
 
-    /// Halts a timer, or lets it go on, at a reading of its clock.
+    /// Halts or releases a timer, at a reading of its clock.
     pub(super) fn set_halt(&mut self, clock: ClockKey, key: Key, halt: Halt, now: u64) {
         let Some(line) = self.get_mut(clock) else {
             return;
@@ -437,7 +437,7 @@ impl TimerLines {
         self.plan(table);
         loop {
             let (clock, span) = table.next_due(root)?;
-            // So far the table may have known an earlier time: that of a timer that was cancelled, or at
+            // So far the table may have known an earlier time, from a timer that was cancelled, or at
             // which the queue must be checked.
             if !table.set_deadline(clock, self.first(clock, of_queue)) {
                 return Some(span);

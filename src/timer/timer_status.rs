@@ -28,7 +28,7 @@ use crate::clock::{ClockId, Reading};
 ///
 /// A [`Cooldown`] is shown if the entity has no armed timer. It counts as a timer that fires whenever a
 /// charge comes back: `remaining` is the time until the next charge, `count` the number of charges that are
-/// available, and `left` the number of those that are missing. The cooldown must run on the [clock of its
+/// available, and `left` the number of missing ones. The cooldown must run on the [clock of its
 /// entity](crate::OnClock).
 ///
 /// Once the timer has ended or all charges are back, and as long as there is neither, the component is

@@ -1,6 +1,6 @@
-//! Who has a key.
+//! The owner of a key.
 
-/// Rises with the order of joining, for worlds and other processes. Zero is nobody.
+/// Rises with the order of joining, for worlds and other processes. Zero stands for none.
 pub(super) type MemberId = u64;
 
 /// Tells which of two claims to a key is newer. It rises with each claim that a process makes, above

@@ -1,4 +1,4 @@
-//! What a world does to others, held back until it may be seen.
+//! The effects of a world on others, held back until they may be seen.
 
 use alloc::sync::Arc;
 use core::{fmt, sync::atomic::Ordering::Relaxed};
@@ -58,7 +58,7 @@ pub struct Effect {
     pub(super) what: What,
 }
 
-/// What a world does to others.
+/// An effect of a world on others.
 pub(super) enum What {
     Parcel(Parcel),
     /// A key was bound or unbound.
@@ -112,7 +112,7 @@ impl Effect {
     }
 }
 
-/// Notes who has taken a request. Its connection may have been lost meanwhile.
+/// Notes who has taken a request. Its connection may have been lost since.
 fn note_taken(world: &mut World, hub: &Hub, request: RequestId, taken_by: AwaitedFrom) {
     let directory = world.get_resource::<Directory>();
     let request = directory.map(|it| it.resolve(request.into()));

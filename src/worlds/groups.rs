@@ -210,7 +210,7 @@ impl WorldGroups {
 
     /// Sends a parcel from outside all worlds.
     ///
-    /// If another process refuses the parcel later, nobody learns of it. Post from a world to learn of it.
+    /// If another process refuses the parcel later, this process does not learn of it. Post from a world to learn of it.
     ///
     /// # Errors
     ///

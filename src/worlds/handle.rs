@@ -32,7 +32,7 @@ use crate::{
 /// # Examples
 ///
 /// A lobby that starts a world for each match. `start` waits until the world is built, so it runs on a
-/// thread of its own:
+/// separate thread:
 ///
 /// ```
 /// use std::{sync::mpsc, thread};

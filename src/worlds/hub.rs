@@ -181,7 +181,7 @@ impl Hub {
         }
     }
 
-    /// Returns the number of worlds of a group, without those of processes that may be dead.
+    /// Returns the number of worlds of a group, without processes that may be dead.
     pub(super) fn running(&self, group: &str) -> usize {
         self.read().groups.get(group).map_or(0, Group::worlds)
     }

@@ -76,7 +76,7 @@ pub enum LoopInterval {
     ///
     /// # Time
     ///
-    /// Time goes on while the world sleeps. The next frame is as long as the sleep. For this frame,
+    /// Time passes while the world sleeps. The next frame is as long as the sleep. For this frame,
     /// `Time::<Virtual>::max_delta` is raised by the time slept, so it still bounds only the time that a
     /// frame hangs.
     ///

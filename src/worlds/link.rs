@@ -11,7 +11,7 @@
 //! # Guarantees
 //!
 //! - **Order per sender.** The parcels of a world to one process arrive in the order in which they were
-//!   sent. So do those to one key, unless the key moves to another process meanwhile. Parcels of different
+//!   sent. So do parcels to one key, unless the key moves to another process in between. Parcels of different
 //!   worlds have no order.
 //! - **At most once.** A parcel may be lost with the connection, but is never delivered twice. Only a reply
 //!   proves that it arrived.
@@ -39,7 +39,7 @@
 //!
 //! Each process has a connection to each other, and knows the keys of all. With a million keys in all
 //! processes, a process holds 50 to 100 bytes for each, and takes milliseconds for each process that comes
-//! or goes. [`permit`] can refuse keys that nobody sends to. The figures are in `docs/thousand_shards.md` in
+//! or goes. [`permit`] can refuse keys that are never used. The figures are in `docs/thousand_shards.md` in
 //! the repository.
 //!
 //! # Security
@@ -50,7 +50,7 @@
 //!
 //! # Examples
 //!
-//! A link writes batches of bytes to its peer, and hands over those that it reads. This one uses two
+//! A link writes batches of bytes to its peer, and hands over the ones that it reads. This one uses two
 //! channels in place of a network:
 //!
 //! ```
@@ -147,7 +147,7 @@ pub use super::{
     remote::{BatchError, PeerSettings},
 };
 
-/// Connects the groups of this process with those of others, over a messaging engine of your choice.
+/// Connects the groups of several processes, over a messaging engine of your choice.
 ///
 /// A link finds the other processes, and carries batches of bytes to and from each of them: see
 /// [`Peer`]. [`WorldGroups::join`](crate::worlds::WorldGroups::join) opens it, and the end of
@@ -164,7 +164,7 @@ pub trait Link: Send + 'static {
     /// Ends the engine. The peers are closed by now: send what
     /// [`next_batch`](crate::worlds::link::Peer::next_batch) returns until it is `None`.
     ///
-    /// This may wait, but for no longer than a user waits for the end of a program. If it panics, the other
+    /// This may wait, but no longer than a user waits for the end of a program. If it panics, the other
     /// links are closed before the panic continues.
     fn close(&mut self);
 }

@@ -85,7 +85,7 @@ impl Group {
         !self.members.is_empty()
     }
 
-    /// Returns the number of worlds, without those of processes that may be dead.
+    /// Returns the number of worlds, without processes that may be dead.
     pub(super) fn worlds(&self) -> usize {
         let worlds = self.members.iter().map(|(_, member)| match member {
             Member::Here(_) => 1,

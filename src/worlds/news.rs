@@ -1,4 +1,4 @@
-//! What a world learns about other processes.
+//! The news about other processes that a world gets.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 
@@ -13,7 +13,7 @@ use crate::{
     owner::OwnedBy,
 };
 
-/// The message that another process has come, is suspected, or has gone.
+/// The message that another process has come, is suspected, or is gone.
 ///
 /// It goes to all followers in each world of this process. A world that joins later gets it for each
 /// process that is there. When a process goes, the open requests that
@@ -51,7 +51,7 @@ pub struct HasRoom {
     pub group: Cow<'static, str>,
 }
 
-/// Who has taken a request, if another process has. It is on the entity of the request.
+/// The process that has taken a request, if another one has. It is on the entity of the request.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AwaitedFrom {
     /// Another process alone, by this connection.

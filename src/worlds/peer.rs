@@ -14,7 +14,7 @@ use super::{
 /// Another process, as a [`Link`](crate::worlds::link::Link) sees it: batches of bytes to carry there, and those
 /// that come from there.
 ///
-/// [`GroupsHandle::connect`](crate::worlds::GroupsHandle::connect) returns it. Drop it when the process has gone
+/// [`GroupsHandle::connect`](crate::worlds::GroupsHandle::connect) returns it. Drop it when the process is gone
 /// for good.
 ///
 /// A link runs a thread that takes a batch from [`next_batch`](Self::next_batch) and sends it, again and
@@ -78,7 +78,7 @@ impl Peer {
         match self.hub.upgrade() {
             Some(hub) => hub.receive(&self.remote, batch),
             None => {
-                // It may confirm what was sent, so that the rest has room.
+                // It may confirm frames, so that further ones have room.
                 self.remote.hear(batch).ok();
                 Err(BatchError::Closed)
             }

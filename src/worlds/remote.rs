@@ -94,7 +94,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) turn: MutexGuard<'a, ()>,
 }
 
-/// What the sending thread has to do next.
+/// The next step of the sending thread.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// Send this batch. There is room for parcels of these worlds again.
@@ -405,7 +405,7 @@ impl Remote {
         session.map(|session| state.lose(session))
     }
 
-    /// Says goodbye to the process. What waits is still sent.
+    /// Says goodbye to the process. Waiting parcels are still sent.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         if state.closed.is_some() {
@@ -426,7 +426,7 @@ impl Remote {
 }
 
 impl State {
-    /// Ends a connection, and takes what waits for it.
+    /// Ends a connection, and takes its waiting parcels.
     fn lose(&mut self, session: SessionId) -> Lost {
         self.flight = Flight::default();
         self.has_begun = false;

@@ -6,7 +6,7 @@ use core::{
 };
 use std::{
     env, fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader},
     net::TcpStream,
     path::PathBuf,
     process::{self, Child, Command, Stdio},
@@ -28,22 +28,17 @@ pub struct NatsServer {
 }
 
 impl NatsServer {
-    /// Starts a server with further arguments, such as `"-js"`. Returns `None`, and says so on the terminal,
-    /// if there is no `nats-server` on this machine.
+    /// Starts a server with further arguments, such as `"-js"`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no `nats-server` on this machine.
     #[track_caller]
-    pub fn start(arguments: &[&str]) -> Option<Self> {
-        let Some(program) = program() else {
-            let test = thread::current();
-            let test = test.name().unwrap_or_default().to_owned();
-            // `eprintln` is hidden while the test passes.
-            let hint = "install it, for example with `apt-get install nats-server`";
-            writeln!(
-                std::io::stderr(),
-                "{test} was SKIPPED, because there is no nats-server: {hint}"
-            )
-            .ok();
-            return None;
-        };
+    pub fn start(arguments: &[&str]) -> Self {
+        let program = program().expect(
+            "this needs a `nats-server`: install it, for example with `apt-get install nats-server`, \
+             `brew install nats-server` or from https://github.com/nats-io/nats-server/releases",
+        );
         let folder = folder();
         let arguments = arguments.iter().map(|it| (*it).to_owned());
         let arguments = Vec::from_iter(arguments);
@@ -59,7 +54,7 @@ impl NatsServer {
             };
             // Another process may have taken the port.
             if server.answers() {
-                return Some(server);
+                return server;
             }
         }
     }

@@ -78,9 +78,7 @@ fn serve(server: String) -> Result {
 }
 
 fn measure() -> Result {
-    let Some(server) = NatsServer::start(&["-js"]) else {
-        return Ok(());
-    };
+    let server = NatsServer::start(&["-js"]);
     let child = Command::new(env::current_exe()?)
         .arg(&server.address)
         .stdin(Stdio::null())

@@ -10,10 +10,10 @@
 mod client;
 mod config;
 mod link;
-mod members;
 #[cfg(feature = "ownership")]
 mod owners;
 mod process;
+mod send;
 mod store;
 mod subjects;
 

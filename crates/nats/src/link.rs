@@ -5,6 +5,7 @@ use std::{sync::Arc, thread, time::Instant};
 
 use async_nats::{ConnectOptions, Event, SubscribeError, Subscriber};
 use bevy_due::worlds::{GroupsHandle, link::Link};
+use bevy_due_peers::Peers;
 use bevy_ecs::error::Result;
 use tokio::sync::{
     Semaphore,
@@ -14,7 +15,6 @@ use tokio::sync::{
 use crate::{
     client::{ClientThread, connect},
     config::{NatsConfig, fit},
-    members::Members,
     process::Process,
     subjects::Subjects,
 };
@@ -95,11 +95,10 @@ impl Engine {
         let thread = ClientThread::start()?;
         let client = thread.wait(connect(servers, options))?;
         let settings = fit(config.peers, client.max_payload());
-        let handle = thread.handle.clone();
-        let members = Members::new(groups, settings, subjects, client.clone(), handle);
         let process = Arc::new(Process {
             name,
-            members,
+            peers: Peers::new(groups, settings, client.clone()),
+            subjects,
             client,
         });
         // First, so that nobody sends before this process listens.
@@ -115,15 +114,18 @@ impl Engine {
 
     fn stop(self) {
         let Process {
-            members, client, ..
+            peers,
+            subjects,
+            client,
+            ..
         } = &*self.process;
         let start = Instant::now();
-        while members.is_sending() && start.elapsed() < CLOSE_LIMIT {
+        while peers.is_sending() && start.elapsed() < CLOSE_LIMIT {
             thread::sleep(Duration::from_millis(1));
         }
         // The reply that nobody listens comes after the server has read all batches. If the connection was
         // closed before, what is on its way could be lost.
-        let (client, nobody) = (client.clone(), members.subjects.nobody());
+        let (client, nobody) = (client.clone(), subjects.nobody());
         let left = CLOSE_LIMIT.saturating_sub(start.elapsed());
         let left = left.max(Duration::from_millis(1));
         let reply =
@@ -131,7 +133,7 @@ impl Engine {
         if self.thread.wait(reply).is_err() {
             tracing::debug!("does not know whether the server has got all batches");
         }
-        members.close();
+        peers.close();
     }
 }
 
@@ -159,10 +161,10 @@ fn options(config: &NatsConfig, name: &str, tell: UnboundedSender<Event>) -> Con
 /// Listens to batches and introductions.
 async fn listen(process: Arc<Process>) -> Result<(Subscriber, [Subscriber; 2]), SubscribeError> {
     let Process {
-        members, client, ..
+        subjects, client, ..
     } = &*process;
-    let batches = client.subscribe(members.subjects.to_me()).await?;
-    let [all, me] = members.subjects.introductions();
+    let batches = client.subscribe(subjects.to_me()).await?;
+    let [all, me] = subjects.introductions();
     let introductions = [client.subscribe(all).await?, client.subscribe(me).await?];
     Ok((batches, introductions))
 }

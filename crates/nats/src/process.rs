@@ -4,12 +4,13 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use async_nats::{Client, Event, Message, PublishError, StatusCode, Subscriber};
+use bevy_due_peers::Peers;
 use futures_util::StreamExt;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::{runtime::Handle, sync::mpsc::UnboundedReceiver};
 
 use crate::{
-    members::Members,
-    subjects::{ALL, sender_of},
+    send::send,
+    subjects::{ALL, Subjects, sender_of},
 };
 
 /// How often a process introduces itself without a reason. This finds the others again after two servers
@@ -20,7 +21,8 @@ const INTRODUCTION: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) name: String,
-    pub(crate) members: Members,
+    pub(crate) peers: Peers<Client>,
+    pub(crate) subjects: Subjects,
     pub(crate) client: Client,
 }
 
@@ -34,8 +36,8 @@ impl Process {
         while let Some(message) = batches.next().await {
             let id = sender_of(&message.subject);
             if message.status != Some(StatusCode::NO_RESPONDERS) {
-                self.members.receive(id, &message.payload);
-            } else if self.members.went(id) {
+                self.peers.receive(id, &message.payload);
+            } else if self.peers.went(id) {
                 // It may be back already. Its introduction and this reply come by different ways.
                 self.introduce(id).await;
             }
@@ -44,7 +46,7 @@ impl Process {
 
     /// Finds the processes that introduce themselves.
     pub(crate) async fn find(self: Arc<Self>, mut introductions: Subscriber) {
-        let subjects = &self.members.subjects;
+        let subjects = &self.subjects;
         while let Some(message) = introductions.next().await {
             let Some((id, name)) = introduction(&message) else {
                 continue;
@@ -52,7 +54,7 @@ impl Process {
             if id == subjects.me {
                 continue;
             }
-            self.members.came(id, name);
+            self.came(id, name);
             if message.reply.is_some() {
                 let name = self.name.clone().into();
                 let answer = self.client.publish(subjects.here(id), name);
@@ -61,12 +63,23 @@ impl Process {
         }
     }
 
+    fn came(&self, id: &str, name: &str) {
+        // A process introduces itself more than once.
+        if self.peers.knows(id) {
+            return;
+        }
+        let way = [self.subjects.to(id), self.subjects.from(id)];
+        let handle = Handle::current();
+        let send = move |client, peer: &_| send(&handle, &client, way, peer);
+        self.peers.came(id, name, send);
+    }
+
     /// Introduces this process again and again.
     pub(crate) async fn repeat_introduction(self: Arc<Self>) {
         loop {
             tokio::time::sleep(INTRODUCTION).await;
             let name = self.name.clone().into();
-            let introduction = self.client.publish(self.members.subjects.here(ALL), name);
+            let introduction = self.client.publish(self.subjects.here(ALL), name);
             introduction.await.unwrap_or_else(closed);
         }
     }
@@ -79,7 +92,7 @@ impl Process {
                 Event::Connected => self.introduce(ALL).await,
                 Event::Disconnected => {
                     tracing::warn!("the connection with the NATS server is lost");
-                    self.members.disconnected();
+                    self.peers.disconnected();
                 }
                 Event::ServerError(error) => tracing::warn!("the NATS server reports: {error}"),
                 Event::ClientError(error) => tracing::warn!("can't reach the NATS server: {error}"),
@@ -90,7 +103,7 @@ impl Process {
 
     /// Tells another process, or all, the name of this one, and asks for theirs.
     async fn introduce(&self, to: &str) {
-        let (subjects, name) = (&self.members.subjects, self.name.clone().into());
+        let (subjects, name) = (&self.subjects, self.name.clone().into());
         let client = &self.client;
         let introduction = client.publish_with_reply(subjects.here(to), subjects.answer(), name);
         introduction.await.unwrap_or_else(closed);

@@ -39,9 +39,7 @@ const HERO: StableKey = StableKey(7);
 
 #[test]
 fn an_owner_changes_only_from_the_last_one() {
-    let Some(server) = NatsServer::start(&["-js"]) else {
-        return;
-    };
+    let server = NatsServer::start(&["-js"]);
     let (mut here, mut there) = (store(&server), store(&server));
     assert_eq!(here.owner(HERO), Ok(None));
     here.change(HERO, None, owner(1, 1)).expect("it is new");
@@ -64,9 +62,7 @@ fn an_owner_changes_only_from_the_last_one() {
 
 #[test]
 fn an_entity_moves_when_the_server_agrees() {
-    let Some(server) = NatsServer::start(&["-js"]) else {
-        return;
-    };
+    let server = NatsServer::start(&["-js"]);
     let directory = std::env::temp_dir().join(format!("due_owners_{}", std::process::id()));
     let shard = Shard::open(&directory, JournalOptions::default()).expect("it opens");
     let shard = shard.with_owners(store(&server)).expect("it starts");

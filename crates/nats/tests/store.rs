@@ -25,9 +25,7 @@ fn entry(value: &[u8], revision: u64) -> Option<Entry> {
 
 #[test]
 fn a_key_has_the_value_of_the_last_change() {
-    let Some(server) = NatsServer::start(&["-js"]) else {
-        return;
-    };
+    let server = NatsServer::start(&["-js"]);
     let store = store(&server);
     let swap = |key, expected, value: &[u8]| store.compare_and_swap(key, expected, value);
     assert_eq!(store.get(7).expect("it answers"), None);
@@ -56,9 +54,7 @@ fn a_key_has_the_value_of_the_last_change() {
 fn one_of_two_wins_each_of_a_thousand_races() {
     const ROUNDS: u64 = 1000;
 
-    let Some(server) = NatsServer::start(&["-js"]) else {
-        return;
-    };
+    let server = NatsServer::start(&["-js"]);
     let barrier = Barrier::new(2);
     // Each has a connection of its own, and begins each round with the revision of the last one.
     let race = |me: &'static str| {
@@ -99,9 +95,7 @@ fn one_of_two_wins_each_of_a_thousand_races() {
 
 #[test]
 fn a_value_survives_the_death_of_the_server() {
-    let Some(mut server) = NatsServer::start(&["-js"]) else {
-        return;
-    };
+    let mut server = NatsServer::start(&["-js"]);
     let store = store(&server);
     let mut revision = None;
     for round in 0..5 {
@@ -121,9 +115,7 @@ fn a_value_survives_the_death_of_the_server() {
 
 #[test]
 fn changes_go_on_while_the_server_dies_again_and_again() {
-    let Some(mut server) = NatsServer::start(&["-js"]) else {
-        return;
-    };
+    let mut server = NatsServer::start(&["-js"]);
     let store = store(&server);
     let is_over = AtomicBool::new(false);
     let changes = thread::scope(|scope| {
@@ -155,9 +147,7 @@ fn changes_go_on_while_the_server_dies_again_and_again() {
 
 #[test]
 fn a_store_without_a_server_says_so() {
-    let Some(mut server) = NatsServer::start(&["-js"]) else {
-        return;
-    };
+    let mut server = NatsServer::start(&["-js"]);
     let config = NatsStoreConfig {
         servers: vec![server.address.clone()],
         patience: Duration::from_millis(100),
@@ -182,9 +172,7 @@ fn a_store_without_a_server_says_so() {
 
 #[test]
 fn a_server_without_jetstream_is_an_error() {
-    let Some(server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let server = NatsServer::start(&[]);
     let config = NatsStoreConfig {
         servers: vec![server.address.clone()],
         ..NatsStoreConfig::default()
@@ -195,9 +183,7 @@ fn a_server_without_jetstream_is_an_error() {
 
 #[test]
 fn a_key_that_a_tool_deletes_has_no_value() {
-    let Some(server) = NatsServer::start(&["-js"]) else {
-        return;
-    };
+    let server = NatsServer::start(&["-js"]);
     let store = store(&server);
     let first = store.compare_and_swap(7, None, b"a").expect("it answers");
     let first = first.expect("it is new");

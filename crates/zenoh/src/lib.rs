@@ -9,7 +9,7 @@
 mod config;
 mod keys;
 mod link;
-mod members;
+mod send;
 
 pub use config::ZenohConfig;
 pub use link::zenoh_link;

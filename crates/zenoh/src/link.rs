@@ -8,6 +8,7 @@ use std::{
 };
 
 use bevy_due::worlds::{GroupsHandle, link::Link};
+use bevy_due_peers::Peers;
 use bevy_ecs::error::Result;
 use zenoh::{
     Session, Wait,
@@ -21,7 +22,7 @@ use zenoh::{
 use crate::{
     config::ZenohConfig,
     keys::{Keys, id_and_name, last},
-    members::Members,
+    send::send,
 };
 
 /// How long a link that closes sends what is left, and how long it then waits for the engine.
@@ -85,7 +86,8 @@ struct ZenohLink {
 /// The engine, while it runs.
 struct Engine {
     session: Session,
-    members: Arc<Members>,
+    peers: Arc<Peers<Session>>,
+    keys: Arc<Keys>,
     _declared: Declared,
 }
 
@@ -117,27 +119,27 @@ impl Engine {
             listen: config.listen.clone(),
             error,
         })?;
-        let keys = Keys::new(&config.cluster, session.zid());
-        let members = Members::new(groups, config.peers, keys, session.clone());
-        let members = Arc::new(members);
-        let declared = declare(config, &session, &members);
-        let declared = declared.inspect_err(|_| members.close())?;
+        let keys = Arc::new(Keys::new(&config.cluster, session.zid()));
+        let peers = Arc::new(Peers::new(groups, config.peers, session.clone()));
+        let declared = declare(config, &session, &keys, &peers);
+        let declared = declared.inspect_err(|_| peers.close())?;
         Ok(Self {
             session,
-            members,
+            peers,
+            keys,
             _declared: declared,
         })
     }
 
     fn stop(self) {
         let start = Instant::now();
-        while self.members.is_sending() && start.elapsed() < CLOSE_LIMIT {
+        while self.peers.is_sending() && start.elapsed() < CLOSE_LIMIT {
             thread::sleep(Duration::from_millis(1));
         }
         if let Err(error) = self.wait_for_arrival(CLOSE_LIMIT.saturating_sub(start.elapsed())) {
             tracing::debug!("does not know whether all has arrived: {error}");
         }
-        self.members.close();
+        self.peers.close();
         // The engine waits for a put that a process which hangs holds up.
         let (close, closed) = mpsc::channel::<()>();
         thread::spawn(move || {
@@ -153,7 +155,7 @@ impl Engine {
     /// Waits until the other processes have received all batches. When a session closes, zenoh may drop
     /// what is on its way.
     fn wait_for_arrival(&self, limit: Duration) -> zenoh::Result<()> {
-        let query = self.session.get(self.members.keys.all_arrived());
+        let query = self.session.get(self.keys.all_arrived());
         // A query does not overtake batches of the same priority.
         let query = query
             .target(QueryTarget::All)
@@ -168,10 +170,10 @@ impl Engine {
 fn declare(
     config: &ZenohConfig,
     session: &Session,
-    members: &Arc<Members>,
+    keys: &Arc<Keys>,
+    peers: &Arc<Peers<Session>>,
 ) -> zenoh::Result<Declared> {
-    let keys = &members.keys;
-    let receiver = members.clone();
+    let receiver = peers.clone();
     // This runs on a thread of the engine that reads connections. It may: `Peer::receive` takes locks that
     // are held only for moments, and puts the parcels into the inboxes of worlds, which refuse what they
     // have no room for. A thread in between makes a round trip longer, and has nothing to wait for.
@@ -191,17 +193,24 @@ fn declare(
         .liveliness()
         .declare_token(keys.alive(name))
         .wait()?;
-    let finder = members.clone();
+    let (finder, own) = (peers.clone(), keys.clone());
     let note = move |sample: Sample| {
         let Some((id, name)) = id_and_name(sample.key_expr().as_str()) else {
             return;
         };
-        if id == finder.keys.me {
+        if id == own.me {
             return;
         }
         match sample.kind() {
-            SampleKind::Put => finder.came(id, name),
-            SampleKind::Delete => finder.went(id),
+            SampleKind::Put => {
+                let key = own.to(id);
+                finder.came(id, name, move |session, peer| {
+                    if let Err(error) = send(session, key, peer) {
+                        tracing::debug!("no longer sends to {peer}: {error}");
+                    }
+                });
+            }
+            SampleKind::Delete => _ = finder.went(id),
         }
     };
     let alive = session.liveliness().declare_subscriber(keys.all_alive());

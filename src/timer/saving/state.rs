@@ -105,7 +105,7 @@ impl TimerState {
 }
 
 impl Progress {
-    /// Lets a new timer with this delay go on from here.
+    /// Continues a new timer with this delay from here.
     pub(in crate::timer) fn put_into(&self, timer: &mut ArmedTimer, delay: u64) {
         timer.set_count(self.count);
         timer.interval = self.interval;

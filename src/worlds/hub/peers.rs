@@ -20,7 +20,7 @@ use super::{
 use crate::{message::RefusalReason, sync::PoisonError};
 
 impl Hub {
-    /// Returns a hub that nobody uses.
+    /// Returns an empty hub.
     pub(crate) fn closed() -> Arc<Self> {
         let hub = Self::default();
         hub.close();
@@ -55,7 +55,7 @@ impl Hub {
         drop(entry);
     }
 
-    /// Closes the connections to all other processes. What waits for them is still sent.
+    /// Closes the connections to all other processes. Parcels that wait for them are still sent.
     pub(crate) fn close(&self) {
         let mut members = self.write();
         members.is_closed = true;
@@ -261,7 +261,7 @@ impl Hub {
         filter.is_none_or(|filter| filter.permits(&remote.name, what))
     }
 
-    /// Sets the filter for what other processes send.
+    /// Sets the filter for parcels, keys and groups of other processes.
     pub(crate) fn set_filter(&self, filter: Filter) {
         let mut place = self.filter.write().unwrap_or_else(PoisonError::into_inner);
         *place = Some(filter);

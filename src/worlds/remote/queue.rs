@@ -146,7 +146,7 @@ impl Queue {
         let mut chunk = Chunk::new();
         for frame in worlds.chain(keys) {
             chunk.push(|bytes| frame.write(bytes));
-            // What is left comes with the next batch.
+            // The rest comes with the next batch.
             if chunk.bytes.len() >= batch_bytes {
                 break;
             }

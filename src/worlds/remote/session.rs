@@ -46,7 +46,7 @@ pub(super) struct Head {
     pub(super) frames: u32,
 }
 
-/// What a batch means.
+/// The meaning of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     /// The connection that this batch has ended.
@@ -114,7 +114,7 @@ impl Session {
         };
         let is_known = matches!(&self.theirs, Some(theirs) if theirs.session == head.session);
         if !is_known {
-            // An end that is not up has told nobody its number, or waits for the answer.
+            // An end that is not up has told its number to no one, or waits for the answer.
             if self.is_up {
                 heard.lost = self.restart();
             }

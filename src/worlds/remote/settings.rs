@@ -25,7 +25,7 @@ pub struct PeerSettings {
     /// [`TooLarge`](crate::message::RefusalReason::TooLarge). The default is 1 MiB, and the limit is 1 GiB.
     pub parcel_bytes: usize,
     /// The number of bytes on their way from which on nothing more is sent until the other process confirms
-    /// some. What waits stays in the queue, so that no engine has to hold it. Both processes should have
+    /// some. The rest stays in the queue, so that no engine has to hold it. Both processes should have
     /// the same number. The default is 1 MiB.
     pub window_bytes: usize,
     /// The number of bytes from which on a batch takes no further frames. A batch is at most this and one
@@ -39,7 +39,7 @@ pub struct PeerSettings {
     /// seconds.
     pub suspect_after: Duration,
     /// The time without a batch after which the process counts as dead. It must be longer than the largest
-    /// batch takes. After a [`close`](crate::worlds::link::Peer::close), what waits has this time to be sent. The
+    /// batch takes. After a [`close`](crate::worlds::link::Peer::close), waiting parcels have this long to be sent. The
     /// default is ten seconds.
     pub down_after: Duration,
 }

@@ -17,24 +17,20 @@ use crate::{join, node, three};
 
 #[test]
 fn a_request_fails_when_its_process_is_killed() {
-    if let Some(server) = NatsServer::start(&[]) {
-        let nodes = three(&server, "heartbeat=500");
-        scenarios::one_is_killed(nodes, Duration::from_secs(5));
-    }
+    let server = NatsServer::start(&[]);
+    let nodes = three(&server, "heartbeat=500");
+    scenarios::one_is_killed(nodes, Duration::from_secs(5));
 }
 
 #[test]
 fn a_process_that_hangs_comes_back() {
-    if let Some(server) = NatsServer::start(&[]) {
-        scenarios::one_hangs_and_comes_back(three(&server, HASTY));
-    }
+    let server = NatsServer::start(&[]);
+    scenarios::one_hangs_and_comes_back(three(&server, HASTY));
 }
 
 /// Cuts the connection of one node with the server for a while, while both sides send.
 fn cut(settings: &str, time: Duration) {
-    let Some(server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let server = NatsServer::start(&[]);
     let proxy = Proxy::to(&server.address);
     let first = node(&server.address, &format!("name=a key=1 {settings}"));
     let second = node(&proxy.address, &format!("name=b key=2 {settings}"));
@@ -54,9 +50,7 @@ fn a_cut_of_fourteen_seconds_heals() {
 
 #[test]
 fn all_are_down_while_the_server_is_dead() {
-    let Some(mut server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let mut server = NatsServer::start(&[]);
     let mut nodes = three(&server, "heartbeat=500");
     scenarios::wait_for_each_other(&mut nodes);
     let [mut a, mut b, mut c] = nodes;
@@ -90,9 +84,7 @@ fn all_are_down_while_the_server_is_dead() {
 
 #[test]
 fn a_panic_in_permit_ends_a_connection_and_not_the_link() {
-    let Some(server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let server = NatsServer::start(&[]);
     let strict = join(&server.address, "red");
     let other = join(&server.address, "red");
     let third = join(&server.address, "red");

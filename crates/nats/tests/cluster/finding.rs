@@ -10,17 +10,15 @@ use crate::{join, node, three};
 
 #[test]
 fn processes_find_each_other() {
-    if let Some(server) = NatsServer::start(&[]) {
-        scenarios::they_reach_each_other(three(&server, "down_after=10000"));
-    }
+    let server = NatsServer::start(&[]);
+    scenarios::they_reach_each_other(three(&server, "down_after=10000"));
 }
 
 #[test]
 fn a_process_that_starts_again_is_found_again() {
-    if let Some(server) = NatsServer::start(&[]) {
-        let first = node(&server.address, "name=a key=1");
-        scenarios::one_starts_again(first, || node(&server.address, "name=b key=2"));
-    }
+    let server = NatsServer::start(&[]);
+    let first = node(&server.address, "name=a key=1");
+    scenarios::one_starts_again(first, || node(&server.address, "name=b key=2"));
 }
 
 /// Each process is at another server of a cluster, and one of the servers dies.
@@ -38,12 +36,8 @@ fn processes_at_two_servers_find_each_other() {
         ];
         NatsServer::start(&cluster)
     };
-    let Some(first) = start(&first_route, &second_route) else {
-        return;
-    };
-    let Some(mut second) = start(&second_route, &first_route) else {
-        return;
-    };
+    let first = start(&first_route, &second_route);
+    let mut second = start(&second_route, &first_route);
     let mut a = node(&first.address, "name=a key=1 inbox=20000");
     wait_until("the servers know each other", || {
         second.greeting().contains(&first.address)
@@ -71,9 +65,7 @@ fn processes_at_two_servers_find_each_other() {
 
 #[test]
 fn two_processes_can_have_the_same_name() {
-    let Some(server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let server = NatsServer::start(&[]);
     let mut a = node(&server.address, "name=a key=1");
     let mut twin = node(&server.address, "name=twin key=2");
     a.wait_for("peer twin Up");
@@ -93,9 +85,7 @@ fn two_processes_can_have_the_same_name() {
 
 #[test]
 fn processes_of_other_clusters_share_nothing() {
-    let Some(server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let server = NatsServer::start(&[]);
     let red = join(&server.address, "red");
     let _blue = join(&server.address, "blue");
     let _also_red = join(&server.address, "red");
@@ -105,9 +95,7 @@ fn processes_of_other_clusters_share_nothing() {
 
 #[test]
 fn a_link_opens_and_closes_on_a_thread_of_an_async_runtime() {
-    let Some(server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let server = NatsServer::start(&[]);
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.expect("it starts").block_on(async {
         let first = join(&server.address, "red");
@@ -120,9 +108,7 @@ fn a_link_opens_and_closes_on_a_thread_of_an_async_runtime() {
 
 #[test]
 fn a_server_can_demand_a_user() {
-    let Some(server) = NatsServer::start(&["--user", "me", "--pass", "secret"]) else {
-        return;
-    };
+    let server = NatsServer::start(&["--user", "me", "--pass", "secret"]);
     let config = NatsConfig {
         servers: vec![server.address.clone()],
         ..NatsConfig::default()
@@ -138,9 +124,7 @@ fn a_server_can_demand_a_user() {
 
 #[test]
 fn an_option_lets_a_process_start_before_the_server() {
-    let Some(mut server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let mut server = NatsServer::start(&[]);
     server.kill();
     let config = NatsConfig {
         cluster: "red".into(),
@@ -160,9 +144,7 @@ fn an_option_lets_a_process_start_before_the_server() {
 #[cfg(not(feature = "tls"))]
 #[test]
 fn an_option_that_needs_tls_is_an_error_without_it() {
-    let Some(server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let server = NatsServer::start(&[]);
     let config = NatsConfig {
         servers: vec![server.address.clone()],
         options: ConnectOptions::new().require_tls(true),

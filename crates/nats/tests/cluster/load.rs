@@ -6,24 +6,20 @@ use crate::three;
 
 #[test]
 fn ten_thousand_parcels_arrive_once_and_in_order() {
-    if let Some(server) = NatsServer::start(&[]) {
-        scenarios::nothing_is_lost(three(&server, "inbox=20000"));
-    }
+    let server = NatsServer::start(&[]);
+    scenarios::nothing_is_lost(three(&server, "inbox=20000"));
 }
 
 #[test]
 fn a_slow_process_refuses_parcels_and_slows_no_other() {
-    if let Some(server) = NatsServer::start(&[]) {
-        scenarios::one_is_slow(three(&server, "inbox=100"));
-    }
+    let server = NatsServer::start(&[]);
+    scenarios::one_is_slow(three(&server, "inbox=100"));
 }
 
 /// The default of a server is 1 MiB, so a parcel of 1 MiB does not fit into a message.
 #[test]
 fn a_parcel_that_no_message_can_carry_is_refused() {
-    let Some(server) = NatsServer::start(&[]) else {
-        return;
-    };
+    let server = NatsServer::start(&[]);
     let [mut a, mut b, _c] = three(&server, "inbox=100");
     a.wait_for_all(&["peer b Up", "peer c Up"]);
     a.ask(2, 1);

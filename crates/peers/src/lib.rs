@@ -1,7 +1,14 @@
-//! The other processes of the cluster.
+//! The other processes of a cluster, as a [link](bevy_due::worlds::link) knows them.
+//!
+//! [`Peers`] is what the links over different engines share. An engine reports which processes can be
+//! reached and what they send, and brings the function that sends to one.
 
+#![warn(clippy::unwrap_used)]
+
+use core::{any::type_name, fmt, panic::AssertUnwindSafe};
 use std::{
     collections::HashMap,
+    panic::catch_unwind,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
 };
@@ -10,63 +17,54 @@ use bevy_due::worlds::{
     GroupsHandle,
     link::{BatchError, Peer, PeerSettings},
 };
-use zenoh::{Session, Wait, qos::CongestionControl};
 
-use crate::keys::Keys;
-
-/// The other processes of the cluster.
+/// The other processes of the cluster. Each has an id, and a thread that sends to it.
 ///
-/// The engine calls this from the threads that read its connections, so no function here waits.
-#[derive(Debug)]
-pub(crate) struct Members {
+/// `E` is what the threads need of the engine. An engine may call this from the threads that read its
+/// connections, because no function here waits.
+pub struct Peers<E> {
     groups: GroupsHandle,
     settings: PeerSettings,
-    pub(crate) keys: Keys,
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<Open<E>>>,
 }
 
-/// What is there until the link is closed. The ids of processes are those of the engine.
-#[derive(Debug)]
-struct Open {
-    session: Session,
+/// What is there until the link is closed, by the ids of the processes.
+struct Open<E> {
+    engine: E,
     members: HashMap<String, Member>,
     /// The threads that send to processes which have gone.
     ending: HashMap<String, JoinHandle<()>>,
 }
 
 /// A process that can be reached.
-#[derive(Debug)]
 struct Member {
     peer: Arc<Peer>,
     sender: JoinHandle<()>,
-    /// How often it has come and not gone. The engine may report a new connection before the end of the
+    /// How often it has come and not gone. An engine may report a new connection before the end of the
     /// last one.
     connections: usize,
     has_sent_garbage: bool,
 }
 
-impl Members {
-    pub(crate) fn new(
-        groups: GroupsHandle,
-        settings: PeerSettings,
-        keys: Keys,
-        session: Session,
-    ) -> Self {
+impl<E: Clone + Send + 'static> Peers<E> {
+    /// Returns a cluster in which no other process is known.
+    pub fn new(groups: GroupsHandle, settings: PeerSettings, engine: E) -> Self {
         let open = Open {
-            session,
+            engine,
             members: HashMap::new(),
             ending: HashMap::new(),
         };
         Self {
             groups,
             settings,
-            keys,
             open: Mutex::new(Some(open)),
         }
     }
 
-    /// Notes that a process can be reached.
-    pub(crate) fn came(&self, id: &str, name: &str) {
+    /// Notes that a process can be reached, and runs `send` on a thread if it was not known.
+    ///
+    /// `send` passes on the [batches](Peer::next_batch) until there are no more.
+    pub fn came(&self, id: &str, name: &str, send: impl FnOnce(E, &Peer) + Send + 'static) {
         let mut open = self.lock();
         let Some(open) = &mut *open else {
             return;
@@ -76,18 +74,15 @@ impl Members {
             return;
         }
         let peer = Arc::new(self.groups.connect(name, self.settings));
-        let (session, key) = (open.session.clone(), self.keys.to(id));
+        let (engine, sent) = (open.engine.clone(), peer.clone());
         let before = open.ending.remove(id);
-        let sent = peer.clone();
         let send = move || {
             // Batches for the last connection must not come between those for this one.
             before.map(JoinHandle::join);
-            if let Err(error) = send(session, key, &sent) {
-                tracing::debug!("no longer sends to {sent}: {error}");
-            }
+            send(engine, &sent);
         };
         match thread::Builder::new()
-            .name("zenoh sender".into())
+            .name("link sender".into())
             .spawn(send)
         {
             Ok(sender) => {
@@ -103,17 +98,17 @@ impl Members {
         }
     }
 
-    /// Notes that a process has died, or can't be reached.
-    pub(crate) fn went(&self, id: &str) {
+    /// Notes that a connection with a process has ended. Returns `true` if it was the last one.
+    pub fn went(&self, id: &str) -> bool {
         let mut open = self.lock();
         let Some(Open {
             members, ending, ..
         }) = &mut *open
         else {
-            return;
+            return false;
         };
         let Some(member) = members.get_mut(id) else {
-            return;
+            return false;
         };
         let peer = member.peer.clone();
         member.connections -= 1;
@@ -128,21 +123,20 @@ impl Members {
         if is_gone {
             peer.close();
         }
+        is_gone
     }
 
     /// Takes a batch from a process.
-    pub(crate) fn receive(&self, id: &str, batch: &[u8]) {
-        let peer = match &*self.lock() {
-            Some(open) => open.members.get(id).map(|member| member.peer.clone()),
-            None => None,
-        };
+    pub fn receive(&self, id: &str, batch: &[u8]) {
         // A process that is not known yet sends again.
-        let Some(peer) = peer else {
+        let Some(peer) = self.peer(id) else {
             return;
         };
-        match peer.receive(batch) {
-            Ok(()) | Err(BatchError::Closed) => {}
-            Err(error) => self.warn(id, error),
+        // The function of `permit` may panic. Then the peer begins anew, and the others go on.
+        match catch_unwind(AssertUnwindSafe(|| peer.receive(batch))) {
+            Ok(Ok(()) | Err(BatchError::Closed)) => {}
+            Ok(Err(error)) => self.warn(id, error),
+            Err(_) => tracing::error!("a panic ended the connection with {peer}"),
         }
     }
 
@@ -157,8 +151,32 @@ impl Members {
         }
     }
 
+    /// Returns `true` if a process can be reached.
+    pub fn knows(&self, id: &str) -> bool {
+        self.peer(id).is_some()
+    }
+
+    fn peer(&self, id: &str) -> Option<Arc<Peer>> {
+        let open = self.lock();
+        open.as_ref()?
+            .members
+            .get(id)
+            .map(|member| member.peer.clone())
+    }
+
+    /// Notes that what was on its way to and from all processes is lost.
+    pub fn disconnected(&self) {
+        let peers = self.lock().as_ref().map(|open| {
+            let members = open.members.values();
+            Vec::from_iter(members.map(|member| member.peer.clone()))
+        });
+        for peer in peers.unwrap_or_default() {
+            peer.disconnected();
+        }
+    }
+
     /// Returns `true` while something is left to send. After the groups are closed, this ends.
-    pub(crate) fn is_sending(&self) -> bool {
+    pub fn is_sending(&self) -> bool {
         let open = self.lock();
         open.as_ref().is_some_and(|open| {
             let members = open.members.values().map(|member| &member.sender);
@@ -167,32 +185,20 @@ impl Members {
         })
     }
 
-    /// Forgets all processes.
-    pub(crate) fn close(&self) {
+    /// Forgets all processes, and the engine.
+    pub fn close(&self) {
         let open = self.lock().take();
         drop(open);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Open<E>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Sends the batches for a process, until it has gone or the link is closed.
-///
-/// A put waits while the connection is congested, at most for the lease. The window of
-/// [`PeerSettings`] keeps so little on its way that this is rare, and this thread serves no other process.
-/// That a put succeeds proves nothing: the two ends of a [`Peer`] notice what is missing.
-fn send(session: Session, key: String, peer: &Peer) -> zenoh::Result<()> {
-    // A batch is as long as it should be, so the engine need not wait for more.
-    let publisher = session
-        .declare_publisher(key)
-        .congestion_control(CongestionControl::Block)
-        .express(true)
-        .wait()?;
-    drop(session);
-    while let Some(batch) = peer.next_batch() {
-        publisher.put(batch).wait()?;
+impl<E> fmt::Debug for Peers<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = format!("Peers<{}>", type_name::<E>());
+        f.debug_struct(&name).finish_non_exhaustive()
     }
-    Ok(())
 }

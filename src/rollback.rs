@@ -13,7 +13,7 @@
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction), and how far they have come | the values that closures have captured and changed, such as a [one-time command](crate::timer::TimedCommands) that has run: a warning says so when it is due again |
 //! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
-//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including the [`TimerKey`] components(crate::TimerKey) |
+//! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
 //! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way |
 #![cfg_attr(

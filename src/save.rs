@@ -31,7 +31,7 @@
 //! | saved | not saved |
 //! |---|---|
 //! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), delayed commands |
-//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, including the [`TimerKey`] components(crate::TimerKey), and [`TimerStatus`](crate::timer::TimerStatus) |
+//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, including a [`TimerKey`](crate::TimerKey), and [`TimerStatus`](crate::timer::TimerStatus) |
 //! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
 //! | open requests | messages, [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
 

@@ -71,10 +71,15 @@ impl EntityCaller<'_, '_> {
     #[inline]
     pub(crate) fn report(&self, component: &'static str, entity: Entity, result: Result) {
         if let Err(error) = result {
-            let on_error = self.on_error.as_deref().copied().unwrap_or_default();
-            let (error, context) = locate(error, component, component, entity);
-            on_error.0(error, context);
+            self.report_error(component, entity, error);
         }
+    }
+
+    #[cold]
+    fn report_error(&self, component: &'static str, entity: Entity, error: BevyError) {
+        let on_error = self.on_error.as_deref().copied().unwrap_or_default();
+        let (error, context) = locate(error, component, component, entity);
+        on_error.0(error, context);
     }
 }
 

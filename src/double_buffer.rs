@@ -25,6 +25,11 @@ impl RecentPeak {
         self.0 = len.max(self.0 - self.0.div_ceil(64));
     }
 
+    /// Returns `true` if the buffer was not used for a while.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0 == 0
+    }
+
     /// Returns the capacity to keep in an empty buffer: less than it has if that is much larger than the
     /// recent maximum.
     pub(crate) fn enough(&self, capacity: usize) -> usize {

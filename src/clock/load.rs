@@ -51,6 +51,11 @@ pub(super) struct Load {
 }
 
 impl Load {
+    /// Returns `true` if no clock was loaded, and none waits for its parent.
+    pub(super) fn is_idle(&self) -> bool {
+        self.clocks.is_empty() && self.waiting.is_empty()
+    }
+
     pub(super) fn add(&mut self, order: Option<Order>, (key, age): (ClockKey, Age)) {
         if order.is_some() || !self.clocks.is_empty() {
             self.clocks.push((order.unwrap_or(Order::MAX), age, key));
@@ -68,6 +73,9 @@ impl ClockTable {
     /// Brings the clocks of a load into the order of the saved world. They share the places that
     /// they took on arrival.
     pub(super) fn order_loaded(&mut self) {
+        if self.load.clocks.is_empty() {
+            return;
+        }
         let mut clocks = mem::take(&mut self.load.clocks);
         clocks.retain(|&(_, age, key)| self.rows.get_of_age(key, age).is_some());
         clocks.sort_unstable();

@@ -44,7 +44,10 @@ pub(crate) fn read_fixed_clocks(world: &mut World, edited: &mut EditedClocks) ->
 
 fn read(world: &mut World, cadence: Cadence, edited: &mut EditedClocks) -> Result {
     take_changes(world, edited)?;
-    let times = BUILT_IN.map(|clock| bevy_time(world, clock));
+    let mut times = [(0, 0); BUILT_IN.len()];
+    for &root in cadence.roots() {
+        times[root as usize] = bevy_time(world, BUILT_IN[root as usize]);
+    }
     let mut table = world.resource_mut::<ClockTable>();
     table.end_load();
     table.advance(cadence, times);
@@ -72,6 +75,9 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     own.iter().for_each(|entity| note(entity.into()));
     if built_in.is_changed() {
         BUILT_IN.into_iter().for_each(note);
+    }
+    if edited.is_empty() && table.load.is_idle() {
+        return Ok(());
     }
     edited.sort_unstable();
     // The parent of an orphan may exist again.

@@ -290,8 +290,11 @@ impl ClockTable {
         scope: Scope,
         is_stopped: impl Fn(ClockKey, &Row) -> bool,
     ) -> Option<Reading> {
-        let mut lineage = SmallVec::<[&Row; 8]>::new();
         let (mut at, mut row) = (key, self.rows.get_of_age(key, age)?);
+        if row.driver == Driver::Bevy {
+            return (!row.is_stopped() && !is_stopped(at, row)).then_some(row.time);
+        }
+        let mut lineage = SmallVec::<[&Row; 8]>::new();
         let mut matters = true;
         loop {
             if matters && (row.is_stopped() || is_stopped(at, row)) {

@@ -38,6 +38,9 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     // Commands left behind by a caught panic may send messages.
     state.apply(world);
     Inbox::move_to_mailbag(world);
+    if world.resource::<Mailbag>().is_idle() && !written::is_waiting(world) {
+        return Ok(());
+    }
     let has_mail = release(world);
     let has_written = written::release(world);
     if has_mail {
@@ -171,15 +174,14 @@ impl<'a> Courier<'a, '_, '_> {
         message: &dyn Any,
         role: &Role,
     ) -> Option<Entity> {
-        let Some(mut to) = entity else {
-            return self.miss(Entity::PLACEHOLDER);
-        };
-        if let &Role::Reply(request) = role {
-            match self.asker(to, request) {
-                Ok(asker) => to = asker,
+        let to = match (entity, role) {
+            (Some(to), Role::Reply(request)) => match self.asker(to, *request) {
+                Ok(asker) => asker,
                 Err(waiting) => return waiting,
-            }
-        }
+            },
+            (Some(to), _) => to,
+            (None, _) => return self.miss(Entity::PLACEHOLDER),
+        };
         let follower = following.and_then(|it| it.find(to));
         let incoming = self.incoming(message, role);
         if !follower.is_some_and(|it| it.call(self.caller, incoming)) {
@@ -199,6 +201,7 @@ impl<'a> Courier<'a, '_, '_> {
 
     /// Completes a request, and returns the entity that gets the reply. If the reply can't be delivered
     /// now, returns the entity for which it waits, or `None` if it is late.
+    #[inline(never)]
     fn asker(&mut self, asker: Entity, request: Request) -> Result<Entity, Option<Entity>> {
         let Self { caller, stats, .. } = self;
         let Some(request) = request.entity() else {
@@ -287,7 +290,7 @@ pub(crate) fn has_mail(world: &World) -> bool {
         || written::is_waiting(world)
 }
 
-fn publish_stats(world: &mut World) {
+pub(super) fn publish_stats(world: &mut World) {
     let stats = world.resource::<Mailbag>().stats;
     if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
         published.set_if_neq(stats);

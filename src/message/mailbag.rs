@@ -68,6 +68,12 @@ impl Mailbag {
         self.queue.len() + self.held.len() + moving
     }
 
+    /// Returns `true` if a run has nothing to deliver, to keep or to give back.
+    pub(super) fn is_idle(&self) -> bool {
+        let is_kept = !self.held.is_empty() || !self.transit.is_empty();
+        self.queue.is_idle() && !is_kept && !self.is_urgent
+    }
+
     /// Returns `true` if the next run should not wait: an urgent message was sent, or a panic has
     /// interrupted the delivery.
     #[cfg(feature = "worlds")]

@@ -93,6 +93,9 @@ trait AnyLane: Any + Send + Sync {
         courier: &mut Courier,
     );
 
+    /// Returns `true` if the lane is empty, and was so for a while.
+    fn is_idle(&self) -> bool;
+
     /// Changes the names of entities.
     #[cfg(feature = "serialize")]
     fn rename(&mut self, names: &EntityHashMap<Entity>);
@@ -202,6 +205,11 @@ impl Queue {
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns `true` if the queue is empty, and was so for a while, so that it has no memory to give back.
+    pub(super) fn is_idle(&self) -> bool {
+        self.items.is_empty() && self.peak.is_over() && self.lanes.iter().all(|it| it.is_idle())
     }
 
     /// Adds a message, after all others.
@@ -539,6 +547,10 @@ impl<P: Payload> AnyLane for Lane<P> {
                 *to = renamed(*to, names);
             }
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.messages.is_empty() && self.peak.is_over()
     }
 
     fn trim(&mut self) {

@@ -279,11 +279,19 @@ impl Inbox {
         lock(&self.open).wake = Some(Arc::new(wake));
     }
 
-    /// Takes the items that have arrived, with `is_closed` for the last time.
-    fn take(&mut self, is_closed: bool) -> Queue {
-        let mut queue = mem::take(&mut self.spare);
+    /// Takes the items that have arrived, with `is_closed` for the last time. Returns `None` if none has
+    /// arrived for a while.
+    fn take(&mut self, is_closed: bool) -> Option<Queue> {
         let mut open = lock(&self.open);
         open.is_closed |= is_closed;
+        #[cfg(feature = "worlds")]
+        let is_awaited = !open.when_room.is_empty();
+        #[cfg(not(feature = "worlds"))]
+        let is_awaited = false;
+        if open.queue.is_idle() && self.spare.is_idle() && !is_awaited {
+            return None;
+        }
+        let mut queue = mem::take(&mut self.spare);
         mem::swap(&mut open.queue, &mut queue);
         open.bytes = 0;
         #[cfg(feature = "worlds")]
@@ -293,7 +301,7 @@ impl Inbox {
         for has_room in when_room.into_values() {
             has_room();
         }
-        queue
+        Some(queue)
     }
 
     /// Moves all items that have arrived in a world into its mailbag, if it has one.
@@ -302,7 +310,7 @@ impl Inbox {
             return;
         }
         let inbox = world.get_resource_mut::<Self>();
-        let Some(mut queue) = inbox.map(|mut inbox| inbox.take(false)) else {
+        let Some(mut queue) = inbox.and_then(|mut inbox| inbox.take(false)) else {
             return;
         };
         world.resource_mut::<Mailbag>().queue.append(&mut queue);

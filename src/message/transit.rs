@@ -6,6 +6,7 @@ use core::mem;
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
+    deliver::publish_stats,
     directory::Directory,
     followers::Followers,
     mail::{MailRef, Recipient},
@@ -129,6 +130,7 @@ impl HeldLetters {
         {
             let lost = held.len() - held.exported.len() - passed_on;
             mailbag.stats.undeliverable += lost as u64;
+            publish_stats(world);
         }
     }
 

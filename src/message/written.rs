@@ -80,7 +80,6 @@ pub(super) fn release(world: &mut World) -> bool {
 }
 
 /// Returns `true` if messages have been written since the last run.
-#[cfg(feature = "worlds")]
 pub(super) fn is_waiting(world: &World) -> bool {
     let written = world.get_resource::<Written>();
     let mut all = written.into_iter().flat_map(|written| &written.0);

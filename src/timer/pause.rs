@@ -182,6 +182,7 @@ pub(crate) fn is_paused(world: &World, entity: EntityRef, owner: Entity) -> bool
 /// except for what would end the pause.
 ///
 /// `is_marked` says which entities have a pause, and `ends` whether `entity` pauses its owner.
+#[inline]
 pub(crate) fn stops<E: Copy>(
     entity: E,
     owner: Option<E>,

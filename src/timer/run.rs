@@ -295,7 +295,7 @@ impl Writer<'_, '_> {
         is_observed: bool,
         popped: &mut Option<Fired>,
     ) {
-        self.messages.write_batch(iter::from_fn(|| {
+        let mut next = || {
             if popped.is_some() {
                 return None;
             }
@@ -317,7 +317,13 @@ impl Writer<'_, '_> {
                 *popped = Some(fired);
             }
             (reaction != Reaction::EndLife).then_some(event)
-        }));
+        };
+        if !is_observed {
+            self.messages.write_batch(iter::from_fn(next));
+        } else if let Some(event) = next() {
+            // It is alone, so a batch would cost more.
+            self.messages.write(event);
+        }
     }
 }
 

@@ -172,3 +172,29 @@ impl Modifiers {
         self.archetypes[index] = Some(modified);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::num::NonZeroU32;
+
+    use super::*;
+    use crate::{Timer, clock::ClockTable};
+
+    #[test]
+    fn an_archetype_is_known_from_its_first_timer_on() {
+        let mut world = World::new();
+        let lines = TimerLines::new(&mut world, 0, NonZeroU32::MIN);
+        world.insert_resource(lines);
+        world.insert_resource(ClockTable::new(|_| 0));
+        let plain = world.spawn(Timer::after(1.0)).archetype().id();
+        let acting = (Timer::after(1.0), TimerAction::despawn());
+        let acting = world.spawn(acting).archetype().id();
+        // No run comes between, as in the frame that loads a level.
+        let modifiers = &world.resource::<TimerLines>().arming.modifiers;
+        let known = [plain, acting].map(|archetype| modifiers.noted(archetype));
+        assert_eq!(
+            known,
+            [Modified::Nothing, Modified::OwnerOrAction].map(Some)
+        );
+    }
+}

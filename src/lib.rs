@@ -282,7 +282,7 @@ With a [link], worlds in other processes become members. A world with
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `conditions`, `moving`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor
+//! `conditions`, `state`, `worlds`, `message`, `update`, `timer`, a shared floor
 //! (`pause`, `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`,
 //! `double_buffer`), `clock`, [`queue`] with `shown_fields`, and `journal`. Imports only go down this
 //! list. The queue knows no entities and can be used alone.
@@ -333,18 +333,12 @@ mod ext;
 
 pub mod conditions;
 
-#[cfg(feature = "serialize")]
-pub mod moving;
-
 #[cfg(feature = "worlds")]
 pub mod link;
 #[cfg(feature = "worlds")]
 mod worlds;
 
-pub mod rollback;
-
-#[cfg(feature = "serialize")]
-pub mod save;
+mod state;
 
 pub mod message;
 mod update;
@@ -377,6 +371,9 @@ pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueWorldExt};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses};
 pub use plugin::{DuePlugin, DueSystems};
+pub use state::rollback;
+#[cfg(feature = "serialize")]
+pub use state::{moving, save};
 pub use timer::{
     ArmedTimers, CancelReason, Cooldown, DespawnAfter, IntoDuration, IntoKey, InvalidTimer, Keyed,
     MissedTicks, NoSuchTimer, OwnedTimerCancelled, OwnedTimerFired, RunStats, TimedCommands, Timer,

@@ -15,6 +15,7 @@ use crate::{
     message::timed_out,
     owner::{Owned, owner_of},
     pause::PausedBy,
+    state::Versioned,
     timer::{Keyed, SavedWorld, TimerAction, write_timer_states, write_timer_states_of},
 };
 
@@ -225,7 +226,10 @@ impl<'w> Collector<'w> {
         if !unsavable.is_empty() {
             drop_remains(&mut entities, &unsavable);
         }
-        (SavedTimers(Content { world, entities }), unsavable)
+        (
+            SavedTimers(Versioned::V1(Content { world, entities })),
+            unsavable,
+        )
     }
 }
 

@@ -13,21 +13,23 @@ use bevy_time::{Fixed, Time};
 use super::{Content, LoadError, SavedEntity, SavedTimers, part::Part};
 use crate::{
     clock::{Clock, ClockId, ClockTable},
+    state::Versioned,
     timer::{MAX_STEPS, SavedWorld},
 };
 
 /// Returns an error if saved timers can't be loaded into a world with this map of entities.
 pub(crate) fn check_saved(
     world: &World,
-    SavedTimers(Content {
-        world: state,
-        entities: saved,
-    }): &SavedTimers,
+    SavedTimers(Versioned::V1(saved)): &SavedTimers,
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
     if !world.contains_resource::<ClockTable>() {
         return Err(LoadError::NoPlugin);
     }
+    let Content {
+        world: state,
+        entities: saved,
+    } = saved;
     if let Some(state) = state {
         check_steps(world, state)?;
     }
@@ -51,10 +53,10 @@ pub(crate) fn check_saved(
 
 /// Returns an error if saved timers refer to an entity that is not in the data.
 pub(crate) fn check_alone(
-    SavedTimers(Content { entities, .. }): &SavedTimers,
+    SavedTimers(Versioned::V1(saved)): &SavedTimers,
 ) -> Result<(), LoadError> {
-    let members: EntityHashSet = entities.iter().map(|saved| saved.entity).collect();
-    let mut entities = entities.iter();
+    let members: EntityHashSet = saved.entities.iter().map(|saved| saved.entity).collect();
+    let mut entities = saved.entities.iter();
     entities.try_for_each(|saved| check_references(saved, |entity| members.contains(&entity)))
 }
 

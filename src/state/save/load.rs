@@ -16,6 +16,7 @@ use super::{
 use crate::{
     clock::{ClockId, ClockTable, TimePassed, take_settings},
     message::time_out_again,
+    state::Versioned,
     timer::Cooldown,
 };
 
@@ -58,7 +59,7 @@ impl Stage {
 }
 
 /// Returns the requests that had timed out, in order.
-fn timed_out(SavedTimers(saved): &SavedTimers) -> impl Iterator<Item = Entity> {
+fn timed_out(SavedTimers(Versioned::V1(saved)): &SavedTimers) -> impl Iterator<Item = Entity> {
     let requests = saved.entities.iter().filter_map(|saved| {
         saved.parts.iter().find_map(|part| match part {
             &Part::TimedOut(nth) => Some((nth, saved.entity)),
@@ -74,13 +75,14 @@ fn timed_out(SavedTimers(saved): &SavedTimers) -> impl Iterator<Item = Entity> {
 /// clocks have advanced by `passed` since the save, as far as cooldowns are concerned.
 pub(crate) fn load_checked(
     world: &mut World,
-    SavedTimers(Content {
-        world: state,
-        entities: saved,
-    }): &SavedTimers,
+    SavedTimers(Versioned::V1(saved)): &SavedTimers,
     entities: &mut EntityHashMap<Entity>,
     passed: &TimePassed,
 ) {
+    let Content {
+        world: state,
+        entities: saved,
+    } = saved;
     for saved in saved {
         let target = entities.entry(saved.entity);
         target.or_insert_with(|| world.spawn_empty().id());

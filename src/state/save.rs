@@ -48,6 +48,7 @@ use core::time::Duration;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::Versioned;
 use crate::{
     clock::ClockId,
     owner::OwnedBy,
@@ -55,10 +56,13 @@ use crate::{
     timer::{Keyed, SavedWorld},
 };
 
-pub(crate) use check::{check_alone, check_saved};
-pub(crate) use collect::{dependents, save_all, save_entities, save_entity, save_timers};
+pub(super) use check::{check_alone, check_saved};
+pub(super) use collect::{dependents, save_entities};
+pub(crate) use collect::{save_all, save_entity, save_timers};
+pub(super) use error::List;
 pub use error::{LoadError, SaveError, Unsavable};
-pub(crate) use load::{load_checked, load_timers};
+pub(super) use load::load_checked;
+pub(crate) use load::load_timers;
 use part::Part;
 
 pub use crate::timer::Finished;
@@ -105,27 +109,8 @@ pub use crate::timer::Finished;
 /// # Ok::<(), BevyError>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "Versions", into = "Versions")]
-pub struct SavedTimers(Content);
-
-/// All serialized forms that can be loaded.
-#[derive(Serialize, Deserialize)]
-#[serde(rename = "SavedTimers")]
-enum Versions {
-    V1(Content),
-}
-
-impl From<Versions> for SavedTimers {
-    fn from(Versions::V1(content): Versions) -> Self {
-        Self(content)
-    }
-}
-
-impl From<SavedTimers> for Versions {
-    fn from(SavedTimers(content): SavedTimers) -> Self {
-        Self::V1(content)
-    }
-}
+#[serde(transparent)]
+pub struct SavedTimers(Versioned<Content>);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,14 +10,17 @@ use super::{Content, MoveError, MovedEntity, export::hold, names};
 use crate::{
     clock::{ClockId, ClockTable, TimePassed, take_settings},
     message::{End, HeldLetters, Letter, LetterData},
-    save::{SavedTimers, check_saved, load_checked},
+    state::{
+        Versioned,
+        save::{SavedTimers, check_saved, load_checked},
+    },
     transit::InTransit,
 };
 
 /// Imports an entity after this time on the way, and returns it. It is in transit from here on.
 pub(crate) fn import_entity(
     world: &mut World,
-    MovedEntity(content): &MovedEntity,
+    MovedEntity(Versioned::V1(content)): &MovedEntity,
     on_the_way: TimePassed,
     entities: &mut EntityHashMap<Entity>,
 ) -> Result<Entity, MoveError> {

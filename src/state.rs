@@ -2,6 +2,7 @@
 
 #[cfg(feature = "serialize")]
 pub mod moving;
+mod part;
 pub mod rollback;
 #[cfg(feature = "serialize")]
 pub mod save;

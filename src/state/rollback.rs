@@ -75,13 +75,10 @@
 //! ```
 
 mod changed;
-mod column;
-mod components;
 mod entities;
-mod history;
 mod log;
 mod names;
-mod order;
+mod states;
 mod watch;
 
 use alloc::vec::Vec;
@@ -97,9 +94,8 @@ use crate::{
     transit::InTransit,
 };
 pub(crate) use changed::changed_since;
-use column::holders;
-use components::name_requests;
-use entities::{Restored, despawn, finished};
+use changed::holders;
+use entities::{Restored, despawn, finished, name_requests};
 use log::{Changes, Log, Token, end_journals};
 use names::Names;
 use watch::{unwatch, watch};
@@ -135,7 +131,7 @@ pub(crate) fn snapshot_timers(world: &mut World) -> TimerSnapshot {
     let mut log = world.resource_mut::<Log>();
     log.forget_dropped();
     let token = log.add_snapshot();
-    note_unseen(world);
+    Log::note_unseen(world);
     TimerSnapshot {
         world: world.id(),
         token,
@@ -162,21 +158,22 @@ pub(crate) fn restore_timers(
     end_journals(world);
     let mut log = world.resource_mut::<Log>();
     log.forget_dropped();
+    let kinds = log.kinds.clone();
     let is_latest = log.is_latest(&snapshot.token);
     let changes = log.changes_since(&snapshot.token);
     let mut names = changes.names.clone();
-    let components = &changes.components;
-    let changed = (components, &mut names);
+    let states = &changes.states;
+    let changed = (states, &mut names);
     let restored = Restored::new(world, &snapshot.finished, changed, entities);
-    let new = restored.spawned_since(world, snapshot.tick, (components, &names));
+    let new = restored.spawned_since(world, snapshot.tick, (states, &names));
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, mut table: Mut<ClockTable>| {
-                components.put_back(world, &names, &new);
+                states.put_back(world, &kinds, &names, &new);
                 restored.rename_clocks(world, &names);
                 despawn(world, new);
-                components.put_in_order(world, &names);
+                states.put_in_order(world, &names);
                 let tables = (&mut *lines, &mut *keys, &mut *table);
                 snapshot.put_back(world, tables, &changes, &names);
             });
@@ -276,12 +273,7 @@ fn forget_changes(world: &mut World, mut names: Names) {
         names,
         ..Changes::default()
     });
-    note_unseen(world);
-}
-
-/// Notes the components that change without an event.
-fn note_unseen(world: &mut World) {
-    world.resource_scope(|world, mut log: Mut<Log>| log.components.note_unseen(world));
+    Log::note_unseen(world);
 }
 
 #[cfg(test)]

@@ -1,67 +1,56 @@
-//! Observers that note the components that change while a snapshot exists.
+//! Observers that note the entities that change while a snapshot exists.
 
 use alloc::vec::Vec;
 
 use bevy_ecs::{
-    entity_disabling::Disabled, lifecycle::HookContext, prelude::*, query::Allow,
-    relationship::Relationship, world::DeferredWorld,
+    entity_disabling::Disabled, event::EntityComponentsTrigger, lifecycle::HookContext, prelude::*,
+    query::Allow, relationship::Relationship, world::DeferredWorld,
 };
 
-use super::{
-    components::{HasColumn, HasOrder, all_components},
-    log::Log,
-};
+use super::log::Log;
 use crate::{
-    clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
-    message::{Directory, MovedRequest, OpenRequest},
-    owner::{Owned, OwnedBy},
-    pause::{Paused, PausedBy, Pauses},
-    timer::{
-        Cooldown, CrateTimer, DespawnAfter, Finished, KeyTable, Keyed, Timer, TimerAction,
-        TimerLines,
-    },
-    transit::InTransit,
+    clock::SpeedModifier,
+    message::Directory,
+    owner::OwnedBy,
+    pause::Pauses,
+    timer::{KeyTable, TimerLines},
 };
 
-/// One of the observers, by its index in [`OBSERVERS`].
+/// One of the observers.
 ///
 /// A game that despawns every entity despawns the observers, too. They return immediately, to see
 /// which other entities despawn.
 #[derive(Component, Clone, Copy)]
 #[component(on_remove = on_remove_watcher)]
-struct Watcher(usize);
-
-macro_rules! observers {
-    (
-        columns { $($name:ident: $column:ty,)* }
-        orders { $($order:ident: $relationship:ty => $target:ty,)* }
-    ) => {
-        const OBSERVERS: &[fn() -> Observer] = &[
-            $(|| Observer::new(on_add::<$column>), || Observer::new(on_discard::<$column>),)*
-            || Observer::new(on_add::<Disabled>),
-            || Observer::new(on_discard::<Disabled>),
-            $(
-                || Observer::new(on_join::<$relationship>),
-                || Observer::new(on_part::<$relationship>),
-                || Observer::new(on_add_list::<$target>),
-                || Observer::new(on_discard_list::<$target>),
-            )*
-        ];
-    };
+enum Watcher {
+    Added,
+    Joined,
+    Discarded,
 }
 
-all_components!(observers);
+impl Watcher {
+    fn spawn(self, world: &mut World) {
+        let kinds: Vec<_> = world.resource::<Log>().kinds.ids().collect();
+        let observer = match self {
+            Self::Added => Observer::new(on_add).with_components(kinds),
+            Self::Joined => Observer::new(on_join),
+            Self::Discarded => Observer::new(on_discard).with_components(kinds),
+        };
+        world.spawn((self, observer));
+    }
+}
 
 /// Begins a log.
 pub(super) fn watch(world: &mut World) {
-    world.init_resource::<Log>();
+    let log = Log::new(world);
+    world.insert_resource(log);
     world.resource_mut::<TimerLines>().watch();
     world.resource_mut::<KeyTable>().watch();
     if let Some(mut directory) = world.get_resource_mut::<Directory>() {
         directory.watch();
     }
-    for (nth, observer) in OBSERVERS.iter().enumerate() {
-        world.spawn((Watcher(nth), observer()));
+    for watcher in [Watcher::Added, Watcher::Joined, Watcher::Discarded] {
+        watcher.spawn(world);
     }
     world.flush();
 }
@@ -82,85 +71,61 @@ pub(super) fn unwatch(world: &mut World) {
 }
 
 fn on_remove_watcher(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
-    let watcher = world.get::<Watcher>(entity).copied();
-    let watcher = watcher.filter(|_| world.contains_resource::<Log>());
-    if let Some(Watcher(nth)) = watcher {
-        world.commands().spawn((Watcher(nth), OBSERVERS[nth]()));
+    if let Some(&watcher) = world.get::<Watcher>(entity) {
+        world.commands().queue(move |world: &mut World| {
+            if world.contains_resource::<Log>() {
+                watcher.spawn(world);
+            }
+        });
     }
 }
 
-fn on_add<C: HasColumn>(added: On<Add<C>>, log: Option<ResMut<Log>>) {
-    if let Some(mut log) = log {
-        C::column(&mut log.components).note(added.entity, || None);
+fn on_add(added: On<Add<()>>, mut world: DeferredWorld) {
+    let new = added.trigger().components;
+    Log::note(&mut world, added.entity, |id| !new.contains(&id), None);
+}
+
+/// Notes the target of a relationship, which has the entity in its list already or soon.
+fn on_join(joined: On<Insert<(OwnedBy, Pauses, SpeedModifier)>>, mut world: DeferredWorld) {
+    for target in targets(&world, joined.entity, joined.trigger())
+        .into_iter()
+        .flatten()
+    {
+        Log::note(&mut world, target, |_| true, Some(joined.entity));
     }
 }
 
-fn on_discard<C: HasColumn>(
-    discarded: On<Discard<C>>,
-    values: Query<&C, Allow<Disabled>>,
-    log: Option<ResMut<Log>>,
-) {
+/// Notes an entity that loses a component, and the target of a relationship that loses the entity. Bevy
+/// removes it from the list later.
+fn on_discard(discarded: On<Discard<()>>, mut world: DeferredWorld) {
     let entity = discarded.entity;
-    if let (Some(mut log), Ok(value)) = (log, values.get(entity)) {
-        C::column(&mut log.components).note_value(entity, value);
+    for target in targets(&world, entity, discarded.trigger())
+        .into_iter()
+        .flatten()
+    {
+        Log::note(&mut world, target, |_| true, None);
     }
+    Log::note(&mut world, entity, |_| true, None);
 }
 
-type TargetOf<R> = <R as Relationship>::RelationshipTarget;
-
-/// Notes the entities of a target that gets another one, which is in the list already or soon.
-fn on_join<R: Relationship>(
-    joined: On<Insert<R>>,
-    sources: Query<&R, Allow<Disabled>>,
-    targets: Query<Option<&TargetOf<R>>, Allow<Disabled>>,
-    log: Option<ResMut<Log>>,
-) where
-    TargetOf<R>: HasOrder,
-{
-    note_list(joined.entity, Some(joined.entity), sources, targets, log);
-}
-
-/// Notes the entities of a target that loses one of them. Bevy removes it from the list later.
-fn on_part<R: Relationship>(
-    parted: On<Discard<R>>,
-    sources: Query<&R, Allow<Disabled>>,
-    targets: Query<Option<&TargetOf<R>>, Allow<Disabled>>,
-    log: Option<ResMut<Log>>,
-) where
-    TargetOf<R>: HasOrder,
-{
-    note_list(parted.entity, None, sources, targets, log);
-}
-
-fn note_list<R: Relationship>(
-    source: Entity,
-    joins: Option<Entity>,
-    sources: Query<&R, Allow<Disabled>>,
-    targets: Query<Option<&TargetOf<R>>, Allow<Disabled>>,
-    log: Option<ResMut<Log>>,
-) where
-    TargetOf<R>: HasOrder,
-{
-    let target = sources.get(source).map(Relationship::get);
-    let list = target.and_then(|target| Ok((target, targets.get(target)?)));
-    if let (Some(mut log), Ok((target, list))) = (log, list) {
-        TargetOf::<R>::order(&mut log.components).note_list(target, list, joins);
+/// Returns the entities to whose lists the components of a trigger belong.
+fn targets(
+    world: &DeferredWorld,
+    entity: Entity,
+    trigger: &EntityComponentsTrigger,
+) -> [Option<Entity>; 3] {
+    fn target<R: Relationship>(
+        world: &DeferredWorld,
+        entity: Entity,
+        trigger: &EntityComponentsTrigger,
+    ) -> Option<Entity> {
+        let id = world.component_id::<R>()?;
+        let is_triggered = trigger.components.contains(&id);
+        world.get::<R>(entity).filter(|_| is_triggered).map(R::get)
     }
-}
-
-fn on_add_list<T: HasOrder>(added: On<Add<T>>, log: Option<ResMut<Log>>) {
-    if let Some(mut log) = log {
-        T::order(&mut log.components).note(added.entity, || None);
-    }
-}
-
-fn on_discard_list<T: HasOrder>(
-    discarded: On<Discard<T>>,
-    targets: Query<&T, Allow<Disabled>>,
-    log: Option<ResMut<Log>>,
-) {
-    let target = discarded.entity;
-    if let (Some(mut log), Ok(list)) = (log, targets.get(target)) {
-        T::order(&mut log.components).note_list(target, Some(list), None);
-    }
+    [
+        target::<OwnedBy>(world, entity, trigger),
+        target::<Pauses>(world, entity, trigger),
+        target::<SpeedModifier>(world, entity, trigger),
+    ]
 }

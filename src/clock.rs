@@ -34,6 +34,8 @@ pub(crate) use copy::{ChangedClocks, ClocksCopy, put_clocks_back};
 pub(crate) use id::PackedClockId;
 pub use id::{ClockError, ClockId};
 use load::SavedTime;
+#[cfg(feature = "serialize")]
+pub(crate) use modifier::update_clock_later;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use params::{
@@ -51,7 +53,9 @@ pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
 #[cfg(feature = "serialize")]
 pub use save::TimePassed;
 #[cfg(feature = "serialize")]
-pub(crate) use save::{load_built_in, load_clock, save_built_in, save_clock, write_clocks};
+pub(crate) use save::{
+    ClockTimes, load_built_in, load_clock, save_built_in, settle_clocks, write_clocks,
+};
 use speed::Speed;
 use state::ClockTime;
 pub(crate) use state::{Reading, saturating_nanos, shift};

@@ -97,9 +97,7 @@ use random::{Draws, Numbers, RandomInterval, scale};
 pub(crate) use run::{FireParams, RunDepth, TimerSettings, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
-pub(crate) use saving::{
-    MAX_STEPS, SavedWorld, load_world_state, write_timer_states, write_timer_states_of,
-};
+pub(crate) use saving::{Capture, MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
 pub(crate) use saving::{TimerState, WrittenStates, forget_written};
 pub use seconds::IntoDuration;
 pub use stats::RunStats;
@@ -394,7 +392,7 @@ impl Arms for Timer {
 }
 
 /// The components that arm a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     /// [`Timer`]
     Timer,

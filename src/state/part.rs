@@ -264,10 +264,15 @@ impl Kinds {
         self.0.iter().map(|&(_, id)| id)
     }
 
+    /// Returns the components of this crate.
+    pub(super) fn ours(&self) -> impl Iterator<Item = ComponentId> {
+        let ours = self.0.iter().filter(|&&(kind, _)| kind != Kind::Disabled);
+        ours.map(|&(_, id)| id)
+    }
+
     /// Returns `true` if an entity has a component of this crate.
     pub(super) fn has_any(&self, entity: EntityRef) -> bool {
-        let ours = self.0.iter().filter(|(kind, _)| *kind != Kind::Disabled);
-        ours.copied().any(|(_, id)| entity.contains_id(id))
+        self.ours().any(|id| entity.contains_id(id))
     }
 
     /// Returns copies of those components of an entity that are wanted.

@@ -39,21 +39,19 @@ mod check;
 mod collect;
 mod error;
 mod load;
-mod part;
 mod pass;
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::MapEntities, prelude::*};
 use serde::{Deserialize, Serialize};
 
-use super::Versioned;
+use super::{Versioned, part::Part};
 use crate::{
     clock::ClockId,
     owner::OwnedBy,
     pause::Pauses,
-    timer::{Keyed, SavedWorld},
+    timer::{Arms, SavedWorld},
 };
 
 pub(super) use check::{check_alone, check_saved};
@@ -63,7 +61,6 @@ pub(super) use error::List;
 pub use error::{LoadError, SaveError, Unsavable};
 pub(super) use load::load_checked;
 pub(crate) use load::load_timers;
-use part::Part;
 
 pub use crate::timer::Finished;
 
@@ -75,8 +72,7 @@ pub use crate::timer::Finished;
 /// # Examples
 ///
 /// ```
-/// use core::time::Duration;
-/// use bevy_app::prelude::*;
+/// /// use bevy_app::prelude::*;
 /// use bevy_due::{Timer, prelude::*, save::SavedTimers};
 /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
 /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
@@ -129,33 +125,8 @@ struct SavedEntity {
 }
 
 impl SavedEntity {
-    fn owner(&self) -> Option<Entity> {
-        self.parts.iter().find_map(|part| match part {
-            Part::OwnedBy(OwnedBy(owner)) => Some(*owner),
-            _ => None,
-        })
-    }
-
-    fn pauses(&self) -> Option<Entity> {
-        self.parts.iter().find_map(|part| match part {
-            Part::Pauses(Pauses(target)) => Some(*target),
-            _ => None,
-        })
-    }
-
-    fn key(&self) -> Option<&Keyed> {
-        self.parts.iter().find_map(|part| match part {
-            Part::Key(key) => Some(key),
-            _ => None,
-        })
-    }
-
-    /// Returns the time that the clock of the entity's cooldown showed.
-    fn cooldown_now(&self) -> Option<Duration> {
-        self.parts.iter().find_map(|part| match part {
-            Part::Cooldown(saved) => Some(saved.now),
-            _ => None,
-        })
+    fn has(&self, is_wanted: impl Fn(&Part) -> bool) -> bool {
+        self.parts.iter().any(is_wanted)
     }
 
     /// Returns the parent of the entity's clock.
@@ -165,6 +136,69 @@ impl SavedEntity {
             _ => None,
         })
     }
+}
+
+impl Part {
+    /// Returns the entities that the part refers to, except for those that no longer exist. Those in a list
+    /// refer to this one.
+    fn references(&self) -> Vec<Entity> {
+        let mut references = References(Vec::new());
+        if self.list().is_none() {
+            self.clone().map_entities(&mut references);
+        }
+        references.0
+    }
+
+    /// Returns the entity of the clock on which the part runs, if it runs on one.
+    fn clock(&self) -> Option<Entity> {
+        let clock = match self {
+            Self::Clock(clock) => clock.parent(),
+            Self::Timer(timer) => timer.loaded()?.clock()?,
+            Self::DespawnAfter(lifetime) => lifetime.loaded()?.clock()?,
+            _ => return None,
+        };
+        match clock {
+            ClockId::Own(clock) if clock != Entity::PLACEHOLDER => Some(clock),
+            _ => None,
+        }
+    }
+
+    /// Returns the entity without which the component can't exist, if any.
+    fn target(&self) -> Option<Entity> {
+        match self {
+            Self::OwnedBy(OwnedBy(target)) | Self::Pauses(Pauses(target)) => Some(*target),
+            Self::SpeedModifier(modifier) => Some(modifier.clock()),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the part has no purpose without the entity's timer.
+    fn serves_timer(&self) -> bool {
+        matches!(
+            self,
+            Self::Timer(_)
+                | Self::TimerAction(_)
+                | Self::Keyed(_)
+                | Self::Finished(_)
+                | Self::OpenRequest
+                | Self::CrateTimer(_)
+                | Self::TimedOut(_)
+        )
+    }
+}
+
+/// Collects the entities to be mapped.
+struct References(Vec<Entity>);
+
+impl EntityMapper for References {
+    fn get_mapped(&mut self, entity: Entity) -> Entity {
+        if entity != Entity::PLACEHOLDER {
+            self.0.push(entity);
+        }
+        entity
+    }
+
+    fn set_mapped(&mut self, _: Entity, _: Entity) {}
 }
 
 impl SavedTimers {

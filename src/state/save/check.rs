@@ -10,10 +10,11 @@ use bevy_ecs::{
 use bevy_platform::collections::HashSet;
 use bevy_time::{Fixed, Time};
 
-use super::{Content, LoadError, SavedEntity, SavedTimers, part::Part};
+use super::{Content, LoadError, SavedEntity, SavedTimers};
 use crate::{
     clock::{Clock, ClockId, ClockTable},
-    state::Versioned,
+    owner::OwnedBy,
+    state::{Versioned, part::Part},
     timer::{MAX_STEPS, SavedWorld},
 };
 
@@ -107,7 +108,15 @@ fn check_references(
 fn check_keys(saved: &[SavedEntity]) -> Result<(), LoadError> {
     let mut keys = HashSet::new();
     for saved in saved {
-        if let (Some(owner), Some(key)) = (saved.owner(), saved.key())
+        let (mut owner, mut key) = (None, None);
+        for part in &saved.parts {
+            match part {
+                Part::OwnedBy(OwnedBy(by)) => owner = Some(*by),
+                Part::Keyed(keyed) => key = Some(keyed),
+                _ => {}
+            }
+        }
+        if let (Some(owner), Some(key)) = (owner, key)
             && !keys.insert((owner, key))
         {
             let key = key.clone().into();

@@ -3,35 +3,45 @@
 use alloc::{borrow::ToOwned, vec::Vec};
 
 use bevy_ecs::{
-    archetype::Archetype,
+    archetype::{Archetype, ArchetypeEntity},
     component::ComponentId,
     entity::{EntityHashMap, EntityHashSet, MapEntities},
     prelude::*,
 };
 
-use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable, part::Part};
+use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable};
 use crate::{
-    clock::{ClockTable, SpeedModifiers},
+    clock::{ClockTable, SpeedModifiers, clock_of, settle_clocks},
     message::timed_out,
     owner::{Owned, owner_of},
     pause::PausedBy,
-    state::Versioned,
-    timer::{Keyed, SavedWorld, TimerAction, write_timer_states, write_timer_states_of},
+    state::{
+        Versioned,
+        part::{Kind, Kinds, Part},
+    },
+    timer::{Capture, Keyed, SavedWorld, TimerAction},
 };
 
 /// Saves all timers of a world, except those with closures, which it returns too.
 pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
-    write_timer_states(world);
-    let parts: Vec<ComponentId> = Part::components(world).collect();
-    let has_part = |archetype: &&Archetype| parts.iter().any(|&part| archetype.contains(part));
+    world.flush();
+    settle_clocks(world);
+    let kinds = Kinds::of(world);
+    let ids: Vec<ComponentId> = kinds.ours().collect();
+    let has_part = |archetype: &&Archetype| ids.iter().any(|&id| archetype.contains(id));
     let archetypes = world.archetypes().iter().filter(has_part);
     let entities = archetypes.flat_map(Archetype::entities);
-    let timed_out = Collector::timed_out(world);
-    let mut collector = Collector::new(world, &timed_out);
-    for entity in entities {
-        collector.add_root(entity.id());
-    }
-    collector.finish(world.get_resource::<SavedWorld>().cloned())
+    let mut collector = Collector::new(world, &kinds);
+    let capture = collector.capture.iter();
+    // Their components may be gone already.
+    let finished = capture.flat_map(|capture| capture.finished.keys().copied());
+    let mut entities: Vec<Entity> = entities.map(ArchetypeEntity::id).chain(finished).collect();
+    entities.sort_unstable();
+    entities.dedup();
+    entities
+        .into_iter()
+        .for_each(|entity| collector.add(entity));
+    collector.finish(SavedWorld::of(world))
 }
 
 /// Saves all timers of a world.
@@ -52,17 +62,17 @@ pub(crate) fn save_entities(
     entities: &[Entity],
 ) -> Vec<Result<SavedTimers, SaveError>> {
     world.flush();
-    let members = entities.iter().flat_map(|&root| dependents(world, root));
-    let members = members.map(|member| member.id()).collect();
-    write_timer_states_of(world, &members);
-    let timed_out = Collector::timed_out(world);
+    settle_clocks(world);
+    let kinds = Kinds::of(world);
+    let mut collector = Collector::new(world, &kinds);
     let saved = entities.iter().map(|&entity| {
         check_plugin(world)?;
         if world.get_entity(entity).is_err() {
             return Err(SaveError::NoSuchEntity(entity));
         }
-        let mut collector = Collector::new(world, &timed_out);
-        collector.add(entity);
+        for member in dependents(world, entity) {
+            collector.add(member.id());
+        }
         all_or_error(collector.finish(None))
     });
     saved.collect()
@@ -84,118 +94,78 @@ fn all_or_error(
     }
 }
 
-/// Returns an entity and everything that depends on it: what it owns, and then the pauses and the speed
-/// modifiers of all of these, with what they own.
+/// Returns an entity and everything that depends on it: what it owns, and the pauses and the speed modifiers
+/// of all of these, with what they own.
 pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
-    let mut seen = EntityHashSet::default();
-    let mut found = with_owned(world, entity, &mut seen);
+    let mut found: Vec<EntityRef> = world.get_entity(entity).into_iter().collect();
+    let mut seen: EntityHashSet = [entity].into_iter().collect();
     let mut next = 0;
     while let Some(&entity) = found.get(next) {
         next += 1;
-        for effect in effects(entity) {
-            found.extend(with_owned(world, effect, &mut seen));
-        }
+        let owned = entity.get::<Owned>().into_iter().flat_map(Owned::iter);
+        let pauses = entity
+            .get::<PausedBy>()
+            .into_iter()
+            .flat_map(PausedBy::iter);
+        let modifiers = entity.get::<SpeedModifiers>().into_iter();
+        let modifiers = modifiers.flat_map(RelationshipTarget::iter);
+        let new = owned
+            .chain(pauses)
+            .chain(modifiers)
+            .filter(|&it| seen.insert(it));
+        found.extend(new.filter_map(|entity| world.get_entity(entity).ok()));
     }
     found
 }
 
-/// Returns an entity and everything it owns, in order, except for the entities that were seen.
-fn with_owned<'w>(
-    world: &'w World,
-    entity: Entity,
-    seen: &mut EntityHashSet,
-) -> Vec<EntityRef<'w>> {
-    let mut found = Vec::new();
-    let mut to_visit = Vec::from([entity]);
-    while let Some(entity) = to_visit.pop() {
-        let Ok(entity) = world.get_entity(entity) else {
-            continue;
-        };
-        if !seen.insert(entity.id()) {
-            continue;
-        }
-        found.push(entity);
-        let first = to_visit.len();
-        to_visit.extend(entity.get::<Owned>().into_iter().flat_map(Owned::iter));
-        to_visit[first..].reverse();
-    }
-    found
-}
-
-/// Returns the pauses and the speed modifiers of an entity.
-fn effects(entity: EntityRef<'_>) -> impl Iterator<Item = Entity> {
-    let pauses = entity.get::<PausedBy>();
-    let pauses = pauses.into_iter().flat_map(RelationshipTarget::iter);
-    let modifiers = entity.get::<SpeedModifiers>();
-    pauses.chain(modifiers.into_iter().flat_map(RelationshipTarget::iter))
-}
-
-/// Saves entities, each after its owner, and the entities of an owner in its order.
+/// Saves entities.
 struct Collector<'w> {
     world: &'w World,
+    kinds: &'w Kinds,
+    capture: Option<Capture<'w>>,
     /// The requests that have timed out, with their places in the mail.
-    timed_out: &'w EntityHashMap<u32>,
-    seen: EntityHashSet,
+    timed_out: EntityHashMap<u32>,
     entities: Vec<SavedEntity>,
     unsavable: Vec<Unsavable>,
 }
 
 impl<'w> Collector<'w> {
-    /// Returns the requests that have timed out, with their places in the mail.
-    fn timed_out(world: &World) -> EntityHashMap<u32> {
-        timed_out(world).into_iter().zip(0..).collect()
-    }
-
-    fn new(world: &'w World, timed_out: &'w EntityHashMap<u32>) -> Self {
+    fn new(world: &'w World, kinds: &'w Kinds) -> Self {
         Self {
             world,
-            timed_out,
-            seen: EntityHashSet::default(),
+            kinds,
+            capture: Capture::new(world),
+            timed_out: timed_out(world).into_iter().zip(0..).collect(),
             entities: Vec::new(),
             unsavable: Vec::new(),
         }
     }
 
-    /// Adds the owner of an entity, or the owner of that owner, and everything it owns.
-    fn add_root(&mut self, entity: Entity) {
-        let mut root = entity;
-        let mut path = EntityHashSet::default();
-        while let Ok(entity) = self.world.get_entity(root)
-            && path.insert(root)
-        {
-            root = owner_of(entity);
-        }
-        self.add(root);
-    }
-
-    /// Adds an entity and everything it owns, in order.
     fn add(&mut self, entity: Entity) {
-        for entity in with_owned(self.world, entity, &mut self.seen) {
-            self.save(entity);
-        }
-    }
-
-    /// Adds the pauses and the speed modifiers of all entities so far. They come last, because one that
-    /// is owned has its place among the entities of its owner.
-    fn add_effects(&mut self) {
-        let mut next = 0;
-        while let Some(saved) = self.entities.get(next) {
-            next += 1;
-            let entity = self.world.get_entity(saved.entity);
-            for effect in entity.into_iter().flat_map(effects) {
-                self.add(effect);
+        let (Ok(entity), Some(capture)) = (self.world.get_entity(entity), &mut self.capture) else {
+            return;
+        };
+        // A timer must find the mark.
+        let finished = capture.finished.get(&entity.id());
+        let mut parts: Vec<Part> = Vec::new();
+        parts.extend(finished.map(|(_, mark)| Part::Finished(mark.clone())));
+        let is_saved =
+            |kind| !matches!(kind, Kind::Finished | Kind::MovedRequest | Kind::InTransit);
+        for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
+            parts.extend(match part {
+                Part::Clock(_) => capture.times.save(entity).map(Part::Clock),
+                Part::Timer(_) => capture.save(entity).map(Part::Timer),
+                Part::DespawnAfter(_) => capture.save(entity).map(Part::DespawnAfter),
+                part if part.list().is_some_and(|list| list.len() < 2) => None,
+                part => Some(part),
+            });
+            if let Some(Part::Cooldown(_)) = parts.last() {
+                let clock = clock_of(self.world, entity, owner_of(entity), None);
+                parts.push(Part::CooldownNow(capture.times.now(clock)));
             }
         }
-    }
-
-    fn save(&mut self, entity: EntityRef) {
-        let mut parts: Vec<Part> = Part::all_of(self.world, entity).collect();
-        parts.extend(
-            self.timed_out
-                .get(&entity.id())
-                .copied()
-                .map(Part::TimedOut),
-        );
+        let timed_out = self.timed_out.get(&entity.id());
+        parts.extend(timed_out.copied().map(Part::TimedOut));
         if let Some(closure) = entity.get().and_then(TimerAction::closure) {
             if parts.iter().any(|part| matches!(part, Part::Timer(_))) {
                 self.unsavable.push(Unsavable {
@@ -216,20 +186,20 @@ impl<'w> Collector<'w> {
         });
     }
 
-    fn finish(mut self, world: Option<SavedWorld>) -> (SavedTimers, Vec<Unsavable>) {
-        self.add_effects();
-        let Self {
-            mut entities,
-            unsavable,
-            ..
-        } = self;
+    /// Returns the entities since the last call. Those that await the next run are in the order of their
+    /// ends.
+    fn finish(&mut self, world: Option<SavedWorld>) -> (SavedTimers, Vec<Unsavable>) {
+        let mut entities = core::mem::take(&mut self.entities);
+        let unsavable = core::mem::take(&mut self.unsavable);
+        if let Some(capture) = self.capture.as_ref().filter(|it| !it.finished.is_empty()) {
+            let end = |saved: &SavedEntity| capture.finished.get(&saved.entity).map(|it| it.0);
+            entities.sort_by_key(end);
+        }
         if !unsavable.is_empty() {
             drop_remains(&mut entities, &unsavable);
         }
-        (
-            SavedTimers(Versioned::V1(Content { world, entities })),
-            unsavable,
-        )
+        let content = Content { world, entities };
+        (SavedTimers(Versioned::V1(content)), unsavable)
     }
 }
 

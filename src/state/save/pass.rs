@@ -2,10 +2,12 @@
 
 use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
-use super::{SavedEntity, SavedTimers, part::Part};
+use super::SavedTimers;
 use crate::{
     clock::ClockId,
+    owner::OwnedBy,
     pause::{Pauses, stops},
+    state::part::Part,
     timer::Arms,
 };
 
@@ -19,16 +21,24 @@ impl SavedTimers {
         };
         let paused = self.paused();
         for saved in &mut self.0.entities {
+            let (mut owner, mut pauses) = (None, None);
+            for part in &saved.parts {
+                match part {
+                    Part::OwnedBy(OwnedBy(by)) => owner = Some(*by),
+                    Part::Pauses(Pauses(target)) => pauses = Some(*target),
+                    _ => {}
+                }
+            }
             let is_paused = |entity| paused.contains(&entity);
-            if stops(saved.entity, saved.owner(), is_paused, |owner| {
-                saved.pauses() == Some(owner)
+            if stops(saved.entity, owner, is_paused, |owner| {
+                pauses == Some(owner)
             }) {
                 continue;
             }
             for part in &mut saved.parts {
                 match part {
                     Part::Timer(timer) => timer.pass(passed),
-                    Part::Lifetime(lifetime) => lifetime.pass(passed),
+                    Part::DespawnAfter(lifetime) => lifetime.pass(passed),
                     _ => {}
                 }
             }
@@ -42,11 +52,8 @@ impl SavedTimers {
 
     /// Returns the entities that are open requests.
     pub(crate) fn requests(&self) -> EntityHashSet {
-        let is_request = |saved: &&SavedEntity| {
-            let mut parts = saved.parts.iter();
-            parts.any(|part| matches!(part, Part::Request))
-        };
-        let requests = self.0.entities.iter().filter(is_request);
+        let requests = self.0.entities.iter();
+        let requests = requests.filter(|saved| saved.has(|it| matches!(it, Part::OpenRequest)));
         requests.map(|saved| saved.entity).collect()
     }
 

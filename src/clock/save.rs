@@ -126,7 +126,8 @@ impl Start {
 /// than as many clocks side by side.
 pub(crate) struct ClockTimes<'w> {
     table: &'w ClockTable,
-    known: HashMap<ClockKey, ClockTime>,
+    /// The times, and whether a condition holds the clock or one above it.
+    known: HashMap<ClockKey, (ClockTime, bool)>,
 }
 
 impl<'w> ClockTimes<'w> {
@@ -137,7 +138,7 @@ impl<'w> ClockTimes<'w> {
         })
     }
 
-    fn time(&mut self, key: ClockKey) -> Option<ClockTime> {
+    fn look_up(&mut self, key: ClockKey) -> Option<(ClockTime, bool)> {
         let (mut above, mut path) = (None, Vec::new());
         let mut next = Some(key);
         while let Some(key) = next {
@@ -150,11 +151,25 @@ impl<'w> ClockTimes<'w> {
         }
         for key in path.into_iter().rev() {
             let row = self.table.rows.get(key)?;
-            let time = above.map_or(row.time, |above| row.time_at(above.now));
-            self.known.insert(key, time);
-            above = Some(time);
+            let is_held = !row.brakes.held_by.is_empty();
+            let found = above.map_or((row.time, is_held), |(above, above_is_held)| {
+                (row.time_at(above.now), is_held || above_is_held)
+            });
+            self.known.insert(key, found);
+            above = Some(found);
         }
         above
+    }
+
+    fn time(&mut self, key: ClockKey) -> Option<ClockTime> {
+        self.look_up(key).map(|(time, _)| time)
+    }
+
+    /// Returns `true` if a condition holds the clock on an entity, or one above it.
+    pub(crate) fn is_held(&mut self, clock: Entity) -> bool {
+        let key = self.table.key_of(clock);
+        let found = key.and_then(|key| self.look_up(key));
+        found.is_some_and(|(_, is_held)| is_held)
     }
 
     pub(crate) fn reading(&mut self, key: ClockKey) -> Option<Reading> {

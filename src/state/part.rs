@@ -41,6 +41,9 @@ macro_rules! parts {
             /// The time on the clock of the cooldown.
             #[cfg(feature = "serialize")]
             CooldownNow(Duration),
+            /// A condition holds the clock of the entity, or the clock of its timer.
+            #[cfg(feature = "serialize")]
+            Held,
             /// The request has timed out, and this many others did before it. The asking entity does not
             /// know yet.
             #[cfg(feature = "serialize")]
@@ -109,6 +112,7 @@ macro_rules! parts {
                     $(Self::$mark => stringify!($mark),)*
                     $(Self::$list(_) => stringify!($list),)*
                     Self::CooldownNow(_) => "CooldownNow",
+                    Self::Held => "Held",
                     Self::TimedOut(_) => "TimedOut",
                 }
             }
@@ -120,7 +124,7 @@ macro_rules! parts {
                     $(Self::$mark => Kind::$mark,)*
                     $(Self::$list(_) => Kind::$list,)*
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::TimedOut(_) => return None,
+                    Self::CooldownNow(_) | Self::Held | Self::TimedOut(_) => return None,
                 })
             }
 
@@ -132,7 +136,7 @@ macro_rules! parts {
                     $(Self::$mark => _ = entity.insert($mark),)*
                     $(Self::$list(_) => {})*
                     #[cfg(feature = "serialize")]
-                    Self::CooldownNow(_) | Self::TimedOut(_) => {}
+                    Self::CooldownNow(_) | Self::Held | Self::TimedOut(_) => {}
                 }
             }
 

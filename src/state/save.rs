@@ -39,18 +39,20 @@ mod check;
 mod collect;
 mod error;
 mod load;
-mod pass;
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{entity::MapEntities, prelude::*};
+use bevy_ecs::{
+    entity::{EntityHashSet, MapEntities},
+    prelude::*,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Versioned, part::Part};
 use crate::{
     clock::ClockId,
     owner::OwnedBy,
-    pause::Pauses,
+    pause::{Pauses, stops},
     timer::{Arms, SavedWorld},
 };
 
@@ -72,7 +74,8 @@ pub use crate::timer::Finished;
 /// # Examples
 ///
 /// ```
-/// /// use bevy_app::prelude::*;
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
 /// use bevy_due::{Timer, prelude::*, save::SavedTimers};
 /// use bevy_ecs::{entity::EntityHashMap, prelude::*};
 /// use bevy_time::{TimePlugin, TimeUpdateStrategy};
@@ -127,6 +130,11 @@ struct SavedEntity {
 impl SavedEntity {
     fn has(&self, is_wanted: impl Fn(&Part) -> bool) -> bool {
         self.parts.iter().any(is_wanted)
+    }
+
+    /// Returns `true` if a condition holds the clock of the entity or of its timer.
+    fn is_held(&self) -> bool {
+        self.has(|part| matches!(part, Part::Held))
     }
 
     /// Returns the parent of the entity's clock.
@@ -205,5 +213,72 @@ impl SavedTimers {
     /// Returns the entities that were saved, as they were called in the saved world.
     pub fn entities(&self) -> impl Iterator<Item = Entity> {
         self.0.entities.iter().map(|saved| saved.entity)
+    }
+
+    /// Lets time pass on the clocks of all timers that are neither paused, nor on a saved clock or one that a
+    /// condition held.
+    pub(crate) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
+        let clocks: EntityHashSet = self.clocks().map(|(clock, _)| clock).collect();
+        let passed = |clock| match clock {
+            ClockId::Own(clock) if clocks.contains(&clock) => 0,
+            clock => passed(clock),
+        };
+        let paused = self.paused();
+        for saved in &mut self.0.entities {
+            let (mut owner, mut pauses) = (None, None);
+            for part in &saved.parts {
+                match part {
+                    Part::OwnedBy(OwnedBy(by)) => owner = Some(*by),
+                    Part::Pauses(Pauses(target)) => pauses = Some(*target),
+                    _ => {}
+                }
+            }
+            let is_paused = |entity| paused.contains(&entity);
+            if saved.is_held()
+                || stops(saved.entity, owner, is_paused, |owner| {
+                    pauses == Some(owner)
+                })
+            {
+                continue;
+            }
+            for part in &mut saved.parts {
+                match part {
+                    Part::Timer(timer) => timer.pass(passed),
+                    Part::DespawnAfter(lifetime) => lifetime.pass(passed),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Returns `true` if all timers of a world were saved, with the state that belongs to no entity.
+    pub(crate) fn is_whole_world(&self) -> bool {
+        self.0.world.is_some()
+    }
+
+    /// Returns the entities that are open requests.
+    pub(crate) fn requests(&self) -> EntityHashSet {
+        let requests = self.0.entities.iter();
+        let requests = requests.filter(|saved| saved.has(|it| matches!(it, Part::OpenRequest)));
+        requests.map(|saved| saved.entity).collect()
+    }
+
+    /// Returns the entities with a saved clock, the parents of these clocks, and whether a condition held
+    /// them.
+    pub(crate) fn clocks(&self) -> impl Iterator<Item = (Entity, (ClockId, bool))> {
+        let clocks = self.0.entities.iter();
+        clocks.filter_map(|saved| Some((saved.entity, (saved.clock_parent()?, saved.is_held()))))
+    }
+
+    /// Returns the entities that have a pause.
+    fn paused(&self) -> EntityHashSet {
+        let parts = self.0.entities.iter();
+        let parts = parts.flat_map(|saved| saved.parts.iter().map(|part| (saved.entity, part)));
+        let paused = parts.filter_map(|(entity, part)| match part {
+            Part::Paused | Part::Disabled => Some(entity),
+            Part::Pauses(Pauses(target)) => Some(*target),
+            _ => None,
+        });
+        paused.collect()
     }
 }

@@ -1,9 +1,10 @@
 //! Which changes are reported, one by one.
 
-use bevy_app::App;
+use bevy_app::{App, First};
 use bevy_due::{
     Clock, Clocks, ClocksMut, Keyed, OnClock, OwnedBy, Paused, Pauses, SpeedModifier, Timer,
-    message::Packet, moving::HeldMail, prelude::*, rollback::TimerSnapshot,
+    conditions::run_clock_if, message::Packet, moving::HeldMail, prelude::*,
+    rollback::TimerSnapshot,
 };
 #[cfg(feature = "worlds")]
 use bevy_due::{StableKey, message::MessageEntityCommandsExt};

@@ -177,6 +177,10 @@ impl<'w> Collector<'w> {
             }
             parts.retain(|part| !part.serves_timer());
         }
+        let mut clocks = parts.iter().filter_map(Part::clock).chain([entity.id()]);
+        if clocks.any(|clock| capture.times.is_held(clock)) {
+            parts.push(Part::Held);
+        }
         for part in &mut parts {
             part.map_entities(&mut Existing(self.world));
         }

@@ -83,9 +83,7 @@ pub(crate) use fast_forward::{fast_forward, fast_forward_to_next};
 pub(crate) use insert_for::{check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
-pub(crate) use keyed::{
-    KeyJournal, KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key,
-};
+pub(crate) use keyed::{KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key};
 pub use missed_ticks::MissedTicks;
 pub(crate) use pause::{on_pause, on_pauses, on_resume};
 use place::{Place, TimerSeat};

@@ -170,11 +170,14 @@ pub(crate) fn restore_timers(
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, mut table: Mut<ClockTable>| {
+                let changed = || states.first(&names).map(|(entity, _)| entity);
+                changed().for_each(|entity| keys.leave(world, entity));
                 states.put_back(world, &kinds, &names, &new);
+                changed().for_each(|entity| keys.join(world, entity));
                 restored.rename_clocks(world, &names);
                 despawn(world, new);
                 states.put_in_order(world, &names);
-                let tables = (&mut *lines, &mut *keys, &mut *table);
+                let tables = (&mut *lines, &mut *table);
                 snapshot.put_back(world, tables, &changes, &names);
             });
         });
@@ -227,13 +230,11 @@ impl TimerSnapshot {
     fn put_back(
         &self,
         world: &mut World,
-        (lines, keys, table): (&mut TimerLines, &mut KeyTable, &mut ClockTable),
+        (lines, table): (&mut TimerLines, &mut ClockTable),
         changes: &Changes,
         names: &Names,
     ) {
         lines.rewind(&self.lines, &changes.lines, &mut &*names);
-        let (name, earlier) = (|it| names.latest(it), |it| names.earlier(it));
-        keys.put_back(&changes.keys, name, earlier);
         let mut clocks = self.clocks.clone();
         if !names.is_empty() {
             clocks.map_entities(&mut &*names);

@@ -12,7 +12,7 @@ use crate::{
     journal::Journal,
     message::Directory,
     state::part::Kinds,
-    timer::{Cooldown, KeyJournal, KeyTable, LinesJournal, TimerLines},
+    timer::{Cooldown, LinesJournal, TimerLines},
 };
 
 /// The changes since the oldest snapshot that exists. A world without snapshots has no log.
@@ -28,7 +28,7 @@ use crate::{
 pub(super) struct Log {
     /// From the oldest snapshot to the latest one.
     periods: Vec<Period>,
-    /// The journal of the entities. Those of the timers and the keys are with them.
+    /// The journal of the entities. That of the timers is with them.
     states: States,
     pub(super) kinds: Kinds,
 }
@@ -47,7 +47,6 @@ pub(super) struct Token;
 #[derive(Clone, Default)]
 pub(super) struct Changes {
     pub(super) lines: LinesJournal,
-    pub(super) keys: KeyJournal,
     pub(super) states: States,
     /// The entities that were spawned again.
     pub(super) names: Names,
@@ -59,7 +58,6 @@ impl Changes {
     /// Adds the changes that came after these.
     fn append(&mut self, later: Self) {
         self.lines.append(later.lines);
-        self.keys.append(later.keys);
         self.states.append(later.states);
         self.names.append(later.names);
         self.rebound.append(later.rebound);
@@ -67,7 +65,7 @@ impl Changes {
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.lines.len() + self.keys.len() + self.states.len()
+        self.lines.len() + self.states.len()
     }
 }
 
@@ -204,14 +202,12 @@ impl Log {
 /// Moves the journals of the present into the latest period.
 pub(super) fn end_journals(world: &mut World) {
     let lines = world.resource_mut::<TimerLines>().take_journal();
-    let keys = world.resource_mut::<KeyTable>().take_journal();
     let rebound = world.get_resource_mut::<Directory>();
     let rebound = rebound.map(|mut directory| directory.take_journal());
     let mut log = world.resource_mut::<Log>();
     let states = mem::take(&mut log.states);
     log.append(Changes {
         lines,
-        keys,
         states,
         names: Names::default(),
         rebound: rebound.unwrap_or_default(),

@@ -85,7 +85,10 @@ impl States {
     }
 
     /// Returns what each entity was at first, with its latest name.
-    fn first<'a>(&'a self, names: &'a Names) -> impl Iterator<Item = (Entity, &'a [Part])> {
+    pub(super) fn first<'a>(
+        &'a self,
+        names: &'a Names,
+    ) -> impl Iterator<Item = (Entity, &'a [Part])> {
         let first = self.0.under_first_names(|entity| names.earlier(entity));
         first.map(|(entity, parts)| (names.latest(entity), &***parts))
     }

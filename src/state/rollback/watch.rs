@@ -9,11 +9,7 @@ use bevy_ecs::{
 
 use super::log::Log;
 use crate::{
-    clock::SpeedModifier,
-    message::Directory,
-    owner::OwnedBy,
-    pause::Pauses,
-    timer::{KeyTable, TimerLines},
+    clock::SpeedModifier, message::Directory, owner::OwnedBy, pause::Pauses, timer::TimerLines,
 };
 
 /// One of the observers.
@@ -45,7 +41,6 @@ pub(super) fn watch(world: &mut World) {
     let log = Log::new(world);
     world.insert_resource(log);
     world.resource_mut::<TimerLines>().watch();
-    world.resource_mut::<KeyTable>().watch();
     if let Some(mut directory) = world.get_resource_mut::<Directory>() {
         directory.watch();
     }
@@ -59,7 +54,6 @@ pub(super) fn watch(world: &mut World) {
 pub(super) fn unwatch(world: &mut World) {
     world.remove_resource::<Log>();
     world.resource_mut::<TimerLines>().unwatch();
-    world.resource_mut::<KeyTable>().unwatch();
     if let Some(mut directory) = world.get_resource_mut::<Directory>() {
         directory.unwatch();
     }

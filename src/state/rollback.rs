@@ -2,8 +2,8 @@
 //!
 //! [`snapshot_timers`](crate::DueWorldExt::snapshot_timers) remembers the state of this crate, and
 //! [`restore_timers`](crate::DueWorldExt::restore_timers) goes back to it. Both take time in proportion
-//! to what has changed, not to what exists. While a snapshot exists, the world notes the earlier state
-//! of everything that changes.
+//! to what has changed and to the number of clocks, cooldowns and [`OnClock`](crate::OnClock)s, not to the number
+//! of timers. While a snapshot exists, the world notes the earlier state of everything that changes.
 //!
 //! A game that restores a snapshot and plays the same inputs again gets the same firings: with the same
 //! deadlines and counts, in the same order, also among equal deadlines, and with the same random

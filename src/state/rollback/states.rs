@@ -99,61 +99,32 @@ impl States {
     /// finds them by their components.
     pub(super) fn put_back(&self, world: &mut World, kinds: &Kinds, names: &Names, new: &[Entity]) {
         let is_new = |entity| new.binary_search(&entity).is_ok();
-        for &kind in Kind::ALL.iter().filter(|&&kind| kind != Kind::Disabled) {
-            self.put_kind_back(world, kind, names, |_, entity| !is_new(entity));
+        for (entity, parts) in self.first(names).filter(|&(entity, _)| !is_new(entity)) {
+            put_parts_back(world, kinds, names, (entity, parts), |kind| {
+                kind != Kind::Disabled
+            });
         }
         // Only this crate's entities are enabled and disabled. New entities are gone then.
-        self.put_kind_back(world, Kind::Disabled, names, |world, entity| {
-            let parts = world
-                .get_entity(entity)
-                .map(|entity| kinds.read(entity, |kind, _| kind != Kind::Disabled));
-            parts.is_ok_and(|parts| {
-                parts.iter().any(|part| {
-                    part.list()
-                        .is_none_or(|list| !list.iter().copied().all(is_new))
-                })
-            })
-        });
-        for &kind in Kind::ALL {
-            self.put_kind_back(world, kind, names, |_, entity| is_new(entity));
+        let is_ours = |world: &World, entity| {
+            let entity = world.get_entity(entity);
+            let parts = entity.map(|entity| kinds.read(entity, |kind, _| kind != Kind::Disabled));
+            let is_old = |part: &Part| {
+                part.list()
+                    .is_none_or(|list| !list.iter().copied().all(is_new))
+            };
+            parts.is_ok_and(|parts| parts.iter().any(is_old))
+        };
+        for (entity, parts) in self.first(names) {
+            if is_ours(world, entity) {
+                put_parts_back(world, kinds, names, (entity, parts), |kind| {
+                    kind == Kind::Disabled
+                });
+            }
+        }
+        for (entity, parts) in self.first(names).filter(|&(entity, _)| is_new(entity)) {
+            put_parts_back(world, kinds, names, (entity, parts), |_| true);
         }
         world.flush();
-    }
-
-    /// Inserts the component of a kind where it was, and removes it where it was not, from the entities that
-    /// are `ours`.
-    fn put_kind_back(
-        &self,
-        world: &mut World,
-        kind: Kind,
-        names: &Names,
-        ours: impl Fn(&World, Entity) -> bool,
-    ) {
-        for (entity, parts) in self.first(names) {
-            let before = parts.iter().find(|part| part.kind() == Some(kind));
-            let now = world
-                .get_entity(entity)
-                .ok()
-                .and_then(|entity| kind.read(entity));
-            if before.is_none() && now.is_none() || !ours(world, entity) {
-                continue;
-            }
-            let before = before.map(|before| {
-                let mut before = before.copied();
-                if !names.is_empty() {
-                    before.map_entities(&mut &*names);
-                }
-                before
-            });
-            let Ok(mut entity) = world.get_entity_mut(entity) else {
-                continue;
-            };
-            match (before, now) {
-                (None, _) => kind.remove(&mut entity),
-                (Some(before), Some(now)) if now.is_like(&before) => before.put_back(&entity),
-                (Some(before), _) => before.insert(&mut entity),
-            }
-        }
     }
 
     /// Brings the entities of each list into their order.
@@ -163,6 +134,45 @@ impl States {
                 let mut part = part.clone();
                 part.map_entities(&mut &*names);
                 part.put_in_order(world, entity);
+            }
+        }
+    }
+}
+
+/// Inserts and removes the components of some kinds until an entity has the same ones as before.
+fn put_parts_back(
+    world: &mut World,
+    kinds: &Kinds,
+    names: &Names,
+    (entity, before): (Entity, &[Part]),
+    is_wanted: impl Fn(Kind) -> bool,
+) {
+    let now = world.get_entity(entity);
+    let now = now.map_or_else(
+        |_| Vec::new(),
+        |now| kinds.read(now, |kind, _| is_wanted(kind)),
+    );
+    let find = |parts: &[Part], kind| parts.iter().position(|part| part.kind() == Some(kind));
+    // An observer of one change may despawn the entity.
+    for kind in now.iter().filter_map(Part::kind) {
+        if find(before, kind).is_none()
+            && let Ok(mut entity) = world.get_entity_mut(entity)
+        {
+            kind.remove(&mut entity);
+        }
+    }
+    for part in before {
+        let Some(kind) = part.kind().filter(|&kind| is_wanted(kind)) else {
+            continue;
+        };
+        let mut part = part.copied();
+        if !names.is_empty() {
+            part.map_entities(&mut &*names);
+        }
+        if let Ok(mut entity) = world.get_entity_mut(entity) {
+            match find(&now, kind) {
+                Some(nth) if now[nth].is_like(&part) => part.put_back(&entity),
+                _ => part.insert(&mut entity),
             }
         }
     }

@@ -24,7 +24,8 @@ use crate::{
 /// Defines [`Part`] and [`Kind`] from the one list of the components.
 macro_rules! parts {
     (
-        values { $($(#[$attr:meta])* $value:ident,)* }
+        values { $($value:ident,)* }
+        unsaved { $($unsaved:ident,)* }
         marks { $($mark:ident,)* }
         special { $($special:ident,)* }
         lists { $($list:ident,)* }
@@ -33,7 +34,7 @@ macro_rules! parts {
         #[derive(Clone, Debug)]
         #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
         pub(super) enum Part {
-            $($(#[$attr])* $value($value),)*
+            $($value($value),)*
             $($mark,)*
             $($special($special),)*
             /// The entities that refer to this one, in their order.
@@ -48,12 +49,15 @@ macro_rules! parts {
             /// know yet.
             #[cfg(feature = "serialize")]
             TimedOut(u32),
+            // Formats that count the variants need these to be the last.
+            $(#[cfg_attr(feature = "serialize", serde(skip))] $unsaved($unsaved),)*
         }
 
         /// A component that is a part.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kind {
             $($value,)*
+            $($unsaved,)*
             $($mark,)*
             $($special,)*
             $($list,)*
@@ -63,6 +67,7 @@ macro_rules! parts {
             /// All kinds, in the order in which they are inserted.
             pub(super) const ALL: &[Self] = &[
                 $(Self::$value,)*
+                $(Self::$unsaved,)*
                 $(Self::$mark,)*
                 $(Self::$special,)*
                 $(Self::$list,)*
@@ -72,6 +77,7 @@ macro_rules! parts {
                 match self {
                     $(Self::$special => world.register_component::<$special>(),)*
                     $(Self::$value => world.register_component::<$value>(),)*
+                    $(Self::$unsaved => world.register_component::<$unsaved>(),)*
                     $(Self::$mark => world.register_component::<$mark>(),)*
                     $(Self::$list => world.register_component::<$list>(),)*
                 }
@@ -86,6 +92,7 @@ macro_rules! parts {
                     Self::Timer => Part::Timer(entity.get::<Timer>()?.copy()),
                     Self::DespawnAfter => Part::DespawnAfter(entity.get::<DespawnAfter>()?.copy()),
                     $(Self::$value => Part::$value(entity.get::<$value>()?.clone()),)*
+                    $(Self::$unsaved => Part::$unsaved(entity.get::<$unsaved>()?.clone()),)*
                     $(Self::$mark => entity.get::<$mark>().map(|_| Part::$mark)?,)*
                     $(Self::$list => Part::$list(entity.get::<$list>()?.iter().collect()),)*
                 })
@@ -96,6 +103,7 @@ macro_rules! parts {
                 match self {
                     $(Self::$special => _ = entity.remove::<$special>(),)*
                     $(Self::$value => _ = entity.remove::<$value>(),)*
+                    $(Self::$unsaved => _ = entity.remove::<$unsaved>(),)*
                     $(Self::$mark => _ = entity.remove::<$mark>(),)*
                     $(Self::$list)|* => {}
                 }
@@ -109,6 +117,7 @@ macro_rules! parts {
                 match self {
                     $(Self::$special(_) => stringify!($special),)*
                     $(Self::$value(_) => stringify!($value),)*
+                    $(Self::$unsaved(_) => stringify!($unsaved),)*
                     $(Self::$mark => stringify!($mark),)*
                     $(Self::$list(_) => stringify!($list),)*
                     Self::CooldownNow(_) => "CooldownNow",
@@ -121,6 +130,7 @@ macro_rules! parts {
                 Some(match self {
                     $(Self::$special(_) => Kind::$special,)*
                     $(Self::$value(_) => Kind::$value,)*
+                    $(Self::$unsaved(_) => Kind::$unsaved,)*
                     $(Self::$mark => Kind::$mark,)*
                     $(Self::$list(_) => Kind::$list,)*
                     #[cfg(feature = "serialize")]
@@ -133,6 +143,7 @@ macro_rules! parts {
                 match self {
                     $(Self::$special(value) => _ = entity.insert(value),)*
                     $(Self::$value(value) => _ = entity.insert(value),)*
+                    $(Self::$unsaved(value) => _ = entity.insert(value),)*
                     $(Self::$mark => _ = entity.insert($mark),)*
                     $(Self::$list(_) => {})*
                     #[cfg(feature = "serialize")]
@@ -153,6 +164,7 @@ macro_rules! parts {
                         here == there && here.loaded() == there.loaded()
                     }
                     $((Self::$value(here), Self::$value(there)) => here == there,)*
+                    $((Self::$unsaved(here), Self::$unsaved(there)) => here == there,)*
                     $((Self::$mark, Self::$mark) => true,)*
                     $((Self::$list(here), Self::$list(there)) => here == there,)*
                     _ => false,
@@ -173,6 +185,7 @@ macro_rules! parts {
                 match self {
                     $(Self::$special(value) => Component::map_entities(value, mapper),)*
                     $(Self::$value(value) => Component::map_entities(value, mapper),)*
+                    $(Self::$unsaved(value) => Component::map_entities(value, mapper),)*
                     $(Self::$list(entities) => entities.map_entities(mapper),)*
                     _ => {}
                 }
@@ -191,9 +204,9 @@ parts! {
         Pauses,
         Cooldown,
         CrateTimer,
-        #[cfg_attr(feature = "serialize", serde(skip))]
+    }
+    unsaved {
         MovedRequest,
-        #[cfg_attr(feature = "serialize", serde(skip))]
         InTransit,
     }
     marks {
@@ -235,12 +248,11 @@ impl Part {
 
     /// Lets a component that is like this part go back to its place in the queue.
     pub(super) fn put_back(&self, entity: &EntityWorldMut) {
-        match self {
-            Self::Timer(copy) => _ = entity.get::<Timer>().map(|it| it.put_back(copy)),
-            Self::DespawnAfter(copy) => {
-                _ = entity.get::<DespawnAfter>().map(|it| it.put_back(copy))
-            }
-            _ => {}
+        if let (Self::Timer(copy), Some(timer)) = (self, entity.get::<Timer>()) {
+            timer.put_back(copy);
+        }
+        if let (Self::DespawnAfter(copy), Some(lifetime)) = (self, entity.get::<DespawnAfter>()) {
+            lifetime.put_back(copy);
         }
     }
 

@@ -89,24 +89,17 @@ pub(crate) trait Arms: Component {
         self.seat().move_to(copy.seat().place());
     }
 
-    /// Returns the component in its written state, or `None` if the timer is not armed.
-    fn saved(&self) -> Option<Self>
-    where
-        Self: Clone,
-    {
-        let state = self.written_state().ok()??;
-        let mut saved = self.clone();
-        saved.load(state);
-        Some(saved)
-    }
-
     /// Returns the component in its written state, or in its first one if there is none.
     #[cfg(feature = "bevy_reflect")]
     fn saved_or_clone(&self) -> Self
     where
         Self: Clone,
     {
-        self.saved().unwrap_or_else(|| self.clone())
+        let mut saved = self.clone();
+        if let Ok(Some(state)) = self.written_state() {
+            saved.load(state);
+        }
+        saved
     }
 
     /// Returns a copy to serialize later. The copy of an armed timer whose state has not been written

@@ -30,6 +30,8 @@ pub(crate) use due::DueClock;
 pub(crate) use id::PackedClockId;
 pub use id::{ClockError, ClockId};
 use load::SavedTime;
+#[cfg(feature = "serialize")]
+pub(crate) use modifier::update_clock_later;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use params::{
@@ -47,7 +49,9 @@ pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
 #[cfg(feature = "serialize")]
 pub use save::TimePassed;
 #[cfg(feature = "serialize")]
-pub(crate) use save::{load_built_in, load_clock, save_built_in, save_clock, write_clocks};
+pub(crate) use save::{
+    ClockTimes, load_built_in, load_clock, save_built_in, settle_clocks, write_clocks,
+};
 pub(crate) use table::{Changes, ClockTable, FRAME, FoundClock, Scope, Tick};
 use time::Speed;
 pub(crate) use time::{Reading, saturating_nanos, shift};

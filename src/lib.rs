@@ -282,7 +282,7 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
-//! `conditions`, `moving`, `worlds`, `save`, `rollback`, `message`, `update`, `timer`, a shared floor
+//! `conditions`, `state`, `worlds`, `message`, `update`, `timer`, a shared floor
 //! (`pause`, `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`,
 //! `double_buffer`), `clock`, [`queue`], and `journal`. Imports only go down this list. The queue knows no entities and can be used alone.
 //!
@@ -330,16 +330,10 @@ mod ext;
 
 pub mod conditions;
 
-#[cfg(feature = "serialize")]
-pub mod moving;
-
 #[cfg(feature = "worlds")]
 pub mod worlds;
 
-pub mod rollback;
-
-#[cfg(feature = "serialize")]
-pub mod save;
+mod state;
 
 pub mod message;
 mod update;
@@ -367,6 +361,9 @@ pub use clock::{Clock, ClockId, Clocks, ClocksMut, OnClock};
 pub use diagnostic::DueDiagnosticsPlugin;
 pub use ext::{DueCommandsExt, DueEntityCommandsExt, DueWorldExt};
 pub use plugin::{DuePlugin, DueSystems};
+pub use state::rollback;
+#[cfg(feature = "serialize")]
+pub use state::{moving, save};
 #[doc(inline)]
 pub use timer::{
     ArmedTimers, CancelReason, Cooldown, DespawnAfter, MissedTicks, Owned, OwnedBy,

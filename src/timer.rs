@@ -78,9 +78,7 @@ pub(crate) use fast_forward::{fast_forward, fast_forward_to_next};
 pub(crate) use insert_for::{check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
-pub(crate) use keyed::{
-    KeyJournal, KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key,
-};
+pub(crate) use keyed::{KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses};
 pub(crate) use pause::{on_pause, on_pauses, on_resume};
@@ -96,9 +94,7 @@ pub use run::RunStats;
 pub(crate) use run::{FireParams, RunDepth, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
-pub(crate) use saving::{
-    MAX_STEPS, SavedWorld, load_world_state, write_timer_states, write_timer_states_of,
-};
+pub(crate) use saving::{Capture, MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
 pub(crate) use saving::{TimerState, WrittenStates, forget_written};
 pub use seconds::IntoDuration;
 pub use timer_status::TimerStatus;
@@ -364,7 +360,7 @@ impl Arms for Timer {
 }
 
 /// The components that arm a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     /// [`Timer`]
     Timer,

@@ -17,16 +17,15 @@ use syn::{
 };
 
 /// The modules at the top of `src`. A module may import from its own line and from the lines below.
-const LAYERS: [&[&str]; 15] = [
+const LAYERS: [&[&str]; 14] = [
     // Pages without code.
     &["guide"],
     &["diagnostic"],
     &["plugin"],
     &["ext"],
     &["conditions"],
-    &["moving"],
+    &["state"],
     &["worlds"],
-    &["save", "rollback"],
     &["message"],
     &["update"],
     &["timer"],

@@ -202,7 +202,8 @@ fn on_insert_modifiers(mut world: DeferredWorld, HookContext { entity, .. }: Hoo
     update_clock_later(&mut world, entity);
 }
 
-fn update_clock_later(world: &mut DeferredWorld, clock: Entity) {
+/// Updates the factor of a clock after the commands that are queued.
+pub(crate) fn update_clock_later(world: &mut DeferredWorld, clock: Entity) {
     world.commands().queue(move |world: &mut World| {
         let factor = factor(world, clock);
         if let Some(mut table) = world.get_resource_mut::<ClockTable>() {

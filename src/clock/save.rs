@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use bevy_ecs::prelude::*;
+use bevy_platform::collections::HashMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     read::take_settings,
     row::{BUILT_IN, ClockKey, Order},
     table::{ClockTable, FRAME},
-    time::{Speed, saturating_nanos},
+    time::{Reading, Speed, saturating_nanos},
 };
 
 /// The serialized form of a [`Clock`].
@@ -79,18 +80,29 @@ impl<'de> Deserialize<'de> for Clock {
     }
 }
 
+/// Takes over what the components of the clocks say, and brings loaded clocks into their order.
+pub(crate) fn settle_clocks(world: &mut World) {
+    take_settings(world);
+    if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
+        table.order_loaded();
+    }
+}
+
 /// Writes the times of clocks into their components, so that these can be serialized until a clock
 /// changes.
-pub(crate) fn write_clocks(world: &mut World, is_wanted: impl Fn(Entity) -> bool) {
-    take_settings(world);
-    let Some(mut table) = world.get_resource_mut::<ClockTable>() else {
+pub(crate) fn write_clocks(world: &mut World) {
+    settle_clocks(world);
+    let Some(mut times) = ClockTimes::of(world) else {
         return;
     };
-    table.order_loaded();
-    let table = &*table;
+    let table = times.table;
     let clocks = table.rows.iter().filter_map(|(key, row)| {
-        let entity = row.entity.filter(|&entity| is_wanted(entity))?;
-        Some((entity, WrittenTime::new(table, key)?))
+        let written = WrittenTime {
+            time: times.saved(key)?,
+            changes: table.changes().clone(),
+            number: table.changes().get(),
+        };
+        Some((row.entity?, written))
     });
     for (entity, time) in clocks.collect::<Vec<_>>() {
         if let Some(mut clock) = world.get_mut::<Clock>(entity) {
@@ -109,23 +121,84 @@ impl Start {
     }
 }
 
-impl WrittenTime {
-    fn new(table: &ClockTable, key: ClockKey) -> Option<Self> {
+/// The times of the clocks of a world. Each is worked out once, so a deep chain of clocks takes no longer
+/// than as many clocks side by side.
+pub(crate) struct ClockTimes<'w> {
+    table: &'w ClockTable,
+    /// The times, and whether a condition holds the clock or one above it.
+    known: HashMap<ClockKey, (Reading, bool)>,
+}
+
+impl<'w> ClockTimes<'w> {
+    pub(crate) fn of(world: &'w World) -> Option<Self> {
         Some(Self {
-            time: table.saved_time(key)?,
-            changes: table.changes().clone(),
-            number: table.changes().get(),
+            table: world.get_resource()?,
+            known: HashMap::default(),
         })
+    }
+
+    fn look_up(&mut self, key: ClockKey) -> Option<(Reading, bool)> {
+        let (mut above, mut path) = (None, Vec::new());
+        let mut next = Some(key);
+        while let Some(key) = next {
+            above = self.known.get(&key).copied();
+            if above.is_some() {
+                break;
+            }
+            path.push(key);
+            next = self.table.rows.parent(key);
+        }
+        for key in path.into_iter().rev() {
+            let row = self.table.rows.get(key)?;
+            let is_held = !row.brakes.held_by.is_empty();
+            let found = above.map_or((row.time, is_held), |(above, above_is_held)| {
+                (row.time_at(above.now), is_held || above_is_held)
+            });
+            self.known.insert(key, found);
+            above = Some(found);
+        }
+        above
+    }
+
+    pub(crate) fn reading(&mut self, key: ClockKey) -> Option<Reading> {
+        self.look_up(key).map(|(reading, _)| reading)
+    }
+
+    /// Returns `true` if a condition holds the clock on an entity, or one above it.
+    pub(crate) fn is_held(&mut self, clock: Entity) -> bool {
+        let key = self.table.key_of(clock);
+        let found = key.and_then(|key| self.look_up(key));
+        found.is_some_and(|(_, is_held)| is_held)
+    }
+
+    /// Returns the time that a clock shows, or zero if there is none.
+    pub(crate) fn now(&mut self, clock: ClockId) -> Duration {
+        let found = self.table.find(clock).ok();
+        let time = found.and_then(|found| self.reading(found.key));
+        time.map_or(Duration::ZERO, |time| time.shown_now())
+    }
+
+    /// Returns the time of a clock to save.
+    fn saved(&mut self, key: ClockKey) -> Option<SavedTime> {
+        let order = self.table.rows.get(key)?.order;
+        Some(SavedTime::new(&self.reading(key)?, Some(order)))
+    }
+
+    /// Returns the clock of an entity to save. A clock that has no parent any more, or not yet, is saved
+    /// without one. The clocks have been [settled](settle_clocks).
+    pub(crate) fn save(&mut self, entity: EntityRef) -> Option<Clock> {
+        let mut clock = entity.get::<Clock>()?.clone();
+        if let Some(key) = self.table.key_of(entity.id()) {
+            clock.start = Start::Value(self.saved(key)?);
+            if self.table.rows.parent(key).is_none() {
+                clock.parent = Entity::PLACEHOLDER.into();
+            }
+        }
+        Some(clock)
     }
 }
 
 impl ClockTable {
-    /// Returns the time of a clock to save.
-    fn saved_time(&self, key: ClockKey) -> Option<SavedTime> {
-        let order = self.rows.get(key)?.order;
-        Some(SavedTime::new(&self.reading(key)?, Some(order)))
-    }
-
     /// Restores everything but the parent of a clock.
     fn restore(&mut self, key: ClockKey, saved: &Clock) {
         let time = saved.start.time().copied().unwrap_or_default();
@@ -136,21 +209,6 @@ impl ClockTable {
             row.time.set_shown(time.now);
         });
     }
-}
-
-/// Returns the clock of an entity to save. A clock that has no parent any more, or not yet, is saved
-/// without one. The places in the order have been [written](write_clocks).
-pub(crate) fn save_clock(world: &World, entity: EntityRef) -> Option<Clock> {
-    let mut clock = entity.get::<Clock>()?.clone();
-    if let Some(table) = world.get_resource::<ClockTable>()
-        && let Some(key) = table.key_of(entity.id())
-    {
-        clock.start = Start::Value(table.saved_time(key)?);
-        if table.rows.parent(key).is_none() {
-            clock.parent = Entity::PLACEHOLDER.into();
-        }
-    }
-    Some(clock)
 }
 
 /// Inserts a saved clock. A clock that is there already takes over its time, too, and every timer
@@ -170,10 +228,10 @@ pub(crate) fn load_clock(entity: &mut EntityWorldMut, saved: Clock) {
 
 /// Returns copies of the built-in clocks to save: real, virtual, frames, fixed.
 pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
-    let table = world.get_resource::<ClockTable>()?;
+    let mut times = ClockTimes::of(world)?;
     let mut clocks = world.get_resource::<BuiltInClocks>()?.0.clone();
     for (key, clock) in (0..).zip(&mut clocks) {
-        clock.start = Start::Value(table.saved_time(key)?);
+        clock.start = Start::Value(times.saved(key)?);
     }
     Some(clocks)
 }

@@ -6,14 +6,12 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::{
-    any::{Any, TypeId, type_name},
-    fmt,
-};
+use core::any::{Any, TypeId, type_name};
 
 use bevy_ecs::{entity::EntityHashMap, error::Result, prelude::*};
 use bevy_platform::{collections::HashMap, sync::Arc};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::{
     directory::Directory,
@@ -97,7 +95,8 @@ enum RoleData {
 }
 
 /// A message that can't move with the entity for which it waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the message `{message}` to entity {entity} can't move: {reason}")]
 #[non_exhaustive]
 pub struct UnmovableMail {
     /// The entity for which the message waits.
@@ -109,47 +108,29 @@ pub struct UnmovableMail {
 }
 
 /// The reason why a message can't move.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UnmovableReason {
     /// The type of the message has no codec.
+    #[error("register the type with `add_message_codec`, or send a `Packet` instead")]
     NoCodec,
     /// The codec returned this error.
+    #[error("its codec returned an error: {0}")]
     Encode(String),
     /// The message is a request, but not a packet.
+    #[error(
+        "it is a request, and only a `Packet` can ask across worlds: send a `Packet`, or move the \
+         entity after it has received the request"
+    )]
     TypedRequest,
     /// The message is a request by this entity, which a reply from another world can't reach.
+    #[error(
+        "it is a request by entity {0}, which a reply from another world can't reach: give that \
+         entity a `StableKey` and its world a `WorldLink`, or move the entity after it has got the \
+         request"
+    )]
     NoAddress(Entity),
 }
-
-impl fmt::Display for UnmovableMail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            entity,
-            message,
-            reason,
-        } = self;
-        write!(f, "the message `{message}` to entity {entity} can't move: ")?;
-        match reason {
-            UnmovableReason::NoCodec => f.write_str(
-                "register the type with `add_message_codec`, or send a `Packet` instead",
-            ),
-            UnmovableReason::Encode(error) => write!(f, "its codec returned an error: {error}"),
-            UnmovableReason::TypedRequest => f.write_str(
-                "it is a request, and only a `Packet` can ask across worlds: send a `Packet`, or move \
-                 the entity after it has received the request",
-            ),
-            UnmovableReason::NoAddress(asker) => write!(
-                f,
-                "it is a request by entity {asker}, which a reply from another world can't reach: \
-                 give that entity a `StableKey` and its world a `WorldLink`, or move the entity after \
-                 it has got the request"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for UnmovableMail {}
 
 /// The error for data that does not become a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -85,24 +85,17 @@ pub(crate) trait Arms: Component {
         self.seat().move_to(copy.seat().place());
     }
 
-    /// Returns the component in its written state, or `None` if the timer is not armed.
-    fn saved(&self) -> Option<Self>
-    where
-        Self: Clone,
-    {
-        let state = self.written_state().ok()??;
-        let mut saved = self.clone();
-        saved.load(state);
-        Some(saved)
-    }
-
     /// Returns the component in its written state, or in its first one if there is none.
     #[cfg(feature = "bevy_reflect")]
     fn saved_or_clone(&self) -> Self
     where
         Self: Clone,
     {
-        self.saved().unwrap_or_else(|| self.clone())
+        let mut saved = self.clone();
+        if let Ok(Some(state)) = self.written_state() {
+            saved.load(state);
+        }
+        saved
     }
 
     /// Returns a copy to serialize later. The copy of an armed timer whose state has not been written
@@ -606,7 +599,7 @@ pub(super) fn take_out(
 ) -> Option<(u64, TimerCancelled)> {
     let entity_ref = world.get_entity(entity).ok()?;
     let timer = entity_ref.get::<Timer>()?;
-    let place = timer.seat().place();
+    let (place, chosen) = (timer.seat().place(), timer.chosen_clock());
     leave(timer);
     let Place::Armed(clock, key) = place else {
         return None;
@@ -622,7 +615,8 @@ pub(super) fn take_out(
         }
         _ => {
             let settled = Some(clock).filter(|_| !is_new);
-            let (cancelled, modified) = cancellation(world, entity, settled, reason)?;
+            let clock = (settled, chosen);
+            let (cancelled, modified) = cancellation(world, entity, clock, reason)?;
             lines = world.get_resource_mut::<TimerLines>()?.into_inner();
             lines.arming.modifiers.set(archetype, modified);
             cancelled
@@ -635,15 +629,16 @@ pub(super) fn take_out(
 fn cancellation(
     world: &World,
     entity: Entity,
-    settled: Option<ClockKey>,
+    (settled, chosen): (Option<ClockKey>, Option<ClockId>),
     reason: CancelReason,
 ) -> Option<(TimerCancelled, Modified)> {
     let table = world.get_resource::<ClockTable>();
+    let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
+    let entity_ref = world.get_entity(entity).ok()?;
     let clock = match table.and_then(|table| table.id(settled?)) {
         Some(clock) => clock,
-        None => Setting::of(world, entity, Kind::Timer)?.clock,
+        None => Setting::new(world, modifiers, entity_ref, chosen).clock,
     };
-    let entity_ref = world.get_entity(entity).ok()?;
     let owner = owner_of(entity_ref);
     let reason = match reason {
         CancelReason::Despawned if !world.entities().contains_spawned(owner) => {
@@ -659,7 +654,6 @@ fn cancellation(
         reason,
         is_announced: entity_ref.get::<CrateTimer>().is_none(),
     };
-    let modifiers = &world.get_resource::<TimerLines>()?.arming.modifiers;
     Some((cancelled, modifiers.of(entity_ref.archetype())))
 }
 

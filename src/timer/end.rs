@@ -146,6 +146,7 @@ pub struct Finished {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The world that has it, which knows about the ends already.
+    #[cfg(feature = "serialize")]
     Own,
     #[default]
     Saved,

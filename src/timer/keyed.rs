@@ -12,7 +12,7 @@ use super::{
     CancelReason, IntoKey, Keyed, Timer, change::cancel_and_despawn, key::KeyId,
     queues::change_armed,
 };
-use crate::{call::report, journal::Journal, owner::OwnedBy};
+use crate::{call::report, owner::OwnedBy};
 
 /// A [`Timer`], or a tuple of a `Timer` and other bundles.
 #[diagnostic::on_unimplemented(
@@ -124,24 +124,17 @@ pub(super) fn find_keyed(world: &World, owner: Entity, key: &impl IntoKey) -> Op
 
 /// The entity that was last inserted with each key of each owner.
 #[derive(Resource, Debug, Default)]
-pub(crate) struct KeyTable {
-    timers: HashMap<(Entity, KeyId), Entity>,
-    /// The journal, if the table keeps one.
-    journal: Option<KeyJournal>,
-}
-
-/// The keys that have changed, with the entities that had them.
-pub(crate) type KeyJournal = Journal<(Entity, KeyId), Option<Entity>>;
+pub(crate) struct KeyTable(HashMap<(Entity, KeyId), Entity>);
 
 impl KeyTable {
     /// Returns the entity with a key of an owner, if any.
     pub(super) fn get(&self, owner: Entity, key: KeyId) -> Option<Entity> {
-        self.timers.get(&(owner, key)).copied()
+        self.0.get(&(owner, key)).copied()
     }
 
     /// Gives a key of an owner to an entity, and returns the entity that had it before.
     pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
-        let holder = self.timers.entry((owner, key));
+        let holder = self.0.entry((owner, key));
         let earlier = match &holder {
             Entry::Occupied(holder) => Some(*holder.get()),
             Entry::Vacant(_) => None,
@@ -150,65 +143,30 @@ impl KeyTable {
         if earlier == Some(entity) {
             return None;
         }
-        if let Some(journal) = &mut self.journal {
-            journal.note((owner, key), || earlier);
-        }
         holder.insert(entity);
         earlier
     }
 
     /// Frees a key of an owner, unless another entity has it by now.
     pub(super) fn remove(&mut self, owner: Entity, key: KeyId, entity: Entity) {
-        if let Entry::Occupied(holder) = self.timers.entry((owner, key))
+        if let Entry::Occupied(holder) = self.0.entry((owner, key))
             && *holder.get() == entity
         {
-            if let Some(journal) = &mut self.journal {
-                journal.note((owner, key), || Some(entity));
-            }
             holder.remove();
         }
     }
 
-    /// Begins a journal of the keys that change.
-    pub(crate) fn watch(&mut self) {
-        self.journal = Some(KeyJournal::default());
-    }
-
-    /// Ends the journal.
-    pub(crate) fn unwatch(&mut self) {
-        self.journal = None;
-    }
-
-    /// Ends the journal, and begins the next one.
-    pub(crate) fn take_journal(&mut self) -> KeyJournal {
-        let journal = self.journal.as_mut();
-        journal.map(Journal::take).unwrap_or_default()
-    }
-
-    /// Goes back to the moment at which `journal` began. By now, its entities are called `name`. A name
-    /// may have an `earlier` one.
-    pub(crate) fn put_back(
-        &mut self,
-        journal: &KeyJournal,
-        name: impl Fn(Entity) -> Entity,
-        earlier: impl Fn(Entity) -> Option<Entity>,
-    ) {
-        let earlier = |(owner, key)| Some((earlier(owner)?, key));
-        for ((owner, key), timer) in journal.under_first_names(earlier) {
-            let owner = name(owner);
-            self.note(owner, key);
-            match *timer {
-                Some(timer) => _ = self.timers.insert((owner, key), name(timer)),
-                None => _ = self.timers.remove(&(owner, key)),
-            }
+    /// Gives an entity the key that it has.
+    pub(crate) fn join(&mut self, world: &World, entity: Entity) {
+        if let Some((owner, key)) = key_of(world, entity) {
+            self.insert(owner, key, entity);
         }
     }
 
-    /// Notes a key of an owner before it changes.
-    fn note(&mut self, owner: Entity, key: KeyId) {
-        if let Some(journal) = &mut self.journal {
-            let timers = &self.timers;
-            journal.note((owner, key), || timers.get(&(owner, key)).copied());
+    /// Frees the key of an entity, unless another entity has it by now.
+    pub(crate) fn leave(&mut self, world: &World, entity: Entity) {
+        if let Some((owner, key)) = key_of(world, entity) {
+            self.remove(owner, key, entity);
         }
     }
 }

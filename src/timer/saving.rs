@@ -1,5 +1,6 @@
 //! The state of timers as data: what a save writes and a load reads.
 
+#[cfg(feature = "serialize")]
 mod capture;
 #[cfg(feature = "serialize")]
 mod data;
@@ -10,6 +11,8 @@ mod world_state;
 mod written;
 
 #[cfg(feature = "serialize")]
+pub(crate) use capture::Capture;
+#[cfg(feature = "serialize")]
 pub(super) use data::{LifetimeData, TimerData};
 pub(crate) use sheet::WrittenStates;
 pub(super) use state::Loaded;
@@ -18,4 +21,4 @@ pub(crate) use state::TimerState;
 pub(crate) use world_state::{MAX_STEPS, SavedWorld, load_world_state};
 pub(crate) use written::forget_written;
 #[cfg(feature = "serialize")]
-pub(crate) use written::{write_timer_states, write_timer_states_of};
+pub(crate) use written::write_timer_states;

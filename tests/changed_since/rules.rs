@@ -1,9 +1,10 @@
 //! Which changes are reported, one by one.
 
-use bevy_app::App;
+use bevy_app::{App, First};
 use bevy_due::{
     Clock, Clocks, ClocksMut, OnClock, OwnedBy, Paused, Timer,
     clock::SpeedModifier,
+    conditions::run_clock_if,
     message::Packet,
     moving::{HeldMail, MoveWorldExt},
     prelude::*,
@@ -451,6 +452,48 @@ fn each_snapshot_has_its_own_changes() {
     }
     cast.entity(timer).remove::<Paused>();
     assert_eq!(changed_since(&mut cast, &second), set([timer, cooldown]));
+}
+
+#[test]
+fn a_copy_stays_good_while_a_condition_holds_its_clock() {
+    #[derive(Component)]
+    struct Level;
+
+    let mut app = unobserved_app();
+    app.add_systems(First, run_clock_if::<Level, _>(|| false));
+    let world = app.world_mut();
+    let level = world.spawn((Level, Clock::new())).id();
+    let own = world.spawn((Level, Clock::new(), Timer::after(60.0))).id();
+    let below = world.spawn((Clock::of(level), Timer::after(60.0))).id();
+    let on_level = world.spawn(Timer::after(60.0).on(level)).id();
+    advance_ms(&mut app, 100);
+    advance_ms(&mut app, 100);
+
+    let heroes = [own, below, on_level];
+    let copies = app.world_mut().copy_entities(&heroes);
+    let snapshot = app.world_mut().snapshot_timers();
+    for _ in 0..4 {
+        advance_ms(&mut app, 1000);
+    }
+    assert_eq!(app.world_mut().changed_since(&snapshot), []);
+
+    let remaining = |app: &mut App, hero| {
+        let timers = app.world_mut();
+        timers.with_timers(|timers| timers.get(hero).expect("a timer").remaining)
+    };
+    let mut after = unobserved_app();
+    let mut names = EntityHashMap::default();
+    names.insert(level, after.world_mut().spawn(Clock::new()).id());
+    for (hero, copy) in heroes.into_iter().zip(copies) {
+        let copy = copy.expect("all is data");
+        let world = after.world_mut();
+        let there = world.import_entity(&copy, ms(4000), &mut names);
+        let there = there.expect("valid data");
+        let committed = world.commit_entity(there, &HeldMail::default());
+        committed.expect("it is in transit");
+        let expected = remaining(&mut app, hero);
+        assert_eq!(remaining(&mut after, there), expected);
+    }
 }
 
 #[test]

@@ -252,8 +252,10 @@ fn with_missing_times(saved: &str) -> String {
     let mut parts = saved.split("Cooldown((");
     let mut text = String::from(parts.next().unwrap_or_default());
     for part in parts {
-        let (cooldown, rest) = part.split_once(")))").expect("the end of a cooldown");
-        let numbers = cooldown.split(|it: char| !it.is_ascii_digit());
+        let (cooldown, rest) = part.split_once("CooldownNow((").expect("the time");
+        let (now, rest) = rest.split_once("))").expect("the end of the time");
+        let numbers = format!("{cooldown}{now}");
+        let numbers = numbers.split(|it: char| !it.is_ascii_digit());
         let numbers: Vec<u64> = numbers.filter_map(|it| it.parse().ok()).collect();
         let time = |nth: usize| 1_000_000_000 * numbers[nth] + numbers[nth + 1];
         let (duration, charges) = (time(0), numbers[2]);

@@ -327,7 +327,7 @@ fn a_clock_whose_parent_is_no_clock_is_refused() {
 #[test]
 fn two_timers_of_an_owner_with_the_same_key_are_refused() {
     let owner = saved(0);
-    let part = format!("{},Key(\"wave\")", owned_by(owner));
+    let part = format!("{},Keyed(\"wave\")", owned_by(owner));
     let error = refused(
         &[(owner, ""), (saved(1), &part), (saved(2), &part)],
         |_, _| {},

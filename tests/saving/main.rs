@@ -5,6 +5,7 @@
 mod check;
 mod errors;
 mod game;
+mod order;
 mod script;
 
 use check::{check, games};

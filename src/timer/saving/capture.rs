@@ -1,102 +1,95 @@
 //! Reading the states of timers.
 
-use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
-#[cfg(feature = "serialize")]
-use bevy_ecs::entity::EntityHashSet;
-use bevy_ecs::prelude::*;
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_platform::collections::HashSet;
 
 use super::state::{Progress, TimerState, Wait};
 use crate::{
-    clock::{ClockKey, ClockTable},
+    clock::{ClockKey, ClockTable, ClockTimes},
     queue::Key,
     timer::{
-        Arms, DespawnAfter, Kind, Timer, TimerLines, place::Place, queued::Mark, setting::Setting,
+        Arms, Finished, Kind, TimerLines, WhenDone, end::Origin, place::Place, queued::Mark,
+        setting::Setting,
     },
 };
 
 /// Reads the states of the timers of a world, as of the last run and with all changes since then.
 ///
 /// A change of a clock has reached the clocks below it.
-pub(super) struct Capture<'w> {
+pub(crate) struct Capture<'w> {
     world: &'w World,
     lines: &'w TimerLines,
     table: &'w ClockTable,
+    pub(crate) times: ClockTimes<'w>,
+    /// The timers and lifetimes that have ended, but may still be there.
+    ended: HashSet<(Entity, Kind)>,
+    /// The marks of the entities that the next run despawns, with their places among these.
+    pub(crate) finished: EntityHashMap<(usize, Finished)>,
 }
 
 impl<'w> Capture<'w> {
-    pub(super) fn new(world: &'w World) -> Option<Self> {
+    pub(crate) fn new(world: &'w World) -> Option<Self> {
+        let lines = world.get_resource::<TimerLines>()?;
+        let mut ended = HashSet::default();
+        let mut finished = EntityHashMap::<(usize, Finished)>::default();
+        for (nth, (ends_in, end)) in lines.reports.ended.iter().enumerate() {
+            ended.insert((end.entity, end.kind));
+            if end.when_done != WhenDone::Keep {
+                let mark = finished.entry(end.entity).or_insert_with(|| {
+                    let ends = Default::default();
+                    (
+                        nth,
+                        Finished {
+                            ends,
+                            origin: Origin::Own,
+                        },
+                    )
+                });
+                mark.1.ends[ends_in].push(end.when_done);
+            }
+        }
         Some(Self {
             world,
-            lines: world.get_resource()?,
+            lines,
             table: world.get_resource()?,
+            times: ClockTimes::of(world)?,
+            ended,
+            finished,
         })
     }
 
-    /// Returns the states of all timers and lifetimes.
-    pub(super) fn all(&self) -> Vec<(Entity, Kind, TimerState)> {
-        let timers = self.lines.iter().flat_map(|(clock, line)| {
-            let timers = line.queue.iter();
-            timers.map(move |(key, ..)| (clock, key))
-        });
-        let states = timers.filter_map(|(clock, key)| self.state(clock, key));
-        states.chain(self.finished(|_| true)).collect()
+    /// Returns the timer or the lifetime on an entity in its state, or `None` if there is none.
+    pub(crate) fn save<C: Arms + Clone>(&mut self, entity: EntityRef) -> Option<C> {
+        let component = entity.get::<C>()?;
+        let state = self.state::<C>(entity)?;
+        let mut saved = component.clone();
+        saved.load(state);
+        Some(saved)
     }
 
-    /// Returns the states of the timers and lifetimes of some entities.
-    #[cfg(feature = "serialize")]
-    pub(super) fn of(&self, entities: &EntityHashSet) -> Vec<(Entity, Kind, TimerState)> {
-        let places = entities.iter().flat_map(|&entity| {
-            [
-                self.place::<Timer>(entity),
-                self.place::<DespawnAfter>(entity),
-            ]
-        });
-        let states = places.filter_map(|place| match place? {
-            Place::Armed(clock, key) => self.state(clock, key),
-            Place::Nowhere | Place::Reported(_) => None,
-        });
-        let finished = self.finished(|entity| entities.contains(&entity));
-        states.chain(finished).collect()
-    }
-
-    /// Returns the timers and lifetimes of some entities that have ended, but are still there.
-    fn finished(
-        &self,
-        is_wanted: impl Fn(Entity) -> bool,
-    ) -> impl Iterator<Item = (Entity, Kind, TimerState)> {
-        let ended = self.lines.reports.ended.iter().map(|(_, ended)| ended);
-        let finished = ended.filter(move |ended| {
-            if !is_wanted(ended.entity) {
-                return false;
+    /// Returns the state of the timer or the lifetime on an entity, or `None` if there is none.
+    pub(super) fn state<C: Arms>(&mut self, entity: EntityRef) -> Option<TimerState> {
+        let component = entity.get::<C>()?;
+        match component.seat().place() {
+            place if self.lines.is_at(place) => {
+                let (clock, key) = component.seat().armed()?;
+                self.armed::<C>(entity.id(), component.timer().delay, (clock, key))
             }
-            let place = match ended.kind {
-                Kind::Timer => self.place::<Timer>(ended.entity),
-                Kind::Lifetime => self.place::<DespawnAfter>(ended.entity),
-            };
-            place.is_some_and(|place| !self.lines.is_at(place))
-        });
-        finished.map(|ended| (ended.entity, ended.kind, TimerState::Finished))
-    }
-
-    fn place<C: Arms>(&self, entity: Entity) -> Option<Place> {
-        Some(self.world.get::<C>(entity)?.seat().place())
+            _ if self.ended.contains(&(entity.id(), C::KIND)) => Some(TimerState::Finished),
+            Place::Nowhere | Place::Reported(_) => component.loaded().copied(),
+            Place::Armed(..) => None,
+        }
     }
 
     /// Returns the state of a timer in the queue of a clock.
-    fn state(&self, clock: ClockKey, key: Key) -> Option<(Entity, Kind, TimerState)> {
-        let timer = self.lines.timer(clock, key)?;
-        let (entity, kind) = (timer.entity, timer.kind());
-        let state = match kind {
-            Kind::Timer => self.state_of::<Timer>(entity, clock, key)?,
-            Kind::Lifetime => self.state_of::<DespawnAfter>(entity, clock, key)?,
-        };
-        Some((entity, kind, state))
-    }
-
-    fn state_of<C: Arms>(&self, entity: Entity, clock: ClockKey, key: Key) -> Option<TimerState> {
-        let delay = self.world.get::<C>(entity)?.timer().delay;
+    fn armed<C: Arms>(
+        &mut self,
+        entity: Entity,
+        delay: u64,
+        (clock, key): (ClockKey, Key),
+    ) -> Option<TimerState> {
         let line = self.lines.get(clock)?;
         let timer = line.queue.get(key)?;
         let sequence = line.queue.sequence(key)?;
@@ -109,7 +102,7 @@ impl<'w> Capture<'w> {
                 return Some(TimerState::Added { sequence, random });
             }
         }
-        let reading = self.table.reading(clock)?;
+        let reading = self.times.reading(clock)?;
         let deadline = line.deadline(key, reading.now)?;
         let id = self.table.id(clock)?;
         Some(TimerState::Armed(Progress {

@@ -44,7 +44,7 @@ pub(crate) const MAX_STEPS: u32 = 10_000;
 
 impl SavedWorld {
     /// Returns the state of a world with the plugin.
-    fn of(world: &World) -> Option<Self> {
+    pub(crate) fn of(world: &World) -> Option<Self> {
         let time = world.get_resource::<Time<Fixed>>();
         Some(Self {
             built_in: save_built_in(world)?,

@@ -2,8 +2,8 @@
 //!
 //! [`snapshot_timers`](crate::rollback::RollbackWorldExt::snapshot_timers) remembers the state of this crate, and
 //! [`restore_timers`](crate::rollback::RollbackWorldExt::restore_timers) goes back to it. Both take time in proportion
-//! to what has changed, not to what exists. While a snapshot exists, the world notes the earlier state
-//! of everything that changes.
+//! to what has changed and to the number of clocks, cooldowns and [`OnClock`](crate::OnClock)s, not to the number
+//! of timers. While a snapshot exists, the world notes the earlier state of everything that changes.
 //!
 //! A game that restores a snapshot and plays the same inputs again gets the same firings: with the same
 //! deadlines and counts, in the same order, also among equal deadlines, and with the same random
@@ -75,14 +75,11 @@
 //! ```
 
 mod changed;
-mod column;
-mod components;
 mod entities;
 mod ext;
-mod history;
 mod log;
 mod names;
-mod order;
+mod states;
 mod watch;
 
 use alloc::vec::Vec;
@@ -97,10 +94,8 @@ use crate::{
     timer::{KeyTable, LinesMark, RunDepth, TimerLines, forget_written},
     transit::InTransit,
 };
-use changed::changed_since;
-use column::holders;
-use components::name_requests;
-use entities::{Restored, despawn, finished};
+use changed::{changed_since, holders};
+use entities::{Restored, despawn, finished, name_requests};
 pub use ext::RollbackWorldExt;
 use log::{Changes, Log, Token, end_journals};
 use names::Names;
@@ -137,7 +132,7 @@ fn snapshot_timers(world: &mut World) -> TimerSnapshot {
     let mut log = world.resource_mut::<Log>();
     log.forget_dropped();
     let token = log.add_snapshot();
-    note_unseen(world);
+    Log::note_unseen(world);
     TimerSnapshot {
         world: world.id(),
         token,
@@ -164,22 +159,26 @@ fn restore_timers(
     end_journals(world);
     let mut log = world.resource_mut::<Log>();
     log.forget_dropped();
+    let kinds = log.kinds.clone();
     let is_latest = log.is_latest(&snapshot.token);
     let changes = log.changes_since(&snapshot.token);
     let mut names = changes.names.clone();
-    let components = &changes.components;
-    let changed = (components, &mut names);
+    let states = &changes.states;
+    let changed = (states, &mut names);
     let restored = Restored::new(world, &snapshot.finished, changed, entities);
-    let new = restored.spawned_since(world, snapshot.tick, (components, &names));
+    let new = restored.spawned_since(world, snapshot.tick, (states, &names));
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, mut table: Mut<ClockTable>| {
-                components.put_back(world, &names, &new);
+                let changed = || states.first(&names).map(|(entity, _)| entity);
+                changed().for_each(|entity| keys.leave(world, entity));
+                states.put_back(world, &kinds, &names, &new);
+                changed().for_each(|entity| keys.join(world, entity));
                 restored.rename_clocks(world, &names);
                 despawn(world, new);
-                components.put_in_order(world, &names);
-                let tables = (&mut *lines, &mut *keys, &mut *table);
+                states.put_in_order(world, &names);
+                let tables = (&mut *lines, &mut *table);
                 snapshot.put_back(world, tables, &changes, &names);
             });
         });
@@ -232,13 +231,11 @@ impl TimerSnapshot {
     fn put_back(
         &self,
         world: &mut World,
-        (lines, keys, table): (&mut TimerLines, &mut KeyTable, &mut ClockTable),
+        (lines, table): (&mut TimerLines, &mut ClockTable),
         changes: &Changes,
         names: &Names,
     ) {
         lines.rewind(&self.lines, &changes.lines, &mut &*names);
-        let (name, earlier) = (|it| names.latest(it), |it| names.earlier(it));
-        keys.put_back(&changes.keys, name, earlier);
         let mut clocks = self.clocks.clone();
         if !names.is_empty() {
             clocks.map_entities(&mut &*names);
@@ -278,12 +275,7 @@ fn forget_changes(world: &mut World, mut names: Names) {
         names,
         ..Changes::default()
     });
-    note_unseen(world);
-}
-
-/// Notes the components that change without an event.
-fn note_unseen(world: &mut World) {
-    world.resource_scope(|world, mut log: Mut<Log>| log.components.note_unseen(world));
+    Log::note_unseen(world);
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     message::{HeldLetters, LetterData, letter_to_data, release_lost},
-    save::dependents,
+    state::{Versioned, save::dependents},
     timer::forget_timers,
     transit::InTransit,
 };
@@ -40,7 +40,7 @@ pub(crate) fn forget_entity(world: &mut World, entity: Entity) -> Result<HeldMai
 pub(crate) fn commit_entity(
     world: &mut World,
     entity: Entity,
-    HeldMail(late): &HeldMail,
+    HeldMail(Versioned::V1(late)): &HeldMail,
 ) -> Result<(), MoveError> {
     world.flush();
     let members = members(world, entity)?;
@@ -89,5 +89,5 @@ fn held_mail(world: &World, root: Entity) -> Result<HeldMail, MoveError> {
         letter.rename(&names);
         Ok(letter)
     });
-    all_or_error(mail).map(HeldMail)
+    Ok(HeldMail(Versioned::V1(all_or_error(mail)?)))
 }

@@ -10,10 +10,16 @@ use bevy_ecs::{
 };
 
 use super::{
-    components::{Components, has_any, rename_clocks},
+    changed::holders,
+    log::Log,
     names::Names,
+    states::{States, has_any},
 };
-use crate::{clock::Clock, timer::TimerLines};
+use crate::{
+    clock::{Clock, ClockId},
+    message::{MovedRequest, OpenRequest},
+    timer::{Arms, Timer, TimerLines},
+};
 
 /// The entities of a snapshot that is restored.
 pub(super) struct Restored {
@@ -28,11 +34,11 @@ impl Restored {
     pub(super) fn new(
         world: &mut World,
         awaiting_end: &[Entity],
-        (components, names): (&Components, &mut Names),
+        (states, names): (&States, &mut Names),
         entities: &EntityHashMap<Entity>,
     ) -> Self {
         let finished = || awaiting_end.iter().copied();
-        let changed = components.entities().chain(finished());
+        let changed = states.entities().chain(finished());
         let is_gone = |&entity: &Entity| !world.entities().contains_spawned(names.latest(entity));
         let mut gone: Vec<Entity> = changed.filter(is_gone).collect();
         gone.sort_unstable();
@@ -58,30 +64,42 @@ impl Restored {
         &self,
         world: &World,
         snapshot: Tick,
-        (components, names): (&Components, &Names),
+        (states, names): (&States, &Names),
     ) -> Vec<Entity> {
+        let kinds = &world.resource::<Log>().kinds;
         let now = world.read_change_tick();
         let is_new = |entity: &Entity| {
             let tick = world.entities().entity_get_spawn_or_despawn_tick(*entity);
             tick.is_some_and(|tick| tick.is_newer_than(snapshot, now))
         };
-        let changed = components.changed().map(|entity| names.latest(entity));
-        let holders = changed.filter(|&entity| has_any(world, entity));
+        let changed = states.iter().map(|(entity, _)| names.latest(entity));
+        let holders = changed.filter(|&entity| has_any(world, kinds, entity));
         let renamed = names.iter().map(|(_, latest)| latest);
         let new = holders.chain(renamed).chain(finished(world)).filter(is_new);
         let mut new: Vec<Entity> = new.collect();
         new.sort_unstable();
         new.dedup();
         new.retain(|entity| !self.finished.contains(entity));
-        new.retain(|&entity| !components.had_any(world, names, entity));
+        new.retain(|&entity| !states.had_any(world, kinds, names, entity));
         new
     }
 
-    /// Leads all timers to the clocks that were spawned again by this restore.
+    /// Leads all timers to the clocks that were spawned again by this restore. The timers on a clock end
+    /// with it, except for those that have moved to another clock.
     pub(super) fn rename_clocks(&self, world: &mut World, names: &Names) {
         let is_clock = |entity| world.get::<Clock>(entity).is_some();
-        if self.respawned.iter().any(|(_, latest)| is_clock(latest)) {
-            rename_clocks(world, names);
+        if !self.respawned.iter().any(|(_, latest)| is_clock(latest)) {
+            return;
+        }
+        for entity in holders::<Timer>(world) {
+            if let Some(timer) = world.get::<Timer>(entity)
+                && let Some(ClockId::Own(clock)) = timer.clock()
+                && names.latest(clock) != clock
+            {
+                let mut timer = timer.copy();
+                Component::map_entities(&mut timer, &mut &*names);
+                world.entity_mut(entity).insert(timer);
+            }
         }
     }
 }
@@ -118,4 +136,17 @@ pub(super) fn despawn(world: &mut World, entities: Vec<Entity>) {
         world.try_despawn(entity).ok();
     }
     world.flush();
+}
+
+/// Lets replies find the requests that were spawned again: each keeps the name under which it was made.
+pub(super) fn name_requests(world: &mut World, names: &Names) {
+    for (_, latest) in names.iter() {
+        if let Some(first) = names.up_to(latest).last()
+            && let Ok(mut request) = world.get_entity_mut(latest)
+            && request.contains::<OpenRequest>()
+            && !request.contains::<MovedRequest>()
+        {
+            request.insert(MovedRequest::here(first));
+        }
+    }
 }

@@ -6,12 +6,12 @@ use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use super::{
     TimerSnapshot, check, check_world,
-    column::holders,
     log::{Changes, Log, end_journals},
 };
 use crate::{
     clock::{ChangedClocks, Clock, OnClock, SpeedModifiers, clock_of},
     owner::owner_of,
+    state::part::Kind,
     timer::{Cooldown, Timer, TimerLines},
 };
 
@@ -27,7 +27,8 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
     let lines = world.resource::<TimerLines>();
     let mut changed = Vec::new();
     lines.add_changed(&snapshot.lines, &changes.lines, &mut changed);
-    changed.extend(changes.components.differing(world));
+    let kinds = &world.resource::<Log>().kinds;
+    changed.extend(changes.states.differing(world, kinds, |_| true));
     changed.extend(
         changes
             .names
@@ -51,7 +52,9 @@ fn add_followers(
     changes: &Changes,
     changed: &mut Vec<Entity>,
 ) {
-    let mut choosers: EntityHashSet = changes.components.with_other_clock(world).collect();
+    let chooses = |kind| matches!(kind, Kind::OnClock | Kind::Clock | Kind::SpeedModifier);
+    let kinds = &world.resource::<Log>().kinds;
+    let mut choosers: EntityHashSet = changes.states.differing(world, kinds, chooses).collect();
     // They choose the parent of the clock that they modify.
     let modifiers = clocks
         .entities()
@@ -88,4 +91,19 @@ fn add_followers(
             }
         }
     }
+}
+
+/// Returns the entities with a component.
+pub(super) fn holders<C: Component>(world: &World) -> Vec<Entity> {
+    let archetypes = world.archetypes();
+    let found = world
+        .component_id::<C>()
+        .and_then(|id| archetypes.component_index().get(&id));
+    let mut ids: Vec<_> = found.into_iter().flat_map(|found| found.keys()).collect();
+    ids.sort_unstable();
+    let holders = ids.into_iter().filter_map(|&id| archetypes.get(id));
+    holders
+        .flat_map(|archetype| archetype.entities())
+        .map(|entity| entity.id())
+        .collect()
 }

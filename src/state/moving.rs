@@ -142,10 +142,11 @@ use alloc::vec::Vec;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    message::LetterData,
+use super::{
+    Versioned,
     save::{SavedTimers, check_alone},
 };
+use crate::message::LetterData;
 use end::{commit_entity, forget_entity};
 pub use error::MoveError;
 use export::{copy_entities, export_entity};
@@ -164,17 +165,17 @@ pub use crate::{
 /// [`MoveWorldExt::import_entity`] takes it. The serialized form begins
 /// with its version. A version that this release does not know is an error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "EntityVersions", into = "EntityVersions")]
-pub struct MovedEntity(Content);
+#[serde(transparent)]
+pub struct MovedEntity(Versioned<Content>);
 
 /// The mail that was held for an entity in transit, as data.
 ///
 /// [`MoveWorldExt::forget_entity`] returns it, and
 /// [`MoveWorldExt::commit_entity`] takes it. The default value is
 /// empty. The serialized form begins with its version.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "MailVersions", into = "MailVersions")]
-pub struct HeldMail(Vec<LetterData>);
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HeldMail(Versioned<Vec<LetterData>>);
 
 /// An entity, by the names of the world that exported it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -235,40 +236,8 @@ impl HeldMail {
     }
 }
 
-/// All serialized forms of a moved entity that can be imported.
-#[derive(Serialize, Deserialize)]
-#[serde(rename = "MovedEntity")]
-enum EntityVersions {
-    V1(Content),
-}
-
-impl From<EntityVersions> for MovedEntity {
-    fn from(EntityVersions::V1(content): EntityVersions) -> Self {
-        Self(content)
-    }
-}
-
-impl From<MovedEntity> for EntityVersions {
-    fn from(MovedEntity(content): MovedEntity) -> Self {
-        Self::V1(content)
-    }
-}
-
-/// All serialized forms of held mail that can be delivered.
-#[derive(Serialize, Deserialize)]
-#[serde(rename = "HeldMail")]
-enum MailVersions {
-    V1(Vec<LetterData>),
-}
-
-impl From<MailVersions> for HeldMail {
-    fn from(MailVersions::V1(mail): MailVersions) -> Self {
-        Self(mail)
-    }
-}
-
-impl From<HeldMail> for MailVersions {
-    fn from(HeldMail(mail): HeldMail) -> Self {
-        Self::V1(mail)
+impl Default for HeldMail {
+    fn default() -> Self {
+        Self(Versioned::V1(Vec::new()))
     }
 }

@@ -14,7 +14,10 @@ use crate::{
         End, HeldLetters, LetterData, UnmovableMail, letter_to_data, release_lost, take_letters,
         visit_letters,
     },
-    save::{SaveError, SavedTimers, save_entities},
+    state::{
+        Versioned,
+        save::{SaveError, SavedTimers, save_entities},
+    },
     timer::RunDepth,
     transit::InTransit,
 };
@@ -49,23 +52,20 @@ pub(crate) fn copy_entities(
     let mut mail = Mail::of(world, &saved);
     let copies = entities.iter().zip(saved).enumerate();
     let copies = copies.map(|(nth, (&entity, saved))| {
-        let timers = match saved {
-            Err(SaveError::NoSuchEntity(entity)) => return Err(MoveError::NoSuchEntity(entity)),
-            saved => saved?,
-        };
+        let timers = saved?;
         let members: Vec<Entity> = timers.entities().collect();
         for &member in &members {
             if world.get::<InTransit>(member).is_some() {
                 return Err(MoveError::InTransit(member));
             }
         }
-        Ok(MovedEntity(Content {
+        Ok(MovedEntity(Versioned::V1(Content {
             entity,
             timers,
             mail: all_or_error(mail.take(nth))?,
             keys: names::keys(world, &members),
             requests: names::requests(world, &members),
-        }))
+        })))
     });
     copies.collect()
 }

@@ -8,14 +8,14 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{
-    Content, LoadError, SavedEntity, SavedTimers,
-    check::check_saved,
-    part::{Part, cooldown_clock},
-};
+use super::{Content, LoadError, SavedEntity, SavedTimers, check::check_saved};
 use crate::{
-    clock::{ClockId, ClockTable, TimePassed, take_settings},
+    clock::{
+        ClockId, ClockTable, TimePassed, clock_of, load_clock, take_settings, update_clock_later,
+    },
     message::time_out_again,
+    owner::owner_of,
+    state::{Versioned, part::Part},
     timer::Cooldown,
 };
 
@@ -58,7 +58,7 @@ impl Stage {
 }
 
 /// Returns the requests that had timed out, in order.
-fn timed_out(SavedTimers(saved): &SavedTimers) -> impl Iterator<Item = Entity> {
+fn timed_out(SavedTimers(Versioned::V1(saved)): &SavedTimers) -> impl Iterator<Item = Entity> {
     let requests = saved.entities.iter().filter_map(|saved| {
         saved.parts.iter().find_map(|part| match part {
             &Part::TimedOut(nth) => Some((nth, saved.entity)),
@@ -74,13 +74,14 @@ fn timed_out(SavedTimers(saved): &SavedTimers) -> impl Iterator<Item = Entity> {
 /// clocks have advanced by `passed` since the save, as far as cooldowns are concerned.
 pub(crate) fn load_checked(
     world: &mut World,
-    SavedTimers(Content {
-        world: state,
-        entities: saved,
-    }): &SavedTimers,
+    SavedTimers(Versioned::V1(saved)): &SavedTimers,
     entities: &mut EntityHashMap<Entity>,
     passed: &TimePassed,
 ) {
+    let Content {
+        world: state,
+        entities: saved,
+    } = saved;
     for saved in saved {
         let target = entities.entry(saved.entity);
         target.or_insert_with(|| world.spawn_empty().id());
@@ -92,6 +93,7 @@ pub(crate) fn load_checked(
     for saved in saved {
         load_parts(world, saved, entities, of_stage(Stage::Brakes));
     }
+    put_in_order(world, saved, entities);
     for clock in clocks_after_parents(saved) {
         load_parts(world, clock, entities, of_stage(Stage::Clocks));
     }
@@ -99,7 +101,25 @@ pub(crate) fn load_checked(
         load_parts(world, saved, entities, of_stage(Stage::Others));
     }
     world.flush();
+    put_in_order(world, saved, entities);
     carry_cooldowns(world, saved, entities, passed);
+}
+
+/// Brings the entities that refer to another one into the order of the saved world. The product of speed
+/// modifiers depends on it in the last bit.
+fn put_in_order(world: &mut World, saved: &[SavedEntity], entities: &mut EntityHashMap<Entity>) {
+    for SavedEntity { entity, parts } in saved {
+        let target = entities[entity];
+        for part in parts.iter().filter(|part| part.list().is_some()) {
+            let mut part = part.clone();
+            part.map_entities(entities);
+            part.put_in_order(world, target);
+            if let Part::SpeedModifiers(_) = part {
+                update_clock_later(&mut world.into(), target);
+            }
+        }
+    }
+    world.flush();
 }
 
 /// Moves the cooldowns to the clocks of their entities in this world. A clock that was saved with a
@@ -113,16 +133,22 @@ fn carry_cooldowns(
     let clocks = saved.iter().filter(|saved| saved.clock_parent().is_some());
     let clocks: EntityHashSet = clocks.map(|saved| entities[&saved.entity]).collect();
     for saved in saved {
-        let Some(there) = saved.cooldown_now() else {
+        let then = saved.parts.iter().find_map(|part| match part {
+            Part::CooldownNow(then) => Some(*then),
+            _ => None,
+        });
+        let Some(there) = then else {
             continue;
         };
         let Ok(entity) = world.get_entity(entities[&saved.entity]) else {
             continue;
         };
-        let (clock, here) = cooldown_clock(world, entity);
+        let clock = clock_of(world, entity, owner_of(entity), None);
+        let table = world.resource::<ClockTable>();
+        let here = table.now(clock).unwrap_or_default();
         let passed = match clock {
             ClockId::Own(clock) if clocks.contains(&clock) => 0,
-            clock => world.resource::<ClockTable>().share(clock, passed),
+            clock => table.share(clock, passed),
         };
         let entity = entity.id();
         if (here, passed) != (there, 0)
@@ -145,7 +171,10 @@ fn load_parts(
         part.map_entities(entities);
         // An observer of an earlier part may have despawned the entity.
         if let Ok(mut target) = world.get_entity_mut(entities[entity]) {
-            part.insert(&mut target);
+            match part {
+                Part::Clock(clock) => load_clock(&mut target, clock),
+                part => part.insert(&mut target),
+            }
         }
     }
 }

@@ -10,14 +10,17 @@ use super::{Content, MoveError, MovedEntity, export::hold, names};
 use crate::{
     clock::{ClockId, ClockTable, TimePassed, take_settings},
     message::{End, HeldLetters, Letter, LetterData},
-    save::{SavedTimers, check_saved, load_checked},
+    state::{
+        Versioned,
+        save::{SavedTimers, check_saved, load_checked},
+    },
     transit::InTransit,
 };
 
 /// Imports an entity after this time on the way, and returns it. It is in transit from here on.
 pub(crate) fn import_entity(
     world: &mut World,
-    MovedEntity(content): &MovedEntity,
+    MovedEntity(Versioned::V1(content)): &MovedEntity,
     on_the_way: TimePassed,
     entities: &mut EntityHashMap<Entity>,
 ) -> Result<Entity, MoveError> {
@@ -117,12 +120,14 @@ impl Passed<'_> {
 
     /// Returns the clocks that move along and whose parents do not, and how far these have advanced.
     fn clocks(&self, world: &World, timers: &SavedTimers) -> Vec<(Entity, u64)> {
-        let moving: EntityHashMap<ClockId> = timers.clocks().collect();
-        let top = moving.iter().filter(|(_, parent)| match parent {
-            ClockId::Own(parent) => !moving.contains_key(parent),
-            _ => true,
-        });
-        let top = top.map(|(clock, &parent)| (self.entities[clock], self.on(world, parent)));
+        let moving: EntityHashMap<(ClockId, bool)> = timers.clocks().collect();
+        let top = moving
+            .iter()
+            .filter(|&(_, (parent, is_held))| match parent {
+                ClockId::Own(parent) => !is_held && !moving.contains_key(parent),
+                _ => !is_held,
+            });
+        let top = top.map(|(clock, &(parent, _))| (self.entities[clock], self.on(world, parent)));
         top.collect()
     }
 

@@ -3,14 +3,16 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{component::ComponentId, prelude::*, world::DeferredWorld};
 use bevy_platform::sync::{Arc, Weak};
 
-use super::{components::Components, names::Names};
+use super::{changed::holders, names::Names, states::States};
 use crate::{
+    clock::OnClock,
     journal::Journal,
     message::Directory,
-    timer::{KeyJournal, KeyTable, LinesJournal, TimerLines},
+    state::part::Kinds,
+    timer::{Cooldown, LinesJournal, TimerLines},
 };
 
 /// The changes since the oldest snapshot that exists. A world without snapshots has no log.
@@ -22,12 +24,13 @@ use crate::{
 ///
 /// To go back to a snapshot, each entry gets the first value that was noted since. That is a change
 /// like any other, so later snapshots can be restored afterwards.
-#[derive(Resource, Default)]
+#[derive(Resource)]
 pub(super) struct Log {
     /// From the oldest snapshot to the latest one.
     periods: Vec<Period>,
-    /// The journal of the components. Those of the timers and the keys are with them.
-    pub(super) components: Components,
+    /// The journal of the entities. That of the timers is with them.
+    states: States,
+    pub(super) kinds: Kinds,
 }
 
 /// A snapshot, and the changes until the next one.
@@ -44,8 +47,7 @@ pub(super) struct Token;
 #[derive(Clone, Default)]
 pub(super) struct Changes {
     pub(super) lines: LinesJournal,
-    pub(super) keys: KeyJournal,
-    pub(super) components: Components,
+    pub(super) states: States,
     /// The entities that were spawned again.
     pub(super) names: Names,
     /// The entities whose stable keys have changed. A restore leaves stable keys as they are.
@@ -56,15 +58,14 @@ impl Changes {
     /// Adds the changes that came after these.
     fn append(&mut self, later: Self) {
         self.lines.append(later.lines);
-        self.keys.append(later.keys);
-        self.components.append(later.components);
+        self.states.append(later.states);
         self.names.append(later.names);
         self.rebound.append(later.rebound);
     }
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.lines.len() + self.keys.len() + self.components.len()
+        self.lines.len() + self.states.len()
     }
 }
 
@@ -79,6 +80,53 @@ impl Period {
 }
 
 impl Log {
+    pub(super) fn new(world: &mut World) -> Self {
+        Self {
+            periods: Vec::new(),
+            states: States::default(),
+            kinds: Kinds::of(world),
+        }
+    }
+
+    /// Notes an entity before it changes: the components that were there, and the lists without the entity
+    /// that has joined one.
+    pub(super) fn note(
+        world: &mut DeferredWorld,
+        entity: Entity,
+        was_there: impl Fn(ComponentId) -> bool,
+        joined: Option<Entity>,
+    ) {
+        let log = world.get_resource::<Self>();
+        let Some(log) = log.filter(|log| !log.states.contains(entity)) else {
+            return;
+        };
+        let Ok(changed) = world.get_entity(entity) else {
+            return;
+        };
+        let mut parts = log.kinds.read(changed, |_, id| was_there(id));
+        if let Some(joined) = joined {
+            parts.iter_mut().for_each(|part| part.leave_out(joined));
+        }
+        if let Some(mut log) = world.get_resource_mut::<Self>() {
+            log.states.note(entity, || parts);
+        }
+    }
+
+    /// Notes the entities whose components may change unseen: systems write to them, or the next run does.
+    pub(super) fn note_unseen(world: &mut World) {
+        let mut entities = holders::<OnClock>(world);
+        entities.extend(holders::<Cooldown>(world));
+        entities.extend(
+            world
+                .resource::<TimerLines>()
+                .new_timers()
+                .map(|(entity, _)| entity),
+        );
+        for entity in entities {
+            Self::note(&mut world.into(), entity, |_| true, None);
+        }
+    }
+
     /// Begins the period of a new snapshot.
     pub(super) fn add_snapshot(&mut self) -> Arc<Token> {
         let token = Arc::new(Token);
@@ -154,15 +202,13 @@ impl Log {
 /// Moves the journals of the present into the latest period.
 pub(super) fn end_journals(world: &mut World) {
     let lines = world.resource_mut::<TimerLines>().take_journal();
-    let keys = world.resource_mut::<KeyTable>().take_journal();
     let rebound = world.get_resource_mut::<Directory>();
     let rebound = rebound.map(|mut directory| directory.take_journal());
     let mut log = world.resource_mut::<Log>();
-    let components = mem::take(&mut log.components);
+    let states = mem::take(&mut log.states);
     log.append(Changes {
         lines,
-        keys,
-        components,
+        states,
         names: Names::default(),
         rebound: rebound.unwrap_or_default(),
     });

@@ -4,11 +4,12 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::{fmt, time::Duration};
 
 use bevy_ecs::prelude::*;
+use thiserror::Error;
 
 use crate::timer::MAX_STEPS;
 
 /// A timer that can't be saved, because its action is a closure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub struct Unsavable {
     /// The entity of the timer.
@@ -35,57 +36,43 @@ impl fmt::Display for Unsavable {
     }
 }
 
-impl core::error::Error for Unsavable {}
-
 /// The error for timers that can't be saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SaveError {
     /// The world has no [`DuePlugin`](crate::DuePlugin).
+    #[error("the world has no `DuePlugin`: add it to the app")]
     NoPlugin,
     /// The entity does not exist.
+    #[error("entity {0} does not exist: save it before it despawns")]
     NoSuchEntity(Entity),
     /// The actions of some timers are closures. There is at least one.
+    #[error(
+        "{}; closures can't be saved: register a handler with `add_timer_handler` and use \
+         `TimerAction::named`, or leave these timers out with `save_timers_without_closures`",
+        List(.0)
+    )]
     Closures(Vec<Unsavable>),
 }
 
-impl fmt::Display for SaveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let closures = match self {
-            Self::NoPlugin => {
-                return f.write_str("the world has no `DuePlugin`: add it to the app");
-            }
-            Self::NoSuchEntity(entity) => {
-                return write!(
-                    f,
-                    "entity {entity} does not exist: save it before it despawns"
-                );
-            }
-            Self::Closures(closures) => closures,
-        };
-        for unsavable in closures {
-            write!(f, "{unsavable}; ")?;
-        }
-        f.write_str(
-            "closures can't be saved: register a handler with `add_timer_handler` and use \
-             `TimerAction::named`, or leave these timers out with `save_timers_without_closures`",
-        )
-    }
-}
-
-impl core::error::Error for SaveError {}
-
 /// The error for data that can't be loaded. The world stays as it was.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The world has no [`DuePlugin`](crate::DuePlugin).
+    #[error("the world has no `DuePlugin`: add it before you load")]
     NoPlugin,
     /// The data contains an entity twice.
+    #[error("entity {0} is saved twice")]
     DuplicateEntity(Entity),
     /// The data contains a component of an entity twice.
+    #[error("the `{1}` of entity {0} is saved twice")]
     DuplicateComponent(Entity, &'static str),
     /// The data refers to an entity that is neither in the data nor in the map of entities.
+    #[error(
+        "the `{component}` of saved entity {entity} refers to entity {to}, which is not saved: add it \
+         to the map of entities"
+    )]
     UnknownEntity {
         /// The saved entity with the reference.
         entity: Entity,
@@ -95,6 +82,9 @@ pub enum LoadError {
         to: Entity,
     },
     /// The map sends a saved entity to an entity that does not exist in the world.
+    #[error(
+        "the map of entities sends saved entity {entity} to {to}, which does not exist: spawn it first"
+    )]
     NotInWorld {
         /// The saved entity.
         entity: Entity,
@@ -102,6 +92,10 @@ pub enum LoadError {
         to: Entity,
     },
     /// The map sends two saved entities to the same entity.
+    #[error(
+        "the map of entities sends both {} and {} to {to}: use two entities",
+        entities[0], entities[1]
+    )]
     MappedTwice {
         /// The two saved entities.
         entities: [Entity; 2],
@@ -109,8 +103,13 @@ pub enum LoadError {
         to: Entity,
     },
     /// Clocks of these saved entities would drive each other, together with existing clocks.
+    #[error("clocks can't drive each other in a circle: {0:?}")]
     ClockCycle(Vec<Entity>),
     /// A clock or a timer runs on an entity that has no clock.
+    #[error(
+        "the `{component}` of saved entity {entity} runs on entity {clock}, which has no clock: map it \
+         to an entity with a `Clock`"
+    )]
     NoClock {
         /// The saved entity of the clock or the timer.
         entity: Entity,
@@ -120,6 +119,10 @@ pub enum LoadError {
         clock: Entity,
     },
     /// The fixed clock would have to run too many steps at once.
+    #[error(
+        "the overstep of the fixed clock is {overstep:?}, more than {MAX_STEPS} steps of {timestep:?}: \
+         the data may be damaged"
+    )]
     TooManySteps {
         /// The time that the fixed clock is behind.
         overstep: Duration,
@@ -127,6 +130,7 @@ pub enum LoadError {
         timestep: Duration,
     },
     /// Two timers of an owner have the same key.
+    #[error("two timers of saved entity {owner} have the key {key:?}: keep one of them")]
     DuplicateKey {
         /// The saved entity of the owner.
         owner: Entity,
@@ -135,58 +139,15 @@ pub enum LoadError {
     },
 }
 
-impl fmt::Display for LoadError {
+/// Displays errors one after the other.
+pub(crate) struct List<'a, E>(pub(crate) &'a [E]);
+
+impl<E: fmt::Display> fmt::Display for List<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPlugin => f.write_str("the world has no `DuePlugin`: add it before you load"),
-            Self::DuplicateEntity(entity) => write!(f, "entity {entity} is saved twice"),
-            Self::DuplicateComponent(entity, component) => {
-                write!(f, "the `{component}` of entity {entity} is saved twice")
-            }
-            Self::UnknownEntity {
-                entity,
-                component,
-                to,
-            } => write!(
-                f,
-                "the `{component}` of saved entity {entity} refers to entity {to}, which is not \
-                 saved: add it to the map of entities"
-            ),
-            Self::NotInWorld { entity, to } => write!(
-                f,
-                "the map of entities sends saved entity {entity} to {to}, which does not exist: \
-                 spawn it first"
-            ),
-            Self::MappedTwice {
-                entities: [one, other],
-                to,
-            } => write!(
-                f,
-                "the map of entities sends both {one} and {other} to {to}: use two entities"
-            ),
-            Self::ClockCycle(clocks) => {
-                write!(f, "clocks can't drive each other in a circle: {clocks:?}")
-            }
-            Self::NoClock {
-                entity,
-                component,
-                clock,
-            } => write!(
-                f,
-                "the `{component}` of saved entity {entity} runs on entity {clock}, which has no \
-                 clock: map it to an entity with a `Clock`"
-            ),
-            Self::TooManySteps { overstep, timestep } => write!(
-                f,
-                "the overstep of the fixed clock is {overstep:?}, more than {MAX_STEPS} steps of \
-                 {timestep:?}: the data may be damaged"
-            ),
-            Self::DuplicateKey { owner, key } => write!(
-                f,
-                "two timers of saved entity {owner} have the key {key:?}: keep one of them"
-            ),
+        for (nth, error) in self.0.iter().enumerate() {
+            let separator = if nth > 0 { "; " } else { "" };
+            write!(f, "{separator}{error}")?;
         }
+        Ok(())
     }
 }
-
-impl core::error::Error for LoadError {}

@@ -10,24 +10,27 @@ use bevy_ecs::{
 use bevy_platform::collections::HashSet;
 use bevy_time::{Fixed, Time};
 
-use super::{Content, LoadError, SavedEntity, SavedTimers, part::Part};
+use super::{Content, LoadError, SavedEntity, SavedTimers};
 use crate::{
     clock::{Clock, ClockId, ClockTable},
+    owner::OwnedBy,
+    state::{Versioned, part::Part},
     timer::{MAX_STEPS, SavedWorld},
 };
 
 /// Returns an error if saved timers can't be loaded into a world with this map of entities.
 pub(crate) fn check_saved(
     world: &World,
-    SavedTimers(Content {
-        world: state,
-        entities: saved,
-    }): &SavedTimers,
+    SavedTimers(Versioned::V1(saved)): &SavedTimers,
     map: &EntityHashMap<Entity>,
 ) -> Result<(), LoadError> {
     if !world.contains_resource::<ClockTable>() {
         return Err(LoadError::NoPlugin);
     }
+    let Content {
+        world: state,
+        entities: saved,
+    } = saved;
     if let Some(state) = state {
         check_steps(world, state)?;
     }
@@ -51,10 +54,10 @@ pub(crate) fn check_saved(
 
 /// Returns an error if saved timers refer to an entity that is not in the data.
 pub(crate) fn check_alone(
-    SavedTimers(Content { entities, .. }): &SavedTimers,
+    SavedTimers(Versioned::V1(saved)): &SavedTimers,
 ) -> Result<(), LoadError> {
-    let members: EntityHashSet = entities.iter().map(|saved| saved.entity).collect();
-    let mut entities = entities.iter();
+    let members: EntityHashSet = saved.entities.iter().map(|saved| saved.entity).collect();
+    let mut entities = saved.entities.iter();
     entities.try_for_each(|saved| check_references(saved, |entity| members.contains(&entity)))
 }
 
@@ -105,7 +108,15 @@ fn check_references(
 fn check_keys(saved: &[SavedEntity]) -> Result<(), LoadError> {
     let mut keys = HashSet::new();
     for saved in saved {
-        if let (Some(owner), Some(key)) = (saved.owner(), saved.key())
+        let (mut owner, mut key) = (None, None);
+        for part in &saved.parts {
+            match part {
+                Part::OwnedBy(OwnedBy(by)) => owner = Some(*by),
+                Part::Keyed(keyed) => key = Some(keyed),
+                _ => {}
+            }
+        }
+        if let (Some(owner), Some(key)) = (owner, key)
             && !keys.insert((owner, key))
         {
             let key = key.clone().into();

@@ -1,0 +1,33 @@
+//! The state of the crate, to save it, to move it to another world, and to go back to it.
+
+#[cfg(feature = "serialize")]
+pub mod moving;
+mod part;
+pub mod rollback;
+#[cfg(feature = "serialize")]
+pub mod save;
+
+/// Serialized data, which begins with its version. A version that this release does not know is an error.
+#[cfg(feature = "serialize")]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+enum Versioned<T> {
+    V1(T),
+}
+
+#[cfg(feature = "serialize")]
+impl<T> core::ops::Deref for Versioned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        let Self::V1(data) = self;
+        data
+    }
+}
+
+#[cfg(feature = "serialize")]
+impl<T> core::ops::DerefMut for Versioned<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        let Self::V1(data) = self;
+        data
+    }
+}

@@ -1,0 +1,106 @@
+//! The errors of a move.
+
+use alloc::{string::String, vec::Vec};
+
+use bevy_ecs::prelude::*;
+use thiserror::Error;
+
+use crate::{
+    message::{LetterError, UnmovableMail},
+    state::save::{List, LoadError, SaveError},
+};
+
+/// The error for a step of a move that is not possible. The world stays as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MoveError {
+    /// The world has no [`DuePlugin`](crate::DuePlugin).
+    #[error("the world has no `DuePlugin`: add it before you move")]
+    NoPlugin,
+    /// The entity does not exist.
+    #[error("entity {0} does not exist")]
+    NoSuchEntity(Entity),
+    /// A timer handler has called [`export_entity`](crate::DueWorldExt::export_entity). The other steps
+    /// never return this.
+    #[error("can't export an entity in a timer handler: call this from a system or between frames")]
+    Running,
+    /// This entity is already in transit.
+    #[error("entity {0} is in transit: commit or forget it before you move it again")]
+    InTransit(Entity),
+    /// No move of this entity has begun here, or it has ended.
+    #[error("entity {0} is not in transit: export or import it first")]
+    NotInTransit(Entity),
+    /// Some timers can't be saved.
+    #[error("{0}")]
+    Timers(SaveError),
+    /// Some messages are not data. There is at least one.
+    #[error("{}", List(.0))]
+    Mail(Vec<UnmovableMail>),
+    /// The timers can't be loaded.
+    #[error("{0}")]
+    Load(LoadError),
+    /// The data refers to this entity, which it does not contain.
+    #[error("the data refers to entity {0}, but does not contain it: export the entity again")]
+    UnknownEntity(Entity),
+    /// The data contains the state of a whole world.
+    #[error("the data contains the state of a whole world: load it with `load_timers`")]
+    WholeWorld,
+    /// The data gives this entity the name of a request, but the entity is not a request, or another
+    /// request has the name.
+    #[error(
+        "the data names entity {0} as a request, but it is not a request, or another request has its \
+         name: export the entity again"
+    )]
+    InvalidRequest(Entity),
+    /// No codec is registered under this name.
+    #[error("no message codec is registered as {0:?}: call `add_message_codec` at start-up")]
+    NoCodec(String),
+    /// A codec returned an error for a message.
+    #[error("the message codec {name:?} returned an error: {error}")]
+    Decode {
+        /// The name of the codec.
+        name: String,
+        /// The error.
+        error: String,
+    },
+    /// Another entity of this world or of the data has the stable key of an entity.
+    #[error("entity {entity} has the stable key {key}: despawn it, or map the moved entity to it")]
+    KeyInUse {
+        /// The key.
+        key: u64,
+        /// The entity that has it.
+        entity: Entity,
+    },
+    /// The mail contains a request from another world, and the feature `worlds` is off.
+    #[error("the mail contains a request from another world: turn the feature `worlds` on")]
+    NoWorlds,
+}
+
+impl From<LoadError> for MoveError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::NoPlugin => Self::NoPlugin,
+            error => Self::Load(error),
+        }
+    }
+}
+
+impl From<SaveError> for MoveError {
+    fn from(error: SaveError) -> Self {
+        match error {
+            SaveError::NoPlugin => Self::NoPlugin,
+            SaveError::NoSuchEntity(entity) => Self::NoSuchEntity(entity),
+            error => Self::Timers(error),
+        }
+    }
+}
+
+impl From<LetterError> for MoveError {
+    fn from(error: LetterError) -> Self {
+        match error {
+            LetterError::NoCodec(name) => Self::NoCodec(name),
+            LetterError::Decode { name, error } => Self::Decode { name, error },
+            LetterError::NoWorlds => Self::NoWorlds,
+        }
+    }
+}

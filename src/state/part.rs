@@ -1,0 +1,320 @@
+//! The components of the crate's state, as data.
+
+use alloc::vec::Vec;
+#[cfg(feature = "serialize")]
+use core::time::Duration;
+
+use bevy_ecs::{
+    component::ComponentId,
+    entity::{EntityHashMap, MapEntities},
+    entity_disabling::Disabled,
+    prelude::*,
+    relationship::RelationshipSourceCollection,
+};
+
+use crate::{
+    clock::{Clock, OnClock, SpeedModifier, SpeedModifiers},
+    message::{MovedRequest, OpenRequest},
+    owner::{Owned, OwnedBy},
+    pause::{Paused, PausedBy, Pauses},
+    timer::{Arms, Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
+    transit::InTransit,
+};
+
+/// Defines [`Part`] and [`Kind`] from the one list of the components.
+macro_rules! parts {
+    (
+        values { $($value:ident,)* }
+        unsaved { $($unsaved:ident,)* }
+        marks { $($mark:ident,)* }
+        special { $($special:ident,)* }
+        lists { $($list:ident,)* }
+    ) => {
+        /// A component of an entity, as data, or something else that is known about the entity.
+        #[derive(Clone, Debug)]
+        #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+        pub(super) enum Part {
+            $($value($value),)*
+            $($mark,)*
+            $($special($special),)*
+            /// The entities that refer to this one, in their order.
+            $($list(Vec<Entity>),)*
+            /// The time on the clock of the cooldown.
+            #[cfg(feature = "serialize")]
+            CooldownNow(Duration),
+            /// A condition holds the clock of the entity, or the clock of its timer.
+            #[cfg(feature = "serialize")]
+            Held,
+            /// The request has timed out, and this many others did before it. The asking entity does not
+            /// know yet.
+            #[cfg(feature = "serialize")]
+            TimedOut(u32),
+            // Formats that count the variants need these to be the last.
+            $(#[cfg_attr(feature = "serialize", serde(skip))] $unsaved($unsaved),)*
+        }
+
+        /// A component that is a part.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $($value,)*
+            $($unsaved,)*
+            $($mark,)*
+            $($special,)*
+            $($list,)*
+        }
+
+        impl Kind {
+            /// All kinds, in the order in which they are inserted.
+            pub(super) const ALL: &[Self] = &[
+                $(Self::$value,)*
+                $(Self::$unsaved,)*
+                $(Self::$mark,)*
+                $(Self::$special,)*
+                $(Self::$list,)*
+            ];
+
+            fn register(self, world: &mut World) -> ComponentId {
+                match self {
+                    $(Self::$special => world.register_component::<$special>(),)*
+                    $(Self::$value => world.register_component::<$value>(),)*
+                    $(Self::$unsaved => world.register_component::<$unsaved>(),)*
+                    $(Self::$mark => world.register_component::<$mark>(),)*
+                    $(Self::$list => world.register_component::<$list>(),)*
+                }
+            }
+
+            /// Returns a copy of the component to go back to. The copy of all clocks says what a clock is.
+            pub(super) fn read(self, entity: EntityRef) -> Option<Part> {
+                Some(match self {
+                    Self::Clock => entity.get::<Clock>().map(|_| Part::Clock(Clock::new()))?,
+                    Self::Finished => Part::Finished(entity.get::<Finished>()?.clone()),
+                    Self::TimerAction => Part::TimerAction(entity.get::<TimerAction>()?.clone()),
+                    Self::Timer => Part::Timer(entity.get::<Timer>()?.copy()),
+                    Self::DespawnAfter => Part::DespawnAfter(entity.get::<DespawnAfter>()?.copy()),
+                    $(Self::$value => Part::$value(entity.get::<$value>()?.clone()),)*
+                    $(Self::$unsaved => Part::$unsaved(entity.get::<$unsaved>()?.clone()),)*
+                    $(Self::$mark => entity.get::<$mark>().map(|_| Part::$mark)?,)*
+                    $(Self::$list => Part::$list(entity.get::<$list>()?.iter().collect()),)*
+                })
+            }
+
+            /// Removes the component. A list follows from the entities in it.
+            pub(super) fn remove(self, entity: &mut EntityWorldMut) {
+                match self {
+                    $(Self::$special => _ = entity.remove::<$special>(),)*
+                    $(Self::$value => _ = entity.remove::<$value>(),)*
+                    $(Self::$unsaved => _ = entity.remove::<$unsaved>(),)*
+                    $(Self::$mark => _ = entity.remove::<$mark>(),)*
+                    $(Self::$list)|* => {}
+                }
+            }
+        }
+
+        impl Part {
+            /// Returns the name of the component.
+            #[cfg(feature = "serialize")]
+            pub(super) fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$special(_) => stringify!($special),)*
+                    $(Self::$value(_) => stringify!($value),)*
+                    $(Self::$unsaved(_) => stringify!($unsaved),)*
+                    $(Self::$mark => stringify!($mark),)*
+                    $(Self::$list(_) => stringify!($list),)*
+                    Self::CooldownNow(_) => "CooldownNow",
+                    Self::Held => "Held",
+                    Self::TimedOut(_) => "TimedOut",
+                }
+            }
+
+            pub(super) fn kind(&self) -> Option<Kind> {
+                Some(match self {
+                    $(Self::$special(_) => Kind::$special,)*
+                    $(Self::$value(_) => Kind::$value,)*
+                    $(Self::$unsaved(_) => Kind::$unsaved,)*
+                    $(Self::$mark => Kind::$mark,)*
+                    $(Self::$list(_) => Kind::$list,)*
+                    #[cfg(feature = "serialize")]
+                    Self::CooldownNow(_) | Self::Held | Self::TimedOut(_) => return None,
+                })
+            }
+
+            /// Inserts the component. A list follows from the entities in it.
+            pub(super) fn insert(self, entity: &mut EntityWorldMut) {
+                match self {
+                    $(Self::$special(value) => _ = entity.insert(value),)*
+                    $(Self::$value(value) => _ = entity.insert(value),)*
+                    $(Self::$unsaved(value) => _ = entity.insert(value),)*
+                    $(Self::$mark => _ = entity.insert($mark),)*
+                    $(Self::$list(_) => {})*
+                    #[cfg(feature = "serialize")]
+                    Self::CooldownNow(_) | Self::Held | Self::TimedOut(_) => {}
+                }
+            }
+
+            /// Returns `true` if two parts say the same. The copy of all clocks says what a clock is.
+            pub(super) fn is_like(&self, other: &Self) -> bool {
+                match (self, other) {
+                    (Self::Clock(_), Self::Clock(_)) => true,
+                    (Self::Finished(here), Self::Finished(there)) => here.is_same(there),
+                    (Self::TimerAction(here), Self::TimerAction(there)) => here.is_same(there),
+                    (Self::Timer(here), Self::Timer(there)) => {
+                        here == there && here.loaded() == there.loaded()
+                    }
+                    (Self::DespawnAfter(here), Self::DespawnAfter(there)) => {
+                        here == there && here.loaded() == there.loaded()
+                    }
+                    $((Self::$value(here), Self::$value(there)) => here == there,)*
+                    $((Self::$unsaved(here), Self::$unsaved(there)) => here == there,)*
+                    $((Self::$mark, Self::$mark) => true,)*
+                    $((Self::$list(here), Self::$list(there)) => here == there,)*
+                    _ => false,
+                }
+            }
+
+            /// Brings the entities of a list into this order, after all others.
+            pub(super) fn put_in_order(&self, world: &mut World, target: Entity) {
+                match self {
+                    $(Self::$list(order) => put_in_order::<$list>(world, target, order),)*
+                    _ => {}
+                }
+            }
+        }
+
+        impl MapEntities for Part {
+            fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
+                match self {
+                    $(Self::$special(value) => Component::map_entities(value, mapper),)*
+                    $(Self::$value(value) => Component::map_entities(value, mapper),)*
+                    $(Self::$unsaved(value) => Component::map_entities(value, mapper),)*
+                    $(Self::$list(entities) => entities.map_entities(mapper),)*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+parts! {
+    // They are cloned, and compared with `==`.
+    values {
+        SpeedModifier,
+        OnClock,
+        OwnedBy,
+        Keyed,
+        Pauses,
+        Cooldown,
+        CrateTimer,
+    }
+    unsaved {
+        MovedRequest,
+        InTransit,
+    }
+    marks {
+        Paused,
+        Disabled,
+        OpenRequest,
+    }
+    // Their state is in a table or in a queue. A timer finds out whether it has finished.
+    special {
+        Clock,
+        Finished,
+        Timer,
+        TimerAction,
+        DespawnAfter,
+    }
+    // They follow from the other side of the relationship, except for the order.
+    lists {
+        Owned,
+        PausedBy,
+        SpeedModifiers,
+    }
+}
+
+impl Part {
+    /// Returns the entities that refer to this one, if the part is a list.
+    pub(super) fn list(&self) -> Option<&[Entity]> {
+        match self {
+            Self::Owned(list) | Self::PausedBy(list) | Self::SpeedModifiers(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// Leaves an entity out of a list.
+    pub(super) fn leave_out(&mut self, entity: Entity) {
+        if let Self::Owned(list) | Self::PausedBy(list) | Self::SpeedModifiers(list) = self {
+            list.retain(|&it| it != entity);
+        }
+    }
+
+    /// Lets a component that is like this part go back to its place in the queue.
+    pub(super) fn put_back(&self, entity: &EntityWorldMut) {
+        if let (Self::Timer(copy), Some(timer)) = (self, entity.get::<Timer>()) {
+            timer.put_back(copy);
+        }
+        if let (Self::DespawnAfter(copy), Some(lifetime)) = (self, entity.get::<DespawnAfter>()) {
+            lifetime.put_back(copy);
+        }
+    }
+
+    /// Returns a copy that goes back to the place in the queue.
+    pub(super) fn copied(&self) -> Self {
+        match self {
+            Self::Timer(timer) => Self::Timer(timer.copy()),
+            Self::DespawnAfter(lifetime) => Self::DespawnAfter(lifetime.copy()),
+            part => part.clone(),
+        }
+    }
+}
+
+/// The components that are parts, as a world calls them.
+#[derive(Clone, Debug)]
+pub(super) struct Kinds(Vec<(Kind, ComponentId)>);
+
+impl Kinds {
+    pub(super) fn of(world: &mut World) -> Self {
+        let kinds = Kind::ALL.iter();
+        Self(kinds.map(|&kind| (kind, kind.register(world))).collect())
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = ComponentId> {
+        self.0.iter().map(|&(_, id)| id)
+    }
+
+    /// Returns the components of this crate.
+    pub(super) fn ours(&self) -> impl Iterator<Item = ComponentId> {
+        let ours = self.0.iter().filter(|&&(kind, _)| kind != Kind::Disabled);
+        ours.map(|&(_, id)| id)
+    }
+
+    /// Returns `true` if an entity has a component of this crate.
+    pub(super) fn has_any(&self, entity: EntityRef) -> bool {
+        self.ours().any(|id| entity.contains_id(id))
+    }
+
+    /// Returns copies of those components of an entity that are wanted.
+    pub(super) fn read(
+        &self,
+        entity: EntityRef,
+        is_wanted: impl Fn(Kind, ComponentId) -> bool,
+    ) -> Vec<Part> {
+        let parts = self.0.iter();
+        let parts = parts.filter(|&&(_, id)| entity.contains_id(id));
+        let parts = parts.filter(|&&(kind, id)| is_wanted(kind, id));
+        parts.filter_map(|&(kind, _)| kind.read(entity)).collect()
+    }
+}
+
+fn put_in_order<T: RelationshipTarget>(world: &mut World, target: Entity, order: &[Entity]) {
+    let Some(mut list) = world.get_mut::<T>(target) else {
+        return;
+    };
+    if list.iter().eq(order.iter().copied()) {
+        return;
+    }
+    let places: EntityHashMap<usize> = order.iter().copied().zip(1..).collect();
+    let mut entities: Vec<Entity> = list.iter().collect();
+    entities.sort_by_key(|entity| places.get(entity));
+    let list = list.bypass_change_detection().collection_mut_risky();
+    list.clear();
+    list.extend_from_iter(entities);
+}

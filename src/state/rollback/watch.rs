@@ -1,0 +1,125 @@
+//! Observers that note the entities that change while a snapshot exists.
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{
+    entity_disabling::Disabled, event::EntityComponentsTrigger, lifecycle::HookContext, prelude::*,
+    query::Allow, relationship::Relationship, world::DeferredWorld,
+};
+
+use super::log::Log;
+use crate::{
+    clock::SpeedModifier, message::Directory, owner::OwnedBy, pause::Pauses, timer::TimerLines,
+};
+
+/// One of the observers.
+///
+/// A game that despawns every entity despawns the observers, too. They return immediately, to see
+/// which other entities despawn.
+#[derive(Component, Clone, Copy)]
+#[component(on_remove = on_remove_watcher)]
+enum Watcher {
+    Added,
+    Joined,
+    Discarded,
+}
+
+impl Watcher {
+    fn spawn(self, world: &mut World) {
+        let kinds: Vec<_> = world.resource::<Log>().kinds.ids().collect();
+        let observer = match self {
+            Self::Added => Observer::new(on_add).with_components(kinds),
+            Self::Joined => Observer::new(on_join),
+            Self::Discarded => Observer::new(on_discard).with_components(kinds),
+        };
+        world.spawn((self, observer));
+    }
+}
+
+/// Begins a log.
+pub(super) fn watch(world: &mut World) {
+    let log = Log::new(world);
+    world.insert_resource(log);
+    world.resource_mut::<TimerLines>().watch();
+    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
+        directory.watch();
+    }
+    for watcher in [Watcher::Added, Watcher::Joined, Watcher::Discarded] {
+        watcher.spawn(world);
+    }
+    world.flush();
+}
+
+/// Throws the log away.
+pub(super) fn unwatch(world: &mut World) {
+    world.remove_resource::<Log>();
+    world.resource_mut::<TimerLines>().unwatch();
+    if let Some(mut directory) = world.get_resource_mut::<Directory>() {
+        directory.unwatch();
+    }
+    let mut watchers = world.query_filtered::<Entity, (With<Watcher>, Allow<Disabled>)>();
+    let watchers: Vec<Entity> = watchers.iter(world).collect();
+    for watcher in watchers {
+        world.despawn(watcher);
+    }
+}
+
+fn on_remove_watcher(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    if let Some(&watcher) = world.get::<Watcher>(entity) {
+        world.commands().queue(move |world: &mut World| {
+            if world.contains_resource::<Log>() {
+                watcher.spawn(world);
+            }
+        });
+    }
+}
+
+fn on_add(added: On<Add<()>>, mut world: DeferredWorld) {
+    let new = added.trigger().components;
+    Log::note(&mut world, added.entity, |id| !new.contains(&id), None);
+}
+
+/// Notes the target of a relationship, which has the entity in its list already or soon.
+fn on_join(joined: On<Insert<(OwnedBy, Pauses, SpeedModifier)>>, mut world: DeferredWorld) {
+    for target in targets(&world, joined.entity, joined.trigger())
+        .into_iter()
+        .flatten()
+    {
+        Log::note(&mut world, target, |_| true, Some(joined.entity));
+    }
+}
+
+/// Notes an entity that loses a component, and the target of a relationship that loses the entity. Bevy
+/// removes it from the list later.
+fn on_discard(discarded: On<Discard<()>>, mut world: DeferredWorld) {
+    let entity = discarded.entity;
+    for target in targets(&world, entity, discarded.trigger())
+        .into_iter()
+        .flatten()
+    {
+        Log::note(&mut world, target, |_| true, None);
+    }
+    Log::note(&mut world, entity, |_| true, None);
+}
+
+/// Returns the entities to whose lists the components of a trigger belong.
+fn targets(
+    world: &DeferredWorld,
+    entity: Entity,
+    trigger: &EntityComponentsTrigger,
+) -> [Option<Entity>; 3] {
+    fn target<R: Relationship>(
+        world: &DeferredWorld,
+        entity: Entity,
+        trigger: &EntityComponentsTrigger,
+    ) -> Option<Entity> {
+        let id = world.component_id::<R>()?;
+        let is_triggered = trigger.components.contains(&id);
+        world.get::<R>(entity).filter(|_| is_triggered).map(R::get)
+    }
+    [
+        target::<OwnedBy>(world, entity, trigger),
+        target::<Pauses>(world, entity, trigger),
+        target::<SpeedModifier>(world, entity, trigger),
+    ]
+}

@@ -1,0 +1,290 @@
+//! Saving timers as data, and loading them.
+//!
+//! The state of a timer lives in a queue, where serde and reflection do not see it. There are two ways
+//! to save it:
+//!
+//! - [`save_timers`](crate::save::SaveWorldExt::save_timers) saves all timers of a world, and
+//!   [`save_entity`](crate::save::SaveWorldExt::save_entity) an entity and everything it owns. The result is
+//!   [`SavedTimers`], which serde writes in any format. Use this if your game saves its own components
+//!   itself.
+//! - [`write_timer_states`](crate::save::SaveWorldExt::write_timer_states) writes the states out, so that the
+//!   components can be serialized: by serde, by reflection, or as a `DynamicWorld` of
+//!   `bevy_world_serialization`. Use this if a scene holds all your components. The scene also holds
+//!   the built-in clocks. Leave Bevy's `Time` resources out of it: they belong to the app that loads
+//!   the scene.
+//!
+//! A loaded world fires exactly as the saved one would have: in the same order, also among equal
+//! deadlines, with the same counts, fractions and random numbers. Deadlines and
+//! [`Cooldown`](crate::Cooldown)s keep their remaining time. A clock that has no parent, because it lost
+//! it or still waits for it, is loaded without one. A request that has timed out, but whose
+//! [`NoAnswer`](crate::message::NoAnswer) has not arrived yet, gets it after loading.
+//!
+//! Save between frames, in `Update`, or later in a frame. If you save in `First` or `PreUpdate`, the
+//! fixed schedule has not caught up with the game clock, and the loaded world never catches up on that
+//! frame. Register the [handlers](crate::DueWorldExt::add_timer_handler) of named actions before the
+//! first frame after loading.
+//!
+//! [`SavedTimers`] holds no components of yours. If the timer of a [`TimerKey`](crate::TimerKey) needs
+//! its component again, spawn an entity with that component, and map the saved entity of the timer to
+//! it.
+//!
+//! | saved | not saved |
+//! |---|---|
+//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), delayed commands |
+//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, including a [`TimerKey`](crate::TimerKey), and [`TimerStatus`](crate::timer::TimerStatus) |
+//! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
+//! | open requests | messages, [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
+
+mod check;
+mod collect;
+mod error;
+mod ext;
+mod load;
+
+use alloc::vec::Vec;
+
+use bevy_ecs::{
+    entity::{EntityHashSet, MapEntities},
+    prelude::*,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Versioned, part::Part};
+use crate::{
+    clock::ClockId,
+    owner::OwnedBy,
+    pause::{Pauses, stops},
+    timer::{Arms, SavedWorld},
+};
+
+pub(super) use check::{check_alone, check_saved};
+pub(super) use collect::{dependents, save_entities};
+use collect::{save_all, save_entity, save_timers};
+pub(super) use error::List;
+pub use error::{LoadError, SaveError, Unsavable};
+pub use ext::SaveWorldExt;
+pub(super) use load::load_checked;
+pub(crate) use load::load_timers;
+
+pub use crate::timer::Finished;
+
+/// The timers of a world, or of an entity and everything it owns, as data.
+///
+/// [`SaveWorldExt::load_timers`] loads them. The serialized form
+/// begins with its version. A version that this release does not know is an error.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use bevy_app::prelude::*;
+/// use bevy_due::{
+///     Timer,
+///     prelude::*,
+///     save::{SaveWorldExt, SavedTimers},
+/// };
+/// use bevy_ecs::{entity::EntityHashMap, prelude::*};
+/// use bevy_time::{TimePlugin, TimeUpdateStrategy};
+///
+/// fn game() -> App {
+///     let mut app = App::new();
+///     app.add_plugins((TimePlugin, DuePlugin::default())).insert_resource(
+///         TimeUpdateStrategy::ManualDuration(Duration::from_millis(250)),
+///     );
+///     app.update(); // Bevy's first frame takes no time.
+///     app
+/// }
+///
+/// let mut before = game();
+/// let hero = before.world_mut().spawn(Timer::every(1.0)).id();
+/// for _ in 0..6 {
+///     before.update();
+/// }
+/// let saved = before.world_mut().save_timers()?;
+/// let text = ron::to_string(&saved)?;
+///
+/// let mut after = game();
+/// let saved: SavedTimers = ron::from_str(&text)?;
+/// let mut entities = EntityHashMap::default();
+/// after.world_mut().load_timers(&saved, &mut entities)?;
+/// let timer = after.world_mut().with_timers(|timers| timers.get(entities[&hero]));
+/// let timer = timer.unwrap();
+/// assert_eq!(timer.remaining, Duration::from_millis(500));
+/// assert_eq!(timer.count, 1);
+/// # Ok::<(), BevyError>(())
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SavedTimers(Versioned<Content>);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    /// The state that belongs to no entity, if all timers of the world were saved.
+    world: Option<SavedWorld>,
+    entities: Vec<SavedEntity>,
+}
+
+/// An entity and its components of this crate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedEntity {
+    entity: Entity,
+    parts: Vec<Part>,
+}
+
+impl SavedEntity {
+    fn has(&self, is_wanted: impl Fn(&Part) -> bool) -> bool {
+        self.parts.iter().any(is_wanted)
+    }
+
+    /// Returns `true` if a condition holds the clock of the entity or of its timer.
+    fn is_held(&self) -> bool {
+        self.has(|part| matches!(part, Part::Held))
+    }
+
+    /// Returns the parent of the entity's clock.
+    fn clock_parent(&self) -> Option<ClockId> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Clock(clock) => Some(clock.parent()),
+            _ => None,
+        })
+    }
+}
+
+impl Part {
+    /// Returns the entities that the part refers to, except for those that no longer exist. Those in a list
+    /// refer to this one.
+    fn references(&self) -> Vec<Entity> {
+        let mut references = References(Vec::new());
+        if self.list().is_none() {
+            self.clone().map_entities(&mut references);
+        }
+        references.0
+    }
+
+    /// Returns the entity of the clock on which the part runs, if it runs on one.
+    fn clock(&self) -> Option<Entity> {
+        let clock = match self {
+            Self::Clock(clock) => clock.parent(),
+            Self::Timer(timer) => timer.loaded()?.clock()?,
+            Self::DespawnAfter(lifetime) => lifetime.loaded()?.clock()?,
+            _ => return None,
+        };
+        match clock {
+            ClockId::Own(clock) if clock != Entity::PLACEHOLDER => Some(clock),
+            _ => None,
+        }
+    }
+
+    /// Returns the entity without which the component can't exist, if any.
+    fn target(&self) -> Option<Entity> {
+        match self {
+            Self::OwnedBy(OwnedBy(target)) | Self::Pauses(Pauses(target)) => Some(*target),
+            Self::SpeedModifier(modifier) => Some(modifier.clock()),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the part has no purpose without the entity's timer.
+    fn serves_timer(&self) -> bool {
+        matches!(
+            self,
+            Self::Timer(_)
+                | Self::TimerAction(_)
+                | Self::Keyed(_)
+                | Self::Finished(_)
+                | Self::OpenRequest
+                | Self::CrateTimer(_)
+                | Self::TimedOut(_)
+        )
+    }
+}
+
+/// Collects the entities to be mapped.
+struct References(Vec<Entity>);
+
+impl EntityMapper for References {
+    fn get_mapped(&mut self, entity: Entity) -> Entity {
+        if entity != Entity::PLACEHOLDER {
+            self.0.push(entity);
+        }
+        entity
+    }
+
+    fn set_mapped(&mut self, _: Entity, _: Entity) {}
+}
+
+impl SavedTimers {
+    /// Returns the entities that were saved, as they were called in the saved world.
+    pub fn entities(&self) -> impl Iterator<Item = Entity> {
+        self.0.entities.iter().map(|saved| saved.entity)
+    }
+
+    /// Lets time pass on the clocks of all timers that are neither paused, nor on a saved clock or one that a
+    /// condition held.
+    pub(crate) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
+        let clocks: EntityHashSet = self.clocks().map(|(clock, _)| clock).collect();
+        let passed = |clock| match clock {
+            ClockId::Own(clock) if clocks.contains(&clock) => 0,
+            clock => passed(clock),
+        };
+        let paused = self.paused();
+        for saved in &mut self.0.entities {
+            let (mut owner, mut pauses) = (None, None);
+            for part in &saved.parts {
+                match part {
+                    Part::OwnedBy(OwnedBy(by)) => owner = Some(*by),
+                    Part::Pauses(Pauses(target)) => pauses = Some(*target),
+                    _ => {}
+                }
+            }
+            let is_paused = |entity| paused.contains(&entity);
+            if saved.is_held()
+                || stops(saved.entity, owner, is_paused, |owner| {
+                    pauses == Some(owner)
+                })
+            {
+                continue;
+            }
+            for part in &mut saved.parts {
+                match part {
+                    Part::Timer(timer) => timer.pass(passed),
+                    Part::DespawnAfter(lifetime) => lifetime.pass(passed),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Returns `true` if all timers of a world were saved, with the state that belongs to no entity.
+    pub(crate) fn is_whole_world(&self) -> bool {
+        self.0.world.is_some()
+    }
+
+    /// Returns the entities that are open requests.
+    pub(crate) fn requests(&self) -> EntityHashSet {
+        let requests = self.0.entities.iter();
+        let requests = requests.filter(|saved| saved.has(|it| matches!(it, Part::OpenRequest)));
+        requests.map(|saved| saved.entity).collect()
+    }
+
+    /// Returns the entities with a saved clock, the parents of these clocks, and whether a condition held
+    /// them.
+    pub(crate) fn clocks(&self) -> impl Iterator<Item = (Entity, (ClockId, bool))> {
+        let clocks = self.0.entities.iter();
+        clocks.filter_map(|saved| Some((saved.entity, (saved.clock_parent()?, saved.is_held()))))
+    }
+
+    /// Returns the entities that have a pause.
+    fn paused(&self) -> EntityHashSet {
+        let parts = self.0.entities.iter();
+        let parts = parts.flat_map(|saved| saved.parts.iter().map(|part| (saved.entity, part)));
+        let paused = parts.filter_map(|(entity, part)| match part {
+            Part::Paused | Part::Disabled => Some(entity),
+            Part::Pauses(Pauses(target)) => Some(*target),
+            _ => None,
+        });
+        paused.collect()
+    }
+}

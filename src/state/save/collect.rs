@@ -1,0 +1,233 @@
+//! Collecting the timers of a world.
+
+use alloc::{borrow::ToOwned, vec::Vec};
+
+use bevy_ecs::{
+    archetype::{Archetype, ArchetypeEntity},
+    component::ComponentId,
+    entity::{EntityHashMap, EntityHashSet, MapEntities},
+    prelude::*,
+};
+
+use super::{Content, SaveError, SavedEntity, SavedTimers, Unsavable};
+use crate::{
+    clock::{ClockTable, SpeedModifiers, clock_of, settle_clocks},
+    message::timed_out,
+    owner::{Owned, owner_of},
+    pause::PausedBy,
+    state::{
+        Versioned,
+        part::{Kind, Kinds, Part},
+    },
+    timer::{Capture, Keyed, SavedWorld, TimerAction},
+};
+
+/// Saves all timers of a world, and returns the ones with closures separately.
+pub(crate) fn save_all(world: &mut World) -> (SavedTimers, Vec<Unsavable>) {
+    world.flush();
+    settle_clocks(world);
+    let kinds = Kinds::of(world);
+    let ids: Vec<ComponentId> = kinds.ours().collect();
+    let has_part = |archetype: &&Archetype| ids.iter().any(|&id| archetype.contains(id));
+    let archetypes = world.archetypes().iter().filter(has_part);
+    let entities = archetypes.flat_map(Archetype::entities);
+    let mut collector = Collector::new(world, &kinds);
+    let capture = collector.capture.iter();
+    // Their components may be gone already.
+    let finished = capture.flat_map(|capture| capture.finished.keys().copied());
+    let mut entities: Vec<Entity> = entities.map(ArchetypeEntity::id).chain(finished).collect();
+    entities.sort_unstable();
+    entities.dedup();
+    entities
+        .into_iter()
+        .for_each(|entity| collector.add(entity));
+    collector.finish(SavedWorld::of(world))
+}
+
+/// Saves all timers of a world.
+pub(crate) fn save_timers(world: &mut World) -> Result<SavedTimers, SaveError> {
+    check_plugin(world)?;
+    all_or_error(save_all(world))
+}
+
+/// Saves an entity and everything it owns.
+pub(crate) fn save_entity(world: &mut World, entity: Entity) -> Result<SavedTimers, SaveError> {
+    let saved = save_entities(world, &[entity]).pop();
+    saved.unwrap_or(Err(SaveError::NoSuchEntity(entity)))
+}
+
+/// Saves each of some entities with everything it owns.
+pub(crate) fn save_entities(
+    world: &mut World,
+    entities: &[Entity],
+) -> Vec<Result<SavedTimers, SaveError>> {
+    world.flush();
+    settle_clocks(world);
+    let kinds = Kinds::of(world);
+    let mut collector = Collector::new(world, &kinds);
+    let saved = entities.iter().map(|&entity| {
+        check_plugin(world)?;
+        if world.get_entity(entity).is_err() {
+            return Err(SaveError::NoSuchEntity(entity));
+        }
+        for member in dependents(world, entity) {
+            collector.add(member.id());
+        }
+        all_or_error(collector.finish(None))
+    });
+    saved.collect()
+}
+
+fn check_plugin(world: &World) -> Result<(), SaveError> {
+    match world.contains_resource::<ClockTable>() {
+        true => Ok(()),
+        false => Err(SaveError::NoPlugin),
+    }
+}
+
+fn all_or_error(
+    (saved, unsavable): (SavedTimers, Vec<Unsavable>),
+) -> Result<SavedTimers, SaveError> {
+    match unsavable.is_empty() {
+        true => Ok(saved),
+        false => Err(SaveError::Closures(unsavable)),
+    }
+}
+
+/// Returns an entity and everything that depends on it: what it owns, and the pauses and the speed modifiers
+/// of all of these, with what they own.
+pub(crate) fn dependents(world: &World, entity: Entity) -> Vec<EntityRef<'_>> {
+    let mut found: Vec<EntityRef> = world.get_entity(entity).into_iter().collect();
+    let mut seen: EntityHashSet = [entity].into_iter().collect();
+    let mut next = 0;
+    while let Some(&entity) = found.get(next) {
+        next += 1;
+        let owned = entity.get::<Owned>().into_iter().flat_map(Owned::iter);
+        let pauses = entity
+            .get::<PausedBy>()
+            .into_iter()
+            .flat_map(PausedBy::iter);
+        let modifiers = entity.get::<SpeedModifiers>().into_iter();
+        let modifiers = modifiers.flat_map(RelationshipTarget::iter);
+        let new = owned
+            .chain(pauses)
+            .chain(modifiers)
+            .filter(|&it| seen.insert(it));
+        found.extend(new.filter_map(|entity| world.get_entity(entity).ok()));
+    }
+    found
+}
+
+/// Saves entities.
+struct Collector<'w> {
+    world: &'w World,
+    kinds: &'w Kinds,
+    capture: Option<Capture<'w>>,
+    /// The requests that have timed out, with their places in the mail.
+    timed_out: EntityHashMap<u32>,
+    entities: Vec<SavedEntity>,
+    unsavable: Vec<Unsavable>,
+}
+
+impl<'w> Collector<'w> {
+    fn new(world: &'w World, kinds: &'w Kinds) -> Self {
+        Self {
+            world,
+            kinds,
+            capture: Capture::new(world),
+            timed_out: timed_out(world).into_iter().zip(0..).collect(),
+            entities: Vec::new(),
+            unsavable: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, entity: Entity) {
+        let (Ok(entity), Some(capture)) = (self.world.get_entity(entity), &mut self.capture) else {
+            return;
+        };
+        // A timer must find the mark.
+        let finished = capture.finished.get(&entity.id());
+        let mut parts: Vec<Part> = Vec::new();
+        parts.extend(finished.map(|(_, mark)| Part::Finished(mark.clone())));
+        let is_saved =
+            |kind| !matches!(kind, Kind::Finished | Kind::MovedRequest | Kind::InTransit);
+        for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
+            parts.extend(match part {
+                Part::Clock(_) => capture.times.save(entity).map(Part::Clock),
+                Part::Timer(_) => capture.save(entity).map(Part::Timer),
+                Part::DespawnAfter(_) => capture.save(entity).map(Part::DespawnAfter),
+                part if part.list().is_some_and(|list| list.len() < 2) => None,
+                part => Some(part),
+            });
+            if let Some(Part::Cooldown(_)) = parts.last() {
+                let clock = clock_of(self.world, entity, owner_of(entity), None);
+                parts.push(Part::CooldownNow(capture.times.now(clock)));
+            }
+        }
+        let timed_out = self.timed_out.get(&entity.id());
+        parts.extend(timed_out.copied().map(Part::TimedOut));
+        if let Some(closure) = entity.get().and_then(TimerAction::closure) {
+            if parts.iter().any(|part| matches!(part, Part::Timer(_))) {
+                self.unsavable.push(Unsavable {
+                    entity: entity.id(),
+                    owner: owner_of(entity),
+                    key: entity.get().cloned().map(Keyed::into),
+                    closure: closure.to_owned(),
+                });
+            }
+            parts.retain(|part| !part.serves_timer());
+        }
+        let mut clocks = parts.iter().filter_map(Part::clock).chain([entity.id()]);
+        if clocks.any(|clock| capture.times.is_held(clock)) {
+            parts.push(Part::Held);
+        }
+        for part in &mut parts {
+            part.map_entities(&mut Existing(self.world));
+        }
+        self.entities.push(SavedEntity {
+            entity: entity.id(),
+            parts,
+        });
+    }
+
+    /// Returns the entities since the last call. Those that await the next run are in the order of their
+    /// ends.
+    fn finish(&mut self, world: Option<SavedWorld>) -> (SavedTimers, Vec<Unsavable>) {
+        let mut entities = core::mem::take(&mut self.entities);
+        let unsavable = core::mem::take(&mut self.unsavable);
+        if let Some(capture) = self.capture.as_ref().filter(|it| !it.finished.is_empty()) {
+            let end = |saved: &SavedEntity| capture.finished.get(&saved.entity).map(|it| it.0);
+            entities.sort_by_key(end);
+        }
+        if !unsavable.is_empty() {
+            drop_remains(&mut entities, &unsavable);
+        }
+        let content = Content { world, entities };
+        (SavedTimers(Versioned::V1(content)), unsavable)
+    }
+}
+
+/// Drops the entities of timers that were left out, unless something else needs them.
+fn drop_remains(entities: &mut Vec<SavedEntity>, unsavable: &[Unsavable]) {
+    let left_out: EntityHashSet = unsavable.iter().map(|timer| timer.entity).collect();
+    let parts = entities.iter().flat_map(|saved| &saved.parts);
+    let referred: EntityHashSet = parts.flat_map(Part::references).collect();
+    entities.retain(|SavedEntity { entity, parts }| {
+        let is_bare = parts.iter().all(|part| matches!(part, Part::OwnedBy(_)));
+        !(left_out.contains(entity) && is_bare) || referred.contains(entity)
+    });
+}
+
+/// Maps entities that no longer exist to a placeholder.
+struct Existing<'w>(&'w World);
+
+impl EntityMapper for Existing<'_> {
+    fn get_mapped(&mut self, entity: Entity) -> Entity {
+        match self.0.entities().contains_spawned(entity) {
+            true => entity,
+            false => Entity::PLACEHOLDER,
+        }
+    }
+
+    fn set_mapped(&mut self, _: Entity, _: Entity) {}
+}

@@ -1,0 +1,195 @@
+//! What a loaded world keeps to the last bit, and in which order.
+
+use core::time::Duration;
+
+use bevy_app::App;
+use bevy_due::{
+    Clock, ClockId, DespawnAfter, PausedBy, Timer, TimerCancelled, clock::SpeedModifier,
+    prelude::*, save::SaveWorldExt,
+};
+use bevy_ecs::{entity::EntityHashMap, prelude::*};
+use bevy_time::{TimePlugin, TimeUpdateStrategy};
+
+/// The numbers of the entities that have despawned, in order.
+#[derive(Resource, Default)]
+struct Gone(Vec<u32>);
+
+#[derive(Component, Clone, Copy)]
+struct Number(u32);
+
+fn app() -> App {
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, DuePlugin::default()))
+        .insert_resource(TimeUpdateStrategy::ManualDuration(Duration::from_millis(
+            250,
+        )))
+        .init_resource::<Gone>()
+        .add_observer(
+            |gone: On<Remove<Number>>, numbers: Query<&Number>, mut all: ResMut<Gone>| {
+                all.0.push(numbers.get(gone.entity).expect("a number").0);
+            },
+        );
+    app.update(); // Bevy's first frame takes no time.
+    app
+}
+
+/// Returns a new app with what is saved of this one, and its names.
+fn loaded(app: &mut App) -> (App, EntityHashMap<Entity>) {
+    let saved = app.world_mut().save_timers().expect("all is data");
+    let mut loaded = self::app();
+    let mut names = EntityHashMap::default();
+    let mut numbers = app.world_mut().query::<(Entity, &Number)>();
+    for (entity, &number) in numbers.iter(app.world()) {
+        names.insert(entity, loaded.world_mut().spawn(number).id());
+    }
+    let world = loaded.world_mut();
+    world.load_timers(&saved, &mut names).expect("valid data");
+    (loaded, names)
+}
+
+#[test]
+fn a_loaded_clock_has_the_same_speed_to_the_last_bit() {
+    let mut before = app();
+    let world = before.world_mut();
+    let clock = world.spawn(Clock::new()).id();
+    world.spawn(SpeedModifier::new(clock, 0.1));
+    let end = DespawnAfter::new(Duration::from_secs(3600));
+    world.spawn((SpeedModifier::new(clock, 0.2), end));
+    world.spawn(SpeedModifier::new(clock, 0.7));
+    world.spawn(
+        Timer::every(Duration::from_nanos(1))
+            .times(u32::MAX)
+            .on(clock),
+    );
+    for _ in 0..4 {
+        before.update();
+    }
+    let (mut after, names) = loaded(&mut before);
+    for _ in 0..40 {
+        before.update();
+        after.update();
+        let expected = before.world().clock_now(clock);
+        assert_eq!(after.world().clock_now(names[&clock]), expected);
+    }
+}
+
+#[test]
+fn pauses_despawn_in_the_same_order_after_loading() {
+    let mut before = app();
+    let world = before.world_mut();
+    let hero = world.spawn(Number(0)).id();
+    for secs in [1, 2, 3] {
+        world.entity_mut(hero).pause_for(Duration::from_secs(secs));
+        if secs == 1 {
+            // The others are in another archetype.
+            let first = world.get::<PausedBy>(hero).expect("a pause").iter().next();
+            world.entity_mut(first.expect("a pause")).insert(Paused);
+        }
+    }
+    let remaining = |app: &mut App, hero| {
+        let pauses = app.world().get::<PausedBy>(hero).expect("pauses");
+        let pauses: Vec<Entity> = pauses.iter().collect();
+        let lifetime = |pause: Entity| {
+            app.world()
+                .get::<DespawnAfter>(pause)
+                .map(DespawnAfter::delay)
+        };
+        pauses.into_iter().map(lifetime).collect::<Vec<_>>()
+    };
+    let expected = remaining(&mut before, hero);
+    let (mut after, names) = loaded(&mut before);
+    assert_eq!(remaining(&mut after, names[&hero]), expected);
+}
+
+#[test]
+fn entities_that_await_their_end_despawn_in_the_same_order_after_loading() {
+    let mut before = app();
+    let world = before.world_mut();
+    let at = |millis| Timer::after(Duration::from_millis(millis)).despawn_when_done();
+    world.spawn((Number(1), at(200)));
+    world.spawn((Number(2), at(100), Paused));
+    world.spawn((Number(3), at(100)));
+    world.spawn((Number(4), at(50), Paused));
+    before.update();
+    let mut paused = before.world_mut().query_filtered::<Entity, With<Paused>>();
+    let paused: Vec<Entity> = paused.iter(before.world()).collect();
+    for entity in paused {
+        before.world_mut().entity_mut(entity).remove::<Paused>();
+    }
+    before.update();
+    let (mut after, _) = loaded(&mut before);
+    before.update();
+    after.update();
+    let expected = before.world().resource::<Gone>().0.clone();
+    assert_eq!(expected.len(), 4, "all timers have fired: {expected:?}");
+    assert!(after.world().resource::<Gone>().0.ends_with(&expected[2..]));
+}
+
+#[test]
+fn an_entity_that_has_nothing_but_a_pause_is_saved() {
+    let mut before = app();
+    let hero = before.world_mut().spawn_empty().id();
+    before
+        .world_mut()
+        .entity_mut(hero)
+        .pause_for(Duration::from_secs(1));
+    let saved = before.world_mut().save_timers().expect("all is data");
+    let mut after = app();
+    let mut names = EntityHashMap::default();
+    after
+        .world_mut()
+        .load_timers(&saved, &mut names)
+        .expect("all targets are saved");
+    assert!(after.world().get::<PausedBy>(names[&hero]).is_some());
+}
+
+#[test]
+fn a_loaded_timer_that_is_cancelled_at_once_names_its_clock() {
+    #[derive(Resource, Default)]
+    struct Clocks(Vec<ClockId>);
+
+    let mut before = app();
+    let hero = before
+        .world_mut()
+        .spawn(Timer::after(Duration::from_secs(1)))
+        .id();
+    before.update();
+    // The timer stays on the game clock.
+    before.world_mut().entity_mut(hero).insert(Clock::new());
+    before.update();
+    let (mut after, names) = loaded(&mut before);
+    let note = |cancelled: On<TimerCancelled>, mut clocks: ResMut<Clocks>| {
+        clocks.0.push(cancelled.clock());
+    };
+    after.init_resource::<Clocks>().add_observer(note);
+    after.world_mut().entity_mut(names[&hero]).remove::<Timer>();
+    after.update();
+    assert_eq!(after.world().resource::<Clocks>().0, [ClockId::Virtual]);
+}
+
+#[test]
+fn a_deep_chain_of_clocks_is_saved_as_fast_as_clocks_side_by_side() {
+    let time_to_save = |is_deep: bool| {
+        let mut app = app();
+        let mut parent = ClockId::Virtual;
+        for _ in 0..3_000 {
+            let clock = app.world_mut().spawn(Clock::of(parent)).id();
+            if is_deep {
+                parent = clock.into();
+            }
+        }
+        app.update();
+        let save = |_| {
+            let started = std::time::Instant::now();
+            app.world_mut().save_timers().expect("all is data");
+            started.elapsed()
+        };
+        (0..5).map(save).min().expect("a time")
+    };
+    let (deep, flat) = (time_to_save(true), time_to_save(false));
+    // Going up the chain for each clock takes many times as long.
+    assert!(
+        deep < 6 * flat,
+        "{deep:?} for a chain, and {flat:?} side by side"
+    );
+}

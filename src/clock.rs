@@ -35,8 +35,8 @@ pub(crate) use modifier::update_clock_later;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
 pub(crate) use params::{
-    BuiltInClocks, RunningClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock,
-    find_running, is_running,
+    BuiltInClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock, find_running,
+    is_running,
 };
 pub use params::{Clocks, ClocksMut, OnClock};
 #[cfg(feature = "serialize")]

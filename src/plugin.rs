@@ -19,9 +19,9 @@ use crate::{
     rollback::forget_dropped_snapshots,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
-        TimerCancelled, TimerFired, TimerHandlers, TimerLines, WrittenStates, add_timer,
-        check_component, check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock,
-        on_resume, report_unknown_handlers, run_timers, show_statuses, take_key,
+        TimerCancelled, TimerFired, TimerHandlers, TimerLines, add_timer, check_component,
+        check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock, on_resume,
+        report_unknown_handlers, run_timers, show_statuses, take_key,
     },
     update::{UpdateRosters, UpdateState, begin_updates, enroll, run_updates},
 };
@@ -270,7 +270,6 @@ impl DuePlugin {
         world.init_resource::<TimerBudget>();
         add_time_out_handler(world);
         world.init_resource::<RunDepth>();
-        world.init_resource::<WrittenStates>();
         world.insert_resource(Mailbag::new(self.mailbox_capacity));
         world.init_resource::<Followers>();
         world.init_resource::<Written>();

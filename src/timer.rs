@@ -95,7 +95,7 @@ pub(crate) use run::{FireParams, RunDepth, run_timers};
 use saving::Loaded;
 #[cfg(feature = "serialize")]
 pub(crate) use saving::{Capture, MAX_STEPS, SavedWorld, load_world_state, write_timer_states};
-pub(crate) use saving::{TimerState, WrittenStates, forget_written};
+pub(crate) use saving::{TimerState, forget_written};
 pub use seconds::IntoDuration;
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};

@@ -12,12 +12,11 @@ use bevy_time::{Time, Virtual};
 
 use super::{
     Clock,
-    id::{ClockError, ClockId, PackedClockId},
+    id::{ClockError, ClockId},
     modifier::SpeedModifier,
     read::add_clock,
     row::{Age, BUILT_IN, ClockKey, VIRTUAL, built_in_key},
     table::{ClockTable, FoundClock, Scope},
-    time::Reading,
 };
 
 /// The clock for everything on this entity, and for everything it owns directly, unless a timer or a
@@ -275,31 +274,6 @@ impl Stops<'_> {
     /// Returns `true` if a built-in clock stands still in a run, or Bevy's time that drives it.
     pub(crate) fn contains(&self, clock: ClockKey, scope: Scope) -> bool {
         stops(&self.built_in, self.game.as_deref(), clock, scope)
-    }
-}
-
-/// Finds the clocks that run. A component may have stopped its clock since the last reading.
-#[derive(SystemParam)]
-pub(crate) struct RunningClocks<'w, 's> {
-    own: Query<'w, 's, &'static Clock, Allow<Disabled>>,
-    stops: Stops<'w>,
-}
-
-impl RunningClocks<'_, '_> {
-    /// Returns the name of the clock of this key and age and the time on it, or `None` if the clock is
-    /// gone, or if something stops it in a run by now.
-    #[inline]
-    pub(crate) fn read(
-        &self,
-        table: &ClockTable,
-        clock: (ClockKey, Age),
-        scope: Scope,
-    ) -> Option<(PackedClockId, Reading)> {
-        let reading = table.read_running(clock, scope, |key, entity| match entity {
-            Some(entity) => self.own.get(entity).is_ok_and(Clock::is_stopped),
-            None => self.stops.contains(key, scope),
-        });
-        Some((table.id(clock.0)?.into(), reading?))
     }
 }
 

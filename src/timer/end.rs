@@ -25,10 +25,14 @@ use crate::{
     queue::Key,
 };
 
-/// Entities whose timers have finished, by the run that cleans them up: that of a cadence, or whichever
-/// comes first.
+/// Entities whose timers have finished.
 #[derive(Clone, Debug, Default)]
-pub(super) struct EndedTimers([DoubleBuffer<Ended>; 3]);
+pub(super) struct EndedTimers {
+    /// By the run that cleans them up: that of a cadence, or whichever comes first.
+    ended: [DoubleBuffer<Ended>; 3],
+    /// The entity whose lifetime ends now. If a handler panics meanwhile, the next run ends it.
+    pub(super) ending: Option<Entity>,
+}
 
 /// The ends that the next run of either cadence cleans up.
 const ANY_RUN: usize = 2;
@@ -63,31 +67,37 @@ impl EndedTimers {
     /// Returns `true` if a run of this cadence has nothing to clean up.
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
         let mut ends = [cadence as usize, ANY_RUN].into_iter();
-        ends.all(|ends_in| self.0[ends_in].pending().next().is_none())
+        self.ending.is_none() && ends.all(|ends_in| self.ended[ends_in].pending().next().is_none())
     }
 
     /// Releases the ends of the previous run.
     pub(super) fn swap(&mut self, cadence: Cadence) {
-        self.0[cadence as usize].swap();
-        self.0[ANY_RUN].swap();
+        let interrupted = self.ending.take().map(Ended::lifetime);
+        if let Some(ended) = interrupted {
+            self.ended[cadence as usize].push(ended);
+        }
+        self.ended[cadence as usize].swap();
+        self.ended[ANY_RUN].swap();
     }
 
     /// Takes the next released end.
     pub(super) fn next(&mut self, cadence: Cadence) -> Option<Ended> {
-        let own = self.0[cadence as usize].next();
-        own.or_else(|| self.0[ANY_RUN].next())
+        let own = self.ended[cadence as usize].next();
+        own.or_else(|| self.ended[ANY_RUN].next())
     }
 
     /// Adds an end for the next run of a cadence, or for whichever run comes first.
     pub(super) fn push(&mut self, ends_in: impl Into<Option<Cadence>>, ended: Ended) {
         let ends_in = ends_in.into().map_or(ANY_RUN, |cadence| cadence as usize);
-        self.0[ends_in].push(ended);
+        self.ended[ends_in].push(ended);
     }
 
     /// Returns all ends, with the index of the run that cleans them up.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Ended)> {
-        let ends = self.0.iter().enumerate();
-        ends.flat_map(|(ends_in, ended)| ended.pending().map(move |&ended| (ends_in, ended)))
+        let ends = self.ended.iter().enumerate();
+        let ends = ends.flat_map(|(ends_in, ended)| ended.pending().map(move |&it| (ends_in, it)));
+        let ending = self.ending.map(|entity| (ANY_RUN, Ended::lifetime(entity)));
+        ends.chain(ending)
     }
 
     /// Returns the entities whose timers or lifetimes have finished in only one of the two.
@@ -103,13 +113,14 @@ impl EndedTimers {
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Ended> {
-        self.0.iter_mut().flat_map(DoubleBuffer::iter_mut)
+        self.ended.iter_mut().flat_map(DoubleBuffer::iter_mut)
     }
 
     /// Withdraws the last end of the timer or the lifetime of an entity: it is complete, or a handler
     /// gave the entity another one.
     pub(super) fn take_back(&mut self, cadence: Cadence, entity: Entity, kind: Kind) {
-        self.0[cadence as usize].take_last(|ended| ended.entity == entity && ended.kind == kind);
+        self.ended[cadence as usize]
+            .take_last(|ended| ended.entity == entity && ended.kind == kind);
     }
 }
 
@@ -175,7 +186,7 @@ fn on_insert_finished(mut world: DeferredWorld, HookContext { entity, .. }: Hook
         return;
     };
     if let Some(mut lines) = world.get_resource_mut::<TimerLines>() {
-        for (ended, loaded) in lines.reports.ended.0.iter_mut().zip(loaded.ends) {
+        for (ended, loaded) in lines.reports.ended.ended.iter_mut().zip(loaded.ends) {
             for when_done in loaded {
                 ended.push(Ended::timer(entity, when_done));
             }

@@ -16,6 +16,7 @@ use super::{
     events::Cancellations,
     place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
+    saving::Written,
     setting::{Halt, Modifiers},
 };
 #[cfg(feature = "worlds")]
@@ -37,6 +38,8 @@ pub(crate) struct TimerLines {
     /// The timers that are due and wait for the budget.
     pub(super) waiting: Waiting,
     pub(super) reports: Reports,
+    /// The states that were written out for serialization, until the next run.
+    pub(super) written: Option<Written>,
     pub(super) burst_limit: NonZeroU32,
 }
 
@@ -95,6 +98,7 @@ impl TimerLines {
             arming: Arming::new(Modifiers::new(world), seed),
             waiting: Waiting::default(),
             reports: Reports::default(),
+            written: None,
             burst_limit,
         }
     }

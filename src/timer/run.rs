@@ -18,16 +18,16 @@ use super::{
     Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
     arm::swap,
     budget::{TimerBudget, Waiting},
-    end::{Ended, end_finished, end_recorded, when_done},
+    end::{Ended, end_finished, when_done},
     events::is_observed_at_all,
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
     queues::TimerLine,
-    saving::{WrittenStates, forget_written},
+    saving::forget_written,
 };
 use crate::{
     clock::{
-        Age, Cadence, ClockKey, ClockTable, DueClock, PackedClockId, Reading, RunningClocks, Scope,
+        Age, Cadence, Clock, ClockKey, ClockTable, DueClock, PackedClockId, Reading, Scope, Stops,
         find_running,
     },
     owner::OwnedBy,
@@ -41,19 +41,22 @@ pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 pub(crate) struct Firing<'w, 's> {
     lines: ResMut<'w, TimerLines>,
     table: ResMut<'w, ClockTable>,
-    clocks: RunningClocks<'w, 's>,
-    writer: Writer<'w, 's>,
-    written: Res<'w, WrittenStates>,
-}
-
-/// The messages of the firings.
-#[derive(SystemParam)]
-struct Writer<'w, 's> {
-    owned: Query<'w, 's, OwnerAndKey, Allow<Disabled>>,
+    stops: Stops<'w>,
+    entities: Entities<'w, 's>,
     messages: ResMut<'w, Messages<TimerFired>>,
 }
 
-type OwnerAndKey = (Option<&'static OwnedBy>, Option<&'static Keyed>);
+/// The clocks, and the owners and keys of timers.
+type Entities<'w, 's> = Query<
+    'w,
+    's,
+    (
+        Option<&'static Clock>,
+        Option<&'static OwnedBy>,
+        Option<&'static Keyed>,
+    ),
+    Allow<Disabled>,
+>;
 
 /// The statistics of one run.
 ///
@@ -144,8 +147,9 @@ impl Run {
         let token = RunDepth::begin(world);
         write_cancelled(world);
         // A handler may run a schedule, which nests a run inside this one.
+        let is_nested = !token.is_outermost();
         if let Scope::Of(cadence) = self.scope
-            && token.is_outermost()
+            && !is_nested
         {
             end_finished(world, cadence);
         }
@@ -158,9 +162,12 @@ impl Run {
             lines.stop_all_waiting(&mut table, self.scope);
         }
         let due = lines.find_due(&mut table, self.scope);
+        let ending = lines.reports.ended.ending.filter(|_| is_nested);
         self.fire_clocks(world, params, &due)?;
         self.fire_waiting(world, params)?;
-        world.resource_mut::<TimerLines>().arming.due = due;
+        let mut lines = world.resource_mut::<TimerLines>();
+        lines.reports.ended.ending = ending;
+        lines.arming.due = due;
         Ok(())
     }
 
@@ -175,16 +182,18 @@ impl Run {
             let Firing {
                 mut lines,
                 mut table,
-                clocks,
-                mut writer,
-                ..
+                stops,
+                entities,
+                mut messages,
             } = firing(params, world)?;
             while let Some(&(_, age, clock)) = turns.peek()
                 && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
             {
-                if let Some((id, reading)) = clocks.read(&table, (clock, age), self.scope) {
+                if let Some((id, reading)) =
+                    read_running(&table, &stops, &entities, (clock, age), self.scope)
+                {
                     let next = || line.fire((clock, id), &reading, &self, waiting, stats);
-                    writer.fire(next, is_observed, &mut fired);
+                    fire_next(&mut messages, &entities, next, is_observed, &mut fired);
                     if fired.is_some() && line.queue.has_due(reading.now) {
                         break;
                     }
@@ -200,6 +209,8 @@ impl Run {
             let Some(fired) = &mut fired else {
                 return Ok(());
             };
+            let ends_life = fired.reaction == Reaction::EndLife;
+            lines.reports.ended.ending = ends_life.then(|| fired.event.entity());
             handle(world, fired, self.cadence, is_observed);
         }
     }
@@ -250,16 +261,18 @@ impl Run {
         let Firing {
             mut lines,
             mut table,
-            clocks,
-            mut writer,
-            ..
+            stops,
+            entities,
+            mut messages,
         } = firing(params, world)?;
-        if let Some((id, reading)) = clocks.read(&table, (clock, age), self.scope)
+        if let Some((id, reading)) =
+            read_running(&table, &stops, &entities, (clock, age), self.scope)
             && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
         {
             let id = (clock, id);
             let mut next = Some(|| line.fire_waiting(key, id, &reading, &self, waiting, stats));
-            writer.fire(|| next.take()?(), is_observed, &mut fired);
+            let next = || next.take()?();
+            fire_next(&mut messages, &entities, next, is_observed, &mut fired);
             // No other timer may be due on the clock, so nothing else tells the table.
             table.set_deadline(clock, line.queue.first_look());
         }
@@ -276,64 +289,78 @@ impl Run {
 
 fn firing<'w>(params: &'w mut FireParams, world: &'w mut World) -> Result<Firing<'w, 'w>> {
     let firing = params.get_mut(world)?;
-    if firing.written.0.is_some() {
+    if firing.lines.written.is_some() {
         // A handler has written the states out. The next firing changes one of them.
         firing.table.changes().note();
     }
     Ok(firing)
 }
 
-impl Writer<'_, '_> {
-    /// Fires the `next` timers one after the other, and writes their messages.
-    ///
-    /// Stops after the first firing that has an observer or a reaction, or that is its timer's last,
-    /// and leaves this firing in `popped`. Returning it would cost another copy.
-    #[inline]
-    fn fire(
-        &mut self,
-        mut next: impl FnMut() -> Option<Fired>,
-        is_observed: bool,
-        popped: &mut Option<Fired>,
-    ) {
-        let mut next = || {
-            if popped.is_some() {
-                return None;
-            }
-            let mut fired = next()?;
-            if fired.is_owned {
-                match owner_and_key(fired.event.entity(), &self.owned) {
-                    Some((owner, key)) => {
-                        fired.event.set_owned(owner, key);
-                        fired.is_owned = false;
-                    }
-                    None => {
-                        *popped = Some(fired);
-                        return None;
-                    }
-                }
-            }
-            let (event, reaction) = (fired.event, fired.reaction);
-            if is_observed || reaction != Reaction::None || event.is_last() {
-                *popped = Some(fired);
-            }
-            (reaction != Reaction::EndLife).then_some(event)
-        };
-        if !is_observed {
-            self.messages.write_batch(iter::from_fn(next));
-        } else if let Some(event) = next() {
-            // It is alone, so a batch would cost more.
-            self.messages.write(event);
-        }
-    }
+/// Returns the name of the clock of this key and age and the time on it, or `None` if the clock is gone, or
+/// if something stops it in a run by now.
+#[inline]
+fn read_running(
+    table: &ClockTable,
+    stops: &Stops,
+    entities: &Entities,
+    clock: (ClockKey, Age),
+    scope: Scope,
+) -> Option<(PackedClockId, Reading)> {
+    let reading = table.read_running(clock, scope, |key, entity| match entity {
+        Some(entity) => entities
+            .get(entity)
+            .is_ok_and(|(clock, ..)| clock.is_some_and(Clock::is_stopped)),
+        None => stops.contains(key, scope),
+    });
+    Some((table.id(clock.0)?.into(), reading?))
 }
 
+/// Fires the `next` timers one after the other, and writes their messages.
+///
+/// Stops after the first firing that has an observer or a reaction, or that is its timer's last,
+/// and leaves this firing in `popped`. Returning it would cost another copy.
+#[inline]
+fn fire_next(
+    messages: &mut Messages<TimerFired>,
+    entities: &Entities,
+    mut next: impl FnMut() -> Option<Fired>,
+    is_observed: bool,
+    popped: &mut Option<Fired>,
+) {
+    let mut next = || {
+        if popped.is_some() {
+            return None;
+        }
+        let mut fired = next()?;
+        if fired.is_owned {
+            match owner_and_key(fired.event.entity(), entities) {
+                Some((owner, key)) => {
+                    fired.event.set_owned(owner, key);
+                    fired.is_owned = false;
+                }
+                None => {
+                    *popped = Some(fired);
+                    return None;
+                }
+            }
+        }
+        let (event, reaction) = (fired.event, fired.reaction);
+        if is_observed || reaction != Reaction::None || event.is_last() {
+            *popped = Some(fired);
+        }
+        (reaction != Reaction::EndLife).then_some(event)
+    };
+    if !is_observed {
+        messages.write_batch(iter::from_fn(next));
+    } else if let Some(event) = next() {
+        // It is alone, so a batch would cost more.
+        messages.write(event);
+    }
+}
 /// Returns the owner and the key of an owned timer, or `None` if its entity is hidden from queries.
 #[inline(never)]
-fn owner_and_key(
-    entity: Entity,
-    owned: &Query<OwnerAndKey, Allow<Disabled>>,
-) -> Option<(Entity, Option<KeyId>)> {
-    let (owned, key) = owned.get(entity).ok()?;
+fn owner_and_key(entity: Entity, entities: &Entities) -> Option<(Entity, Option<KeyId>)> {
+    let (_, owned, key) = entities.get(entity).ok()?;
     Some((owned.map_or(entity, |by| by.0), key.map(|key| key.id())))
 }
 
@@ -369,7 +396,7 @@ fn handle(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: b
         write_hidden(world, fired);
     }
     if fired.reaction == Reaction::EndLife {
-        return end_life(world, fired, cadence);
+        return end_life(world, fired);
     }
     #[cfg(feature = "trace")]
     let _span = super::events::span(world, &fired.event).entered();
@@ -400,12 +427,9 @@ fn announce(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed:
 }
 
 /// Despawns an entity whose lifetime is over.
-fn end_life(world: &mut World, fired: &Fired, cadence: Cadence) {
-    let entity = fired.event.entity();
-    end_recorded(world, cadence, Ended::lifetime(entity), |world| {
-        world.try_despawn(entity).ok();
-        world.flush();
-    });
+fn end_life(world: &mut World, fired: &Fired) {
+    world.try_despawn(fired.event.entity()).ok();
+    world.flush();
 }
 
 /// Runs the timer's action, unless an observer cancelled or re-armed the timer.

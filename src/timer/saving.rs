@@ -14,7 +14,7 @@ mod written;
 pub(crate) use capture::Capture;
 #[cfg(feature = "serialize")]
 pub(super) use data::{LifetimeData, TimerData};
-pub(crate) use sheet::WrittenStates;
+pub(super) use sheet::Written;
 pub(super) use state::Loaded;
 pub(crate) use state::TimerState;
 #[cfg(feature = "serialize")]

@@ -69,6 +69,12 @@ impl UpdateRosters {
         }
     }
 
+    /// Returns `true` if there is no callback on any clock.
+    pub(super) fn has_none(&self) -> bool {
+        let cadences = [Cadence::Frame, Cadence::FixedStep];
+        cadences.iter().all(|&cadence| self.is_empty(cadence))
+    }
+
     pub(super) fn is_empty(&self, cadence: Cadence) -> bool {
         let mut rosters = self.rosters[cadence as usize].values();
         rosters.all(Roster::is_empty)
@@ -187,6 +193,9 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: ClockError) {
 /// Starts a run: moves the callbacks on clocks that have changed their cadence, and lets all new
 /// callbacks take part.
 pub(crate) fn begin_updates(world: &mut World, cadence: Cadence) {
+    if world.resource::<UpdateRosters>().has_none() {
+        return;
+    }
     follow_clocks(world);
     let mut rosters = world.resource_mut::<UpdateRosters>();
     rosters.joined[cadence as usize] = rosters.next;

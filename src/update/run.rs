@@ -45,10 +45,8 @@ pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut Updat
 /// Callbacks on the descendants of the game clock and the fixed clock do not count if the game `is_paused`.
 #[cfg(feature = "worlds")]
 pub(crate) fn has_callbacks(world: &mut World, state: &mut UpdateState, is_paused: bool) -> bool {
-    const CADENCES: [Cadence; 2] = [Cadence::Frame, Cadence::FixedStep];
-
     let rosters = world.get_resource::<UpdateRosters>();
-    if rosters.is_none_or(|rosters| CADENCES.iter().all(|&cadence| rosters.is_empty(cadence))) {
+    if rosters.is_none_or(UpdateRosters::has_none) {
         return false;
     }
     let Ok((caller, (rosters, table, _))) = state.get_mut(world) else {
@@ -58,9 +56,9 @@ pub(crate) fn has_callbacks(world: &mut World, state: &mut UpdateState, is_pause
         Some(ClockId::Virtual | ClockId::Fixed) => !is_paused,
         root => root.is_some(),
     };
-    let members = CADENCES
-        .iter()
-        .flat_map(|&cadence| rosters.from(cadence, FIRST, u64::MAX));
+    let members = [Cadence::Frame, Cadence::FixedStep]
+        .into_iter()
+        .flat_map(|cadence| rosters.from(cadence, FIRST, u64::MAX));
     let mut enabled = members.filter(|(_, member)| rosters.target(member, &caller).is_some());
     enabled.any(|(_, member)| is_running(member))
 }

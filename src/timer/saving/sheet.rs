@@ -45,10 +45,6 @@ pub(super) struct Line {
     pub(super) state: TimerState,
 }
 
-/// The states that were written out for serialization, until the next run.
-#[derive(Resource, Debug, Default)]
-pub(crate) struct WrittenStates(pub(in crate::timer) Option<Written>);
-
 /// A sheet that was written for a world. It is thrown away when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Written {

@@ -7,7 +7,6 @@ use bevy_ecs::prelude::*;
 #[cfg(feature = "serialize")]
 use bevy_ecs::{entity_disabling::Disabled, query::Allow};
 
-use super::sheet::WrittenStates;
 #[cfg(feature = "serialize")]
 use super::{
     capture::Capture,
@@ -16,7 +15,7 @@ use super::{
 };
 #[cfg(feature = "serialize")]
 use crate::clock::{ClockTable, write_clocks};
-use crate::timer::{Arms, DespawnAfter, Kind, Timer, place::TimerSeat};
+use crate::timer::{Arms, DespawnAfter, Kind, Timer, TimerLines, place::TimerSeat};
 
 /// Writes the states of all timers of a world, so that their components can be serialized.
 #[cfg(feature = "serialize")]
@@ -52,7 +51,7 @@ pub(crate) fn write_timer_states(world: &mut World) {
             seat.write(page);
         }
     }
-    world.insert_resource(WrittenStates(Some(written)));
+    world.resource_mut::<TimerLines>().written = Some(written);
     for (entity, (_, mark)) in marks {
         if let Ok(mut entity) = world.get_entity_mut(entity) {
             entity.insert(mark);
@@ -63,8 +62,8 @@ pub(crate) fn write_timer_states(world: &mut World) {
 
 /// Throws the written states away, if there are any.
 pub(crate) fn forget_written(world: &mut World) {
-    let states = world.get_resource_mut::<WrittenStates>();
-    let Some(written) = states.and_then(|mut states| states.0.take()) else {
+    let lines = world.get_resource_mut::<TimerLines>();
+    let Some(written) = lines.and_then(|mut lines| lines.written.take()) else {
         return;
     };
     for (entity, kind, _) in written.pages() {

@@ -72,12 +72,15 @@ impl EndedTimers {
 
     /// Releases the ends of the previous run.
     pub(super) fn swap(&mut self, cadence: Cadence) {
-        let interrupted = self.ending.take().map(Ended::lifetime);
-        if let Some(ended) = interrupted {
-            self.ended[cadence as usize].push(ended);
-        }
         self.ended[cadence as usize].swap();
         self.ended[ANY_RUN].swap();
+    }
+
+    /// Lets the next run end the lifetime whose end a panic has interrupted, if there is one.
+    pub(super) fn retry(&mut self) {
+        if let Some(entity) = self.ending.take() {
+            self.push(None, Ended::lifetime(entity));
+        }
     }
 
     /// Takes the next released end.

@@ -148,10 +148,11 @@ impl Run {
         write_cancelled(world);
         // A handler may run a schedule, which nests a run inside this one.
         let is_nested = !token.is_outermost();
-        if let Scope::Of(cadence) = self.scope
-            && !is_nested
-        {
-            end_finished(world, cadence);
+        if !is_nested {
+            world.resource_mut::<TimerLines>().reports.ended.retry();
+            if let Scope::Of(cadence) = self.scope {
+                end_finished(world, cadence);
+            }
         }
         let Firing {
             mut lines,

@@ -3,7 +3,10 @@
 #![cfg(feature = "bevy_reflect")]
 
 use bevy_app::App;
-use bevy_due::{Clock, ClockId, Cooldown, DespawnAfter, Timer, prelude::*, save::SaveWorldExt};
+use bevy_due::{
+    Clock, ClockId, Cooldown, DespawnAfter, Timer, clock::SpeedModifier, prelude::*,
+    save::SaveWorldExt, timer::TimerStatus,
+};
 use bevy_ecs::reflect::AppTypeRegistry;
 use bevy_reflect::TypePath;
 use bevy_time::TimePlugin;
@@ -23,7 +26,15 @@ fn no_type_path_depends_on_a_private_module() {
     assert!(paths.len() > 25, "{paths:?}");
     for path in paths {
         let (module, name) = path.rsplit_once("::").expect("a path");
-        assert!(["bevy_due", "bevy_due::save"].contains(&module), "{path}");
+        let public = [
+            "bevy_due",
+            "bevy_due::clock",
+            "bevy_due::message",
+            "bevy_due::save",
+            "bevy_due::timer",
+            "bevy_due::worlds",
+        ];
+        assert!(public.contains(&module), "{path}");
         assert!(name.starts_with(char::is_uppercase), "{path}");
     }
 }
@@ -35,6 +46,8 @@ fn type_paths_are_the_public_ones() {
     assert_eq!(Clock::type_path(), "bevy_due::Clock");
     assert_eq!(ClockId::type_path(), "bevy_due::ClockId");
     assert_eq!(Cooldown::type_path(), "bevy_due::Cooldown");
+    assert_eq!(TimerStatus::type_path(), "bevy_due::timer::TimerStatus");
+    assert_eq!(SpeedModifier::type_path(), "bevy_due::clock::SpeedModifier");
 }
 
 #[cfg(feature = "serialize")]

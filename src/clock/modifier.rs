@@ -64,7 +64,7 @@ use super::{id::ClockError, table::ClockTable, time::Speed};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::clock",
     reflect(opaque),
     reflect(Component, Clone, Debug, PartialEq)
 )]
@@ -160,7 +160,7 @@ impl SpeedModifier {
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::clock",
     reflect(Component, Debug, PartialEq)
 )]
 pub struct SpeedModifiers(SmallVec<[Entity; 4]>);

@@ -134,7 +134,7 @@ use crate::{
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::message",
     reflect(opaque),
     reflect(Component, Clone, Debug, Default)
 )]

@@ -316,7 +316,7 @@ pub(super) fn publish_stats(world: &mut World) {
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::message",
     reflect(Resource, Clone, Debug, Default, PartialEq)
 )]
 pub struct MessageStats {

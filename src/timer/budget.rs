@@ -73,7 +73,7 @@ use crate::{
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::timer",
     reflect(Resource, Clone, Debug, Default, PartialEq)
 )]
 pub enum TimerBudget {

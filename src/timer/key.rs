@@ -187,7 +187,7 @@ impl IntoKey for Keyed {
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::timer",
     reflect(opaque),
     reflect(Component, Clone, Debug, PartialEq, Hash)
 )]

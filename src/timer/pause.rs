@@ -132,7 +132,7 @@ pub struct Paused;
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::timer",
     reflect(Component, Clone, Debug, PartialEq)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]

@@ -70,7 +70,7 @@ use crate::clock::{ClockId, Reading};
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::timer",
     reflect(Component, Clone, Debug, Default, PartialEq)
 )]
 #[cfg_attr(

@@ -23,7 +23,7 @@ use crate::{
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
-    type_path = "bevy_due",
+    type_path = "bevy_due::worlds",
     reflect(Component, Clone, Debug, PartialEq, Hash)
 )]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]

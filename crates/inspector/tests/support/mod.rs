@@ -158,11 +158,11 @@ fn remote_port() -> u16 {
 
 pub const NAME: &str = "bevy_ecs::name::Name";
 pub const CLOCK: &str = "bevy_due::Clock";
-pub const KEY: &str = "bevy_due::Keyed";
+pub const KEY: &str = "bevy_due::timer::Keyed";
 pub const OWNER: &str = "bevy_due::OwnedBy";
 pub const PAUSED: &str = "bevy_due::Paused";
 pub const COOLDOWN: &str = "bevy_due::Cooldown";
-pub const TIMER_STATUS: &str = "bevy_due::TimerStatus";
+pub const TIMER_STATUS: &str = "bevy_due::timer::TimerStatus";
 
 /// Returns a duration of an answer in seconds.
 #[track_caller]

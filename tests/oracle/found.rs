@@ -490,7 +490,6 @@ fn an_entity_that_owned_new_entities_only_stays_disabled_in_a_restore() {
 }
 
 #[test]
-#[ignore = "a fault near the end of time: the status forgets the wait"]
 fn a_paused_timer_on_its_own_clock_keeps_its_wait_when_the_clock_gets_a_parent() {
     let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 0, ahead: 16140901064495857362, is_observed: true };
     check(rules, &[
@@ -502,7 +501,6 @@ fn a_paused_timer_on_its_own_clock_keeps_its_wait_when_the_clock_gets_a_parent()
 }
 
 #[test]
-#[ignore = "a fault in the app or in the model: they name different clocks"]
 fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
     let rules = Rules { unit: 1, burst_limit: 3, budget: 1, seed: 7, step: 13, ahead: 0, is_observed: true };
     check(rules, &[

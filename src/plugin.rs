@@ -9,8 +9,9 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        BuiltInClocks, Cadence, ClockTable, ReadClocks, add_clock, bevy_time, on_disable_clock,
-        on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
+        BuiltInClocks, Cadence, ClockTable, EditedClocks, ReadClocks, add_clock, bevy_time,
+        on_disable_clock, on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks,
+        read_frame_clocks,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
@@ -21,7 +22,7 @@ use crate::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
         TimerCancelled, TimerFired, TimerHandlers, TimerLines, add_timer, check_component,
         check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock, on_resume,
-        report_unknown_handlers, run_timers, show_statuses, take_key,
+        report_unknown_handlers, run_timers, show_statuses, take_key, update_unobserved,
     },
     update::{UpdateRosters, UpdateState, begin_updates, enroll, run_updates},
 };
@@ -229,7 +230,7 @@ impl Plugin for DuePlugin {
                 ReadClocks.in_set(DueSystems::Clocks).after(TimeSystems),
             )
             .configure_sets(FixedFirst, ReadClocks.in_set(DueSystems::Clocks))
-            .add_systems(First, read_frame_clocks.in_set(ReadClocks))
+            .add_systems(First, begin_frame.in_set(ReadClocks))
             .add_systems(FixedFirst, read_fixed_clocks.in_set(ReadClocks))
             .add_systems(
                 PreUpdate,
@@ -315,6 +316,7 @@ fn restore_observers(world: &mut World) {
             }
         }
         world.insert_resource(PluginObservers(observers));
+        update_unobserved(world);
     }
 }
 
@@ -352,8 +354,12 @@ fn register_types(app: &mut App) {
         .register_type::<crate::timer::SavedWorld>();
 }
 
-fn run_frame_timers(world: &mut World, fire: &mut FireParams, shown: &mut Shown) -> Result {
+fn begin_frame(world: &mut World, edited: &mut EditedClocks) -> Result {
     restore_observers(world);
+    read_frame_clocks(world, edited)
+}
+
+fn run_frame_timers(world: &mut World, fire: &mut FireParams, shown: &mut Shown) -> Result {
     forget_dropped_snapshots(world);
     limit_backlog(world);
     report_unknown_handlers(world);

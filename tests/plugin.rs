@@ -127,16 +127,45 @@ fn a_cloned_entity_gets_its_own_timer() {
     assert_eq!(firings(&mut app)[0].deadline(), ms(40));
 }
 
-#[test]
-fn the_plugin_survives_a_cleanup_that_despawns_every_entity() {
-    let mut app = app();
-    spawn(&mut app, "old", Timer::every(ms(10)));
-    let world = app.world_mut();
+fn despawn_everything(world: &mut World) {
     let mut all = world.query_filtered::<Entity, Without<IsResource>>();
     let all: Vec<Entity> = all.iter(world).collect();
     for entity in all {
         world.try_despawn(entity).ok();
     }
+}
+
+#[test]
+fn a_pause_counts_in_the_frame_of_a_cleanup() {
+    let mut app = app();
+    let [paused, resumed] = [0, 1].map(|_| app.world_mut().spawn(Timer::after(ms(30))).id());
+    app.world_mut().entity_mut(resumed).insert(Paused);
+    advance_ms(&mut app, 10);
+    let world = app.world_mut();
+    let mut others = world.query_filtered::<Entity, (Without<IsResource>, Without<Timer>)>();
+    for other in others.iter(world).collect::<Vec<_>>() {
+        world.despawn(other);
+    }
+    // Nothing observes these until the next frame.
+    world.entity_mut(paused).insert(Paused);
+    world.entity_mut(resumed).remove::<Paused>();
+    advance_ms(&mut app, 30);
+    let is_armed = |app: &App, timer: Entity| app.world().get::<Timer>(timer).is_some();
+    assert!(is_armed(&app, paused), "it was paused");
+    advance_ms(&mut app, 0);
+    assert!(!is_armed(&app, resumed), "it was resumed");
+    app.world_mut().entity_mut(paused).remove::<Paused>();
+    advance_ms(&mut app, 19);
+    assert!(is_armed(&app, paused), "20 ms were left");
+    advance_ms(&mut app, 1);
+    assert!(!is_armed(&app, paused), "its delay is over");
+}
+
+#[test]
+fn the_plugin_survives_a_cleanup_that_despawns_every_entity() {
+    let mut app = app();
+    spawn(&mut app, "old", Timer::every(ms(10)));
+    despawn_everything(app.world_mut());
     app.update();
     app.add_observer(
         |fired: On<TimerFired>, tags: Query<&Tag>, mut log: ResMut<Seen>| {

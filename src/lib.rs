@@ -78,7 +78,7 @@
 //! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
 //! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline.
 //! [`slack`] spreads timers over frames, and a [`TimerBudget`](timer::TimerBudget) limits the [`deferrable`] ones.
-//! A span of time is a `Duration`, or a [number of seconds](timer::IntoDuration). The `try_` methods return an
+//! A span of time of a timer is a `Duration`, or a [number of seconds](timer::IntoDuration). The `try_` methods return an
 //! error for invalid numbers instead of panicking.
 //!
 //! ```

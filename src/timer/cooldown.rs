@@ -216,6 +216,10 @@ impl Cooldown {
     /// The charges and the [progress](Self::fraction) of the next charge stay the same: a cooldown
     /// that is half over is still half over. The duration is at most `u64::MAX` nanoseconds.
     ///
+    /// # Panics
+    ///
+    /// Panics if `duration` is a negative, infinite or invalid number.
+    ///
     /// # Examples
     ///
     /// ```
@@ -225,12 +229,14 @@ impl Cooldown {
     /// let mut spell = Cooldown::new(10.0);
     /// assert!(spell.try_use(Duration::ZERO));
     /// let now = Duration::from_secs(5);
-    /// spell.set_duration(Duration::from_secs(4), now);
+    /// spell.set_duration(4.0, now);
     /// assert_eq!(spell.remaining(now), Duration::from_secs(2));
     /// assert_eq!(spell.fraction(now), 0.5);
     /// ```
     #[doc(alias("haste", "upgrade"))]
-    pub fn set_duration(&mut self, duration: Duration, now: Duration) {
+    #[track_caller]
+    pub fn set_duration(&mut self, duration: impl IntoDuration, now: Duration) {
+        let duration = duration.into_duration();
         if now < self.used_at {
             self.reset();
         }
@@ -380,8 +386,13 @@ impl Cooldown {
     }
 
     /// Shortens the time until the next charge by `by`. Any excess counts for the charge after it.
-    pub fn reduce_by(&mut self, by: Duration) {
-        self.full_at = self.full_at.saturating_sub(by);
+    ///
+    /// # Panics
+    ///
+    /// Panics if `by` is a negative, infinite or invalid number.
+    #[track_caller]
+    pub fn reduce_by(&mut self, by: impl IntoDuration) {
+        self.full_at = self.full_at.saturating_sub(by.into_duration());
     }
 
     /// Makes all charges available.

@@ -112,7 +112,7 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 ///
 /// # Running only sometimes
 ///
-/// [`run_clock_if`] makes clocks run only in a state, or under any
+/// [`run_clock_if`](crate::conditions::run_clock_if) makes clocks run only in a state, or under any
 /// other condition. To slow a clock down for a while, use a [`SpeedModifier`].
 ///
 /// # Time complexity

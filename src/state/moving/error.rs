@@ -20,7 +20,7 @@ pub enum MoveError {
     /// The entity does not exist.
     #[error("entity {0} does not exist")]
     NoSuchEntity(Entity),
-    /// A timer handler has called [`export_entity`](crate::DueWorldExt::export_entity). The other steps
+    /// A timer handler has called [`export_entity`](crate::moving::MoveWorldExt::export_entity). The other steps
     /// never return this.
     #[error("can't export an entity in a timer handler: call this from a system or between frames")]
     Running,

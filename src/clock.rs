@@ -66,12 +66,12 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 ///
 /// A clock starts at zero. The clocks are read once per frame, in [`First`](bevy_app::First) after
 /// Bevy's time systems, and once per fixed step in [`FixedFirst`](bevy_app::FixedFirst) for the clocks
-/// that the [fixed clock](ClockId::Fixed) drives. In between, a clock shows the same time to everybody.
+/// that the [fixed clock](ClockId::Fixed) drives. In between, every reader sees the same time.
 /// The component holds the settings. For the time, ask [`Clocks::now`], or
 /// [`clock_now`](crate::DueWorldExt::clock_now) in exclusive code.
 ///
 /// A pause, a speed of zero and `Time::<Virtual>::pause` stop a clock at once, also in the middle of a
-/// run. Every other change counts from the time that the clock shows, and shows at the next reading.
+/// run. Any other change applies from the clock's current time; you see its effect at the next reading.
 ///
 /// There are four built-in clocks, and they are not entities. [`Clocks`] and [`ClocksMut`] find
 /// them. Their speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the
@@ -86,8 +86,8 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 ///
 /// # Replacing a clock
 ///
-/// A clock that replaces another one, inserted over it or assigned in place, brings its speed, its
-/// pause and its parent. The time, the timers and the callbacks of the entity stay. Only a clock that is
+/// Inserting or assigning a new `Clock` over an old one replaces its speed, pause and parent, but keeps its
+/// time and timers. The callbacks stay, too. Only a clock that is
 /// inserted where there is none brings its own time: the one from [`with_now`](Self::with_now), of a
 /// loaded clock, or of a clock that was taken out of a world. A clone of a clock in a world starts at
 /// zero.
@@ -375,7 +375,7 @@ impl Clock {
         *time = time.saturating_add(by);
     }
 
-    /// Sets the time that the clock shows at the next reading, before the time since this one.
+    /// Sets the clock to `now`. At the next reading, it shows `now` plus the time that passed since this one.
     ///
     /// Deadlines move with the clock, so every timer keeps its remaining time. The cost does not
     /// depend on the number of timers.

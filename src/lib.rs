@@ -20,7 +20,7 @@
 //!
 //! | question | answer |
 //! |---|---|
-//! | How do I stun an enemy? | [`pause_for(2.0)`][`pause_for`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`PausedBy`]: [stun](guide::cookbook::stun). |
+//! | How do I stun an enemy? | [`pause_for(2.0)`][`pause_for`] pauses its timers and callbacks. Stuns may overlap. Let your own systems skip entities with [`Paused`] or [`PausedBy`]: [stun](guide::cookbook::stun). |
 //! | How do I refresh a poison? | [`refresh_timer`] renews the ticks and keeps the next one on time. Observe [`OwnedTimerFired`] on the enemy for each tick: [poison](guide::cookbook::poison). |
 //! | In which order do two timers fire that are due in the same frame? | By deadline. With equal deadlines, in the order in which they were armed: [order](guide::model#order). |
 //! | What happens while the game is paused? | Timers, lifetimes, cooldowns and callbacks on game time wait, and keep their remaining time. Timers on [`ClockId::Real`] and `Frames` still fire: [clocks](guide::clocks), [pause menu](guide::cookbook::pause_menu). |
@@ -78,8 +78,8 @@
 //! [`times`] limits the number of firings. [`at`] sets a time on the clock, [`with_jitter`] adds a
 //! random delay, [`every_between`] draws each interval, and [`since`] counts from another deadline.
 //! [`slack`] spreads timers over frames, and a [`TimerBudget`](timer::TimerBudget) limits the [`deferrable`] ones.
-//! A span of time is a `Duration`, or a [number of seconds](timer::IntoDuration). The `try_` methods return an
-//! error for invalid numbers instead of panicking.
+//! A span of time of a timer is a `Duration`, or a [number of seconds](timer::IntoDuration). The `try_`
+//! methods return an error for invalid numbers instead of panicking.
 //!
 //! ```
 //! use core::time::Duration;
@@ -263,19 +263,20 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //! # The life of a timer
 //!
 //! ```text
-//!                                       ┌──── repeat ────┐
-//!                                       ▼                │     ┌─► TimerFired messages
-//! insert Timer ──hook──► pending ─swap─► TimerQueue ──due─┴─────┼─► observers of TimerFired
-//!                           │           (per clock)             └─► the timer's action
-//!                           │                │
+//!                                            ┌── repeat ─┐
+//!                                            ▼           │     ┌─► TimerFired messages
+//! insert Timer ──hook──► parked ──swap──► waiting ──due──┴─────┼─► observers of TimerFired
+//!                           │  in the queue  │                 └─► the timer's action
+//!                           │  of its clock  │
 //! remove/despawn ─hook──────┴────────────────┴─► out of the queue at once ──► TimerCancelled
 //! ```
 //!
-//! The swap looks up the clock, the owner, the pause and the action. By then, all components of the
-//! timer are there, whatever the order in which they were inserted.
+//! The insertion puts the timer into a queue, parked, so that it cannot fire yet. Its delay counts from there.
+//! The swap is the first step of a run. It settles the timer's clock, and releases the timer. By then, all
+//! components of the timer are there, whatever the order in which they were inserted.
 //!
-//! A periodic timer is in the queue for its next deadline before its handlers run. After its last firing, the `Timer` is
-//! removed instead.
+//! A periodic timer is in the queue for its next deadline before its handlers run. After its last firing, the
+//! `Timer` is removed instead.
 //!
 //! A *run* is one pass through the sets of [`DueSystems`]: [`Timers`](DueSystems::Timers),
 //! [`Updates`](DueSystems::Updates), [`Messages`](DueSystems::Messages). There is one per frame in
@@ -283,8 +284,8 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
 //! `conditions`, `state`, `worlds`, `message`, `update`, `timer`, a shared floor
-//! (`pause`, `owner`, `call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`,
-//! `double_buffer`), `clock`, [`queue`], and `journal`. Imports only go down this list. The queue knows no entities and can be used alone.
+//! (`call`, `missing_plugin`, `roster`, `seat`, `sync`, `systems`, `transit`, `double_buffer`), `clock`,
+//! [`queue`], and `journal`. Imports only go down this list. The queue knows no entities and can be used alone.
 //!
 //! # Features
 //!

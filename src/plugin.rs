@@ -34,7 +34,7 @@ use crate::{
 /// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when
 /// the plugin is added, in no particular order.
 ///
-/// The plugin survives a clean-up that despawns every entity, except for resources. Its global
+/// You may despawn every entity that does not hold a resource; the plugin keeps working. Its global
 /// observers return in the next frame. The built-in clocks are not entities.
 ///
 /// # The run

@@ -231,7 +231,7 @@ pub(super) fn component(world: &World, key: ClockKey) -> Option<&Clock> {
     }
 }
 
-/// Changes the component of the clock of this key without telling anybody.
+/// Changes the component of the clock of this key, and triggers no change detection.
 pub(super) fn with_component<R>(
     world: &mut World,
     key: ClockKey,

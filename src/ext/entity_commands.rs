@@ -12,13 +12,13 @@ use crate::{
     },
 };
 
-/// Changes the timers of an entity from a system, and makes requests on its behalf.
+/// Changes the timers of an entity from a system.
 ///
+/// To make requests, see [`MessageEntityCommandsExt`](crate::message::MessageEntityCommandsExt).
 ///
 /// # Examples
 ///
 /// ```
-/// use core::time::Duration;
 /// use bevy_due::{Timer, prelude::*};
 /// use bevy_ecs::prelude::*;
 ///
@@ -28,7 +28,7 @@ use crate::{
 /// fn silence(boss: Single<Entity, With<Boss>>, mut commands: Commands) {
 ///     let mut boss = commands.entity(*boss);
 ///     boss.cancel_timer("fireball");
-///     boss.delay_timers_by(Duration::from_secs(5));
+///     boss.delay_timers_by(5.0);
 ///     boss.set_timer("wake up", Timer::after(5.0));
 /// }
 /// # bevy_ecs::system::assert_is_system(silence);
@@ -44,8 +44,8 @@ pub trait DueEntityCommandsExt {
     /// The earlier timer with this key, if any, is cancelled. If this entity no longer exists when
     /// the commands are applied, the timer never fires.
     ///
-    /// To react, observe [`OwnedTimerFired`](crate::OwnedTimerFired) on this entity, once. To observe
-    /// the timer's entity instead, spawn it yourself:
+    /// To react, observe [`OwnedTimerFired`](crate::OwnedTimerFired) on this entity, once. The
+    /// observer sees all further timers, too. To observe the timer's entity instead, spawn it yourself:
     /// `commands.spawn((OwnedBy(boss), Keyed::new(Meteor), timer)).observe(..)`.
     #[track_caller]
     fn set_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self;
@@ -53,9 +53,9 @@ pub trait DueEntityCommandsExt {
     /// Inserts a component, and removes it after `time` on this entity's clock.
     ///
     /// If the component is inserted again with this method, the later end counts: the time is never
-    /// shortened. A plain `insert` changes the value, but not the end. Removing the component ends
-    /// its timer too, so a component inserted after that stays. A component that is there without an
-    /// end stays as well, with its new value.
+    /// shortened. A plain `insert` changes the value, but not the end. If you remove the component, its
+    /// timer ends; inserting it again with `insert` makes it permanent. If it was already permanent, this
+    /// call only changes its value.
     ///
     /// The timer belongs to this entity. It pauses and despawns with it, so a marker for a stun would
     /// outlast the stun: react to [`PausedBy`](crate::PausedBy) instead. The timer survives
@@ -149,7 +149,9 @@ pub trait DueEntityCommandsExt {
 
     /// Pauses this entity for `duration` on its clock.
     ///
-    /// Pauses nest: see [`Pauses`](crate::timer::Pauses). The call spawns an entity with `Pauses` and a
+    /// If the entity has its own [`Clock`](crate::Clock), the time counts on that one: at half speed, two
+    /// seconds last four. Pauses overlap, and the last end wins: see
+    /// [`Pauses`](crate::timer::Pauses). The call spawns an entity with `Pauses` and a
     /// [`DespawnAfter`](crate::DespawnAfter).
     #[doc(alias("stun", "freeze"))]
     #[track_caller]
@@ -225,13 +227,11 @@ pub trait DueEntityCommandsExt {
     /// # Examples
     ///
     /// ```
-    /// use core::time::Duration;
     /// use bevy_due::prelude::*;
     /// use bevy_ecs::prelude::*;
     ///
     /// fn enrage(boss: Entity, mut commands: Commands) {
-    ///     let often = Duration::from_millis(500);
-    ///     commands.entity(boss).change_timer("attack", move |attack| attack.set_interval(often));
+    ///     commands.entity(boss).change_timer("attack", |attack| attack.set_interval(0.5));
     /// }
     /// # let _ = enrage;
     /// ```

@@ -8,8 +8,9 @@ use bevy_ecs::prelude::*;
 use crate::{
     clock::{ClockError, ClockId, ClockTable},
     timer::{
-        ArmedTimers, IntoKey, NoSuchTimer, RunStats, TimerFired, TimerMut, add_timer_handler,
-        cancel_keyed, change_keyed, change_timer, fast_forward, fast_forward_to_next, with_timers,
+        ArmedTimers, IntoDuration, IntoKey, NoSuchTimer, RunStats, TimerFired, TimerMut,
+        add_timer_handler, cancel_keyed, change_keyed, change_timer, fast_forward,
+        fast_forward_to_next, with_timers,
     },
 };
 
@@ -148,6 +149,10 @@ pub trait DueWorldExt {
     /// within the span. Update callbacks are called once afterwards, with the whole span as their
     /// delta.
     ///
+    /// # Panics
+    ///
+    /// Panics if `span` is a negative, infinite or invalid number.
+    ///
     /// # Errors
     ///
     /// Returns [`ClockError`] if there is no such clock, if it is stopped, or if the call is
@@ -156,7 +161,6 @@ pub trait DueWorldExt {
     /// # Examples
     ///
     /// ```
-    /// use core::time::Duration;
     /// use bevy_app::prelude::*;
     /// use bevy_due::{Timer, prelude::*};
     /// use bevy_ecs::prelude::*;
@@ -172,17 +176,18 @@ pub trait DueWorldExt {
     ///     .observe(|_: On<TimerFired>, mut gold: ResMut<Gold>| gold.0 += 1);
     ///
     /// // The player comes back after eight hours.
-    /// let away = Duration::from_secs(8 * 3600);
+    /// let away = 8 * 3600;
     /// let stats = app.world_mut().fast_forward(ClockId::Virtual, away)?;
     /// assert_eq!(app.world().resource::<Gold>().0, 480);
     /// assert_eq!(stats.fired, 480);
     /// # Ok::<(), BevyError>(())
     /// ```
     #[doc(alias("offline", "simulate", "skip"))]
+    #[track_caller]
     fn fast_forward(
         &mut self,
         clock: impl Into<ClockId>,
-        span: Duration,
+        span: impl IntoDuration,
     ) -> Result<RunStats, ClockError>;
 
     /// Runs a clock up to the next deadline on it or its descendants.
@@ -242,9 +247,9 @@ impl DueWorldExt for World {
     fn fast_forward(
         &mut self,
         clock: impl Into<ClockId>,
-        span: Duration,
+        span: impl IntoDuration,
     ) -> Result<RunStats, ClockError> {
-        fast_forward(self, clock.into(), span)
+        fast_forward(self, clock.into(), span.into_duration())
     }
 
     fn fast_forward_to_next(

@@ -35,10 +35,10 @@ use crate::{
 ///
 /// An entity follows messages by [type](Self::on), and [packets](Packet) by [id](Self::on_packet).
 /// To change what it follows, insert another component, also from a callback. The new callbacks replace the
-/// old ones at once, and get every message whose turn comes from then on: the later messages of the same
-/// frame, those that were sent before, and a message to all that is being delivered, unless the entity has
-/// already had its call. The entity keeps its place among the followers, so messages in turn stay evenly
-/// shared.
+/// old ones at once. The new callbacks get every message not yet delivered to this entity, including ones
+/// already sent. This includes the later messages of the same frame. A message to all that is being
+/// delivered calls each entity once: one that has had its call gets no second one. The entity keeps its
+/// place among the followers, so messages in turn stay evenly shared.
 ///
 /// A new follower gets every message whose delivery begins after the component was inserted.
 ///
@@ -84,7 +84,7 @@ use crate::{
 /// # Time complexity
 ///
 /// With *f* followers of a message: *O*(1) to send it to one entity, *O*(log *f*) to one in turn,
-/// *O*(*f*) to all. In each frame, the messages in turn also pass over each disabled follower once.
+/// *O*(*f*) to all. Delivery in turn also skips each disabled follower, once per frame.
 /// Other entities cost nothing, and the message is never cloned.
 ///
 /// # Examples

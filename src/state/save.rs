@@ -30,8 +30,9 @@
 //!
 //! | saved | not saved |
 //! |---|---|
-//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), delayed commands |
-//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, including a [`TimerKey`](crate::TimerKey), and [`TimerStatus`](crate::timer::TimerStatus) |
+//! | [`Timer`](crate::Timer), [`DespawnAfter`](crate::DespawnAfter), [`TimerAction`](crate::TimerAction) made of data | closures: [`TimerAction::call`](crate::TimerAction::call), and [`commands.after`](crate::DueCommandsExt::after), [`every`](crate::DueCommandsExt::every) and [`on_timer`](crate::DueCommandsExt::on_timer). To save an armed one is an error. |
+//! | a [`Timer`](crate::Timer) that [`timer_fired`](crate::conditions::timer_fired) reads | the interval of the conditions [`every`](crate::conditions::every) and [`every_on`](crate::conditions::every_on), which starts over |
+//! | owners, keys, pauses, [`Cooldown`](crate::Cooldown) components | your components, including a [`TimerKey`](crate::TimerKey) and a `Cooldown` inside a component, and [`TimerStatus`](crate::timer::TimerStatus) |
 //! | clocks and speed modifiers, the four built-in clocks | Bevy's `Time` |
 //! | open requests | messages, [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), observers |
 

@@ -101,16 +101,15 @@ type Call = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
 impl TimerAction {
     /// Returns `true` if another action runs the same code with the same data.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (
-                Kind::Named { name, data },
-                Kind::Named {
-                    name: other,
-                    data: other_data,
-                },
-            ) => (name, data) == (other, other_data),
-            (Kind::Call(_, call), Kind::Call(_, other)) => Arc::ptr_eq(call, other),
-            (one, other) => mem::discriminant(one) == mem::discriminant(other),
+        let other = &other.0;
+        match &self.0 {
+            Kind::Nothing => matches!(other, Kind::Nothing),
+            Kind::Despawn => matches!(other, Kind::Despawn),
+            Kind::DespawnOwner => matches!(other, Kind::DespawnOwner),
+            Kind::Named { name, data } => {
+                matches!(other, Kind::Named { name: of, data: with } if (of, with) == (name, data))
+            }
+            Kind::Call(_, call) => matches!(other, Kind::Call(_, of) if Arc::ptr_eq(of, call)),
         }
     }
 
@@ -271,7 +270,7 @@ impl TimerAction {
     pub(crate) fn closure(&self) -> Option<&'static str> {
         match &self.0 {
             Kind::Call(name, _) => Some(name),
-            _ => None,
+            Kind::Nothing | Kind::Despawn | Kind::DespawnOwner | Kind::Named { .. } => None,
         }
     }
 

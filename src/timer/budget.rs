@@ -21,8 +21,8 @@ use crate::{
 ///
 /// All waiting timers of a world form one queue. A timer takes its place in it when it becomes due, and
 /// keeps this place: behind the timers of its priority that are there, and before timers of the next
-/// priority that became due up to sixteen frames earlier. So each timer gets its turn. A timer whose
-/// clock is stopped is passed over.
+/// priority that became due up to 16 frames earlier, so none starves. The budget skips a timer whose clock is
+/// stopped.
 ///
 /// If any are due, at least one deferrable timer fires in each frame, and one in its fixed steps, even if
 /// the budget is spent.

@@ -395,15 +395,15 @@ impl Timer {
     /// Moves each deadline later by less than `slack`, to spread work over frames.
     ///
     /// A thousand AIs that think every second, with a second of slack, do not think in the same frame.
-    /// When a timer is armed, it takes a part of its slack: multiples of the golden ratio, so that the
-    /// timers that are armed one after the other spread evenly, however many there are. It keeps this part
-    /// through all its repeats. So its deadlines are exactly one interval apart, and do not drift.
+    /// Arming picks a fixed offset within the slack. Successive offsets follow the golden ratio, so any
+    /// number of timers spreads evenly. The timer keeps its offset through all repeats, so its deadlines
+    /// are exactly one interval apart, and do not drift.
     ///
-    /// The deadline that results is the deadline of the timer: it never fires before, and timers fire in
-    /// the order of their deadlines. Equal inputs give equal deadlines. A [restart](crate::timer::TimerMut::restart)
-    /// takes another part of the slack. A deadline that you [set](crate::timer::TimerMut::reschedule) is exact.
+    /// The offset is part of the deadline, so the timer still never fires early or out of order. Equal
+    /// inputs give equal deadlines. A [restart](crate::timer::TimerMut::restart) picks another offset. A
+    /// deadline that you [set](crate::timer::TimerMut::reschedule) is exact.
     ///
-    /// Unlike [jitter](Self::with_jitter), slack does not gather timers by chance.
+    /// Random [jitter](Self::with_jitter) can bunch timers together; slack does not.
     ///
     /// # Examples
     ///
@@ -448,8 +448,8 @@ impl Timer {
     ///
     /// Without a budget, this changes nothing. With one, deferrable timers fire after all others. Those
     /// with smaller priority numbers fire first, on all clocks of the run, as with
-    /// [`UpdateComponent`](crate::UpdateComponent). Sixteen frames of waiting count as one priority, so
-    /// every timer gets its turn. Timers of equal priority fire in the order in which they became due.
+    /// [`UpdateComponent`](crate::UpdateComponent). For every 16 frames it waits, a timer moves up one
+    /// priority level, so none starves. Timers of equal priority fire in the order in which they became due.
     ///
     /// When the turn of a periodic timer comes, its [`MissedTicks`] decides as in a long frame. With
     /// `Burst`, each missed deadline takes a firing of the budget, so a budget that is too small for

@@ -6,7 +6,7 @@ use core::{fmt, iter, time::Duration};
 use bevy_ecs::prelude::*;
 
 use super::{
-    CancelReason, CrateTimer, DespawnAfter, IntoKey, Timer, TimerLines, WhenDone,
+    CancelReason, CrateTimer, DespawnAfter, IntoDuration, IntoKey, Timer, TimerLines, WhenDone,
     arm::{settle_now, take_out},
     build::or_panic,
     end::{Ended, end_recorded, end_unarmed},
@@ -72,7 +72,7 @@ impl core::error::Error for NoSuchTimer {}
 ///     .set_timer("poison", Timer::every(1.0).times(5))
 ///     .change_timer("poison", |poison| {
 ///         poison.refresh();
-///         poison.set_interval(Duration::from_millis(500));
+///         poison.set_interval(0.5);
 ///     })
 ///     .id();
 /// app.world_mut().flush();
@@ -181,9 +181,9 @@ impl<'w> TimerMut<'w> {
     ///
     /// # Panics
     ///
-    /// Panics if `interval` is zero.
+    /// Panics if `interval` is zero, or a negative, infinite or invalid number.
     #[track_caller]
-    pub fn set_interval(&mut self, interval: Duration) {
+    pub fn set_interval(&mut self, interval: impl IntoDuration) {
         let interval = or_panic(Timer::try_every(interval)).interval;
         let delay = self.delay();
         self.with_armed(|armed| armed.set_interval(interval, delay));
@@ -192,8 +192,13 @@ impl<'w> TimerMut<'w> {
     /// Sets the time until the next deadline.
     ///
     /// The timer gets a new place in the order of equal deadlines, as if it had just been armed.
-    pub fn set_remaining(&mut self, remaining: Duration) {
-        let wait = saturating_nanos(remaining);
+    ///
+    /// # Panics
+    ///
+    /// Panics if `remaining` is a negative, infinite or invalid number.
+    #[track_caller]
+    pub fn set_remaining(&mut self, remaining: impl IntoDuration) {
+        let wait = saturating_nanos(remaining.into_duration());
         self.move_to(self.reading.now.saturating_add(wait), wait);
     }
 
@@ -201,14 +206,24 @@ impl<'w> TimerMut<'w> {
     ///
     /// The timer gets a new place in the order of equal deadlines. A deadline in the past fires in
     /// the next run.
-    pub fn reschedule(&mut self, deadline: Duration) {
-        let deadline = self.reading.passed(deadline);
+    ///
+    /// # Panics
+    ///
+    /// Panics if `deadline` is a negative, infinite or invalid number.
+    #[track_caller]
+    pub fn reschedule(&mut self, deadline: impl IntoDuration) {
+        let deadline = self.reading.passed(deadline.into_duration());
         self.move_to(deadline, deadline.saturating_sub(self.reading.now));
     }
 
     /// Delays the next deadline, under the rules of [`reschedule`](Self::reschedule).
-    pub fn delay_by(&mut self, by: Duration) {
-        let by = saturating_nanos(by);
+    ///
+    /// # Panics
+    ///
+    /// Panics if `by` is a negative, infinite or invalid number.
+    #[track_caller]
+    pub fn delay_by(&mut self, by: impl IntoDuration) {
+        let by = saturating_nanos(by.into_duration());
         if let Some((deadline, wait)) = self.deadline_and_wait() {
             self.move_to(deadline.saturating_add(by), wait.saturating_add(by));
         }

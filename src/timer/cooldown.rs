@@ -17,6 +17,7 @@ use super::{IntoDuration, Timer};
 /// |---|---|
 /// | game time | [`clocks.now(ClockId::Virtual)?`](crate::Clocks::now) |
 /// | another clock | `clocks.now(ClockId::Real)?`, or `clocks.now(arena)?` |
+/// | the own clock of a unit, which may be slowed | `clocks.now(unit)?` |
 ///
 /// Always take `now` from the same clock for the same cooldown. Do not take it from Bevy's `Time`,
 /// because [`Clock::set_now`](crate::Clock::set_now) and a
@@ -31,14 +32,17 @@ use super::{IntoDuration, Timer};
 ///
 /// A `Cooldown` component that is saved and loaded, or moved to another world, keeps its remaining time.
 /// It counts as running on the clock of its entity: its own [`Clock`](crate::Clock), its
-/// [`OnClock`](crate::OnClock), the clock of its owner, or game time. A cooldown inside a component of
-/// yours keeps the times of its clock, so save that clock, too.
+/// [`OnClock`](crate::OnClock), the clock of its owner, or game time. A `Cooldown` field in your
+/// own component stores absolute clock times. Save its clock with it, or it will be wrong after loading.
 ///
 /// To react when the cooldown becomes ready, arm a [`ready_timer`](Self::ready_timer), or a timer
 /// [at the next charge](Self::next_charge_at). To show a `Cooldown` component to an inspector, add a
 /// [`TimerStatus`](crate::timer::TimerStatus).
 ///
 /// # Examples
+///
+/// A cooldown on game time, which no [`SpeedModifier`](crate::clock::SpeedModifier) of the unit slows. For a
+/// unit with its own clock, query its `Entity` too, and take `now` from that clock in the loop.
 ///
 /// ```
 /// use bevy_due::{Clocks, prelude::*};
@@ -216,6 +220,10 @@ impl Cooldown {
     /// The charges and the [progress](Self::fraction) of the next charge stay the same: a cooldown
     /// that is half over is still half over. The duration is at most `u64::MAX` nanoseconds.
     ///
+    /// # Panics
+    ///
+    /// Panics if `duration` is a negative, infinite or invalid number.
+    ///
     /// # Examples
     ///
     /// ```
@@ -225,12 +233,14 @@ impl Cooldown {
     /// let mut spell = Cooldown::new(10.0);
     /// assert!(spell.try_use(Duration::ZERO));
     /// let now = Duration::from_secs(5);
-    /// spell.set_duration(Duration::from_secs(4), now);
+    /// spell.set_duration(4.0, now);
     /// assert_eq!(spell.remaining(now), Duration::from_secs(2));
     /// assert_eq!(spell.fraction(now), 0.5);
     /// ```
     #[doc(alias("haste", "upgrade"))]
-    pub fn set_duration(&mut self, duration: Duration, now: Duration) {
+    #[track_caller]
+    pub fn set_duration(&mut self, duration: impl IntoDuration, now: Duration) {
+        let duration = duration.into_duration();
         if now < self.used_at {
             self.reset();
         }
@@ -380,8 +390,13 @@ impl Cooldown {
     }
 
     /// Shortens the time until the next charge by `by`. Any excess counts for the charge after it.
-    pub fn reduce_by(&mut self, by: Duration) {
-        self.full_at = self.full_at.saturating_sub(by);
+    ///
+    /// # Panics
+    ///
+    /// Panics if `by` is a negative, infinite or invalid number.
+    #[track_caller]
+    pub fn reduce_by(&mut self, by: impl IntoDuration) {
+        self.full_at = self.full_at.saturating_sub(by.into_duration());
     }
 
     /// Makes all charges available.

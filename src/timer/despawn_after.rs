@@ -16,7 +16,7 @@ use super::{Arms, IntoDuration, Kind, Timer, arm};
 ///
 /// The delay counts on the entity's clock, as the delay of a [`Timer`](crate::Timer) without a clock
 /// does, and stops while the entity or its owner is [paused](crate::Paused). The entity can also
-/// carry a [`Timer`](crate::Timer). Its lifetime continues when all its timers are cancelled. Insert
+/// carry a [`Timer`](crate::Timer). Cancelling the entity's timers does not affect its lifetime. Insert
 /// the component again to start over, or remove it to let the entity live. If the clock is gone, the
 /// component is removed.
 ///

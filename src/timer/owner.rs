@@ -161,9 +161,9 @@ impl Relationship for OwnedBy {
 /// The entities whose timers and update callbacks belong to this entity, in the order in which they
 /// became its own.
 ///
-/// This is the other side of [`OwnedBy`]. `iter` and `len` are methods of [`RelationshipTarget`]. An
-/// observer of the first `Insert<OwnedBy>` may find no list: Bevy adds it with a command. Bevy does not
-/// know the relationship at run time (`ComponentInfo::relationship_accessor`).
+/// This is the other side of [`OwnedBy`]. `iter` and `len` are methods of [`RelationshipTarget`].
+/// Bevy adds `Owned` through a command, so an observer of the first `Insert<OwnedBy>` may run before it
+/// exists. Bevy does not know the relationship at run time (`ComponentInfo::relationship_accessor`).
 ///
 /// # Time complexity
 ///

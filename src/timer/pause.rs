@@ -29,7 +29,8 @@ use crate::{
 ///
 /// As soon as this component is inserted, the timers do not fire and the callbacks are not called,
 /// not even later in the same run. Messages and replies still arrive. When the component is
-/// removed, each timer continues with its remaining time, exact to the nanosecond. Timers keep
+/// removed, each timer continues with its remaining time, exact to the nanosecond. A timer that resumes
+/// in the middle of a run fires in the next run at the earliest. Timers keep
 /// their place among equal deadlines, and callbacks keep their place in the order. A timer that is
 /// armed during the pause keeps its full delay until the pause ends.
 ///
@@ -82,7 +83,8 @@ pub struct Paused;
 
 /// A pause of another entity: it lasts as long as this entity.
 ///
-/// Pauses nest. The target runs again when its last pause has despawned and it has no [`Paused`].
+/// Pauses overlap, and the last end wins: the target runs again when its last pause has despawned and it
+/// has no [`Paused`].
 /// The pauses despawn with their target.
 ///
 /// [`pause_for`](crate::DueEntityCommandsExt::pause_for) spawns a pause with a

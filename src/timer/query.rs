@@ -10,8 +10,8 @@ use bevy_ecs::{
 };
 
 use super::{
-    DespawnAfter, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines, TimerStatus,
-    key::KeyId,
+    DespawnAfter, IntoDuration, IntoKey, KeyTable, Keyed, Kind, RunStats, Timer, TimerLines,
+    TimerStatus, key::KeyId,
 };
 use crate::{
     clock::{
@@ -188,6 +188,10 @@ impl ArmedTimers<'_, '_> {
     ///
     /// Paused timers are skipped.
     ///
+    /// # Panics
+    ///
+    /// Panics if `span` is a negative, infinite or invalid number.
+    ///
     /// # Errors
     ///
     /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
@@ -196,16 +200,19 @@ impl ArmedTimers<'_, '_> {
     ///
     /// *O*(*n*) in the number of timers on the clock, plus *O*(*k* log *k*) in the number of timers
     /// returned.
+    #[track_caller]
     pub fn due_within(
         &self,
         clock: impl Into<ClockId>,
-        span: Duration,
+        span: impl IntoDuration,
     ) -> Result<Vec<TimerStatus>, ClockError> {
         let key = self.table.find(clock.into())?.key;
         let Some(reading) = self.table.reading(key) else {
             return Ok(Vec::new());
         };
-        let until = reading.now.saturating_add(saturating_nanos(span));
+        let until = reading
+            .now
+            .saturating_add(saturating_nanos(span.into_duration()));
         let due = self.lines.due_until(key, until).into_iter();
         let timers = due.filter_map(|due| self.lines.timer(key, due));
         let timers = timers.filter(|timer| timer.kind() == Kind::Timer);

@@ -7,7 +7,8 @@ use super::{InvalidTimer, build::or_panic};
 
 /// A span of time: a [`Duration`], or a number of seconds as an `f32`, an `f64` or a `u32`.
 ///
-/// Every call that takes a delay takes any of them.
+/// Every span of time of a timer, a lifetime or a cooldown may be any of them. The methods of
+/// [`Clock`](crate::Clock) take a `Duration`.
 ///
 /// A number is rounded to the nearest nanosecond, but a positive number is never rounded to zero. An `f32`
 /// is read as the shortest decimal that prints it, so `0.1_f32` is exactly a tenth of a second. Numbers

@@ -1,20 +1,32 @@
 //! A group of worlds, and the members that a parcel goes to.
 
 use alloc::{sync::Arc, vec::Vec};
-use core::{fmt, sync::atomic::Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use bevy_platform::collections::HashMap;
 use smallvec::SmallVec;
 
-use super::{
-    address::StableKey,
-    claim::{Claim, Epoch, MemberId},
-    remote::Remote,
-};
+use super::{address::StableKey, remote::Remote};
 use crate::{message::MessageSender, sync::AtomicU64};
 
+/// Rises with the order of joining, for worlds and other processes. Zero stands for none.
+pub(super) type MemberId = u64;
+
+/// Tells which of two claims to a key is newer. It rises with each claim that a process makes, above
+/// all that it knows.
+pub(super) type Epoch = u64;
+
+/// The claim of a member to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) member: MemberId,
+    pub(super) epoch: Epoch,
+    /// The process of the member. All processes choose alike between claims of the same epoch.
+    pub(super) process: u64,
+}
+
 /// A named group of worlds.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Group {
     /// In the order of joining.
     members: Vec<(MemberId, Member)>,
@@ -204,13 +216,8 @@ impl Group {
 
     /// Removes a member, if it has not left.
     pub(super) fn remove(&mut self, member: MemberId) -> Option<Member> {
-        let place = self.place_of(member)?;
-        Some(self.members.remove(place).1)
-    }
-
-    fn place_of(&self, member: MemberId) -> Option<usize> {
         let place = self.members.binary_search_by_key(&member, |(id, _)| *id);
-        place.ok()
+        Some(self.members.remove(place.ok()?).1)
     }
 }
 
@@ -229,14 +236,5 @@ impl Member {
             Self::Here(_) => 1,
             Self::Elsewhere(_, worlds) => (*worlds).min(Turn::MAX),
         }
-    }
-}
-
-impl fmt::Debug for Member {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Here(_) => "Here",
-            Self::Elsewhere(..) => "Elsewhere",
-        })
     }
 }

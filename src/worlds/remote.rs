@@ -1,35 +1,29 @@
 //! Another process, as the hub sees it: a queue of frames to send, and the handshake.
 
-mod batch;
-mod flight;
-mod frame;
 mod queue;
 mod session;
-mod settings;
 mod wire;
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use core::{
-    fmt,
+    fmt, mem,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 use std::time::Instant;
 
-pub use batch::BatchError;
-use flight::Flight;
-pub(crate) use frame::{Frame, Sent, Source, Way};
-use queue::Queue;
-pub(crate) use queue::Waiting;
+use queue::{Chunk, Queue};
 use session::Session;
 pub(crate) use session::{SessionId, random_process_id};
-pub use settings::PeerSettings;
+pub use wire::BatchError;
+pub(crate) use wire::{Frame, Source};
 
 use super::{
     address::Address,
-    claim::{Epoch, MemberId},
+    link::PeerSettings,
+    members::{Epoch, MemberId},
     news::Liveness,
-    parcel::{Parcel, Refused},
+    parcel::Parcel,
 };
 use crate::{
     message::RefusalReason,
@@ -54,7 +48,6 @@ pub(crate) struct Remote {
 struct State {
     session: Session,
     queue: Queue,
-    flight: Flight,
     /// The bytes that have arrived since the last batch was sent.
     unconfirmed: usize,
     /// The number of parcels that were sent and not refused, and of refusals for a lack of room without
@@ -76,7 +69,7 @@ struct State {
 pub(crate) struct Lost {
     pub(crate) session: SessionId,
     /// The frames that were not sent.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: Queue,
 }
 
 /// What to do with a batch that has arrived.
@@ -119,7 +112,6 @@ impl Remote {
         let state = State {
             session: Session::new(),
             queue: Queue::default(),
-            flight: Flight::default(),
             unconfirmed: 0,
             accepted: 0,
             full: 0,
@@ -155,13 +147,7 @@ impl Remote {
     }
 
     /// Puts a parcel into the queue, and returns the connection.
-    pub(crate) fn send(&self, parcel: Parcel, way: Way) -> Result<SessionId, Refused> {
-        let sent = self.send_copy(&parcel, way);
-        sent.map_err(|reason| parcel.refused(reason))
-    }
-
-    /// Puts a copy of a parcel into the queue, and returns the connection.
-    pub(crate) fn send_copy(&self, parcel: &Parcel, way: Way) -> Result<SessionId, RefusalReason> {
+    pub(crate) fn send(&self, parcel: &Parcel, source: Source) -> Result<SessionId, RefusalReason> {
         if self.is_too_large(parcel) {
             return Err(RefusalReason::TooLarge);
         }
@@ -174,11 +160,11 @@ impl Remote {
         // A parcel that is larger than the whole queue can wait alone.
         let waiting = state.queue.bytes();
         if waiting > 0 && waiting + bytes > self.settings.queue_bytes {
-            state.queue.note_refusal(way.source, parcel.group.clone());
+            state.queue.note_refusal(source, parcel.group.clone());
             return Err(RefusalReason::Full);
         }
         state.accepted += 1;
-        self.add(state, |bytes| frame::write_parcel(parcel, way, bytes));
+        self.add(state, |bytes| wire::write_parcel(parcel, source, bytes));
         Ok(session)
     }
 
@@ -326,26 +312,18 @@ impl Remote {
 
     /// Returns the next batch, if one has to go out.
     fn pop(&self, state: &mut State, is_due: bool) -> Option<Vec<u8>> {
-        let State {
-            session,
-            queue,
-            flight,
-            ..
-        } = state;
-        let has_room = flight.has_room(self.settings.window_bytes);
-        let chunk = match session.up() {
-            Some(_) if has_room => queue.pop(self.settings.batch_bytes),
+        let chunk = match state.session.up() {
+            Some(_) if state.session.has_room(self.settings.window_bytes) => {
+                state.queue.pop(self.settings.batch_bytes)
+            }
             _ => None,
         };
         if chunk.is_none() && !is_due && !state.owes_hello {
             return None;
         }
-        let mut chunk = chunk.unwrap_or_default();
-        let head = session.head(self.process, chunk.frames);
-        batch::write_head(&head, &mut chunk.bytes);
-        if head.frames > 0 {
-            flight.start(session.sent(), chunk.bytes.len());
-        }
+        let mut chunk = chunk.unwrap_or_else(Chunk::new);
+        let head = state.session.head(self.process, &chunk);
+        wire::write_head(&head, &mut chunk.bytes);
         Some(chunk.bytes)
     }
 
@@ -356,7 +334,7 @@ impl Remote {
 
     /// Takes note of a batch that has arrived.
     pub(crate) fn hear(&self, bytes: &[u8]) -> Result<Arrival<'_>, BatchError> {
-        let (head, mut frames) = batch::read(bytes)?;
+        let (head, mut frames) = wire::read(bytes)?;
         let turn = self
             .receiving
             .lock()
@@ -366,7 +344,6 @@ impl Remote {
         let was_suspect = self.is_suspect.swap(false, Ordering::Relaxed);
         let heard = state.session.hear(&head);
         let lost = heard.lost.map(|session| state.lose(session));
-        state.flight.land(heard.received);
         // A batch without frames is not confirmed, or two idle processes would confirm without end.
         if head.frames > 0 {
             state.unconfirmed += bytes.len();
@@ -428,12 +405,11 @@ impl Remote {
 impl State {
     /// Ends a connection, and takes its waiting parcels.
     fn lose(&mut self, session: SessionId) -> Lost {
-        self.flight = Flight::default();
         self.has_begun = false;
         (self.accepted, self.full) = (0, 0);
         Lost {
             session,
-            waiting: self.queue.take(),
+            waiting: mem::take(&mut self.queue),
         }
     }
 }

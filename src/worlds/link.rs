@@ -149,7 +149,7 @@ use super::{
     handle::GroupsHandle,
     hub::Hub,
     parcel::Parcel,
-    remote::{Next, Remote},
+    remote::{Next, Remote, read_batch},
 };
 pub use super::{
     news::{HasRoom, Liveness, PeerChanged},
@@ -243,14 +243,14 @@ impl Peer {
     ///
     /// Returns [`BatchError`] if the bytes are not a batch of this version. Nothing has changed then.
     pub fn receive(&self, batch: &[u8]) -> Result<(), BatchError> {
-        match self.hub.upgrade() {
-            Some(hub) => hub.receive(&self.remote, batch),
-            None => {
+        let Some(hub) = self.hub.upgrade() else {
+            if let Ok((head, _)) = read_batch(batch) {
                 // It may confirm frames, so that further ones have room.
-                self.remote.hear(batch).ok();
-                Err(BatchError::Closed)
+                self.remote.hear(&head, batch.len());
             }
-        }
+            return Err(BatchError::Closed);
+        };
+        hub.receive(&self.remote, batch)
     }
 
     /// Notes that the process can't be reached, for example because its connection broke. Its worlds and

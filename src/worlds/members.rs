@@ -6,7 +6,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use bevy_platform::collections::HashMap;
 use smallvec::SmallVec;
 
-use super::{address::StableKey, remote::Remote};
+use super::{
+    address::StableKey,
+    remote::{Remote, Source},
+};
 use crate::{message::MessageSender, sync::AtomicU64};
 
 /// Rises with the order of joining, for worlds and other processes. Zero stands for none.
@@ -42,14 +45,6 @@ pub(super) enum Member {
     Here(MessageSender),
     /// Another process, with the number of its worlds.
     Elsewhere(Arc<Remote>, u32),
-}
-
-/// The members of a group that a parcel can go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Among {
-    All,
-    /// Members in this process. The parcel comes from another process, and must not go back.
-    Here,
 }
 
 /// The member with the next turn, and the number of turns that it has had. If the member is gone, the
@@ -109,13 +104,15 @@ impl Group {
 
     /// Returns the number of worlds of this process.
     pub(super) fn worlds_here(&self) -> usize {
-        self.members(Among::Here).count()
+        let members = self.members.iter();
+        let here = members.filter(|(_, member)| matches!(member, Member::Here(_)));
+        here.count()
     }
 
-    /// Iterates over the members that a parcel can go to.
-    pub(super) fn members(&self, among: Among) -> impl Iterator<Item = &(MemberId, Member)> {
+    /// Iterates over the members that can get a parcel.
+    pub(super) fn takers(&self, source: Source) -> impl Iterator<Item = &(MemberId, Member)> {
         let members = self.members.iter();
-        members.filter(move |(_, member)| member.is_among(among))
+        members.filter(move |(_, member)| member.can_get(source))
     }
 
     /// Returns the member with a key, if any.
@@ -168,9 +165,13 @@ impl Group {
 
     /// Ends the turn of the next member that was not tried yet, and returns it. A process has a turn for
     /// each of its worlds. One that may be dead has a turn only if all others were tried.
-    pub(super) fn in_turn(&self, tried: &[MemberId], among: Among) -> Option<&(MemberId, Member)> {
+    pub(super) fn in_turn(
+        &self,
+        tried: &[MemberId],
+        source: Source,
+    ) -> Option<&(MemberId, Member)> {
         let is_new = |(id, member): &&(MemberId, Member)| {
-            member.is_among(among) && !tried.contains(id) && !member.is_suspect()
+            member.can_get(source) && !tried.contains(id) && !member.is_suspect()
         };
         if tried.is_empty() {
             let after = |packed| {
@@ -187,8 +188,8 @@ impl Group {
                 return Some(next);
             }
         }
-        let mut members = self.members(among);
-        members.find(|(id, _)| !tried.contains(id))
+        let mut takers = self.takers(source);
+        takers.find(|(id, _)| !tried.contains(id))
     }
 
     /// Returns the member that has a turn, and the turn after it.
@@ -222,8 +223,9 @@ impl Group {
 }
 
 impl Member {
-    fn is_among(&self, among: Among) -> bool {
-        among == Among::All || matches!(self, Self::Here(_))
+    /// Returns `true` if the member can get a parcel. One that comes from another process must not go back.
+    fn can_get(&self, source: Source) -> bool {
+        source.hops == 0 || matches!(self, Self::Here(_))
     }
 
     fn is_suspect(&self) -> bool {

@@ -14,9 +14,9 @@ use std::time::Instant;
 
 use queue::{Chunk, Queue};
 use session::Session;
-pub(crate) use session::{SessionId, random_process_id};
+pub(crate) use session::{Head, Heard, SessionId, random_process_id};
 pub use wire::BatchError;
-pub(crate) use wire::{Frame, Source};
+pub(crate) use wire::{Frame, Source, read_batch};
 
 use super::{
     address::Address,
@@ -41,7 +41,7 @@ pub(crate) struct Remote {
     state: Mutex<State>,
     /// Notified when there is a batch to send, and when the connection is closed.
     changed: Condvar,
-    /// Held while the frames of a batch are handled, so that they stay in order.
+    /// Held while the frames of a batch are handled.
     receiving: Mutex<()>,
 }
 
@@ -65,30 +65,13 @@ struct State {
 }
 
 /// A connection has ended.
-#[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) session: SessionId,
     /// The frames that were not sent.
     pub(crate) waiting: Queue,
 }
 
-/// What to do with a batch that has arrived.
-#[derive(Debug)]
-pub(crate) struct Arrival<'a> {
-    pub(crate) lost: Option<Lost>,
-    pub(crate) begun: Option<SessionId>,
-    /// The new frames.
-    pub(crate) frames: Option<(Vec<Frame>, SessionId)>,
-    /// Whether the process was suspected until now.
-    pub(crate) was_suspect: bool,
-    /// The id of the other process.
-    pub(crate) process: u64,
-    /// Held until the frames are handled.
-    pub(crate) turn: MutexGuard<'a, ()>,
-}
-
 /// The next step of the sending thread.
-#[derive(Debug)]
 pub(crate) enum Next {
     /// Send this batch. There is room for parcels of these worlds again.
     Send(Vec<u8>, Vec<(Source, Cow<'static, str>)>),
@@ -332,21 +315,23 @@ impl Remote {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Takes note of a batch that has arrived.
-    pub(crate) fn hear(&self, bytes: &[u8]) -> Result<Arrival<'_>, BatchError> {
-        let (head, mut frames) = wire::read(bytes)?;
-        let turn = self
-            .receiving
+    /// Waits until the frames of other batches are handled, so that they stay in order.
+    pub(crate) fn take_turn(&self) -> MutexGuard<'_, ()> {
+        self.receiving
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a batch of this many bytes that has arrived, and returns the connection that it has
+    /// ended.
+    pub(crate) fn hear(&self, head: &Head, bytes: usize) -> (Heard, Option<Lost>) {
         let mut state = self.lock();
         state.heard = Instant::now();
-        let was_suspect = self.is_suspect.swap(false, Ordering::Relaxed);
-        let heard = state.session.hear(&head);
+        let heard = state.session.hear(head);
         let lost = heard.lost.map(|session| state.lose(session));
         // A batch without frames is not confirmed, or two idle processes would confirm without end.
         if head.frames > 0 {
-            state.unconfirmed += bytes.len();
+            state.unconfirmed += bytes;
         }
         state.owes_hello |= heard.owes_hello || state.unconfirmed > self.settings.window_bytes / 4;
         // Otherwise the sending thread has nothing new to do.
@@ -355,18 +340,12 @@ impl Remote {
         if has_work {
             self.changed.notify_all();
         }
-        let frames = heard.frames.map(|(known, session)| {
-            frames.drain(..known as usize);
-            (frames, session)
-        });
-        Ok(Arrival {
-            was_suspect: was_suspect && lost.is_none(),
-            lost,
-            begun: heard.begun,
-            frames,
-            process: head.process,
-            turn,
-        })
+        (heard, lost)
+    }
+
+    /// Notes that the process lives. Returns `true` if it was suspected.
+    pub(crate) fn revive(&self) -> bool {
+        self.is_suspect.swap(false, Ordering::Relaxed)
     }
 
     /// Ends the connection, if there is one. The next handshake begins at once.

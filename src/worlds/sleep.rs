@@ -1,6 +1,6 @@
 //! How often a world of a group runs, and its sleep while nothing is due.
 
-use core::{mem, time::Duration};
+use core::time::Duration;
 use std::time::Instant;
 
 use bevy_app::{App, First};
@@ -146,51 +146,33 @@ fn until_due(world: &mut World, updates: &mut UpdateState) -> Option<Duration> {
     waits.into_iter().flatten().min().map(Duration::from_nanos)
 }
 
-/// The sleep of a world before the frame that it runs now.
+/// The longest step of game time, while it is raised by the time of a sleep.
 #[derive(Resource, Default)]
-pub(super) struct Slept {
-    time: Duration,
-    /// The longest step of game time, while it is raised.
-    max_delta: Option<Duration>,
-}
+struct MaxDelta(Option<Duration>);
 
 /// Prepares an app for the time of its sleeps: game time does not lose it.
 pub(super) fn keep_time_of_sleeps(app: &mut App) {
-    app.init_resource::<Slept>().add_systems(
-        First,
-        (
-            raise_max_delta.before(TimeSystems),
-            restore_max_delta.after(TimeSystems),
-        ),
-    );
+    app.init_resource::<MaxDelta>()
+        .add_systems(First, restore_max_delta.after(TimeSystems));
 }
 
 /// Runs a frame after a sleep.
 pub(super) fn update_after(app: &mut App, slept: Duration) {
-    app.world_mut().resource_mut::<Slept>().time = slept;
+    let world = app.world_mut();
+    if !slept.is_zero()
+        && is_automatic(world.get_resource())
+        && let Some(mut game) = world.get_resource_mut::<Time<Virtual>>()
+    {
+        let max_delta = game.max_delta();
+        let time = Duration::try_from_secs_f64(slept.as_secs_f64() * game.relative_speed_f64());
+        game.set_max_delta(max_delta.saturating_add(time.unwrap_or(Duration::MAX)));
+        world.insert_resource(MaxDelta(Some(max_delta)));
+    }
     app.update();
 }
 
-/// Raises the longest step of game time by the time of the sleep.
-fn raise_max_delta(
-    mut slept: ResMut<Slept>,
-    strategy: Option<Res<TimeUpdateStrategy>>,
-    game: Option<ResMut<Time<Virtual>>>,
-) {
-    let time = mem::take(&mut slept.time);
-    if time.is_zero() || !is_automatic(strategy.as_deref()) {
-        return;
-    }
-    if let Some(mut game) = game {
-        let max_delta = game.max_delta();
-        let time = Duration::try_from_secs_f64(time.as_secs_f64() * game.relative_speed_f64());
-        game.set_max_delta(max_delta.saturating_add(time.unwrap_or(Duration::MAX)));
-        slept.max_delta = Some(max_delta);
-    }
-}
-
-fn restore_max_delta(mut slept: ResMut<Slept>, game: Option<ResMut<Time<Virtual>>>) {
-    if let Some(max_delta) = slept.max_delta.take()
+fn restore_max_delta(mut before: ResMut<MaxDelta>, game: Option<ResMut<Time<Virtual>>>) {
+    if let Some(max_delta) = before.0.take()
         && let Some(mut game) = game
     {
         game.set_max_delta(max_delta);

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{
     super::{
         address::StableKey,
-        members::{Among, Member, MemberId},
+        members::{Member, MemberId},
         news::AwaitedFrom,
         parcel::{Parcel, Refused},
         remote::{SessionId, Source},
@@ -41,7 +41,7 @@ impl Hub {
             seal: 0,
             hops: 0,
         };
-        let sent = self.send(&parcel, source, Among::All);
+        let sent = self.send(&parcel, source);
         sent.map_err(|reason| parcel.refused(reason))
     }
 
@@ -50,12 +50,11 @@ impl Hub {
         self: &Arc<Self>,
         parcel: &Parcel,
         source: Source,
-        among: Among,
     ) -> Result<Option<AwaitedFrom>, RefusalReason> {
         let session = match parcel.delivery {
-            Delivery::To(key) => self.send_to(key, parcel, source, among)?,
-            Delivery::All => return self.send_to_all(parcel, source, among),
-            Delivery::InTurn => self.send_in_turn(parcel, source, among)?,
+            Delivery::To(key) => self.send_to(key, parcel, source)?,
+            Delivery::All => return self.send_to_all(parcel, source),
+            Delivery::InTurn => self.send_in_turn(parcel, source)?,
         };
         Ok(session.map(AwaitedFrom::One))
     }
@@ -65,8 +64,7 @@ impl Hub {
         self: &Arc<Self>,
         key: StableKey,
         parcel: &Parcel,
-        mut source: Source,
-        among: Among,
+        source: Source,
     ) -> Result<Option<SessionId>, RefusalReason> {
         let members = self.read();
         let group = members.groups.get(&parcel.group);
@@ -82,9 +80,6 @@ impl Hub {
         if let Some(world) = members.worlds.get(&id) {
             return self.put(world, parcel, source).map(|()| None);
         }
-        if among == Among::Here {
-            source.hops = source.hops.saturating_add(1);
-        }
         match members.remotes.get(&id) {
             Some(remote) if source.hops <= MAX_HOPS => {
                 remote.send(parcel, self.sealed(source, parcel)).map(Some)
@@ -98,12 +93,11 @@ impl Hub {
         self: &Arc<Self>,
         parcel: &Parcel,
         mut source: Source,
-        among: Among,
     ) -> Result<Option<AwaitedFrom>, RefusalReason> {
         let mut reason = None;
         let (mut takers, mut elsewhere) = (0, None);
         if let Some(group) = self.read().groups.get(&parcel.group) {
-            for (_, member) in group.members(among) {
+            for (_, member) in group.takers(source) {
                 if matches!(member, Member::Elsewhere(..)) {
                     // Once for all processes.
                     source = self.sealed(source, parcel);
@@ -131,13 +125,12 @@ impl Hub {
         self: &Arc<Self>,
         parcel: &Parcel,
         source: Source,
-        among: Among,
     ) -> Result<Option<SessionId>, RefusalReason> {
         let mut reason = RefusalReason::UnknownGroup;
         let mut tried = SmallVec::<[MemberId; 4]>::new();
         let members = self.read();
         let group = members.groups.get(&parcel.group).ok_or(reason)?;
-        while let Some((id, member)) = group.in_turn(&tried, among) {
+        while let Some((id, member)) = group.in_turn(&tried, source) {
             tried.push(*id);
             match self.give(member, parcel, source) {
                 Err(RefusalReason::UnknownGroup) => {}

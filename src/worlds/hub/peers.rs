@@ -8,10 +8,10 @@ use super::{
     super::{
         address::Address,
         link::{FromPeer, PeerSettings},
-        members::{Among, Claim, Epoch, Member},
+        members::{Claim, Epoch, Member},
         news::{HasRoom, Liveness, report_refusal, tell_world},
         parcel::{Parcel, Refused},
-        remote::{Arrival, BatchError, Frame, Lost, Remote, SessionId, Source},
+        remote::{BatchError, Frame, Lost, Remote, SessionId, Source, read_batch},
     },
     Connection, Filter, Hub,
 };
@@ -64,23 +64,19 @@ impl Hub {
         remote: &Remote,
         batch: &[u8],
     ) -> Result<(), BatchError> {
-        let Arrival {
-            lost,
-            begun,
-            frames,
-            was_suspect,
-            process,
-            turn,
-        } = remote.hear(batch)?;
+        let (head, mut frames) = read_batch(batch)?;
+        let turn = remote.take_turn();
+        let (heard, lost) = remote.hear(&head, batch.len());
         self.forget(remote, lost);
-        if let Some(session) = begun {
-            self.begin(remote, session, process);
+        let was_suspect = remote.revive();
+        if let Some(session) = heard.begun {
+            self.begin(remote, session, head.process);
         } else if was_suspect {
             self.announce_suspicion(remote);
         }
-        if let Some((frames, session)) = frames {
+        if let Some((known, session)) = heard.frames {
             let handle = || {
-                for frame in frames {
+                for frame in frames.drain(known as usize..) {
                     self.handle(remote, session, frame);
                 }
             };
@@ -197,11 +193,12 @@ impl Hub {
     }
 
     /// Takes a parcel from another process. If it is refused, that process learns of it.
-    fn take(self: &Arc<Self>, remote: &Remote, parcel: Parcel, source: Source) {
+    fn take(self: &Arc<Self>, remote: &Remote, parcel: Parcel, mut source: Source) {
+        source.hops = source.hops.saturating_add(1);
         let taken = if remote.is_too_large(&parcel) {
             Err(RefusalReason::TooLarge)
         } else if self.permits(remote, FromPeer::Parcel(&parcel)) {
-            self.send(&parcel, source, Among::Here)
+            self.send(&parcel, source)
         } else {
             Err(RefusalReason::Forbidden)
         };

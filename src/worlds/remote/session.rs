@@ -34,31 +34,31 @@ pub(crate) type SessionId = u64;
 
 /// The head of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct Head {
     /// The random id of the sending process.
-    pub(super) process: u64,
-    pub(super) session: SessionId,
+    pub(crate) process: u64,
+    pub(crate) session: SessionId,
     /// The number of the receiving end, as far as the sending end knows it, or zero.
-    pub(super) seen: SessionId,
+    pub(crate) seen: SessionId,
     /// The number of frames that were received.
-    pub(super) received: u64,
+    pub(crate) received: u64,
     /// The number of frames that were sent before.
-    pub(super) first: u64,
+    pub(crate) first: u64,
     /// The number of frames in the batch.
-    pub(super) frames: u32,
+    pub(crate) frames: u32,
 }
 
 /// The meaning of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// The connection that this batch has ended.
-    pub(super) lost: Option<SessionId>,
+    pub(crate) lost: Option<SessionId>,
     /// The connection that this batch has begun.
-    pub(super) begun: Option<SessionId>,
+    pub(crate) begun: Option<SessionId>,
     /// The frames of the batch that are new, as the number of those to skip, and their connection.
-    pub(super) frames: Option<(u32, SessionId)>,
+    pub(crate) frames: Option<(u32, SessionId)>,
     /// Whether the other side needs a batch, even an empty one.
-    pub(super) owes_hello: bool,
+    pub(crate) owes_hello: bool,
 }
 
 impl Session {

@@ -7,7 +7,6 @@ use super::{
         address::{Address, StableKey},
         parcel::Part,
     },
-    session::{Head, Heard, Session},
     wire::HEAD,
     *,
 };
@@ -107,7 +106,7 @@ fn batch(mut head: Head, frames: &[Frame]) -> Vec<u8> {
 #[test]
 fn the_format_is_the_one_of_version_1() {
     assert_eq!(batch(head(), &frames()), BATCH_V1);
-    let (read_head, read_frames) = wire::read(BATCH_V1).expect("it is a batch");
+    let (read_head, read_frames) = read_batch(BATCH_V1).expect("it is a batch");
     assert_eq!(read_frames, frames());
     let frames = read_head.frames;
     assert_eq!(read_head, Head { frames, ..head() });
@@ -116,12 +115,12 @@ fn the_format_is_the_one_of_version_1() {
 #[test]
 fn any_cut_batch_is_an_error() {
     for end in 0..BATCH_V1.len() {
-        let error = wire::read(&BATCH_V1[..end]).expect_err("it is cut");
+        let error = read_batch(&BATCH_V1[..end]).expect_err("it is cut");
         assert_eq!(error, BatchError::Malformed, "{end}");
     }
     let longer = [BATCH_V1, &[0]].concat();
     assert_eq!(
-        wire::read(&longer).expect_err("it is longer"),
+        read_batch(&longer).expect_err("it is longer"),
         BatchError::Malformed
     );
 }
@@ -135,16 +134,16 @@ proptest! {
         for (place, byte) in changes {
             bytes[place] = byte;
         }
-        if let Ok((head, frames)) = wire::read(&bytes) {
+        if let Ok((head, frames)) = read_batch(&bytes) {
             prop_assert_eq!(batch(Head { frames: 0, ..head }, &frames), bytes);
         }
     }
 
     #[test]
     fn bytes_that_are_no_batch_do_no_harm(bytes in collection::vec(any::<u8>(), 0..200)) {
-        wire::read(&bytes).ok();
+        read_batch(&bytes).ok();
         let versioned = [&[1], &bytes[..]].concat();
-        wire::read(&versioned).ok();
+        read_batch(&versioned).ok();
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) struct Source {
     pub(crate) sequence: u64,
     /// By this number, the process knows the parcel again if it is refused. No other process can make it.
     pub(crate) seal: u64,
-    /// The number of processes that have passed the parcel on.
+    /// The number of processes that the parcel has come from, so far.
     pub(crate) hops: u8,
 }
 
@@ -354,7 +354,7 @@ pub(super) fn write_head(head: &Head, bytes: &mut [u8]) {
 }
 
 /// Reads a batch.
-pub(super) fn read(bytes: &[u8]) -> Result<(Head, Vec<Frame>), BatchError> {
+pub(crate) fn read_batch(bytes: &[u8]) -> Result<(Head, Vec<Frame>), BatchError> {
     let mut reader = Reader(bytes);
     match reader.u8()? {
         VERSION => {}

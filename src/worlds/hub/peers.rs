@@ -61,7 +61,7 @@ impl Hub {
     /// Takes a batch from another process.
     pub(crate) fn receive(
         self: &Arc<Self>,
-        remote: &Remote,
+        remote: &Arc<Remote>,
         batch: &[u8],
     ) -> Result<(), BatchError> {
         let (head, mut frames) = read_batch(batch)?;
@@ -157,7 +157,7 @@ impl Hub {
     }
 
     /// Handles a frame from another process.
-    fn handle(self: &Arc<Self>, remote: &Remote, session: SessionId, frame: Frame) {
+    fn handle(self: &Arc<Self>, remote: &Arc<Remote>, session: SessionId, frame: Frame) {
         match frame {
             Frame::Parcel(parcel, source) => self.take(remote, parcel, source),
             Frame::Refused(refused, source) => {
@@ -209,7 +209,7 @@ impl Hub {
 
     fn set_worlds(
         &self,
-        remote: &Remote,
+        remote: &Arc<Remote>,
         session: SessionId,
         group: Cow<'static, str>,
         worlds: u32,
@@ -218,13 +218,12 @@ impl Hub {
         if members.connected(remote, session).is_none() {
             return;
         }
-        let known = members.remotes.get(&remote.id).cloned();
-        match known {
-            Some(known) if worlds > 0 => {
+        match worlds {
+            1.. => {
                 let group = members.groups.entry(group).or_default();
-                group.add(remote.id, Member::Elsewhere(known, worlds));
+                group.add(remote.id, Member::Elsewhere(remote.clone(), worlds));
             }
-            _ => {
+            0 => {
                 if let Some(group) = members.groups.get_mut(&group) {
                     group.remove(remote.id);
                 }

@@ -5,8 +5,8 @@
 //! [guide](crate::guide::worlds) shows all of it.
 
 // The way of a parcel: an entity posts it (`ext`), and the `world_link` of its world takes it to the
-// `hub`. The hub puts it into the inbox of another world, which receives it (`receive`), or into the queue
-// of another process (`remote`). A `link` carries it there, and hands it to the hub of that process.
+// `hub`. The hub puts it into the inbox of another world, or into the queue of another process
+// (`remote`). A `link` carries it there, and hands it to the hub of that process.
 mod address;
 mod ext;
 mod groups;

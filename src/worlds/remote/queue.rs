@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The frames that wait for the thread that sends them, as bytes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Queue {
     /// The parcels and their refusals, in order.
     chunks: VecDeque<Chunk>,
@@ -23,7 +23,6 @@ pub(crate) struct Queue {
 }
 
 /// Frames that go out in one batch.
-#[derive(Debug)]
 pub(super) struct Chunk {
     /// The head of the batch goes to the beginning.
     pub(super) bytes: Vec<u8>,
@@ -31,7 +30,6 @@ pub(super) struct Chunk {
 }
 
 /// A change of a key that the other process has yet to learn.
-#[derive(Debug)]
 struct KeyChange {
     /// Whether the other process thinks that the key is bound.
     was_bound: bool,

@@ -12,7 +12,6 @@ use std::hash::RandomState;
 use super::queue::Chunk;
 
 /// The state of one end of a connection.
-#[derive(Debug)]
 pub(super) struct Session {
     /// The number of this end.
     mine: SessionId,

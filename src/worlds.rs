@@ -5,30 +5,19 @@
 //! [guide](crate::guide::worlds) shows all of it.
 
 // The way of a parcel: an entity posts it (`ext`), and the `world_link` of its world takes it to the
-// `hub`. The hub puts it into the inbox of another world, which receives it (`receive`), or into the queue
-// of another process (`remote`). A `link` carries it there, and a `peer` hands it to the hub of that
-// process.
+// `hub`. The hub puts it into the inbox of another world, or into the queue of another process
+// (`remote`). A `link` carries it there, and hands it to the hub of that process.
 mod address;
-mod claim;
-mod effect;
 mod ext;
-mod filter;
 mod groups;
 mod handle;
 mod hub;
-mod interval;
 pub mod link;
 mod members;
 mod news;
 mod parcel;
-mod peer;
-mod receive;
-mod refusal;
 mod remote;
-mod report;
 mod sleep;
-mod start_error;
-mod undelivered;
 mod world_link;
 mod world_thread;
 
@@ -37,11 +26,10 @@ pub use address::{Address, StableKey};
 pub use ext::{ParcelCommandsExt, ParcelEntityCommandsExt};
 pub use groups::WorldGroups;
 pub use handle::GroupsHandle;
-pub use interval::LoopInterval;
-pub use parcel::{Parcel, Refused};
 #[cfg(feature = "serialize")]
-pub(crate) use receive::post_reply;
-pub use report::WorldReport;
-pub use start_error::StartError;
+pub(crate) use parcel::post_reply;
+pub use parcel::{Parcel, Refused};
+pub use sleep::LoopInterval;
 pub use world_link::WorldLink;
 pub(crate) use world_link::connect;
+pub use world_thread::{StartError, WorldReport};

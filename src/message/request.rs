@@ -149,14 +149,16 @@ pub(super) enum Route {
 }
 
 /// An entity of another world that has made a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct RemoteAsker {
     /// The group and the key of the entity.
     pub(crate) group: Cow<'static, str>,
     pub(crate) key: u64,
-    /// The token and the number of the request.
+    /// A random-looking number that only the asking world can compute. Whoever knows it can reply.
     pub(crate) token: u64,
+    /// The number of the request in the asking world. Worlds that are built alike give their requests
+    /// the same numbers.
     pub(crate) number: u64,
 }
 

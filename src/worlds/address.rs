@@ -1,13 +1,13 @@
 //! The keys of entities that other worlds can send to.
 
-use alloc::borrow::Cow;
-use core::fmt;
+use alloc::{borrow::Cow, format};
 
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 
 use crate::{
+    call::report,
     message::{Delivery, Directory, Recipient},
     transit::InTransit,
 };
@@ -70,7 +70,11 @@ pub(crate) fn bind(mut world: DeferredWorld, entity: Entity) {
     directory.note(entity);
     // Only a warning, because the other entity may be about to despawn.
     if let Some(other) = directory.bind(key.0, entity) {
-        let error = BevyError::warning(DuplicateKey { key, entity, other });
+        let warning = format!(
+            "entity {entity} took the stable key {} from {other}: other worlds no longer reach {other}",
+            key.0
+        );
+        let error = BevyError::warning(warning);
         let mut commands = world.commands();
         commands.queue(move |_: &mut World| Err::<(), _>(error));
     }
@@ -92,42 +96,12 @@ pub(super) fn is_arriving(world: &World, key: StableKey) -> bool {
     entity.is_some_and(|entity| world.get::<InTransit>(entity).is_some())
 }
 
-/// Two worlds of a group have an entity with the same key.
-#[derive(Debug)]
-pub(super) struct SharedKey(pub(super) Address);
-
-impl fmt::Display for SharedKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Address { group, key } = &self.0;
-        write!(
-            f,
-            "another world of the group {group:?} also has an entity with the stable key {}: parcels \
-             for the key now go to this world",
-            key.0
-        )
-    }
+/// Warns a world that another world of its group has an entity with the same key.
+pub(super) fn warn_of_shared_key(world: &World, Address { group, key }: &Address) {
+    let warning = format!(
+        "another world of the group {group:?} also has an entity with the stable key {}: parcels for \
+         the key now go to this world",
+        key.0
+    );
+    report::<StableKey>(world, BevyError::warning(warning));
 }
-
-impl core::error::Error for SharedKey {}
-
-/// Two entities of a world have the same key.
-#[derive(Debug)]
-struct DuplicateKey {
-    key: StableKey,
-    entity: Entity,
-    other: Entity,
-}
-
-impl fmt::Display for DuplicateKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, entity, other } = self;
-        write!(
-            f,
-            "entity {entity} took the stable key {} from {other}: \
-             other worlds no longer reach {other}",
-            key.0
-        )
-    }
-}
-
-impl core::error::Error for DuplicateKey {}

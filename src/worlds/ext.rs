@@ -4,11 +4,11 @@ use bevy_ecs::prelude::*;
 
 use super::{
     address::StableKey,
-    parcel::{Parcel, Part, RequestId},
+    parcel::{Parcel, Part},
     world_link::{WorldLink, post},
 };
 use crate::{
-    message::{Directory, NoAnswer, RefusalReason, Request, give_up, open},
+    message::{Directory, NoAnswer, RefusalReason, RemoteAsker, Request, give_up, open},
     timer::Timer,
 };
 
@@ -50,10 +50,13 @@ impl ParcelEntityCommandsExt for EntityCommands<'_> {
             let (token, number) = directory.name(request_entity);
             let key = world.get::<StableKey>(asker);
             let reason = match (key, world.get_resource::<WorldLink>()) {
-                (Some(&key), Some(link)) => {
-                    let reply_to = link.address(key);
-                    let request = RequestId { token, number };
-                    parcel.part = Part::Request { reply_to, request };
+                (Some(key), Some(link)) => {
+                    parcel.part = Part::Request(RemoteAsker {
+                        group: link.group.clone(),
+                        key: key.0,
+                        token,
+                        number,
+                    });
                     let taken_by = post(world, parcel);
                     if let Some(taken_by) = taken_by
                         && let Ok(mut request) = world.get_entity_mut(request_entity)

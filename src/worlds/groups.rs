@@ -12,13 +12,10 @@ use bevy_ecs::{error::Result, resource::Resource};
 use bevy_platform::cell::SyncCell;
 
 use super::{
-    filter::{Filter, FromPeer},
     handle::{Groups, GroupsHandle},
-    link::Link,
+    link::{FromPeer, Link},
     parcel::{Parcel, Refused},
-    report::WorldReport,
-    start_error::StartError,
-    world_thread::WorldThread,
+    world_thread::{StartError, WorldReport, WorldThread},
 };
 
 /// Runs worlds in named groups (`"logic"`, `"database"`, ..), each on its own thread.
@@ -199,7 +196,7 @@ impl WorldGroups {
     /// });
     /// ```
     pub fn permit(&self, permits: impl Fn(&str, FromPeer) -> bool + Send + Sync + 'static) {
-        self.groups.hub.set_filter(Filter::new(permits));
+        self.groups.hub.set_filter(Arc::new(permits));
     }
 
     /// Returns a handle to the groups, for other threads.
@@ -216,7 +213,7 @@ impl WorldGroups {
     ///
     /// Returns [`Refused`] with the parcel if it can't be sent.
     pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
-        self.groups.hub.post(parcel).map(|_| ())
+        self.groups.hub.post(parcel)
     }
 
     /// Returns the number of worlds of a group, here and in other processes that are
@@ -317,8 +314,6 @@ impl Drop for WorldGroups {
 
 impl fmt::Debug for WorldGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorldGroups")
-            .field("groups", &self.groups)
-            .finish_non_exhaustive()
+        f.debug_struct("WorldGroups").finish_non_exhaustive()
     }
 }

@@ -12,12 +12,10 @@ use bevy_ecs::resource::Resource;
 
 use super::{
     hub::Hub,
+    link::{Peer, PeerSettings},
     parcel::{Parcel, Refused},
-    peer::Peer,
-    remote::PeerSettings,
-    start_error::StartError,
     world_link::join,
-    world_thread::WorldThread,
+    world_thread::{StartError, WorldThread},
 };
 use crate::{
     message::RefusalReason,
@@ -66,13 +64,13 @@ use crate::{
 pub struct GroupsHandle(Weak<Groups>);
 
 /// What [`WorldGroups`](crate::worlds::WorldGroups) and its handles share.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Groups {
     pub(super) hub: Arc<Hub>,
     threads: Mutex<Threads>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Threads {
     /// In the order of their start.
     running: Vec<WorldThread>,
@@ -124,7 +122,7 @@ impl GroupsHandle {
     /// Returns [`Refused`] with the parcel if it can't be sent.
     pub fn post(&self, parcel: Parcel) -> Result<(), Refused> {
         match self.0.upgrade() {
-            Some(groups) => groups.hub.post(parcel).map(|_| ()),
+            Some(groups) => groups.hub.post(parcel),
             None => Err(parcel.refused(RefusalReason::UnknownGroup)),
         }
     }

@@ -7,19 +7,17 @@ use alloc::{borrow::Cow, sync::Arc};
 use core::sync::atomic::Ordering;
 use std::hash::RandomState;
 
-use bevy_ecs::{error::BevyError, world::World};
+use bevy_ecs::world::World;
 use bevy_platform::collections::HashMap;
 
 use super::{
-    address::{Address, SharedKey, StableKey, is_arriving},
-    claim::{Claim, Epoch, MemberId},
-    filter::Filter,
-    members::{Group, Member},
+    address::{Address, is_arriving, warn_of_shared_key},
+    link::FromPeer,
+    members::{Claim, Epoch, Group, Member, MemberId},
     news::{Liveness, PeerChanged, fail_requests, tell_world},
     remote::{Remote, SessionId, random_process_id},
 };
 use crate::{
-    call::report,
     message::MessageSender,
     sync::{AtomicU64, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
@@ -28,39 +26,36 @@ use crate::{
 ///
 /// A world of this process gets its parcels under the lock, and so does the queue of another process. No
 /// code of a link runs under it.
-#[derive(Debug)]
 pub(super) struct Hub {
     /// The random id of this process.
     process: u64,
     members: RwLock<Members>,
     /// The id of the next member. Only changed under the lock.
     next: AtomicU64,
-    filter: RwLock<Option<Filter>>,
+    filter: RwLock<Option<Arc<Filter>>>,
     /// The number of parcels that were sent from outside all worlds.
     outside: AtomicU64,
     /// Makes the seals of parcels. It never leaves this process.
     seals: RandomState,
 }
 
-#[derive(Debug, Default)]
+/// A function that permits what another process sends. It gets the name of the process.
+pub(super) type Filter = dyn Fn(&str, FromPeer) -> bool + Send + Sync;
+
+#[derive(Default)]
 struct Members {
     groups: HashMap<Cow<'static, str>, Group>,
     worlds: HashMap<MemberId, MessageSender>,
-    peers: HashMap<MemberId, PeerEntry>,
+    /// All other processes, and the connections to those that have answered.
+    remotes: HashMap<MemberId, Arc<Remote>>,
+    connections: HashMap<MemberId, Connection>,
     /// Above all epochs that this process knows.
     epoch: Epoch,
     is_closed: bool,
 }
 
-/// Another process.
-#[derive(Debug)]
-struct PeerEntry {
-    remote: Arc<Remote>,
-    connection: Option<Connection>,
-}
-
 /// A connection to another process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Connection {
     session: SessionId,
     /// The id of the process.
@@ -136,11 +131,11 @@ impl Hub {
         members.announce_key(address, was_bound);
         drop(members);
         if is_shared {
-            let (hub, shared) = (Arc::downgrade(self), SharedKey(address.clone()));
+            let (hub, address) = (Arc::downgrade(self), address.clone());
             let warn = move |world: &mut World| {
-                let is_shared = hub.upgrade().is_some_and(|hub| hub.is_shared(&shared.0));
-                if is_shared && !is_arriving(world, shared.0.key) {
-                    report::<StableKey>(world, BevyError::warning(shared));
+                let is_shared = hub.upgrade().is_some_and(|hub| hub.is_shared(&address));
+                if is_shared && !is_arriving(world, address.key) {
+                    warn_of_shared_key(world, &address);
                 }
             };
             // A world that takes no messages has no use for the warning.
@@ -168,9 +163,8 @@ impl Hub {
     /// Returns `true` if a connection has not ended.
     pub(super) fn is_connected(&self, session: SessionId) -> bool {
         let members = self.read();
-        let peers = members.peers.values();
-        let connections = peers.filter_map(|peer| peer.connection);
-        { connections }.any(|connection| connection.session == session)
+        let mut connections = members.connections.values();
+        connections.any(|connection| connection.session == session)
     }
 
     /// Runs a function on a world in its next frame, if it has not left.
@@ -214,8 +208,7 @@ impl Members {
 
     /// Ends the connection to another process, and removes its worlds and keys.
     fn forget(&mut self, remote: &Remote) {
-        let entry = self.peers.get_mut(&remote.id);
-        let Some(connection) = entry.and_then(|entry| entry.connection.take()) else {
+        let Some(connection) = self.connections.remove(&remote.id) else {
             return;
         };
         self.groups.retain(|_, group| {
@@ -240,22 +233,23 @@ impl Members {
 
     /// Tells a world which processes are there.
     fn introduce(&self, world: &MessageSender) {
-        for peer in self.peers.values() {
-            if peer.connection.is_some_and(|it| it.is_introduced) {
-                announce_to(world, &peer.remote, peer.remote.liveness());
+        for remote in self.remotes.values() {
+            if self.is_introduced(remote) {
+                announce_to(world, remote, remote.liveness());
             }
         }
     }
 
-    /// Returns another process, if this connection to it has not ended.
-    fn connected(
-        &mut self,
-        peer: MemberId,
-        session: SessionId,
-    ) -> Option<(&Arc<Remote>, &mut Connection)> {
-        let PeerEntry { remote, connection } = self.peers.get_mut(&peer)?;
-        let connection = connection.as_mut().filter(|it| it.session == session)?;
-        Some((remote, connection))
+    /// Returns `true` if another process has told its worlds and keys.
+    fn is_introduced(&self, remote: &Remote) -> bool {
+        let connection = self.connections.get(&remote.id);
+        connection.is_some_and(|connection| connection.is_introduced)
+    }
+
+    /// Returns a connection to another process, if it has not ended.
+    fn connected(&mut self, remote: &Remote, session: SessionId) -> Option<&mut Connection> {
+        let connection = self.connections.get_mut(&remote.id);
+        connection.filter(|connection| connection.session == session)
     }
 
     /// Returns the newest claim of a world of this process.
@@ -275,8 +269,7 @@ impl Members {
     fn announce_key(&self, address: &Address, was_bound: bool) {
         let here = self.epoch_of_key(address);
         let epoch = here.unwrap_or(self.epoch);
-        for peer in self.peers.values() {
-            let remote = &peer.remote;
+        for remote in self.remotes.values() {
             remote.set_key(address, [was_bound, here.is_some()], epoch);
         }
     }
@@ -284,8 +277,8 @@ impl Members {
     /// Tells all other processes how many worlds of a group are here.
     fn announce_worlds(&self, group: Cow<'static, str>) {
         let worlds = self.groups.get(&group).map_or(0, Group::worlds_here);
-        for peer in self.peers.values() {
-            peer.remote.set_worlds(group.clone(), worlds);
+        for remote in self.remotes.values() {
+            remote.set_worlds(group.clone(), worlds);
         }
     }
 

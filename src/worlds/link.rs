@@ -136,15 +136,25 @@
 //!
 //! [`permit`]: crate::worlds::WorldGroups::permit
 
+use alloc::{
+    sync::{Arc, Weak},
+    vec::Vec,
+};
+use core::{fmt, time::Duration};
+
 use bevy_ecs::error::Result;
 
-use super::handle::GroupsHandle;
+use super::{
+    address::Address,
+    handle::GroupsHandle,
+    hub::Hub,
+    parcel::Parcel,
+    remote::{Next, Remote, read_batch},
+};
 pub use super::{
-    effect::Effect,
-    filter::FromPeer,
     news::{HasRoom, Liveness, PeerChanged},
-    peer::Peer,
-    remote::{BatchError, PeerSettings},
+    remote::BatchError,
+    world_link::Effect,
 };
 
 /// Connects the groups of several processes, over a messaging engine of your choice.
@@ -167,4 +177,183 @@ pub trait Link: Send + 'static {
     /// This may wait, but no longer than a user waits for the end of a program. If it panics, the other
     /// links are closed before the panic continues.
     fn close(&mut self);
+}
+
+/// Another process, as a [`Link`] sees it: batches of bytes to carry there, and those
+/// that come from there.
+///
+/// [`GroupsHandle::connect`](crate::worlds::GroupsHandle::connect) returns it. Drop it when the process is gone
+/// for good.
+///
+/// A link runs a thread that takes a batch from [`next_batch`](Self::next_batch) and sends it, again and
+/// again, and passes what arrives to [`receive`](Self::receive). It carries the batches in order, and
+/// each at most once. The two processes shake hands before they exchange anything else, and both notice if
+/// a batch is missing. Then they begin anew: parcels that wait are refused, and open requests fail.
+#[derive(Debug)]
+pub struct Peer {
+    hub: Weak<Hub>,
+    remote: Arc<Remote>,
+}
+
+impl Peer {
+    pub(super) fn new(hub: &Arc<Hub>, name: Arc<str>, settings: PeerSettings) -> Self {
+        Self {
+            hub: Arc::downgrade(hub),
+            remote: hub.connect(name, settings),
+        }
+    }
+
+    /// Returns the name of the process.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.remote.name
+    }
+
+    /// Waits for the next batch to send to the process. Returns `None` once the peer is
+    /// [closed](Self::close) and nothing is left to send.
+    ///
+    /// At the latest after [`PeerSettings::heartbeat`], this returns a batch without frames, by which the
+    /// process knows that this one is alive. The thread that calls this also notices that the process is
+    /// silent. Call it from one thread, and do not block that thread for long: a write to a process that
+    /// reads nothing needs a time limit, after which the link calls [`disconnected`](Self::disconnected).
+    #[must_use]
+    pub fn next_batch(&self) -> Option<Vec<u8>> {
+        loop {
+            let next = self.remote.next();
+            let hub = self.hub.upgrade();
+            match (next, hub) {
+                (Next::Send(batch, refused), hub) => {
+                    if let Some(hub) = hub {
+                        hub.tell_room(refused);
+                    }
+                    return Some(batch);
+                }
+                (Next::Suspect, Some(hub)) => hub.announce_suspicion(&self.remote),
+                (Next::Lost(lost), Some(hub)) => hub.forget(&self.remote, Some(lost)),
+                (Next::Suspect | Next::Lost(_), None) => {}
+                (Next::Closed, _) => return None,
+            }
+        }
+    }
+
+    /// Takes a batch from the process. Never waits for a world: one that is full refuses its parcels, and
+    /// the sender learns of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BatchError`] if the bytes are not a batch of this version. Nothing has changed then.
+    pub fn receive(&self, batch: &[u8]) -> Result<(), BatchError> {
+        let Some(hub) = self.hub.upgrade() else {
+            if let Ok((head, _)) = read_batch(batch) {
+                // It may confirm frames, so that further ones have room.
+                self.remote.hear(&head, batch.len());
+            }
+            return Err(BatchError::Closed);
+        };
+        hub.receive(&self.remote, batch)
+    }
+
+    /// Notes that the process can't be reached, for example because its connection broke. Its worlds and
+    /// keys are gone until it answers again.
+    ///
+    /// A link that does not notice this can leave it to [`PeerSettings::down_after`].
+    pub fn disconnected(&self) {
+        if let Some(hub) = self.hub.upgrade() {
+            hub.forget(&self.remote, self.remote.disconnect());
+        }
+    }
+
+    /// Says goodbye to the process, and lets [`next_batch`](Self::next_batch) return `None` after all that
+    /// waits, at the latest after [`PeerSettings::down_after`]. Until then, pass what arrives to
+    /// [`receive`](Self::receive): the process confirms what it has got.
+    pub fn close(&self) {
+        self.remote.close();
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        match self.hub.upgrade() {
+            Some(hub) => hub.disconnect(&self.remote),
+            None => self.remote.close(),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What another process sends, for the function that
+/// [`WorldGroups::permit`](crate::worlds::WorldGroups::permit) sets.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum FromPeer<'a> {
+    /// A parcel for worlds of this process. If it is not permitted, the sender learns that it is
+    /// [`Forbidden`](crate::message::RefusalReason::Forbidden).
+    Parcel(&'a Parcel),
+    /// The process says that it has the entity with this address. If that is not permitted, parcels for
+    /// the address do not go there.
+    Key(&'a Address),
+    /// The process says that it runs worlds of this group. If that is not permitted, parcels for the
+    /// group do not go there.
+    Worlds(&'a str),
+}
+
+/// The bounds of the connection with another process.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_due::worlds::link::PeerSettings;
+///
+/// let settings = PeerSettings {
+///     parcel_bytes: 4 << 20,
+///     ..PeerSettings::default()
+/// };
+/// assert!(settings.parcel_bytes < settings.queue_bytes);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerSettings {
+    /// The number of bytes that can wait to be sent. A parcel that does not fit is refused with
+    /// [`Full`](crate::message::RefusalReason::Full). The default is 16 MiB.
+    pub queue_bytes: usize,
+    /// The length of the largest payload in bytes, in both directions. A parcel with a longer one is refused
+    /// with
+    /// [`TooLarge`](crate::message::RefusalReason::TooLarge). The default is 1 MiB, and the limit is 1 GiB.
+    pub parcel_bytes: usize,
+    /// The number of bytes on their way from which on nothing more is sent until the other process confirms
+    /// some. The rest stays in the queue, so that no engine has to hold it. Both processes should have
+    /// the same number. The default is 1 MiB.
+    pub window_bytes: usize,
+    /// The number of bytes from which on a batch takes no further frames. A batch is at most this and one
+    /// parcel long. The default is 32 KiB.
+    pub batch_bytes: usize,
+    /// The time without other frames after which an empty batch is sent. The default is half a
+    /// second, and the least is a millisecond. The other process must suspect this one only after several
+    /// heartbeats.
+    pub heartbeat: Duration,
+    /// The time without a batch after which the process is suspected to be dead. The default is two
+    /// seconds.
+    pub suspect_after: Duration,
+    /// The time without a batch after which the process counts as dead. It must be longer than the largest
+    /// batch takes. After a [`close`](Peer::close), waiting parcels have this long to be sent. The
+    /// default is ten seconds.
+    pub down_after: Duration,
+}
+
+impl Default for PeerSettings {
+    fn default() -> Self {
+        Self {
+            queue_bytes: 16 << 20,
+            parcel_bytes: 1 << 20,
+            window_bytes: 1 << 20,
+            batch_bytes: 32 << 10,
+            heartbeat: Duration::from_millis(500),
+            suspect_after: Duration::from_secs(2),
+            down_after: Duration::from_secs(10),
+        }
+    }
 }

@@ -1,20 +1,35 @@
 //! A group of worlds, and the members that a parcel goes to.
 
 use alloc::{sync::Arc, vec::Vec};
-use core::{fmt, sync::atomic::Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use bevy_platform::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::{
     address::StableKey,
-    claim::{Claim, Epoch, MemberId},
-    remote::Remote,
+    remote::{Remote, Source},
 };
 use crate::{message::MessageSender, sync::AtomicU64};
 
+/// Rises with the order of joining, for worlds and other processes. Zero stands for none.
+pub(super) type MemberId = u64;
+
+/// Tells which of two claims to a key is newer. It rises with each claim that a process makes, above
+/// all that it knows.
+pub(super) type Epoch = u64;
+
+/// The claim of a member to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) member: MemberId,
+    pub(super) epoch: Epoch,
+    /// The process of the member. All processes choose alike between claims of the same epoch.
+    pub(super) process: u64,
+}
+
 /// A named group of worlds.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Group {
     /// In the order of joining.
     members: Vec<(MemberId, Member)>,
@@ -30,14 +45,6 @@ pub(super) enum Member {
     Here(MessageSender),
     /// Another process, with the number of its worlds.
     Elsewhere(Arc<Remote>, u32),
-}
-
-/// The members of a group that a parcel can go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Among {
-    All,
-    /// Members in this process. The parcel comes from another process, and must not go back.
-    Here,
 }
 
 /// The member with the next turn, and the number of turns that it has had. If the member is gone, the
@@ -97,13 +104,15 @@ impl Group {
 
     /// Returns the number of worlds of this process.
     pub(super) fn worlds_here(&self) -> usize {
-        self.members(Among::Here).count()
+        let members = self.members.iter();
+        let here = members.filter(|(_, member)| matches!(member, Member::Here(_)));
+        here.count()
     }
 
-    /// Iterates over the members that a parcel can go to.
-    pub(super) fn members(&self, among: Among) -> impl Iterator<Item = &(MemberId, Member)> {
+    /// Iterates over the members that can get a parcel.
+    pub(super) fn takers(&self, source: Source) -> impl Iterator<Item = &(MemberId, Member)> {
         let members = self.members.iter();
-        members.filter(move |(_, member)| member.is_among(among))
+        members.filter(move |(_, member)| member.can_get(source))
     }
 
     /// Returns the member with a key, if any.
@@ -156,9 +165,13 @@ impl Group {
 
     /// Ends the turn of the next member that was not tried yet, and returns it. A process has a turn for
     /// each of its worlds. One that may be dead has a turn only if all others were tried.
-    pub(super) fn in_turn(&self, tried: &[MemberId], among: Among) -> Option<&(MemberId, Member)> {
+    pub(super) fn in_turn(
+        &self,
+        tried: &[MemberId],
+        source: Source,
+    ) -> Option<&(MemberId, Member)> {
         let is_new = |(id, member): &&(MemberId, Member)| {
-            member.is_among(among) && !tried.contains(id) && !member.is_suspect()
+            member.can_get(source) && !tried.contains(id) && !member.is_suspect()
         };
         if tried.is_empty() {
             let after = |packed| {
@@ -175,8 +188,8 @@ impl Group {
                 return Some(next);
             }
         }
-        let mut members = self.members(among);
-        members.find(|(id, _)| !tried.contains(id))
+        let mut takers = self.takers(source);
+        takers.find(|(id, _)| !tried.contains(id))
     }
 
     /// Returns the member that has a turn, and the turn after it.
@@ -204,19 +217,15 @@ impl Group {
 
     /// Removes a member, if it has not left.
     pub(super) fn remove(&mut self, member: MemberId) -> Option<Member> {
-        let place = self.place_of(member)?;
-        Some(self.members.remove(place).1)
-    }
-
-    fn place_of(&self, member: MemberId) -> Option<usize> {
         let place = self.members.binary_search_by_key(&member, |(id, _)| *id);
-        place.ok()
+        Some(self.members.remove(place.ok()?).1)
     }
 }
 
 impl Member {
-    fn is_among(&self, among: Among) -> bool {
-        among == Among::All || matches!(self, Self::Here(_))
+    /// Returns `true` if the member can get a parcel. One that comes from another process must not go back.
+    fn can_get(&self, source: Source) -> bool {
+        source.hops == 0 || matches!(self, Self::Here(_))
     }
 
     fn is_suspect(&self) -> bool {
@@ -229,14 +238,5 @@ impl Member {
             Self::Here(_) => 1,
             Self::Elsewhere(_, worlds) => (*worlds).min(Turn::MAX),
         }
-    }
-}
-
-impl fmt::Debug for Member {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Here(_) => "Here",
-            Self::Elsewhere(..) => "Elsewhere",
-        })
     }
 }

@@ -1,14 +1,18 @@
-//! The news about other processes that a world gets.
+//! The news that a world gets: about other processes, and about its own parcels.
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 
 use bevy_ecs::prelude::*;
 
-use super::remote::SessionId;
+use super::{
+    parcel::{Parcel, Refused},
+    remote::SessionId,
+};
 use crate::{
+    call::report,
     message::{
-        Followers, NoAnswer, OpenRequest, Recipient, RefusalReason, Request, Role, Topic, give_up,
-        send_urgent,
+        Directory, Followers, NoAnswer, OpenRequest, Recipient, RefusalReason, Request, Role,
+        Topic, asker_of, give_up, send_urgent,
     },
     owner::OwnedBy,
 };
@@ -84,4 +88,25 @@ pub(super) fn tell_world<M: Message>(world: &mut World, message: M) -> bool {
         send_urgent(world, Recipient::All, message, Role::Plain);
     }
     is_followed
+}
+
+/// Reports a refusal to the entity that made the request, or else to all followers of [`Refused`].
+pub(super) fn report_refusal(world: &mut World, refused: Refused) {
+    if let Some(request) = refused.parcel.request()
+        && let Some(directory) = world.get_resource::<Directory>()
+        && let request = directory.resolve(request)
+        && let Some(asker) = asker_of(world, request)
+        && let Some(open) = request.entity()
+    {
+        // Worlds that have taken the parcel may still reply.
+        if refused.reason == RefusalReason::InPart {
+            world.entity_mut(open).insert(AwaitedFrom::Several);
+        } else if world.get(open) != Some(&AwaitedFrom::Several) {
+            give_up(world, asker, request, NoAnswer::Refused(refused.reason));
+        }
+        return;
+    }
+    if !tell_world(world, refused.clone()) {
+        report::<Parcel>(world, BevyError::warning(refused));
+    }
 }

@@ -1,35 +1,29 @@
 //! Another process, as the hub sees it: a queue of frames to send, and the handshake.
 
-mod batch;
-mod flight;
-mod frame;
 mod queue;
 mod session;
-mod settings;
 mod wire;
 
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use core::{
-    fmt,
+    fmt, mem,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 use std::time::Instant;
 
-pub use batch::BatchError;
-use flight::Flight;
-pub(crate) use frame::{Frame, Sent, Source, Way};
-use queue::Queue;
-pub(crate) use queue::Waiting;
+use queue::{Chunk, Queue};
 use session::Session;
-pub(crate) use session::{SessionId, random_process_id};
-pub use settings::PeerSettings;
+pub(crate) use session::{Head, Heard, SessionId, random_process_id};
+pub use wire::BatchError;
+pub(crate) use wire::{Frame, Source, read_batch};
 
 use super::{
     address::Address,
-    claim::{Epoch, MemberId},
+    link::PeerSettings,
+    members::{Epoch, MemberId},
     news::Liveness,
-    parcel::{Parcel, Refused},
+    parcel::Parcel,
 };
 use crate::{
     message::RefusalReason,
@@ -47,14 +41,13 @@ pub(crate) struct Remote {
     state: Mutex<State>,
     /// Notified when there is a batch to send, and when the connection is closed.
     changed: Condvar,
-    /// Held while the frames of a batch are handled, so that they stay in order.
+    /// Held while the frames of a batch are handled.
     receiving: Mutex<()>,
 }
 
 struct State {
     session: Session,
     queue: Queue,
-    flight: Flight,
     /// The bytes that have arrived since the last batch was sent.
     unconfirmed: usize,
     /// The number of parcels that were sent and not refused, and of refusals for a lack of room without
@@ -72,30 +65,13 @@ struct State {
 }
 
 /// A connection has ended.
-#[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) session: SessionId,
     /// The frames that were not sent.
-    pub(crate) waiting: Waiting,
-}
-
-/// What to do with a batch that has arrived.
-#[derive(Debug)]
-pub(crate) struct Arrival<'a> {
-    pub(crate) lost: Option<Lost>,
-    pub(crate) begun: Option<SessionId>,
-    /// The new frames.
-    pub(crate) frames: Option<(Vec<Frame>, SessionId)>,
-    /// Whether the process was suspected until now.
-    pub(crate) was_suspect: bool,
-    /// The id of the other process.
-    pub(crate) process: u64,
-    /// Held until the frames are handled.
-    pub(crate) turn: MutexGuard<'a, ()>,
+    pub(crate) waiting: Queue,
 }
 
 /// The next step of the sending thread.
-#[derive(Debug)]
 pub(crate) enum Next {
     /// Send this batch. There is room for parcels of these worlds again.
     Send(Vec<u8>, Vec<(Source, Cow<'static, str>)>),
@@ -119,7 +95,6 @@ impl Remote {
         let state = State {
             session: Session::new(),
             queue: Queue::default(),
-            flight: Flight::default(),
             unconfirmed: 0,
             accepted: 0,
             full: 0,
@@ -155,13 +130,7 @@ impl Remote {
     }
 
     /// Puts a parcel into the queue, and returns the connection.
-    pub(crate) fn send(&self, parcel: Parcel, way: Way) -> Result<SessionId, Refused> {
-        let sent = self.send_copy(&parcel, way);
-        sent.map_err(|reason| parcel.refused(reason))
-    }
-
-    /// Puts a copy of a parcel into the queue, and returns the connection.
-    pub(crate) fn send_copy(&self, parcel: &Parcel, way: Way) -> Result<SessionId, RefusalReason> {
+    pub(crate) fn send(&self, parcel: &Parcel, source: Source) -> Result<SessionId, RefusalReason> {
         if self.is_too_large(parcel) {
             return Err(RefusalReason::TooLarge);
         }
@@ -174,11 +143,11 @@ impl Remote {
         // A parcel that is larger than the whole queue can wait alone.
         let waiting = state.queue.bytes();
         if waiting > 0 && waiting + bytes > self.settings.queue_bytes {
-            state.queue.note_refusal(way.source, parcel.group.clone());
+            state.queue.note_refusal(source, parcel.group.clone());
             return Err(RefusalReason::Full);
         }
         state.accepted += 1;
-        self.add(state, |bytes| frame::write_parcel(parcel, way, bytes));
+        self.add(state, |bytes| wire::write_parcel(parcel, source, bytes));
         Ok(session)
     }
 
@@ -326,26 +295,18 @@ impl Remote {
 
     /// Returns the next batch, if one has to go out.
     fn pop(&self, state: &mut State, is_due: bool) -> Option<Vec<u8>> {
-        let State {
-            session,
-            queue,
-            flight,
-            ..
-        } = state;
-        let has_room = flight.has_room(self.settings.window_bytes);
-        let chunk = match session.up() {
-            Some(_) if has_room => queue.pop(self.settings.batch_bytes),
+        let chunk = match state.session.up() {
+            Some(_) if state.session.has_room(self.settings.window_bytes) => {
+                state.queue.pop(self.settings.batch_bytes)
+            }
             _ => None,
         };
         if chunk.is_none() && !is_due && !state.owes_hello {
             return None;
         }
-        let mut chunk = chunk.unwrap_or_default();
-        let head = session.head(self.process, chunk.frames);
-        batch::write_head(&head, &mut chunk.bytes);
-        if head.frames > 0 {
-            flight.start(session.sent(), chunk.bytes.len());
-        }
+        let mut chunk = chunk.unwrap_or_else(Chunk::new);
+        let head = state.session.head(self.process, &chunk);
+        wire::write_head(&head, &mut chunk.bytes);
         Some(chunk.bytes)
     }
 
@@ -354,22 +315,23 @@ impl Remote {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Takes note of a batch that has arrived.
-    pub(crate) fn hear(&self, bytes: &[u8]) -> Result<Arrival<'_>, BatchError> {
-        let (head, mut frames) = batch::read(bytes)?;
-        let turn = self
-            .receiving
+    /// Waits until the frames of other batches are handled, so that they stay in order.
+    pub(crate) fn take_turn(&self) -> MutexGuard<'_, ()> {
+        self.receiving
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a batch of this many bytes that has arrived, and returns the connection that it has
+    /// ended.
+    pub(crate) fn hear(&self, head: &Head, bytes: usize) -> (Heard, Option<Lost>) {
         let mut state = self.lock();
         state.heard = Instant::now();
-        let was_suspect = self.is_suspect.swap(false, Ordering::Relaxed);
-        let heard = state.session.hear(&head);
+        let heard = state.session.hear(head);
         let lost = heard.lost.map(|session| state.lose(session));
-        state.flight.land(heard.received);
         // A batch without frames is not confirmed, or two idle processes would confirm without end.
         if head.frames > 0 {
-            state.unconfirmed += bytes.len();
+            state.unconfirmed += bytes;
         }
         state.owes_hello |= heard.owes_hello || state.unconfirmed > self.settings.window_bytes / 4;
         // Otherwise the sending thread has nothing new to do.
@@ -378,18 +340,12 @@ impl Remote {
         if has_work {
             self.changed.notify_all();
         }
-        let frames = heard.frames.map(|(known, session)| {
-            frames.drain(..known as usize);
-            (frames, session)
-        });
-        Ok(Arrival {
-            was_suspect: was_suspect && lost.is_none(),
-            lost,
-            begun: heard.begun,
-            frames,
-            process: head.process,
-            turn,
-        })
+        (heard, lost)
+    }
+
+    /// Notes that the process lives. Returns `true` if it was suspected.
+    pub(crate) fn revive(&self) -> bool {
+        self.is_suspect.swap(false, Ordering::Relaxed)
     }
 
     /// Ends the connection, if there is one. The next handshake begins at once.
@@ -428,12 +384,11 @@ impl Remote {
 impl State {
     /// Ends a connection, and takes its waiting parcels.
     fn lose(&mut self, session: SessionId) -> Lost {
-        self.flight = Flight::default();
         self.has_begun = false;
         (self.accepted, self.full) = (0, 0);
         Lost {
             session,
-            waiting: self.queue.take(),
+            waiting: mem::take(&mut self.queue),
         }
     }
 }

@@ -1,13 +1,12 @@
-//! The sleep of a world in which nothing is due.
+//! How often a world of a group runs, and its sleep while nothing is due.
 
-use core::{mem, time::Duration};
+use core::time::Duration;
 use std::time::Instant;
 
 use bevy_app::{App, First};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Real, Time, TimeSystems, TimeUpdateStrategy, Virtual};
 
-use super::interval::LoopInterval;
 use crate::{
     clock::{Cadence, ClockId, saturating_nanos},
     message::has_mail,
@@ -15,99 +14,165 @@ use crate::{
     update::{UpdateState, has_callbacks},
 };
 
-/// Finds the time of the next frame of a world.
-pub(super) struct Sleeper {
-    updates: UpdateState,
+/// How often a world of [`WorldGroups`](crate::worlds::WorldGroups) runs a frame when no message arrives from
+/// other threads. The default is [`Every`](Self::Every) with a sixtieth of a second.
+///
+/// When a message or a parcel arrives, the world runs a frame at once. It runs one extra frame at once
+/// for messages that wait for new callbacks, and for refusals of parcels.
+///
+/// # Examples
+///
+/// A world that takes parcels and reports once a minute. Between the two it sleeps.
+///
+/// ```
+/// use core::time::Duration;
+/// use std::sync::mpsc;
+/// use bevy_due::{
+///     Timer,
+///     message::{Delivery, Packet},
+///     prelude::*,
+///     worlds::{LoopInterval, Parcel, WorldGroups},
+/// };
+/// use bevy_ecs::prelude::*;
+///
+/// const ADD: u32 = 1;
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let mut groups = WorldGroups::new();
+/// groups.start("accounts", 1, move |app| {
+///     let sender = sender.clone();
+///     app.add_plugins(DuePlugin::default())
+///         .insert_resource(LoopInterval::WhenDue(Duration::from_millis(10)));
+///     let world = app.world_mut();
+///     world.spawn(Timer::every(60.0)).observe(|_: On<TimerFired>| println!("another minute"));
+///     world.spawn(MessageComponent::new().on_packet(ADD, move |_, added: &Packet| {
+///         sender.send(added.clone()).ok();
+///     }));
+/// })?;
+///
+/// let added = Packet::new(ADD, [5]);
+/// groups.post(Parcel::new("accounts", Delivery::InTurn, added.clone()))?;
+/// assert_eq!(receiver.recv()?, added);
+/// # Ok::<(), BevyError>(())
+/// ```
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopInterval {
+    /// Runs a frame once per interval.
+    ///
+    /// Due timers, and messages sent within the world, wait for the next frame. For an interval of more
+    /// than 250 ms, also raise `Time::<Virtual>::max_delta`, or game time falls behind.
+    Every(Duration),
+    /// Sleeps while nothing is due, and takes no CPU time. Runs a frame when something is due, but not
+    /// sooner than an interval after the last frame. A timer may be late by up to the interval, so choose
+    /// it as short as the precision you need. A message from another thread or world still runs a frame at
+    /// once.
+    ///
+    /// The next deadline of a [`Timer`](crate::Timer) or a [`DespawnAfter`](crate::DespawnAfter) ends the
+    /// sleep, whatever its clock. Timers on stopped clocks do not count. With more than about two thousand
+    /// timers, the world may also wake for a moment to sort those of the next half minute. The world does
+    /// not sleep, and runs once per interval, while the next frame has something to do:
+    ///
+    /// - an [`UpdateComponent`](crate::UpdateComponent) that is not paused or disabled, and whose clock
+    ///   runs;
+    /// - a timer on [`ClockId::Frames`](crate::ClockId::Frames);
+    /// - a message that was sent within the world, or a reply to an entity that is disabled;
+    /// - an entity that is moving to another world;
+    /// - a timer that was inserted or cancelled, or that finished, or a clock that changed, since the last
+    ///   run.
+    ///
+    /// **Systems do not run while the world sleeps**, whatever their run conditions: neither yours nor
+    /// Bevy's, such as the one behind `commands.delayed()`. A world whose systems look for work needs
+    /// [`Every`](Self::Every), or a timer that wakes it.
+    ///
+    /// # Time
+    ///
+    /// Time passes while the world sleeps. The next frame is as long as the sleep. For this frame,
+    /// `Time::<Virtual>::max_delta` is raised by the time slept, so it still bounds only the time that a
+    /// frame hangs.
+    ///
+    /// Bevy then catches up on the fixed steps of the sleep in the same frame, after the messages. An hour
+    /// has 230,400 steps, which take about a second even if they are empty. If the world has no use for
+    /// the fixed schedule, make its steps long:
+    /// `app.insert_resource(Time::<Fixed>::from_seconds(60.0))`. A timer on
+    /// [`ClockId::Fixed`](crate::ClockId::Fixed) wakes the world for the step in which it fires.
+    ///
+    /// With a `TimeUpdateStrategy` other than `Automatic`, time passes only in frames. A timer that
+    /// waits then keeps the world at its interval.
+    WhenDue(Duration),
 }
 
-impl Sleeper {
-    pub(super) fn new(world: &mut World) -> Self {
-        Self {
-            updates: UpdateState::new(world),
-        }
-    }
-
-    /// Returns the time of the next frame if no message arrives, or `None` if only a message leads to
-    /// one. The last frame began at `start`.
-    pub(super) fn next_frame(&mut self, world: &mut World, start: Instant) -> Option<Instant> {
-        let interval = match *world.resource::<LoopInterval>() {
-            LoopInterval::Every(interval) => return start.checked_add(interval),
-            LoopInterval::WhenDue(interval) => interval,
-        };
-        let wait = self.until_due(world)?;
-        let earliest = start.checked_add(interval)?;
-        let read = world.get_resource::<Time<Real>>();
-        match read.and_then(Time::last_update) {
-            Some(read) if is_automatic(world.get_resource()) => {
-                Some(earliest.max(read.checked_add(wait)?))
-            }
-            _ => Some(earliest),
-        }
-    }
-
-    /// Returns the real time from the last reading of Bevy's clocks until something is due. It is zero if
-    /// the next frame has something to do at any time, and `None` if nothing is due.
-    fn until_due(&mut self, world: &mut World) -> Option<Duration> {
-        world.flush();
-        plan(world);
-        let is_paused = game_speed(world).is_none();
-        if has_mail(world)
-            || awaits_run(world, Cadence::Frame)
-            || has_callbacks(world, &mut self.updates, is_paused)
-            || next_look(world, ClockId::Frames).is_some()
-        {
-            return Some(Duration::ZERO);
-        }
-        let waits = [until_real(world), until_game(world), until_fixed(world)];
-        waits.into_iter().flatten().min().map(Duration::from_nanos)
+impl Default for LoopInterval {
+    fn default() -> Self {
+        Self::Every(Duration::from_secs(1) / 60)
     }
 }
 
-/// The sleep of a world before the frame that it runs now.
+/// Returns the time of the next frame if no message arrives, or `None` if only a message leads to one. The
+/// last frame began at `start`.
+pub(super) fn next_frame(
+    world: &mut World,
+    updates: &mut UpdateState,
+    start: Instant,
+) -> Option<Instant> {
+    let interval = match *world.resource::<LoopInterval>() {
+        LoopInterval::Every(interval) => return start.checked_add(interval),
+        LoopInterval::WhenDue(interval) => interval,
+    };
+    let wait = until_due(world, updates)?;
+    let earliest = start.checked_add(interval)?;
+    let read = world.get_resource::<Time<Real>>();
+    match read.and_then(Time::last_update) {
+        Some(read) if is_automatic(world.get_resource()) => {
+            Some(earliest.max(read.checked_add(wait)?))
+        }
+        _ => Some(earliest),
+    }
+}
+
+/// Returns the real time from the last reading of Bevy's clocks until something is due. It is zero if the
+/// next frame has something to do at any time, and `None` if nothing is due.
+fn until_due(world: &mut World, updates: &mut UpdateState) -> Option<Duration> {
+    world.flush();
+    plan(world);
+    let is_paused = game_speed(world).is_none();
+    if has_mail(world)
+        || awaits_run(world, Cadence::Frame)
+        || has_callbacks(world, updates, is_paused)
+        || next_look(world, ClockId::Frames).is_some()
+    {
+        return Some(Duration::ZERO);
+    }
+    let waits = [until_real(world), until_game(world), until_fixed(world)];
+    waits.into_iter().flatten().min().map(Duration::from_nanos)
+}
+
+/// The longest step of game time, while it is raised by the time of a sleep.
 #[derive(Resource, Default)]
-pub(super) struct Slept {
-    time: Duration,
-    /// The longest step of game time, while it is raised.
-    max_delta: Option<Duration>,
-}
+struct MaxDelta(Option<Duration>);
 
 /// Prepares an app for the time of its sleeps: game time does not lose it.
 pub(super) fn keep_time_of_sleeps(app: &mut App) {
-    app.init_resource::<Slept>().add_systems(
-        First,
-        (
-            raise_max_delta.before(TimeSystems),
-            restore_max_delta.after(TimeSystems),
-        ),
-    );
+    app.init_resource::<MaxDelta>()
+        .add_systems(First, restore_max_delta.after(TimeSystems));
 }
 
 /// Runs a frame after a sleep.
 pub(super) fn update_after(app: &mut App, slept: Duration) {
-    app.world_mut().resource_mut::<Slept>().time = slept;
+    let world = app.world_mut();
+    if !slept.is_zero()
+        && is_automatic(world.get_resource())
+        && let Some(mut game) = world.get_resource_mut::<Time<Virtual>>()
+    {
+        let max_delta = game.max_delta();
+        let time = Duration::try_from_secs_f64(slept.as_secs_f64() * game.relative_speed_f64());
+        game.set_max_delta(max_delta.saturating_add(time.unwrap_or(Duration::MAX)));
+        world.insert_resource(MaxDelta(Some(max_delta)));
+    }
     app.update();
 }
 
-/// Raises the longest step of game time by the time of the sleep.
-fn raise_max_delta(
-    mut slept: ResMut<Slept>,
-    strategy: Option<Res<TimeUpdateStrategy>>,
-    game: Option<ResMut<Time<Virtual>>>,
-) {
-    let time = mem::take(&mut slept.time);
-    if time.is_zero() || !is_automatic(strategy.as_deref()) {
-        return;
-    }
-    if let Some(mut game) = game {
-        let max_delta = game.max_delta();
-        let time = Duration::try_from_secs_f64(time.as_secs_f64() * game.relative_speed_f64());
-        game.set_max_delta(max_delta.saturating_add(time.unwrap_or(Duration::MAX)));
-        slept.max_delta = Some(max_delta);
-    }
-}
-
-fn restore_max_delta(mut slept: ResMut<Slept>, game: Option<ResMut<Time<Virtual>>>) {
-    if let Some(max_delta) = slept.max_delta.take()
+fn restore_max_delta(mut before: ResMut<MaxDelta>, game: Option<ResMut<Time<Virtual>>>) {
+    if let Some(max_delta) = before.0.take()
         && let Some(mut game) = game
     {
         game.set_max_delta(max_delta);

@@ -2,7 +2,7 @@
 
 use alloc::{borrow::Cow, format, string::String, sync::Arc, vec::Vec};
 use core::{any::Any, panic::AssertUnwindSafe, sync::atomic::Ordering, time::Duration};
-use std::{panic::catch_unwind, time::Instant};
+use std::{io, panic::catch_unwind, time::Instant};
 
 use bevy_app::{
     App, AppExit, FixedMainScheduleOrder, MainScheduleOrder, PluginsState, TaskPoolOptions,
@@ -11,28 +11,82 @@ use bevy_ecs::schedule::SingleThreadedExecutor;
 #[cfg(not(target_arch = "wasm32"))]
 use bevy_tasks::tick_global_task_pools_on_main_thread;
 use bevy_time::TimePlugin;
+use thiserror::Error;
 
 use super::{
-    claim::MemberId,
     hub::Hub,
-    interval::LoopInterval,
-    report::WorldReport,
-    sleep::{Sleeper, keep_time_of_sleeps, update_after},
-    start_error::StartError,
+    members::MemberId,
+    sleep::{LoopInterval, keep_time_of_sleeps, next_frame, update_after},
     world_link::join,
 };
 use crate::{
-    message::{Inbox, Mailbag, close_inbox, hand_back},
+    message::{Inbox, Letter, Mailbag, close_inbox, hand_back},
     sync::{
         AtomicBool, Mutex, PoisonError,
         mpsc::{self, Receiver, Sender, TryRecvError},
         thread::{self, JoinHandle},
         wait_for_end,
     },
+    update::UpdateState,
 };
 
-/// A world that has been started.
+/// The reason why a world could not be started.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The operating system could not create a thread.
+    #[error("could not create a thread for the world: {0}")]
+    NoThread(#[source] io::Error),
+    /// The function that builds the world panicked, with this message.
+    #[error("building the world panicked: {0}")]
+    Panicked(String),
+    /// The function that builds the world did not add a [`DuePlugin`](crate::DuePlugin).
+    #[error("the world has no `DuePlugin`: add it in the function that builds the app")]
+    NoPlugin,
+    /// The groups have been stopped.
+    #[error("the groups of worlds have been stopped")]
+    Stopped,
+}
+
+/// The end of a world of [`WorldGroups`](crate::worlds::WorldGroups).
 #[derive(Debug)]
+#[non_exhaustive]
+pub struct WorldReport {
+    /// The group of the world.
+    pub group: Cow<'static, str>,
+    /// The index of the world in its group, counted from zero. Indices are not reused.
+    pub nth: usize,
+    /// The exit status, if the world ended by itself.
+    pub exit: Option<AppExit>,
+    /// The panic message, if the world panicked.
+    pub panic: Option<String>,
+    /// Whether the world still runs: it did not return within the limit of
+    /// [`stop_within`](crate::worlds::WorldGroups::stop_within), and was left behind.
+    ///
+    /// It has left its group, but keeps its thread and memory. It ends when it returns, and takes its
+    /// undelivered messages with it.
+    pub is_left_behind: bool,
+    /// The messages that were sent to or in the world, but not delivered.
+    ///
+    /// Messages without followers are not included. Neither are requests that the world received
+    /// but did not reply to: they time out in the asking world.
+    pub undelivered: Vec<Letter>,
+}
+
+impl WorldReport {
+    pub(super) fn new(group: Cow<'static, str>, nth: usize) -> Self {
+        Self {
+            group,
+            nth,
+            exit: None,
+            panic: None,
+            is_left_behind: false,
+            undelivered: Vec::new(),
+        }
+    }
+}
+
+/// A world that has been started.
 pub(super) struct WorldThread {
     pub(super) group: Cow<'static, str>,
     nth: usize,
@@ -55,18 +109,14 @@ impl WorldThread {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let (built, when_built) = mpsc::channel();
         let (alive, ended) = mpsc::channel();
-        let world = WorldLoop {
-            hub: hub.clone(),
-            group: group.clone(),
-            nth,
-            is_stopped: is_stopped.clone(),
-        };
+        let (of_world, stop) = (hub.clone(), is_stopped.clone());
+        let report = WorldReport::new(group.clone(), nth);
         let thread = thread::Builder::new()
             // The name of a thread can't contain a NUL.
             .name(format!("{group} {nth}").replace('\0', "?"))
             .spawn(move || {
                 let _alive: Sender<()> = alive;
-                world.run(&*build, &built)
+                run_world(&of_world, &*build, &built, &stop, report)
             })
             .map_err(StartError::NoThread)?;
         let was_built = when_built
@@ -133,86 +183,74 @@ impl WorldThread {
     }
 }
 
-/// The state of a world's thread.
-struct WorldLoop {
-    hub: Arc<Hub>,
-    group: Cow<'static, str>,
-    nth: usize,
-    is_stopped: Arc<AtomicBool>,
+/// Builds a world, sends the result to `built`, and runs the world until it is stopped or panics.
+fn run_world(
+    hub: &Arc<Hub>,
+    build: &impl Fn(&mut App),
+    built: &Sender<Result<MemberId, StartError>>,
+    is_stopped: &AtomicBool,
+    mut report: WorldReport,
+) -> WorldReport {
+    let mut app = App::new();
+    let member = catch_unwind(AssertUnwindSafe(|| {
+        build_world(&mut app, build)?;
+        Ok(join(hub, report.group.clone(), &mut app))
+    }))
+    .unwrap_or_else(|panic| Err(StartError::Panicked(panic_message(&*panic))));
+    let is_built = member.is_ok();
+    built.send(member).ok();
+    if is_built {
+        run_app(&mut app, is_stopped, &mut report);
+    }
+    // The report includes a panic that happens while the app is dropped.
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(app)));
+    if let Err(panic) = dropped {
+        report.panic.get_or_insert_with(|| panic_message(&*panic));
+    }
+    report
 }
 
-impl WorldLoop {
-    /// Builds the world, sends the result to `built`, and runs the world until it is stopped or
-    /// panics.
-    fn run(
-        self,
-        build: &impl Fn(&mut App),
-        built: &Sender<Result<MemberId, StartError>>,
-    ) -> WorldReport {
-        let mut report = WorldReport::new(self.group.clone(), self.nth);
-        let mut app = App::new();
-        match self.try_build(&mut app, build) {
-            Ok(member) => {
-                built.send(Ok(member)).ok();
-                self.run_app(&mut app, &mut report);
-            }
-            Err(error) => _ = built.send(Err(error)),
-        }
-        // The report includes a panic that happens while the app is dropped.
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(app)));
-        if let Err(panic) = dropped {
-            report.panic.get_or_insert_with(|| panic_message(&*panic));
-        }
-        report
+fn build_world(app: &mut App, build: &impl Fn(&mut App)) -> Result<(), StartError> {
+    run_on_this_thread(app);
+    build(app);
+    // Systems that spawn parallel work need a pool.
+    TaskPoolOptions::default().create_default_pools();
+    if !app.is_plugin_added::<TimePlugin>() {
+        app.add_plugins(TimePlugin);
     }
-
-    fn try_build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<MemberId, StartError> {
-        catch_unwind(AssertUnwindSafe(|| self.build(app, build)))
-            .unwrap_or_else(|panic| Err(StartError::Panicked(panic_message(&*panic))))
+    app.init_resource::<LoopInterval>();
+    keep_time_of_sleeps(app);
+    while app.plugins_state() == PluginsState::Adding {
+        // A plugin may wait for a task on this thread.
+        #[cfg(not(target_arch = "wasm32"))]
+        tick_global_task_pools_on_main_thread();
+        thread::yield_now();
     }
-
-    fn build(&self, app: &mut App, build: &impl Fn(&mut App)) -> Result<MemberId, StartError> {
-        run_on_this_thread(app);
-        build(app);
-        // Systems that spawn parallel work need a pool.
-        TaskPoolOptions::default().create_default_pools();
-        if !app.is_plugin_added::<TimePlugin>() {
-            app.add_plugins(TimePlugin);
-        }
-        app.init_resource::<LoopInterval>();
-        keep_time_of_sleeps(app);
-        while app.plugins_state() == PluginsState::Adding {
-            // A plugin may wait for a task on this thread.
-            #[cfg(not(target_arch = "wasm32"))]
-            tick_global_task_pools_on_main_thread();
-            thread::yield_now();
-        }
-        app.finish();
-        app.cleanup();
-        if !app.world().contains_resource::<Mailbag>() {
-            return Err(StartError::NoPlugin);
-        }
-        let this = thread::current();
-        let inbox = app.world().resource::<Inbox>();
-        inbox.wake_with(move || this.unpark());
-        Ok(join(&self.hub, self.group.clone(), app))
+    app.finish();
+    app.cleanup();
+    if !app.world().contains_resource::<Mailbag>() {
+        return Err(StartError::NoPlugin);
     }
+    let this = thread::current();
+    let inbox = app.world().resource::<Inbox>();
+    inbox.wake_with(move || this.unpark());
+    Ok(())
+}
 
-    /// Runs the frames of the world until it is stopped or panics.
-    fn run_app(&self, app: &mut App, report: &mut WorldReport) {
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            let exit = run_frames(app, &self.is_stopped);
-            (exit, close_inbox(app.world_mut()))
-        }));
-        match ended {
-            Ok((exit, undelivered)) => {
-                report.exit = exit;
-                report.undelivered = undelivered;
-            }
-            Err(panic) => {
-                report.panic = Some(panic_message(&*panic));
-                report.undelivered = hand_back(app.world_mut());
-            }
+/// Runs the frames of a world until it is stopped or panics.
+fn run_app(app: &mut App, is_stopped: &AtomicBool, report: &mut WorldReport) {
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let exit = run_frames(app, is_stopped);
+        (exit, close_inbox(app.world_mut()))
+    }));
+    match ended {
+        Ok((exit, undelivered)) => {
+            report.exit = exit;
+            report.undelivered = undelivered;
+        }
+        Err(panic) => {
+            report.panic = Some(panic_message(&*panic));
+            report.undelivered = hand_back(app.world_mut());
         }
     }
 }
@@ -235,7 +273,7 @@ fn run_on_this_thread(app: &mut App) {
 /// Runs a frame whenever a message has arrived or the [`LoopInterval`] asks for one, and an extra frame
 /// after a frame that has put something back.
 fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
-    let mut sleeper = Sleeper::new(app.world_mut());
+    let mut updates = UpdateState::new(app.world_mut());
     let mut is_extra = false;
     let mut slept = Duration::ZERO;
     // The first frame always runs, because entities spawned before may have messages.
@@ -249,7 +287,7 @@ fn run_frames(app: &mut App, is_stopped: &AtomicBool) -> Option<AppExit> {
         is_extra = !is_extra && app.world().get_resource().is_some_and(Mailbag::is_urgent);
         let next = match is_extra {
             true => Some(start),
-            false => sleeper.next_frame(app.world_mut(), start),
+            false => next_frame(app.world_mut(), &mut updates, start),
         };
         let asleep = Instant::now();
         while !is_stopped.load(Ordering::Acquire) && !Inbox::has_arrivals(app.world()) {

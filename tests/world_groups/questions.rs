@@ -389,7 +389,7 @@ fn reply_to(request: &Parcel, to: &'static str, added: u64) -> Parcel {
     let reply = ron::to_string(&Parcel::new(to, StableKey(7), number(ANSWER, 1))).unwrap();
     let reply = reply.replace(
         "part:Plain",
-        &format!("part:Reply((token:{token},{request}))"),
+        &format!("part:Reply(token:{token},{request})"),
     );
     let reply: Parcel = ron::from_str(&reply).unwrap();
     assert!(reply.is_reply());

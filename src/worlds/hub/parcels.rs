@@ -8,11 +8,10 @@ use smallvec::SmallVec;
 use super::{
     super::{
         address::StableKey,
-        claim::MemberId,
-        members::{Among, Member},
+        members::{Member, MemberId},
         news::AwaitedFrom,
         parcel::{Parcel, Refused},
-        remote::{Source, Way},
+        remote::{SessionId, Source},
     },
     Hub,
 };
@@ -23,9 +22,9 @@ const MAX_HOPS: u8 = 4;
 
 impl Hub {
     /// Sends a parcel from outside all worlds.
-    pub(crate) fn post(self: &Arc<Self>, parcel: Parcel) -> Result<Option<AwaitedFrom>, Refused> {
+    pub(crate) fn post(self: &Arc<Self>, parcel: Parcel) -> Result<(), Refused> {
         let sequence = self.outside.fetch_add(1, Ordering::Relaxed);
-        self.post_from(0, sequence, parcel)
+        self.post_from(0, sequence, parcel).map(|_| ())
     }
 
     /// Sends a parcel from a world, and returns who has taken it, if another process has.
@@ -40,92 +39,82 @@ impl Hub {
             world,
             sequence,
             seal: 0,
+            hops: 0,
         };
-        self.send(parcel, Way { source, hops: 0 }, Among::All)
+        let sent = self.send(&parcel, source);
+        sent.map_err(|reason| parcel.refused(reason))
     }
 
-    /// Sends a parcel to members of its group.
+    /// Sends a parcel to members of its group, and returns who has taken it, if another process has.
     pub(super) fn send(
         self: &Arc<Self>,
-        parcel: Parcel,
-        way: Way,
-        among: Among,
-    ) -> Result<Option<AwaitedFrom>, Refused> {
-        match parcel.delivery {
-            Delivery::To(key) => self.send_to(key, parcel, way, among),
-            Delivery::All => self.send_to_all(parcel, way, among),
-            Delivery::InTurn => self.send_in_turn(parcel, way, among),
-        }
+        parcel: &Parcel,
+        source: Source,
+    ) -> Result<Option<AwaitedFrom>, RefusalReason> {
+        let session = match parcel.delivery {
+            Delivery::To(key) => self.send_to(key, parcel, source)?,
+            Delivery::All => return self.send_to_all(parcel, source),
+            Delivery::InTurn => self.send_in_turn(parcel, source)?,
+        };
+        Ok(session.map(AwaitedFrom::One))
     }
 
     /// Sends a parcel to the member with a key.
     fn send_to(
         self: &Arc<Self>,
         key: StableKey,
-        parcel: Parcel,
-        mut way: Way,
-        among: Among,
-    ) -> Result<Option<AwaitedFrom>, Refused> {
+        parcel: &Parcel,
+        source: Source,
+    ) -> Result<Option<SessionId>, RefusalReason> {
         let members = self.read();
-        let Some(group) = members.groups.get(&parcel.group) else {
-            return Err(parcel.refused(RefusalReason::UnknownGroup));
-        };
+        let group = members.groups.get(&parcel.group);
+        let group = group.ok_or(RefusalReason::UnknownGroup)?;
         let Some(id) = group.with_key(key) else {
-            return Err(parcel.refused(match group.has_members() {
+            return Err(match group.has_members() {
                 true => RefusalReason::UnknownKey,
                 false => RefusalReason::UnknownGroup,
-            }));
+            });
         };
         // The parcel is in the inbox before the lock is released. When a key goes to another world,
         // all parcels that were sent before are therefore in the inbox of the world that had it.
         if let Some(world) = members.worlds.get(&id) {
-            return self.put(world, parcel, way).map(|()| None);
+            return self.put(world, parcel, source).map(|()| None);
         }
-        if among == Among::Here {
-            way.hops = way.hops.saturating_add(1);
-        }
-        match members.peers.get(&id) {
-            Some(peer) if way.hops <= MAX_HOPS => {
-                let way = self.sealed(way, &parcel);
-                let sent = peer.remote.send(parcel, way);
-                sent.map(|session| Some(AwaitedFrom::One(session)))
+        match members.remotes.get(&id) {
+            Some(remote) if source.hops <= MAX_HOPS => {
+                remote.send(parcel, self.sealed(source, parcel)).map(Some)
             }
-            _ => Err(parcel.refused(RefusalReason::UnknownKey)),
+            _ => Err(RefusalReason::UnknownKey),
         }
     }
 
     /// Sends a parcel to all members. A refusal by one does not stop the others.
     fn send_to_all(
         self: &Arc<Self>,
-        parcel: Parcel,
-        way: Way,
-        among: Among,
-    ) -> Result<Option<AwaitedFrom>, Refused> {
-        let mut sealed = None;
+        parcel: &Parcel,
+        mut source: Source,
+    ) -> Result<Option<AwaitedFrom>, RefusalReason> {
         let mut reason = None;
         let (mut takers, mut elsewhere) = (0, None);
-        let mut note = |taken| match taken {
-            Ok(session) => {
-                takers += 1;
-                elsewhere = elsewhere.or(session);
-            }
-            Err(RefusalReason::UnknownGroup) => {}
-            Err(refused) => reason = Some(refused),
-        };
         if let Some(group) = self.read().groups.get(&parcel.group) {
-            for (_, member) in group.members(among) {
-                note(match member {
-                    Member::Here(world) => self.put_copy(world, &parcel, way).map(|()| None),
-                    Member::Elsewhere(remote, _) => {
-                        let way = sealed.get_or_insert_with(|| self.sealed(way, &parcel));
-                        remote.send_copy(&parcel, *way).map(Some)
+            for (_, member) in group.takers(source) {
+                if matches!(member, Member::Elsewhere(..)) {
+                    // Once for all processes.
+                    source = self.sealed(source, parcel);
+                }
+                match self.give(member, parcel, source) {
+                    Ok(session) => {
+                        takers += 1;
+                        elsewhere = elsewhere.or(session);
                     }
-                });
+                    Err(RefusalReason::UnknownGroup) => {}
+                    Err(refused) => reason = Some(refused),
+                }
             }
         }
         match (takers, reason) {
-            (0, reason) => Err(parcel.refused(reason.unwrap_or(RefusalReason::UnknownGroup))),
-            (_, Some(_)) => Err(parcel.refused(RefusalReason::InPart)),
+            (0, reason) => Err(reason.unwrap_or(RefusalReason::UnknownGroup)),
+            (_, Some(_)) => Err(RefusalReason::InPart),
             (1, None) => Ok(elsewhere.map(AwaitedFrom::One)),
             (_, None) => Ok(elsewhere.map(|_| AwaitedFrom::Several)),
         }
@@ -134,44 +123,45 @@ impl Hub {
     /// Sends a parcel to the member whose turn it is. A member that refuses it loses its turn.
     fn send_in_turn(
         self: &Arc<Self>,
-        mut parcel: Parcel,
-        way: Way,
-        among: Among,
-    ) -> Result<Option<AwaitedFrom>, Refused> {
+        parcel: &Parcel,
+        source: Source,
+    ) -> Result<Option<SessionId>, RefusalReason> {
         let mut reason = RefusalReason::UnknownGroup;
         let mut tried = SmallVec::<[MemberId; 4]>::new();
         let members = self.read();
-        loop {
-            let group = members.groups.get(&parcel.group);
-            let Some((id, member)) = group.and_then(|group| group.in_turn(&tried, among)) else {
-                return Err(parcel.refused(reason));
-            };
+        let group = members.groups.get(&parcel.group).ok_or(reason)?;
+        while let Some((id, member)) = group.in_turn(&tried, source) {
             tried.push(*id);
-            let taken = match member {
-                Member::Here(world) => self.put(world, parcel, way).map(|()| None),
-                Member::Elsewhere(remote, _) => {
-                    let way = self.sealed(way, &parcel);
-                    let sent = remote.send(parcel, way);
-                    sent.map(|session| Some(AwaitedFrom::One(session)))
-                }
-            };
-            let refused = match taken {
-                Ok(taken_by) => return Ok(taken_by),
-                Err(refused) => refused,
-            };
-            parcel = refused.parcel;
-            if refused.reason != RefusalReason::UnknownGroup {
-                reason = refused.reason;
+            match self.give(member, parcel, source) {
+                Err(RefusalReason::UnknownGroup) => {}
+                Err(refused) => reason = refused,
+                taken => return taken,
+            }
+        }
+        Err(reason)
+    }
+
+    /// Gives a parcel to a member. Returns the connection by which another process has taken it.
+    fn give(
+        self: &Arc<Self>,
+        member: &Member,
+        parcel: &Parcel,
+        source: Source,
+    ) -> Result<Option<SessionId>, RefusalReason> {
+        match member {
+            Member::Here(world) => self.put(world, parcel, source).map(|()| None),
+            Member::Elsewhere(remote, _) => {
+                remote.send(parcel, self.sealed(source, parcel)).map(Some)
             }
         }
     }
 
     /// Seals a parcel that leaves this process, if a world here has sent it.
-    fn sealed(&self, mut way: Way, parcel: &Parcel) -> Way {
-        if way.source.process == self.process {
-            way.source.seal = self.seal(way.source, parcel);
+    fn sealed(&self, mut source: Source, parcel: &Parcel) -> Source {
+        if source.process == self.process && source.seal == 0 {
+            source.seal = self.seal(source, parcel);
         }
-        way
+        source
     }
 
     /// Returns the seal of a parcel that a world here has sent.
@@ -179,54 +169,29 @@ impl Hub {
         self.seals.hash_one((source.world, source.sequence, parcel))
     }
 
-    /// Puts a parcel into the inbox of a world. A world that has ended refuses it with `UnknownGroup`.
+    /// Puts a parcel into the inbox of a world. A world that has ended refuses it with `UnknownGroup`. If
+    /// the inbox is full, the sender learns when it has room.
     fn put(
         self: &Arc<Self>,
         world: &MessageSender,
-        mut parcel: Parcel,
-        way: Way,
-    ) -> Result<(), Refused> {
-        loop {
-            match world.receive(parcel) {
-                Ok(()) => return Ok(()),
-                Err(SendError::Closed(parcel)) => {
-                    return Err(parcel.refused(RefusalReason::UnknownGroup));
-                }
-                Err(SendError::Full(refused)) => parcel = refused,
-            }
-            if self.note_full(world, way.source, &parcel) {
-                return Err(parcel.refused(RefusalReason::Full));
-            }
-        }
-    }
-
-    /// Puts a copy of a parcel into the inbox of a world.
-    fn put_copy(
-        self: &Arc<Self>,
-        world: &MessageSender,
         parcel: &Parcel,
-        way: Way,
+        source: Source,
     ) -> Result<(), RefusalReason> {
         loop {
-            match world.receive_copy(parcel) {
+            match world.receive(parcel) {
                 Ok(()) => return Ok(()),
                 Err(SendError::Closed(())) => return Err(RefusalReason::UnknownGroup),
                 Err(SendError::Full(())) => {}
             }
-            if self.note_full(world, way.source, parcel) {
+            let (hub, group) = (Arc::downgrade(self), parcel.group.clone());
+            let is_full = world.when_room((source.process, source.world), move || {
+                if let Some(hub) = hub.upgrade() {
+                    hub.tell_room([(source, group)]);
+                }
+            });
+            if is_full {
                 return Err(RefusalReason::Full);
             }
         }
-    }
-
-    /// Notes that the inbox of a world is full: the sender learns when it has room. Returns `false` if it
-    /// has room already.
-    fn note_full(self: &Arc<Self>, world: &MessageSender, source: Source, parcel: &Parcel) -> bool {
-        let (hub, group) = (Arc::downgrade(self), parcel.group.clone());
-        world.when_room((source.process, source.world), move || {
-            if let Some(hub) = hub.upgrade() {
-                hub.tell_room([(source, group)]);
-            }
-        })
     }
 }

@@ -7,15 +7,13 @@ use std::panic::{catch_unwind, resume_unwind};
 use super::{
     super::{
         address::Address,
-        claim::{Claim, Epoch},
-        filter::{Filter, FromPeer},
-        members::{Among, Member},
-        news::{HasRoom, Liveness, tell_world},
-        parcel::Refused,
-        refusal::report_refusal,
-        remote::{Arrival, BatchError, Frame, Lost, PeerSettings, Remote, Sent, SessionId, Source},
+        link::{FromPeer, PeerSettings},
+        members::{Claim, Epoch, Member},
+        news::{HasRoom, Liveness, report_refusal, tell_world},
+        parcel::{Parcel, Refused},
+        remote::{BatchError, Frame, Lost, Remote, SessionId, Source, read_batch},
     },
-    Connection, Hub, PeerEntry,
+    Connection, Filter, Hub,
 };
 use crate::{message::RefusalReason, sync::PoisonError};
 
@@ -35,11 +33,7 @@ impl Hub {
         if members.is_closed {
             remote.close();
         }
-        let entry = PeerEntry {
-            remote: remote.clone(),
-            connection: None,
-        };
-        members.peers.insert(id, entry);
+        members.remotes.insert(id, remote.clone());
         remote
     }
 
@@ -50,43 +44,39 @@ impl Hub {
         let mut members = self.write();
         // A thread that has cut this connection off may be slower.
         members.forget(remote);
-        let entry = members.peers.remove(&remote.id);
+        let removed = members.remotes.remove(&remote.id);
         drop(members);
-        drop(entry);
+        drop(removed);
     }
 
     /// Closes the connections to all other processes. Parcels that wait for them are still sent.
     pub(crate) fn close(&self) {
         let mut members = self.write();
         members.is_closed = true;
-        for peer in members.peers.values() {
-            peer.remote.close();
+        for remote in members.remotes.values() {
+            remote.close();
         }
     }
 
     /// Takes a batch from another process.
     pub(crate) fn receive(
         self: &Arc<Self>,
-        remote: &Remote,
+        remote: &Arc<Remote>,
         batch: &[u8],
     ) -> Result<(), BatchError> {
-        let Arrival {
-            lost,
-            begun,
-            frames,
-            was_suspect,
-            process,
-            turn,
-        } = remote.hear(batch)?;
+        let (head, mut frames) = read_batch(batch)?;
+        let turn = remote.take_turn();
+        let (heard, lost) = remote.hear(&head, batch.len());
         self.forget(remote, lost);
-        if let Some(session) = begun {
-            self.begin(remote, session, process);
+        let was_suspect = remote.revive();
+        if let Some(session) = heard.begun {
+            self.begin(remote, session, head.process);
         } else if was_suspect {
             self.announce_suspicion(remote);
         }
-        if let Some((frames, session)) = frames {
+        if let Some((known, session)) = heard.frames {
             let handle = || {
-                for frame in frames {
+                for frame in frames.drain(known as usize..) {
                     self.handle(remote, session, frame);
                 }
             };
@@ -104,19 +94,18 @@ impl Hub {
     fn begin(&self, remote: &Remote, session: SessionId, process: u64) {
         let mut members = self.write();
         // A link that looks for processes may find this one.
-        let is_other = process != self.process && members.peers.contains_key(&remote.id);
+        let is_other = process != self.process && members.remotes.contains_key(&remote.id);
         if !is_other || !remote.begin(session) {
             return;
         }
         // The thread that knows of the end of the last connection may be slower.
         members.forget(remote);
-        if let Some(entry) = members.peers.get_mut(&remote.id) {
-            entry.connection = Some(Connection {
-                session,
-                process,
-                is_introduced: false,
-            });
-        }
+        let connection = Connection {
+            session,
+            process,
+            is_introduced: false,
+        };
+        members.connections.insert(remote.id, connection);
         for (name, group) in &members.groups {
             let worlds = group.worlds_here();
             if worlds > 0 {
@@ -137,7 +126,7 @@ impl Hub {
     /// Another process has told its worlds and keys: from now on it is up.
     fn note_introduced(&self, remote: &Remote, session: SessionId) {
         let mut members = self.write();
-        if let Some((_, connection)) = members.connected(remote.id, session)
+        if let Some(connection) = members.connected(remote, session)
             && !mem::replace(&mut connection.is_introduced, true)
         {
             members.announce(remote, Liveness::Up);
@@ -147,29 +136,33 @@ impl Hub {
     /// Removes the worlds and keys of another process whose connection has ended, and refuses the parcels
     /// that were not sent.
     pub(crate) fn forget(&self, remote: &Remote, lost: Option<Lost>) {
-        let Some(Lost { session, waiting }) = lost else {
+        let Some(Lost {
+            session,
+            mut waiting,
+        }) = lost
+        else {
             return;
         };
         let mut members = self.write();
-        if members.connected(remote.id, session).is_some() {
+        if members.connected(remote, session).is_some() {
             members.forget(remote);
         }
         drop(members);
         for frame in waiting.frames() {
-            if let Frame::Parcel(sent) = frame {
-                self.refuse(sent, RefusalReason::PeerLost);
+            if let Frame::Parcel(parcel, source) = frame {
+                self.refuse(parcel.refused(RefusalReason::PeerLost), source);
             }
         }
-        self.tell_room(waiting.refused);
+        self.tell_room(waiting.take_refused());
     }
 
     /// Handles a frame from another process.
-    fn handle(self: &Arc<Self>, remote: &Remote, session: SessionId, frame: Frame) {
+    fn handle(self: &Arc<Self>, remote: &Arc<Remote>, session: SessionId, frame: Frame) {
         match frame {
-            Frame::Parcel(sent) => self.take(remote, sent),
-            Frame::Refused(sent, reason) => {
-                if remote.may_refuse(reason) {
-                    self.refuse(sent, reason);
+            Frame::Parcel(parcel, source) => self.take(remote, parcel, source),
+            Frame::Refused(refused, source) => {
+                if remote.may_refuse(refused.reason) {
+                    self.refuse(refused, source);
                 }
             }
             Frame::Worlds(group, worlds) => {
@@ -200,43 +193,41 @@ impl Hub {
     }
 
     /// Takes a parcel from another process. If it is refused, that process learns of it.
-    fn take(self: &Arc<Self>, remote: &Remote, sent: Sent) {
-        let Sent { parcel, way } = sent;
+    fn take(self: &Arc<Self>, remote: &Remote, parcel: Parcel, mut source: Source) {
+        source.hops = source.hops.saturating_add(1);
         let taken = if remote.is_too_large(&parcel) {
-            Err(parcel.refused(RefusalReason::TooLarge))
+            Err(RefusalReason::TooLarge)
         } else if self.permits(remote, FromPeer::Parcel(&parcel)) {
-            self.send(parcel, way, Among::Here)
+            self.send(&parcel, source)
         } else {
-            Err(parcel.refused(RefusalReason::Forbidden))
+            Err(RefusalReason::Forbidden)
         };
-        if let Err(Refused { parcel, reason }) = taken {
-            self.answer(remote, &Frame::Refused(Sent { parcel, way }, reason));
+        if let Err(reason) = taken {
+            self.answer(remote, &Frame::Refused(parcel.refused(reason), source));
         }
     }
 
     fn set_worlds(
         &self,
-        remote: &Remote,
+        remote: &Arc<Remote>,
         session: SessionId,
         group: Cow<'static, str>,
         worlds: u32,
     ) {
         let mut members = self.write();
-        let Some((remote, _)) = members.connected(remote.id, session) else {
+        if members.connected(remote, session).is_none() {
             return;
-        };
-        let remote = remote.clone();
+        }
         match worlds {
+            1.. => {
+                let group = members.groups.entry(group).or_default();
+                group.add(remote.id, Member::Elsewhere(remote.clone(), worlds));
+            }
             0 => {
                 if let Some(group) = members.groups.get_mut(&group) {
                     group.remove(remote.id);
                 }
                 members.drop_if_empty(&group);
-            }
-            _ => {
-                let member = Member::Elsewhere(remote.clone(), worlds);
-                let group = members.groups.entry(group).or_default();
-                group.add(remote.id, member);
             }
         }
     }
@@ -244,7 +235,7 @@ impl Hub {
     fn bind_elsewhere(&self, remote: &Remote, session: SessionId, address: &Address, epoch: Epoch) {
         let mut members = self.write();
         members.epoch = members.epoch.max(epoch);
-        if let Some((_, connection)) = members.connected(remote.id, session) {
+        if let Some(connection) = members.connected(remote, session) {
             let claim = Claim {
                 member: remote.id,
                 epoch,
@@ -258,32 +249,26 @@ impl Hub {
         let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
         // The function may set another filter.
         let filter = { filter }.clone();
-        filter.is_none_or(|filter| filter.permits(&remote.name, what))
+        filter.is_none_or(|permits| permits(&remote.name, what))
     }
 
     /// Sets the filter for parcels, keys and groups of other processes.
-    pub(crate) fn set_filter(&self, filter: Filter) {
+    pub(crate) fn set_filter(&self, filter: Arc<Filter>) {
         let mut place = self.filter.write().unwrap_or_else(PoisonError::into_inner);
         *place = Some(filter);
     }
 
     /// Tells the world that has sent a parcel that it was refused.
-    fn refuse(&self, sent: Sent, reason: RefusalReason) {
-        if sent.way.source.process != self.process {
+    fn refuse(&self, refused: Refused, source: Source) {
+        if source.process != self.process {
             // The parcel was passed on.
-            if let Some(remote) = self.peer_of(sent.way.source) {
-                self.answer(&remote, &Frame::Refused(sent, reason));
+            if let Some(remote) = self.peer_of(source) {
+                self.answer(&remote, &Frame::Refused(refused, source));
             }
-            return;
+        } else if source.seal == self.seal(source, &refused.parcel) {
+            self.run(source.world, move |world| report_refusal(world, refused));
         }
-        if sent.way.source.seal != self.seal(sent.way.source, &sent.parcel) {
-            // This process has never sent it.
-            return;
-        }
-        let refused = sent.parcel.refused(reason);
-        self.run(sent.way.source.world, move |world| {
-            report_refusal(world, refused);
-        });
+        // This process has never sent a parcel with another seal.
     }
 
     /// Tells another process what became of its parcel.
@@ -310,9 +295,7 @@ impl Hub {
     pub(crate) fn announce_suspicion(&self, remote: &Remote) {
         // Alone, so that the last word is the latest.
         let members = self.write();
-        let peer = members.peers.get(&remote.id);
-        let connection = peer.and_then(|peer| peer.connection);
-        if connection.is_some_and(|it| it.is_introduced) {
+        if members.is_introduced(remote) {
             members.announce(remote, remote.liveness());
         }
     }
@@ -320,9 +303,8 @@ impl Hub {
     /// Returns the process that has sent a parcel, if it is connected.
     fn peer_of(&self, source: Source) -> Option<Arc<Remote>> {
         let members = self.read();
-        let mut peers = members.peers.values();
-        let is_sender = |it: Connection| it.process == source.process;
-        let peer = peers.find(|peer| peer.connection.is_some_and(is_sender))?;
-        Some(peer.remote.clone())
+        let mut connections = members.connections.iter();
+        let (id, _) = connections.find(|(_, it)| it.process == source.process)?;
+        members.remotes.get(id).cloned()
     }
 }

@@ -5,14 +5,13 @@ use alloc::{borrow::Cow, collections::VecDeque, vec::Vec};
 use bevy_platform::collections::{HashMap, HashSet};
 
 use super::{
-    super::{address::Address, claim::Epoch},
-    frame::{Frame, Source},
-    wire::Reader,
+    super::{address::Address, members::Epoch},
+    wire::{Frame, HEAD, Source, frames_of},
 };
 
 /// The frames that wait for the thread that sends them, as bytes.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
+#[derive(Default)]
+pub(crate) struct Queue {
     /// The parcels and their refusals, in order.
     chunks: VecDeque<Chunk>,
     /// The length of all chunks.
@@ -24,14 +23,13 @@ pub(super) struct Queue {
 }
 
 /// Frames that go out in one batch.
-#[derive(Debug, Default)]
 pub(super) struct Chunk {
+    /// The head of the batch goes to the beginning.
     pub(super) bytes: Vec<u8>,
     pub(super) frames: u32,
 }
 
 /// A change of a key that the other process has yet to learn.
-#[derive(Debug)]
 struct KeyChange {
     /// Whether the other process thinks that the key is bound.
     was_bound: bool,
@@ -39,11 +37,8 @@ struct KeyChange {
     epoch: Epoch,
 }
 
-/// The bytes before the frames of a chunk, where the head of the batch goes.
-pub(super) const HEAD: usize = 1 + 5 * 8 + 4;
-
 impl Chunk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             bytes: [0; HEAD].into(),
             frames: 0,
@@ -53,12 +48,6 @@ impl Chunk {
     fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.frames += 1;
-    }
-
-    /// Reads the frames.
-    fn frames(&self) -> impl Iterator<Item = Frame> {
-        let mut reader = Reader(&self.bytes[HEAD..]);
-        (0..self.frames).map_while(move |_| Frame::read(&mut reader).ok())
     }
 }
 
@@ -114,13 +103,14 @@ impl Queue {
         let source = Source {
             sequence: 0,
             seal: 0,
+            hops: 0,
             ..source
         };
         self.refused.insert((source, group));
     }
 
     /// Returns the worlds to which there is room again.
-    pub(super) fn take_refused(&mut self) -> Vec<(Source, Cow<'static, str>)> {
+    pub(crate) fn take_refused(&mut self) -> Vec<(Source, Cow<'static, str>)> {
         self.refused.drain().collect()
     }
 
@@ -158,25 +148,9 @@ impl Queue {
         self.chunks.is_empty() && self.worlds.is_empty() && self.keys.is_empty()
     }
 
-    /// Drops everything, and returns the frames with parcels.
-    pub(super) fn take(&mut self) -> Waiting {
-        let Self {
-            chunks, refused, ..
-        } = core::mem::take(self);
-        Waiting { chunks, refused }
-    }
-}
-
-/// What waited when a connection was lost.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    chunks: VecDeque<Chunk>,
-    pub(crate) refused: HashSet<(Source, Cow<'static, str>)>,
-}
-
-impl Waiting {
-    /// Returns the frames that waited.
+    /// Iterates over the parcels and the refusals, in order.
     pub(crate) fn frames(&self) -> impl Iterator<Item = Frame> {
-        self.chunks.iter().flat_map(Chunk::frames)
+        let chunks = self.chunks.iter();
+        chunks.flat_map(|chunk| frames_of(&chunk.bytes, chunk.frames))
     }
 }

@@ -5,69 +5,71 @@
 //! the other side listens. If a side misses a frame, or knows that it was thought dead, it chooses a new
 //! number. The other side then does the same. So both always agree on where their connection began.
 
+use alloc::collections::VecDeque;
 use core::hash::BuildHasher;
 use std::hash::RandomState;
 
+use super::queue::Chunk;
+
 /// The state of one end of a connection.
-#[derive(Debug)]
 pub(super) struct Session {
     /// The number of this end.
     mine: SessionId,
-    theirs: Option<Theirs>,
+    /// The number of the other end, or zero while it is not known.
+    theirs: SessionId,
     /// Whether the other side knows the number of this end.
     is_up: bool,
-    /// The number of frames that were sent.
+    /// The numbers of frames that were sent and received.
     sent: u64,
+    received: u64,
+    /// The batches that the other side has yet to confirm: the number of frames that were sent with each
+    /// batch and before, and the length of the batch.
+    in_flight: VecDeque<(u64, usize)>,
+    bytes_in_flight: usize,
 }
 
 /// A random number above zero.
 pub(crate) type SessionId = u64;
 
-#[derive(Debug)]
-struct Theirs {
-    session: SessionId,
-    /// The number of frames that were received.
-    received: u64,
-}
-
 /// The head of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct Head {
     /// The random id of the sending process.
-    pub(super) process: u64,
-    pub(super) session: SessionId,
+    pub(crate) process: u64,
+    pub(crate) session: SessionId,
     /// The number of the receiving end, as far as the sending end knows it, or zero.
-    pub(super) seen: SessionId,
+    pub(crate) seen: SessionId,
     /// The number of frames that were received.
-    pub(super) received: u64,
+    pub(crate) received: u64,
     /// The number of frames that were sent before.
-    pub(super) first: u64,
+    pub(crate) first: u64,
     /// The number of frames in the batch.
-    pub(super) frames: u32,
+    pub(crate) frames: u32,
 }
 
 /// The meaning of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// The connection that this batch has ended.
-    pub(super) lost: Option<SessionId>,
+    pub(crate) lost: Option<SessionId>,
     /// The connection that this batch has begun.
-    pub(super) begun: Option<SessionId>,
+    pub(crate) begun: Option<SessionId>,
     /// The frames of the batch that are new, as the number of those to skip, and their connection.
-    pub(super) frames: Option<(u32, SessionId)>,
-    /// The number of frames that the other side has received.
-    pub(super) received: u64,
+    pub(crate) frames: Option<(u32, SessionId)>,
     /// Whether the other side needs a batch, even an empty one.
-    pub(super) owes_hello: bool,
+    pub(crate) owes_hello: bool,
 }
 
 impl Session {
     pub(super) fn new() -> Self {
         Self {
             mine: random_id(),
-            theirs: None,
+            theirs: 0,
             is_up: false,
             sent: 0,
+            received: 0,
+            in_flight: VecDeque::new(),
+            bytes_in_flight: 0,
         }
     }
 
@@ -76,24 +78,28 @@ impl Session {
         self.is_up.then_some(self.mine)
     }
 
+    /// Returns `true` if there is room for another batch. It may be longer than the room: the other process
+    /// confirms soon only what is a good part of the bound.
+    pub(super) fn has_room(&self, bound: usize) -> bool {
+        self.bytes_in_flight == 0 || self.bytes_in_flight < bound
+    }
+
     /// Returns the head of the next batch.
-    pub(super) fn head(&mut self, process: u64, frames: u32) -> Head {
+    pub(super) fn head(&mut self, process: u64, chunk: &Chunk) -> Head {
         let first = self.sent;
-        self.sent += u64::from(frames);
-        let theirs = self.theirs.as_ref();
+        if chunk.frames > 0 {
+            self.sent += u64::from(chunk.frames);
+            self.in_flight.push_back((self.sent, chunk.bytes.len()));
+            self.bytes_in_flight += chunk.bytes.len();
+        }
         Head {
             process,
             session: self.mine,
-            seen: theirs.map_or(0, |theirs| theirs.session),
-            received: theirs.map_or(0, |theirs| theirs.received),
+            seen: self.theirs,
+            received: self.received,
             first,
-            frames,
+            frames: chunk.frames,
         }
-    }
-
-    /// Returns the number of frames that were sent.
-    pub(super) fn sent(&self) -> u64 {
-        self.sent
     }
 
     /// Ends the connection, and begins the next handshake. Returns the connection that has ended.
@@ -109,19 +115,14 @@ impl Session {
             lost: None,
             begun: None,
             frames: None,
-            received: 0,
             owes_hello: false,
         };
-        let is_known = matches!(&self.theirs, Some(theirs) if theirs.session == head.session);
-        if !is_known {
+        if head.session != self.theirs {
             // An end that is not up has told its number to no one, or waits for the answer.
             if self.is_up {
                 heard.lost = self.restart();
             }
-            self.theirs = Some(Theirs {
-                session: head.session,
-                received: 0,
-            });
+            (self.theirs, self.received) = (head.session, 0);
             heard.owes_hello = true;
         }
         if head.seen != self.mine {
@@ -134,26 +135,32 @@ impl Session {
             heard.begun = Some(self.mine);
             heard.owes_hello = true;
         }
-        heard.received = head.received;
-        if let Some(theirs) = &mut self.theirs {
-            if head.first > theirs.received {
-                // A frame is missing. A connection that would have begun now was never one.
-                let lost = self.restart();
-                if heard.begun.take().is_none() {
-                    heard.lost = lost;
-                }
-                heard.owes_hello = true;
-                return heard;
+        self.land(head.received);
+        if head.first > self.received {
+            // A frame is missing. A connection that would have begun now was never one.
+            let lost = self.restart();
+            if heard.begun.take().is_none() {
+                heard.lost = lost;
             }
-            let after = head.first.saturating_add(u64::from(head.frames));
-            if after > theirs.received {
-                // No more than `frames`.
-                let skip = (theirs.received - head.first) as u32;
-                theirs.received = after;
-                heard.frames = Some((skip, self.mine));
-            }
+            heard.owes_hello = true;
+            return heard;
+        }
+        let after = head.first.saturating_add(u64::from(head.frames));
+        if after > self.received {
+            // No more than `frames`.
+            let skip = (self.received - head.first) as u32;
+            self.received = after;
+            heard.frames = Some((skip, self.mine));
         }
         heard
+    }
+
+    /// Notes that the other side has received this number of frames.
+    fn land(&mut self, received: u64) {
+        let landed = |(sent, _): &mut (u64, usize)| *sent <= received;
+        while let Some((_, bytes)) = self.in_flight.pop_front_if(landed) {
+            self.bytes_in_flight -= bytes;
+        }
     }
 }
 

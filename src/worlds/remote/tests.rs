@@ -5,13 +5,12 @@ use proptest::{collection, prelude::*};
 use super::{
     super::{
         address::{Address, StableKey},
-        parcel::{Part, RequestId},
+        parcel::Part,
     },
-    queue::HEAD,
-    session::{Head, Heard, Session},
+    wire::HEAD,
     *,
 };
-use crate::message::{Delivery, Packet};
+use crate::message::{Delivery, Packet, RemoteAsker};
 
 /// Each kind of frame and each variant in it, as the release with version 1 writes them. Never change
 /// this file: a new format is a new version and a new file.
@@ -38,31 +37,34 @@ fn frames() -> Vec<Frame> {
         world: 2,
         sequence: 3,
         seal: 9,
-    };
-    let way = Way { source, hops: 4 };
-    let request = RequestId {
-        token: 5,
-        number: 6,
+        hops: 0,
     };
     let deliveries = [
         Delivery::To(StableKey(u64::MAX)),
         Delivery::All,
         Delivery::InTurn,
     ];
-    let reply_to = address();
+    let (token, number) = (5, 6);
+    let asker = RemoteAsker {
+        group: "zones".into(),
+        key: 7,
+        token,
+        number,
+    };
     let parts = [
         Part::Plain,
-        Part::Request { reply_to, request },
-        Part::Reply(request),
+        Part::Request(asker),
+        Part::Reply { token, number },
     ];
+    let passed_on = Source { hops: 4, ..source };
     let parcels = deliveries.into_iter().zip(parts);
     let parcels = parcels.map(|(delivery, part)| {
         let packet = Packet::new(8, *b"bytes");
         let mut parcel = Parcel::new("ears", delivery, packet);
         parcel.part = part;
-        Sent { parcel, way }
+        parcel
     });
-    let parcels: Vec<Sent> = parcels.collect();
+    let parcels: Vec<Parcel> = parcels.collect();
     let reasons = [
         RefusalReason::NoLink,
         RefusalReason::UnknownGroup,
@@ -74,9 +76,11 @@ fn frames() -> Vec<Frame> {
         RefusalReason::PeerLost,
         RefusalReason::Forbidden,
     ];
-    let refused = reasons.map(|reason| Frame::Refused(parcels[0].clone(), reason));
-    let mut frames: Vec<Frame> = parcels.into_iter().map(Frame::Parcel).collect();
-    frames.extend(refused);
+    let refused = reasons.map(|reason| parcels[0].clone().refused(reason));
+    let parcels = parcels.into_iter();
+    let parcels = parcels.map(|parcel| Frame::Parcel(parcel, passed_on));
+    let mut frames: Vec<Frame> = parcels.collect();
+    frames.extend(refused.map(|refused| Frame::Refused(refused, passed_on)));
     frames.extend([
         Frame::Worlds("logic".into(), 9),
         Frame::Bound(address(), 10),
@@ -95,14 +99,14 @@ fn batch(mut head: Head, frames: &[Frame]) -> Vec<u8> {
         frame.write(&mut bytes);
         head.frames += 1;
     }
-    batch::write_head(&head, &mut bytes);
+    wire::write_head(&head, &mut bytes);
     bytes
 }
 
 #[test]
 fn the_format_is_the_one_of_version_1() {
     assert_eq!(batch(head(), &frames()), BATCH_V1);
-    let (read_head, read_frames) = batch::read(BATCH_V1).expect("it is a batch");
+    let (read_head, read_frames) = read_batch(BATCH_V1).expect("it is a batch");
     assert_eq!(read_frames, frames());
     let frames = read_head.frames;
     assert_eq!(read_head, Head { frames, ..head() });
@@ -111,12 +115,12 @@ fn the_format_is_the_one_of_version_1() {
 #[test]
 fn any_cut_batch_is_an_error() {
     for end in 0..BATCH_V1.len() {
-        let error = batch::read(&BATCH_V1[..end]).expect_err("it is cut");
+        let error = read_batch(&BATCH_V1[..end]).expect_err("it is cut");
         assert_eq!(error, BatchError::Malformed, "{end}");
     }
     let longer = [BATCH_V1, &[0]].concat();
     assert_eq!(
-        batch::read(&longer).expect_err("it is longer"),
+        read_batch(&longer).expect_err("it is longer"),
         BatchError::Malformed
     );
 }
@@ -130,16 +134,16 @@ proptest! {
         for (place, byte) in changes {
             bytes[place] = byte;
         }
-        if let Ok((head, frames)) = batch::read(&bytes) {
+        if let Ok((head, frames)) = read_batch(&bytes) {
             prop_assert_eq!(batch(Head { frames: 0, ..head }, &frames), bytes);
         }
     }
 
     #[test]
     fn bytes_that_are_no_batch_do_no_harm(bytes in collection::vec(any::<u8>(), 0..200)) {
-        batch::read(&bytes).ok();
+        read_batch(&bytes).ok();
         let versioned = [&[1], &bytes[..]].concat();
-        batch::read(&versioned).ok();
+        read_batch(&versioned).ok();
     }
 
     #[test]
@@ -235,7 +239,9 @@ impl Wire {
         } else {
             0
         };
-        let head = from.session.head(0, frames);
+        let mut chunk = Chunk::new();
+        chunk.frames = frames;
+        let head = from.session.head(0, &chunk);
         let first = from.next;
         from.next += u64::from(frames);
         from.owes_hello = false;

@@ -37,8 +37,8 @@ fn advance(app: &mut App, by: Duration) {
 }
 
 fn wait(app: &mut App) -> Option<Duration> {
-    let mut sleeper = Sleeper::new(app.world_mut());
-    sleeper.until_due(app.world_mut())
+    let mut updates = UpdateState::new(app.world_mut());
+    until_due(app.world_mut(), &mut updates)
 }
 
 /// Returns the wait after a frame in which 10 ms pass.

@@ -71,7 +71,10 @@ impl Game {
         };
         let text = ron::to_string(&moved).expect("the entity can be serialized");
         let moved: MovedEntity = ron::from_str(&text).expect("the entity can be deserialized");
-        let mine: Vec<Entity> = moved.entities().collect();
+        let mut mine: Vec<Entity> = moved.entities().collect();
+        let cast = self.shared.cast();
+        mine.sort_unstable_by_key(|&entity| cast.id(entity));
+        drop(cast);
         let cast = self.shared.cast().entities.clone();
         let others = cast
             .into_iter()

@@ -19,7 +19,7 @@ impl Game {
         let saved = world.save_entity(entity).expect("all actions are data");
         let text = ron::to_string(&saved).expect("the timers can be serialized");
         let saved: SavedTimers = ron::from_str(&text).expect("the timers can be deserialized");
-        let mine: Vec<Entity> = saved.entities().collect();
+        let mut mine: Vec<Entity> = saved.entities().collect();
         let others = cast
             .entities
             .iter()
@@ -35,6 +35,7 @@ impl Game {
         let loaded = world.load_timers(&saved, &mut entities);
         loaded.unwrap_or_else(|error| panic!("{error}: {text}"));
         cast = self.shared.cast();
+        mine.sort_unstable_by_key(|&entity| cast.id(entity));
         for before in mine {
             cast.succeed(before, entities[&before]);
         }

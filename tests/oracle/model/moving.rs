@@ -34,9 +34,9 @@ impl Model {
         let then = self.clone();
         let names = self.load(&then, &moved);
         self.pass(&then, &moved, &names, on_the_way);
-        for before in &moved {
-            if let Some(follows) = self.entities[*before].follows {
-                self.follow(names[before], follows.topics);
+        for (&before, &now) in &names {
+            if let Some(follows) = self.entities[before].follows {
+                self.follow(now, follows.topics);
             }
         }
         let mail = self.mail_to(&moved);

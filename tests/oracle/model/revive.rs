@@ -64,7 +64,10 @@ impl Model {
 
     /// Loads entities as they were. Returns their numbers before and now.
     pub(super) fn load(&mut self, then: &Self, saved: &[Id]) -> BTreeMap<Id, Id> {
-        let names: BTreeMap<Id, Id> = saved.iter().map(|&id| (id, self.spawn())).collect();
+        // The order in the data means nothing.
+        let mut ids = saved.to_vec();
+        ids.sort_unstable();
+        let names: BTreeMap<Id, Id> = ids.into_iter().map(|id| (id, self.spawn())).collect();
         let name = |id: Id| match names.get(&id) {
             Some(&name) => name,
             None if then.exists(id) => id,

@@ -27,7 +27,7 @@ pub(crate) struct ReadClocks;
 
 /// The clocks whose components were edited since they were last asked for.
 pub(crate) type EditedClocks = SystemState<(
-    Query<'static, 'static, Entity, (Changed<Clock>, Allow<Disabled>)>,
+    Query<'static, 'static, (Entity, Ref<'static, Clock>), (Changed<Clock>, Allow<Disabled>)>,
     Res<'static, BuiltInClocks>,
     Res<'static, ClockTable>,
 )>;
@@ -65,6 +65,7 @@ fn read(world: &mut World, cadence: Cadence, edited: &mut EditedClocks) -> Resul
 
 /// Takes over the changes of all components. They count from the time that the clocks show.
 pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Result {
+    let now = world.change_tick();
     let (own, built_in, table) = edited.get(world)?;
     let mut edited = Vec::new();
     let mut note = |clock: ClockId| {
@@ -72,7 +73,12 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
         edited.extend(found.map(|found| (found.age, found.key)));
     };
     // Faster than a loop if hardly any clock was edited.
-    own.iter().for_each(|entity| note(entity.into()));
+    own.iter().for_each(|(entity, clock)| {
+        // The frame and the fixed schedule both look for changes.
+        if clock.last_changed().is_newer_than(table.taken, now) {
+            note(entity.into());
+        }
+    });
     if built_in.is_changed() {
         BUILT_IN.into_iter().for_each(note);
     }
@@ -85,7 +91,9 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
     let changed = edited.iter().copied();
     let changed = changed.filter(|&(_, key)| has_new_settings(world, key, is_orphan));
     let changed = changed.collect();
-    world.resource_mut::<ClockTable>().order_loaded();
+    let mut table = world.resource_mut::<ClockTable>();
+    table.taken = now;
+    table.order_loaded();
     take_settings_of(world, changed);
     for error in world.resource_mut::<ClockTable>().adopt_waiting() {
         warn(&mut world.into(), error);

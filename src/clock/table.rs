@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{mem, time::Duration};
 
-use bevy_ecs::prelude::*;
+use bevy_ecs::{change_detection::Tick as ChangeTick, prelude::*};
 use bevy_platform::sync::{
     Arc,
     atomic::{AtomicU64, Ordering::Relaxed},
@@ -45,6 +45,8 @@ pub(crate) struct ClockTable {
     pub(super) changes: Changes,
     /// Whether a clock has changed its cadence, which callbacks have not followed yet.
     pub(super) has_moved: bool,
+    /// When the settings of the components were last taken over.
+    pub(super) taken: ChangeTick,
 }
 
 /// Counts the changes of the clocks of a world, so that a computed value can tell whether it still
@@ -95,6 +97,7 @@ impl ClockTable {
             conditions: Vec::new(),
             changes: Changes::default(),
             has_moved: false,
+            taken: ChangeTick::new(0),
         };
         for (key, id) in (0..).zip(BUILT_IN) {
             let seen = elapsed(id);

@@ -70,6 +70,7 @@ impl UpdateRosters {
     }
 
     /// Returns `true` if there is no callback on any clock.
+    #[cfg(feature = "worlds")]
     pub(super) fn has_none(&self) -> bool {
         let cadences = [Cadence::Frame, Cadence::FixedStep];
         cadences.iter().all(|&cadence| self.is_empty(cadence))
@@ -193,9 +194,6 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: ClockError) {
 /// Starts a run: moves the callbacks on clocks that have changed their cadence, and lets all new
 /// callbacks take part.
 pub(crate) fn begin_updates(world: &mut World, cadence: Cadence) {
-    if world.resource::<UpdateRosters>().has_none() {
-        return;
-    }
     follow_clocks(world);
     let mut rosters = world.resource_mut::<UpdateRosters>();
     rosters.joined[cadence as usize] = rosters.next;

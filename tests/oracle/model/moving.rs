@@ -71,6 +71,13 @@ impl Model {
             }
         }
         for nth in then.clocks.all.len()..self.clocks.all.len() {
+            let name = self.clocks.all[nth].name;
+            let mut before = names.iter();
+            let before = before.find(|&(_, &now)| name == Named::Own(now));
+            let before = before.and_then(|(&before, _)| then.clocks.find(Named::Own(before)));
+            if before.is_some_and(|before| then.clocks.all[before].is_held) {
+                continue;
+            }
             match self.clocks.parent(nth) {
                 Some(parent) if parent < then.clocks.all.len() => {
                     self.clocks.pass(nth, passed(parent));

@@ -290,7 +290,7 @@ pub(crate) fn has_mail(world: &World) -> bool {
         || written::is_waiting(world)
 }
 
-pub(super) fn publish_stats(world: &mut World) {
+fn publish_stats(world: &mut World) {
     let stats = world.resource::<Mailbag>().stats;
     if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
         published.set_if_neq(stats);

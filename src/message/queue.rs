@@ -77,8 +77,8 @@ trait AnyLane: Any + Send + Sync {
     /// Moves the first messages of another lane of the same type behind all others.
     fn append(&mut self, other: &mut dyn AnyLane, messages: usize);
 
-    /// Moves the first message of another lane of the same type before all others.
-    fn put_first(&mut self, other: &mut dyn AnyLane);
+    /// Moves the first message of another lane of the same type here, before the `nth` one.
+    fn insert(&mut self, nth: usize, other: &mut dyn AnyLane);
 
     /// Moves the first message behind all others.
     fn rotate(&mut self);
@@ -245,18 +245,43 @@ impl Queue {
         self.add_run(place, 1, role);
     }
 
-    /// Releases a letter before all others.
+    /// Releases a letter before all others, except for a message whose delivery was interrupted.
     pub(super) fn put_first(&mut self, Letter { mut lane, role }: Letter) {
         let place = self.place_like(&*lane);
-        self.lanes[place].put_first(&mut *lane);
-        self.items.push_front(Item::Messages(Run {
+        let interrupted = self.split_interrupted();
+        let nth = usize::from(interrupted.is_some());
+        let nth_in_lane = usize::from(interrupted == Some(place));
+        self.lanes[place].insert(nth_in_lane, &mut *lane);
+        let run = Run {
             lane: place,
             len: 1,
             role,
             round: None,
-        }));
+        };
+        self.items.insert(nth, Item::Messages(run));
         self.released += 1;
         self.len += 1;
+    }
+
+    /// Gives the first message a run of its own if its delivery was interrupted, and returns its lane.
+    fn split_interrupted(&mut self) -> Option<usize> {
+        let Some(Item::Messages(run)) = self.items.front_mut() else {
+            return None;
+        };
+        run.round.as_ref()?;
+        let (lane, rest) = (run.lane, run.len - 1);
+        if rest > 0 {
+            run.len = 1;
+            let rest = Run {
+                lane,
+                len: rest,
+                role: run.role.clone(),
+                round: None,
+            };
+            self.items.insert(1, Item::Messages(rest));
+            self.released += 1;
+        }
+        Some(lane)
     }
 
     /// Adds all items of another queue, which keeps its memory while it needs it.
@@ -474,10 +499,10 @@ impl<P: Payload> AnyLane for Lane<P> {
         }
     }
 
-    fn put_first(&mut self, other: &mut dyn AnyLane) {
+    fn insert(&mut self, nth: usize, other: &mut dyn AnyLane) {
         let message = of_type::<P>(other).and_then(|other| other.messages.pop_front());
         if let Some(message) = message {
-            self.messages.push_front(message);
+            self.messages.insert(nth, message);
         }
     }
 

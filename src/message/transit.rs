@@ -6,7 +6,6 @@ use core::mem;
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 
 use super::{
-    deliver::publish_stats,
     directory::Directory,
     followers::Followers,
     mail::{MailRef, Recipient},
@@ -130,7 +129,6 @@ impl HeldLetters {
         {
             let lost = held.len() - held.exported.len() - passed_on;
             mailbag.stats.undeliverable += lost as u64;
-            publish_stats(world);
         }
     }
 

@@ -49,7 +49,9 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     if has_written {
         written::deliver_all(world)?;
     }
-    publish_stats(world);
+    if has_mail || has_written {
+        publish_stats(world);
+    }
     Ok(())
 }
 

@@ -110,10 +110,10 @@ impl Mailbag {
         *self.room.reserved.get_mut() -= messages;
     }
 
-    /// Releases letters before all others.
+    /// Releases letters before all others, but after a message whose delivery was interrupted.
     pub(super) fn release_first(&mut self, letters: Vec<Letter>) {
         for letter in letters.into_iter().rev() {
-            self.queue.put_first(letter);
+            self.queue.put_first(letter, false);
         }
     }
 
@@ -121,8 +121,9 @@ impl Mailbag {
     /// interrupted.
     pub(super) fn release(&mut self) {
         self.is_urgent = false;
-        let held = mem::take(&mut self.held);
-        self.release_first(held);
+        for letter in mem::take(&mut self.held).into_iter().rev() {
+            self.queue.put_first(letter, true);
+        }
         self.queue.release();
     }
 

@@ -245,10 +245,14 @@ impl Queue {
         self.add_run(place, 1, role);
     }
 
-    /// Releases a letter before all others, except for a message whose delivery was interrupted.
-    pub(super) fn put_first(&mut self, Letter { mut lane, role }: Letter) {
+    /// Releases a letter before all others. Unless it `is_older`, a message whose delivery was interrupted
+    /// stays before it.
+    pub(super) fn put_first(&mut self, Letter { mut lane, role }: Letter, is_older: bool) {
         let place = self.place_like(&*lane);
-        let interrupted = self.split_interrupted();
+        let interrupted = match is_older {
+            true => None,
+            false => self.split_interrupted(),
+        };
         let nth = usize::from(interrupted.is_some());
         let nth_in_lane = usize::from(interrupted == Some(place));
         self.lanes[place].insert(nth_in_lane, &mut *lane);
@@ -269,7 +273,7 @@ impl Queue {
             return None;
         };
         run.round.as_ref()?;
-        let (lane, rest) = (run.lane, run.len - 1);
+        let (lane, rest) = (run.lane, run.len.saturating_sub(1));
         if rest > 0 {
             run.len = 1;
             let rest = Run {
@@ -333,6 +337,12 @@ impl Queue {
 
     /// Releases all items for delivery.
     pub(super) fn release(&mut self) {
+        // A panic may have left a run whose last message was delivered.
+        if let Some(Item::Messages(run)) = self.items.front()
+            && run.len == 0
+        {
+            self.items.pop_front();
+        }
         self.trim();
         self.released = self.items.len();
     }

@@ -17,6 +17,7 @@ use super::{
     read::add_clock,
     row::{Age, BUILT_IN, ClockKey, VIRTUAL, built_in_key},
     table::{ClockTable, FoundClock, Scope},
+    time::Reading,
 };
 
 /// The clock for everything on this entity, and for everything it owns directly, unless a timer or a
@@ -271,28 +272,42 @@ pub(crate) struct Stops<'w> {
 }
 
 impl Stops<'_> {
-    /// Returns `true` if a built-in clock stands still in a run, or Bevy's time that drives it.
-    pub(crate) fn contains(&self, clock: ClockKey, scope: Scope) -> bool {
-        stops(&self.built_in, self.game.as_deref(), clock, scope)
+    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
+    /// stops it in a run by now. `component` returns the component of a clock on an entity.
+    #[inline]
+    pub(crate) fn read_running<'c>(
+        &self,
+        table: &ClockTable,
+        clock: (ClockKey, Age),
+        scope: Scope,
+        component: impl Fn(Entity) -> Option<&'c Clock>,
+    ) -> Option<Reading> {
+        let game = self.game.as_deref();
+        read_running(table, (&self.built_in, game), clock, scope, component)
     }
 }
 
-fn stops(
-    built_in: &BuiltInClocks,
-    game: Option<&Time<Virtual>>,
-    clock: ClockKey,
+#[inline]
+fn read_running<'c>(
+    table: &ClockTable,
+    (built_in, game): (&BuiltInClocks, Option<&Time<Virtual>>),
+    clock: (ClockKey, Age),
     scope: Scope,
-) -> bool {
+    component: impl Fn(Entity) -> Option<&'c Clock>,
+) -> Option<Reading> {
     // A pause stops the clock at once, and its end counts from the next frame on.
     let is_game_stopped = |game: &Time<Virtual>| {
         game.is_paused() || game.was_paused() || game.relative_speed_f64() == 0.0
     };
-    let is_driven_by_game = clock == VIRTUAL && scope != Scope::Under(clock);
-    let is_stopped = built_in
-        .0
-        .get(clock as usize)
-        .is_some_and(Clock::is_stopped);
-    is_stopped || is_driven_by_game && game.is_some_and(is_game_stopped)
+    table.read_running(clock, scope, |key, entity| {
+        let component = match entity {
+            Some(entity) => component(entity),
+            None => built_in.0.get(key as usize),
+        };
+        let is_driven_by_game = key == VIRTUAL && scope != Scope::Under(key);
+        component.is_some_and(Clock::is_stopped)
+            || is_driven_by_game && game.is_some_and(is_game_stopped)
+    })
 }
 
 /// Returns `true` if the clock of this key and age exists, and nothing stops it in a run by now.
@@ -301,11 +316,8 @@ pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) ->
     let (Some(table), Some(built_in)) = (table, world.get_resource()) else {
         return false;
     };
-    let reading = table.read_running(clock, scope, |key, entity| match entity {
-        Some(entity) => world.get::<Clock>(entity).is_some_and(Clock::is_stopped),
-        None => stops(built_in, world.get_resource(), key, scope),
-    });
-    reading.is_some()
+    let stops = (built_in, world.get_resource());
+    read_running(table, stops, clock, scope, |entity| world.get(entity)).is_some()
 }
 
 /// Returns the age of the clock if it exists, takes part in a run of this scope, and nothing stops it by

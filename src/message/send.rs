@@ -534,8 +534,8 @@ pub(crate) fn send_urgent<P: Payload>(
     payload: P,
     role: Role,
 ) {
+    send_anyway(world, to, payload, role);
     if let Some(mut mailbag) = mailbag(world) {
-        mailbag.queue.push(to.into(), payload, role);
         mailbag.is_urgent = true;
     }
 }

@@ -180,21 +180,22 @@ impl Run {
         loop {
             is_observed = is_observed || self::is_observed(world);
             let mut fired = None;
-            let Firing {
-                mut lines,
-                mut table,
-                stops,
-                entities,
-                mut messages,
-            } = firing(params, world)?;
-            while let Some(&(_, age, clock)) = turns.peek()
-                && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
-            {
-                if let Some((id, reading)) =
-                    read_running(&table, &stops, &entities, (clock, age), self.scope)
-                {
+            let mut firing = firing(params, world)?;
+            while let Some(&(_, age, clock)) = turns.peek() {
+                let running = firing.read_running((clock, age), self.scope);
+                let Firing {
+                    lines,
+                    table,
+                    entities,
+                    messages,
+                    ..
+                } = &mut firing;
+                let Some((line, waiting, stats)) = lines.firing(clock, self.scope) else {
+                    break;
+                };
+                if let Some((id, reading)) = running {
                     let next = || line.fire((clock, id), &reading, &self, waiting, stats);
-                    fire_next(&mut messages, &entities, next, is_observed, &mut fired);
+                    fire_next(messages, entities, next, is_observed, &mut fired);
                     if fired.is_some() && line.queue.has_due(reading.now) {
                         break;
                     }
@@ -211,7 +212,7 @@ impl Run {
                 return Ok(());
             };
             let ends_life = fired.reaction == Reaction::EndLife;
-            lines.reports.ended.ending = ends_life.then(|| fired.event.entity());
+            firing.lines.reports.ended.ending = ends_life.then(|| fired.event.entity());
             handle(world, fired, self.cadence, is_observed);
         }
     }
@@ -259,23 +260,17 @@ impl Run {
         let mut lines = world.resource_mut::<TimerLines>();
         lines.waiting.add_firing(self.cadence);
         let mut fired = None;
-        let Firing {
-            mut lines,
-            mut table,
-            stops,
-            entities,
-            mut messages,
-        } = firing(params, world)?;
-        if let Some((id, reading)) =
-            read_running(&table, &stops, &entities, (clock, age), self.scope)
-            && let Some((line, waiting, stats)) = lines.firing(clock, self.scope)
+        let mut firing = firing(params, world)?;
+        if let Some((id, reading)) = firing.read_running((clock, age), self.scope)
+            && let Some((line, waiting, stats)) = firing.lines.firing(clock, self.scope)
         {
             let id = (clock, id);
             let mut next = Some(|| line.fire_waiting(key, id, &reading, &self, waiting, stats));
             let next = || next.take()?();
-            fire_next(&mut messages, &entities, next, is_observed, &mut fired);
+            let (messages, entities) = (&mut firing.messages, &firing.entities);
+            fire_next(messages, entities, next, is_observed, &mut fired);
             // No other timer may be due on the clock, so nothing else tells the table.
-            table.set_deadline(clock, line.queue.first_look());
+            firing.table.set_deadline(clock, line.queue.first_look());
         }
         if let Some(fired) = &mut fired {
             handle(world, fired, self.cadence, is_observed);
@@ -297,23 +292,20 @@ fn firing<'w>(params: &'w mut FireParams, world: &'w mut World) -> Result<Firing
     Ok(firing)
 }
 
-/// Returns the name of the clock of this key and age and the time on it, or `None` if the clock is gone, or
-/// if something stops it in a run by now.
-#[inline]
-fn read_running(
-    table: &ClockTable,
-    stops: &Stops,
-    entities: &Entities,
-    clock: (ClockKey, Age),
-    scope: Scope,
-) -> Option<(PackedClockId, Reading)> {
-    let reading = table.read_running(clock, scope, |key, entity| match entity {
-        Some(entity) => entities
-            .get(entity)
-            .is_ok_and(|(clock, ..)| clock.is_some_and(Clock::is_stopped)),
-        None => stops.contains(key, scope),
-    });
-    Some((table.id(clock.0)?.into(), reading?))
+impl Firing<'_, '_> {
+    /// Returns the name of the clock of this key and age and the time on it, unless the clock is gone, or
+    /// something stops it in a run by now.
+    #[inline]
+    fn read_running(
+        &self,
+        clock: (ClockKey, Age),
+        scope: Scope,
+    ) -> Option<(PackedClockId, Reading)> {
+        let Self { table, stops, .. } = self;
+        let component = |entity| self.entities.get(entity).ok()?.0;
+        let reading = stops.read_running(table, clock, scope, component)?;
+        Some((table.id(clock.0)?.into(), reading))
+    }
 }
 
 /// Fires the `next` timers one after the other, and writes their messages.

@@ -141,15 +141,10 @@ impl<'a> Ticks<'a> {
     }
 
     fn is_running(&self, member: &Member, caller: &EntityCaller) -> bool {
-        let scope = Scope::Of(Cadence::Frame);
-        let is_stopped = |key: ClockKey, entity: Option<Entity>| match entity {
-            Some(entity) => {
-                let clock = caller.get(entity).and_then(|entity| entity.get::<Clock>());
-                clock.is_some_and(Clock::is_stopped)
-            }
-            None => self.stops.contains(key, scope),
-        };
         let clock = (member.clock, member.age);
-        self.table.read_running(clock, scope, is_stopped).is_some()
+        let scope = Scope::Of(Cadence::Frame);
+        let component = |entity| caller.get(entity)?.get::<Clock>();
+        let reading = self.stops.read_running(self.table, clock, scope, component);
+        reading.is_some()
     }
 }

@@ -3,7 +3,6 @@
 //! [`MessageCommandsExt`], [`MessageEntityCommandsExt`] and [`MessageWorldExt`] send. The
 //! [guide](crate::guide::messages) shows all of it.
 
-// In the order of the way of a message, from its sender to its callback.
 mod component;
 mod deliver;
 mod followers;

@@ -39,12 +39,12 @@ use crate::{
 ///
 /// # The run
 ///
-/// A *run* is one pass through the three sets of [`DueSystems`]: one per frame in [`PreUpdate`],
+/// A *run* is one pass through the last three sets of [`DueSystems`]: one per frame in [`PreUpdate`],
 /// and one per step of the fixed schedule in [`FixedPreUpdate`] for the [fixed
-/// clock](crate::ClockId::Fixed) and its descendants. A run first reads each of its clocks once,
-/// and adds the timers and update components that were inserted since the last run. Then it fires
-/// the timers that are due, and calls the update callbacks. Last it delivers the messages. A fixed step
-/// delivers no messages.
+/// clock](crate::ClockId::Fixed) and its descendants. Each frame and each step reads the clocks once,
+/// before the run. A run first adds the timers and update components that were inserted since the last
+/// run. Then it fires the timers that are due, and calls the update callbacks. Last it delivers the
+/// messages. A fixed step delivers no messages.
 ///
 /// # Promises
 ///
@@ -199,9 +199,9 @@ impl Default for DuePlugin {
     }
 }
 
-/// The stages of a run, in order.
+/// The reading of the clocks, and the stages of a run, in order.
 ///
-/// Except for the first one, they run in [`PreUpdate`], before the fixed schedule and before [`Update`] of the same frame.
+/// The stages run in [`PreUpdate`], before the fixed schedule and before [`Update`] of the same frame.
 /// Timers and callbacks of the [fixed clock](crate::ClockId::Fixed) and its descendants run in
 /// [`FixedPreUpdate`]. Order your own systems against these sets.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! The house rules: imports between the folders of `src` go down one list, and the crate exports few
-//! names.
+//! The house rules: imports between the folders of `src` go down one list, the crate exports few names, and
+//! `DESIGN.md` names what exists.
 //!
 //! The files are read with `syn`. Inside a folder, files may know each other. Test modules are skipped.
 
@@ -83,6 +83,32 @@ fn the_crate_exports_few_names() {
             names.join(", ")
         );
     }
+}
+
+#[test]
+fn the_design_names_what_exists() {
+    let design = read("DESIGN.md");
+    let sources: String = files("src").iter().map(|(_, file)| read(file)).collect();
+    let words: BTreeSet<&str> = sources
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    // Every other part stands between two backticks.
+    let wrong = design.split('`').skip(1).step_by(2).filter(|code| {
+        let is_file = code.ends_with(".rs") && code.contains('/');
+        let names: Vec<&str> = code.split("::").collect();
+        let is_path = names.len() == 2 && names.iter().all(|name| is_name(name));
+        let exists = |name: &&str| words.contains(name);
+        is_file && !path(code).exists() || is_path && !names.iter().all(exists)
+    });
+    let wrong: Vec<&str> = wrong.collect();
+    assert!(
+        wrong.is_empty(),
+        "`DESIGN.md` names what does not exist: {wrong:?}"
+    );
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 /// Returns the place of `module` in `LAYERS`, from the top.
@@ -249,8 +275,11 @@ fn files(folder: &str) -> Vec<(String, String)> {
 }
 
 fn parse(file: &str) -> syn::File {
-    let text = fs::read_to_string(path(file)).expect("the file should be readable");
-    syn::parse_file(&text).expect("the file should be Rust")
+    syn::parse_file(&read(file)).expect("the file should be Rust")
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(path(file)).expect("the file should be readable")
 }
 
 fn path(name: impl AsRef<Path>) -> PathBuf {

@@ -15,8 +15,9 @@ pub(super) struct Rollback {
     snapshots: VecDeque<Model>,
     /// The entity that took the place of each one that was spawned again.
     successors: BTreeMap<Id, Id>,
-    /// The entities that the crate has spawned again.
-    respawned: BTreeSet<Id>,
+    /// The entities that the crate knows to have taken the place of others: it spawned them again, or found
+    /// them in the map of the game.
+    known: BTreeSet<Id>,
 }
 
 impl Rollback {
@@ -26,11 +27,11 @@ impl Rollback {
         iter::successors(Some(id), next).last().unwrap_or(id)
     }
 
-    /// Returns the last number that the crate has given to an entity since the snapshot.
-    fn last_name_of_ours(&self, id: Id, first_new: Id) -> Id {
+    /// Returns the last number of an entity that the crate knows, of those since the snapshot.
+    fn last_known_name(&self, id: Id, first_new: Id) -> Id {
         let next = |id: &Id| self.successors.get(id).copied();
-        let is_given = |id: &Id| *id >= first_new && self.respawned.contains(id);
-        let names = iter::successors(Some(id), |id| next(id).filter(is_given));
+        let is_known = |id: &Id| *id >= first_new && self.known.contains(id);
+        let names = iter::successors(Some(id), |id| next(id).filter(is_known));
         names.last().unwrap_or(id)
     }
 
@@ -65,9 +66,10 @@ impl Model {
         let latest: BTreeMap<Id, Id> = latest.filter(|(id, latest)| id != latest).collect();
         let mut kept = ours.clone();
         kept.extend(latest.values());
+        self.rollback.known.extend(latest.values());
         self.rollback.successors.extend(latest);
         for id in then.entities.len()..self.entities.len() {
-            let is_ours = self.is_ours(id) || self.rollback.respawned.contains(&id);
+            let is_ours = self.is_ours(id) || self.rollback.known.contains(&id);
             if self.exists(id) && is_ours && !kept.contains(&id) {
                 self.vanish(id);
             }
@@ -85,7 +87,7 @@ impl Model {
                 let last = self.rollback.last_name(id);
                 self.rollback.successors.insert(last, new);
                 if ours.contains(&id) {
-                    self.rollback.respawned.insert(new);
+                    self.rollback.known.insert(new);
                 }
             }
         }
@@ -94,9 +96,9 @@ impl Model {
         // References to entities without components of the crate stay.
         let first_new = then.entities.len();
         let name = |id: Id| match alive.contains(&id) {
-            _ if others.contains(&id) => id,
+            _ if others.contains(&id) => self.rollback.last_known_name(id, first_new),
             true => self.latest(id).unwrap_or(id),
-            false => self.rollback.last_name_of_ours(id, first_new),
+            false => self.rollback.last_known_name(id, first_new),
         };
         then.rename(name);
         then.slots = then.slots.map(|id| Some(self.latest(id?).unwrap_or(id?)));
@@ -156,7 +158,7 @@ impl Model {
 
     /// Returns the request that was made under a name. It has another number if it was spawned again.
     pub(super) fn request_now(&self, made: Id) -> Id {
-        match self.rollback.respawned.contains(&made) {
+        match self.rollback.known.contains(&made) {
             true => made,
             false => self.latest(made).unwrap_or(made),
         }

@@ -34,17 +34,17 @@ use load::SavedTime;
 pub(crate) use modifier::update_clock_later;
 pub use modifier::{SpeedModifier, SpeedModifiers};
 pub(crate) use modifier::{on_modify_speed, on_restore_speed};
-pub(crate) use params::{
-    BuiltInClocks, Stops, add_missing_clock, clock_of, clock_on, find_clock, find_running,
-    is_running,
-};
 pub use params::{Clocks, ClocksMut, OnClock};
+pub(crate) use params::{
+    add_missing_clock, clock_of, clock_on, find_clock, find_running, is_running, read_running,
+};
 #[cfg(feature = "serialize")]
 pub(crate) use read::take_settings;
 pub(crate) use read::{
     EditedClocks, ReadClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
     read_fixed_clocks, read_frame_clocks, take_changes, warn,
 };
+use row::Row;
 pub(crate) use row::{Age, Cadence, ClockKey, built_in_id};
 #[cfg(feature = "serialize")]
 pub use save::TimePassed;
@@ -408,6 +408,12 @@ impl Clock {
     /// Returns `true` if the clock itself stands still.
     pub(crate) fn is_stopped(&self) -> bool {
         self.paused || self.speed == 0.0
+    }
+
+    /// Returns `true` if the next reading has something to take over from the component of a clock.
+    fn is_edited(&self, row: &Row) -> bool {
+        let is_new = matches!(self.start, Start::Value(_));
+        is_new || self.jump != Jump::default() || self.settings() != row.settings
     }
 
     fn settings(&self) -> Settings {

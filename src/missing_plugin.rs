@@ -4,17 +4,15 @@ use alloc::format;
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
 
-use crate::clock::BuiltInClocks;
-
-/// Present once the world has been reported.
+/// Present if there is nothing to report: the world has the plugin, or it has been reported.
 #[derive(Resource)]
-struct Reported;
+pub(crate) struct Reported;
 
 /// Warns once per world if the world has no plugin.
 ///
 /// It is not an error: the plugin may be added later, and the world may only hold a scene.
 pub(crate) fn warn_without_plugin(world: &mut DeferredWorld, what: &'static str) {
-    if world.contains_resource::<BuiltInClocks>() || world.contains_resource::<Reported>() {
+    if world.contains_resource::<Reported>() {
         return;
     }
     world.commands().queue(move |world: &mut World| -> Result {

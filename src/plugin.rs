@@ -9,20 +9,20 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        BuiltInClocks, Cadence, ClockTable, EditedClocks, ReadClocks, add_clock, bevy_time,
-        on_disable_clock, on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks,
-        read_frame_clocks,
+        Cadence, ClockTable, EditedClocks, ReadClocks, add_clock, bevy_time, on_disable_clock,
+        on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
         deliver_messages, follow, on_enable_follower,
     },
+    missing_plugin::Reported,
     rollback::forget_dropped_snapshots,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
         TimerCancelled, TimerFired, TimerHandlers, TimerLines, add_timer, check_component,
-        check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock, on_resume,
-        report_unknown_handlers, run_timers, show_statuses, take_key, update_unobserved,
+        check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock, on_resume, run_timers,
+        show_statuses, take_key, update_unobserved,
     },
     update::{UpdateRosters, UpdateState, begin_updates, enroll, run_updates},
 };
@@ -259,7 +259,7 @@ impl DuePlugin {
         let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
         let lines = TimerLines::new(world, self.delay_seed, self.burst_limit);
         let updates = UpdateRosters::new(world);
-        world.insert_resource(BuiltInClocks::new());
+        world.insert_resource(Reported);
         world.insert_resource(clocks);
         world.insert_resource(lines);
         world.insert_resource(updates);
@@ -362,7 +362,6 @@ fn begin_frame(world: &mut World, edited: &mut EditedClocks) -> Result {
 fn run_frame_timers(world: &mut World, fire: &mut FireParams, shown: &mut Shown) -> Result {
     forget_dropped_snapshots(world);
     limit_backlog(world);
-    report_unknown_handlers(world);
     begin_updates(world, Cadence::Frame);
     run_timers(world, Cadence::Frame, fire)?;
     show_statuses(world, shown)

@@ -12,7 +12,7 @@ use bevy_platform::collections::HashSet;
 use super::{
     Clock,
     id::ClockId,
-    params::{BuiltInClocks, component},
+    params::component,
     read::take_settings,
     row::{ClockKey, Row},
     table::ClockTable,
@@ -23,7 +23,6 @@ use super::{
 pub(crate) struct ClocksCopy {
     table: ClockTable,
     own: EntityHashMap<Clock>,
-    built_in: BuiltInClocks,
 }
 
 impl ClocksCopy {
@@ -37,7 +36,6 @@ impl ClocksCopy {
         });
         Self {
             own: own.collect(),
-            built_in: world.resource::<BuiltInClocks>().clone(),
             table,
         }
     }
@@ -46,7 +44,7 @@ impl ClocksCopy {
     fn component(&self, entity: Option<Entity>, key: ClockKey) -> Option<&Clock> {
         match entity {
             Some(entity) => self.own.get(&entity),
-            None => self.built_in.0.get(key as usize),
+            None => self.table.built_in.get(key as usize),
         }
     }
 
@@ -73,16 +71,14 @@ pub(crate) fn is_changed(world: &World) -> bool {
         return false;
     };
     table.has_moved
-        || table.rows.iter().any(|(key, row)| {
-            component(world, key).is_some_and(|clock| {
-                clock.settings() != row.settings || clock.jump != super::Jump::default()
-            })
-        })
+        || table
+            .rows
+            .iter()
+            .any(|(key, row)| component(world, key).is_some_and(|clock| clock.is_edited(row)))
 }
 
 /// Puts all clocks of a world back. The components of the copied clocks are there.
 pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: ClocksCopy) {
-    world.insert_resource(copy.built_in);
     let before = core::mem::replace(table, copy.table);
     for (entity, copied) in copy.own {
         if let Some(mut clock) = world.get_mut::<Clock>(entity) {

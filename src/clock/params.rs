@@ -15,7 +15,7 @@ use super::{
     id::{ClockError, ClockId},
     modifier::SpeedModifier,
     read::add_clock,
-    row::{Age, BUILT_IN, ClockKey, VIRTUAL, built_in_key},
+    row::{Age, ClockKey, VIRTUAL},
     table::{ClockTable, FoundClock, Scope},
     time::Reading,
 };
@@ -109,13 +109,9 @@ pub struct Clocks<'w> {
 #[derive(SystemParam)]
 pub struct ClocksMut<'w, 's> {
     #[system_param(validation_message = "there is no `DuePlugin`: add it to the app")]
-    built_in: ResMut<'w, BuiltInClocks>,
+    table: ResMut<'w, ClockTable>,
     own: Query<'w, 's, &'static mut Clock, Allow<Disabled>>,
 }
-
-/// The `Clock` of each built-in clock, by key. They are not entities.
-#[derive(Resource, Clone, Debug)]
-pub(crate) struct BuiltInClocks(pub(super) [Clock; BUILT_IN.len()]);
 
 impl Clocks<'_> {
     /// Returns the time that a clock shows, on the same time line as
@@ -150,8 +146,8 @@ impl ClocksMut<'_, '_> {
         let found = match clock {
             ClockId::Own(entity) => self.own.get_mut(entity).ok(),
             id => {
-                let built_in = self.built_in.reborrow();
-                built_in.filter_map_unchanged(|clocks| clocks.get_mut(id))
+                let table = self.table.reborrow();
+                table.filter_map_unchanged(|table| table.built_in_mut(id))
             }
         };
         found.ok_or(ClockError::NoSuchClock(clock))
@@ -210,25 +206,12 @@ impl ClocksMut<'_, '_> {
     }
 }
 
-impl BuiltInClocks {
-    pub(crate) fn new() -> Self {
-        Self(BUILT_IN.map(|id| {
-            let mut clock = Clock::of(id);
-            clock.enter_world();
-            clock
-        }))
-    }
-
-    pub(super) fn get_mut(&mut self, clock: ClockId) -> Option<&mut Clock> {
-        self.0.get_mut(built_in_key(clock)? as usize)
-    }
-}
-
 /// Returns the component of the clock of this key.
 pub(super) fn component(world: &World, key: ClockKey) -> Option<&Clock> {
-    match world.get_resource::<ClockTable>()?.id(key)? {
+    let table = world.get_resource::<ClockTable>()?;
+    match table.id(key)? {
         ClockId::Own(entity) => world.get(entity),
-        _ => world.get_resource::<BuiltInClocks>()?.0.get(key as usize),
+        _ => table.built_in.get(key as usize),
     }
 }
 
@@ -244,9 +227,8 @@ pub(super) fn with_component<R>(
             Some(change(clock.bypass_change_detection()))
         }
         _ => {
-            let mut clocks = world.get_resource_mut::<BuiltInClocks>()?;
-            let clock = clocks.bypass_change_detection().0.get_mut(key as usize)?;
-            Some(change(clock))
+            let mut table = world.get_resource_mut::<ClockTable>()?;
+            table.built_in.get_mut(key as usize).map(change)
         }
     }
 }
@@ -259,38 +241,17 @@ impl fmt::Debug for Clocks<'_> {
 
 impl fmt::Debug for ClocksMut<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clocks = self.built_in.0.iter().chain(&self.own);
+        let clocks = self.table.built_in.iter().chain(&self.own);
         f.debug_set().entries(clocks).finish()
     }
 }
 
-/// Which of the built-in clocks stand still at this moment.
-#[derive(SystemParam)]
-pub(crate) struct Stops<'w> {
-    built_in: Res<'w, BuiltInClocks>,
-    game: Option<Res<'w, Time<Virtual>>>,
-}
-
-impl Stops<'_> {
-    /// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
-    /// stops it in a run by now. `component` returns the component of a clock on an entity.
-    #[inline]
-    pub(crate) fn read_running<'c>(
-        &self,
-        table: &ClockTable,
-        clock: (ClockKey, Age),
-        scope: Scope,
-        component: impl Fn(Entity) -> Option<&'c Clock>,
-    ) -> Option<Reading> {
-        let game = self.game.as_deref();
-        read_running(table, (&self.built_in, game), clock, scope, component)
-    }
-}
-
+/// Returns the time on the clock of this key and age, or `None` if the clock is gone, or if something
+/// stops it in a run by now. `component` returns the component of a clock on an entity.
 #[inline]
-fn read_running<'c>(
+pub(crate) fn read_running<'c>(
     table: &ClockTable,
-    (built_in, game): (&BuiltInClocks, Option<&Time<Virtual>>),
+    game: Option<&Time<Virtual>>,
     clock: (ClockKey, Age),
     scope: Scope,
     component: impl Fn(Entity) -> Option<&'c Clock>,
@@ -302,7 +263,7 @@ fn read_running<'c>(
     table.read_running(clock, scope, |key, entity| {
         let component = match entity {
             Some(entity) => component(entity),
-            None => built_in.0.get(key as usize),
+            None => table.built_in.get(key as usize),
         };
         let is_driven_by_game = key == VIRTUAL && scope != Scope::Under(key);
         component.is_some_and(Clock::is_stopped)
@@ -312,12 +273,11 @@ fn read_running<'c>(
 
 /// Returns `true` if the clock of this key and age exists, and nothing stops it in a run by now.
 pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) -> bool {
-    let table = world.get_resource::<ClockTable>();
-    let (Some(table), Some(built_in)) = (table, world.get_resource()) else {
-        return false;
-    };
-    let stops = (built_in, world.get_resource());
-    read_running(table, stops, clock, scope, |entity| world.get(entity)).is_some()
+    let time = world.get_resource::<ClockTable>().and_then(|table| {
+        let game = world.get_resource();
+        read_running(table, game, clock, scope, |entity| world.get(entity))
+    });
+    time.is_some()
 }
 
 /// Returns the age of the clock if it exists, takes part in a run of this scope, and nothing stops it by

@@ -15,7 +15,7 @@ use super::{
     id::{ClockError, ClockId},
     load::SavedTime,
     modifier::{SpeedModifiers, factor},
-    params::{BuiltInClocks, component, with_component},
+    params::{component, with_component},
     row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, Row},
     table::ClockTable,
     time::{Speed, saturating_nanos},
@@ -28,7 +28,6 @@ pub(crate) struct ReadClocks;
 /// The clocks whose components were edited since they were last asked for.
 pub(crate) type EditedClocks = SystemState<(
     Query<'static, 'static, (Entity, Ref<'static, Clock>), (Changed<Clock>, Allow<Disabled>)>,
-    Res<'static, BuiltInClocks>,
     Res<'static, ClockTable>,
 )>;
 
@@ -66,7 +65,7 @@ fn read(world: &mut World, cadence: Cadence, edited: &mut EditedClocks) -> Resul
 /// Takes over the changes of all components. They count from the time that the clocks show.
 pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Result {
     let now = world.change_tick();
-    let (own, built_in, table) = edited.get(world)?;
+    let (own, table) = edited.get(world)?;
     let mut edited = Vec::new();
     let mut note = |clock: ClockId| {
         let found = table.find(clock).ok();
@@ -79,9 +78,7 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
             note(entity.into());
         }
     });
-    if built_in.is_changed() {
-        BUILT_IN.into_iter().for_each(note);
-    }
+    table.edited().for_each(note);
     if edited.is_empty() && table.load.is_idle() {
         return Ok(());
     }
@@ -174,6 +171,16 @@ pub(crate) fn bevy_time(world: &World, clock: ClockId) -> (u64, u64) {
 }
 
 impl ClockTable {
+    /// Returns the built-in clocks whose components were edited.
+    fn edited(&self) -> impl Iterator<Item = ClockId> {
+        let clocks = (0..).zip(&self.built_in);
+        let edited = clocks.filter(|&(key, clock)| {
+            let row = self.rows.get(key);
+            row.is_some_and(|row| clock.is_edited(row))
+        });
+        edited.map(|(key, _)| BUILT_IN[key as usize])
+    }
+
     /// Lets a clock take over settings, except for an invalid parent or speed.
     fn take_settings(&mut self, key: ClockKey, settings: Settings) -> [Option<ClockError>; 2] {
         let Some(row) = self.rows.get(key) else {

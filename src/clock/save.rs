@@ -11,7 +11,6 @@ use super::{
     Clock, Jump, Settings, Start, WrittenTime,
     id::ClockId,
     load::SavedTime,
-    params::BuiltInClocks,
     read::take_settings,
     row::{BUILT_IN, ClockKey, Order},
     table::{ClockTable, FRAME},
@@ -229,7 +228,7 @@ pub(crate) fn load_clock(entity: &mut EntityWorldMut, saved: Clock) {
 /// Returns copies of the built-in clocks to save: real, virtual, frames, fixed.
 pub(crate) fn save_built_in(world: &World) -> Option<[Clock; BUILT_IN.len()]> {
     let mut times = ClockTimes::of(world)?;
-    let mut clocks = world.get_resource::<BuiltInClocks>()?.0.clone();
+    let mut clocks = world.get_resource::<ClockTable>()?.built_in.clone();
     for (key, clock) in (0..).zip(&mut clocks) {
         clock.start = Start::Value(times.saved(key)?);
     }
@@ -247,12 +246,11 @@ pub(crate) fn load_built_in(world: &mut World, saved: &[Clock; BUILT_IN.len()]) 
     for (key, clock) in (0..).zip(saved) {
         table.restore(key, clock);
     }
-    let mut clocks = saved.clone();
-    for (id, clock) in BUILT_IN.into_iter().zip(&mut clocks) {
+    table.built_in = saved.clone();
+    for (id, clock) in BUILT_IN.into_iter().zip(&mut table.built_in) {
         clock.parent = id;
         clock.enter_world();
     }
-    world.insert_resource(BuiltInClocks(clocks));
 }
 
 /// The time that has passed on each of the built-in clocks since an entity was exported or copied.

@@ -36,6 +36,8 @@ pub(crate) const FRAME: u64 = 1_000_000_000;
 #[derive(Resource, Clone, Debug)]
 pub(crate) struct ClockTable {
     pub(super) rows: Rows,
+    /// The component of each built-in clock, by key. These clocks are not entities.
+    pub(super) built_in: [Clock; BUILT_IN.len()],
     pub(super) wakes: Wakes,
     pub(super) load: Load,
     /// The number of readings of each cadence.
@@ -91,6 +93,11 @@ impl ClockTable {
     pub(crate) fn new(elapsed: impl Fn(ClockId) -> u64) -> Self {
         let mut table = Self {
             rows: Rows::default(),
+            built_in: BUILT_IN.map(|id| {
+                let mut clock = Clock::of(id);
+                clock.enter_world();
+                clock
+            }),
             wakes: Wakes::default(),
             load: Load::default(),
             readings: [0; 2],
@@ -129,6 +136,11 @@ impl ClockTable {
         };
         let found = key.and_then(|key| Some((key, self.rows.get(key)?)));
         found.ok_or(ClockError::NoSuchClock(clock))
+    }
+
+    /// Returns the component of a built-in clock.
+    pub(super) fn built_in_mut(&mut self, clock: ClockId) -> Option<&mut Clock> {
+        self.built_in.get_mut(built_in_key(clock)? as usize)
     }
 
     /// Returns the key of the clock on `entity`.
@@ -271,6 +283,7 @@ impl ClockTable {
     ///
     /// The components may have stopped a clock since the last reading: `is_stopped` asks them. A clock
     /// that was stopped at the last reading stays so until the next one.
+    #[inline]
     pub(crate) fn read_running(
         &self,
         clock: (ClockKey, Age),
@@ -293,10 +306,20 @@ impl ClockTable {
         scope: Scope,
         is_stopped: impl Fn(ClockKey, &Row) -> bool,
     ) -> Option<Reading> {
-        let (mut at, mut row) = (key, self.rows.get_of_age(key, age)?);
-        if row.driver == Driver::Bevy {
-            return (!row.is_stopped() && !is_stopped(at, row)).then_some(row.time);
+        let row = self.rows.get_of_age(key, age)?;
+        match row.driver {
+            Driver::Bevy => (!row.is_stopped() && !is_stopped(key, row)).then_some(row.time),
+            _ => self.read_driven_by_clock((key, row), scope, is_stopped),
         }
+    }
+
+    #[inline(never)]
+    fn read_driven_by_clock(
+        &self,
+        (mut at, mut row): (ClockKey, &Row),
+        scope: Scope,
+        is_stopped: impl Fn(ClockKey, &Row) -> bool,
+    ) -> Option<Reading> {
         let mut lineage = SmallVec::<[&Row; 8]>::new();
         let mut matters = true;
         loop {

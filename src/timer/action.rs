@@ -15,7 +15,7 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{TimerFired, queues::change_armed};
+use super::{TimerFired, TimerLines, queues::change_armed};
 use crate::{
     call::{call_with_world, to_result},
     systems::KeptSystem,
@@ -328,13 +328,12 @@ fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) 
 /// Notes the action of an entity if its handler is unknown. The handler may still be registered
 /// until the next run.
 pub(crate) fn check_handler(world: &mut DeferredWorld, entity: Entity) {
-    if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity) {
-        let name = name.clone();
-        if let Some(mut handlers) = world.get_resource_mut::<TimerHandlers>()
-            && !handlers.by_name.contains_key(&*name)
-        {
-            handlers.unknown.push((entity, name));
-        }
+    if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity)
+        && let Some(handlers) = world.get_resource::<TimerHandlers>()
+        && !handlers.0.contains_key(&**name)
+        && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
+    {
+        lines.arming.unhandled.push(entity);
     }
 }
 
@@ -351,16 +350,12 @@ fn share(call: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static
 
 /// The handlers of a world.
 #[derive(Resource, Default)]
-pub(crate) struct TimerHandlers {
-    by_name: HashMap<Arc<str>, Arc<Call>>,
-    /// The actions since the last run whose handlers were unknown when they were inserted.
-    unknown: Vec<(Entity, Cow<'static, str>)>,
-}
+pub(crate) struct TimerHandlers(HashMap<Arc<str>, Arc<Call>>);
 
 /// Returns the handler that is registered under this name.
 fn find_handler(world: &World, name: &str) -> Result<(Arc<str>, Arc<Call>)> {
     let handlers = world.get_resource::<TimerHandlers>();
-    let handler = handlers.and_then(|handlers| handlers.by_name.get_key_value(name));
+    let handler = handlers.and_then(|handlers| handlers.0.get_key_value(name));
     handler
         .map(|(name, call)| (name.clone(), call.clone()))
         .ok_or_else(|| {
@@ -372,15 +367,11 @@ fn find_handler(world: &World, name: &str) -> Result<(Arc<str>, Arc<Call>)> {
 }
 
 /// Warns of actions whose handlers are still unknown at the start of a run.
-pub(crate) fn report_unknown_handlers(world: &mut World) {
-    let has_unknown = |handlers: &TimerHandlers| !handlers.unknown.is_empty();
-    if !world.get_resource().is_some_and(has_unknown) {
-        return;
-    }
-    let mut handlers = world.resource_mut::<TimerHandlers>();
-    for (entity, name) in mem::take(&mut handlers.unknown) {
-        if world.entities().contains_spawned(entity)
-            && let Err(unknown) = find_handler(world, &name)
+pub(super) fn report_unknown_handlers(world: &mut World) {
+    let mut lines = world.resource_mut::<TimerLines>();
+    for entity in mem::take(&mut lines.arming.unhandled) {
+        if let Some(TimerAction(Kind::Named { name, .. })) = world.get(entity)
+            && let Err(unknown) = find_handler(world, name)
         {
             report_unknown(world, entity, unknown.with_severity(Severity::Warning));
         }
@@ -421,10 +412,10 @@ pub(crate) fn add_own_handler(
 fn insert_handler(world: &mut World, name: Cow<'static, str>, call: Arc<Call>) {
     let mut handlers = world.get_resource_or_init::<TimerHandlers>();
     assert!(
-        !handlers.by_name.contains_key(&*name),
+        !handlers.0.contains_key(&*name),
         "a timer handler is already registered as {name:?}: choose another name"
     );
-    handlers.by_name.insert((&*name).into(), call);
+    handlers.0.insert((&*name).into(), call);
 }
 
 #[cfg(feature = "serialize")]

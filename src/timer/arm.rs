@@ -132,6 +132,8 @@ pub(super) struct Arming {
     pub(super) next_sequence: u64,
     pub(super) numbers: Numbers,
     pub(super) modifiers: Modifiers,
+    /// The actions since the last run whose handlers were unknown when they were inserted.
+    pub(super) unhandled: Vec<Entity>,
     /// Kept for its memory: the clocks with due timers in a run.
     pub(super) due: Vec<DueClock>,
 }
@@ -154,6 +156,7 @@ impl Arming {
             next_sequence: 0,
             numbers: Numbers::new(seed),
             modifiers,
+            unhandled: Vec::new(),
             due: Vec::new(),
         }
     }

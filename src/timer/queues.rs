@@ -22,7 +22,7 @@ use super::{
 #[cfg(feature = "worlds")]
 use crate::clock::{ClockId, find_running, is_changed};
 use crate::{
-    clock::{Cadence, ChangedClocks, ClockKey, ClockTable, DueClock, Scope},
+    clock::{Cadence, ChangedClocks, ClockKey, ClockTable, Scope},
     queue::{Key, NEVER, TimerQueue},
 };
 
@@ -61,6 +61,14 @@ impl Reports {
 
     pub(super) fn run_mut(&mut self, scope: Scope) -> &mut RunStats {
         &mut self.runs[Self::index(scope)]
+    }
+
+    /// Returns `true` if a run has timers to end that have finished.
+    pub(super) fn has_ended(&self, scope: Scope) -> bool {
+        match scope {
+            Scope::Of(cadence) => !self.ended.is_empty(cadence),
+            Scope::Under(_) => false,
+        }
     }
 
     fn index(scope: Scope) -> usize {
@@ -350,17 +358,11 @@ impl TimerLines {
         armed
     }
 
-    /// Returns the clocks of a scope on which timers may be due, in the order in which they run.
-    pub(super) fn find_due(&mut self, table: &mut ClockTable, scope: Scope) -> Vec<DueClock> {
-        let mut due = mem::take(&mut self.arming.due);
-        table.find_due(scope, &mut due);
-        for &(.., clock) in &due {
-            // A panic may have kept the previous run from ending its bursts.
-            if let Some(line) = self.get_mut(clock) {
-                line.end_bursts();
-            }
+    /// Ends the turn of a clock. Unfinished bursts continue as new bursts in the next run.
+    pub(super) fn end_bursts(&mut self, clock: ClockKey) {
+        if let Some(line) = self.get_mut(clock) {
+            line.end_bursts();
         }
-        due
     }
 
     /// Lets all timers of a scope that wait for the budget be due like any other.
@@ -510,8 +512,8 @@ impl TimerLine {
         Some(timer.deadline_at(now, self.queue.deadline(key)?))
     }
 
-    /// Ends the run of this line. Unfinished bursts continue as new bursts in the next run.
-    pub(crate) fn end_bursts(&mut self) {
+    /// Ends the turn of this line.
+    pub(super) fn end_bursts(&mut self) {
         while let Some(key) = self.bursting.pop() {
             if let Some(timer) = self.queue.get_mut(key) {
                 timer.burst = 0;

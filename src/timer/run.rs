@@ -13,22 +13,24 @@ use bevy_ecs::{
     system::{SystemParam, SystemState},
 };
 use bevy_platform::{sync::Arc, time::Instant};
+use bevy_time::{Time, Virtual};
 
 use super::{
     Keyed, Kind, OwnedTimerFired, Timer, TimerAction, TimerCancelled, TimerFired, TimerLines,
-    arm::swap,
+    action::report_unknown_handlers,
+    arm::{Arming, swap},
     budget::{TimerBudget, Waiting},
     end::{Ended, end_finished, when_done},
     events::is_observed_at_all,
     key::KeyId,
     queued::{ArmedTimer, Mark, Reaction},
-    queues::TimerLine,
+    queues::{Reports, TimerLine},
     saving::forget_written,
 };
 use crate::{
     clock::{
-        Age, Cadence, Clock, ClockKey, ClockTable, DueClock, PackedClockId, Reading, Scope, Stops,
-        find_running,
+        Age, Cadence, Clock, ClockKey, ClockTable, DueClock, PackedClockId, Reading, Scope,
+        find_running, read_running,
     },
     owner::OwnedBy,
     queue::{First, Key},
@@ -41,7 +43,7 @@ pub(crate) type FireParams = SystemState<Firing<'static, 'static>>;
 pub(crate) struct Firing<'w, 's> {
     lines: ResMut<'w, TimerLines>,
     table: ResMut<'w, ClockTable>,
-    stops: Stops<'w>,
+    game: Option<Res<'w, Time<Virtual>>>,
     entities: Entities<'w, 's>,
     messages: ResMut<'w, Messages<TimerFired>>,
 }
@@ -91,16 +93,20 @@ impl RunStats {
 }
 
 /// Arms the new timers, and fires the due ones.
-pub(crate) fn run_timers(world: &mut World, cadence: Cadence, firing: &mut FireParams) -> Result {
-    forget_written(world);
-    swap(world);
-    run(world, Scope::Of(cadence), firing)
+pub(crate) fn run_timers(world: &mut World, cadence: Cadence, params: &mut FireParams) -> Result {
+    if world.resource::<TimerLines>().awaits_swap() {
+        report_unknown_handlers(world);
+        forget_written(world);
+        swap(world);
+    }
+    run(world, Scope::Of(cadence), params)
 }
 
 /// Writes the cancellations since the previous run, ends the timers that finished in it, and fires the
 /// timers that are due on the clocks of a scope.
 pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> Result {
-    let may_be_due = world.resource::<ClockTable>().may_be_due(scope);
+    let table = world.resource::<ClockTable>();
+    let (may_be_due, cadence) = (table.may_be_due(scope), table.cadence_of(scope));
     let mut lines = world.resource_mut::<TimerLines>();
     lines.begin_run(scope);
     if !may_be_due && lines.has_nothing_to_end(scope) {
@@ -113,7 +119,7 @@ pub(super) fn run(world: &mut World, scope: Scope, params: &mut FireParams) -> R
     };
     let run = Run {
         scope,
-        cadence: world.resource::<ClockTable>().cadence_of(scope),
+        cadence,
         burst_limit,
         budget,
     };
@@ -145,25 +151,40 @@ impl Run {
     /// Fires the due timers, one clock after the other.
     fn fire(self, world: &mut World, params: &mut FireParams) -> Result {
         let token = RunDepth::begin(world);
-        write_cancelled(world);
         // A handler may run a schedule, which nests a run inside this one.
         let is_nested = !token.is_outermost();
+        let mut lines = world.resource_mut::<TimerLines>();
+        let reports = &mut lines.reports;
         if !is_nested {
-            world.resource_mut::<TimerLines>().reports.ended.retry();
-            if let Scope::Of(cadence) = self.scope {
-                end_finished(world, cadence);
-            }
+            reports.ended.retry();
         }
-        let Firing {
-            mut lines,
-            mut table,
-            ..
-        } = params.get_mut(world)?;
-        if self.budget == TimerBudget::Unlimited {
+        let ending = reports.ended.ending;
+        let has_cancelled = reports.cancelled.len() > 0;
+        let has_ended = !is_nested && reports.has_ended(self.scope);
+        let is_any_waiting = lines.waiting.iter().len() > 0;
+        let mut due = mem::take(&mut lines.arming.due);
+        if has_cancelled {
+            write_cancelled(world);
+        }
+        if has_ended {
+            end_finished(world, self.cadence);
+        }
+        if is_any_waiting && self.budget == TimerBudget::Unlimited {
+            let Firing {
+                mut lines,
+                mut table,
+                ..
+            } = params.get_mut(world)?;
             lines.stop_all_waiting(&mut table, self.scope);
         }
-        let due = lines.find_due(&mut table, self.scope);
-        let ending = lines.reports.ended.ending.filter(|_| is_nested);
+        world
+            .resource_mut::<ClockTable>()
+            .find_due(self.scope, &mut due);
+        // A panic may have kept the previous run from ending its bursts.
+        let mut lines = world.resource_mut::<TimerLines>();
+        for &(.., clock) in &due {
+            lines.end_bursts(clock);
+        }
         self.fire_clocks(world, params, &due)?;
         self.fire_waiting(world, params)?;
         let mut lines = world.resource_mut::<TimerLines>();
@@ -235,13 +256,14 @@ impl Run {
             }
             if !clocks.contains(&clock) {
                 // A panic may have kept the previous run from ending its bursts.
-                end_bursts(world, clock);
+                world.resource_mut::<TimerLines>().end_bursts(clock);
                 clocks.push(clock);
             }
             self.fire_one_waiting(world, params, (clock, age), key)?;
         }
+        let mut lines = world.resource_mut::<TimerLines>();
         for clock in clocks {
-            end_bursts(world, clock);
+            lines.end_bursts(clock);
         }
         Ok(())
     }
@@ -301,9 +323,9 @@ impl Firing<'_, '_> {
         clock: (ClockKey, Age),
         scope: Scope,
     ) -> Option<(PackedClockId, Reading)> {
-        let Self { table, stops, .. } = self;
+        let Self { table, game, .. } = self;
         let component = |entity| self.entities.get(entity).ok()?.0;
-        let reading = stops.read_running(table, clock, scope, component)?;
+        let reading = read_running(table, game.as_deref(), clock, scope, component)?;
         Some((table.id(clock.0)?.into(), reading))
     }
 }
@@ -370,12 +392,10 @@ fn write_hidden(world: &mut World, fired: &mut Fired) {
 
 /// Writes a message for each cancellation since the previous run.
 fn write_cancelled(world: &mut World) {
-    if world.resource::<TimerLines>().reports.cancelled.len() > 0 {
-        world.resource_scope(|world, mut messages: Mut<Messages<TimerCancelled>>| {
-            let mut lines = world.resource_mut::<TimerLines>();
-            lines.reports.cancelled.write(&mut messages);
-        });
-    }
+    world.resource_scope(|world, mut messages: Mut<Messages<TimerCancelled>>| {
+        let mut lines = world.resource_mut::<TimerLines>();
+        lines.reports.cancelled.write(&mut messages);
+    });
 }
 
 /// Returns `true` if there are observers of firings, on any entity.
@@ -396,12 +416,6 @@ fn handle(world: &mut World, fired: &mut Fired, cadence: Cadence, is_observed: b
     announce(world, fired, cadence, is_observed);
     react(world, fired);
     end(world, fired, cadence);
-}
-
-fn end_bursts(world: &mut World, clock: ClockKey) {
-    if let Some(line) = world.resource_mut::<TimerLines>().get_mut(clock) {
-        line.end_bursts();
-    }
 }
 
 /// Runs the observers of a firing.
@@ -472,14 +486,20 @@ impl TimerLines {
         }
     }
 
+    /// Returns `true` if there are new timers or actions, or written states that the run changes.
+    fn awaits_swap(&self) -> bool {
+        let Arming {
+            added, unhandled, ..
+        } = &self.arming;
+        !added.is_empty() || !unhandled.is_empty() || self.written.is_some()
+    }
+
     /// Returns `true` if a run has no cancellation to write, no timer to end, and none that waits for the
     /// budget.
     fn has_nothing_to_end(&self, scope: Scope) -> bool {
-        let has_ended = match scope {
-            Scope::Of(cadence) => !self.reports.ended.is_empty(cadence),
-            Scope::Under(_) => false,
-        };
-        self.reports.cancelled.len() == 0 && !has_ended && self.waiting.iter().len() == 0
+        let Reports { cancelled, .. } = &self.reports;
+        let has_ended = self.reports.has_ended(scope);
+        cancelled.len() == 0 && !has_ended && self.waiting.iter().len() == 0
     }
 }
 

@@ -1,6 +1,7 @@
 //! The run: one callback at a time, in order.
 
 use bevy_ecs::prelude::*;
+use bevy_time::{Time, Virtual};
 
 use super::{
     UpdateContext,
@@ -10,7 +11,7 @@ use super::{
 use crate::clock::ClockId;
 use crate::{
     call::{EntityCaller, PumpState, pump},
-    clock::{Age, Cadence, Clock, ClockKey, ClockTable, Scope, Stops, Tick},
+    clock::{Age, Cadence, Clock, ClockKey, ClockTable, Scope, Tick, read_running},
     owner::OwnedBy,
     pause::{Pauses, stops},
 };
@@ -19,7 +20,7 @@ use crate::{
 pub(crate) type UpdateState = PumpState<(
     Res<'static, UpdateRosters>,
     Res<'static, ClockTable>,
-    Stops<'static>,
+    Option<Res<'static, Time<Virtual>>>,
 )>;
 
 /// Calls the callbacks on the clocks of a cadence.
@@ -28,8 +29,8 @@ pub(crate) fn run_updates(world: &mut World, cadence: Cadence, state: &mut Updat
         return Ok(());
     }
     let mut next = FIRST;
-    pump(world, state, |caller, (rosters, table, stops)| {
-        let mut ticks = Ticks::new(&table, &stops);
+    pump(world, state, |caller, (rosters, table, game)| {
+        let mut ticks = Ticks::new(&table, game.as_deref());
         for ((priority, number), member) in rosters.joined(cadence, next) {
             next = (priority, number + 1);
             rosters.call(member, caller, &mut ticks);
@@ -113,15 +114,15 @@ impl UpdateRosters {
 /// The time on the clocks. Most callbacks are on the same clock as the previous one.
 struct Ticks<'a> {
     table: &'a ClockTable,
-    stops: &'a Stops<'a>,
+    game: Option<&'a Time<Virtual>>,
     last: Option<((ClockKey, Age), Option<Tick>)>,
 }
 
 impl<'a> Ticks<'a> {
-    fn new(table: &'a ClockTable, stops: &'a Stops) -> Self {
+    fn new(table: &'a ClockTable, game: Option<&'a Time<Virtual>>) -> Self {
         Self {
             table,
-            stops,
+            game,
             last: None,
         }
     }
@@ -144,7 +145,6 @@ impl<'a> Ticks<'a> {
         let clock = (member.clock, member.age);
         let scope = Scope::Of(Cadence::Frame);
         let component = |entity| caller.get(entity)?.get::<Clock>();
-        let reading = self.stops.read_running(self.table, clock, scope, component);
-        reading.is_some()
+        read_running(self.table, self.game, clock, scope, component).is_some()
     }
 }

@@ -145,6 +145,12 @@ impl ArmedTimer {
         out
     }
 
+    /// Takes the timer off the list of those that wait for the budget.
+    pub(super) fn take_rank(&mut self) -> Option<Rank> {
+        self.rare()?.rank?;
+        self.change_rare(|rare| rare.rank.take())
+    }
+
     pub(super) fn paused_at(&self) -> Option<u64> {
         self.rare()?.paused_at
     }

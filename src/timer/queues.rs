@@ -185,14 +185,13 @@ impl TimerLines {
         });
     }
 
-    /// Returns the timers of a clock, those that wait for the budget, and the statistics of the run.
+    /// Returns the timers of a clock, those that wait for the budget, and the reports.
     pub(super) fn firing(
         &mut self,
         clock: ClockKey,
-        scope: Scope,
-    ) -> Option<(&mut TimerLine, &mut Waiting, &mut RunStats)> {
+    ) -> Option<(&mut TimerLine, &mut Waiting, &mut Reports)> {
         let line = self.lines.get_mut(index(clock))?;
-        Some((line, &mut self.waiting, self.reports.run_mut(scope)))
+        Some((line, &mut self.waiting, &mut self.reports))
     }
 
     pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {
@@ -216,9 +215,8 @@ impl TimerLines {
     /// Takes a timer out of the queue for the budget.
     #[inline]
     fn stop_waiting(&mut self, timer: &mut ArmedTimer) {
-        if let Some(rank) = timer.rare().and_then(|rare| rare.rank) {
+        if let Some(rank) = timer.take_rank() {
             self.waiting.remove(rank);
-            timer.change_rare(|rare| rare.rank = None);
         }
     }
 
@@ -247,7 +245,7 @@ impl TimerLines {
             false => timer.deadline_at(now, deadline),
         };
         timer.halt(halt, now);
-        let rank = timer.change_rare(|rare| rare.rank.take());
+        let rank = timer.take_rank();
         self.park(clock, key, deadline, rank);
     }
 
@@ -373,7 +371,7 @@ impl TimerLines {
                 continue;
             }
             let timer = self.timer_mut(clock, key);
-            if let Some(rank) = timer.and_then(|it| it.change_rare(|rare| rare.rank.take())) {
+            if let Some(rank) = timer.and_then(ArmedTimer::take_rank) {
                 self.waiting.remove(rank);
                 self.release(table, &[(clock, key)]);
             }

@@ -194,9 +194,6 @@ fn refuse(world: &mut DeferredWorld, entity: Entity, unknown: ClockError) {
 /// Starts a run: moves the callbacks on clocks that have changed their cadence, and lets all new
 /// callbacks take part.
 pub(crate) fn begin_updates(world: &mut World, cadence: Cadence) {
-    if world.resource::<UpdateRosters>().has_none() {
-        return;
-    }
     follow_clocks(world);
     let mut rosters = world.resource_mut::<UpdateRosters>();
     rosters.joined[cadence as usize] = rosters.next;

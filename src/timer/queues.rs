@@ -185,13 +185,14 @@ impl TimerLines {
         });
     }
 
-    /// Returns the timers of a clock, those that wait for the budget, and the reports.
+    /// Returns the timers of a clock, those that wait for the budget, and the statistics of the run.
     pub(super) fn firing(
         &mut self,
         clock: ClockKey,
-    ) -> Option<(&mut TimerLine, &mut Waiting, &mut Reports)> {
+        scope: Scope,
+    ) -> Option<(&mut TimerLine, &mut Waiting, &mut RunStats)> {
         let line = self.lines.get_mut(index(clock))?;
-        Some((line, &mut self.waiting, &mut self.reports))
+        Some((line, &mut self.waiting, self.reports.run_mut(scope)))
     }
 
     pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {

@@ -147,16 +147,6 @@ struct Fired {
     reaction: Reaction,
 }
 
-/// The turn of a clock in a run.
-struct Turn<'a> {
-    run: &'a Run,
-    clock: (ClockKey, PackedClockId),
-    reading: &'a Reading,
-    line: &'a mut TimerLine,
-    waiting: &'a mut Waiting,
-    stats: &'a mut RunStats,
-}
-
 impl Run {
     /// Fires the due timers, one clock after the other.
     fn fire(self, world: &mut World, params: &mut FireParams) -> Result {
@@ -221,18 +211,19 @@ impl Run {
                     messages,
                     ..
                 } = &mut firing;
-                if let Some((id, reading)) = running
-                    && let Some(mut turn) = Turn::new(lines, &self, (clock, id), &reading)
-                {
-                    fire_next(messages, entities, || turn.fire(), is_observed, &mut fired);
-                    let queue = &mut turn.line.queue;
-                    if fired.is_some() && queue.has_due(reading.now) {
+                let Some((line, waiting, stats)) = lines.firing(clock, self.scope) else {
+                    break;
+                };
+                if let Some((id, reading)) = running {
+                    let next = || line.fire((clock, id), &reading, &self, waiting, stats);
+                    fire_next(messages, entities, next, is_observed, &mut fired);
+                    if fired.is_some() && line.queue.has_due(reading.now) {
                         break;
                     }
                     // What the handler arms waits for the next run.
-                    table.set_deadline(clock, queue.first_look());
+                    table.set_deadline(clock, line.queue.first_look());
                 }
-                lines.end_bursts(clock);
+                line.end_bursts();
                 turns.next();
                 if fired.is_some() {
                     break;
@@ -293,16 +284,15 @@ impl Run {
         let mut fired = None;
         let mut firing = firing(params, world)?;
         if let Some((id, reading)) = firing.read_running((clock, age), self.scope)
-            && let Some(mut turn) = Turn::new(&mut firing.lines, &self, (clock, id), &reading)
+            && let Some((line, waiting, stats)) = firing.lines.firing(clock, self.scope)
         {
-            let mut key = Some(key);
-            let next = || turn.fire_waiting(key.take()?);
+            let id = (clock, id);
+            let mut next = Some(|| line.fire_waiting(key, id, &reading, &self, waiting, stats));
+            let next = || next.take()?();
             let (messages, entities) = (&mut firing.messages, &firing.entities);
             fire_next(messages, entities, next, is_observed, &mut fired);
             // No other timer may be due on the clock, so nothing else tells the table.
-            firing
-                .table
-                .set_deadline(clock, turn.line.queue.first_look());
+            firing.table.set_deadline(clock, line.queue.first_look());
         }
         if let Some(fired) = &mut fired {
             handle(world, fired, self.cadence, is_observed);
@@ -513,126 +503,128 @@ impl TimerLines {
     }
 }
 
-impl<'a> Turn<'a> {
-    #[inline]
-    fn new(
-        lines: &'a mut TimerLines,
-        run: &'a Run,
-        clock: (ClockKey, PackedClockId),
-        reading: &'a Reading,
-    ) -> Option<Self> {
-        let (line, waiting, reports) = lines.firing(clock.0)?;
-        Some(Self {
-            run,
-            clock,
-            reading,
-            line,
-            waiting,
-            stats: reports.run_mut(run.scope),
-        })
-    }
-
+impl TimerLine {
     /// Fires the first due timer, if any.
     ///
     /// The queue is consistent when this returns, so handlers may do anything.
     #[inline]
-    fn fire(&mut self) -> Option<Fired> {
-        let now = self.reading.now;
+    fn fire(
+        &mut self,
+        (clock, id): (ClockKey, PackedClockId),
+        reading: &Reading,
+        run: &Run,
+        waiting: &mut Waiting,
+        stats: &mut RunStats,
+    ) -> Option<Fired> {
         loop {
-            let mut due = self.line.queue.pop_due(now)?;
+            let mut due = self.queue.pop_due(reading.now)?;
             let deadline = due.deadline();
             let (key, timer) = due.key_and_value();
-            let Some(next) = timer.fire_on_time(deadline, now) else {
-                let has_budget = self.run.budget != TimerBudget::Unlimited;
-                let is_deferred = has_budget && timer.priority().is_some();
+            let Some(next) = timer.fire_on_time(deadline, reading.now) else {
+                let is_deferred =
+                    run.budget != TimerBudget::Unlimited && timer.priority().is_some();
                 let first = due.put_back();
                 if is_deferred {
-                    self.defer(key, deadline);
+                    self.defer((clock, key), deadline, waiting);
                     continue;
                 }
-                return Some(self.fire_any(first));
+                let fired = self.fire_any(first, (clock, id), reading, run);
+                stats.count(&fired.event);
+                return Some(fired);
             };
-            let fired = Fired::new(timer, (key, deadline), self.clock, self.reading);
+            let fired = Fired {
+                event: TimerFired::of(timer, (id, reading), deadline),
+                clock,
+                key,
+                is_owned: timer.is(Mark::Owned),
+                reaction: timer.reaction,
+            };
             due.rearm(next);
-            self.stats.fired += 1;
+            stats.fired += 1;
             return Some(fired);
         }
     }
 
     /// Lets a due timer wait for the budget.
-    fn defer(&mut self, key: Key, deadline: u64) {
-        self.line.queue.park(key, deadline);
-        if let Some(timer) = self.line.queue.get_mut(key) {
-            let priority = timer.priority().unwrap_or(0);
-            let rank = self.waiting.push(priority, self.clock.0, key);
+    fn defer(&mut self, (clock, key): (ClockKey, Key), deadline: u64, waiting: &mut Waiting) {
+        self.queue.park(key, deadline);
+        if let Some(timer) = self.queue.get_mut(key) {
+            let rank = waiting.push(timer.priority().unwrap_or(0), clock, key);
             timer.change_rare(|rare| rare.rank = Some(rank));
         }
     }
 
     /// Fires a timer that waits for the budget. If its next deadline has passed, too, it waits again.
-    fn fire_waiting(&mut self, key: Key) -> Option<Fired> {
-        let deadline = self.line.queue.deadline(key)?;
-        let timer = self.line.queue.get_mut(key)?;
-        self.waiting.remove(timer.take_rank()?);
-        let (missed, next) = timer.fire(deadline, self.reading.now, self.run.burst_limit);
-        let mut fired = Fired::new(timer, (key, deadline), self.clock, self.reading);
+    fn fire_waiting(
+        &mut self,
+        key: Key,
+        (clock, id): (ClockKey, PackedClockId),
+        reading: &Reading,
+        run: &Run,
+        waiting: &mut Waiting,
+        stats: &mut RunStats,
+    ) -> Option<Fired> {
+        let deadline = self.queue.deadline(key)?;
+        let timer = self.queue.get_mut(key)?;
+        waiting.remove(timer.take_rank()?);
+        let (fired, next) = fire(timer, (key, deadline), (clock, id), reading, run);
         if timer.burst == 1 {
-            self.line.bursting.push(key);
+            self.bursting.push(key);
         }
         match next {
-            Some(next) if next <= self.reading.now => self.defer(key, next),
-            Some(next) => _ = self.line.queue.arm(key, next),
-            None => _ = self.line.queue.cancel(key),
+            Some(next) if next <= reading.now => self.defer((clock, key), next, waiting),
+            Some(next) => _ = self.queue.arm(key, next),
+            None => _ = self.queue.cancel(key),
         }
-        self.complete(&mut fired, missed, next);
+        stats.count(&fired.event);
         Some(fired)
     }
 
     /// Fires the first due timer, which may end, be late or have rare state.
     #[inline(never)]
-    fn fire_any(&mut self, first: First) -> Fired {
-        let mut due = self.line.queue.pop_again(first);
+    fn fire_any(
+        &mut self,
+        first: First,
+        clock: (ClockKey, PackedClockId),
+        reading: &Reading,
+        run: &Run,
+    ) -> Fired {
+        let mut due = self.queue.pop_again(first);
         let deadline = due.deadline();
         let (key, timer) = due.key_and_value();
-        let (missed, next) = timer.fire(deadline, self.reading.now, self.run.burst_limit);
-        let mut fired = Fired::new(timer, (key, deadline), self.clock, self.reading);
+        let (fired, next) = fire(timer, (key, deadline), clock, reading, run);
         if timer.burst == 1 {
-            self.line.bursting.push(key);
+            self.bursting.push(key);
         }
         match next {
             Some(next) => due.rearm(next),
             None => {
                 drop(due);
-                self.line.lifetimes -= usize::from(fired.reaction == Reaction::EndLife);
+                self.lifetimes -= usize::from(fired.reaction == Reaction::EndLife);
             }
         }
-        self.complete(&mut fired, missed, next);
         fired
-    }
-
-    /// Adds what the timer did with the deadlines after its own to a firing, and counts it.
-    fn complete(&mut self, fired: &mut Fired, missed: u64, next: Option<u64>) {
-        fired.event = fired.event.with_missed(missed).with_last(next.is_none());
-        self.stats.count(&fired.event);
     }
 }
 
-impl Fired {
-    #[inline]
-    fn new(
-        timer: &ArmedTimer,
-        (key, deadline): (Key, u64),
-        (clock, id): (ClockKey, PackedClockId),
-        reading: &Reading,
-    ) -> Self {
-        Self {
-            event: TimerFired::of(timer, (id, reading), deadline),
-            clock,
-            key,
-            is_owned: timer.is(Mark::Owned),
-            reaction: timer.reaction,
-        }
-    }
+/// Counts a firing, and returns it with the next deadline.
+fn fire(
+    timer: &mut ArmedTimer,
+    (key, deadline): (Key, u64),
+    (clock, id): (ClockKey, PackedClockId),
+    reading: &Reading,
+    run: &Run,
+) -> (Fired, Option<u64>) {
+    let (missed, next) = timer.fire(deadline, reading.now, run.burst_limit);
+    let event = TimerFired::of(timer, (id, reading), deadline);
+    let fired = Fired {
+        event: event.with_missed(missed).with_last(next.is_none()),
+        clock,
+        key,
+        is_owned: timer.is(Mark::Owned),
+        reaction: timer.reaction,
+    };
+    (fired, next)
 }
 
 /// Counts the nested runs that are firing.

@@ -64,6 +64,7 @@ impl<K: Copy + Eq + Hash, V> Journal<K, V> {
         Self(mem::replace(&mut self.0, next))
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -34,7 +34,6 @@ mod oracle;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod undo;
 mod wheel;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -46,7 +45,6 @@ pub(crate) use near::First;
 use near::Near;
 pub use slots::Key;
 use slots::{Place, Slots};
-pub(crate) use undo::{QueueMark, SlotJournal};
 use wheel::{Shape, Wheel};
 
 /// The deadline that is never reached: the end of every time line.
@@ -219,7 +217,6 @@ impl<T> TimerQueue<T> {
     pub fn park(&mut self, key: Key, deadline: u64) -> bool {
         let known = self.slots.get(key).is_some();
         if known {
-            self.slots.note(key.index());
             self.detach(key.index());
             self.slots.at_mut(key.index()).deadline = deadline;
         }
@@ -236,7 +233,6 @@ impl<T> TimerQueue<T> {
     /// Gives a parked timer another place among equal deadlines.
     pub(crate) fn set_sequence(&mut self, key: Key, sequence: u64) {
         if self.slots.get(key).is_some() {
-            self.slots.note(key.index());
             self.slots.at_mut(key.index()).sequence = sequence;
         }
     }
@@ -253,7 +249,6 @@ impl<T> TimerQueue<T> {
             return false;
         };
         let deadline = slot.deadline;
-        self.slots.note(key.index());
         self.attach(key.index(), deadline);
         true
     }
@@ -268,7 +263,6 @@ impl<T> TimerQueue<T> {
     pub fn arm(&mut self, key: Key, deadline: u64) -> bool {
         let known = self.slots.get(key).is_some();
         if known {
-            self.slots.note(key.index());
             self.detach(key.index());
             self.attach(key.index(), deadline);
         }
@@ -341,7 +335,6 @@ impl<T> TimerQueue<T> {
         if self.near.is_prefetch_due() {
             self.near.prefetch(&self.slots);
         }
-        self.slots.note(first.index);
         // The timer keeps its place until `Due` removes or re-arms it.
         Some(Due::new(self, first))
     }

@@ -97,7 +97,7 @@ pub(crate) use saving::{TimerState, forget_written};
 pub use seconds::IntoDuration;
 pub use timer_status::TimerStatus;
 pub(crate) use timer_status::{Shown, show_statuses};
-pub(crate) use undo::{LinesJournal, LinesMark};
+pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
 
 /// Fires [`TimerFired`] after a delay: once, *n* times, or forever.
 ///

@@ -4,7 +4,7 @@ use std::{prelude::rust_2024::*, vec::Vec};
 
 use proptest::prelude::*;
 
-use super::{Key, NEVER, QueueMark, SHAPE, Shape, SlotJournal, TimerQueue};
+use super::{Key, NEVER, SHAPE, Shape, TimerQueue};
 
 /// Sizes so small that every level, every move and every wrap-around is common.
 const TINY: Shape = Shape {
@@ -21,13 +21,12 @@ const WHEEL_ONLY: Shape = Shape {
 };
 
 /// A queue that is obviously correct.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Oracle {
     timers: Vec<OracleTimer>,
     next_sequence: u64,
 }
 
-#[derive(Clone)]
 struct OracleTimer {
     deadline: u64,
     sequence: u64,
@@ -85,31 +84,6 @@ impl Oracle {
     }
 }
 
-/// A moment to go back to, and the changes until the next one.
-struct Moment {
-    mark: QueueMark,
-    journal: SlotJournal<usize>,
-    contents: Vec<(Key, u64, usize)>,
-    oracle: Oracle,
-    keys: Vec<Key>,
-    now: u64,
-}
-
-fn contents(queue: &TimerQueue<usize>) -> Vec<(Key, u64, usize)> {
-    let timers = queue.iter();
-    timers
-        .map(|(key, deadline, &name)| (key, deadline, name))
-        .collect()
-}
-
-/// Moves the changes of the queue into the journal of the latest moment.
-fn end_journal(queue: &mut TimerQueue<usize>, moments: &mut [Moment]) {
-    match moments.last_mut() {
-        Some(latest) => latest.journal.append(queue.take_journal()),
-        None => queue.watch(),
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Insert(u64),
@@ -123,10 +97,6 @@ enum Op {
     Cancel(usize),
     /// Moves `now` back.
     GoBack(u64),
-    /// Notes a moment.
-    Mark,
-    /// Returns the queue to an earlier moment.
-    PutBack(usize),
     /// Moves `now` forward by `advance` and pops all due timers. Re-arms every `rearm_every`-th of
     /// them.
     Pop {
@@ -167,8 +137,6 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0..200_usize).prop_map(Op::ArmAgain),
         4 => (0..200_usize).prop_map(Op::Cancel),
         1 => advance().prop_map(Op::GoBack),
-        1 => Just(Op::Mark),
-        1 => (0..200_usize).prop_map(Op::PutBack),
         3 => (advance(), 1..4_usize, 1..20_u64).prop_map(|(advance, rearm_every, interval)| {
             Op::Pop { advance, rearm_every, interval }
         }),
@@ -182,7 +150,6 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
     let mut oracle = Oracle::default();
     let mut keys: Vec<Key> = Vec::new();
     let mut now = start;
-    let mut moments: Vec<Moment> = Vec::new();
     for &op in ops {
         match op {
             Op::Insert(after) => {
@@ -235,32 +202,6 @@ fn run(shape: Shape, start: u64, scale: u64, ops: &[Op]) {
             | Op::Park(..)
             | Op::ParkAnew(..)
             | Op::Release(_) => {}
-            Op::Mark => {
-                end_journal(&mut queue, &mut moments);
-                moments.push(Moment {
-                    mark: queue.mark(),
-                    journal: SlotJournal::default(),
-                    contents: contents(&queue),
-                    oracle: oracle.clone(),
-                    keys: keys.clone(),
-                    now,
-                });
-            }
-            Op::PutBack(nth) if !moments.is_empty() => {
-                end_journal(&mut queue, &mut moments);
-                let nth = nth % moments.len();
-                let mut journal = SlotJournal::default();
-                for moment in &moments[nth..] {
-                    journal.append(moment.journal.clone());
-                }
-                let moment = &moments[nth];
-                queue.put_back(moment.mark, &journal, |_| ());
-                assert_eq!(contents(&queue), moment.contents);
-                oracle = moment.oracle.clone();
-                keys.clone_from(&moment.keys);
-                now = moment.now;
-            }
-            Op::PutBack(_) => {}
             Op::GoBack(by) => now = now.saturating_sub(by.saturating_mul(scale)),
             Op::Pop {
                 advance,

@@ -7,7 +7,7 @@ use core::{
     ops::{Index, IndexMut},
 };
 
-use super::{NEVER, undo::Watch};
+use super::NEVER;
 
 /// A key that identifies one timer of one [`TimerQueue`](super::TimerQueue).
 ///
@@ -72,11 +72,8 @@ impl Place {
 }
 
 /// A timer, or a vacant slot. A timer of this crate fills one cache line.
-#[derive(Clone)]
 #[repr(align(64))]
 pub(super) struct Slot<T> {
-    /// For a vacant slot, its place in [`Slots::vacant`], counted from one. Zero for a slot that has
-    /// not been in use, or is retired.
     pub(super) sequence: u64,
     /// The deadline the timer waits for, or will wait for once it is released.
     pub(super) deadline: u64,
@@ -116,14 +113,6 @@ impl<T> Slot<T> {
         self.value.as_mut().expect(OCCUPIED)
     }
 
-    /// Returns the position in [`Slots::vacant`], if the slot is vacant.
-    pub(super) fn vacant_position(&self) -> Option<u32> {
-        match self.value {
-            None => (self.sequence as u32).checked_sub(1),
-            Some(_) => None,
-        }
-    }
-
     /// Returns the key of the timer in this slot, which has this index.
     #[inline]
     pub(super) fn key(&self, index: u32) -> Key {
@@ -149,15 +138,13 @@ impl<T> Default for Slot<T> {
 
 pub(super) struct Slots<T> {
     /// The slots that have been in use.
-    pub(super) slots: Pages<Slot<T>>,
+    slots: Pages<Slot<T>>,
     /// The number of timers.
-    pub(super) len: usize,
+    len: usize,
     /// The indices of the vacant slots, the one that became vacant last at the end.
-    pub(super) vacant: Pages<u32>,
+    vacant: Pages<u32>,
     /// The number of vacant slots, from the first one on, that are probably not in the cache.
     cold: usize,
-    /// The journal, if the queue keeps one.
-    pub(super) watch: Option<Box<Watch<T>>>,
 }
 
 /// The maximum number of timers in a queue.
@@ -173,7 +160,6 @@ impl<T> Slots<T> {
             len: 0,
             vacant: Pages::new(),
             cold: 0,
-            watch: None,
         }
     }
 
@@ -198,7 +184,6 @@ impl<T> Slots<T> {
     #[inline]
     fn vacant_slot(&mut self) -> u32 {
         if let Some(index) = self.vacant.pop() {
-            self.note(index);
             if self.vacant.len() <= self.cold {
                 self.prefetch_vacant();
             }
@@ -206,7 +191,6 @@ impl<T> Slots<T> {
         }
         let index = self.slots.len() as u32;
         assert!(index < MAX_TIMERS, "the queue already holds 2^30 timers");
-        self.note(index);
         self.slots.push(Slot::default());
         index
     }
@@ -227,7 +211,6 @@ impl<T> Slots<T> {
     /// [`vacate`](Self::vacate), because the heap or a bucket still refers to it.
     #[inline]
     pub(super) fn take(&mut self, key: Key) -> Option<(T, &Slot<T>)> {
-        self.note_timer(key);
         let len = self.len;
         let slot = self.slots.get_mut(key.index as usize)?;
         if slot.generation != key.generation {
@@ -247,14 +230,11 @@ impl<T> Slots<T> {
         slot.deadline = NEVER;
         // A slot without generations left is retired, so that no key is ever reused.
         if slot.generation == u32::MAX {
-            slot.sequence = 0;
             return;
         }
         slot.generation += 1;
         self.vacant.push(index);
-        let vacant = self.vacant.len();
-        slot.sequence = vacant as u64;
-        self.cold = self.cold.max(vacant.saturating_sub(WARM));
+        self.cold = self.cold.max(self.vacant.len().saturating_sub(WARM));
     }
 
     #[inline]
@@ -265,7 +245,6 @@ impl<T> Slots<T> {
     }
 
     pub(super) fn value_mut(&mut self, key: Key) -> Option<&mut T> {
-        self.note_timer(key);
         self.get(key)?;
         self.slots[key.index].value.as_mut()
     }
@@ -352,12 +331,6 @@ impl<T> Pages<T> {
             Some(page) => Some(&mut page[index % PAGE]),
             None => self.start.get_mut(index),
         }
-    }
-
-    /// Moves the end, at most to where it has been before. No item changes.
-    pub(super) fn set_len(&mut self, len: usize) {
-        debug_assert!(len == 0 || self.get(len - 1).is_some(), "no item {len}");
-        self.len = len;
     }
 }
 
@@ -494,21 +467,6 @@ mod tests {
             let room = (len.next_power_of_two()).max(4);
             assert!(list.get(room - 1).is_some(), "{len} items");
             assert!(list.get(room).is_none(), "{len} items");
-        }
-    }
-
-    #[test]
-    fn the_end_moves_back_and_forward() {
-        for len in [3, PAGE as u32 + 3] {
-            let mut list = Pages::new();
-            (0..len).for_each(|item| list.push(item));
-            list.set_len(1);
-            assert_eq!(list.len(), 1);
-            assert_eq!(list[len - 1], len - 1, "the item should stay");
-            list.push(9);
-            assert_eq!((list.len(), list[0], list[1]), (2, 0, 9));
-            list.set_len(len as usize);
-            assert_eq!((list.len(), list[2]), (len as usize, 2));
         }
     }
 }

@@ -169,15 +169,3 @@ fn each_level_reaches_as_far_as_ever_after_a_jump() {
     assert_eq!(touched, 2 * TIMERS, "one move, and each timer is loaded");
     assert!(worst <= 12, "{worst} entries in one step");
 }
-
-#[test]
-fn a_queue_that_is_no_longer_watched_keeps_no_journal() {
-    let mut queue = TimerQueue::new();
-    queue.watch();
-    queue.insert(10, ());
-    assert_eq!(queue.take_journal().len(), 1);
-    queue.insert(20, ());
-    queue.unwatch();
-    queue.insert(30, ());
-    assert_eq!(queue.take_journal().len(), 0);
-}

@@ -246,13 +246,13 @@ impl Part {
         }
     }
 
-    /// Lets a component that is like this part go back to its place in the queue.
-    pub(super) fn put_back(&self, entity: &EntityWorldMut) {
+    /// Takes over the place in the queue from the component that this part replaces.
+    pub(super) fn keep_place(&self, entity: &EntityWorldMut) {
         if let (Self::Timer(copy), Some(timer)) = (self, entity.get::<Timer>()) {
-            timer.put_back(copy);
+            copy.take_place_of(timer);
         }
         if let (Self::DespawnAfter(copy), Some(lifetime)) = (self, entity.get::<DespawnAfter>()) {
-            lifetime.put_back(copy);
+            copy.take_place_of(lifetime);
         }
     }
 

@@ -171,6 +171,8 @@ fn restore_timers(
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, mut table: Mut<ClockTable>| {
+                let timers = changes.first_timers(&names).map(|(timer, _)| timer);
+                lines.take_out(world, timers);
                 let changed = || states.first(&names).map(|(entity, _)| entity);
                 changed().for_each(|entity| keys.leave(world, entity));
                 states.put_back(world, &kinds, &names, &new);
@@ -235,13 +237,13 @@ impl TimerSnapshot {
         changes: &Changes,
         names: &Names,
     ) {
-        lines.rewind(&self.lines, &changes.lines, &mut &*names);
+        let timers = changes.first_timers(names);
+        lines.put_back(world, &self.lines, timers, &mut &*names);
         let mut clocks = self.clocks.clone();
         if !names.is_empty() {
             clocks.map_entities(&mut &*names);
         }
         put_clocks_back(world, table, clocks);
-        lines.seat_timers(world, &changes.lines);
     }
 }
 

@@ -76,13 +76,13 @@ pub(crate) trait Arms: Component {
     {
         let mut copy = self.clone();
         copy.timer_mut().extra = self.timer().extra.clone();
-        copy.put_back(self);
+        copy.take_place_of(self);
         copy
     }
 
-    /// Goes back to the place of the timer at the time of the copy.
-    fn put_back(&self, copy: &Self) {
-        self.seat().move_to(copy.seat().place());
+    /// Takes over the place of another component in the queue.
+    fn take_place_of(&self, other: &Self) {
+        self.seat().move_to(other.seat().place());
     }
 
     /// Returns the component in its written state, or in its first one if there is none.
@@ -389,6 +389,7 @@ fn put_in_saved_order(world: &World, lines: &mut TimerLines, added: &mut [(Clock
     sequences.sort_unstable();
     loaded.sort_by_key(|&(order, sequence, ..)| (order, sequence));
     for ((.., clock, key), sequence) in loaded.into_iter().zip(sequences) {
+        lines.note(clock, key);
         if let Some(line) = lines.get_mut(clock) {
             line.queue.set_sequence(key, sequence);
         }

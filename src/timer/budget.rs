@@ -1,7 +1,7 @@
 //! The budget of a frame for timers that may wait.
 
 use alloc::collections::BTreeMap;
-use core::{num::NonZeroU64, ops::Bound, time::Duration};
+use core::{mem, num::NonZeroU64, ops::Bound, time::Duration};
 
 use bevy_ecs::prelude::*;
 #[cfg(feature = "bevy_reflect")]
@@ -126,6 +126,17 @@ impl Waiting {
         let rank = (turn, NonZeroU64::MIN.saturating_add(self.pushed));
         self.timers.insert(rank, (clock, key));
         rank
+    }
+
+    /// Goes back to earlier turns. The timers stay.
+    pub(super) fn rewind(&mut self, earlier: &Self) {
+        let timers = mem::take(&mut self.timers);
+        *self = Self { timers, ..*earlier };
+    }
+
+    /// Lets a timer wait in a place that it had before.
+    pub(super) fn put_back(&mut self, rank: Rank, clock: ClockKey, key: Key) {
+        self.timers.insert(rank, (clock, key));
     }
 
     pub(super) fn remove(&mut self, rank: Rank) {

@@ -18,6 +18,7 @@ use super::{
     queued::{ArmedTimer, Mark},
     saving::Written,
     setting::{Halt, Modifiers},
+    undo::{TimerJournal, note_new},
 };
 #[cfg(feature = "worlds")]
 use crate::clock::{ClockId, find_running, is_changed};
@@ -32,8 +33,8 @@ pub(crate) struct TimerLines {
     /// The timers of each clock. The line of a clock outlives it, so that no key is ever reused. The
     /// first line belongs to [`NO_CLOCK`](super::place::NO_CLOCK).
     lines: Vec<TimerLine>,
-    /// Whether new lines keep a journal.
-    pub(super) is_watched: bool,
+    /// The timers that have changed since the latest snapshot, if there is one.
+    pub(crate) journal: Option<TimerJournal>,
     pub(super) arming: Arming,
     /// The timers that are due and wait for the budget.
     pub(super) waiting: Waiting,
@@ -102,7 +103,7 @@ impl TimerLines {
     pub(crate) fn new(world: &mut World, seed: u64, burst_limit: NonZeroU32) -> Self {
         Self {
             lines: Vec::new(),
-            is_watched: false,
+            journal: None,
             arming: Arming::new(Modifiers::new(world), seed),
             waiting: Waiting::default(),
             reports: Reports::default(),
@@ -125,9 +126,14 @@ impl TimerLines {
         lines.map(|(line, index): (_, ClockKey)| (index.wrapping_sub(1), line))
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ClockKey, &mut TimerLine)> {
-        let lines = self.lines.iter_mut().zip(0..);
-        lines.map(|(line, index): (_, ClockKey)| (index.wrapping_sub(1), line))
+    /// Notes a timer that is about to change.
+    #[inline]
+    pub(super) fn note(&mut self, clock: ClockKey, key: Key) {
+        if let Some(journal) = &mut self.journal
+            && let Some(line) = self.lines.get(index(clock))
+        {
+            line.note(journal, clock, key);
+        }
     }
 
     /// Puts a timer into the queue of a clock. The next swap lets it wait for its deadline.
@@ -140,8 +146,18 @@ impl TimerLines {
         key
     }
 
+    /// Puts a timer into the queue of a clock, parked.
     #[inline]
-    fn insert(&mut self, clock: ClockKey, sequence: u64, deadline: u64, timer: ArmedTimer) -> Key {
+    pub(super) fn insert(
+        &mut self,
+        clock: ClockKey,
+        sequence: u64,
+        deadline: u64,
+        timer: ArmedTimer,
+    ) -> Key {
+        if let Some(journal) = &mut self.journal {
+            note_new(journal, &timer);
+        }
         let line = self.line_for(clock);
         line.lifetimes += usize::from(timer.kind() == Kind::Lifetime);
         line.queue.insert_parked_at(sequence, deadline, timer)
@@ -175,24 +191,24 @@ impl TimerLines {
 
     #[cold]
     fn add_lines(&mut self, clock: ClockKey) {
-        let is_watched = self.is_watched;
-        self.lines.resize_with(index(clock) + 1, || {
-            let mut line = TimerLine::default();
-            if is_watched {
-                line.queue.watch();
-            }
-            line
-        });
+        self.lines.resize_with(index(clock) + 1, Default::default);
     }
 
-    /// Returns the timers of a clock, those that wait for the budget, and the statistics of the run.
+    /// Returns the timers of a clock, those that wait for the budget, the statistics of the run, and the
+    /// journal.
     pub(super) fn firing(
         &mut self,
         clock: ClockKey,
         scope: Scope,
-    ) -> Option<(&mut TimerLine, &mut Waiting, &mut RunStats)> {
+    ) -> Option<(
+        &mut TimerLine,
+        &mut Waiting,
+        &mut RunStats,
+        &mut Option<TimerJournal>,
+    )> {
         let line = self.lines.get_mut(index(clock))?;
-        Some((line, &mut self.waiting, self.reports.run_mut(scope)))
+        let stats = self.reports.run_mut(scope);
+        Some((line, &mut self.waiting, stats, &mut self.journal))
     }
 
     pub(super) fn timer(&self, clock: ClockKey, key: Key) -> Option<&ArmedTimer> {
@@ -200,12 +216,14 @@ impl TimerLines {
     }
 
     pub(super) fn timer_mut(&mut self, clock: ClockKey, key: Key) -> Option<&mut ArmedTimer> {
+        self.note(clock, key);
         self.get_mut(clock)?.queue.get_mut(key)
     }
 
     /// Takes a timer out of its queue, if it was armed or paused.
     #[inline]
     pub(super) fn take(&mut self, clock: ClockKey, key: Key) -> Option<ArmedTimer> {
+        self.note(clock, key);
         let line = self.get_mut(clock)?;
         let mut timer = line.queue.cancel(key)?;
         line.lifetimes -= usize::from(timer.kind() == Kind::Lifetime);
@@ -231,6 +249,7 @@ impl TimerLines {
 
     /// Halts or releases a timer, at a reading of its clock.
     pub(super) fn set_halt(&mut self, clock: ClockKey, key: Key, halt: Halt, now: u64) {
+        self.note(clock, key);
         let Some(line) = self.get_mut(clock) else {
             return;
         };
@@ -342,7 +361,7 @@ impl TimerLines {
         let mut armed = 0;
         for added in added.chunk_by(|(a, _), (b, _)| a == b) {
             let clock = added[0].0;
-            let Some(line) = self.get_mut(clock) else {
+            let Some(line) = self.lines.get_mut(index(clock)) else {
                 continue;
             };
             if let Some(reading) = table.reading(clock) {
@@ -350,6 +369,9 @@ impl TimerLines {
                 line.queue.has_due(reading.now);
             }
             for &(_, key) in added {
+                if let Some(journal) = &mut self.journal {
+                    line.note(journal, clock, key);
+                }
                 armed += u64::from(line.release(key));
             }
             table.set_deadline(clock, line.queue.first_look());

@@ -26,6 +26,7 @@ use super::{
     queued::{ArmedTimer, Mark, Reaction},
     queues::{Reports, TimerLine},
     saving::forget_written,
+    undo::TimerJournal,
 };
 use crate::{
     clock::{
@@ -211,11 +212,12 @@ impl Run {
                     messages,
                     ..
                 } = &mut firing;
-                let Some((line, waiting, stats)) = lines.firing(clock, self.scope) else {
+                let Some((line, waiting, stats, journal)) = lines.firing(clock, self.scope) else {
                     break;
                 };
                 if let Some((id, reading)) = running {
-                    let next = || line.fire((clock, id), &reading, &self, waiting, stats);
+                    let id = (clock, id);
+                    let next = || line.fire(id, &reading, &self, waiting, stats, journal);
                     fire_next(messages, entities, next, is_observed, &mut fired);
                     if fired.is_some() && line.queue.has_due(reading.now) {
                         break;
@@ -283,8 +285,9 @@ impl Run {
         lines.waiting.add_firing(self.cadence);
         let mut fired = None;
         let mut firing = firing(params, world)?;
+        firing.lines.note(clock, key);
         if let Some((id, reading)) = firing.read_running((clock, age), self.scope)
-            && let Some((line, waiting, stats)) = firing.lines.firing(clock, self.scope)
+            && let Some((line, waiting, stats, _)) = firing.lines.firing(clock, self.scope)
         {
             let id = (clock, id);
             let mut next = Some(|| line.fire_waiting(key, id, &reading, &self, waiting, stats));
@@ -515,9 +518,16 @@ impl TimerLine {
         run: &Run,
         waiting: &mut Waiting,
         stats: &mut RunStats,
+        journal: &mut Option<TimerJournal>,
     ) -> Option<Fired> {
         loop {
             let mut due = self.queue.pop_due(reading.now)?;
+            if let Some(journal) = journal {
+                let key = due.key();
+                let first = due.put_back();
+                self.note(journal, clock, key);
+                due = self.queue.pop_again(first);
+            }
             let deadline = due.deadline();
             let (key, timer) = due.key_and_value();
             let Some(next) = timer.fire_on_time(deadline, reading.now) else {

@@ -1,75 +1,85 @@
 //! Going back to earlier timers.
 
-use alloc::{
-    collections::{BTreeMap, btree_map::Entry},
-    vec::Vec,
-};
+use alloc::vec::Vec;
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 
 use super::{
-    Arms, DespawnAfter, Kind, Timer, TimerLines,
-    arm::Added,
+    Kind, TimerLines,
     budget::Waiting,
     place::Place,
-    queued::ArmedTimer,
-    queues::{Reports, TimerLine},
+    queued::{ArmedTimer, Mark},
+    queues::{Reports, TimerLine, is_armed},
     random::Numbers,
 };
 use crate::{
     clock::{ClockId, ClockKey},
-    queue::{Key, QueueMark, SlotJournal},
+    journal::Journal,
+    queue::Key,
 };
 
-/// The timers that have changed, as they were, by clock.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LinesJournal(BTreeMap<ClockKey, SlotJournal<ArmedTimer>>);
+/// A timer or a lifetime, by its entity.
+pub(crate) type TimerName = (Entity, Kind);
 
-/// Everything that has no journal, as it was. It grows with the number of clocks and with what waits
-/// for the next run.
+/// The timers that have changed, as they were. `None` was not in a queue.
+pub(crate) type TimerJournal = Journal<TimerName, Option<QueuedTimer>>;
+
+/// A timer and its place in a queue. Whether it is parked follows from the timer.
+#[derive(Clone, Debug)]
+pub(crate) struct QueuedTimer {
+    clock: ClockKey,
+    sequence: u64,
+    deadline: u64,
+    timer: ArmedTimer,
+}
+
+/// Everything that has no journal, as it was. It grows with what waits for the next run.
 #[derive(Debug)]
 pub(crate) struct LinesMark {
-    lines: Vec<LineMark>,
-    added: Added,
+    added: Vec<TimerName>,
+    loaded: usize,
     next_sequence: u64,
     numbers: Numbers,
     waiting: Waiting,
     reports: Reports,
 }
 
-#[derive(Debug)]
-struct LineMark {
-    queue: QueueMark,
-    bursting: Vec<Key>,
-    lifetimes: usize,
+/// Notes that a timer is about to enter a queue.
+#[cold]
+pub(super) fn note_new(journal: &mut TimerJournal, timer: &ArmedTimer) {
+    journal.note((timer.entity, timer.kind()), || None);
+}
+
+impl TimerLine {
+    /// Notes a timer of this line that is about to change.
+    #[cold]
+    pub(super) fn note(&self, journal: &mut TimerJournal, clock: ClockKey, key: Key) {
+        if let (Some(timer), Some(deadline), Some(sequence)) = (
+            self.queue.get(key),
+            self.queue.deadline(key),
+            self.queue.sequence(key),
+        ) {
+            journal.note((timer.entity, timer.kind()), || {
+                let timer = timer.clone();
+                Some(QueuedTimer {
+                    clock,
+                    sequence,
+                    deadline,
+                    timer,
+                })
+            });
+        }
+    }
 }
 
 impl TimerLines {
-    /// Begins a journal of the timers that change.
-    pub(crate) fn watch(&mut self) {
-        self.is_watched = true;
-        self.iter_mut().for_each(|(_, line)| line.queue.watch());
-    }
-
-    /// Ends the journal.
-    pub(crate) fn unwatch(&mut self) {
-        self.is_watched = false;
-        self.iter_mut().for_each(|(_, line)| line.queue.unwatch());
-    }
-
-    /// Ends the journal, and begins the next one.
-    pub(crate) fn take_journal(&mut self) -> LinesJournal {
-        let journals = self.iter_mut();
-        let journals = journals.map(|(clock, line)| (clock, line.queue.take_journal()));
-        let changed = journals.filter(|(_, journal)| journal.len() > 0);
-        LinesJournal(changed.collect())
-    }
-
-    /// Returns what [`rewind`](Self::rewind) needs beside the journal that begins now.
+    /// Returns what [`put_back`](Self::put_back) needs beside the journal that begins now.
     pub(crate) fn mark(&self) -> LinesMark {
+        let added = self.arming.added.iter();
+        let added = added.filter_map(|(clock, key)| self.timer(clock, key));
         LinesMark {
-            lines: self.iter().map(|(_, line)| line.mark()).collect(),
-            added: self.arming.added.clone(),
+            added: added.map(|timer| (timer.entity, timer.kind())).collect(),
+            loaded: self.arming.added.loaded,
             next_sequence: self.arming.next_sequence,
             numbers: self.arming.numbers,
             waiting: self.waiting.clone(),
@@ -77,60 +87,86 @@ impl TimerLines {
         }
     }
 
-    /// Goes back to the moment of `mark`, at which `journal` began.
-    pub(crate) fn rewind(
+    /// Takes timers out of their queues, if they are there.
+    pub(crate) fn take_out(&mut self, world: &World, timers: impl Iterator<Item = TimerName>) {
+        for (entity, kind) in timers {
+            if let Some(component) = kind.get(world, entity)
+                && let Some((clock, key)) = component.seat.armed()
+            {
+                self.take(clock, key);
+            }
+        }
+    }
+
+    /// Goes back to the moment of `mark`. The timers that have changed since are in no queue, and their
+    /// components are as they were.
+    pub(crate) fn put_back<'a>(
         &mut self,
+        world: &World,
         mark: &LinesMark,
-        journal: &LinesJournal,
+        changed: impl Iterator<Item = (TimerName, &'a Option<QueuedTimer>)>,
         mapper: &mut impl EntityMapper,
     ) {
-        // A line that was added since then becomes empty.
-        let empty = TimerLine::default().mark();
-        for (nth, (clock, line)) in self.iter_mut().enumerate() {
-            let mark = mark.lines.get(nth).unwrap_or(&empty);
-            if let Some(journal) = journal.0.get(&clock) {
-                line.queue.put_back(mark.queue, journal, |timer| {
-                    timer.entity.map_entities(mapper);
-                });
+        self.waiting.rewind(&mark.waiting);
+        for ((entity, kind), earlier) in changed {
+            if let (Some(earlier), Some(component)) = (earlier, kind.get(world, entity)) {
+                let key = self.put_timer_back(entity, earlier);
+                component.seat.move_to(Place::Armed(earlier.clock, key));
             }
-            line.bursting.clone_from(&mark.bursting);
-            line.lifetimes = mark.lifetimes;
         }
-        self.arming.added = mark.added.clone();
+        let added = &mut self.arming.added;
+        added.retain(|_, _| false);
+        added.loaded = mark.loaded;
+        for &(entity, kind) in &mark.added {
+            if let Some(component) = kind.get(world, mapper.get_mapped(entity))
+                && let Some((clock, key)) = component.seat.armed()
+            {
+                added.push(clock, key);
+            }
+        }
         self.arming.next_sequence = mark.next_sequence;
         self.arming.numbers = mark.numbers;
-        self.waiting = mark.waiting.clone();
         self.reports = mark.reports.clone();
         self.reports.map_entities(mapper);
     }
 
-    /// Writes the places of the timers of a journal into their components.
-    pub(crate) fn seat_timers(&self, world: &World, journal: &LinesJournal) {
-        for (&clock, changed) in &journal.0 {
-            for key in changed.keys() {
-                if let Some(timer) = self.timer(clock, key) {
-                    seat(world, timer.entity, timer.kind(), Place::Armed(clock, key));
-                }
-            }
+    fn put_timer_back(&mut self, entity: Entity, earlier: &QueuedTimer) -> Key {
+        let mut timer = earlier.timer.clone();
+        timer.entity = entity;
+        // A run begins without bursts.
+        timer.burst = 0;
+        let rank = timer.rare().and_then(|rare| rare.rank);
+        let is_parked = rank.is_some() || timer.is_halted() || timer.is(Mark::Added);
+        let QueuedTimer {
+            clock,
+            sequence,
+            deadline,
+            ..
+        } = *earlier;
+        let key = self.insert(clock, sequence, deadline, timer);
+        if let Some(rank) = rank {
+            self.waiting.put_back(rank, clock, key);
         }
+        if let Some(line) = self.get_mut(clock).filter(|_| !is_parked) {
+            line.queue.release(key);
+        }
+        key
     }
 
     /// Adds the entities whose timers or lifetimes have changed since `mark`, at which `journal` began.
-    /// Whatever changes about a timer in a queue, its slot is in the journal.
     pub(crate) fn add_changed(
         &self,
+        world: &World,
         mark: &LinesMark,
-        journal: &LinesJournal,
+        journal: &TimerJournal,
         changed: &mut Vec<Entity>,
     ) {
-        for (&clock, journal) in &journal.0 {
-            let slots = self.get(clock).map(|line| line.queue.changed(journal));
-            for timers in slots.into_iter().flatten() {
-                let [before, now] = timers.map(|timer| timer.map(|timer| timer.entity));
-                changed.extend(before);
-                changed.extend(now.filter(|_| now != before));
-            }
-        }
+        let timers = journal.iter();
+        let timers = timers.filter(|&((entity, kind), before)| {
+            // A new one may be gone again.
+            before.is_some() || is_armed(world, entity, kind)
+        });
+        changed.extend(timers.map(|((entity, _), _)| entity));
         changed.extend(self.reports.ended.differences(&mark.reports.ended));
     }
 
@@ -152,43 +188,5 @@ impl Reports {
             clock.map_entities(mapper);
             cancelled.clock = clock.into();
         }
-    }
-}
-
-fn seat(world: &World, entity: Entity, kind: Kind, place: Place) {
-    let seat = match kind {
-        Kind::Timer => world.get::<Timer>(entity).map(Arms::seat),
-        Kind::Lifetime => world.get::<DespawnAfter>(entity).map(Arms::seat),
-    };
-    if let Some(seat) = seat {
-        seat.move_to(place);
-    }
-}
-
-impl TimerLine {
-    fn mark(&self) -> LineMark {
-        LineMark {
-            queue: self.queue.mark(),
-            bursting: self.bursting.clone(),
-            lifetimes: self.lifetimes,
-        }
-    }
-}
-
-impl LinesJournal {
-    /// Adds the journal that began when this one ended.
-    pub(crate) fn append(&mut self, later: Self) {
-        for (clock, later) in later.0 {
-            match self.0.entry(clock) {
-                Entry::Vacant(entry) => _ = entry.insert(later),
-                Entry::Occupied(mut entry) => entry.get_mut().append(later),
-            }
-        }
-    }
-
-    /// Returns the number of entries.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.0.values().map(SlotJournal::len).sum()
     }
 }

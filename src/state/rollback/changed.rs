@@ -26,7 +26,7 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
     let clocks = ChangedClocks::since(&snapshot.clocks, world);
     let lines = world.resource::<TimerLines>();
     let mut changed = Vec::new();
-    lines.add_changed(&snapshot.lines, &changes.lines, &mut changed);
+    lines.add_changed(world, &snapshot.lines, &changes.timers, &mut changed);
     let kinds = &world.resource::<Log>().kinds;
     changed.extend(changes.states.differing(world, kinds, |_| true));
     changed.extend(

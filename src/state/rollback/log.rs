@@ -12,7 +12,7 @@ use crate::{
     journal::Journal,
     message::Directory,
     state::part::Kinds,
-    timer::{Cooldown, LinesJournal, TimerLines},
+    timer::{Cooldown, QueuedTimer, TimerJournal, TimerLines, TimerName},
 };
 
 /// The changes since the oldest snapshot that exists. A world without snapshots has no log.
@@ -46,7 +46,7 @@ pub(super) struct Token;
 /// Everything that has changed, as it was.
 #[derive(Clone, Default)]
 pub(super) struct Changes {
-    pub(super) lines: LinesJournal,
+    pub(super) timers: TimerJournal,
     pub(super) states: States,
     /// The entities that were spawned again.
     pub(super) names: Names,
@@ -57,15 +57,25 @@ pub(super) struct Changes {
 impl Changes {
     /// Adds the changes that came after these.
     fn append(&mut self, later: Self) {
-        self.lines.append(later.lines);
+        self.timers.append(later.timers);
         self.states.append(later.states);
         self.names.append(later.names);
         self.rebound.append(later.rebound);
     }
 
+    /// Returns what each timer was at first, with the latest name of its entity.
+    pub(super) fn first_timers<'a>(
+        &'a self,
+        names: &'a Names,
+    ) -> impl Iterator<Item = (TimerName, &'a Option<QueuedTimer>)> {
+        let earlier = |(entity, kind)| Some((names.earlier(entity)?, kind));
+        let first = self.timers.under_first_names(earlier);
+        first.map(|((entity, kind), timer)| ((names.latest(entity), kind), timer))
+    }
+
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.lines.len() + self.states.len()
+        self.timers.len() + self.states.len()
     }
 }
 
@@ -201,13 +211,14 @@ impl Log {
 
 /// Moves the journals of the present into the latest period.
 pub(super) fn end_journals(world: &mut World) {
-    let lines = world.resource_mut::<TimerLines>().take_journal();
+    let mut lines = world.resource_mut::<TimerLines>();
+    let timers = lines.journal.as_mut().map(Journal::take);
     let rebound = world.get_resource_mut::<Directory>();
     let rebound = rebound.map(|mut directory| directory.take_journal());
     let mut log = world.resource_mut::<Log>();
     let states = mem::take(&mut log.states);
     log.append(Changes {
-        lines,
+        timers: timers.unwrap_or_default(),
         states,
         names: Names::default(),
         rebound: rebound.unwrap_or_default(),

@@ -171,8 +171,11 @@ fn put_parts_back(
         }
         if let Ok(mut entity) = world.get_entity_mut(entity) {
             match find(&now, kind) {
-                Some(nth) if now[nth].is_like(&part) => part.put_back(&entity),
-                _ => part.insert(&mut entity),
+                Some(nth) if now[nth].is_like(&part) => {}
+                _ => {
+                    part.keep_place(&entity);
+                    part.insert(&mut entity);
+                }
             }
         }
     }

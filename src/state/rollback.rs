@@ -171,8 +171,7 @@ fn restore_timers(
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, mut table: Mut<ClockTable>| {
-                let timers = changes.first_timers(&names).map(|(timer, _)| timer);
-                lines.take_out(world, timers);
+                lines.take_out(world, changes.first_timers(&names));
                 let changed = || states.first(&names).map(|(entity, _)| entity);
                 changed().for_each(|entity| keys.leave(world, entity));
                 states.put_back(world, &kinds, &names, &new);
@@ -180,8 +179,13 @@ fn restore_timers(
                 restored.rename_clocks(world, &names);
                 despawn(world, new);
                 states.put_in_order(world, &names);
-                let tables = (&mut *lines, &mut *table);
-                snapshot.put_back(world, tables, &changes, &names);
+                let timers = changes.first_timers(&names);
+                lines.put_back(world, &snapshot.lines, timers, &mut &names);
+                let mut clocks = snapshot.clocks.clone();
+                if !names.is_empty() {
+                    clocks.map_entities(&mut &names);
+                }
+                put_clocks_back(world, &mut table, clocks);
             });
         });
     });
@@ -225,25 +229,6 @@ pub(crate) fn forget_dropped_snapshots(world: &mut World) {
 impl fmt::Debug for TimerSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TimerSnapshot").finish_non_exhaustive()
-    }
-}
-
-impl TimerSnapshot {
-    /// Puts the contents of the queues and the tables back.
-    fn put_back(
-        &self,
-        world: &mut World,
-        (lines, table): (&mut TimerLines, &mut ClockTable),
-        changes: &Changes,
-        names: &Names,
-    ) {
-        let timers = changes.first_timers(names);
-        lines.put_back(world, &self.lines, timers, &mut &*names);
-        let mut clocks = self.clocks.clone();
-        if !names.is_empty() {
-            clocks.map_entities(&mut &*names);
-        }
-        put_clocks_back(world, table, clocks);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The budget of a frame for timers that may wait.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 use core::{mem, num::NonZeroU64, ops::Bound, time::Duration};
 
 use bevy_ecs::prelude::*;
@@ -128,15 +128,11 @@ impl Waiting {
         rank
     }
 
-    /// Goes back to earlier turns. The timers stay.
-    pub(super) fn rewind(&mut self, earlier: &Self) {
-        let timers = mem::take(&mut self.timers);
+    /// Goes back to earlier turns. The timers that waited then are added to the present ones.
+    pub(super) fn rewind(&mut self, earlier: &Self, waited: Vec<(Rank, (ClockKey, Key))>) {
+        let mut timers = mem::take(&mut self.timers);
+        timers.extend(waited);
         *self = Self { timers, ..*earlier };
-    }
-
-    /// Lets a timer wait in a place that it had before.
-    pub(super) fn put_back(&mut self, rank: Rank, clock: ClockKey, key: Key) {
-        self.timers.insert(rank, (clock, key));
     }
 
     pub(super) fn remove(&mut self, rank: Rank) {

@@ -233,7 +233,7 @@ impl TimerLines {
 
     /// Takes a timer out of the queue for the budget.
     #[inline]
-    fn stop_waiting(&mut self, timer: &mut ArmedTimer) {
+    pub(super) fn stop_waiting(&mut self, timer: &mut ArmedTimer) {
         if let Some(rank) = timer.take_rank() {
             self.waiting.remove(rank);
         }

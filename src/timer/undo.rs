@@ -1,6 +1,7 @@
 //! Going back to earlier timers.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use bevy_ecs::{entity::MapEntities, prelude::*};
 
@@ -28,6 +29,7 @@ pub(crate) type TimerJournal = Journal<TimerName, Option<QueuedTimer>>;
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedTimer {
     clock: ClockKey,
+    key: Key,
     sequence: u64,
     deadline: u64,
     timer: ArmedTimer,
@@ -63,6 +65,7 @@ impl TimerLine {
                 let timer = timer.clone();
                 Some(QueuedTimer {
                     clock,
+                    key,
                     sequence,
                     deadline,
                     timer,
@@ -87,10 +90,16 @@ impl TimerLines {
         }
     }
 
-    /// Takes timers out of their queues, if they are there.
-    pub(crate) fn take_out(&mut self, world: &World, timers: impl Iterator<Item = TimerName>) {
-        for (entity, kind) in timers {
-            if let Some(component) = kind.get(world, entity)
+    /// Takes the timers that have changed out of their queues, except for those in their earlier slots.
+    pub(crate) fn take_out<'a>(
+        &mut self,
+        world: &World,
+        changed: impl Iterator<Item = (TimerName, &'a Option<QueuedTimer>)>,
+    ) {
+        for (name, earlier) in changed {
+            let is_in_slot = earlier.as_ref().is_some_and(|it| self.is_in_slot(name, it));
+            if !is_in_slot
+                && let Some(component) = name.1.get(world, name.0)
                 && let Some((clock, key)) = component.seat.armed()
             {
                 self.take(clock, key);
@@ -98,8 +107,8 @@ impl TimerLines {
         }
     }
 
-    /// Goes back to the moment of `mark`. The timers that have changed since are in no queue, and their
-    /// components are as they were.
+    /// Goes back to the moment of `mark`, after [`take_out`](Self::take_out). All components are there, as
+    /// they were.
     pub(crate) fn put_back<'a>(
         &mut self,
         world: &World,
@@ -107,20 +116,22 @@ impl TimerLines {
         changed: impl Iterator<Item = (TimerName, &'a Option<QueuedTimer>)>,
         mapper: &mut impl EntityMapper,
     ) {
-        self.waiting.rewind(&mark.waiting);
-        for ((entity, kind), earlier) in changed {
-            if let (Some(earlier), Some(component)) = (earlier, kind.get(world, entity)) {
-                let key = self.put_timer_back(entity, earlier);
-                component.seat.move_to(Place::Armed(earlier.clock, key));
+        let mut waiting = Vec::new();
+        for (name, earlier) in changed {
+            if let Some(earlier) = earlier
+                && let Some(key) = self.put_timer_back(world, name, earlier)
+            {
+                let rank = earlier.timer.rare().and_then(|rare| rare.rank);
+                waiting.extend(rank.map(|rank| (rank, (earlier.clock, key))));
             }
         }
+        self.waiting.rewind(&mark.waiting, waiting);
         let added = &mut self.arming.added;
         added.retain(|_, _| false);
         added.loaded = mark.loaded;
         for &(entity, kind) in &mark.added {
-            if let Some(component) = kind.get(world, mapper.get_mapped(entity))
-                && let Some((clock, key)) = component.seat.armed()
-            {
+            let component = kind.get(world, mapper.get_mapped(entity));
+            if let Some((clock, key)) = component.and_then(|it| it.seat.armed()) {
                 added.push(clock, key);
             }
         }
@@ -130,27 +141,47 @@ impl TimerLines {
         self.reports.map_entities(mapper);
     }
 
-    fn put_timer_back(&mut self, entity: Entity, earlier: &QueuedTimer) -> Key {
-        let mut timer = earlier.timer.clone();
-        timer.entity = entity;
-        // A run begins without bursts.
-        timer.burst = 0;
-        let rank = timer.rare().and_then(|rare| rare.rank);
-        let is_parked = rank.is_some() || timer.is_halted() || timer.is(Mark::Added);
+    /// Returns `true` if a timer is in the slot in which it was.
+    fn is_in_slot(&self, name: TimerName, earlier: &QueuedTimer) -> bool {
+        let timer = self.timer(earlier.clock, earlier.key);
+        timer.is_some_and(|timer| (timer.entity, timer.kind()) == name)
+    }
+
+    /// Puts a timer back into its queue, and returns its key.
+    fn put_timer_back(
+        &mut self,
+        world: &World,
+        name: TimerName,
+        earlier: &QueuedTimer,
+    ) -> Option<Key> {
         let QueuedTimer {
             clock,
+            mut key,
             sequence,
             deadline,
-            ..
+            ref timer,
         } = *earlier;
-        let key = self.insert(clock, sequence, deadline, timer);
-        if let Some(rank) = rank {
-            self.waiting.put_back(rank, clock, key);
+        let mut timer = timer.clone();
+        timer.entity = name.0;
+        // A run begins without bursts.
+        timer.burst = 0;
+        let is_waiting = timer.rare().is_some_and(|rare| rare.rank.is_some());
+        let is_parked = is_waiting || timer.is_halted() || timer.is(Mark::Added);
+        if self.is_in_slot(name, earlier) {
+            let mut now = mem::replace(self.timer_mut(clock, key)?, timer);
+            self.stop_waiting(&mut now);
+            let queue = &mut self.get_mut(clock)?.queue;
+            queue.park(key, deadline);
+            queue.set_sequence(key, sequence);
+        } else {
+            let component = name.1.get(world, name.0)?;
+            key = self.insert(clock, sequence, deadline, timer);
+            component.seat.move_to(Place::Armed(clock, key));
         }
-        if let Some(line) = self.get_mut(clock).filter(|_| !is_parked) {
-            line.queue.release(key);
+        if !is_parked {
+            self.get_mut(clock)?.queue.release(key);
         }
-        key
+        Some(key)
     }
 
     /// Adds the entities whose timers or lifetimes have changed since `mark`, at which `journal` began.

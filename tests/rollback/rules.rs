@@ -170,6 +170,26 @@ fn a_timer_that_was_armed_again_goes_back_to_its_place() {
 }
 
 #[test]
+fn a_timer_that_a_later_snapshot_has_put_back_is_found_after_an_earlier_one() {
+    let mut app = app();
+    let hero = app.world_mut().spawn(Timer::after(3 * STEP)).id();
+    app.update();
+    let earlier = app.world_mut().snapshot_timers();
+    // The hero is noted, but not its timer.
+    app.world_mut().spawn(OwnedBy(hero));
+    let later = app.world_mut().snapshot_timers();
+    app.world_mut().entity_mut(hero).insert(Timer::every(STEP));
+    app.update();
+    restore(&mut app, &later);
+    restore(&mut app, &earlier);
+    let timer = app.world_mut().with_timers(|timers| timers.get(hero));
+    assert_eq!(timer.map(|timer| timer.remaining), Some(2 * STEP));
+    app.world_mut().entity_mut(hero).remove::<Timer>();
+    let armed = app.world_mut().with_timers(|timers| timers.count());
+    assert_eq!(armed, 0, "its timer should be cancelled");
+}
+
+#[test]
 fn an_entity_that_was_spawned_again_is_found_by_all_snapshots() {
     let mut app = app();
     let first = app.world_mut().spawn(Timer::after(STEP)).id();

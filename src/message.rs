@@ -44,7 +44,7 @@ pub use codec::{UnmovableMail, UnmovableReason};
 pub(crate) use {
     codec::{LetterData, LetterError, letter_to_data},
     directory::{name_of_request, request_with_name},
-    request::{PostReply, time_out_again, timed_out},
+    request::{PostReply, time_out_again},
     transit::{End, HeldLetters, release_lost, take_letters, visit_letters},
 };
 pub(crate) use {
@@ -53,7 +53,7 @@ pub(crate) use {
     directory::{Directory, MovedRequest},
     followers::{Followers, on_enable_follower},
     mailbag::Mailbag,
-    request::{OpenRequest, add_time_out_handler},
+    request::{OpenRequest, add_time_out_handler, set_timed_out, timed_out},
     sender::Inbox,
     transit::is_held,
     written::Written,

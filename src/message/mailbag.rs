@@ -132,7 +132,7 @@ impl Mailbag {
         self.release();
         let held = self.transit.values_mut();
         let mut letters: Vec<Letter> = held.flat_map(HeldLetters::take_arrived).collect();
-        let queued = self.queue.extract(&|_| Some(Entity::PLACEHOLDER));
+        let queued = self.queue.extract(&|_, _| Some(Entity::PLACEHOLDER));
         letters.extend(queued.into_iter().filter_map(|(_, letter)| letter));
         letters
     }
@@ -144,13 +144,25 @@ impl Mailbag {
         self.queue.visit(visit);
     }
 
+    /// Throws messages away, except for the exported ones.
+    pub(super) fn discard(&mut self, is_void: &dyn Fn(MailRef) -> bool) {
+        for held in self.transit.values_mut() {
+            let is_kept = |letter: &Letter| !letter.get().is_some_and(is_void);
+            held.arrived.retain(|(_, letter)| is_kept(letter));
+        }
+        self.extract(&|_, letter| is_void(letter?).then_some(Entity::PLACEHOLDER));
+    }
+
     /// Takes the messages whose recipient a function names, in the order of delivery. A note about the key
     /// of such a recipient becomes `None`.
     pub(super) fn extract(
         &mut self,
-        member: &dyn Fn(Recipient) -> Option<Entity>,
+        member: &dyn Fn(Recipient, Option<MailRef>) -> Option<Entity>,
     ) -> Vec<(Entity, Option<Letter>)> {
-        let to = |letter: &Letter| letter.get().and_then(|letter| member(letter.to));
+        let to = |letter: &Letter| {
+            let letter = letter.get()?;
+            member(letter.to, Some(letter))
+        };
         let mut taken = Vec::new();
         for letter in mem::take(&mut self.held) {
             match to(&letter) {

@@ -399,7 +399,7 @@ impl Queue {
     /// recipient becomes `None`.
     pub(super) fn extract(
         &mut self,
-        member: &dyn Fn(Recipient) -> Option<Entity>,
+        member: &dyn Fn(Recipient, Option<MailRef>) -> Option<Entity>,
     ) -> Vec<(Entity, Option<Letter>)> {
         let mut taken = Vec::new();
         let mut kept = 0;
@@ -409,7 +409,8 @@ impl Queue {
                 Item::Messages(run) => {
                     let lane = &mut *self.lanes[run.lane];
                     for _ in 0..run.len {
-                        let to = lane.get(0, &run.role).and_then(|next| member(next.to));
+                        let next = lane.get(0, &run.role);
+                        let to = next.and_then(|next| member(next.to, Some(next)));
                         let Some(to) = to else {
                             lane.rotate();
                             continue;
@@ -424,7 +425,7 @@ impl Queue {
                 Item::Function(_) => true,
                 #[cfg(feature = "worlds")]
                 Item::KeyTaken(key) => {
-                    let to = member(Recipient::Key(*key));
+                    let to = member(Recipient::Key(*key), None);
                     taken.extend(to.map(|to| (to, None)));
                     to.is_none()
                 }

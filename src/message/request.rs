@@ -1,7 +1,6 @@
 //! Requests: making them, replying, and completing them without a reply.
 
 use alloc::borrow::Cow;
-#[cfg(feature = "serialize")]
 use alloc::vec::Vec;
 use core::{
     any::{Any, type_name},
@@ -9,24 +8,25 @@ use core::{
 };
 
 #[cfg(feature = "serialize")]
-use bevy_ecs::entity::{EntityHashMap, EntityHashSet};
-use bevy_ecs::prelude::*;
+use bevy_ecs::entity::EntityHashMap;
+use bevy_ecs::{entity::EntityHashSet, prelude::*};
 use bevy_platform::sync::Arc;
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::Reflect;
 use thiserror::Error;
 
+#[cfg(feature = "serialize")]
+use super::codec::renamed;
 #[cfg(feature = "worlds")]
 use super::send::send_urgent;
-#[cfg(feature = "serialize")]
-use super::{
-    codec::renamed, mail::MailRef, mailbag::Mailbag, queue::Letter, transit::visit_letters,
-};
 use super::{
     component::MessageContext,
-    mail::Role,
+    mail::{MailRef, Role},
+    mailbag::Mailbag,
     payload::{Packet, Payload, Topic, sealed::Sealed},
+    queue::Letter,
     send::send_anyway,
+    transit::visit_letters,
 };
 use crate::{
     owner::OwnedBy,
@@ -406,20 +406,21 @@ pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
     }
 }
 
+/// Returns the request that has timed out, if a letter says so.
+fn timed_out_by(letter: MailRef) -> Option<Entity> {
+    match (letter.role, letter.payload.downcast_ref()) {
+        (Role::Reply(request), Some(NoAnswer::TimedOut)) => request.entity(),
+        _ => None,
+    }
+}
+
 /// Returns the requests that have timed out, although their asking entities do not know yet. In the
 /// order of delivery.
-#[cfg(feature = "serialize")]
 pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
     let (mut requests, mut seen) = (Vec::new(), EntityHashSet::default());
     let mut add = |letter: MailRef| {
-        if let &Role::Reply(request) = letter.role
-            && let Some(request) = request.entity()
-            && let Some(NoAnswer::TimedOut) = letter.payload.downcast_ref()
-            // A periodic timer may have fired again.
-            && seen.insert(request)
-        {
-            requests.push(request);
-        }
+        // A periodic timer may have fired again.
+        requests.extend(timed_out_by(letter).filter(|&request| seen.insert(request)));
     };
     let mailbag = world.get_resource::<Mailbag>();
     let mut held: Vec<_> = mailbag.into_iter().flat_map(|it| &it.transit).collect();
@@ -430,8 +431,27 @@ pub(crate) fn timed_out(world: &World) -> Vec<Entity> {
     requests
 }
 
-/// Sends [`NoAnswer`] for a request that has timed out in the world that was saved.
-#[cfg(feature = "serialize")]
+/// Lets the asking entities of these requests get [`NoAnswer`], and no others. A request may have another
+/// name by now.
+pub(crate) fn set_timed_out(
+    world: &mut World,
+    requests: &[Entity],
+    latest: impl Fn(Entity) -> Entity,
+) {
+    let on_way: EntityHashSet = timed_out(world).into_iter().map(&latest).collect();
+    let requests = || requests.iter().map(|&request| latest(request));
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
+        let kept: EntityHashSet = requests().collect();
+        mailbag.discard(&|letter| {
+            timed_out_by(letter).is_some_and(|request| !kept.contains(&latest(request)))
+        });
+    }
+    for request in requests().filter(|request| !on_way.contains(request)) {
+        time_out_again(world, request);
+    }
+}
+
+/// Sends [`NoAnswer`] again for a request that has timed out.
 pub(crate) fn time_out_again(world: &mut World, request: Entity) {
     if world.get::<OpenRequest>(request).is_some() {
         time_out(world, request);

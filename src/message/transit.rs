@@ -200,7 +200,7 @@ pub(crate) fn take_letters(
     }
     world.resource_scope(|world, mut mailbag: Mut<Mailbag>| {
         let directory = world.get_resource::<Directory>();
-        mailbag.extract(&|to| recipient(to, directory?).filter(|&to| is_member(to)))
+        mailbag.extract(&|to, _| recipient(to, directory?).filter(|&to| is_member(to)))
     })
 }
 

@@ -15,7 +15,7 @@
 //! | cancellations that have not been written, and timers that await their end | messages in Bevy's `Messages`, observers, [run conditions](crate::conditions) such as `every` |
 //! | owners, keys, pauses, [`Disabled`](bevy_ecs::entity_disabling::Disabled) on their entities, [`Cooldown`](crate::Cooldown)s | your components, including a [`TimerKey`](crate::TimerKey) |
 //! | clocks with their fractions, speed modifiers, the four built-in clocks, [`run_clock_if`](crate::conditions::run_clock_if) | Bevy's `Time` |
-//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way |
+//! | open requests: a reply finds them, also after a restore has spawned them again | [`MessageComponent`](crate::message::MessageComponent), [`UpdateComponent`](crate::UpdateComponent), stable keys, and messages on their way, except for [`NoAnswer`](crate::message::NoAnswer) |
 #![cfg_attr(
     feature = "serialize",
     doc = "| entities before their export, as [not in transit](crate::moving::InTransit) | held mail, and entities that another world has taken over: do not roll back past a [`forget_entity`](crate::moving::MoveWorldExt::forget_entity) |"
@@ -90,7 +90,7 @@ use bevy_platform::sync::Arc;
 
 use crate::{
     clock::{ClockTable, ClocksCopy, put_clocks_back},
-    message::is_held,
+    message::{is_held, set_timed_out, timed_out},
     timer::{KeyTable, LinesMark, RunDepth, TimerLines, forget_written},
     transit::InTransit,
 };
@@ -117,6 +117,8 @@ pub struct TimerSnapshot {
     clocks: ClocksCopy,
     /// The entities that existed, and whose timers had finished.
     finished: Vec<Entity>,
+    /// The requests whose `NoAnswer` was on its way.
+    timed_out: Vec<Entity>,
 }
 
 /// Takes a snapshot: begins a period of the log, and copies everything that has no journal.
@@ -139,6 +141,7 @@ fn snapshot_timers(world: &mut World) -> TimerSnapshot {
         lines: world.resource::<TimerLines>().mark(),
         clocks,
         finished: finished(world).collect(),
+        timed_out: timed_out(world),
         // Whatever is spawned from now on has a later tick.
         tick: world.increment_change_tick(),
     }
@@ -190,6 +193,7 @@ fn restore_timers(
         });
     });
     name_requests(world, &names);
+    set_timed_out(world, &snapshot.timed_out, |request| names.latest(request));
     for (earlier, latest) in names.iter() {
         if world.entities().contains_spawned(latest) {
             entities.insert(earlier, latest);

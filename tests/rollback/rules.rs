@@ -400,6 +400,55 @@ fn an_open_request_times_out_again() {
     }
 }
 
+/// Returns an app in which a request times out in the fixed step of the next frame.
+fn app_that_asks() -> App {
+    #[derive(Message)]
+    struct Question;
+
+    let mut app = app();
+    app.insert_resource(Time::<Fixed>::from_duration(STEP));
+    let asker = MessageComponent::new().on(|mut me, none: &NoAnswer| {
+        let none = format!("{none:?}");
+        me.commands
+            .queue(move |world: &mut World| world.resource_mut::<Log>().0.push(none));
+    });
+    let nobody = app.world_mut().spawn_empty().id();
+    let asker = app.world_mut().spawn(asker).id();
+    let timer = Timer::after(2 * STEP).on(ClockId::Fixed);
+    let mut commands = app.world_mut().commands();
+    commands.entity(asker).ask(nobody, Question, timer);
+    app.update();
+    app
+}
+
+#[test]
+fn a_time_out_on_its_way_arrives_again() {
+    let mut app = app_that_asks();
+    app.update();
+    let snapshot = app.world_mut().snapshot_timers();
+    restore(&mut app, &snapshot);
+    for nth in 1..4 {
+        assert_eq!(app.world().resource::<Log>().0.len(), nth - 1);
+        app.update();
+        app.update();
+        assert_eq!(app.world().resource::<Log>().0, vec!["TimedOut"; nth]);
+        restore(&mut app, &snapshot);
+    }
+}
+
+#[test]
+fn a_time_out_of_a_discarded_future_does_not_arrive() {
+    let mut app = app_that_asks();
+    let snapshot = app.world_mut().snapshot_timers();
+    app.update();
+    restore(&mut app, &snapshot);
+    let mut requests = app.world_mut().query_filtered::<Entity, With<OwnedBy>>();
+    let request = requests.single(app.world()).unwrap();
+    app.world_mut().entity_mut(request).remove::<Timer>();
+    app.update();
+    assert_eq!(app.world().resource::<Log>().0, [""; 0]);
+}
+
 #[test]
 fn a_one_time_command_that_has_run_is_reported_when_it_is_due_again() {
     fn record(error: BevyError, _: ErrorContext) {

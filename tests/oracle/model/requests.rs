@@ -1,6 +1,9 @@
 //! Requests: an entity that belongs to the asking one, with a timer for the time-out.
 
-use super::{Model, mail::Role};
+use super::{
+    Model,
+    mail::{Letter, Role},
+};
 use crate::{
     entry::Id,
     op::{Done, Slot, Spec, To, Topic},
@@ -46,6 +49,31 @@ impl Model {
             }
         }
         found
+    }
+
+    /// Lets exactly these requests have timed out.
+    pub(super) fn set_timed_out(&mut self, requests: &[Id]) {
+        let mut mail = core::mem::take(&mut self.mail);
+        let mut on_way = Vec::new();
+        let mut is_kept = |letter: &Letter| match letter.role {
+            Role::Reply(made) if letter.topic == Topic::NoReply => {
+                on_way.push(self.request_now(made));
+                requests.contains(&self.request_now(made))
+            }
+            _ => true,
+        };
+        for hold in &mut mail.transit {
+            hold.letters.retain(&mut is_kept);
+        }
+        mail.held.retain(&mut is_kept);
+        mail.released.retain(&mut is_kept);
+        mail.sent.retain(&mut is_kept);
+        self.mail = mail;
+        for &request in requests {
+            if !on_way.contains(&request) {
+                self.time_out(request);
+            }
+        }
     }
 
     pub(super) fn withdraw(&mut self, slot: Slot) {

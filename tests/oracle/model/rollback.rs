@@ -1,4 +1,4 @@
-//! Snapshots: copies of the whole model. Messages and callbacks do not go back with it.
+//! Snapshots: copies of the whole model. Messages and callbacks do not go back with it, except for time-outs.
 
 use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -100,9 +100,12 @@ impl Model {
             true => self.latest(id).unwrap_or(id),
             false => self.rollback.last_known_name(id, first_new),
         };
+        let timed_out = then.timed_out();
         then.rename(name);
         then.slots = then.slots.map(|id| Some(self.latest(id?).unwrap_or(id?)));
         self.go_back(then, &alive, &parts);
+        let timed_out: Vec<Id> = timed_out.iter().filter_map(|&id| self.latest(id)).collect();
+        self.set_timed_out(&timed_out);
     }
 
     fn go_back(&mut self, then: Self, alive: &[Id], parts: &[Id]) {

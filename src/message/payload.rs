@@ -9,29 +9,22 @@ use bevy_ecs::message::Message;
 use bevy_platform::sync::Arc;
 
 /// Marks the types that can be sent: every [`Message`], and [`Packet`].
-pub trait Payload: sealed::Sealed + Any + Send + Sync {}
-
-impl<P: sealed::Sealed + Any + Send + Sync> Payload for P {}
-
-pub(super) mod sealed {
-    use super::{Message, Packet, Topic};
-
+pub trait Payload: Any + Send + Sync {
     #[doc(hidden)]
-    pub trait Sealed: Sized {
-        /// Returns the topic of this message.
-        fn topic(&self) -> Topic;
-    }
+    fn topic(&self) -> Topic;
+}
 
-    impl<M: Message> Sealed for M {
-        fn topic(&self) -> Topic {
-            Topic::of::<M>()
-        }
+impl<M: Message> Payload for M {
+    #[inline]
+    fn topic(&self) -> Topic {
+        Topic::of::<M>()
     }
+}
 
-    impl Sealed for Packet {
-        fn topic(&self) -> Topic {
-            Topic::Packet(self.id())
-        }
+impl Payload for Packet {
+    #[inline]
+    fn topic(&self) -> Topic {
+        Topic::Packet(self.id())
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
 use super::{
     component::MessageContext,
     mail::Role,
-    payload::{Packet, Payload, Topic, sealed::Sealed},
+    payload::{Packet, Payload, Topic},
     send::send_anyway,
 };
 use crate::{
@@ -179,7 +179,7 @@ impl ReplyTo {
 
     /// Checks that a payload can go to the asking entity: only packets reach other worlds.
     pub(super) fn check<P: Payload>(&self, reply: &P) -> Result<(), ReplyError> {
-        match (&self.route, Sealed::topic(reply)) {
+        match (&self.route, reply.topic()) {
             (Route::Elsewhere(..), Topic::Type(_)) => Err(ReplyError::NotAPacket(type_name::<P>())),
             _ => Ok(()),
         }
@@ -376,11 +376,7 @@ impl MessageContext<'_> {
     /// Returns [`ReplyError`] if the message is not a request, or if the request comes from another
     /// world and `payload` is not a [`Packet`](super::Packet).
     pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
-        let reply_to = self
-            .incoming
-            .role
-            .reply_to()
-            .ok_or(ReplyError::NotARequest)?;
+        let reply_to = self.role.reply_to().ok_or(ReplyError::NotARequest)?;
         reply_to.check(&payload)?;
         reply(&mut self.commands, reply_to.clone(), payload);
         Ok(())

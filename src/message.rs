@@ -39,12 +39,11 @@ pub use {
 };
 
 #[cfg(feature = "serialize")]
-pub use codec::{UnmovableMail, UnmovableReason};
-#[cfg(feature = "serialize")]
 pub(crate) use {
-    codec::{LetterData, LetterError, letter_to_data},
+    codec::MessageCodecs,
     directory::{name_of_request, request_with_name},
-    request::{PostReply, time_out_again, timed_out},
+    mail::MailRef,
+    request::{Route, renamed, time_out_again, timed_out},
     transit::{End, HeldLetters, release_lost, take_letters, visit_letters},
 };
 pub(crate) use {
@@ -62,8 +61,10 @@ pub(crate) use {
 pub(crate) use {
     deliver::{close_inbox, hand_back, has_mail},
     directory::KeyListener,
-    mail::{Recipient, Role},
+    mail::Recipient,
     payload::Topic,
-    request::{RemoteAsker, asker_of, give_up, open},
+    request::{asker_of, give_up, open},
     send::send_urgent,
 };
+#[cfg(any(feature = "worlds", feature = "serialize"))]
+pub(crate) use {mail::Role, request::RemoteAsker};

@@ -91,9 +91,9 @@ impl Role {
 /// A waiting message.
 #[derive(Clone, Copy)]
 pub(crate) struct MailRef<'a> {
-    pub(super) to: Recipient,
-    pub(super) role: &'a Role,
+    pub(crate) to: Recipient,
+    pub(crate) role: &'a Role,
     /// The name of the type.
-    pub(super) name: &'static str,
-    pub(super) payload: &'a dyn Any,
+    pub(crate) name: &'static str,
+    pub(crate) payload: &'a dyn Any,
 }

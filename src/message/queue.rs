@@ -12,7 +12,7 @@ use bevy_ecs::prelude::*;
 use bevy_platform::{cell::SyncCell, collections::HashMap, hash::NoOpHash};
 
 #[cfg(feature = "serialize")]
-use super::codec::renamed;
+use super::request::renamed;
 use super::{
     deliver::Courier,
     followers::{Followers, Following, Round},
@@ -176,7 +176,7 @@ impl fmt::Debug for Letter {
 }
 
 impl Letter {
-    pub(super) fn new<P: Payload>(to: impl Into<Recipient>, payload: P, role: Role) -> Self {
+    pub(crate) fn new<P: Payload>(to: impl Into<Recipient>, payload: P, role: Role) -> Self {
         let mut lane = Lane::default();
         lane.messages.push(Some((to.into(), payload)));
         Self {

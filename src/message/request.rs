@@ -18,16 +18,14 @@ use thiserror::Error;
 
 #[cfg(feature = "worlds")]
 use super::send::send_urgent;
-#[cfg(feature = "serialize")]
-use super::{
-    codec::renamed, mail::MailRef, mailbag::Mailbag, queue::Letter, transit::visit_letters,
-};
 use super::{
     component::MessageContext,
     mail::Role,
     payload::{Packet, Payload, Topic},
     send::send_anyway,
 };
+#[cfg(feature = "serialize")]
+use super::{mail::MailRef, mailbag::Mailbag, queue::Letter, transit::visit_letters};
 use crate::{
     owner::OwnedBy,
     timer::{CrateTimer, Timer, TimerAction, add_own_handler},
@@ -79,11 +77,17 @@ impl Request {
 
     /// Changes the name of the entity of a request that was made in this world.
     #[cfg(feature = "serialize")]
-    pub(super) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+    pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
         if let Some(entity) = self.entity() {
             *self = Self::here(renamed(entity, names));
         }
     }
+}
+
+/// Returns the other name of an entity, or one that no entity has.
+#[cfg(feature = "serialize")]
+pub(crate) fn renamed(entity: Entity, names: &EntityHashMap<Entity>) -> Entity {
+    names.get(&entity).copied().unwrap_or(Entity::PLACEHOLDER)
 }
 
 /// Where to send the reply to a request. Store it to reply later.
@@ -134,12 +138,12 @@ impl Request {
 #[derive(Clone)]
 pub struct ReplyTo {
     pub(super) request: Request,
-    pub(super) route: Route,
+    pub(crate) route: Route,
 }
 
 /// The route of a reply to the asking entity.
 #[derive(Clone)]
-pub(super) enum Route {
+pub(crate) enum Route {
     Here(Entity),
     #[cfg_attr(
         not(feature = "worlds"),

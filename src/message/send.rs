@@ -14,7 +14,7 @@ use bevy_ecs::{
 use thiserror::Error;
 
 #[cfg(feature = "serialize")]
-use super::{codec::add_message_codec, transit::entities_with_mail};
+use super::{codec::MessageCodecs, transit::entities_with_mail};
 use super::{
     deliver::close_inbox,
     mail::{Delivery, Recipient, Role},
@@ -461,7 +461,8 @@ impl MessageWorldExt for World {
         encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
         decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
     ) {
-        add_message_codec(self, name.into(), encode, decode);
+        let mut codecs = self.get_resource_or_init::<MessageCodecs>();
+        codecs.add(name.into(), encode, decode);
     }
 }
 

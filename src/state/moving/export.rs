@@ -7,13 +7,12 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Content, MoveError, MovedEntity, names};
+use super::{
+    Content, LetterData, MoveError, MovedEntity, UnmovableMail, letter::letter_to_data, names,
+};
 use crate::{
     clock::ClockTable,
-    message::{
-        End, HeldLetters, LetterData, UnmovableMail, letter_to_data, release_lost, take_letters,
-        visit_letters,
-    },
+    message::{End, HeldLetters, release_lost, take_letters, visit_letters},
     state::{
         Versioned,
         save::{SaveError, SavedTimers, save_entities},

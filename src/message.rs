@@ -8,7 +8,6 @@ mod deliver;
 mod followers;
 mod mail;
 mod mailbag;
-mod payload;
 mod queue;
 mod send;
 mod sender;
@@ -30,8 +29,7 @@ pub use request::RefusalReason;
 pub use {
     component::{MessageComponent, MessageContext},
     deliver::MessageStats,
-    mail::Delivery,
-    payload::{Packet, Payload},
+    mail::{Delivery, Packet, Payload},
     queue::Letter,
     request::{NoAnswer, ReplyError, ReplyTo, Request},
     send::{MessageCommandsExt, MessageEntityCommandsExt, MessageWorldExt, Outbox, SendError},
@@ -44,7 +42,7 @@ pub(crate) use {
     directory::{name_of_request, request_with_name},
     mail::MailRef,
     request::{Route, renamed, time_out_again, timed_out},
-    transit::{End, HeldLetters, release_lost, take_letters, visit_letters},
+    transit::{HeldLetters, release_lost, take_letters, visit_letters},
 };
 pub(crate) use {
     component::follow,
@@ -61,10 +59,12 @@ pub(crate) use {
 pub(crate) use {
     deliver::{close_inbox, hand_back, has_mail},
     directory::KeyListener,
-    mail::Recipient,
-    payload::Topic,
+    mail::Topic,
     request::{asker_of, give_up, open},
     send::send_urgent,
 };
 #[cfg(any(feature = "worlds", feature = "serialize"))]
-pub(crate) use {mail::Role, request::RemoteAsker};
+pub(crate) use {
+    mail::{Recipient, Role},
+    request::RemoteAsker,
+};

@@ -6,7 +6,10 @@ use core::any::{Any, TypeId, type_name};
 use bevy_ecs::prelude::*;
 use bevy_platform::collections::HashMap;
 
-use super::{mail::Role, queue::Letter};
+use super::{
+    mail::{Recipient, Role},
+    queue::Letter,
+};
 
 /// The codecs of a world.
 #[derive(Resource, Default)]
@@ -17,7 +20,7 @@ pub(crate) struct MessageCodecs {
 }
 
 type Encode = dyn Fn(&dyn Any) -> Result<Vec<u8>> + Send + Sync;
-type Decode = dyn Fn(&[u8], Entity, Role) -> Result<Letter> + Send + Sync;
+type Decode = dyn Fn(&[u8], Recipient, Role) -> Result<Letter> + Send + Sync;
 
 impl MessageCodecs {
     /// Adds how to turn messages of the type `M` into bytes and back.

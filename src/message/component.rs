@@ -18,8 +18,7 @@ use smallvec::SmallVec;
 
 use super::{
     followers::Followers,
-    mail::Role,
-    payload::{Packet, Topic},
+    mail::{Packet, Role, Topic},
     request::{ReplyTo, Request},
     written,
 };

@@ -41,39 +41,32 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     if world.resource::<Mailbag>().is_idle() && !written::is_waiting(world) {
         return Ok(());
     }
-    let has_mail = release(world);
+    // Components of a game may also disable entities, unnoticed.
+    world.resource_mut::<Followers>().retry_disabled();
+    release_lost(world);
+    world.resource_mut::<Mailbag>().release();
+    let has_mail = world.resource::<Mailbag>().queue.has_released();
     let has_written = written::release(world);
     if has_mail {
-        deliver_mail(world, state)?;
+        pump(
+            world,
+            state,
+            |caller, (mut mailbag, mut followers, directory, clocks, ())| {
+                let (queue, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
+                queue.deliver(&mut followers, &mut courier);
+            },
+        )?;
     }
     if has_written {
         written::deliver_all(world)?;
     }
     if has_mail || has_written {
-        publish_stats(world);
+        let stats = world.resource::<Mailbag>().stats;
+        if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
+            published.set_if_neq(stats);
+        }
     }
     Ok(())
-}
-
-/// Releases the messages that were sent since the last run, and returns `true` if there are any.
-fn release(world: &mut World) -> bool {
-    // Components of a game may also disable entities, unnoticed.
-    world.resource_mut::<Followers>().retry_disabled();
-    release_lost(world);
-    let mut mailbag = world.resource_mut::<Mailbag>();
-    mailbag.release();
-    mailbag.queue.has_released()
-}
-
-fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
-    pump(
-        world,
-        state,
-        |caller, (mut mailbag, mut followers, directory, clocks, ())| {
-            let (queue, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
-            queue.deliver(&mut followers, &mut courier);
-        },
-    )
 }
 
 /// Delivers messages, and keeps those that have to wait.
@@ -284,13 +277,6 @@ pub(crate) fn has_mail(world: &World) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
     mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.transit.is_empty())
         || written::is_waiting(world)
-}
-
-fn publish_stats(world: &mut World) {
-    let stats = world.resource::<Mailbag>().stats;
-    if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
-        published.set_if_neq(stats);
-    }
 }
 
 /// Counts the messages of this world, from its start to the end of the last delivery.

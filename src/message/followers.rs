@@ -9,8 +9,7 @@ use smallvec::SmallVec;
 use super::{
     component::{Callback, Follows, MessageContext},
     deliver::Courier,
-    mail::Role,
-    payload::Topic,
+    mail::{Role, Topic},
 };
 use crate::{
     clock::{Age, ClockKey},

@@ -16,8 +16,7 @@ use super::request::renamed;
 use super::{
     deliver::Courier,
     followers::{Followers, Following, Round},
-    mail::{Delivery, MailRef, Recipient, Role},
-    payload::{Packet, Payload, Topic},
+    mail::{Delivery, MailRef, Packet, Payload, Recipient, Role, Topic},
     request::{ReplyTo, Request},
 };
 use crate::double_buffer::RecentPeak;
@@ -176,9 +175,9 @@ impl fmt::Debug for Letter {
 }
 
 impl Letter {
-    pub(crate) fn new<P: Payload>(to: impl Into<Recipient>, payload: P, role: Role) -> Self {
+    pub(crate) fn new<P: Payload>(to: Recipient, payload: P, role: Role) -> Self {
         let mut lane = Lane::default();
-        lane.messages.push(Some((to.into(), payload)));
+        lane.messages.push(Some((to, payload)));
         Self {
             lane: Box::new(lane),
             role,

@@ -20,8 +20,7 @@ use thiserror::Error;
 use super::send::send_urgent;
 use super::{
     component::MessageContext,
-    mail::Role,
-    payload::{Packet, Payload, Topic},
+    mail::{Packet, Payload, Recipient, Role, Topic},
     send::send_anyway,
 };
 #[cfg(feature = "serialize")]
@@ -198,7 +197,7 @@ impl ReplyTo {
         }
     }
 
-    #[cfg(any(feature = "worlds", feature = "serialize"))]
+    #[cfg(feature = "worlds")]
     pub(crate) fn elsewhere(asker: RemoteAsker, post: PostReply) -> Self {
         let RemoteAsker { token, number, .. } = asker;
         Self {
@@ -356,11 +355,11 @@ fn time_out(world: &mut World, request: Entity) {
 
 /// Completes a request without a reply.
 pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
-    let role = Role::Reply(request);
+    let (to, role) = (Recipient::Entity(asker), Role::Reply(request));
     match no_answer {
-        NoAnswer::TimedOut => send_anyway(world, asker, no_answer, role),
+        NoAnswer::TimedOut => send_anyway(world, to, no_answer, role),
         #[cfg(feature = "worlds")]
-        NoAnswer::Refused(_) => send_urgent(world, asker, no_answer, role),
+        NoAnswer::Refused(_) => send_urgent(world, to, no_answer, role),
     }
 }
 
@@ -393,7 +392,8 @@ pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
     let request = reply_to.request();
     match reply_to.route {
         Route::Here(asker) => commands.queue(move |world: &mut World| {
-            send_anyway(world, asker, reply, Role::Reply(request));
+            let to = Recipient::Entity(asker);
+            send_anyway(world, to, reply, Role::Reply(request));
         }),
         Route::Elsewhere(asker, post) => commands.queue(move |world: &mut World| -> Result {
             checked?;

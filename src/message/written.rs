@@ -8,8 +8,7 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 use super::{
     deliver::{Courier, DeliveryState},
     followers::{Followers, Round},
-    mail::Role,
-    payload::Topic,
+    mail::{Role, Topic},
 };
 use crate::call::{pump, run_system};
 

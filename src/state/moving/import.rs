@@ -9,7 +9,7 @@ use bevy_ecs::{
 use super::{Content, LetterData, MoveError, MovedEntity, export::hold, names};
 use crate::{
     clock::{ClockId, ClockTable, TimePassed, take_settings},
-    message::{End, HeldLetters, Letter},
+    message::{HeldLetters, Letter},
     state::{
         Versioned,
         save::{SavedTimers, check_saved, load_checked},
@@ -43,7 +43,7 @@ pub(crate) fn import_entity(
         letter.rename(&names);
     }
     // The mark comes first, so that no timer is armed before it.
-    HeldLetters::begin(world, (root, End::New), names.clone(), mail);
+    HeldLetters::at_new_end(names.clone(), mail).begin(world, root);
     hold(world, root, names.values().copied());
 
     let passed = Passed {

@@ -12,8 +12,8 @@ use thiserror::Error;
 
 use super::MoveError;
 use crate::message::{
-    Directory, Letter, MailRef, MessageCodecs, NoAnswer, Packet, RemoteAsker, Request, Role, Route,
-    renamed,
+    Directory, Letter, MailRef, MessageCodecs, NoAnswer, Packet, Recipient, RemoteAsker, Request,
+    Role, Route, renamed,
 };
 #[cfg(feature = "worlds")]
 use crate::{message::ReplyTo, worlds::post_reply};
@@ -148,7 +148,7 @@ impl LetterData {
 
     /// Turns the data into a letter.
     pub(super) fn to_letter(&self, world: &World) -> Result<Letter, MoveError> {
-        let to = self.to;
+        let to = Recipient::Entity(self.to);
         let role = match &self.role {
             RoleData::Plain => Role::Plain,
             RoleData::Reply(request) => Role::Reply(*request),

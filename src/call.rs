@@ -159,7 +159,7 @@ pub(crate) fn queue_system<I, M, S>(
 }
 
 /// Runs a system. A function keeps its state, and a closure that captures values starts anew.
-fn run_system<I, M, S>(world: &mut World, system: S, input: I::Inner<'static>) -> Result
+pub(crate) fn run_system<I, M, S>(world: &mut World, system: S, input: I::Inner<'static>) -> Result
 where
     I: SystemInput + 'static,
     S: IntoSystem<I, (), M> + 'static,

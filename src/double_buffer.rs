@@ -30,6 +30,11 @@ impl RecentPeak {
         self.0 == 0
     }
 
+    /// Returns `true` if a buffer with this capacity is as large as was needed recently.
+    pub(crate) fn is_met_by(&self, capacity: usize) -> bool {
+        self.0 <= capacity
+    }
+
     /// Returns the capacity to keep in an empty buffer: less than it has if that is much larger than the
     /// recent maximum.
     pub(crate) fn enough(&self, capacity: usize) -> usize {

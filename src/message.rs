@@ -8,7 +8,6 @@ mod deliver;
 mod followers;
 mod mail;
 mod mailbag;
-mod payload;
 mod queue;
 mod send;
 mod sender;
@@ -30,8 +29,7 @@ pub use request::RefusalReason;
 pub use {
     component::{MessageComponent, MessageContext},
     deliver::MessageStats,
-    mail::Delivery,
-    payload::{Packet, Payload},
+    mail::{Delivery, Packet, Payload},
     queue::Letter,
     request::{NoAnswer, ReplyError, ReplyTo, Request},
     send::{MessageCommandsExt, MessageEntityCommandsExt, MessageWorldExt, Outbox, SendError},
@@ -39,13 +37,12 @@ pub use {
 };
 
 #[cfg(feature = "serialize")]
-pub use codec::{UnmovableMail, UnmovableReason};
-#[cfg(feature = "serialize")]
 pub(crate) use {
-    codec::{LetterData, LetterError, letter_to_data},
+    codec::MessageCodecs,
     directory::{name_of_request, request_with_name},
-    request::{PostReply, time_out_again},
-    transit::{End, HeldLetters, release_lost, take_letters, visit_letters},
+    mail::MailRef,
+    request::{Route, renamed, time_out_again},
+    transit::{HeldLetters, release_lost, take_letters, visit_letters},
 };
 pub(crate) use {
     component::follow,
@@ -62,8 +59,12 @@ pub(crate) use {
 pub(crate) use {
     deliver::{close_inbox, hand_back, has_mail},
     directory::KeyListener,
-    mail::{Recipient, Role},
-    payload::Topic,
-    request::{RemoteAsker, asker_of, give_up, open},
+    mail::Topic,
+    request::{asker_of, give_up, open},
     send::send_urgent,
+};
+#[cfg(any(feature = "worlds", feature = "serialize"))]
+pub(crate) use {
+    mail::{Recipient, Role},
+    request::RemoteAsker,
 };

@@ -18,8 +18,7 @@ use smallvec::SmallVec;
 
 use super::{
     followers::Followers,
-    mail::Role,
-    payload::{Packet, Topic},
+    mail::{Packet, Role, Topic},
     request::{ReplyTo, Request},
     written,
 };
@@ -284,7 +283,8 @@ pub struct MessageContext<'a> {
     pub entity: EntityMut<'a>,
     /// Commands, which are applied before the next callback runs.
     pub commands: Commands<'a, 'a>,
-    pub(super) incoming: Incoming<'a>,
+    pub(super) role: &'a Role,
+    pub(super) clocks: &'a ClockTable,
     pub(super) clock: &'a Option<(ClockKey, Age)>,
 }
 
@@ -295,20 +295,20 @@ impl MessageContext<'_> {
     /// game clock. It is resolved when the component is inserted.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.incoming.clocks.shown(*self.clock)
+        self.clocks.shown(*self.clock)
     }
 
     /// Returns the request that the message makes or completes, if any.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
-        self.incoming.role.request()
+        self.role.request()
     }
 
     /// Returns where to send the reply, if the message is a request. Pass it to
     /// [`commands.reply`](super::MessageCommandsExt::reply), now or later.
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
-        self.incoming.role.reply_to()
+        self.role.reply_to()
     }
 
     /// Runs a system before the next callback, to reach other entities and resources, as
@@ -367,17 +367,9 @@ impl fmt::Debug for MessageContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageContext")
             .field("entity", &self.entity.id())
-            .field("role", &self.incoming.role)
+            .field("role", &self.role)
             .finish_non_exhaustive()
     }
-}
-
-/// A message as a callback receives it.
-#[derive(Clone, Copy)]
-pub(super) struct Incoming<'a> {
-    pub(super) message: &'a dyn Any,
-    pub(super) role: &'a Role,
-    pub(super) clocks: &'a ClockTable,
 }
 
 /// A callback for the messages of one topic.

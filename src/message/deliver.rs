@@ -8,12 +8,11 @@ use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 
 use super::{
-    component::Incoming,
     directory::Directory,
     followers::{Followers, Following, Round},
-    mail::Role,
+    mail::{Recipient, Role},
     mailbag::Mailbag,
-    queue::Letter,
+    queue::{Letter, Queue},
     request::{OpenRequest, Request},
     sender::Inbox,
     transit::{HeldLetters, release_lost},
@@ -25,12 +24,13 @@ use crate::{
     owner::OwnedBy,
 };
 
-/// The parameters of a delivery.
-type DeliveryState = PumpState<(
+/// The state of a delivery, with further parameters.
+pub(super) type DeliveryState<P = ()> = PumpState<(
     ResMut<'static, Mailbag>,
     ResMut<'static, Followers>,
     Res<'static, Directory>,
     Res<'static, ClockTable>,
+    P,
 )>;
 
 /// Delivers the messages that were sent since the last run.
@@ -41,82 +41,68 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     if world.resource::<Mailbag>().is_idle() && !written::is_waiting(world) {
         return Ok(());
     }
-    let has_mail = release(world);
+    // Components of a game may also disable entities, unnoticed.
+    world.resource_mut::<Followers>().retry_disabled();
+    release_lost(world);
+    world.resource_mut::<Mailbag>().release();
+    let has_mail = world.resource::<Mailbag>().queue.has_released();
     let has_written = written::release(world);
     if has_mail {
-        deliver_mail(world, state)?;
+        pump(
+            world,
+            state,
+            |caller, (mut mailbag, mut followers, directory, clocks, ())| {
+                let (queue, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
+                queue.deliver(&mut followers, &mut courier);
+            },
+        )?;
     }
     if has_written {
         written::deliver_all(world)?;
     }
     if has_mail || has_written {
-        publish_stats(world);
+        let stats = world.resource::<Mailbag>().stats;
+        if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
+            published.set_if_neq(stats);
+        }
     }
     Ok(())
-}
-
-/// Releases the messages that were sent since the last run, and returns `true` if there are any.
-fn release(world: &mut World) -> bool {
-    // Components of a game may also disable entities, unnoticed.
-    world.resource_mut::<Followers>().retry_disabled();
-    release_lost(world);
-    let mut mailbag = world.resource_mut::<Mailbag>();
-    mailbag.release();
-    mailbag.queue.has_released()
-}
-
-fn deliver_mail(world: &mut World, state: &mut DeliveryState) -> Result {
-    pump(
-        world,
-        state,
-        |caller, (mut mailbag, mut followers, directory, clocks)| {
-            let Mailbag {
-                queue,
-                held,
-                transit,
-                stats,
-                ..
-            } = &mut *mailbag;
-            let mut courier = Courier {
-                caller,
-                directory: &directory,
-                clocks: &clocks,
-                held,
-                transit,
-                stats,
-            };
-            queue.deliver(&mut followers, &mut courier);
-        },
-    )
 }
 
 /// Delivers messages, and keeps those that have to wait.
 pub(super) struct Courier<'a, 'w, 's> {
     pub(super) caller: &'a mut EntityCaller<'w, 's>,
     pub(super) directory: &'a Directory,
-    clocks: &'a ClockTable,
+    pub(super) clocks: &'a ClockTable,
     held: &'a mut Vec<Letter>,
     transit: &'a mut EntityHashMap<HeldLetters>,
-    stats: &'a mut MessageStats,
+    pub(super) stats: &'a mut MessageStats,
 }
 
-impl<'a> Courier<'a, '_, '_> {
-    fn incoming<'m>(&self, message: &'m dyn Any, role: &'m Role) -> Incoming<'m>
-    where
-        'a: 'm,
-    {
-        Incoming {
-            message,
-            role,
-            clocks: self.clocks,
-        }
+impl<'a, 'w, 's> Courier<'a, 'w, 's> {
+    /// Returns the queue of a mailbag, and a courier with the rest.
+    pub(super) fn new(
+        caller: &'a mut EntityCaller<'w, 's>,
+        mailbag: &'a mut Mailbag,
+        directory: &'a Directory,
+        clocks: &'a ClockTable,
+    ) -> (&'a mut Queue, Self) {
+        let courier = Self {
+            caller,
+            directory,
+            clocks,
+            held: &mut mailbag.held,
+            transit: &mut mailbag.transit,
+            stats: &mut mailbag.stats,
+        };
+        (&mut mailbag.queue, courier)
     }
 
     /// Calls all followers in order until one issues commands. The next call continues the round, which
     /// leaves out followers from the number `until` on. Returns `true` at its end.
     pub(super) fn call_all(
         &mut self,
-        following: Option<&Following>,
+        following: Option<&mut Following>,
         until: u64,
         round: &mut Option<Round>,
         message: &dyn Any,
@@ -129,9 +115,8 @@ impl<'a> Courier<'a, '_, '_> {
             until,
             ..Round::default()
         });
-        let incoming = self.incoming(message, role);
         if let Some(following) = following {
-            following.call_all(round_now, self.caller, incoming, &mut self.stats.delivered);
+            following.call_all(round_now, self, message, role);
         }
         if self.caller.has_commands() {
             return false;
@@ -139,23 +124,6 @@ impl<'a> Courier<'a, '_, '_> {
         self.stats.undeliverable += u64::from(!round_now.is_heard);
         *round = None;
         true
-    }
-
-    /// Calls the follower whose turn it is.
-    pub(super) fn call_in_turn(
-        &mut self,
-        following: Option<&mut Following>,
-        message: &dyn Any,
-        role: &Role,
-    ) {
-        if self.is_lost_reply(role) {
-            return;
-        }
-        let incoming = self.incoming(message, role);
-        match following.is_some_and(|it| it.call_in_turn(self.caller, incoming)) {
-            true => self.stats.delivered += 1,
-            false => self.stats.undeliverable += 1,
-        }
     }
 
     /// Returns `true` for a reply that does not go to the asking entity. Another process may send
@@ -166,31 +134,52 @@ impl<'a> Courier<'a, '_, '_> {
         is_reply
     }
 
-    /// Calls an entity. Returns the entity for which the message waits if that entity can't be called yet.
-    /// A reply completes its request.
-    #[inline]
+    /// Calls an entity. Returns it if it can't be called yet, and the message waits for it.
+    #[inline(always)]
     pub(super) fn call_entity(
         &mut self,
         following: Option<&mut Following>,
-        entity: Option<Entity>,
+        to: Entity,
         message: &dyn Any,
         role: &Role,
     ) -> Option<Entity> {
-        let to = match (entity, role) {
+        let follower = following.and_then(|it| it.find(to));
+        match follower.is_some_and(|it| it.call(self, message, role)) {
+            true => None,
+            false => self.miss(to),
+        }
+    }
+
+    /// Calls the recipient, and completes the request if the message is a reply. Returns the entity for
+    /// which the message waits if that entity can't be called yet.
+    pub(super) fn call(
+        &mut self,
+        following: Option<&mut Following>,
+        to: Recipient,
+        message: &dyn Any,
+        role: &Role,
+    ) -> Option<Entity> {
+        let to = match to {
+            Recipient::Entity(entity) => Some(entity),
+            Recipient::Key(key) => self.directory.entity(key),
+            // `call_all` has its own run of messages.
+            Recipient::All | Recipient::InTurn => {
+                if !self.is_lost_reply(role) {
+                    let called = following.is_some_and(|it| it.call_in_turn(self, message, role));
+                    self.stats.undeliverable += u64::from(!called);
+                }
+                return None;
+            }
+        };
+        let to = match (to, role) {
+            (None, _) => return self.miss(Entity::PLACEHOLDER),
             (Some(to), Role::Reply(request)) => match self.asker(to, *request) {
                 Ok(asker) => asker,
                 Err(waiting) => return waiting,
             },
             (Some(to), _) => to,
-            (None, _) => return self.miss(Entity::PLACEHOLDER),
         };
-        let follower = following.and_then(|it| it.find(to));
-        let incoming = self.incoming(message, role);
-        if !follower.is_some_and(|it| it.call(self.caller, incoming)) {
-            return self.miss(to);
-        }
-        self.stats.delivered += 1;
-        None
+        self.call_entity(following, to, message, role)
     }
 
     /// Returns the entity that could not be called if a message waits for it.
@@ -203,7 +192,6 @@ impl<'a> Courier<'a, '_, '_> {
 
     /// Completes a request, and returns the entity that gets the reply. If the reply can't be delivered
     /// now, returns the entity for which it waits, or `None` if it is late.
-    #[inline(never)]
     fn asker(&mut self, asker: Entity, request: Request) -> Result<Entity, Option<Entity>> {
         let Self { caller, stats, .. } = self;
         let Some(request) = request.entity() else {
@@ -290,13 +278,6 @@ pub(crate) fn has_mail(world: &World) -> bool {
     let mailbag = world.get_resource::<Mailbag>();
     mailbag.is_some_and(|mailbag| mailbag.waiting() > 0 || !mailbag.transit.is_empty())
         || written::is_waiting(world)
-}
-
-fn publish_stats(world: &mut World) {
-    let stats = world.resource::<Mailbag>().stats;
-    if let Some(mut published) = world.get_resource_mut::<MessageStats>() {
-        published.set_if_neq(stats);
-    }
 }
 
 /// Counts the messages of this world, from its start to the end of the last delivery.

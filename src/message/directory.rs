@@ -153,7 +153,7 @@ impl Directory {
 impl Directory {
     /// Returns how another world can reply to a request of an entity of this world, if it can.
     #[cfg(feature = "worlds")]
-    pub(super) fn remote_asker(&self, asker: Entity, request: Request) -> Option<RemoteAsker> {
+    pub(crate) fn remote_asker(&self, asker: Entity, request: Request) -> Option<RemoteAsker> {
         let (group, _) = self.listener.as_ref()?;
         let &key = self.keys.get(&asker)?;
         let number = request.entity()?.to_bits();
@@ -167,7 +167,7 @@ impl Directory {
 
     /// Returns how another world can reply to a request of an entity of this world, if it can.
     #[cfg(not(feature = "worlds"))]
-    pub(super) fn remote_asker(&self, _: Entity, _: Request) -> Option<RemoteAsker> {
+    pub(crate) fn remote_asker(&self, _: Entity, _: Request) -> Option<RemoteAsker> {
         None
     }
 }

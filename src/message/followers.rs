@@ -1,15 +1,17 @@
 //! The followers of each topic.
 
+use core::any::Any;
+
 use bevy_ecs::{entity::EntityHashMap, entity_disabling::Disabled, prelude::*};
 use bevy_platform::{collections::HashMap, hash::NoOpHash};
 use smallvec::SmallVec;
 
 use super::{
-    component::{Callback, Follows, Incoming, MessageContext},
-    payload::Topic,
+    component::{Callback, Follows, MessageContext},
+    deliver::Courier,
+    mail::{Role, Topic},
 };
 use crate::{
-    call::EntityCaller,
     clock::{Age, ClockKey},
     roster::Roster,
 };
@@ -64,21 +66,25 @@ pub(super) struct Round {
 
 impl Follower {
     /// Calls the callback, and returns `false` if the entity is gone or disabled.
-    #[inline]
-    pub(super) fn call(&self, caller: &mut EntityCaller, incoming: Incoming) -> bool {
+    #[inline(always)]
+    pub(super) fn call(&self, courier: &mut Courier, message: &dyn Any, role: &Role) -> bool {
         #[cfg(test)]
         tests::count();
-        let Some((entity, commands)) = caller.get_mut(self.entity) else {
+        let Some((entity, commands)) = courier.caller.get_mut(self.entity) else {
             return false;
         };
         let context = MessageContext {
             entity,
             commands,
-            incoming,
+            role,
+            clocks: courier.clocks,
             clock: &self.clock,
         };
-        let result = (self.callback)(context, incoming.message);
-        caller.report("MessageComponent", self.entity, result);
+        let result = (self.callback)(context, message);
+        courier
+            .caller
+            .report("MessageComponent", self.entity, result);
+        courier.stats.delivered += 1;
         true
     }
 }
@@ -131,17 +137,15 @@ impl Following {
     pub(super) fn call_all(
         &self,
         round: &mut Round,
-        caller: &mut EntityCaller,
-        incoming: Incoming,
-        delivered: &mut u64,
+        courier: &mut Courier,
+        message: &dyn Any,
+        role: &Role,
     ) {
         for (number, follower) in self.roster.members(round.next..round.until) {
             // Set first: a follower that panics has had its call.
             round.next = number + 1;
-            let is_called = follower.call(caller, incoming);
-            round.is_heard |= is_called;
-            *delivered += u64::from(is_called);
-            if caller.has_commands() {
+            round.is_heard |= follower.call(courier, message, role);
+            if courier.caller.has_commands() {
                 return;
             }
         }
@@ -149,7 +153,12 @@ impl Following {
 
     /// Calls the follower whose turn it is, or the next one that is neither gone nor disabled. Returns
     /// `false` if there is none.
-    pub(super) fn call_in_turn(&mut self, caller: &mut EntityCaller, incoming: Incoming) -> bool {
+    pub(super) fn call_in_turn(
+        &mut self,
+        courier: &mut Courier,
+        message: &dyn Any,
+        role: &Role,
+    ) -> bool {
         let Self {
             roster,
             turn,
@@ -165,7 +174,7 @@ impl Following {
         let taker = in_turn.find(|&(number, follower)| {
             // Set first: a follower that panics has had its turn.
             *turn = number + 1;
-            let is_called = follower.call(caller, incoming);
+            let is_called = follower.call(courier, message, role);
             has_passed |= !is_called;
             is_called
         });

@@ -112,18 +112,14 @@ impl Mailbag {
 
     /// Releases letters before all others, but after a message whose delivery was interrupted.
     pub(super) fn release_first(&mut self, letters: Vec<Letter>) {
-        for letter in letters.into_iter().rev() {
-            self.queue.put_first(letter, false);
-        }
+        self.queue.put_first(letters, false);
     }
 
     /// Releases all items for delivery. Held letters come first, then a message whose delivery a panic has
     /// interrupted.
     pub(super) fn release(&mut self) {
         self.is_urgent = false;
-        for letter in mem::take(&mut self.held).into_iter().rev() {
-            self.queue.put_first(letter, true);
-        }
+        self.queue.put_first(mem::take(&mut self.held), true);
         self.queue.release();
     }
 

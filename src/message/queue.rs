@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 use core::{
     any::{Any, TypeId, type_name},
-    fmt,
+    fmt, mem,
 };
 
 #[cfg(feature = "serialize")]
@@ -12,12 +12,11 @@ use bevy_ecs::prelude::*;
 use bevy_platform::{cell::SyncCell, collections::HashMap, hash::NoOpHash};
 
 #[cfg(feature = "serialize")]
-use super::codec::renamed;
+use super::request::renamed;
 use super::{
     deliver::Courier,
-    followers::{Followers, Round},
-    mail::{Delivery, MailRef, Recipient, Role},
-    payload::{Packet, Payload, sealed::Sealed},
+    followers::{Followers, Following, Round},
+    mail::{Delivery, MailRef, Packet, Payload, Recipient, Role, Topic},
     request::{ReplyTo, Request},
 };
 use crate::double_buffer::RecentPeak;
@@ -29,6 +28,8 @@ use crate::double_buffer::RecentPeak;
 #[derive(Default)]
 pub(crate) struct Queue {
     items: VecDeque<Item>,
+    /// The last run, behind all items, while it takes further plain messages.
+    open: Option<Run>,
     lanes: Vec<Box<dyn AnyLane>>,
     /// By the type of a lane, its place.
     places: HashMap<TypeId, usize, NoOpHash>,
@@ -49,20 +50,23 @@ pub(super) enum Item {
     KeyTaken(u64),
 }
 
-/// Messages of one lane that were sent one after the other. Plain messages share a run. A request or a
-/// reply has a run of its own.
+/// Messages of one lane that were sent one after the other. Plain messages share a run, if all of them go
+/// to all followers, or none. A request or a reply has a run of its own.
 pub(super) struct Run {
     lane: usize,
     len: usize,
     role: Role,
-    /// The progress of the next message, if it goes to all followers and a callback has interrupted its
-    /// delivery.
+    is_to_all: bool,
+    /// The progress of the next message, if a callback has interrupted its delivery to all.
     round: Option<Round>,
 }
 
-/// The messages of one type that wait, each with its recipient.
+/// The messages of one type, each with its recipient.
 struct Lane<P> {
-    messages: VecDeque<(Recipient, P)>,
+    /// `None` where a message was taken out.
+    messages: Vec<Option<(Recipient, P)>>,
+    /// The place of the first message that waits. The delivery of the others has begun.
+    next: usize,
     peak: RecentPeak,
 }
 
@@ -71,17 +75,17 @@ trait AnyLane: Any + Send + Sync {
     /// Returns an empty lane of the same type.
     fn new_lane(&self) -> Box<dyn AnyLane>;
 
-    /// Returns the `nth` message, which has this role.
+    /// Returns the `nth` waiting message, which has this role.
     fn get<'a>(&'a self, nth: usize, role: &'a Role) -> Option<MailRef<'a>>;
 
-    /// Moves the first messages of another lane of the same type behind all others.
-    fn append(&mut self, other: &mut dyn AnyLane, messages: usize);
+    /// Takes the `nth` waiting message into a lane of its own. The others keep their places until `sweep`.
+    fn take(&mut self, nth: usize) -> Box<dyn AnyLane>;
 
-    /// Moves the first message of another lane of the same type here, before the `nth` one.
-    fn insert(&mut self, nth: usize, other: &mut dyn AnyLane);
+    /// Drops the places of messages that do not wait.
+    fn sweep(&mut self);
 
-    /// Moves the first message behind all others.
-    fn rotate(&mut self);
+    /// Moves all messages of another lane of the same type behind the others.
+    fn append(&mut self, other: &mut dyn AnyLane);
 
     /// Delivers messages of a run, which are the first ones of the lane, until a callback issues commands or
     /// none is left. `waiting` counts the messages of the queue.
@@ -171,19 +175,13 @@ impl fmt::Debug for Letter {
 }
 
 impl Letter {
-    pub(super) fn new<P: Payload>(to: impl Into<Recipient>, payload: P, role: Role) -> Self {
+    pub(crate) fn new<P: Payload>(to: Recipient, payload: P, role: Role) -> Self {
         let mut lane = Lane::default();
-        lane.messages.push_back((to.into(), payload));
+        lane.messages.push(Some((to, payload)));
         Self {
             lane: Box::new(lane),
             role,
         }
-    }
-
-    fn first_of(lane: &mut dyn AnyLane, role: Role) -> Self {
-        let mut letter = lane.new_lane();
-        letter.append(lane, 1);
-        Self { lane: letter, role }
     }
 
     pub(crate) fn get(&self) -> Option<MailRef<'_>> {
@@ -209,118 +207,128 @@ impl Queue {
 
     /// Returns `true` if the queue is empty, and was so for a while, so that it has no memory to give back.
     pub(super) fn is_idle(&self) -> bool {
-        self.items.is_empty() && self.peak.is_over() && self.lanes.iter().all(|it| it.is_idle())
+        self.len == 0
+            && self.items.is_empty()
+            && self.peak.is_over()
+            && self.lanes.iter().all(|it| it.is_idle())
     }
 
     /// Adds a message, after all others.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push<P: Payload>(&mut self, to: Recipient, payload: P, role: Role) {
-        if let Some(run) = last_run(&mut self.items, self.released, &role)
+        if let Role::Plain = role
+            && let Some(run) = &mut self.open
+            && run.is_to_all == matches!(to, Recipient::All)
             && let Some(lane) = self.lanes.get_mut(run.lane)
             && let Some(lane) = of_type::<P>(&mut **lane)
         {
-            lane.messages.push_back((to, payload));
+            lane.messages.push(Some((to, payload)));
             run.len += 1;
             self.len += 1;
             return;
         }
+        self.push_first(to, payload, role);
+    }
+
+    /// Adds the first message of a run.
+    #[inline(never)]
+    fn push_first<P: Payload>(&mut self, to: Recipient, payload: P, role: Role) {
         let kind = TypeId::of::<Lane<P>>();
         let place = self.place(kind, || Box::new(Lane::<P>::default()));
         if let Some(lane) = of_type::<P>(&mut *self.lanes[place]) {
-            lane.messages.push_back((to, payload));
-            self.add_run(place, 1, role);
+            lane.messages.push(Some((to, payload)));
+            self.push_run(Run::new(place, to, role));
         }
     }
 
     /// Adds a function or a note, after all others.
     pub(super) fn push_item(&mut self, item: Item) {
+        self.close_run();
         self.items.push_back(item);
         self.len += 1;
     }
 
     /// Adds a letter, after all others.
     pub(super) fn push_letter(&mut self, Letter { mut lane, role }: Letter) {
+        let to = lane.get(0, &role).map_or(Recipient::InTurn, |it| it.to);
         let place = self.place_like(&*lane);
-        self.lanes[place].append(&mut *lane, 1);
-        self.add_run(place, 1, role);
+        self.lanes[place].append(&mut *lane);
+        self.push_run(Run::new(place, to, role));
     }
 
-    /// Releases a letter before all others. Unless it `is_older`, a message whose delivery was interrupted
-    /// stays before it.
-    pub(super) fn put_first(&mut self, Letter { mut lane, role }: Letter, is_older: bool) {
-        let place = self.place_like(&*lane);
-        let interrupted = match is_older {
-            true => None,
-            false => self.split_interrupted(),
-        };
-        let nth = usize::from(interrupted.is_some());
-        let nth_in_lane = usize::from(interrupted == Some(place));
-        self.lanes[place].insert(nth_in_lane, &mut *lane);
-        let run = Run {
-            lane: place,
-            len: 1,
-            role,
-            round: None,
-        };
-        self.items.insert(nth, Item::Messages(run));
-        self.released += 1;
-        self.len += 1;
-    }
-
-    /// Gives the first message a run of its own if its delivery was interrupted, and returns its lane.
-    fn split_interrupted(&mut self) -> Option<usize> {
-        let Some(Item::Messages(run)) = self.items.front_mut() else {
-            return None;
-        };
-        run.round.as_ref()?;
-        let (lane, rest) = (run.lane, run.len.saturating_sub(1));
-        if rest > 0 {
-            run.len = 1;
-            let rest = Run {
-                lane,
-                len: rest,
-                role: run.role.clone(),
-                round: None,
-            };
-            self.items.insert(1, Item::Messages(rest));
-            self.released += 1;
+    /// Releases letters before all others. Unless they are `older`, a message whose delivery was
+    /// interrupted stays before them.
+    pub(super) fn put_first(&mut self, letters: Vec<Letter>, older: bool) {
+        if letters.is_empty() {
+            return;
         }
-        Some(lane)
+        let mut rest = mem::take(self);
+        if !older
+            && let Some(Item::Messages(run)) = rest.items.front_mut()
+            && let Some(round) = run.round.take()
+        {
+            run.len -= 1;
+            let interrupted = &mut rest.lanes[run.lane];
+            let (lane, role) = (interrupted.take(0), run.role.clone());
+            interrupted.sweep();
+            self.push_letter(Letter { lane, role });
+            self.release_all();
+            if let Some(Item::Messages(run)) = self.items.back_mut() {
+                run.round = Some(round);
+            }
+        }
+        for letter in letters {
+            self.push_letter(letter);
+            self.release_all();
+        }
+        self.append(&mut rest);
     }
 
-    /// Adds all items of another queue, which keeps its memory while it needs it.
+    /// Adds all items of another queue, which keeps its memory while it needs it. Its released items are
+    /// released here, too.
     pub(super) fn append(&mut self, other: &mut Self) {
         other.trim();
+        other.close_run();
         other.len = 0;
-        for item in other.items.drain(..) {
-            if let Item::Messages(Run {
-                lane, len, role, ..
-            }) = item
-            {
-                let lane = &mut *other.lanes[lane];
-                let place = self.place_like(lane);
-                self.lanes[place].append(lane, len);
-                self.add_run(place, len, role);
+        let released = mem::take(&mut other.released);
+        for (nth, item) in other.items.drain(..).enumerate() {
+            if let Item::Messages(run) = item {
+                let lane = &mut *other.lanes[run.lane];
+                let lane_here = self.place_like(lane);
+                self.lanes[lane_here].append(lane);
+                self.push_run(Run {
+                    lane: lane_here,
+                    ..run
+                });
             } else {
                 self.push_item(item);
+            }
+            if nth < released {
+                self.release_all();
             }
         }
     }
 
-    fn add_run(&mut self, lane: usize, len: usize, role: Role) {
-        self.len += len;
-        if let Some(run) = last_run(&mut self.items, self.released, &role)
-            && run.lane == lane
-        {
-            run.len += len;
-            return;
+    fn push_run(&mut self, run: Run) {
+        self.len += run.len;
+        if let Role::Plain = run.role {
+            if let Some(open) = &mut self.open
+                && (open.lane, open.is_to_all) == (run.lane, run.is_to_all)
+            {
+                open.len += run.len;
+                return;
+            }
+            self.close_run();
+            self.open = Some(run);
+        } else {
+            self.close_run();
+            self.items.push_back(Item::Messages(run));
         }
-        self.items.push_back(Item::Messages(Run {
-            lane,
-            len,
-            role,
-            round: None,
-        }));
+    }
+
+    /// Lets the next message begin a run.
+    fn close_run(&mut self) {
+        self.items.extend(self.open.take().map(Item::Messages));
     }
 
     /// Returns the place of the lane for messages of the same type.
@@ -344,6 +352,11 @@ impl Queue {
             self.items.pop_front();
         }
         self.trim();
+        self.release_all();
+    }
+
+    fn release_all(&mut self) {
+        self.close_run();
         self.released = self.items.len();
     }
 
@@ -384,14 +397,16 @@ impl Queue {
     /// Calls a function with each message, in order.
     pub(super) fn visit<'a>(&'a self, visit: &mut dyn FnMut(MailRef<'a>)) {
         let mut seen = vec![0; self.lanes.len()];
-        for item in &self.items {
-            if let Item::Messages(run) = item {
-                let from = seen[run.lane];
-                seen[run.lane] += run.len;
-                let lane = &self.lanes[run.lane];
-                let messages = (from..from + run.len).filter_map(|nth| lane.get(nth, &run.role));
-                messages.for_each(&mut *visit);
-            }
+        let runs = self.items.iter().filter_map(|item| match item {
+            Item::Messages(run) => Some(run),
+            _ => None,
+        });
+        for run in runs.chain(&self.open) {
+            let from = seen[run.lane];
+            seen[run.lane] += run.len;
+            let lane = &self.lanes[run.lane];
+            let messages = (from..from + run.len).filter_map(|nth| lane.get(nth, &run.role));
+            messages.for_each(&mut *visit);
         }
     }
 
@@ -401,24 +416,25 @@ impl Queue {
         &mut self,
         member: &dyn Fn(Recipient, Option<MailRef>) -> Option<Entity>,
     ) -> Vec<(Entity, Option<Letter>)> {
+        self.close_run();
         let mut taken = Vec::new();
         let mut kept = 0;
+        let mut seen = vec![0; self.lanes.len()];
         self.items.retain_mut(|item| {
             let is_kept = match item {
-                // Each lane turns round once.
                 Item::Messages(run) => {
-                    let lane = &mut *self.lanes[run.lane];
-                    for _ in 0..run.len {
-                        let next = lane.get(0, &run.role);
+                    let lane = &mut self.lanes[run.lane];
+                    let from = seen[run.lane];
+                    seen[run.lane] += run.len;
+                    for nth in from..seen[run.lane] {
+                        let next = lane.get(nth, &run.role);
                         let to = next.and_then(|next| member(next.to, Some(next)));
-                        let Some(to) = to else {
-                            lane.rotate();
-                            continue;
-                        };
-                        let letter = Letter::first_of(lane, run.role.clone());
-                        taken.push((to, Some(letter)));
-                        run.len -= 1;
-                        self.len -= 1;
+                        if let Some(to) = to {
+                            let (lane, role) = (lane.take(nth), run.role.clone());
+                            taken.push((to, Some(Letter { lane, role })));
+                            run.len -= 1;
+                            self.len -= 1;
+                        }
                     }
                     true
                 }
@@ -439,6 +455,7 @@ impl Queue {
             }
             is_kept
         });
+        self.lanes.iter_mut().for_each(|lane| lane.sweep());
         taken
     }
 
@@ -450,21 +467,16 @@ impl Queue {
     }
 }
 
-/// Returns the last run if it waits for the next run of the world and takes another message in this role.
-#[inline]
-fn last_run<'a>(
-    items: &'a mut VecDeque<Item>,
-    released: usize,
-    role: &Role,
-) -> Option<&'a mut Run> {
-    if items.len() <= released {
-        return None;
-    }
-    match items.back_mut() {
-        Some(Item::Messages(run)) => {
-            matches!((role, &run.role), (Role::Plain, Role::Plain)).then_some(run)
+impl Run {
+    /// Creates a run of one message.
+    fn new(lane: usize, to: Recipient, role: Role) -> Self {
+        Self {
+            lane,
+            len: 1,
+            role,
+            is_to_all: to == Recipient::All,
+            round: None,
         }
-        _ => None,
     }
 }
 
@@ -478,8 +490,48 @@ fn of_type<P: 'static>(lane: &mut dyn AnyLane) -> Option<&mut Lane<P>> {
 impl<P> Default for Lane<P> {
     fn default() -> Self {
         Self {
-            messages: VecDeque::new(),
+            messages: Vec::new(),
+            next: 0,
             peak: RecentPeak::default(),
+        }
+    }
+}
+
+impl<P: Payload> Lane<P> {
+    /// Delivers messages of one topic to one entity each, until a callback issues commands or none is left.
+    fn deliver_each(
+        &mut self,
+        topic: Topic,
+        run: &mut Run,
+        waiting: &mut usize,
+        mut following: Option<&mut Following>,
+        courier: &mut Courier,
+    ) {
+        while run.len > 0
+            && let Some(message) = self.messages.get_mut(self.next)
+            && let Some((to, payload)) = message
+            && payload.topic() == topic
+        {
+            // It no longer waits, so a callback that panics does not get it again.
+            run.len -= 1;
+            *waiting -= 1;
+            self.next += 1;
+            let following = following.as_deref_mut();
+            let kept_for = match (*to, &run.role) {
+                (Recipient::Entity(to), role @ Role::Plain) => {
+                    courier.call_entity(following, to, payload, role)
+                }
+                (to, role) => courier.call(following, to, payload, role),
+            };
+            if let Some(entity) = kept_for
+                && let Some((to, payload)) = message.take()
+            {
+                courier.keep(entity, Letter::new(to, payload, run.role.clone()));
+            }
+            *message = None;
+            if courier.caller.has_commands() {
+                return;
+            }
         }
     }
 }
@@ -490,7 +542,7 @@ impl<P: Payload> AnyLane for Lane<P> {
     }
 
     fn get<'a>(&'a self, nth: usize, role: &'a Role) -> Option<MailRef<'a>> {
-        let (to, payload) = self.messages.get(nth)?;
+        let (to, payload) = self.messages.get(self.next + nth)?.as_ref()?;
         Some(MailRef {
             to: *to,
             role,
@@ -499,27 +551,26 @@ impl<P: Payload> AnyLane for Lane<P> {
         })
     }
 
-    fn append(&mut self, other: &mut dyn AnyLane, messages: usize) {
-        let Some(Self { messages: from, .. }) = of_type::<P>(other) else {
-            return;
-        };
-        // The buffers stay: each is as large as its queue needs.
-        match messages < from.len() {
-            true => self.messages.extend(from.drain(..messages)),
-            false => self.messages.append(from),
-        }
+    fn take(&mut self, nth: usize) -> Box<dyn AnyLane> {
+        let mut lane = Self::default();
+        let message = self.messages.get_mut(self.next + nth);
+        lane.messages.extend(message.map(Option::take));
+        Box::new(lane)
     }
 
-    fn insert(&mut self, nth: usize, other: &mut dyn AnyLane) {
-        let message = of_type::<P>(other).and_then(|other| other.messages.pop_front());
-        if let Some(message) = message {
-            self.messages.insert(nth, message);
-        }
+    fn sweep(&mut self) {
+        self.messages.drain(..mem::take(&mut self.next));
+        self.messages.retain(Option::is_some);
     }
 
-    fn rotate(&mut self) {
-        if let Some(message) = self.messages.pop_front() {
-            self.messages.push_back(message);
+    fn append(&mut self, other: &mut dyn AnyLane) {
+        if let Some(other) = of_type::<P>(other) {
+            let (here, there) = (&mut self.messages, &mut other.messages);
+            // Otherwise, the buffers stay: each is as large as its queue needs.
+            match here.is_empty() && self.peak.is_met_by(there.capacity()) {
+                true => mem::swap(here, there),
+                false => here.append(there),
+            }
         }
     }
 
@@ -537,48 +588,31 @@ impl<P: Payload> AnyLane for Lane<P> {
         let until = followers.next_number();
         while run.len > 0
             && !courier.caller.has_commands()
-            && let Some((_, payload)) = self.messages.front()
+            && let Some(Some((_, payload))) = self.messages.get(self.next)
         {
-            let topic = Sealed::topic(payload);
-            let mut following = followers.of(topic);
-            while run.len > 0
-                && !courier.caller.has_commands()
-                && let Some((to, payload)) = self.messages.front()
-                && Sealed::topic(payload) == topic
-            {
-                let to = *to;
-                if let Recipient::All = to {
-                    let Run { round, role, .. } = run;
-                    if !courier.call_all(following.as_deref(), until, round, payload, role) {
-                        return;
-                    }
+            let topic = payload.topic();
+            let following = followers.of(topic);
+            if run.is_to_all {
+                if !courier.call_all(following, until, &mut run.round, payload, &run.role) {
+                    break;
                 }
-                // It no longer waits, so a callback that panics does not get it again.
                 run.len -= 1;
                 *waiting -= 1;
-                let Some((_, payload)) = self.messages.pop_front() else {
-                    return;
-                };
-                let following = following.as_deref_mut();
-                let entity = match to {
-                    Recipient::All => continue,
-                    Recipient::InTurn => {
-                        courier.call_in_turn(following, &payload, &run.role);
-                        continue;
-                    }
-                    Recipient::Entity(entity) => Some(entity),
-                    Recipient::Key(key) => courier.directory.entity(key),
-                };
-                if let Some(entity) = courier.call_entity(following, entity, &payload, &run.role) {
-                    courier.keep(entity, Letter::new(to, payload, run.role.clone()));
-                }
+                self.messages[self.next] = None;
+                self.next += 1;
+            } else {
+                self.deliver_each(topic, run, waiting, following, courier);
             }
+        }
+        if self.next == self.messages.len() {
+            self.messages.clear();
+            self.next = 0;
         }
     }
 
     #[cfg(feature = "serialize")]
     fn rename(&mut self, names: &EntityHashMap<Entity>) {
-        for (to, _) in &mut self.messages {
+        for (to, _) in self.messages.iter_mut().flatten() {
             if let Recipient::Entity(to) = to {
                 *to = renamed(*to, names);
             }
@@ -590,7 +624,11 @@ impl<P: Payload> AnyLane for Lane<P> {
     }
 
     fn trim(&mut self) {
+        if self.next > 0 {
+            self.sweep();
+        }
         self.peak.note(self.messages.len());
-        self.peak.trim(&mut self.messages);
+        let enough = self.peak.enough(self.messages.capacity());
+        self.messages.shrink_to(enough);
     }
 }

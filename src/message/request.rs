@@ -15,15 +15,12 @@ use bevy_platform::sync::Arc;
 use bevy_reflect::Reflect;
 use thiserror::Error;
 
-#[cfg(feature = "serialize")]
-use super::codec::renamed;
 #[cfg(feature = "worlds")]
 use super::send::send_urgent;
 use super::{
     component::MessageContext,
-    mail::{MailRef, Role},
+    mail::{MailRef, Packet, Payload, Recipient, Role, Topic},
     mailbag::Mailbag,
-    payload::{Packet, Payload, Topic, sealed::Sealed},
     queue::Letter,
     send::send_anyway,
     transit::visit_letters,
@@ -79,11 +76,17 @@ impl Request {
 
     /// Changes the name of the entity of a request that was made in this world.
     #[cfg(feature = "serialize")]
-    pub(super) fn rename(&mut self, names: &EntityHashMap<Entity>) {
+    pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
         if let Some(entity) = self.entity() {
             *self = Self::here(renamed(entity, names));
         }
     }
+}
+
+/// Returns the other name of an entity, or one that no entity has.
+#[cfg(feature = "serialize")]
+pub(crate) fn renamed(entity: Entity, names: &EntityHashMap<Entity>) -> Entity {
+    names.get(&entity).copied().unwrap_or(Entity::PLACEHOLDER)
 }
 
 /// Where to send the reply to a request. Store it to reply later.
@@ -134,12 +137,12 @@ impl Request {
 #[derive(Clone)]
 pub struct ReplyTo {
     pub(super) request: Request,
-    pub(super) route: Route,
+    pub(crate) route: Route,
 }
 
 /// The route of a reply to the asking entity.
 #[derive(Clone)]
-pub(super) enum Route {
+pub(crate) enum Route {
     Here(Entity),
     #[cfg_attr(
         not(feature = "worlds"),
@@ -179,7 +182,7 @@ impl ReplyTo {
 
     /// Checks that a payload can go to the asking entity: only packets reach other worlds.
     pub(super) fn check<P: Payload>(&self, reply: &P) -> Result<(), ReplyError> {
-        match (&self.route, Sealed::topic(reply)) {
+        match (&self.route, reply.topic()) {
             (Route::Elsewhere(..), Topic::Type(_)) => Err(ReplyError::NotAPacket(type_name::<P>())),
             _ => Ok(()),
         }
@@ -194,7 +197,7 @@ impl ReplyTo {
         }
     }
 
-    #[cfg(any(feature = "worlds", feature = "serialize"))]
+    #[cfg(feature = "worlds")]
     pub(crate) fn elsewhere(asker: RemoteAsker, post: PostReply) -> Self {
         let RemoteAsker { token, number, .. } = asker;
         Self {
@@ -352,11 +355,11 @@ fn time_out(world: &mut World, request: Entity) {
 
 /// Completes a request without a reply.
 pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
-    let role = Role::Reply(request);
+    let (to, role) = (Recipient::Entity(asker), Role::Reply(request));
     match no_answer {
-        NoAnswer::TimedOut => send_anyway(world, asker, no_answer, role),
+        NoAnswer::TimedOut => send_anyway(world, to, no_answer, role),
         #[cfg(feature = "worlds")]
-        NoAnswer::Refused(_) => send_urgent(world, asker, no_answer, role),
+        NoAnswer::Refused(_) => send_urgent(world, to, no_answer, role),
     }
 }
 
@@ -376,11 +379,7 @@ impl MessageContext<'_> {
     /// Returns [`ReplyError`] if the message is not a request, or if the request comes from another
     /// world and `payload` is not a [`Packet`](super::Packet).
     pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
-        let reply_to = self
-            .incoming
-            .role
-            .reply_to()
-            .ok_or(ReplyError::NotARequest)?;
+        let reply_to = self.role.reply_to().ok_or(ReplyError::NotARequest)?;
         reply_to.check(&payload)?;
         reply(&mut self.commands, reply_to.clone(), payload);
         Ok(())
@@ -393,7 +392,8 @@ pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payl
     let request = reply_to.request();
     match reply_to.route {
         Route::Here(asker) => commands.queue(move |world: &mut World| {
-            send_anyway(world, asker, reply, Role::Reply(request));
+            let to = Recipient::Entity(asker);
+            send_anyway(world, to, reply, Role::Reply(request));
         }),
         Route::Elsewhere(asker, post) => commands.queue(move |world: &mut World| -> Result {
             checked?;

@@ -14,12 +14,11 @@ use bevy_ecs::{
 use thiserror::Error;
 
 #[cfg(feature = "serialize")]
-use super::{codec::add_message_codec, transit::entities_with_mail};
+use super::{codec::MessageCodecs, transit::entities_with_mail};
 use super::{
     deliver::close_inbox,
-    mail::{Delivery, Recipient, Role},
+    mail::{Delivery, Payload, Recipient, Role},
     mailbag::Mailbag,
-    payload::Payload,
     queue::{Letter, Queue},
     request::{ReplyTo, Request, open, reply},
     sender::MessageSender,
@@ -461,7 +460,8 @@ impl MessageWorldExt for World {
         encode: impl Fn(&M) -> Result<Vec<u8>> + Send + Sync + 'static,
         decode: impl Fn(&[u8]) -> Result<M> + Send + Sync + 'static,
     ) {
-        add_message_codec(self, name.into(), encode, decode);
+        let mut codecs = self.get_resource_or_init::<MessageCodecs>();
+        codecs.add(name.into(), encode, decode);
     }
 }
 
@@ -515,25 +515,15 @@ pub(super) fn send_or_report<P: Payload>(
 }
 
 /// Sends a message that must not be refused. Does nothing without the plugin.
-pub(super) fn send_anyway<P: Payload>(
-    world: &mut World,
-    to: impl Into<Recipient>,
-    payload: P,
-    role: Role,
-) {
+pub(super) fn send_anyway<P: Payload>(world: &mut World, to: Recipient, payload: P, role: Role) {
     if let Some(mut mailbag) = mailbag(world) {
-        mailbag.queue.push(to.into(), payload, role);
+        mailbag.queue.push(to, payload, role);
     }
 }
 
 /// Sends a message for a run that should not wait. Does nothing without the plugin.
 #[cfg(feature = "worlds")]
-pub(crate) fn send_urgent<P: Payload>(
-    world: &mut World,
-    to: impl Into<Recipient>,
-    payload: P,
-    role: Role,
-) {
+pub(crate) fn send_urgent<P: Payload>(world: &mut World, to: Recipient, payload: P, role: Role) {
     send_anyway(world, to, payload, role);
     if let Some(mut mailbag) = mailbag(world) {
         mailbag.is_urgent = true;

@@ -9,9 +9,8 @@ use bevy_platform::collections::HashMap;
 use bevy_platform::{cell::SyncCell, sync::Arc};
 
 use super::{
-    mail::{Delivery, Role},
+    mail::{Delivery, Packet, Payload, Role},
     mailbag::Mailbag,
-    payload::{Packet, Payload},
     queue::{Item, Queue},
     send::SendError,
 };
@@ -123,7 +122,15 @@ impl MessageSender {
         put: impl FnOnce(T, &mut Queue),
     ) -> Result<(), SendError<T>> {
         let mut inbox = lock(&self.0);
-        let value = inbox.admit(value, bytes)?;
+        let (items, most_bytes) = inbox.capacity;
+        // A packet that is larger than the capacity can arrive alone.
+        let has_room = inbox.bytes == 0 || inbox.bytes.saturating_add(bytes) <= most_bytes;
+        if inbox.is_closed {
+            return Err(SendError::Closed(value));
+        }
+        if inbox.queue.len() >= items || !has_room {
+            return Err(SendError::Full(value));
+        }
         put(value, &mut inbox.queue);
         note_arrival(inbox, bytes);
         Ok(())
@@ -206,21 +213,6 @@ struct Open {
 fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
     // No code that holds this lock can panic halfway through a change.
     open.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Open {
-    /// Returns the value, or refuses it if there is no room for an item with this many bytes.
-    #[inline]
-    fn admit<T>(&self, value: T, bytes: usize) -> Result<T, SendError<T>> {
-        let (items, most_bytes) = self.capacity;
-        // A packet that is larger than the capacity can arrive alone.
-        let has_room = self.bytes == 0 || self.bytes.saturating_add(bytes) <= most_bytes;
-        match self.is_closed {
-            true => Err(SendError::Closed(value)),
-            false if self.queue.len() < items && has_room => Ok(value),
-            false => Err(SendError::Full(value)),
-        }
-    }
 }
 
 /// Counts the bytes of an item that was added, and wakes the world if it is the first.

@@ -18,7 +18,9 @@ use crate::transit::InTransit;
 /// The letters to an entity in transit and to everything that moves with it, in order.
 #[derive(Default)]
 pub(crate) struct HeldLetters {
-    end: End,
+    /// At the old end of a move, the number of letters that had arrived when the other world got the key of
+    /// an entity. What arrives later was sent after that world had given the key back.
+    before_late: Option<usize>,
     /// The entities that move, by their names in the world that exported them.
     pub(crate) names: EntityHashMap<Entity>,
     /// The letters that are part of the exported data.
@@ -30,33 +32,27 @@ pub(crate) struct HeldLetters {
     pub(crate) arrived: Vec<(Entity, Letter)>,
 }
 
-/// The two ends of a move.
-#[derive(Clone, Copy)]
-pub(crate) enum End {
-    /// The entity was exported here.
-    Old {
-        /// The number of letters that had arrived when the other world got the key of an entity. What
-        /// arrives later was sent after that world had given the key back.
-        before_late: Option<usize>,
-    },
-    /// The entity was imported here.
-    New,
-}
-
-impl Default for End {
-    fn default() -> Self {
-        Self::Old { before_late: None }
-    }
-}
-
 impl HeldLetters {
+    /// Holds the letters to an entity that was exported, by the names of the entities that move along.
+    pub(crate) fn at_old_end(names: EntityHashMap<Entity>, exported: Vec<Letter>) -> Self {
+        Self {
+            before_late: Some(usize::MAX),
+            ..Self::at_new_end(names, exported)
+        }
+    }
+
+    /// Holds the letters to an entity that was imported.
+    pub(crate) fn at_new_end(names: EntityHashMap<Entity>, exported: Vec<Letter>) -> Self {
+        Self {
+            names,
+            exported,
+            ..Self::default()
+        }
+    }
+
     /// Returns all letters, in the order of delivery.
     fn into_letters(mut self) -> Vec<Letter> {
-        let before_late = match self.end {
-            End::Old { before_late } => before_late.unwrap_or(self.arrived.len()),
-            End::New => 0,
-        };
-        let before_late = before_late.min(self.arrived.len());
+        let before_late = self.before_late.unwrap_or(0).min(self.arrived.len());
         let after = self.arrived.split_off(before_late).into_iter();
         let before = self.arrived.into_iter().map(|(_, letter)| letter);
         let mut letters = self.exported;
@@ -67,8 +63,8 @@ impl HeldLetters {
 
     /// Notes that another world has got the key of an entity: the late letters belong here.
     pub(super) fn note_key_taken(&mut self) {
-        if let End::Old { before_late } = &mut self.end {
-            *before_late = Some(self.arrived.len());
+        if let Some(before_late) = &mut self.before_late {
+            *before_late = self.arrived.len();
         }
     }
 
@@ -89,23 +85,11 @@ impl HeldLetters {
         arrived.into_iter().map(|(_, letter)| letter)
     }
 
-    /// Starts to hold the letters to the entities of a move, at one of its ends. These were exported.
-    pub(crate) fn begin(
-        world: &mut World,
-        (root, end): (Entity, End),
-        names: EntityHashMap<Entity>,
-        exported: Vec<Letter>,
-    ) {
+    /// Starts to hold letters for the entity of a move.
+    pub(crate) fn begin(self, world: &mut World, root: Entity) {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
-            let held = Self {
-                end,
-                names,
-                exported,
-                late: Vec::new(),
-                arrived: Vec::new(),
-            };
             // A game may have removed the mark of an earlier move.
-            if let Some(before) = mailbag.transit.insert(root, held) {
+            if let Some(before) = mailbag.transit.insert(root, self) {
                 mailbag.release_first(before.into_letters());
             }
         }

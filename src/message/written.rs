@@ -4,19 +4,13 @@ use alloc::vec::Vec;
 use core::{mem, ops::Range};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
-use bevy_platform::cell::SyncCell;
 
 use super::{
-    component::Incoming,
+    deliver::{Courier, DeliveryState},
     followers::{Followers, Round},
-    mail::Role,
-    mailbag::Mailbag,
-    payload::Topic,
+    mail::{Role, Topic},
 };
-use crate::{
-    call::{EntityCaller, PumpState, pump},
-    clock::ClockTable,
-};
+use crate::call::{pump, run_system};
 
 /// The progress of each type that Bevy's writers write, in the order in which the types were first
 /// followed. The messages stay in Bevy's buffers for other readers.
@@ -46,7 +40,7 @@ pub(super) fn start<M: Message>(world: &mut DeferredWorld) {
         written.0.push(Progress {
             topic,
             recent: recent::<M>,
-            deliver: deliver::<M>,
+            deliver: |world, nth| run_system(world, deliver::<M>, nth),
             waiting: next..next,
             round: None,
         });
@@ -98,41 +92,23 @@ pub(super) fn deliver_all(world: &mut World) -> Result {
     Ok(())
 }
 
-type ReaderState<M> = PumpState<(
-    Res<'static, ClockTable>,
-    ResMut<'static, Followers>,
-    ResMut<'static, Written>,
-    ResMut<'static, Mailbag>,
-    Option<Res<'static, Messages<M>>>,
-)>;
+type Reader<M> = (ResMut<'static, Written>, Option<Res<'static, Messages<M>>>);
 
-/// The pump for one message type, or `None` while it is in use. It is not a cached system, because
-/// Bevy can't run a cached system again after a panic inside it.
-#[derive(Resource)]
-struct CachedState<M: Message>(SyncCell<Option<ReaderState<M>>>);
-
-fn deliver<M: Message>(world: &mut World, nth: usize) -> Result {
-    let cached = world.get_resource_mut::<CachedState<M>>();
-    let mut state = cached
-        .and_then(|mut cached| cached.0.get().take())
-        .unwrap_or_else(|| ReaderState::new(world));
-    let delivered = pump(
+fn deliver<M: Message>(
+    In(nth): In<usize>,
+    world: &mut World,
+    state: &mut DeliveryState<Reader<M>>,
+) -> Result {
+    pump(
         world,
-        &mut state,
-        |caller, (clocks, mut followers, mut written, mut mailbag, messages)| {
+        state,
+        |caller, (mut mailbag, mut followers, directory, clocks, (mut written, messages))| {
             if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
-                let delivered = &mut mailbag.stats.delivered;
-                progress.deliver(&messages, &clocks, &mut followers, caller, delivered);
+                let (_, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
+                progress.deliver(&messages, &mut followers, &mut courier);
             }
         },
-    );
-    let state = CachedState(SyncCell::new(Some(state)));
-    if let Some(mut cached) = world.get_resource_mut::<CachedState<M>>() {
-        *cached = state;
-    } else {
-        world.insert_resource(state);
-    }
-    delivered
+    )
 }
 
 impl Progress {
@@ -140,10 +116,8 @@ impl Progress {
     fn deliver<M: Message>(
         &mut self,
         messages: &Messages<M>,
-        clocks: &ClockTable,
         followers: &mut Followers,
-        caller: &mut EntityCaller,
-        delivered: &mut u64,
+        courier: &mut Courier,
     ) {
         let until = followers.next_number();
         let Some(following) = followers.of(self.topic) else {
@@ -154,17 +128,12 @@ impl Progress {
         };
         while !self.waiting.is_empty() {
             if let Some((message, _)) = messages.get_message(self.waiting.start) {
-                let incoming = Incoming {
-                    message,
-                    role: &Role::Plain,
-                    clocks,
-                };
                 let round = self.round.get_or_insert(Round {
                     until,
                     ..Round::default()
                 });
-                following.call_all(round, caller, incoming, delivered);
-                if caller.has_commands() {
+                following.call_all(round, courier, message, &Role::Plain);
+                if courier.caller.has_commands() {
                     return;
                 }
             }

@@ -135,6 +135,7 @@ mod error;
 mod export;
 mod ext;
 mod import;
+mod letter;
 mod names;
 
 use alloc::vec::Vec;
@@ -146,18 +147,16 @@ use super::{
     Versioned,
     save::{SavedTimers, check_alone},
 };
-use crate::message::LetterData;
 use end::{commit_entity, forget_entity};
 pub use error::MoveError;
 use export::{copy_entities, export_entity};
 pub use ext::MoveWorldExt;
 use import::import_entity;
+use letter::LetterData;
 
-pub use crate::{
-    clock::TimePassed,
-    message::{UnmovableMail, UnmovableReason},
-    transit::InTransit,
-};
+pub use letter::{UnmovableMail, UnmovableReason};
+
+pub use crate::{clock::TimePassed, transit::InTransit};
 
 /// An entity on its way to another world, as data.
 ///

@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 use bevy_ecs::{entity::EntityHashSet, prelude::*};
 
 use super::{
-    HeldMail, MoveError,
+    HeldMail, LetterData, MoveError,
     export::{all_or_error, inverted},
     import::letters,
+    letter::letter_to_data,
 };
 use crate::{
-    message::{HeldLetters, LetterData, letter_to_data, release_lost},
+    message::{HeldLetters, release_lost},
     state::{Versioned, save::dependents},
     timer::forget_timers,
     transit::InTransit,

@@ -5,10 +5,8 @@ use alloc::{string::String, vec::Vec};
 use bevy_ecs::prelude::*;
 use thiserror::Error;
 
-use crate::{
-    message::{LetterError, UnmovableMail},
-    state::save::{List, LoadError, SaveError},
-};
+use super::UnmovableMail;
+use crate::state::save::{List, LoadError, SaveError};
 
 /// The error for a step of a move that is not possible. The world stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -91,16 +89,6 @@ impl From<SaveError> for MoveError {
             SaveError::NoPlugin => Self::NoPlugin,
             SaveError::NoSuchEntity(entity) => Self::NoSuchEntity(entity),
             error => Self::Timers(error),
-        }
-    }
-}
-
-impl From<LetterError> for MoveError {
-    fn from(error: LetterError) -> Self {
-        match error {
-            LetterError::NoCodec(name) => Self::NoCodec(name),
-            LetterError::Decode { name, error } => Self::Decode { name, error },
-            LetterError::NoWorlds => Self::NoWorlds,
         }
     }
 }

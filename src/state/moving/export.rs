@@ -7,13 +7,12 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Content, MoveError, MovedEntity, names};
+use super::{
+    Content, LetterData, MoveError, MovedEntity, UnmovableMail, letter::letter_to_data, names,
+};
 use crate::{
     clock::ClockTable,
-    message::{
-        End, HeldLetters, LetterData, UnmovableMail, letter_to_data, release_lost, take_letters,
-        visit_letters,
-    },
+    message::{HeldLetters, release_lost, take_letters, visit_letters},
     state::{
         Versioned,
         save::{SaveError, SavedTimers, save_entities},
@@ -31,7 +30,7 @@ pub(crate) fn export_entity(world: &mut World, entity: Entity) -> Result<MovedEn
     let exported = take_letters(world, &|entity| is_member.contains(&entity)).into_iter();
     let exported = exported.filter_map(|(_, letter)| letter).collect();
     let names = members.iter().map(|&member| (member, member));
-    HeldLetters::begin(world, (entity, End::default()), names.collect(), exported);
+    HeldLetters::at_old_end(names.collect(), exported).begin(world, entity);
     hold(world, entity, members);
     Ok(moved)
 }

@@ -6,10 +6,10 @@ use bevy_ecs::{
     prelude::*,
 };
 
-use super::{Content, MoveError, MovedEntity, export::hold, names};
+use super::{Content, LetterData, MoveError, MovedEntity, export::hold, names};
 use crate::{
     clock::{ClockId, ClockTable, TimePassed, take_settings},
-    message::{End, HeldLetters, Letter, LetterData},
+    message::{HeldLetters, Letter},
     state::{
         Versioned,
         save::{SavedTimers, check_saved, load_checked},
@@ -43,7 +43,7 @@ pub(crate) fn import_entity(
         letter.rename(&names);
     }
     // The mark comes first, so that no timer is armed before it.
-    HeldLetters::begin(world, (root, End::New), names.clone(), mail);
+    HeldLetters::at_new_end(names.clone(), mail).begin(world, root);
     hold(world, root, names.values().copied());
 
     let passed = Passed {
@@ -96,11 +96,7 @@ fn check(
 
 /// Turns mail into letters, by the names of the world that it comes from.
 pub(super) fn letters(world: &World, mail: &[LetterData]) -> Result<Vec<Letter>, MoveError> {
-    let letters = mail.iter().map(|letter| {
-        let letter = letter.to_letter(world, names::post())?;
-        Ok(letter)
-    });
-    letters.collect()
+    mail.iter().map(|letter| letter.to_letter(world)).collect()
 }
 
 /// The time that has passed on the built-in clocks, and the clocks of this world by their names in the

@@ -8,12 +8,9 @@ use bevy_platform::collections::HashMap;
 use bevy_platform::collections::HashSet;
 
 use super::{Content, MoveError, RequestName};
-use crate::message::{MovedRequest, OpenRequest, PostReply, name_of_request, request_with_name};
+use crate::message::{MovedRequest, OpenRequest, name_of_request, request_with_name};
 #[cfg(feature = "worlds")]
-use crate::{
-    message::Directory,
-    worlds::{StableKey, post_reply},
-};
+use crate::{message::Directory, worlds::StableKey};
 
 /// Returns the keys of entities.
 #[cfg(feature = "worlds")]
@@ -122,12 +119,4 @@ pub(super) fn bind(world: &mut World, content: &Content, target: impl Fn(Entity)
             entity.insert(StableKey(key));
         }
     }
-}
-
-/// Returns the function that posts a reply to another world.
-pub(super) fn post() -> Option<PostReply> {
-    #[cfg(feature = "worlds")]
-    return Some(post_reply);
-    #[cfg(not(feature = "worlds"))]
-    None
 }

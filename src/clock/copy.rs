@@ -13,9 +13,8 @@ use super::{
     Clock,
     id::ClockId,
     params::component,
-    read::take_settings,
     row::{ClockKey, Row},
-    table::ClockTable,
+    table::{Changes, ClockTable},
 };
 
 /// A copy of all clocks of a world: the table and the components.
@@ -26,9 +25,8 @@ pub(crate) struct ClocksCopy {
 }
 
 impl ClocksCopy {
-    /// Copies the clocks of a world. They have taken over the settings of their components.
-    pub(crate) fn of(world: &mut World) -> Self {
-        take_settings(world);
+    /// Copies the clocks of a world.
+    pub(crate) fn of(world: &World) -> Self {
         let table = world.resource::<ClockTable>().clone();
         let own = table.rows.iter().filter_map(|(_, row)| {
             let entity = row.entity?;
@@ -82,8 +80,12 @@ pub(crate) fn put_clocks_back(world: &mut World, table: &mut ClockTable, copy: C
     let before = core::mem::replace(table, copy.table);
     for (entity, copied) in copy.own {
         if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-            // The next reading looks at those that differ.
-            clock.set_if_neq(copied);
+            // The next reading looks at those that differ, and at those that it has not looked at yet.
+            let key = table.key_of(entity);
+            let row = key.and_then(|key| table.rows.get(key));
+            if !clock.set_if_neq(copied) && row.is_some_and(|row| clock.is_edited(row)) {
+                clock.set_changed();
+            }
         }
     }
     // Computed values hold no longer, and the callbacks may be on the clocks as they were.
@@ -109,10 +111,12 @@ pub(crate) struct ChangedClocks {
 
 impl ChangedClocks {
     /// Compares the clocks of a world with a copy.
-    pub(crate) fn since(copy: &ClocksCopy, world: &mut World) -> Self {
-        take_settings(world);
+    pub(crate) fn since(copy: &ClocksCopy, world: &World) -> Self {
+        let before = copy
+            .table
+            .with_settings(|key, row| copy.component(row.entity, key));
         let table = world.resource::<ClockTable>();
-        let (before, now) = (&copy.table, table);
+        let now = &table.with_settings(|key, _| component(world, key));
         let mut changed = Self::default();
         for key in 0..before.rows.len().max(now.rows.len()) {
             let is_same = match (before.rows.get(key), now.rows.get(key)) {
@@ -159,6 +163,30 @@ impl ChangedClocks {
             self.keys.insert(key);
             self.ids.extend(table.id(key));
         }
+    }
+}
+
+impl ClockTable {
+    /// Returns the table as the next reading makes it: with the settings of the components.
+    fn with_settings<'a>(&self, component: impl Fn(ClockKey, &Row) -> Option<&'a Clock>) -> Self {
+        let edited = self.rows.iter().filter_map(|(key, row)| {
+            let settings = component(key, row)?.settings();
+            (settings != row.settings).then_some((row.age, key, settings))
+        });
+        let mut edited: Vec<_> = edited.collect();
+        edited.sort_unstable_by_key(|&(age, ..)| age);
+        let mut table = Self {
+            changes: Changes::default(),
+            ..self.clone()
+        };
+        for &(_, key, _) in &edited {
+            table.settle(key);
+        }
+        for (_, key, settings) in edited {
+            // The reading reports errors.
+            let _ = table.take_settings(key, settings);
+        }
+        table
     }
 }
 

@@ -110,7 +110,8 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
 }
 
 /// Lets clocks take over the settings of their components before the next reading, so that they can be
-/// saved and compared.
+/// saved.
+#[cfg(feature = "serialize")]
 pub(crate) fn take_settings(world: &mut World) {
     if let Some(table) = world.get_resource::<ClockTable>() {
         let clocks = table.rows.iter().map(|(key, row)| (row.age, key));
@@ -182,7 +183,11 @@ impl ClockTable {
     }
 
     /// Lets a clock take over settings, except for an invalid parent or speed.
-    fn take_settings(&mut self, key: ClockKey, settings: Settings) -> [Option<ClockError>; 2] {
+    pub(super) fn take_settings(
+        &mut self,
+        key: ClockKey,
+        settings: Settings,
+    ) -> [Option<ClockError>; 2] {
         let Some(row) = self.rows.get(key) else {
             return [None, None];
         };

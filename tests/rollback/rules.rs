@@ -320,6 +320,29 @@ fn a_clock_that_a_condition_holds_runs_as_before() {
 }
 
 #[test]
+fn a_snapshot_leaves_the_settings_of_clocks_to_the_next_frame() {
+    for takes_snapshot in [false, true] {
+        let mut app = app();
+        let no_clock = app.world_mut().spawn_empty().id();
+        let clock = app.world_mut().spawn(Clock::of(no_clock)).id();
+        app.update();
+        let set_parent = |app: &mut App, parent: ClockId| {
+            let mut clock = app
+                .world_mut()
+                .get_mut::<Clock>(clock)
+                .expect("it is there");
+            clock.set_parent(parent);
+        };
+        set_parent(&mut app, ClockId::Real);
+        let _snapshot = takes_snapshot.then(|| app.world_mut().snapshot_timers());
+        set_parent(&mut app, no_clock.into());
+        app.update();
+        let now = app.world().clock_now(clock);
+        assert_eq!(now, Ok(Duration::ZERO), "snapshot: {takes_snapshot}");
+    }
+}
+
+#[test]
 fn cooldowns_disabled_entities_and_assigned_clocks_are_restored() {
     let mut app = app();
     let cooldown = Cooldown::new(Duration::from_secs(3));

@@ -128,6 +128,7 @@ impl<'a> Ticks<'a> {
     }
 
     /// Returns the time on the clock of a member, or `None` if the clock is stopped.
+    #[inline]
     fn of(&mut self, member: &Member, caller: &EntityCaller) -> Option<Tick> {
         let clock = (member.clock, member.age);
         if let Some((last, tick)) = self.last
@@ -135,16 +136,16 @@ impl<'a> Ticks<'a> {
         {
             return tick;
         }
-        let is_running = self.is_running(member, caller);
-        let tick = is_running.then(|| self.table.tick(member.clock)).flatten();
+        let tick = self.read(clock, caller);
         self.last = Some((clock, tick));
         tick
     }
 
-    fn is_running(&self, member: &Member, caller: &EntityCaller) -> bool {
-        let clock = (member.clock, member.age);
+    #[inline(never)]
+    fn read(&self, clock: (ClockKey, Age), caller: &EntityCaller) -> Option<Tick> {
         let scope = Scope::Of(Cadence::Frame);
         let component = |entity| caller.get(entity)?.get::<Clock>();
-        read_running(self.table, self.game, clock, scope, component).is_some()
+        read_running(self.table, self.game, clock, scope, component)?;
+        self.table.tick(clock.0)
     }
 }

@@ -6,20 +6,20 @@ use bevy_ecs::{prelude::*, world::DeferredWorld};
 
 /// Present if there is nothing to report: the world has the plugin, or it has been reported.
 #[derive(Resource)]
-pub(crate) struct Reported;
+pub(crate) struct NothingToReport;
 
 /// Warns once per world if the world has no plugin.
 ///
 /// It is not an error: the plugin may be added later, and the world may only hold a scene.
 pub(crate) fn warn_without_plugin(world: &mut DeferredWorld, what: &'static str) {
-    if world.contains_resource::<Reported>() {
+    if world.contains_resource::<NothingToReport>() {
         return;
     }
     world.commands().queue(move |world: &mut World| -> Result {
-        if world.contains_resource::<Reported>() {
+        if world.contains_resource::<NothingToReport>() {
             return Ok(());
         }
-        world.insert_resource(Reported);
+        world.insert_resource(NothingToReport);
         Err(BevyError::warning(format!(
             "{what} does nothing in a world without `DuePlugin`: add it to the app"
         )))

@@ -16,7 +16,7 @@ use crate::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
         deliver_messages, follow, on_enable_follower,
     },
-    missing_plugin::Reported,
+    missing_plugin::NothingToReport,
     rollback::forget_dropped_snapshots,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
@@ -259,7 +259,7 @@ impl DuePlugin {
         let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
         let lines = TimerLines::new(world, self.delay_seed, self.burst_limit);
         let updates = UpdateRosters::new(world);
-        world.insert_resource(Reported);
+        world.insert_resource(NothingToReport);
         world.insert_resource(clocks);
         world.insert_resource(lines);
         world.insert_resource(updates);

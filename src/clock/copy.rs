@@ -1,6 +1,6 @@
 //! Copies of all clocks, to go back to, and the clocks that have changed since.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{borrow::Cow, collections::BTreeSet, vec::Vec};
 use core::fmt;
 
 use bevy_ecs::{
@@ -116,7 +116,7 @@ impl ChangedClocks {
             .table
             .with_settings(|key, row| copy.component(row.entity, key));
         let table = world.resource::<ClockTable>();
-        let now = &table.with_settings(|key, _| component(world, key));
+        let now = table.with_settings(|key, _| component(world, key));
         let mut changed = Self::default();
         for key in 0..before.rows.len().max(now.rows.len()) {
             let is_same = match (before.rows.get(key), now.rows.get(key)) {
@@ -130,7 +130,7 @@ impl ChangedClocks {
             };
             if !is_same {
                 changed.ids.extend(before.id(key));
-                changed.add(now, key);
+                changed.add(&now, key);
             }
         }
         changed
@@ -168,25 +168,27 @@ impl ChangedClocks {
 
 impl ClockTable {
     /// Returns the table as the next reading makes it: with the settings of the components.
-    fn with_settings<'a>(&self, component: impl Fn(ClockKey, &Row) -> Option<&'a Clock>) -> Self {
+    fn with_settings<'a>(
+        &self,
+        component: impl Fn(ClockKey, &Row) -> Option<&'a Clock>,
+    ) -> Cow<'_, Self> {
         let edited = self.rows.iter().filter_map(|(key, row)| {
             let settings = component(key, row)?.settings();
-            (settings != row.settings).then_some((row.age, key, settings))
+            (settings != row.settings).then_some((row.age, (key, settings)))
         });
         let mut edited: Vec<_> = edited.collect();
-        edited.sort_unstable_by_key(|&(age, ..)| age);
+        if edited.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        edited.sort_unstable_by_key(|&(age, _)| age);
+        let edited: Vec<_> = edited.into_iter().map(|(_, edit)| edit).collect();
         let mut table = Self {
             changes: Changes::default(),
             ..self.clone()
         };
-        for &(_, key, _) in &edited {
-            table.settle(key);
-        }
-        for (_, key, settings) in edited {
-            // The reading reports errors.
-            let _ = table.take_settings(key, settings);
-        }
-        table
+        // The reading reports the errors.
+        table.take_all_settings(&edited);
+        Cow::Owned(table)
     }
 }
 

@@ -134,21 +134,16 @@ fn has_new_settings(world: &World, key: ClockKey, looks_again: impl Fn(&Row) -> 
 /// Lets clocks take over the settings of their components. A component gets the settings back that its
 /// clock can't take.
 fn take_settings_of(world: &mut World, changed: Vec<(Age, ClockKey)>) {
+    let changed = changed.into_iter();
+    let edited = changed.filter_map(|(_, key)| Some((key, component(world, key)?.settings())));
+    let edited: Vec<_> = edited.collect();
     let mut table = world.resource_mut::<ClockTable>();
-    // All are settled before the first changes, because one may drive another.
-    for &(_, key) in &changed {
-        table.settle(key);
+    for error in table.take_all_settings(&edited) {
+        warn(&mut world.into(), error);
     }
-    for (_, key) in changed {
-        let Some(settings) = component(world, key).map(Clock::settings) else {
-            continue;
-        };
-        let mut table = world.resource_mut::<ClockTable>();
-        let errors = table.take_settings(key, settings);
-        let kept = table.rows.get(key).map(|row| row.settings);
-        for error in errors.into_iter().flatten() {
-            warn(&mut world.into(), error);
-        }
+    for (key, settings) in edited {
+        let row = world.resource::<ClockTable>().rows.get(key);
+        let kept = row.map(|row| row.settings);
         if let Some(kept) = kept.filter(|&kept| kept != settings) {
             with_component(world, key, |clock| clock.set_settings(kept));
         }
@@ -182,12 +177,19 @@ impl ClockTable {
         edited.map(|(key, _)| BUILT_IN[key as usize])
     }
 
+    /// Lets clocks take over settings in this order, except for invalid parents and speeds.
+    pub(super) fn take_all_settings(&mut self, edited: &[(ClockKey, Settings)]) -> Vec<ClockError> {
+        // All are settled before the first changes, because one may drive another.
+        for &(key, _) in edited {
+            self.settle(key);
+        }
+        let edited = edited.iter();
+        let errors = edited.flat_map(|&(key, settings)| self.take_settings(key, settings));
+        errors.flatten().collect()
+    }
+
     /// Lets a clock take over settings, except for an invalid parent or speed.
-    pub(super) fn take_settings(
-        &mut self,
-        key: ClockKey,
-        settings: Settings,
-    ) -> [Option<ClockError>; 2] {
+    fn take_settings(&mut self, key: ClockKey, settings: Settings) -> [Option<ClockError>; 2] {
         let Some(row) = self.rows.get(key) else {
             return [None, None];
         };

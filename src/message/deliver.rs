@@ -44,8 +44,9 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
     // Components of a game may also disable entities, unnoticed.
     world.resource_mut::<Followers>().retry_disabled();
     release_lost(world);
-    world.resource_mut::<Mailbag>().release();
-    let has_mail = world.resource::<Mailbag>().queue.has_released();
+    let mut mailbag = world.resource_mut::<Mailbag>();
+    mailbag.release();
+    let has_mail = mailbag.queue.has_released();
     let has_written = written::release(world);
     if has_mail {
         pump(

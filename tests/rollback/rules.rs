@@ -398,21 +398,7 @@ fn a_component_for_a_time_is_left_to_the_game() {
 
 #[test]
 fn an_open_request_times_out_again() {
-    #[derive(Message)]
-    struct Question;
-
-    let mut app = app();
-    let asker = MessageComponent::new().on(|mut me, none: &NoAnswer| {
-        let none = format!("{none:?}");
-        me.commands
-            .queue(move |world: &mut World| world.resource_mut::<Log>().0.push(none));
-    });
-    let nobody = app.world_mut().spawn_empty().id();
-    let asker = app.world_mut().spawn(asker).id();
-    let timer = Timer::after(2 * STEP);
-    let mut commands = app.world_mut().commands();
-    commands.entity(asker).ask(nobody, Question, timer);
-    app.update();
+    let mut app = app_that_asks(Timer::after(2 * STEP));
     let snapshot = app.world_mut().snapshot_timers();
     for nth in 1..4 {
         for _ in 0..4 {
@@ -423,8 +409,13 @@ fn an_open_request_times_out_again() {
     }
 }
 
-/// Returns an app in which a request times out in the fixed step of the next frame.
-fn app_that_asks() -> App {
+/// Returns a time-out that is due in the fixed step of the next frame.
+fn in_a_fixed_step() -> Timer {
+    Timer::after(2 * STEP).on(ClockId::Fixed)
+}
+
+/// Returns an app a frame after an entity has made a request, which logs its time-out.
+fn app_that_asks(until: Timer) -> App {
     #[derive(Message)]
     struct Question;
 
@@ -437,16 +428,15 @@ fn app_that_asks() -> App {
     });
     let nobody = app.world_mut().spawn_empty().id();
     let asker = app.world_mut().spawn(asker).id();
-    let timer = Timer::after(2 * STEP).on(ClockId::Fixed);
     let mut commands = app.world_mut().commands();
-    commands.entity(asker).ask(nobody, Question, timer);
+    commands.entity(asker).ask(nobody, Question, until);
     app.update();
     app
 }
 
 #[test]
 fn a_time_out_on_its_way_arrives_again() {
-    let mut app = app_that_asks();
+    let mut app = app_that_asks(in_a_fixed_step());
     app.update();
     let snapshot = app.world_mut().snapshot_timers();
     restore(&mut app, &snapshot);
@@ -461,7 +451,7 @@ fn a_time_out_on_its_way_arrives_again() {
 
 #[test]
 fn a_time_out_of_a_discarded_future_does_not_arrive() {
-    let mut app = app_that_asks();
+    let mut app = app_that_asks(in_a_fixed_step());
     let snapshot = app.world_mut().snapshot_timers();
     app.update();
     restore(&mut app, &snapshot);

@@ -61,7 +61,8 @@ impl Model {
             return;
         };
         let alive: Vec<Id> = then.alive().collect();
-        let (ours, others): (Vec<Id>, Vec<Id>) = alive.iter().partition(|&&id| then.is_ours(id));
+        let ours = alive.iter().copied().filter(|&id| then.is_ours(id));
+        let ours: Vec<Id> = ours.collect();
         let latest = ours.iter().filter_map(|&id| Some((id, self.latest(id)?)));
         let latest: BTreeMap<Id, Id> = latest.filter(|(id, latest)| id != latest).collect();
         let mut kept = ours.clone();
@@ -93,10 +94,9 @@ impl Model {
         }
         let has_part = |&id: &Id| then.has_part(id);
         let parts: Vec<Id> = alive.iter().copied().filter(has_part).collect();
-        // References to entities without components of the crate stay.
+        // The crate does not know what the game puts in the place of other entities.
         let first_new = then.entities.len();
-        let name = |id: Id| match alive.contains(&id) {
-            _ if others.contains(&id) => self.rollback.last_known_name(id, first_new),
+        let name = |id: Id| match ours.contains(&id) {
             true => self.latest(id).unwrap_or(id),
             false => self.rollback.last_known_name(id, first_new),
         };

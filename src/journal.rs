@@ -23,6 +23,10 @@ impl<K: Copy + Eq + Hash, V> Journal<K, V> {
         self.0.get(&key)
     }
 
+    pub(crate) fn forget(&mut self, key: K) {
+        self.0.remove(&key);
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.0.iter().map(|(&key, value)| (key, value))
     }

@@ -6,13 +6,17 @@ use core::mem;
 use bevy_ecs::{component::ComponentId, prelude::*, world::DeferredWorld};
 use bevy_platform::sync::{Arc, Weak};
 
-use super::{changed::holders, names::Names, states::States};
+use super::{
+    changed::holders,
+    names::Names,
+    states::{States, is_ours},
+};
 use crate::{
     clock::OnClock,
     journal::Journal,
     message::Directory,
     state::part::Kinds,
-    timer::{Cooldown, QueuedTimer, TimerJournal, TimerLines, TimerName},
+    timer::{Cooldown, Kind, QueuedTimer, TimerJournal, TimerLines, TimerName},
 };
 
 /// The changes since the oldest snapshot that exists. A world without snapshots has no log.
@@ -73,10 +77,47 @@ impl Changes {
         first.map(|((entity, kind), timer)| ((names.latest(entity), kind), timer))
     }
 
+    /// Returns the entities that have changed, some more than once.
+    fn entities(&self) -> impl Iterator<Item = Entity> {
+        let timers = self.timers.iter().map(|((entity, _), _)| entity);
+        let states = self.states.iter().map(|(entity, _)| entity);
+        let renamed = self.names.iter().map(|(_, latest)| latest);
+        timers.chain(states).chain(renamed)
+    }
+
+    /// Returns `true` if an entity that is gone had a component of this crate at first.
+    fn had(&self, latest: Entity) -> bool {
+        let noted = self.names.up_to(latest);
+        let first = noted.filter_map(|name| self.states.get(name)).last();
+        first.is_some_and(is_ours)
+    }
+
+    fn mentions(&self, entity: Entity) -> bool {
+        self.states.contains(entity)
+            || has_timer(&self.timers, entity)
+            || self.names.contains(entity)
+    }
+
+    /// Forgets an entity with these names.
+    fn forget(&mut self, names: &[Entity]) {
+        for &name in names {
+            self.states.forget(name);
+            self.names.forget(name);
+            for kind in [Kind::Timer, Kind::Lifetime] {
+                self.timers.forget((name, kind));
+            }
+        }
+    }
+
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.timers.len() + self.states.len()
+        self.timers.len() + self.states.len() + self.names.iter().count()
     }
+}
+
+fn has_timer(timers: &TimerJournal, entity: Entity) -> bool {
+    let mut kinds = [Kind::Timer, Kind::Lifetime].into_iter();
+    kinds.any(|kind| timers.contains((entity, kind)))
 }
 
 impl Period {
@@ -149,18 +190,45 @@ impl Log {
 
     /// Forgets the snapshots that were dropped. Their changes belong to the snapshots before them.
     /// Returns `false` if no snapshot is left.
-    pub(super) fn forget_dropped(&mut self) -> bool {
-        if !self.periods.iter().all(Period::exists) {
-            for period in mem::take(&mut self.periods) {
+    pub(super) fn forget_dropped(world: &mut World) -> bool {
+        let mut log = world.resource_mut::<Self>();
+        if !log.periods.iter().all(Period::exists) {
+            let mut joined = Vec::new();
+            for period in mem::take(&mut log.periods) {
                 if period.exists() {
-                    self.periods.push(period);
-                } else if let Some(earlier) = self.periods.last_mut() {
+                    log.periods.push(period);
+                } else if let Some(nth) = log.periods.len().checked_sub(1) {
                     let changes = Arc::unwrap_or_clone(period.changes);
-                    Arc::make_mut(&mut earlier.changes).append(changes);
+                    joined.extend(changes.entities().map(|entity| (nth, entity)));
+                    Arc::make_mut(&mut log.periods[nth].changes).append(changes);
                 }
             }
+            world.resource_scope(|world, mut log: Mut<Self>| log.forget_gone(world, joined));
         }
-        !self.periods.is_empty()
+        !world.resource::<Self>().periods.is_empty()
+    }
+
+    /// Forgets those of the entities that came after the snapshot of their period and are gone, unless a later
+    /// snapshot knows them.
+    fn forget_gone(&mut self, world: &World, joined: Vec<(usize, Entity)>) {
+        let present = world.resource::<TimerLines>().journal.as_ref();
+        for (nth, entity) in joined {
+            let changes = &self.periods[nth].changes;
+            let latest = changes.names.latest(entity);
+            if world.entities().contains_spawned(latest) || changes.had(latest) {
+                continue;
+            }
+            let names: Vec<Entity> = changes.names.up_to(latest).collect();
+            let is_known = names.iter().any(|&name| {
+                let mut later = self.periods[nth + 1..].iter();
+                later.any(|period| period.changes.mentions(name))
+                    || self.states.contains(name)
+                    || present.is_some_and(|timers| has_timer(timers, name))
+            });
+            if !is_known {
+                Arc::make_mut(&mut self.periods[nth].changes).forget(&names);
+            }
+        }
     }
 
     /// Adds changes to the latest period.

@@ -55,6 +55,15 @@ impl Names {
         }
     }
 
+    pub(super) fn contains(&self, name: Entity) -> bool {
+        self.latest.contains_key(&name) || self.earlier.contains_key(&name)
+    }
+
+    pub(super) fn forget(&mut self, name: Entity) {
+        self.latest.remove(&name);
+        self.earlier.remove(&name);
+    }
+
     /// Returns the latest name of an entity.
     pub(super) fn latest(&self, entity: Entity) -> Entity {
         self.latest.get(&entity).copied().unwrap_or(entity)

@@ -25,6 +25,14 @@ impl States {
         self.0.contains(entity)
     }
 
+    pub(super) fn get(&self, entity: Entity) -> Option<&[Part]> {
+        self.0.get(entity).map(|parts| &***parts)
+    }
+
+    pub(super) fn forget(&mut self, entity: Entity) {
+        self.0.forget(entity);
+    }
+
     /// Adds the states that were noted after these.
     pub(super) fn append(&mut self, later: Self) {
         self.0.append(later.0);
@@ -54,9 +62,9 @@ impl States {
         names: &Names,
         entity: Entity,
     ) -> bool {
-        let noted = names.up_to(entity).filter_map(|name| self.0.get(name));
+        let noted = names.up_to(entity).filter_map(|name| self.get(name));
         let first = noted.last();
-        first.map_or_else(|| has_any(world, kinds, entity), |parts| is_ours(parts))
+        first.map_or_else(|| has_any(world, kinds, entity), is_ours)
     }
 
     /// Returns the entities for which a part of such a kind differs from the noted one.
@@ -182,7 +190,7 @@ fn put_parts_back(
 }
 
 /// Returns `true` if an entity with these parts has a component of this crate.
-fn is_ours(parts: &[Part]) -> bool {
+pub(super) fn is_ours(parts: &[Part]) -> bool {
     parts.iter().any(|part| part.kind() != Some(Kind::Disabled))
 }
 

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use bevy_due::{
     CancelReason, Clock, ClockId, Clocks, OwnedBy, Paused, PausedBy, Timer, TimerCancelled,
-    TimerFired,
+    TimerFired, timer::Pauses,
 };
 use bevy_ecs::prelude::*;
 
@@ -136,7 +136,7 @@ fn on_fired(
     mut watch: ResMut<Watch>,
     clocks: Clocks,
     paused: Query<(), IsPaused>,
-    owners: Query<&OwnedBy>,
+    owners: Query<(&OwnedBy, Option<&Pauses>)>,
     own_clocks: Query<&Clock>,
 ) {
     // An observed owner gets the event again.
@@ -150,7 +150,10 @@ fn on_fired(
         !paused.contains(fired.entity()),
         "fired while paused: {fired:?}"
     );
-    if let Ok(owner) = owners.get(fired.entity()) {
+    // The end of a pause is not held by it.
+    if let Ok((owner, pauses)) = owners.get(fired.entity())
+        && pauses.is_none_or(|pauses| pauses.0 != owner.0)
+    {
         assert!(
             !paused.contains(owner.0),
             "fired while its owner is paused: {fired:?}"

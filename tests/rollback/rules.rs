@@ -1,7 +1,7 @@
 //! Tests of single rules: a restore brings the timers back, and leaves everything else alone.
 
 use core::{cell::RefCell, panic::AssertUnwindSafe, time::Duration};
-use std::panic::catch_unwind;
+use std::{collections::VecDeque, panic::catch_unwind};
 
 use bevy_app::prelude::*;
 use bevy_due::{
@@ -207,6 +207,27 @@ fn an_entity_that_was_spawned_again_is_found_by_all_snapshots() {
     app.world_mut().restore_timers(&early, &mut names);
     assert_eq!(names[&first], third);
     assert!(app.world().get::<Timer>(third).is_some());
+}
+
+#[test]
+fn an_empty_map_learns_all_names_that_a_snapshot_knows() {
+    let mut app = app();
+    let mut hero = app.world_mut().spawn(Timer::every(STEP)).id();
+    let mut window = VecDeque::new();
+    for frame in 0..200 {
+        window.push_back((hero, app.world_mut().snapshot_timers()));
+        if window.len() > 8 {
+            window.pop_front();
+        }
+        app.world_mut().despawn(hero);
+        app.world_mut().spawn(Timer::after(STEP));
+        app.update();
+        let (then, snapshot) = &window[frame * 5 % window.len()];
+        let entities = restore(&mut app, snapshot);
+        hero = *entities.get(then).expect("it has despawned since");
+        assert!(app.world().get::<Timer>(hero).is_some());
+        assert!(entities.len() <= 8 + 1, "{entities:?}");
+    }
 }
 
 #[test]

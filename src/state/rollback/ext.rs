@@ -39,8 +39,8 @@ pub trait RollbackWorldExt {
     /// - An entity that was spawned after the snapshot despawns.
     ///
     /// Each entity that was spawned again since the snapshot, by this restore or by an earlier one, is
-    /// added to `entities` under its earlier ids. If you spawn entities again yourself, add them before
-    /// you restore the timers, and pass the same map each time.
+    /// added to `entities` under its earlier ids, so a new map for each restore is enough. If you spawn
+    /// entities again yourself, add them before you restore the timers, and add them to later maps, too.
     ///
     /// Bevy's hooks and your observers of components (`Add`, `Insert`, `Remove`) run as for any other
     /// change, but must not change timers. They can't read timers and clocks either: an observer with

@@ -12,7 +12,10 @@ use super::request::{ReplyTo, Request};
 
 /// Selects the entities that receive a message. An `Entity` converts into [`To`](Self::To).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    any(feature = "serialize", feature = "worlds"),
+    derive(serde::Serialize, serde::Deserialize)
+)]
 pub enum Delivery<To = Entity> {
     /// This entity.
     To(To),
@@ -100,10 +103,13 @@ impl Topic {
 /// assert_eq!((packet.id(), packet.payload()), (3, b"hello".as_slice()));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    any(feature = "serialize", feature = "worlds"),
+    derive(serde::Serialize, serde::Deserialize)
+)]
 pub struct Packet {
     id: u32,
-    #[cfg_attr(feature = "serialize", serde(with = "bytes"))]
+    #[cfg_attr(any(feature = "serialize", feature = "worlds"), serde(with = "bytes"))]
     payload: Arc<[u8]>,
 }
 
@@ -190,7 +196,7 @@ pub(crate) struct MailRef<'a> {
     pub(crate) payload: &'a dyn Any,
 }
 
-#[cfg(feature = "serialize")]
+#[cfg(any(feature = "serialize", feature = "worlds"))]
 mod bytes {
     use alloc::vec::Vec;
 

@@ -153,7 +153,10 @@ pub(crate) enum Route {
 
 /// An entity of another world that has made a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    any(feature = "serialize", feature = "worlds"),
+    derive(serde::Serialize, serde::Deserialize)
+)]
 pub(crate) struct RemoteAsker {
     /// The group and the key of the entity.
     pub(crate) group: Cow<'static, str>,
@@ -269,7 +272,7 @@ pub enum NoAnswer {
     type_path = "bevy_due::message",
     reflect(Clone, Debug, PartialEq, Hash)
 )]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub enum RefusalReason {
     /// This world has no link to others.
     #[error("this world has no link to others: insert a `WorldLink`")]

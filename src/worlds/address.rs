@@ -26,12 +26,11 @@ use crate::{
     type_path = "bevy_due::worlds",
     reflect(Component, Clone, Debug, PartialEq, Hash)
 )]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[derive(serde::Serialize, serde::Deserialize)]
 pub struct StableKey(pub u64);
 
 /// The address of an entity that other worlds can send to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Address {
     /// The name of the group of worlds.
     pub group: Cow<'static, str>,

@@ -16,8 +16,7 @@ use crate::message::{
 /// The [`Delivery`] first selects worlds of the group: the world that has the entity, all worlds,
 /// or exactly one in turn. Then it selects entities in each of these worlds in the same way. A
 /// parcel is serialized as a whole.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Parcel {
     /// The name of the group of worlds.
     pub group: Cow<'static, str>,
@@ -29,8 +28,7 @@ pub struct Parcel {
 }
 
 /// The role of a parcel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(super) enum Part {
     Plain,
     Request(RemoteAsker),
@@ -95,7 +93,7 @@ impl Parcel {
 /// If a parcel from [`post`](crate::worlds::ParcelCommandsExt::post) is refused, at once or later by another
 /// process, this message is sent to all followers in the sending world. Without a follower, Bevy's error
 /// handler gets a warning.
-#[derive(Message, Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Message, Clone, Debug, PartialEq, Eq, Error, serde::Serialize, serde::Deserialize)]
 #[error(
     "packet {} for {:?} of the group {:?} was refused: {reason}",
     parcel.packet.id(),

@@ -147,7 +147,9 @@ impl Remote {
             return Err(RefusalReason::Full);
         }
         state.accepted += 1;
-        self.add(state, |bytes| wire::write_parcel(parcel, source, bytes));
+        self.add(state, |bytes| {
+            Frame::Parcel(parcel.clone(), source).write(bytes);
+        });
         Ok(session)
     }
 

@@ -9,6 +9,9 @@ use alloc::collections::VecDeque;
 use core::hash::BuildHasher;
 use std::hash::RandomState;
 
+use postcard::fixint;
+use serde::{Deserialize, Serialize};
+
 use super::queue::Chunk;
 
 /// The state of one end of a connection.
@@ -31,19 +34,25 @@ pub(super) struct Session {
 /// A random number above zero.
 pub(crate) type SessionId = u64;
 
-/// The head of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The head of a batch. Its length is the same for all values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     /// The random id of the sending process.
+    #[serde(with = "fixint::le")]
     pub(crate) process: u64,
+    #[serde(with = "fixint::le")]
     pub(crate) session: SessionId,
     /// The number of the receiving end, as far as the sending end knows it, or zero.
+    #[serde(with = "fixint::le")]
     pub(crate) seen: SessionId,
     /// The number of frames that were received.
+    #[serde(with = "fixint::le")]
     pub(crate) received: u64,
     /// The number of frames that were sent before.
+    #[serde(with = "fixint::le")]
     pub(crate) first: u64,
     /// The number of frames in the batch.
+    #[serde(with = "fixint::le")]
     pub(crate) frames: u32,
 }
 

@@ -298,11 +298,14 @@ fn a_process_refuses_only_what_it_got_and_only_once() {
     let mut post = |app: &App, nth| {
         let link = app.world().resource::<WorldLink>();
         link.post(say("ears", Delivery::InTurn, nth)).unwrap();
-        raw.next_frame(1)
+        raw.next_frame(|frame| match frame {
+            Frame::Parcel(parcel, source) => Some((parcel, source)),
+            _ => None,
+        })
     };
     let [first, second] = [1, 2].map(|nth| post(&app, nth));
     let mut forged = second.clone();
-    *forged.last_mut().unwrap() ^= 1;
+    forged.0.packet = number(SAY, 3);
     let refusals = [&forged, &first, &first, &first].map(|parcel| raw::refused(parcel));
     let rooms = [&first, &first, &first].map(|parcel| raw::room("ears", parcel));
     raw.send(&[&rooms[..1], &refusals[..], &rooms[..]].concat())

@@ -1,6 +1,10 @@
 //! A process that sends what it likes.
 
-use bevy_due::worlds::link::{BatchError, Peer};
+use bevy_due::worlds::{
+    Address,
+    link::{BatchError, Peer},
+};
+use serde::{Deserialize, Serialize};
 
 use super::*;
 
@@ -33,7 +37,7 @@ impl Raw {
         raw.next();
         raw.send(&[]).unwrap();
         // It has told all worlds and keys: none.
-        raw.send(&[vec![8]]).unwrap();
+        raw.send(&[Frame::Introduced]).unwrap();
         raw
     }
 
@@ -47,20 +51,16 @@ impl Raw {
         batch[EMPTY..].to_vec()
     }
 
-    /// Takes batches until a frame of this kind comes, which must be the last of its batch.
-    pub(super) fn next_frame(&mut self, kind: u8) -> Vec<u8> {
+    /// Takes batches until a wanted frame comes.
+    pub(super) fn next_frame<T>(&mut self, wanted: impl Fn(Frame) -> Option<T>) -> T {
         for _ in 0..1000 {
-            let mut frames = self.next();
+            let frames = frames_of(&self.next());
             self.send(&[]).unwrap();
-            // The other process has told its worlds and keys.
-            if frames.first() == Some(&8) {
-                frames.remove(0);
-            }
-            if frames.first() == Some(&kind) {
-                return frames;
+            if let Some(frame) = frames.into_iter().find_map(&wanted) {
+                return frame;
             }
         }
-        panic!("no frame of kind {kind} came");
+        panic!("no such frame came");
     }
 
     /// Begins anew, as after a lost connection.
@@ -69,62 +69,96 @@ impl Raw {
     }
 
     /// Sends frames.
-    pub(super) fn send(&mut self, frames: &[Vec<u8>]) -> Result<(), BatchError> {
+    pub(super) fn send(&mut self, frames: &[Frame]) -> Result<(), BatchError> {
         let mut batch = vec![1];
         for word in [PROCESS, self.session, self.theirs, self.received, self.sent] {
             batch.extend(word.to_le_bytes());
         }
         batch.extend((frames.len() as u32).to_le_bytes());
-        batch.extend(frames.iter().flatten());
+        for frame in frames {
+            batch = postcard::to_extend(frame, batch).unwrap();
+        }
         self.sent += frames.len() as u64;
         self.peer.receive(&batch)
     }
 }
 
-fn text(text: &str) -> Vec<u8> {
-    let mut bytes = (text.len() as u32).to_le_bytes().to_vec();
-    bytes.extend(text.as_bytes());
-    bytes
+/// What the processes tell each other, as the crate sends it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Frame {
+    Parcel(Parcel, Source),
+    Refused(Refused, Source),
+    Worlds(String, u32),
+    Bound(Address, u64),
+    Unbound(Address, u64),
+    Room(String, Source),
+    Goodbye,
+    Introduced,
 }
 
-pub(super) fn worlds(group: &str, worlds: u32) -> Vec<u8> {
-    [&[3][..], &text(group), &worlds.to_le_bytes()].concat()
+impl Frame {
+    /// Returns the key that a frame binds, if it binds one.
+    pub(super) fn bound_key(&self) -> Option<u64> {
+        match self {
+            Self::Bound(address, _) => Some(address.key.0),
+            _ => None,
+        }
+    }
 }
 
-pub(super) fn bound(group: &str, key: u64, epoch: u64) -> Vec<u8> {
-    [
-        &[4][..],
-        &text(group),
-        &key.to_le_bytes(),
-        &epoch.to_le_bytes(),
-    ]
-    .concat()
+/// The world that has sent a parcel.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Source {
+    process: u64,
+    world: u64,
+    sequence: u64,
+    seal: u64,
+    hops: u8,
+}
+
+/// Reads frames.
+pub(super) fn frames_of(mut bytes: &[u8]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    while !bytes.is_empty() {
+        let (frame, rest) = postcard::take_from_bytes(bytes).unwrap();
+        frames.push(frame);
+        bytes = rest;
+    }
+    frames
+}
+
+pub(super) fn worlds(group: &str, worlds: u32) -> Frame {
+    Frame::Worlds(group.into(), worlds)
+}
+
+pub(super) fn bound(group: &'static str, key: u64, epoch: u64) -> Frame {
+    let (group, key) = (group.into(), StableKey(key));
+    Frame::Bound(Address { group, key }, epoch)
 }
 
 /// A parcel for a key, from this world of the process.
-pub(super) fn parcel(group: &str, key: u64, world: u64, hops: u8, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![1];
-    for word in [PROCESS, world, 0, 0] {
-        bytes.extend(word.to_le_bytes());
-    }
-    bytes.push(hops);
-    bytes.extend(text(group));
-    bytes.push(0);
-    bytes.extend(key.to_le_bytes());
-    bytes.push(0);
-    bytes.extend(SAY.to_le_bytes());
-    bytes.extend((payload.len() as u32).to_le_bytes());
-    bytes.extend(payload);
-    bytes
+pub(super) fn parcel(group: &'static str, key: u64, world: u64, hops: u8, payload: &[u8]) -> Frame {
+    let source = Source {
+        process: PROCESS,
+        world,
+        sequence: 0,
+        seal: 0,
+        hops,
+    };
+    let packet = Packet::new(SAY, payload);
+    Frame::Parcel(Parcel::new(group, StableKey(key), packet), source)
 }
 
-/// A refusal of a parcel, for a lack of room. The parcel is a frame that has come from the other process.
-pub(super) fn refused(parcel: &[u8]) -> Vec<u8> {
-    assert_eq!(parcel[0], 1, "it is a parcel");
-    [&[2, 3][..], &parcel[1..]].concat()
+/// A refusal of a parcel that has come from the other process, for a lack of room.
+pub(super) fn refused(&(ref parcel, source): &(Parcel, Source)) -> Frame {
+    let refused = Refused {
+        parcel: parcel.clone(),
+        reason: RefusalReason::Full,
+    };
+    Frame::Refused(refused, source)
 }
 
 /// Word of room for the world that has sent a parcel.
-pub(super) fn room(group: &str, parcel: &[u8]) -> Vec<u8> {
-    [&[6][..], &text(group), &parcel[1..33]].concat()
+pub(super) fn room(group: &str, &(_, source): &(Parcel, Source)) -> Frame {
+    Frame::Room(group.into(), source)
 }

@@ -71,7 +71,7 @@ pub(crate) use time::{Reading, saturating_nanos, shift};
 /// [`clock_now`](crate::DueWorldExt::clock_now) in exclusive code.
 ///
 /// A pause, a speed of zero and `Time::<Virtual>::pause` stop a clock at once, also in the middle of a
-/// run. Any other change applies from the clock's current time; you see its effect at the next reading.
+/// run. Only the fixed steps that Bevy has counted for the frame still run. Any other change applies from the clock's current time; you see its effect at the next reading.
 ///
 /// There are four built-in clocks, and they are not entities. [`Clocks`] and [`ClocksMut`] find
 /// them. Their speed, pause and shift affect only their timers, not Bevy's `Time`. To pause the

@@ -280,7 +280,8 @@ With a [link](worlds::link), worlds in other processes become members. A world w
 //!
 //! A *run* is one pass through the sets of [`DueSystems`]: [`Timers`](DueSystems::Timers),
 //! [`Updates`](DueSystems::Updates), [`Messages`](DueSystems::Messages). There is one per frame in
-//! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants.
+//! `PreUpdate`, and one per fixed step in `FixedPreUpdate` for the fixed clock and its descendants. A fixed
+//! step delivers no messages.
 //!
 //! To read the source, start with `plugin.rs`. The modules below it are, from top to bottom, `ext`,
 //! `conditions`, `state`, `worlds`, `message`, `update`, `timer`, a shared floor

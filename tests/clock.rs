@@ -5,7 +5,7 @@ mod support;
 use bevy_app::App;
 use bevy_due::{Timer, TimerFired, prelude::*};
 use bevy_ecs::prelude::*;
-use bevy_time::{Time, Virtual};
+use bevy_time::{Fixed, Time, Virtual};
 use support::*;
 
 fn clock(app: &mut App) -> Mut<'_, Time<Virtual>> {
@@ -59,6 +59,25 @@ fn pausing_the_game_from_a_handler_ends_the_run() {
     clock(&mut app).unpause();
     advance_ms(&mut app, 0);
     assert_eq!(fired(&mut app), ["b"], "it kept its place");
+}
+
+/// Bevy counts the steps in `First`, so they belong to the frame that the pause interrupts.
+#[test]
+fn pausing_the_game_in_a_frame_leaves_its_fixed_steps() {
+    let mut app = app();
+    app.add_observer(|fired: On<TimerFired>, mut time: ResMut<Time<Virtual>>| {
+        if fired.clock() == ClockId::Virtual {
+            time.pause();
+        }
+    });
+    let mut steps = app.world_mut().resource_mut::<Time<Fixed>>();
+    steps.set_timestep(ms(10));
+    spawn(&mut app, "game", Timer::after(ms(1)));
+    spawn(&mut app, "step", Timer::every(ms(10)).on(ClockId::Fixed));
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), ["game", "step", "step"]);
+    advance_ms(&mut app, 20);
+    assert!(fired(&mut app).is_empty(), "should stop with the game");
 }
 
 #[test]

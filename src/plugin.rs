@@ -1,16 +1,16 @@
 //! The plugin: everything that happens in a frame, in order.
 
 use alloc::vec::Vec;
-use core::num::NonZeroU32;
+use core::{marker::PhantomData, num::NonZeroU32};
 
 use bevy_app::prelude::*;
-use bevy_ecs::prelude::*;
+use bevy_ecs::{observer::IntoObserver, prelude::*};
 use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        Cadence, ClockTable, EditedClocks, ReadClocks, add_clock, bevy_time, on_disable_clock,
-        on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
+        Cadence, ClockTable, ReadClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
+        on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
@@ -22,7 +22,7 @@ use crate::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
         TimerCancelled, TimerFired, TimerHandlers, TimerLines, add_timer, check_component,
         check_handler, limit_backlog, on_pause, on_pauses, on_remove_clock, on_resume, run_timers,
-        show_statuses, take_key, update_unobserved,
+        show_statuses, take_key,
     },
     update::{UpdateRosters, UpdateState, begin_updates, enroll, run_updates},
 };
@@ -34,8 +34,8 @@ use crate::{
 /// [`TimePlugin`](bevy_time::TimePlugin), before or after. Components inserted earlier join when
 /// the plugin is added, in no particular order.
 ///
-/// You may despawn every entity that does not hold a resource; the plugin keeps working. Its global
-/// observers return in the next frame. The built-in clocks are not entities.
+/// You may despawn every entity that does not hold a resource; the plugin keeps working. Its observers are on
+/// entities with resources, and the built-in clocks are not entities.
 ///
 /// # The run
 ///
@@ -230,7 +230,7 @@ impl Plugin for DuePlugin {
                 ReadClocks.in_set(DueSystems::Clocks).after(TimeSystems),
             )
             .configure_sets(FixedFirst, ReadClocks.in_set(DueSystems::Clocks))
-            .add_systems(First, begin_frame.in_set(ReadClocks))
+            .add_systems(First, read_frame_clocks.in_set(ReadClocks))
             .add_systems(FixedFirst, read_fixed_clocks.in_set(ReadClocks))
             .add_systems(
                 PreUpdate,
@@ -263,8 +263,7 @@ impl DuePlugin {
         world.insert_resource(clocks);
         world.insert_resource(lines);
         world.insert_resource(updates);
-        let observers = OBSERVERS.map(|add| add(world));
-        world.insert_resource(PluginObservers(observers));
+        add_observers(world);
         world.init_resource::<KeyTable>();
         register_events(world);
         world.init_resource::<TimerHandlers>();
@@ -282,21 +281,28 @@ impl DuePlugin {
     }
 }
 
-/// The observers of the plugin. One that a game despawns returns in the next frame.
+/// A resource whose entity holds the observer `O`. A game that despawns every entity without a resource spares
+/// the observer.
 #[derive(Resource)]
-struct PluginObservers([Entity; OBSERVERS.len()]);
+struct ObserverOf<O: 'static>(PhantomData<fn(O)>);
 
-const OBSERVERS: [fn(&mut World) -> Entity; 9] = [
-    |world| world.add_observer(on_disable_clock).id(),
-    |world| world.add_observer(on_enable_clock).id(),
-    |world| world.add_observer(on_modify_speed).id(),
-    |world| world.add_observer(on_restore_speed).id(),
-    |world| world.add_observer(on_remove_clock).id(),
-    |world| world.add_observer(on_pause).id(),
-    |world| world.add_observer(on_pauses).id(),
-    |world| world.add_observer(on_resume).id(),
-    |world| world.add_observer(on_enable_follower).id(),
-];
+fn add_observers(world: &mut World) {
+    fn add<O: IntoObserver<M>, M>(world: &mut World, observer: O) {
+        world.insert_resource(ObserverOf::<O>(PhantomData));
+        if let Some(entity) = world.resource_entity::<ObserverOf<O>>() {
+            world.entity_mut(entity).insert(observer.into_observer());
+        }
+    }
+    add(world, on_disable_clock);
+    add(world, on_enable_clock);
+    add(world, on_modify_speed);
+    add(world, on_restore_speed);
+    add(world, on_remove_clock);
+    add(world, on_pause);
+    add(world, on_pauses);
+    add(world, on_resume);
+    add(world, on_enable_follower);
+}
 
 /// Registers the events of timers. Bevy takes a lock to look for an event that is not registered.
 fn register_events(world: &mut World) {
@@ -304,20 +310,6 @@ fn register_events(world: &mut World) {
     world.register_event_key::<TimerCancelled>();
     world.register_event_key::<OwnedTimerFired>();
     world.register_event_key::<OwnedTimerCancelled>();
-}
-
-fn restore_observers(world: &mut World) {
-    let PluginObservers(mut observers) = *world.resource();
-    let is_gone = |world: &World, observer| !world.entities().contains_spawned(observer);
-    if observers.iter().any(|&observer| is_gone(world, observer)) {
-        for (observer, add) in observers.iter_mut().zip(OBSERVERS) {
-            if is_gone(world, *observer) {
-                *observer = add(world);
-            }
-        }
-        world.insert_resource(PluginObservers(observers));
-        update_unobserved(world);
-    }
 }
 
 #[cfg(feature = "bevy_reflect")]
@@ -352,11 +344,6 @@ fn register_types(app: &mut App) {
     #[cfg(feature = "serialize")]
     app.register_type::<crate::save::Finished>()
         .register_type::<crate::timer::SavedWorld>();
-}
-
-fn begin_frame(world: &mut World, edited: &mut EditedClocks) -> Result {
-    restore_observers(world);
-    read_frame_clocks(world, edited)
 }
 
 fn run_frame_timers(world: &mut World, fire: &mut FireParams, shown: &mut Shown) -> Result {

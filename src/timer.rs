@@ -79,7 +79,7 @@ pub use keyed::TimerBundle;
 pub(crate) use keyed::{KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key};
 pub use owner::{Owned, OwnedBy};
 pub use pause::{Paused, PausedBy, Pauses};
-pub(crate) use pause::{on_pause, on_pauses, on_resume, update_unobserved};
+pub(crate) use pause::{on_pause, on_pauses, on_resume};
 use place::{Place, TimerSeat};
 pub use query::ArmedTimers;
 pub(crate) use query::with_timers;

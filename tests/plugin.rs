@@ -3,7 +3,10 @@
 mod support;
 
 use bevy_app::{ScheduleRunnerPlugin, TaskPoolPlugin, prelude::*};
-use bevy_due::{DuePlugin, DueSystems, OwnedBy, Paused, Timer, TimerFired, timer::Keyed};
+use bevy_due::{
+    Clock, DuePlugin, DueSystems, OwnedBy, Paused, Timer, TimerFired, clock::SpeedModifier,
+    timer::Keyed,
+};
 use bevy_ecs::{prelude::*, resource::IsResource};
 use bevy_time::{Time, TimePlugin, TimeUpdateStrategy, Virtual};
 use support::*;
@@ -146,7 +149,6 @@ fn a_pause_counts_in_the_frame_of_a_cleanup() {
     for other in others.iter(world).collect::<Vec<_>>() {
         world.despawn(other);
     }
-    // Nothing observes these until the next frame.
     world.entity_mut(paused).insert(Paused);
     world.entity_mut(resumed).remove::<Paused>();
     advance_ms(&mut app, 30);
@@ -159,6 +161,46 @@ fn a_pause_counts_in_the_frame_of_a_cleanup() {
     assert!(is_armed(&app, paused), "20 ms were left");
     advance_ms(&mut app, 1);
     assert!(!is_armed(&app, paused), "its delay is over");
+}
+
+#[test]
+fn a_cleanup_that_despawns_a_clock_cancels_its_timers() {
+    let mut app = app();
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    let kept = app.world_mut().spawn(Timer::after(ms(10)).on(clock)).id();
+    advance_ms(&mut app, 0);
+    let world = app.world_mut();
+    let mut others = world.query_filtered::<Entity, (Without<IsResource>, Without<Timer>)>();
+    // The observers of the plugin are older than the clock.
+    for other in others.iter(world).collect::<Vec<_>>() {
+        world.despawn(other);
+    }
+    app.world_mut().flush();
+    assert!(
+        app.world().get::<Timer>(kept).is_none(),
+        "its clock is gone"
+    );
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    app.world_mut().spawn(Timer::after(ms(20)).on(clock));
+    app.add_observer(move |fired: On<TimerFired>| assert_ne!(fired.entity(), kept));
+    advance_ms(&mut app, 0);
+    advance_ms(&mut app, 20);
+}
+
+#[test]
+fn a_cleanup_keeps_modifiers_of_clocks_right() {
+    let mut app = app();
+    let clock = app.world_mut().spawn(Clock::new()).id();
+    let slow = app.world_mut().spawn(SpeedModifier::new(clock, 0.5)).id();
+    advance_ms(&mut app, 0);
+    let world = app.world_mut();
+    let mut others = world.query_filtered::<Entity, (Without<IsResource>, Without<Clock>)>();
+    for other in others.iter(world).collect::<Vec<_>>() {
+        world.despawn(other);
+    }
+    assert!(world.get_entity(slow).is_err());
+    advance_ms(&mut app, 10);
+    assert_eq!(now(&app, clock), ms(10), "nothing slows it any more");
 }
 
 #[test]

@@ -3,14 +3,14 @@
 
 use alloc::vec::Vec;
 
-use bevy_ecs::{entity_disabling::Disabled, prelude::*, query::Allow, world::DeferredWorld};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*, world::DeferredWorld};
 #[cfg(feature = "bevy_reflect")]
 use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{
-    DespawnAfter, Kind, Timer, TimerLines,
+    Kind, TimerLines,
     owner::{owned_by, owner_of},
     queued::Mark,
     queues::change_armed,
@@ -236,16 +236,6 @@ pub(super) fn follow_owner(world: &mut DeferredWorld, entity: Entity, is_owned: 
             let mut commands = world.commands();
             commands.queue(move |world: &mut World| update(&mut world.into(), entity));
         }
-    }
-}
-
-/// Halts and resumes the timers whose pauses were not observed.
-pub(crate) fn update_unobserved(world: &mut World) {
-    let mut timers =
-        world.query_filtered::<Entity, (Or<(With<Timer>, With<DespawnAfter>)>, Allow<Disabled>)>();
-    let timers: Vec<Entity> = timers.iter(world).collect();
-    for timer in timers {
-        update(&mut world.into(), timer);
     }
 }
 

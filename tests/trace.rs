@@ -2,6 +2,7 @@
 
 #![cfg(feature = "trace")]
 
+#[allow(dead_code, reason = "it needs only some of these helpers")]
 mod support;
 
 use core::{fmt::Debug, num::NonZeroU64};

@@ -4,6 +4,7 @@
 #![cfg(feature = "serialize")]
 
 #[path = "../support/mod.rs"]
+#[allow(dead_code, reason = "it needs only some of these helpers")]
 mod support;
 
 mod any;

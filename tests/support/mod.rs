@@ -1,7 +1,6 @@
 //! Shared set-up: an app with manual time, and logs of firings and cancellations.
 
-#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
-#![allow(missing_docs, unreachable_pub, reason = "test code")]
+#![allow(unreachable_pub, reason = "test code")]
 
 pub mod updates;
 

@@ -1,10 +1,10 @@
 //! Saved timers in RON, JSON and postcard: every format loads the same game.
 
-#[path = "../../../tests/saving/check.rs"]
+#[path = "../../../tests/it/saving/check.rs"]
 mod check;
-#[path = "../../../tests/saving/game.rs"]
+#[path = "../../../tests/it/saving/game.rs"]
 mod game;
-#[path = "../../../tests/saving/script.rs"]
+#[path = "../../../tests/it/saving/script.rs"]
 mod script;
 
 use core::time::Duration;

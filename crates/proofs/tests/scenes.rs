@@ -1,11 +1,11 @@
 //! Games saved as scenes: Bevy writes the components, and this crate their states.
 
-#[path = "../../../tests/saving/check.rs"]
+#[path = "../../../tests/it/saving/check.rs"]
 mod check;
 #[allow(dead_code, reason = "scenes save games in another way")]
-#[path = "../../../tests/saving/game.rs"]
+#[path = "../../../tests/it/saving/game.rs"]
 mod game;
-#[path = "../../../tests/saving/script.rs"]
+#[path = "../../../tests/it/saving/script.rs"]
 mod script;
 
 use core::{any::TypeId, time::Duration};

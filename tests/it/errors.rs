@@ -1,0 +1,256 @@
+//! Errors reach Bevy's error handler in one way: with the cause, the place and the entity.
+
+use std::panic::catch_unwind;
+
+use core::{cell::RefCell, panic::AssertUnwindSafe};
+
+use crate::support::*;
+use bevy_app::App;
+use bevy_due::{
+    ArmedTimers, Clocks, ClocksMut, Timer,
+    clock::SpeedModifier,
+    message::{Delivery, MessageCommandsExt},
+    prelude::*,
+};
+use bevy_ecs::{
+    error::{BevyError, ErrorContext, FallbackErrorHandler, Severity},
+    prelude::*,
+};
+use bevy_time::TimePlugin;
+
+#[derive(Debug, PartialEq)]
+struct Report {
+    text: String,
+    severity: Severity,
+}
+
+thread_local!(static REPORTS: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) });
+
+fn record(error: BevyError, _: ErrorContext) {
+    let severity = error.severity();
+    // The first line. The others are a backtrace.
+    let text = error.to_string().lines().next().unwrap_or("").to_owned();
+    let report = Report { text, severity };
+    REPORTS.with_borrow_mut(|reports| reports.push(report));
+}
+
+fn error_app() -> App {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    app
+}
+
+#[derive(Component)]
+struct Missing;
+
+fn fails() -> Result {
+    Err("no luck".into())
+}
+
+fn is_skipped(_: Single<&Missing>) {}
+
+#[test]
+fn errors_of_callbacks_name_the_cause_the_place_and_the_entity() {
+    let mut app = error_app();
+    app.world_mut()
+        .add_timer_handler("fails", |_: In<TimerFired>| fails());
+    let named = (Timer::after(ms(10)), TimerAction::named("fails"));
+    let named = app.world_mut().spawn(named).id();
+    let closure = TimerAction::call(|_, _| fails());
+    let closure = app.world_mut().spawn((Timer::after(ms(10)), closure)).id();
+    let mut commands = app.world_mut().commands();
+    let system = commands.after(ms(10)).run(fails).id();
+    let capture = String::from("no luck");
+    let capture = move || -> Result { Err(capture.clone().into()) };
+    let capture = commands.after(ms(10)).run(capture).id();
+    let update = app.world_mut().spawn(UpdateComponent::new(|_| fails()));
+    let update = update.id();
+    advance_ms(&mut app, 10);
+    let reports = REPORTS.take();
+    let expected = [
+        (named, "timer handler \"fails\""),
+        (closure, "{{closure}}"),
+        (system, "errors::fails"),
+        (capture, "{{closure}}"),
+        (update, "UpdateComponent"),
+    ];
+    assert_eq!(reports.len(), expected.len(), "{reports:?}");
+    for (report, (entity, place)) in reports.iter().zip(expected) {
+        assert_eq!(report.severity, Severity::Panic, "{report:?}");
+        let text = &report.text;
+        let end = format!("{place} of {entity}: no luck");
+        assert!(text.ends_with(&end), "{text:?} should end with {end:?}");
+    }
+}
+
+#[test]
+fn a_system_without_its_parameters_is_skipped_without_a_report() {
+    let mut app = error_app();
+    app.world_mut()
+        .add_timer_handler("skip", |_: In<TimerFired>, _: Single<&Missing>| {});
+    let named = (Timer::every(ms(10)), TimerAction::named("skip"));
+    app.world_mut().spawn(named);
+    let captured = String::new();
+    let mut commands = app.world_mut().commands();
+    commands.every(ms(10)).run(is_skipped);
+    commands.every(ms(10)).run(move |_: Single<&Missing>| {
+        _ = &captured;
+    });
+    advance_ms(&mut app, 30);
+    assert_eq!(REPORTS.take(), []);
+}
+
+/// A world that records errors and has no plugin.
+fn bare_world() -> World {
+    let mut world = World::new();
+    world.insert_resource(FallbackErrorHandler(record));
+    world
+}
+
+#[test]
+fn the_first_use_of_a_world_without_the_plugin_is_reported_once() {
+    let uses: [(&str, fn(&mut World)); 6] = [
+        ("a `Timer`", |world| {
+            world.spawn(Timer::after(ms(10)));
+        }),
+        ("a `Timer`", |world| {
+            world.commands().after(ms(10)).run(fails);
+        }),
+        ("a `Timer`", |world| {
+            let entity = world.spawn_empty().id();
+            let mut commands = world.commands();
+            let mut entity = commands.entity(entity);
+            entity.set_timer("key", Timer::after(ms(10)));
+        }),
+        ("an `UpdateComponent`", |world| {
+            world.spawn(UpdateComponent::new(|_| ()));
+        }),
+        ("a `MessageComponent`", |world| {
+            world.spawn(MessageComponent::new());
+        }),
+        ("a message", |world| {
+            world.commands().send(Delivery::All, Note);
+        }),
+    ];
+    for (what, used) in uses {
+        let mut world = bare_world();
+        for _ in 0..3 {
+            used(&mut world);
+            world.flush();
+        }
+        let reports = REPORTS.take();
+        let [report] = &*reports else {
+            panic!("{what}: {reports:?}");
+        };
+        assert_eq!(report.severity, Severity::Warning);
+        assert!(report.text.starts_with(what), "{report:?}");
+        assert!(report.text.contains("`DuePlugin`"), "{report:?}");
+    }
+}
+
+#[derive(Message)]
+struct Note;
+
+#[test]
+fn a_world_with_the_plugin_is_not_reported() {
+    let mut app = App::new();
+    app.insert_resource(FallbackErrorHandler(record))
+        .add_plugins((TimePlugin, DuePlugin::default()));
+    app.world_mut().spawn(Timer::after(ms(10)));
+    app.world_mut().spawn(UpdateComponent::new(|_| ()));
+    app.world_mut().spawn(MessageComponent::new());
+    app.update();
+    assert_eq!(REPORTS.take(), []);
+}
+
+#[test]
+fn a_parameter_without_the_plugin_names_the_plugin() {
+    let mut world = bare_world();
+    let errors = [
+        world
+            .run_system_cached(|_: ArmedTimers| ())
+            .unwrap_err()
+            .to_string(),
+        world
+            .run_system_cached(|_: Clocks| ())
+            .unwrap_err()
+            .to_string(),
+        world
+            .run_system_cached(|_: ClocksMut| ())
+            .unwrap_err()
+            .to_string(),
+    ];
+    for error in errors {
+        assert!(error.contains("`DuePlugin`"), "{error}");
+    }
+    let asks = AssertUnwindSafe(|| world.with_timers(|timers| timers.count()));
+    let panic = catch_unwind(asks).unwrap_err();
+    let panic = panic.downcast::<String>().unwrap();
+    assert!(panic.contains("`DuePlugin`"), "{panic}");
+}
+
+#[test]
+fn an_unknown_handler_is_reported_before_the_timer_fires() {
+    let mut app = error_app();
+    let spawn = |app: &mut App, name: &'static str| {
+        let timer = (Timer::after(ms(30)), TimerAction::named(name));
+        app.world_mut().spawn(timer).id()
+    };
+    let combo = spawn(&mut app, "combo ends");
+    let gone = spawn(&mut app, "combo ends");
+    spawn(&mut app, "grow");
+    app.world_mut().despawn(gone);
+    app.world_mut()
+        .add_timer_handler("grow", |_: In<TimerFired>| {});
+    spawn(&mut app, "grow");
+    advance_ms(&mut app, 10);
+    let [report] = &*REPORTS.take() else {
+        panic!("one action has no handler");
+    };
+    assert_eq!(report.severity, Severity::Warning);
+    assert!(report.text.contains("\"combo ends\""), "{report:?}");
+    assert!(report.text.contains(&format!("of {combo}:")), "{report:?}");
+
+    advance_ms(&mut app, 10);
+    assert_eq!(REPORTS.take(), [], "reported once");
+    advance_ms(&mut app, 10);
+    let [report] = &*REPORTS.take() else {
+        panic!("the firing is an error");
+    };
+    assert_eq!(report.severity, Severity::Panic);
+    assert!(report.text.contains(&format!("of {combo}:")), "{report:?}");
+}
+
+#[test]
+fn an_unknown_handler_from_before_the_plugin_is_reported() {
+    let mut app = App::new();
+    app.insert_resource(FallbackErrorHandler(record));
+    let timer = (TimerAction::named("unheard of"), Timer::after(ms(30)));
+    app.world_mut().spawn(timer);
+    REPORTS.take();
+    app.add_plugins((TimePlugin, DuePlugin::default()));
+    app.update();
+    let reports = REPORTS.take();
+    assert!(reports[0].text.contains("\"unheard of\""), "{reports:?}");
+}
+
+#[test]
+fn a_speed_modifier_of_an_entity_without_a_clock_is_reported_once() {
+    let mut app = error_app();
+    let late = app.world_mut().spawn_empty().id();
+    let plain = app.world_mut().spawn_empty().id();
+    for clock in [late, plain] {
+        app.world_mut().spawn(SpeedModifier::new(clock, 0.5));
+        app.world_mut().spawn(SpeedModifier::new(clock, 0.5));
+    }
+    app.world_mut().entity_mut(late).insert(Clock::new());
+    REPORTS.take();
+    for _ in 0..3 {
+        advance_ms(&mut app, 10);
+    }
+    let reports = REPORTS.take();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert_eq!(reports[0].severity, Severity::Warning);
+    let text = &reports[0].text;
+    assert!(text.contains(&plain.to_string()), "{text}");
+}

@@ -1,0 +1,295 @@
+//! `insert_for`: components for a limited time.
+
+use core::{any::type_name, cell::RefCell};
+
+use crate::support::*;
+use bevy_app::App;
+use bevy_due::{Timer, prelude::*};
+use bevy_ecs::{
+    entity_disabling::Disabled,
+    error::{BevyError, ErrorContext, FallbackErrorHandler},
+    prelude::*,
+};
+
+#[derive(Component, Clone, Copy, Debug, PartialEq)]
+struct Shield(u32);
+
+#[derive(Component)]
+struct Stunned;
+
+fn shield_for(app: &mut App, entity: Entity, millis: u64, strength: u32) {
+    let mut commands = app.world_mut().commands();
+    let mut entity = commands.entity(entity);
+    entity.insert_for(ms(millis), Shield(strength));
+    app.world_mut().flush();
+}
+
+fn shield(app: &App, entity: Entity) -> Option<u32> {
+    app.world().get::<Shield>(entity).map(|shield| shield.0)
+}
+
+fn timers_of(app: &mut App, entity: Entity) -> usize {
+    app.world_mut()
+        .with_timers(|timers| timers.of(entity).count())
+}
+
+#[test]
+fn a_component_is_removed_after_its_time() {
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    let mut commands = app.world_mut().commands();
+    let mut hero_commands = commands.entity(hero);
+    hero_commands.insert_for(0.02_f32, Shield(1));
+    hero_commands.insert_for(ms(30), Stunned);
+    advance_ms(&mut app, 19);
+    assert_eq!(shield(&app, hero), Some(1));
+    advance_ms(&mut app, 1);
+    assert_eq!(shield(&app, hero), None);
+    assert!(app.world().entity(hero).contains::<Stunned>());
+    advance_ms(&mut app, 10);
+    assert!(!app.world().entity(hero).contains::<Stunned>());
+    assert_eq!(timers_of(&mut app, hero), 0);
+    assert!(!app.world().entity(hero).contains::<Owned>());
+}
+
+#[test]
+fn inserted_again_the_later_end_counts_and_the_new_value() {
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    shield_for(&mut app, hero, 20, 1);
+    advance_ms(&mut app, 10);
+    shield_for(&mut app, hero, 5, 2);
+    assert_eq!(shield(&app, hero), Some(2));
+    advance_ms(&mut app, 9);
+    assert_eq!(shield(&app, hero), Some(2), "never shortened");
+    shield_for(&mut app, hero, 10, 3);
+    assert_eq!(timers_of(&mut app, hero), 1);
+    advance_ms(&mut app, 9);
+    assert_eq!(shield(&app, hero), Some(3), "extended");
+    advance_ms(&mut app, 1);
+    assert_eq!(shield(&app, hero), None);
+    shield_for(&mut app, hero, 10, 4);
+    advance_ms(&mut app, 9);
+    assert_eq!(shield(&app, hero), Some(4));
+}
+
+#[test]
+fn removing_the_component_ends_its_timer() {
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    for _ in 0..2 {
+        shield_for(&mut app, hero, 20, 1);
+        app.world_mut().entity_mut(hero).remove::<Shield>();
+        assert_eq!(timers_of(&mut app, hero), 0);
+        app.world_mut().entity_mut(hero).insert(Shield(2));
+        advance_ms(&mut app, 50);
+        assert_eq!(shield(&app, hero), Some(2), "inserted for good");
+    }
+    // The removal and the insertion in one batch of commands.
+    shield_for(&mut app, hero, 20, 3);
+    let mut commands = app.world_mut().commands();
+    let mut entity = commands.entity(hero);
+    entity.remove::<Shield>().insert(Shield(4));
+    advance_ms(&mut app, 50);
+    assert_eq!(shield(&app, hero), Some(4));
+}
+
+#[test]
+fn a_plain_insert_changes_the_value_but_not_the_end() {
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    shield_for(&mut app, hero, 20, 1);
+    app.world_mut().entity_mut(hero).insert(Shield(2));
+    advance_ms(&mut app, 19);
+    assert_eq!(shield(&app, hero), Some(2));
+    advance_ms(&mut app, 1);
+    assert_eq!(shield(&app, hero), None);
+}
+
+#[test]
+fn the_time_follows_the_clock_and_the_pause_of_the_entity() {
+    let mut app = app();
+    let hero = app.world_mut().spawn(Clock::new().with_speed(0.5)).id();
+    shield_for(&mut app, hero, 20, 1);
+    advance_ms(&mut app, 38);
+    assert_eq!(shield(&app, hero), Some(1));
+    app.world_mut().entity_mut(hero).insert(Paused);
+    advance_ms(&mut app, 100);
+    assert_eq!(shield(&app, hero), Some(1));
+    app.world_mut().entity_mut(hero).remove::<Paused>();
+    advance_ms(&mut app, 2);
+    assert_eq!(shield(&app, hero), None);
+}
+
+#[test]
+fn the_time_survives_cancel_timers_but_not_its_own_cancellation() {
+    let mut app = app();
+    let hero = app.world_mut().spawn(Timer::after(ms(20))).id();
+    shield_for(&mut app, hero, 20, 1);
+    app.world_mut().entity_mut(hero).cancel_timers();
+    assert_eq!(timers_of(&mut app, hero), 1);
+    let limit = owned(app.world(), hero)[0];
+    app.world_mut().entity_mut(limit).cancel_timers();
+    assert_eq!(timers_of(&mut app, hero), 1, "also on its own entity");
+    let key = type_name::<Shield>();
+    assert!(app.world_mut().cancel_timer(hero, key));
+    assert_eq!(shield(&app, hero), None, "no timer, no component");
+}
+
+#[test]
+fn a_component_does_not_outlive_its_clock() {
+    let mut app = app();
+    let hero = app.world_mut().spawn(Clock::new()).id();
+    shield_for(&mut app, hero, 20, 1);
+    advance_ms(&mut app, 0);
+    app.world_mut().entity_mut(hero).remove::<Clock>();
+    advance_ms(&mut app, 0);
+    assert_eq!(shield(&app, hero), None);
+}
+
+#[test]
+fn the_entity_may_despawn_at_any_time() {
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    shield_for(&mut app, hero, 20, 1);
+    advance_ms(&mut app, 10);
+    app.world_mut().despawn(hero);
+    advance_ms(&mut app, 10);
+    let timers = app.world_mut().with_timers(|timers| timers.count());
+    assert_eq!(timers, 0);
+}
+
+#[test]
+fn an_observer_of_the_removal_may_bring_the_component_back() {
+    for is_ended in [false, true] {
+        for millis in [None, Some(5), Some(20)] {
+            let mut app = app();
+            let hero = app.world_mut().spawn_empty().id();
+            app.add_observer(
+                move |removed: On<Remove<Shield>>,
+                      mut commands: Commands,
+                      mut done: Local<bool>| {
+                    let mut hero = commands.entity(removed.entity);
+                    match millis {
+                        _ if *done => return,
+                        None => hero.insert(Shield(2)),
+                        Some(millis) => hero.insert_for(ms(millis), Shield(2)),
+                    };
+                    *done = true;
+                },
+            );
+            shield_for(&mut app, hero, 10, 1);
+            match is_ended {
+                true => advance_ms(&mut app, 10),
+                false => _ = app.world_mut().entity_mut(hero).remove::<Shield>(),
+            }
+            let case = format!("{millis:?}, {is_ended}");
+            assert_eq!(shield(&app, hero), Some(2), "{case}");
+            assert_eq!(timers_of(&mut app, hero), millis.iter().len(), "{case}");
+            advance_ms(&mut app, millis.unwrap_or(100) - 1);
+            assert_eq!(shield(&app, hero), Some(2), "{case}");
+            advance_ms(&mut app, 1);
+            assert_eq!(shield(&app, hero), millis.is_none().then_some(2), "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_removal_is_noticed_even_if_the_observers_were_despawned() {
+    fn observers(observers: Query<Entity, With<Observer>>) -> Vec<Entity> {
+        observers.iter().collect()
+    }
+
+    let mut app = app();
+    let hero = app.world_mut().spawn_empty().id();
+    let before = app.world_mut().run_system_cached(observers).unwrap();
+    shield_for(&mut app, hero, 20, 1);
+    let after = app.world_mut().run_system_cached(observers).unwrap();
+    for observer in after.into_iter().filter(|new| !before.contains(new)) {
+        app.world_mut().despawn(observer);
+    }
+    shield_for(&mut app, hero, 30, 1);
+    app.world_mut().entity_mut(hero).remove::<Shield>();
+    assert_eq!(timers_of(&mut app, hero), 0);
+}
+
+#[test]
+fn a_component_without_an_end_stays() {
+    let mut app = app();
+    let hero = app.world_mut().spawn(Shield(1)).id();
+    shield_for(&mut app, hero, 10, 2);
+    assert_eq!(shield(&app, hero), Some(2));
+    advance_ms(&mut app, 50);
+    assert_eq!(shield(&app, hero), Some(2));
+}
+
+#[test]
+fn a_limited_pause_ends_itself_and_a_limited_disabling_is_an_error() {
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let hero = spawn(&mut app, "x", Timer::after(ms(10)));
+    app.world_mut().entity_mut(hero).insert_for(ms(20), Paused);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), [""; 0]);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["x"]);
+
+    let mut entity = app.world_mut().entity_mut(hero);
+    entity.insert_for(ms(20), Disabled);
+    assert!(!entity.contains::<Disabled>());
+    assert_eq!(REPORTS.take().len(), 1);
+}
+
+#[test]
+fn two_types_with_one_name_are_an_error() {
+    fn first() -> impl Component + Copy {
+        #[derive(Component, Clone, Copy)]
+        struct Local;
+        Local
+    }
+
+    fn name_of<C: Component>(_: C) -> &'static str {
+        type_name::<C>()
+    }
+
+    let mut app = app();
+    app.insert_resource(FallbackErrorHandler(record));
+    let hero = app.world_mut().spawn_empty().id();
+    let (one, two) = {
+        let one = {
+            #[derive(Component, Clone, Copy)]
+            struct Local;
+            Local
+        };
+        #[derive(Component, Clone, Copy)]
+        struct Local;
+        (one, Local)
+    };
+    assert_eq!(name_of(one), name_of(two));
+    assert_ne!(name_of(one), name_of(first()));
+    let mut entity = app.world_mut().entity_mut(hero);
+    entity.insert_for(ms(20), one);
+    entity.insert_for(ms(20), first());
+    assert_eq!(REPORTS.take(), [""; 0]);
+    entity.insert_for(ms(10), two);
+    let reports = REPORTS.take();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert!(reports[0].contains(name_of(two)), "{reports:?}");
+    assert!(!has(&app, hero, &two), "it would stay forever");
+    advance_ms(&mut app, 19);
+    assert!(has(&app, hero, &one));
+    advance_ms(&mut app, 1);
+    assert!(!has(&app, hero, &one));
+}
+
+fn has<C: Component>(app: &App, entity: Entity, _: &C) -> bool {
+    app.world().entity(entity).contains::<C>()
+}
+
+thread_local! {
+    static REPORTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+fn record(error: BevyError, _: ErrorContext) {
+    REPORTS.with_borrow_mut(|reports| reports.push(error.to_string()));
+}

@@ -1,0 +1,101 @@
+//! One now per clock: read once per frame, and the same for everybody.
+
+use core::time::Duration;
+
+use crate::support::{Tag, advance_ms, app, fired, fired_at, ms, spawn};
+use bevy_app::{App, PreUpdate, Update};
+use bevy_due::{ArmedTimers, Clocks, DueSystems, Timer, TimerFired, prelude::*};
+use bevy_ecs::prelude::*;
+use bevy_time::{Time, Virtual};
+
+#[derive(Resource, Default)]
+struct Seen(Vec<Duration>);
+
+#[test]
+fn a_change_of_a_clock_shows_in_the_next_frame_whoever_runs_first() {
+    let seen = [true, false].map(|is_written_first| {
+        let mut app = app();
+        let own = app.world_mut().spawn(Clock::new()).id();
+        let write = move |mut clocks: Query<&mut Clock>| {
+            clocks.get_mut(own).unwrap().advance_by(ms(100));
+        };
+        let read = move |clocks: Clocks, mut seen: ResMut<Seen>| {
+            seen.0.push(clocks.now(own).unwrap());
+        };
+        app.init_resource::<Seen>();
+        match is_written_first {
+            true => app.add_systems(Update, (write, read).chain()),
+            false => app.add_systems(Update, (read, write).chain()),
+        };
+        for _ in 0..3 {
+            advance_ms(&mut app, 10);
+        }
+        app.world_mut().remove_resource::<Seen>().unwrap().0
+    });
+    assert_eq!(seen[0], seen[1]);
+    assert_eq!(seen[0], [ms(10), ms(120), ms(230)]);
+}
+
+#[test]
+fn the_run_shows_the_time_that_bevy_shows_all_frame_long() {
+    let mut app = app();
+    let own = app.world_mut().spawn(Clock::new()).id();
+    let timer = spawn(&mut app, "x", Timer::after(ms(100)).on(own));
+    let check = move |clocks: Clocks, time: Res<Time<Virtual>>, timers: ArmedTimers| {
+        assert_eq!(clocks.now(ClockId::Virtual).unwrap(), time.elapsed());
+        assert_eq!(clocks.now(own).unwrap(), time.elapsed());
+        let timer = timers.get(timer).unwrap();
+        assert_eq!(timer.deadline - clocks.now(own).unwrap(), timer.remaining);
+    };
+    app.add_systems(PreUpdate, check.before(DueSystems::Timers));
+    app.add_systems(PreUpdate, check.after(DueSystems::Timers));
+    app.add_systems(Update, check);
+    for _ in 0..5 {
+        advance_ms(&mut app, 10);
+    }
+}
+
+#[test]
+fn a_timer_armed_before_the_run_counts_from_the_time_of_this_frame() {
+    let mut app = app();
+    let mut is_armed = false;
+    let arm = move |mut commands: Commands| {
+        if !core::mem::replace(&mut is_armed, true) {
+            commands.spawn((Tag("x"), Timer::after(ms(10))));
+        }
+    };
+    app.add_systems(PreUpdate, arm.before(DueSystems::Timers));
+    advance_ms(&mut app, 20);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired_at(&mut app), [("x", 30)]);
+}
+
+#[test]
+fn a_handler_that_pauses_the_game_stops_later_timers_of_the_run() {
+    let mut app = app();
+    app.add_observer(|_: On<TimerFired>, mut time: ResMut<Time<Virtual>>| time.pause());
+    let own = app.world_mut().spawn(Clock::new()).id();
+    spawn(&mut app, "a", Timer::after(ms(10)));
+    spawn(&mut app, "b", Timer::after(ms(15)));
+    spawn(&mut app, "own", Timer::after(ms(15)).on(own));
+    spawn(&mut app, "frames", Timer::after_frames(1));
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), ["a", "frames"]);
+    app.world_mut().resource_mut::<Time<Virtual>>().unpause();
+    advance_ms(&mut app, 0);
+    assert_eq!(fired(&mut app), ["b"]);
+    app.world_mut().resource_mut::<Time<Virtual>>().unpause();
+    advance_ms(&mut app, 0);
+    assert_eq!(fired(&mut app), ["own"]);
+}
+
+#[test]
+fn a_clock_that_is_taken_out_in_place_leaves_no_lock() {
+    let mut app = App::new();
+    app.add_plugins((bevy_time::TimePlugin, DuePlugin::default()));
+    let own = app.world_mut().spawn(Clock::new()).id();
+    let mut clocks = app.world_mut().query::<&mut Clock>();
+    let mut clock = clocks.get_mut(app.world_mut(), own).unwrap();
+    _ = core::mem::take(&mut *clock);
+    app.update();
+}

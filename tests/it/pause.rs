@@ -1,0 +1,350 @@
+//! `Paused`: pausing one timer, or all timers of an owner.
+
+use core::time::Duration;
+
+use crate::support::*;
+use bevy_app::{App, PreUpdate};
+use bevy_due::{CancelReason, DueSystems, PausedBy, Timer, prelude::*, timer::Pauses};
+use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+
+fn pause(app: &mut App, entity: Entity) {
+    app.world_mut().entity_mut(entity).insert(Paused);
+}
+
+fn resume(app: &mut App, entity: Entity) {
+    app.world_mut().entity_mut(entity).remove::<Paused>();
+}
+
+#[test]
+fn a_paused_timer_keeps_its_remaining_time_to_the_nanosecond() {
+    let mut app = app();
+    let timer = spawn(&mut app, "x", Timer::after(ms(30)));
+    advance(&mut app, ms(30) - Duration::from_nanos(1));
+    pause(&mut app, timer);
+    pause(&mut app, timer);
+    advance_ms(&mut app, 1000);
+    resume(&mut app, timer);
+    advance(&mut app, Duration::ZERO);
+    assert!(fired(&mut app).is_empty());
+    advance(&mut app, Duration::from_nanos(1));
+    assert_eq!(fired_at(&mut app), [("x", 1030)]);
+}
+
+#[test]
+fn pausing_an_owner_pauses_all_its_timers() {
+    let mut app = app();
+    let boss = spawn(&mut app, "boss", Timer::every(ms(10)));
+    app.world_mut()
+        .spawn((Tag("owned"), OwnedBy(boss), Timer::every(ms(15))));
+    spawn(&mut app, "other", Timer::every(ms(20)));
+    advance_ms(&mut app, 5);
+    pause(&mut app, boss);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), ["other"]);
+    resume(&mut app, boss);
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("boss", 30), ("owned", 35)]);
+}
+
+#[test]
+fn a_pause_takes_effect_between_two_firings_of_one_run() {
+    let mut app = app();
+    let boss = app.world_mut().spawn_empty().id();
+    for tag in ["a", "b"] {
+        app.world_mut()
+            .spawn((Tag(tag), OwnedBy(boss), Timer::every(ms(10))));
+    }
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        commands.entity(fired.owner()).insert(Paused);
+    });
+    advance_ms(&mut app, 35);
+    assert_eq!(fired_at(&mut app), [("a", 10)]);
+    advance_ms(&mut app, 35);
+    assert!(fired(&mut app).is_empty());
+    resume(&mut app, boss);
+    advance_ms(&mut app, 0);
+    assert_eq!(
+        fired_at(&mut app),
+        [("b", 45)],
+        "an overdue timer should stay overdue"
+    );
+}
+
+#[test]
+fn a_resumed_timer_keeps_its_place_among_equal_deadlines() {
+    let mut app = app();
+    let a = spawn(&mut app, "a", Timer::after(ms(10)));
+    advance_ms(&mut app, 5);
+    pause(&mut app, a);
+    spawn(&mut app, "b", Timer::after(ms(10)));
+    advance_ms(&mut app, 5);
+    resume(&mut app, a);
+    advance_ms(&mut app, 5);
+    assert_eq!(fired_at(&mut app), [("a", 15), ("b", 15)]);
+}
+
+#[test]
+fn a_timer_armed_while_paused_waits_its_full_delay() {
+    let mut app = app();
+    let boss = app.world_mut().spawn(Paused).id();
+    let own = app
+        .world_mut()
+        .spawn((Tag("own"), Timer::after(ms(10)), Paused))
+        .id();
+    advance_ms(&mut app, 5);
+    app.world_mut()
+        .spawn((Tag("owned"), OwnedBy(boss), Timer::after(ms(10))));
+    advance_ms(&mut app, 100);
+    resume(&mut app, own);
+    resume(&mut app, boss);
+    advance_ms(&mut app, 9);
+    assert!(fired(&mut app).is_empty());
+    advance_ms(&mut app, 1);
+    assert_eq!(fired_at(&mut app), [("own", 115), ("owned", 115)]);
+}
+
+/// Time passes after the insertion, before the run in which the timer is armed.
+#[test]
+fn a_pause_before_the_first_run_of_a_timer_counts_from_its_start() {
+    #[derive(Resource)]
+    struct ToPause(Entity);
+
+    let mut app = app();
+    let pause_early = |timer: Option<Res<ToPause>>, mut commands: Commands| {
+        if let Some(timer) = timer {
+            commands.entity(timer.0).insert(Paused);
+            commands.remove_resource::<ToPause>();
+        }
+    };
+    app.add_systems(PreUpdate, pause_early.before(DueSystems::Timers));
+    let timer = spawn(&mut app, "x", Timer::after(ms(10)));
+    app.insert_resource(ToPause(timer));
+    advance_ms(&mut app, 4);
+    advance_ms(&mut app, 3);
+    resume(&mut app, timer);
+    advance_ms(&mut app, 5);
+    assert!(fired(&mut app).is_empty(), "four of ten have passed");
+    advance_ms(&mut app, 1);
+    assert_eq!(fired(&mut app), ["x"]);
+}
+
+#[test]
+fn resumed_timers_count_as_armed() {
+    let mut app = app();
+    let timers = [(); 2].map(|()| spawn(&mut app, "x", Timer::after(ms(50))));
+    advance_ms(&mut app, 10);
+    for timer in timers {
+        pause(&mut app, timer);
+    }
+    advance_ms(&mut app, 10);
+    for timer in timers {
+        resume(&mut app, timer);
+    }
+    advance_ms(&mut app, 10);
+    let stats = app.world_mut().with_timers(|timers| timers.last_run());
+    assert_eq!(stats.armed, 2);
+}
+
+#[test]
+fn a_timer_resumes_only_when_nothing_pauses_it() {
+    let mut app = app();
+    let [boss, other] = [(); 2].map(|()| app.world_mut().spawn(Paused).id());
+    let timer = (Tag("x"), OwnedBy(boss), Timer::after(ms(10)), Paused);
+    let timer = app.world_mut().spawn((timer, Disabled)).id();
+    let steps: [(&str, fn(&mut App, Entity, Entity)); 3] = [
+        ("still paused itself", |app, boss, _| resume(app, boss)),
+        ("still disabled", |app, _, timer| resume(app, timer)),
+        ("resumed, but not due yet", |app, _, timer| {
+            app.world_mut().entity_mut(timer).remove::<Disabled>();
+        }),
+    ];
+    for (reason, step) in steps {
+        step(&mut app, boss, timer);
+        advance_ms(&mut app, 5);
+        assert!(fired(&mut app).is_empty(), "{reason}");
+    }
+    app.world_mut().entity_mut(timer).insert(OwnedBy(other));
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty(), "the new owner is paused");
+    app.world_mut().entity_mut(timer).remove::<OwnedBy>();
+    advance_ms(&mut app, 5);
+    assert_eq!(
+        fired(&mut app),
+        ["x"],
+        "nothing should pause it without an owner"
+    );
+}
+
+#[test]
+fn disabling_an_entity_pauses_its_timers() {
+    let mut app = app();
+    let boss = spawn(&mut app, "boss", Timer::after(ms(10)));
+    app.world_mut()
+        .spawn((Tag("owned"), OwnedBy(boss), Timer::after(ms(10))));
+    app.world_mut().entity_mut(boss).insert(Disabled);
+    advance_ms(&mut app, 100);
+    assert!(fired(&mut app).is_empty());
+    app.world_mut().entity_mut(boss).remove::<Disabled>();
+    advance_ms(&mut app, 10);
+    assert_eq!(fired(&mut app), ["boss", "owned"]);
+}
+
+#[test]
+fn a_paused_timer_can_be_cancelled_and_replaced() {
+    let mut app = app();
+    let [a, b] = ["a", "b"].map(|tag| spawn(&mut app, tag, Timer::after(ms(10))));
+    pause(&mut app, a);
+    pause(&mut app, b);
+    app.world_mut().despawn(a);
+    app.world_mut().entity_mut(b).insert(Timer::after(ms(20)));
+    let reasons = [(a, CancelReason::Despawned), (b, CancelReason::Replaced)];
+    assert_eq!(cancelled(&mut app), reasons);
+    advance_ms(&mut app, 100);
+    assert!(
+        fired(&mut app).is_empty(),
+        "the replacement should be paused, too"
+    );
+    resume(&mut app, b);
+    advance_ms(&mut app, 20);
+    assert_eq!(fired_at(&mut app), [("b", 120)]);
+}
+
+#[test]
+fn a_burst_cut_short_by_a_pause_starts_over_in_the_next_run() {
+    let mut app = app_with(burst_limit(3));
+    let timer = spawn(&mut app, "x", Timer::every(ms(10)));
+    app.add_observer(|fired: On<TimerFired>, mut commands: Commands| {
+        if fired.count() == 2 {
+            commands.entity(fired.entity()).insert(Paused);
+        }
+    });
+    advance_ms(&mut app, 50);
+    assert_eq!(fired(&mut app).len(), 2);
+    resume(&mut app, timer);
+    advance_ms(&mut app, 0);
+    let missed: Vec<u64> = firings(&mut app)
+        .iter()
+        .map(|fired| fired.missed())
+        .collect();
+    assert_eq!(
+        missed,
+        [0, 0, 0],
+        "30, 40 and 50 should fit the burst limit"
+    );
+}
+
+#[test]
+fn pauses_nest_and_the_last_one_ends_them() {
+    let mut app = app();
+    let x = spawn(&mut app, "x", Timer::after(ms(10)));
+    let pauses = [(); 2].map(|()| app.world_mut().spawn(Pauses(x)).id());
+    app.world_mut().entity_mut(x).insert(Paused);
+    app.world_mut().flush();
+    advance_ms(&mut app, 20);
+    app.world_mut().despawn(pauses[0]);
+    advance_ms(&mut app, 20);
+    app.world_mut().entity_mut(x).remove::<Paused>();
+    advance_ms(&mut app, 20);
+    assert_eq!(fired(&mut app), [""; 0], "one pause is left");
+    app.world_mut().despawn(pauses[1]);
+    advance_ms(&mut app, 9);
+    assert_eq!(fired(&mut app), [""; 0]);
+    advance_ms(&mut app, 1);
+    assert_eq!(fired(&mut app), ["x"]);
+}
+
+#[test]
+fn a_timed_pause_stops_owned_timers_and_callbacks_and_ends_itself() {
+    let mut app = app();
+    let owner = app.world_mut().spawn_empty().id();
+    app.world_mut()
+        .spawn((Tag("owned"), OwnedBy(owner), Timer::every(ms(10))));
+    app.world_mut().entity_mut(owner).pause_for(ms(25));
+    let mut entity = app.world_mut().entity_mut(owner);
+    entity.pause_for(ms(5)).cancel_timers();
+    app.world_mut()
+        .spawn((Tag("new"), OwnedBy(owner), Timer::every(ms(10))));
+    for _ in 0..7 {
+        advance_ms(&mut app, 5);
+    }
+    assert_eq!(fired_at(&mut app), [("new", 35)]);
+    assert!(app.world().get::<PausedBy>(owner).is_none());
+}
+
+#[test]
+fn the_pauses_of_an_entity_despawn_with_it() {
+    let mut app = app();
+    let x = spawn(&mut app, "x", Timer::after(ms(10)));
+    let pause = app.world_mut().spawn(Pauses(x)).id();
+    app.world_mut().despawn(x);
+    assert!(app.world().get_entity(pause).is_err());
+}
+
+#[test]
+fn a_pause_that_its_target_owns_does_not_pause_its_own_end() {
+    let mut app = app();
+    let orc = spawn(&mut app, "orc", Timer::every(ms(10)));
+    let lifetime = DespawnAfter::new(ms(20));
+    app.world_mut().spawn((OwnedBy(orc), Pauses(orc), lifetime));
+    advance_ms(&mut app, 5);
+    let freeze = (
+        Timer::after(ms(40)),
+        TimerAction::despawn(),
+        Pauses(orc),
+        Tag("freeze"),
+    );
+    app.world_mut().entity_mut(orc).set_timer("ice", freeze);
+    let remaining = app.world_mut().with_timers(|timers| {
+        let freeze = timers.keyed(orc, "ice");
+        freeze.map(|freeze| (freeze.paused, freeze.remaining))
+    });
+    assert_eq!(remaining, Some((false, ms(40))));
+    advance_ms(&mut app, 39);
+    assert!(fired(&mut app).is_empty());
+    assert!(app.world().get::<PausedBy>(orc).is_some(), "the longer one");
+    advance_ms(&mut app, 1);
+    assert!(app.world().get::<PausedBy>(orc).is_none());
+    advance_ms(&mut app, 10);
+    assert_eq!(fired_at(&mut app), [("freeze", 45), ("orc", 55)]);
+
+    // A pause of the entity itself still holds.
+    app.world_mut()
+        .entity_mut(orc)
+        .set_timer("ice", (Timer::after(ms(10)), Pauses(orc), Paused));
+    advance_ms(&mut app, 100);
+    assert!(app.world().get::<PausedBy>(orc).is_some());
+}
+
+#[test]
+fn an_armed_timer_that_comes_to_pause_its_owner_goes_on() {
+    let mut app = app();
+    let orc = app.world_mut().spawn_empty().id();
+    app.world_mut().entity_mut(orc).pause_for(ms(8));
+    let thaw = (OwnedBy(orc), Timer::after(ms(10)), TimerAction::despawn());
+    let thaw = app.world_mut().spawn(thaw).id();
+    advance_ms(&mut app, 5);
+    app.world_mut().entity_mut(thaw).insert(Pauses(orc));
+    advance_ms(&mut app, 9);
+    assert!(app.world().get::<PausedBy>(orc).is_some());
+    advance_ms(&mut app, 1);
+    assert!(app.world().get_entity(thaw).is_err());
+    assert!(app.world().get::<PausedBy>(orc).is_none());
+}
+
+#[test]
+fn an_armed_timer_that_no_longer_pauses_its_owner_stops_with_it() {
+    let mut app = app();
+    let [orc, elf] = [(); 2].map(|()| app.world_mut().spawn_empty().id());
+    app.world_mut().entity_mut(orc).pause_for(ms(100));
+    let timers = ["left", "moved"].map(|tag| {
+        let timer = (Tag(tag), OwnedBy(orc), Pauses(orc), Timer::after(ms(10)));
+        app.world_mut().spawn(timer).id()
+    });
+    advance_ms(&mut app, 4);
+    app.world_mut().entity_mut(timers[0]).remove::<Pauses>();
+    app.world_mut().entity_mut(timers[1]).insert(Pauses(elf));
+    advance_ms(&mut app, 96);
+    assert!(fired(&mut app).is_empty(), "the orc is paused");
+    advance_ms(&mut app, 6);
+    assert_eq!(fired_at(&mut app), [("left", 106), ("moved", 106)]);
+}

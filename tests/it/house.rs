@@ -1,5 +1,5 @@
-//! The house rules: imports between the folders of `src` go down one list, the crate exports few names, and
-//! `DESIGN.md` names what exists.
+//! The house rules: imports between the folders of `src` go down one list, the crate exports few names,
+//! `DESIGN.md` names what exists, and every file of tests is compiled.
 //!
 //! The files are read with `syn`. Inside a folder, files may know each other. Test modules are skipped.
 
@@ -103,6 +103,20 @@ fn the_design_names_what_exists() {
         wrong.is_empty(),
         "`DESIGN.md` names what does not exist: {wrong:?}"
     );
+}
+
+/// Cargo doesn't notice a file that no module names.
+#[test]
+fn every_file_of_tests_is_a_module() {
+    let files = files("tests/it");
+    let text: String = files.iter().map(|(_, file)| read(file)).collect();
+    let is_module = |file: &str| {
+        let name = Path::new(file).file_stem().and_then(|name| name.to_str());
+        name.is_some_and(|name| name == "main" || text.contains(&format!("mod {name};\n")))
+    };
+    let files = files.iter().map(|(_, file)| file);
+    let lost: Vec<_> = files.filter(|file| !is_module(file)).collect();
+    assert!(lost.is_empty(), "no module is called {lost:?}: add it");
 }
 
 fn is_name(text: &str) -> bool {

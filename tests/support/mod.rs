@@ -77,6 +77,7 @@ pub fn burst_limit(limit: u32) -> DuePlugin {
 }
 
 /// Returns the time of the game clock, which was not set or fast-forwarded.
+#[cfg(feature = "serialize")]
 pub fn game_time(app: &App) -> Duration {
     app.world().resource::<Time<Virtual>>().elapsed()
 }

@@ -22,6 +22,11 @@ fn a_parcel_that_was_passed_on_too_often_is_refused() {
     let mut raw = Raw::connect(&here, QUICK);
     raw.send(&[bound("zones", 1, 9), parcel("zones", 1, 1, 255, &[])])
         .unwrap();
+    let reason = raw.next_frame(|frame| match frame {
+        Frame::Refused(refused, _) => Some(refused.reason),
+        _ => None,
+    });
+    assert_eq!(reason, RefusalReason::UnknownKey);
 }
 
 #[test]

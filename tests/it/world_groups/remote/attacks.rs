@@ -311,7 +311,7 @@ fn a_process_refuses_only_what_it_got_and_only_once() {
     let [first, second] = [1, 2].map(|nth| post(&app, nth));
     let mut forged = second.clone();
     forged.0.packet = number(SAY, 3);
-    let refusals = [&forged, &first, &first, &first].map(|parcel| raw::refused(parcel));
+    let refusals = [&forged, &first, &first, &first].map(raw::refused);
     let rooms = [&first, &first, &first].map(|parcel| raw::room("ears", parcel));
     raw.send(&[&rooms[..1], &refusals[..], &rooms[..]].concat())
         .unwrap();

@@ -196,8 +196,15 @@ struct Extra {
 
 /// Rarely used settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Clone)
+)]
 struct Options {
     clock: Option<ClockId>,
+    missed_ticks: MissedTicks,
     /// The time from which the first delay counts, as the clock shows it.
     since: Option<u64>,
     /// The maximum random delay added to the first delay.
@@ -208,9 +215,19 @@ struct Options {
     slack: u64,
     /// The priority of a timer that may wait for the budget of a later frame.
     priority: Option<i32>,
-    missed_ticks: MissedTicks,
     when_done: WhenDone,
 }
+
+static NO_OPTIONS: Options = Options {
+    clock: None,
+    missed_ticks: MissedTicks::Burst,
+    since: None,
+    jitter: 0,
+    interval_span: 0,
+    slack: 0,
+    priority: None,
+    when_done: WhenDone::DespawnIfOwned,
+};
 
 /// What happens to the entity after the last firing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -286,7 +303,7 @@ impl Timer {
 
     /// Returns the delay with its random part, and with its place in the slack.
     fn draw_delay(&self, numbers: &mut Numbers) -> u64 {
-        let Options { jitter, slack, .. } = self.options();
+        let &Options { jitter, slack, .. } = self.options();
         let mut delay = self.delay;
         if jitter > 0 {
             delay = delay.saturating_add(scale(numbers.random(), jitter));
@@ -297,9 +314,9 @@ impl Timer {
         delay
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> &Options {
         let extra = self.extra.as_deref();
-        extra.map(|extra| extra.options).unwrap_or_default()
+        extra.map_or(&NO_OPTIONS, |extra| &extra.options)
     }
 }
 

@@ -54,7 +54,7 @@ use bevy_reflect::{Reflect, TypePath};
 
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
-pub(crate) use action::{TimerHandlers, add_own_handler, add_timer_handler, check_handler};
+pub(crate) use action::{TimerHandlers, add_handler, add_timer_handler, check_handler};
 pub(crate) use arm::{Arms, add_timer};
 pub use budget::TimerBudget;
 pub use build::{InvalidTimer, MissedTicks};

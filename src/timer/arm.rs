@@ -10,9 +10,8 @@ use core::mem;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    CancelReason, Kind, Timer, TimerCancelled, TimerLines, TimerState,
+    CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerLines, TimerState,
     end::{end_in_next_run, lose_clock},
-    events::CrateTimer,
     keyed::key_of,
     place::{NO_CLOCK, Place, TimerSeat},
     queued::{ArmedTimer, Mark},

@@ -56,7 +56,7 @@ use bevy_reflect::{Reflect, TypePath};
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
 pub(crate) use action::{TimerHandlers, add_handler, add_timer_handler, check_handler};
-pub(crate) use arm::{Arms, add_timer};
+pub(crate) use arm::add_timer;
 pub use budget::TimerBudget;
 pub use build::{InvalidTimer, MissedTicks};
 pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};
@@ -174,7 +174,7 @@ pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
-#[component(immutable, map_entities, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
+#[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
 #[cfg_attr(feature = "bevy_reflect", derive(TypePath), type_path = "bevy_due")]
 #[cfg_attr(
     feature = "serialize",
@@ -334,14 +334,6 @@ impl Timer {
         saved.or_else(|| self.clock())
     }
 
-    /// Notes that the loaded state, if any, has been used.
-    fn use_loaded(&self) {
-        let extra = self.extra.as_deref();
-        if let Some(loaded) = extra.and_then(|extra| extra.loaded.as_ref()) {
-            loaded.use_up();
-        }
-    }
-
     /// Starts the delay at this reading of the clock, and returns the deadline and the wait.
     fn start(&self, reading: Reading, numbers: &mut Numbers) -> (u64, u64) {
         let delay = self.draw_delay(numbers);
@@ -363,19 +355,6 @@ impl Timer {
     }
 }
 
-impl Arms for Timer {
-    const KIND: Kind = Kind::Timer;
-    const NAME: &'static str = "a `Timer`";
-
-    fn timer(&self) -> &Timer {
-        self
-    }
-
-    fn timer_mut(&mut self) -> &mut Timer {
-        self
-    }
-}
-
 /// The components that arm a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
@@ -387,10 +366,11 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Returns the timer of this kind on an entity, if any.
+    #[inline]
     fn on(self, entity: EntityRef<'_>) -> Option<&Timer> {
         match self {
             Self::Timer => entity.get(),
-            Self::Lifetime => entity.get().map(DespawnAfter::timer),
+            Self::Lifetime => entity.get().map(|DespawnAfter(timer)| timer),
         }
     }
 

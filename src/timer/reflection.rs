@@ -21,7 +21,7 @@ use bevy_reflect::{
 #[cfg(feature = "serialize")]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{Arms, Options, Timer};
+use super::{Options, Timer};
 
 /// The fields of [`Timer`] itself, before those of its [`Options`].
 fn own_fields() -> [NamedField; 3] {

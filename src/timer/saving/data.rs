@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer, ser::Error};
 use super::TimerState;
 use crate::{
     clock::{ClockId, saturating_nanos},
-    timer::{Arms, DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
+    timer::{DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
 };
 
 /// The serialized form of a [`Timer`]. Fields with a default may be omitted.
@@ -117,7 +117,7 @@ pub(in crate::timer) struct LifetimeData {
 
 impl Serialize for DespawnAfter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let state = self.written_state().map_err(Error::custom)?;
+        let state = self.0.written_state().map_err(Error::custom)?;
         let delay = self.delay();
         LifetimeData { delay, state }.serialize(serializer)
     }
@@ -127,7 +127,7 @@ impl From<LifetimeData> for DespawnAfter {
     fn from(data: LifetimeData) -> Self {
         let mut lifetime = Self::new(data.delay);
         if let Some(state) = data.state {
-            lifetime.load(state);
+            lifetime.0.load(state);
         }
         lifetime
     }

@@ -35,14 +35,8 @@ struct Sheet {
     changes: Changes,
     /// The number of changes of clocks up to the moment.
     number: u64,
-    lines: Vec<Line>,
-}
-
-/// A timer on a sheet.
-#[derive(Clone, Copy)]
-pub(super) struct Line {
-    pub(super) place: Place,
-    pub(super) state: TimerState,
+    /// The places and the states of the timers.
+    lines: Vec<(Place, TimerState)>,
 }
 
 /// A sheet that was written for a world. It is thrown away when this is dropped.
@@ -55,7 +49,7 @@ pub(crate) struct Written {
 
 impl Written {
     /// Fills a sheet with timers whose states hold until a clock changes.
-    pub(super) fn new(changes: Changes, timers: &[(Entity, Kind, Line)]) -> Self {
+    pub(super) fn new(changes: Changes, timers: &[(Entity, Kind, (Place, TimerState))]) -> Self {
         let sheet = Sheet {
             number: changes.get(),
             changes,
@@ -103,19 +97,19 @@ impl fmt::Display for NotWritten {
 
 /// Returns the place of the timer on a line.
 pub(in crate::timer) fn place(page: u64) -> Place {
-    line(page).map_or(Place::Nowhere, |(_, line)| line.place)
+    line(page).map_or(Place::Nowhere, |(_, (place, _))| place)
 }
 
 /// Returns the state of the timer on a line, unless a clock has changed since.
 pub(in crate::timer) fn state(page: u64) -> Result<TimerState, NotWritten> {
-    let (sheet, line) = line(page).ok_or(NotWritten)?;
+    let (sheet, (_, state)) = line(page).ok_or(NotWritten)?;
     match sheet.changes.get() == sheet.number {
-        true => Ok(line.state),
+        true => Ok(state),
         false => Err(NotWritten),
     }
 }
 
-fn line(page: u64) -> Option<(Arc<Sheet>, Line)> {
+fn line(page: u64) -> Option<(Arc<Sheet>, (Place, TimerState))> {
     let sheets = SHEETS.read().unwrap_or_else(PoisonError::into_inner);
     let sheet = sheets.get(&((page >> 32) as u32))?;
     let line = *sheet.lines.get(page as u32 as usize)?;

@@ -8,14 +8,13 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::{entity_disabling::Disabled, query::Allow};
 
 #[cfg(feature = "serialize")]
-use super::{
-    capture::Capture,
-    sheet::{Line, Written},
-    world_state::{forget_world_state, write_world_state},
-};
+use super::{capture::Capture, sheet::Written, world_state::SavedWorld};
+use crate::timer::TimerLines;
 #[cfg(feature = "serialize")]
-use crate::clock::{ClockTable, write_clocks};
-use crate::timer::{Arms, DespawnAfter, Kind, Timer, TimerLines, place::TimerSeat};
+use crate::{
+    clock::{ClockTable, write_clocks},
+    timer::{DespawnAfter, Kind, Timer},
+};
 
 /// Writes the states of all timers of a world, so that their components can be serialized.
 #[cfg(feature = "serialize")]
@@ -31,24 +30,19 @@ pub(crate) fn write_timer_states(world: &mut World) {
     };
     let mut lines = Vec::new();
     for timer in timers.query_manual(world).iter() {
-        let states = [
-            (Kind::Timer, capture.state::<Timer>(timer)),
-            (Kind::Lifetime, capture.state::<DespawnAfter>(timer)),
-        ];
-        for (kind, state) in states {
-            if let Some(state) = state
-                && let Some(seat) = seat_of(world, timer.id(), kind)
+        for kind in [Kind::Timer, Kind::Lifetime] {
+            if let Some(state) = capture.state(timer, kind)
+                && let Some(component) = kind.on(timer)
             {
-                let place = seat.place();
-                lines.push((timer.id(), kind, Line { place, state }));
+                lines.push((timer.id(), kind, (component.seat.place(), state)));
             }
         }
     }
     let marks = capture.finished;
     let written = Written::new(world.resource::<ClockTable>().changes().clone(), &lines);
     for (entity, kind, page) in written.pages() {
-        if let Some(seat) = seat_of(world, entity, kind) {
-            seat.write(page);
+        if let Some(timer) = kind.get(world, entity) {
+            timer.seat.write(page);
         }
     }
     world.resource_mut::<TimerLines>().written = Some(written);
@@ -57,7 +51,9 @@ pub(crate) fn write_timer_states(world: &mut World) {
             entity.insert(mark);
         }
     }
-    write_world_state(world);
+    if let Some(saved) = SavedWorld::of(world) {
+        world.insert_resource(saved);
+    }
 }
 
 /// Throws the written states away, if there are any.
@@ -67,17 +63,10 @@ pub(crate) fn forget_written(world: &mut World) {
         return;
     };
     for (entity, kind, _) in written.pages() {
-        if let Some(seat) = seat_of(world, entity, kind) {
-            seat.unwrite();
+        if let Some(timer) = kind.get(world, entity) {
+            timer.seat.unwrite();
         }
     }
     #[cfg(feature = "serialize")]
-    forget_world_state(world);
-}
-
-fn seat_of(world: &World, entity: Entity, kind: Kind) -> Option<&TimerSeat> {
-    match kind {
-        Kind::Timer => world.get::<Timer>(entity).map(Arms::seat),
-        Kind::Lifetime => world.get::<DespawnAfter>(entity).map(Arms::seat),
-    }
+    world.remove_resource::<SavedWorld>();
 }

@@ -202,7 +202,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
     let deadline = match &loaded {
         Some(TimerState::Armed(progress)) => {
             progress.put_into(&mut timer, component.delay);
-            progress.wait.deadline(reading)
+            progress.deadline(reading)
         }
         // The swap starts its delay.
         Some(TimerState::Added { random, .. }) => {
@@ -424,8 +424,8 @@ fn late_start(
     let deadline = match component.loaded() {
         Some(TimerState::Armed(progress)) => match timer.paused_at() {
             // The wait stood still from the start.
-            Some(_) => progress.wait.deadline(reading),
-            None => progress.wait.deadline_on_loaded(reading),
+            Some(_) => progress.deadline(reading),
+            None => progress.deadline_on_loaded(reading),
         },
         _ => {
             let (deadline, wait) = component.start(reading, &mut numbers);

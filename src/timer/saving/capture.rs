@@ -5,10 +5,10 @@ use core::num::NonZeroU32;
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::collections::HashSet;
 
-use super::state::{Progress, TimerState, Wait};
+use super::state::{Progress, TimerState};
 use crate::{
     clock::{ClockKey, ClockTable, ClockTimes},
-    queue::Key,
+    queue::{Key, NEVER},
     timer::{
         Finished, Kind, Timer, TimerLines, WhenDone, end::Origin, place::Place, queued::Mark,
         setting::Setting,
@@ -102,10 +102,16 @@ impl<'w> Capture<'w> {
         }
         let reading = self.times.reading(clock)?;
         let deadline = line.deadline(key, reading.now)?;
-        let id = self.table.id(clock)?;
         Some(TimerState::Armed(Progress {
             sequence,
-            wait: Wait::new(id, reading, deadline, timer.wait(delay)),
+            clock: self.table.id(clock)?,
+            now: reading.shown_nanos(reading.now),
+            remaining: match deadline {
+                NEVER => NEVER,
+                _ => deadline.saturating_sub(reading.now),
+            },
+            lateness: reading.now.saturating_sub(deadline),
+            wait: timer.wait(delay),
             count: timer.count(),
             left: timer.left().and_then(NonZeroU32::new),
             interval: timer.interval,

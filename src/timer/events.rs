@@ -408,6 +408,7 @@ impl Deref for OwnedTimerFired {
 }
 
 /// Returns `true` if `E` has an observer on `entity`, or a global one.
+#[inline]
 pub(super) fn is_observed<E: EntityEvent>(world: &World, entity: Entity) -> bool {
     observers::<E>(world).is_some_and(|observers| {
         !observers.global_observers().is_empty()

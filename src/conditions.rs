@@ -145,8 +145,12 @@ pub fn every_on(
 ) -> impl FnMut(Clocks) -> bool + Clone {
     let interval = Timer::every(interval).delay();
     let clock = clock.into();
-    let mut grid = Grid::new(interval);
-    move |clocks: Clocks| clocks.now(clock).is_ok_and(|now| grid.reach(now))
+    let mut next = None;
+    move |clocks: Clocks| {
+        clocks
+            .now(clock)
+            .is_ok_and(|now| reach(&mut next, interval, now))
+    }
 }
 
 /// Lets time pass on the clocks of all entities with the component `C` only while a condition
@@ -211,33 +215,16 @@ fn hold_clocks<C: Component>(
     table.hold(condition, !runs, |entity| clocks.contains(entity));
 }
 
-/// A sequence of deadlines at equal distances.
-#[derive(Clone, Copy)]
-struct Grid {
-    interval: Duration,
-    next: Option<Duration>,
-}
-
-impl Grid {
-    fn new(interval: Duration) -> Self {
-        Self {
-            interval,
-            next: None,
-        }
-    }
-
-    /// Returns `true` if a deadline has been reached, and moves on to the first one after `now`.
-    fn reach(&mut self, now: Duration) -> bool {
-        let soonest = now.saturating_add(self.interval);
-        let next = self.next.filter(|&next| next <= soonest);
-        let next = next.unwrap_or(soonest);
-        let Some(late) = now.checked_sub(next) else {
-            self.next = Some(next);
-            return false;
-        };
-        let until_next = self.interval.as_nanos() - late.as_nanos() % self.interval.as_nanos();
-        let until_next = Duration::from_nanos_u128(until_next);
-        self.next = Some(now.saturating_add(until_next));
-        true
-    }
+/// Returns `true` if the `next` deadline has been reached, and moves on to the first one after `now`. The
+/// deadlines are one `interval` apart.
+fn reach(next: &mut Option<Duration>, interval: Duration, now: Duration) -> bool {
+    let soonest = now.saturating_add(interval);
+    let due = next.filter(|&next| next <= soonest).unwrap_or(soonest);
+    let Some(late) = now.checked_sub(due) else {
+        *next = Some(due);
+        return false;
+    };
+    let until_next = interval.as_nanos() - late.as_nanos() % interval.as_nanos();
+    *next = Some(now.saturating_add(Duration::from_nanos_u128(until_next)));
+    true
 }

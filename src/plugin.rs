@@ -391,8 +391,9 @@ fn add_existing(world: &mut World) {
         take_key(&mut world.into(), entity);
         check_handler(&mut world.into(), entity);
         check_component(&mut world.into(), entity);
-        add_timer::<crate::Timer>(&mut world.into(), entity);
-        add_timer::<crate::DespawnAfter>(&mut world.into(), entity);
+        for kind in [crate::timer::Kind::Timer, crate::timer::Kind::Lifetime] {
+            add_timer(&mut world.into(), entity, kind);
+        }
         enroll(world.into(), entity);
         follow(world.into(), entity);
         #[cfg(feature = "worlds")]

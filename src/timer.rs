@@ -6,6 +6,7 @@ mod action;
 mod arm;
 mod budget;
 mod build;
+mod cancelled;
 mod change;
 mod cooldown;
 mod delayed;
@@ -54,10 +55,11 @@ use bevy_reflect::{Reflect, TypePath};
 
 use crate::clock::{ClockId, Reading};
 pub use action::TimerAction;
-pub(crate) use action::{TimerHandlers, add_own_handler, add_timer_handler, check_handler};
-pub(crate) use arm::{Arms, add_timer};
+pub(crate) use action::{TimerHandlers, add_handler, add_timer_handler, check_handler};
+pub(crate) use arm::add_timer;
 pub use budget::TimerBudget;
 pub use build::{InvalidTimer, MissedTicks};
+pub use cancelled::{CancelReason, OwnedTimerCancelled, TimerCancelled};
 pub use change::{NoSuchTimer, TimerMut};
 pub(crate) use change::{cancel_all, cancel_keyed, change_keyed, change_timer, delay_all};
 pub use cooldown::Cooldown;
@@ -70,10 +72,10 @@ pub use end::Finished;
 #[cfg(feature = "serialize")]
 pub(crate) use end::forget_timers;
 pub(crate) use end::on_remove_clock;
-pub use events::{CancelReason, OwnedTimerCancelled, OwnedTimerFired, TimerCancelled, TimerFired};
-pub(crate) use events::{CrateTimer, limit_backlog};
+pub(crate) use events::limit_backlog;
+pub use events::{OwnedTimerFired, TimerFired};
 pub(crate) use fast_forward::{fast_forward, fast_forward_to_next};
-pub(crate) use insert_for::{check_component, insert_for};
+pub(crate) use insert_for::{CrateTimer, check_component, insert_for};
 pub use key::{IntoKey, Keyed, TimerKey};
 pub use keyed::TimerBundle;
 pub(crate) use keyed::{KeyTable, arm_keyed, keyed, refresh_keyed, set_keyed, take_key};
@@ -172,7 +174,7 @@ pub(crate) use undo::{LinesMark, QueuedTimer, TimerJournal, TimerName};
 /// ```
 #[doc(alias("set_timeout", "set_interval", "schedule", "delay", "sleep"))]
 #[derive(Component)]
-#[component(immutable, map_entities, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
+#[component(immutable, map_entities, on_insert = arm::on_insert, on_discard = arm::on_discard, on_remove = arm::on_remove, on_despawn = arm::on_despawn)]
 #[cfg_attr(feature = "bevy_reflect", derive(TypePath), type_path = "bevy_due")]
 #[cfg_attr(
     feature = "serialize",
@@ -196,8 +198,15 @@ struct Extra {
 
 /// Rarely used settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Clone)
+)]
 struct Options {
     clock: Option<ClockId>,
+    missed_ticks: MissedTicks,
     /// The time from which the first delay counts, as the clock shows it.
     since: Option<u64>,
     /// The maximum random delay added to the first delay.
@@ -208,9 +217,19 @@ struct Options {
     slack: u64,
     /// The priority of a timer that may wait for the budget of a later frame.
     priority: Option<i32>,
-    missed_ticks: MissedTicks,
     when_done: WhenDone,
 }
+
+static NO_OPTIONS: Options = Options {
+    clock: None,
+    missed_ticks: MissedTicks::Burst,
+    since: None,
+    jitter: 0,
+    interval_span: 0,
+    slack: 0,
+    priority: None,
+    when_done: WhenDone::DespawnIfOwned,
+};
 
 /// What happens to the entity after the last firing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -286,7 +305,7 @@ impl Timer {
 
     /// Returns the delay with its random part, and with its place in the slack.
     fn draw_delay(&self, numbers: &mut Numbers) -> u64 {
-        let Options { jitter, slack, .. } = self.options();
+        let &Options { jitter, slack, .. } = self.options();
         let mut delay = self.delay;
         if jitter > 0 {
             delay = delay.saturating_add(scale(numbers.random(), jitter));
@@ -297,9 +316,9 @@ impl Timer {
         delay
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> &Options {
         let extra = self.extra.as_deref();
-        extra.map(|extra| extra.options).unwrap_or_default()
+        extra.map_or(&NO_OPTIONS, |extra| &extra.options)
     }
 }
 
@@ -313,14 +332,6 @@ impl Timer {
     fn chosen_clock(&self) -> Option<ClockId> {
         let saved = self.loaded().and_then(TimerState::clock);
         saved.or_else(|| self.clock())
-    }
-
-    /// Notes that the loaded state, if any, has been used.
-    fn use_loaded(&self) {
-        let extra = self.extra.as_deref();
-        if let Some(loaded) = extra.and_then(|extra| extra.loaded.as_ref()) {
-            loaded.use_up();
-        }
     }
 
     /// Starts the delay at this reading of the clock, and returns the deadline and the wait.
@@ -344,19 +355,6 @@ impl Timer {
     }
 }
 
-impl Arms for Timer {
-    const KIND: Kind = Kind::Timer;
-    const NAME: &'static str = "a `Timer`";
-
-    fn timer(&self) -> &Timer {
-        self
-    }
-
-    fn timer_mut(&mut self) -> &mut Timer {
-        self
-    }
-}
-
 /// The components that arm a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
@@ -368,10 +366,11 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Returns the timer of this kind on an entity, if any.
+    #[inline]
     fn on(self, entity: EntityRef<'_>) -> Option<&Timer> {
         match self {
             Self::Timer => entity.get(),
-            Self::Lifetime => entity.get().map(DespawnAfter::timer),
+            Self::Lifetime => entity.get().map(|DespawnAfter(timer)| timer),
         }
     }
 

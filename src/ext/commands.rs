@@ -1,5 +1,7 @@
 //! The extension trait of [`Commands`].
 
+use core::borrow::BorrowMut;
+
 use bevy_ecs::prelude::*;
 
 use crate::{
@@ -33,14 +35,16 @@ use crate::{
 /// # bevy_ecs::system::assert_is_system(show);
 /// ```
 #[doc(alias("delayed", "set_timeout", "set_interval"))]
-pub trait DueCommandsExt<'w, 's> {
+pub trait DueCommandsExt<'w, 's>: BorrowMut<Commands<'w, 's>> {
     /// Runs commands once, after `delay`.
     ///
     /// # Panics
     ///
     /// Panics if `delay` is a negative, infinite or invalid number.
     #[track_caller]
-    fn after(&mut self, delay: impl IntoDuration) -> TimedCommands<'_, 'w, 's, false>;
+    fn after(&mut self, delay: impl IntoDuration) -> TimedCommands<'_, 'w, 's, false> {
+        TimedCommands::new(self.borrow_mut(), Timer::after(delay))
+    }
 
     /// Runs commands every `interval`, starting after one interval.
     ///
@@ -50,7 +54,9 @@ pub trait DueCommandsExt<'w, 's> {
     ///
     /// Panics if `interval` is zero, or a negative, infinite or invalid number.
     #[track_caller]
-    fn every(&mut self, interval: impl IntoDuration) -> TimedCommands<'_, 'w, 's, true>;
+    fn every(&mut self, interval: impl IntoDuration) -> TimedCommands<'_, 'w, 's, true> {
+        TimedCommands::new(self.borrow_mut(), Timer::every(interval))
+    }
 
     /// Runs commands whenever this timer fires.
     ///
@@ -68,7 +74,9 @@ pub trait DueCommandsExt<'w, 's> {
     /// }
     /// # bevy_ecs::system::assert_is_system(spawn_waves);
     /// ```
-    fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, true>;
+    fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, true> {
+        TimedCommands::new(self.borrow_mut(), timer)
+    }
 
     /// Pauses every [`UpdateComponent`](crate::UpdateComponent) with this priority or a higher one.
     ///
@@ -96,30 +104,16 @@ pub trait DueCommandsExt<'w, 's> {
     /// # bevy_ecs::system::assert_is_system(close_menu);
     /// ```
     #[doc(alias = "pauseAllTargetsWithMinPriority")]
-    fn pause_updates_from(&mut self, priority: i32);
+    fn pause_updates_from(&mut self, priority: i32) {
+        let commands = self.borrow_mut();
+        commands.queue(move |world: &mut World| pause_updates_from(world, Some(priority)));
+    }
 
     /// Ends a pause by [`pause_updates_from`](Self::pause_updates_from).
-    fn resume_updates(&mut self);
-}
-
-impl<'w, 's> DueCommandsExt<'w, 's> for Commands<'w, 's> {
-    fn after(&mut self, delay: impl IntoDuration) -> TimedCommands<'_, 'w, 's, false> {
-        TimedCommands::new(self, Timer::after(delay))
-    }
-
-    fn every(&mut self, interval: impl IntoDuration) -> TimedCommands<'_, 'w, 's, true> {
-        TimedCommands::new(self, Timer::every(interval))
-    }
-
-    fn on_timer(&mut self, timer: Timer) -> TimedCommands<'_, 'w, 's, true> {
-        TimedCommands::new(self, timer)
-    }
-
-    fn pause_updates_from(&mut self, priority: i32) {
-        self.queue(move |world: &mut World| pause_updates_from(world, Some(priority)));
-    }
-
     fn resume_updates(&mut self) {
-        self.queue(|world: &mut World| pause_updates_from(world, None));
+        let commands = self.borrow_mut();
+        commands.queue(|world: &mut World| pause_updates_from(world, None));
     }
 }
+
+impl<'w, 's> DueCommandsExt<'w, 's> for Commands<'w, 's> {}

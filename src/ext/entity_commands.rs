@@ -6,9 +6,9 @@ use crate::{
     call::report,
     pause::pause_for,
     timer::{
-        DespawnAfter, IntoDuration, IntoKey, Timer, TimerBundle, TimerMut, arm_keyed, cancel_all,
-        cancel_keyed, change_keyed, change_timer, delay_all, insert_for, keyed, refresh_keyed,
-        set_keyed,
+        DespawnAfter, IntoDuration, IntoKey, NoSuchTimer, Timer, TimerBundle, TimerMut, arm_keyed,
+        cancel_all, cancel_keyed, change_keyed, change_timer, delay_all, insert_for, keyed,
+        refresh_keyed, set_keyed,
     },
 };
 
@@ -104,7 +104,6 @@ pub trait DueEntityCommandsExt {
             if let Ok(entity) = world.get_entity_mut(entity) {
                 insert.apply(entity);
             }
-            Ok(())
         })
     }
 
@@ -113,10 +112,7 @@ pub trait DueEntityCommandsExt {
     /// If the key is a text in the code that no timer has had, Bevy's error handler gets a warning,
     /// once: it may be misspelt.
     fn cancel_timer(&mut self, key: impl IntoKey) -> &mut Self {
-        self.with_world(move |world, owner| {
-            cancel_keyed(world, owner, &key);
-            Ok(())
-        })
+        self.with_world(move |world, owner| _ = cancel_keyed(world, owner, &key))
     }
 
     /// Sets a timer, as [`set_timer`](Self::set_timer) does, or refreshes the one that has the key.
@@ -141,10 +137,7 @@ pub trait DueEntityCommandsExt {
     fn refresh_timer(&mut self, key: impl IntoKey, timer: impl TimerBundle) -> &mut Self {
         let name = key.name();
         let arm = arm_keyed(self.entity(), key, timer);
-        self.with_world(move |world, owner| {
-            refresh_keyed(world, owner, &name, arm);
-            Ok(())
-        })
+        self.with_world(move |world, owner| refresh_keyed(world, owner, &name, arm))
     }
 
     /// Pauses this entity for `duration` on its clock.
@@ -157,10 +150,7 @@ pub trait DueEntityCommandsExt {
     #[track_caller]
     fn pause_for(&mut self, duration: impl IntoDuration) -> &mut Self {
         let lifetime = DespawnAfter::new(duration);
-        self.with_world(move |world, target| {
-            pause_for(world, target, lifetime);
-            Ok(())
-        })
+        self.with_world(move |world, target| pause_for(world, target, lifetime))
     }
 
     /// Cancels the timer on this entity and all timers that belong to it.
@@ -170,10 +160,7 @@ pub trait DueEntityCommandsExt {
     /// key](Self::cancel_timer). Alternatively, give them a marker component, and despawn the
     /// [`Owned`](crate::Owned) entities that carry it.
     fn cancel_timers(&mut self) -> &mut Self {
-        self.with_world(|world, owner| {
-            cancel_all(world, owner);
-            Ok(())
-        })
+        self.with_world(cancel_all)
     }
 
     /// Moves the deadline of the timer on this entity to `deadline`, as the timer's clock shows it.
@@ -203,10 +190,7 @@ pub trait DueEntityCommandsExt {
     #[track_caller]
     fn delay_timers_by(&mut self, by: impl IntoDuration) -> &mut Self {
         let by = by.into_duration();
-        self.with_world(move |world, owner| {
-            delay_all(world, owner, by);
-            Ok(())
-        })
+        self.with_world(move |world, owner| delay_all(world, owner, by))
     }
 
     /// Changes the timer on this entity: its interval, its number of firings, or its remaining
@@ -215,9 +199,9 @@ pub trait DueEntityCommandsExt {
         &mut self,
         change: impl FnOnce(&mut TimerMut) + Send + 'static,
     ) -> &mut Self {
-        // The timer may have fired before the command runs. This is normal, so only warn.
         self.with_world(move |world, entity| {
-            change_timer(world, entity, change).map_err(BevyError::warning)
+            let changed = change_timer(world, entity, change);
+            warn(world, changed);
         })
     }
 
@@ -241,7 +225,8 @@ pub trait DueEntityCommandsExt {
         change: impl FnOnce(&mut TimerMut) + Send + 'static,
     ) -> &mut Self {
         self.with_world(move |world, owner| {
-            change_keyed(world, owner, key, change).map_err(BevyError::warning)
+            let changed = change_keyed(world, owner, key, change);
+            warn(world, changed);
         })
     }
 
@@ -251,10 +236,8 @@ pub trait DueEntityCommandsExt {
 
     /// Changes the world: later with the other commands, or at once.
     #[doc(hidden)]
-    fn with_world(
-        &mut self,
-        change: impl FnOnce(&mut World, Entity) -> Result + Send + 'static,
-    ) -> &mut Self;
+    fn with_world(&mut self, change: impl FnOnce(&mut World, Entity) + Send + 'static)
+    -> &mut Self;
 }
 
 impl DueEntityCommandsExt for EntityCommands<'_> {
@@ -270,7 +253,7 @@ impl DueEntityCommandsExt for EntityCommands<'_> {
 
     fn with_world(
         &mut self,
-        change: impl FnOnce(&mut World, Entity) -> Result + Send + 'static,
+        change: impl FnOnce(&mut World, Entity) + Send + 'static,
     ) -> &mut Self {
         let entity = self.id();
         let mut commands = self.commands();
@@ -291,15 +274,20 @@ impl DueEntityCommandsExt for EntityWorldMut<'_> {
 
     fn with_world(
         &mut self,
-        change: impl FnOnce(&mut World, Entity) -> Result + Send + 'static,
+        change: impl FnOnce(&mut World, Entity) + Send + 'static,
     ) -> &mut Self {
         let entity = self.id();
         self.world_scope(|world| {
-            if let Err(error) = change(world, entity) {
-                report::<Timer>(world, error);
-            }
+            change(world, entity);
             world.flush();
         });
         self
+    }
+}
+
+/// Reports that there is no such timer. It may have fired before the command runs, so this only warns.
+fn warn(world: &World, changed: Result<(), NoSuchTimer>) {
+    if let Err(unknown) = changed {
+        report::<Timer>(world, BevyError::warning(unknown));
     }
 }

@@ -1,7 +1,7 @@
 //! The extension trait of [`World`].
 
 use alloc::borrow::Cow;
-use core::time::Duration;
+use core::{borrow::BorrowMut, time::Duration};
 
 use bevy_ecs::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Registers handlers, asks about timers, and runs them without waiting.
-pub trait DueWorldExt {
+pub trait DueWorldExt: BorrowMut<World> {
     /// Registers a system under a name that timers can refer to with
     /// [`TimerAction::named`](crate::TimerAction::named).
     ///
@@ -48,7 +48,9 @@ pub trait DueWorldExt {
         &mut self,
         name: impl Into<Cow<'static, str>>,
         handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
-    );
+    ) {
+        add_timer_handler(self.borrow_mut(), name.into(), handler);
+    }
 
     /// Asks about the timers of this world, as a system with [`ArmedTimers`] does.
     ///
@@ -61,7 +63,7 @@ pub trait DueWorldExt {
     /// # Examples
     ///
     /// ```
-    /// use core::time::Duration;
+    /// use core::{borrow::BorrowMut, time::Duration};
     /// use bevy_app::prelude::*;
     /// use bevy_due::{Timer, prelude::*};
     /// use bevy_time::TimePlugin;
@@ -73,14 +75,20 @@ pub trait DueWorldExt {
     /// assert_eq!(fuse.unwrap().remaining, Duration::from_secs(3));
     /// ```
     #[track_caller]
-    fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out;
+    fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out {
+        with_timers(self.borrow_mut(), ask)
+    }
 
     /// Returns the time that a clock shows. Systems use [`Clocks::now`](crate::Clocks::now).
     ///
     /// # Errors
     ///
     /// Returns [`ClockError::NoSuchClock`] if there is no such clock.
-    fn clock_now(&self, clock: impl Into<ClockId>) -> Result<Duration, ClockError>;
+    fn clock_now(&self, clock: impl Into<ClockId>) -> Result<Duration, ClockError> {
+        let (world, clock): (&World, _) = (self.borrow(), clock.into());
+        let table = world.get_resource::<ClockTable>();
+        table.ok_or(ClockError::NoSuchClock(clock))?.now(clock)
+    }
 
     /// Changes the timer on an entity.
     ///
@@ -91,7 +99,7 @@ pub trait DueWorldExt {
     /// # Examples
     ///
     /// ```
-    /// use core::time::Duration;
+    /// use core::{borrow::BorrowMut, time::Duration};
     /// use bevy_app::prelude::*;
     /// use bevy_due::{Timer, prelude::*, timer::NoSuchTimer};
     /// use bevy_time::TimePlugin;
@@ -112,7 +120,9 @@ pub trait DueWorldExt {
         &mut self,
         entity: Entity,
         change: impl FnOnce(&mut TimerMut),
-    ) -> Result<(), NoSuchTimer>;
+    ) -> Result<(), NoSuchTimer> {
+        change_timer(self.borrow_mut(), entity, change)
+    }
 
     /// Changes the timer of an owner with this [key](crate::timer::Keyed).
     ///
@@ -124,10 +134,14 @@ pub trait DueWorldExt {
         owner: Entity,
         key: impl IntoKey,
         change: impl FnOnce(&mut TimerMut),
-    ) -> Result<(), NoSuchTimer>;
+    ) -> Result<(), NoSuchTimer> {
+        change_keyed(self.borrow_mut(), owner, key, change)
+    }
 
     /// Cancels the timer of an owner with this [key](crate::timer::Keyed), and returns `true` if there was one.
-    fn cancel_timer(&mut self, owner: Entity, key: impl IntoKey) -> bool;
+    fn cancel_timer(&mut self, owner: Entity, key: impl IntoKey) -> bool {
+        cancel_keyed(self.borrow_mut(), owner, &key)
+    }
 
     /// Runs a clock for `span` in one call, fires everything on the way in order, and returns the
     /// statistics.
@@ -188,7 +202,9 @@ pub trait DueWorldExt {
         &mut self,
         clock: impl Into<ClockId>,
         span: impl IntoDuration,
-    ) -> Result<RunStats, ClockError>;
+    ) -> Result<RunStats, ClockError> {
+        fast_forward(self.borrow_mut(), clock.into(), span.into_duration())
+    }
 
     /// Runs a clock up to the next deadline on it or its descendants.
     ///
@@ -201,61 +217,9 @@ pub trait DueWorldExt {
     fn fast_forward_to_next(
         &mut self,
         clock: impl Into<ClockId>,
-    ) -> Result<Option<Duration>, ClockError>;
-}
-
-impl DueWorldExt for World {
-    fn add_timer_handler<M>(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
-    ) {
-        add_timer_handler(self, name.into(), handler);
-    }
-
-    fn with_timers<Out>(&mut self, ask: impl FnOnce(ArmedTimers) -> Out) -> Out {
-        with_timers(self, ask)
-    }
-
-    fn clock_now(&self, clock: impl Into<ClockId>) -> Result<Duration, ClockError> {
-        let clock = clock.into();
-        let table = self.get_resource::<ClockTable>();
-        table.ok_or(ClockError::NoSuchClock(clock))?.now(clock)
-    }
-
-    fn change_timer(
-        &mut self,
-        entity: Entity,
-        change: impl FnOnce(&mut TimerMut),
-    ) -> Result<(), NoSuchTimer> {
-        change_timer(self, entity, change)
-    }
-
-    fn change_keyed_timer(
-        &mut self,
-        owner: Entity,
-        key: impl IntoKey,
-        change: impl FnOnce(&mut TimerMut),
-    ) -> Result<(), NoSuchTimer> {
-        change_keyed(self, owner, key, change)
-    }
-
-    fn cancel_timer(&mut self, owner: Entity, key: impl IntoKey) -> bool {
-        cancel_keyed(self, owner, &key)
-    }
-
-    fn fast_forward(
-        &mut self,
-        clock: impl Into<ClockId>,
-        span: impl IntoDuration,
-    ) -> Result<RunStats, ClockError> {
-        fast_forward(self, clock.into(), span.into_duration())
-    }
-
-    fn fast_forward_to_next(
-        &mut self,
-        clock: impl Into<ClockId>,
     ) -> Result<Option<Duration>, ClockError> {
-        fast_forward_to_next(self, clock.into())
+        fast_forward_to_next(self.borrow_mut(), clock.into())
     }
 }
+
+impl DueWorldExt for World {}

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     owner::OwnedBy,
-    timer::{CrateTimer, Timer, TimerAction, add_own_handler},
+    timer::{CrateTimer, Timer, TimerAction, add_handler},
 };
 
 /// Identifies a request that an entity [made](super::MessageEntityCommandsExt::ask).
@@ -340,8 +340,9 @@ pub(crate) fn open(asker: &mut EntityCommands, until: Timer) -> Request {
 
 /// Registers the handler that runs when a request times out.
 pub(crate) fn add_time_out_handler(world: &mut World) {
-    add_own_handler(world, TIME_OUT, |world, fired| {
+    add_handler(world, TIME_OUT, |world, fired| {
         time_out(world, fired.entity());
+        Ok(())
     });
 }
 

@@ -17,7 +17,7 @@ use crate::{
     message::{MovedRequest, OpenRequest},
     owner::{Owned, OwnedBy},
     pause::{Paused, PausedBy, Pauses},
-    timer::{Arms, Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
+    timer::{Cooldown, CrateTimer, DespawnAfter, Finished, Keyed, Timer, TimerAction},
     transit::InTransit,
 };
 
@@ -90,7 +90,10 @@ macro_rules! parts {
                     Self::Finished => Part::Finished(entity.get::<Finished>()?.clone()),
                     Self::TimerAction => Part::TimerAction(entity.get::<TimerAction>()?.clone()),
                     Self::Timer => Part::Timer(entity.get::<Timer>()?.copy()),
-                    Self::DespawnAfter => Part::DespawnAfter(entity.get::<DespawnAfter>()?.copy()),
+                    Self::DespawnAfter => {
+                        let DespawnAfter(timer) = entity.get()?;
+                        Part::DespawnAfter(DespawnAfter(timer.copy()))
+                    }
                     $(Self::$value => Part::$value(entity.get::<$value>()?.clone()),)*
                     $(Self::$unsaved => Part::$unsaved(entity.get::<$unsaved>()?.clone()),)*
                     $(Self::$mark => entity.get::<$mark>().map(|_| Part::$mark)?,)*
@@ -157,12 +160,11 @@ macro_rules! parts {
                     (Self::Clock(_), Self::Clock(_)) => true,
                     (Self::Finished(here), Self::Finished(there)) => here.is_same(there),
                     (Self::TimerAction(here), Self::TimerAction(there)) => here.is_same(there),
-                    (Self::Timer(here), Self::Timer(there)) => {
-                        here == there && here.loaded() == there.loaded()
-                    }
-                    (Self::DespawnAfter(here), Self::DespawnAfter(there)) => {
-                        here == there && here.loaded() == there.loaded()
-                    }
+                    (Self::Timer(here), Self::Timer(there))
+                    | (
+                        Self::DespawnAfter(DespawnAfter(here)),
+                        Self::DespawnAfter(DespawnAfter(there)),
+                    ) => here == there && here.loaded() == there.loaded(),
                     $((Self::$value(here), Self::$value(there)) => here == there,)*
                     $((Self::$unsaved(here), Self::$unsaved(there)) => here == there,)*
                     $((Self::$mark, Self::$mark) => true,)*
@@ -252,7 +254,7 @@ impl Part {
             copy.take_place_of(timer);
         }
         if let (Self::DespawnAfter(copy), Some(lifetime)) = (self, entity.get::<DespawnAfter>()) {
-            copy.take_place_of(lifetime);
+            copy.0.take_place_of(&lifetime.0);
         }
     }
 
@@ -260,7 +262,9 @@ impl Part {
     pub(super) fn copied(&self) -> Self {
         match self {
             Self::Timer(timer) => Self::Timer(timer.copy()),
-            Self::DespawnAfter(lifetime) => Self::DespawnAfter(lifetime.copy()),
+            Self::DespawnAfter(DespawnAfter(timer)) => {
+                Self::DespawnAfter(DespawnAfter(timer.copy()))
+            }
             part => part.clone(),
         }
     }

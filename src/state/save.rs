@@ -55,7 +55,7 @@ use crate::{
     clock::ClockId,
     owner::OwnedBy,
     pause::{Pauses, stops},
-    timer::{Arms, SavedWorld},
+    timer::{DespawnAfter, SavedWorld},
 };
 
 pub(super) use check::{check_alone, check_saved};
@@ -168,8 +168,9 @@ impl Part {
     fn clock(&self) -> Option<Entity> {
         let clock = match self {
             Self::Clock(clock) => clock.parent(),
-            Self::Timer(timer) => timer.loaded()?.clock()?,
-            Self::DespawnAfter(lifetime) => lifetime.loaded()?.clock()?,
+            Self::Timer(timer) | Self::DespawnAfter(DespawnAfter(timer)) => {
+                timer.loaded()?.clock()?
+            }
             _ => return None,
         };
         match clock {
@@ -250,8 +251,9 @@ impl SavedTimers {
             }
             for part in &mut saved.parts {
                 match part {
-                    Part::Timer(timer) => timer.pass(passed),
-                    Part::DespawnAfter(lifetime) => lifetime.pass(passed),
+                    Part::Timer(timer) | Part::DespawnAfter(DespawnAfter(timer)) => {
+                        timer.pass(passed);
+                    }
                     _ => {}
                 }
             }

@@ -67,6 +67,7 @@ use crate::{
     reflect(opaque),
     reflect(Component, Clone, Debug, Default)
 )]
+#[cfg_attr(feature = "serialize", derive(serde::Deserialize), serde(transparent))]
 #[cfg_attr(
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
@@ -101,15 +102,16 @@ type Call = dyn Fn(&mut World, TimerFired) -> Result + Send + Sync;
 impl TimerAction {
     /// Returns `true` if another action runs the same code with the same data.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let other = &other.0;
-        match &self.0 {
-            Kind::Nothing => matches!(other, Kind::Nothing),
-            Kind::Despawn => matches!(other, Kind::Despawn),
-            Kind::DespawnOwner => matches!(other, Kind::DespawnOwner),
-            Kind::Named { name, data } => {
-                matches!(other, Kind::Named { name: of, data: with } if (of, with) == (name, data))
-            }
-            Kind::Call(_, call) => matches!(other, Kind::Call(_, of) if Arc::ptr_eq(of, call)),
+        match (&self.0, &other.0) {
+            (
+                Kind::Named { name, data },
+                Kind::Named {
+                    name: of,
+                    data: with,
+                },
+            ) => (name, data) == (of, with),
+            (Kind::Call(_, call), Kind::Call(_, of)) => Arc::ptr_eq(call, of),
+            (own, other) => mem::discriminant(own) == mem::discriminant(other),
         }
     }
 
@@ -390,32 +392,22 @@ pub(crate) fn add_timer_handler<M>(
     handler: impl IntoSystem<In<TimerFired>, (), M> + 'static,
 ) {
     let system = KeptSystem::new(handler);
-    let call = share(move |world, fired| system.run(world, fired));
-    insert_handler(world, name, call);
+    add_handler(world, &name, move |world, fired| system.run(world, fired));
 }
 
-/// Registers a function of this crate as a handler. Unlike a system, it can run within itself.
+/// Registers a closure as a handler. Unlike a system, it can run within itself.
 #[track_caller]
-pub(crate) fn add_own_handler(
+pub(crate) fn add_handler(
     world: &mut World,
-    name: &'static str,
-    handler: fn(&mut World, TimerFired),
+    name: &str,
+    handler: impl Fn(&mut World, TimerFired) -> Result + Send + Sync + 'static,
 ) {
-    let call = share(move |world, fired| {
-        handler(world, fired);
-        Ok(())
-    });
-    insert_handler(world, name.into(), call);
-}
-
-#[track_caller]
-fn insert_handler(world: &mut World, name: Cow<'static, str>, call: Arc<Call>) {
     let mut handlers = world.get_resource_or_init::<TimerHandlers>();
     assert!(
-        !handlers.0.contains_key(&*name),
+        !handlers.0.contains_key(name),
         "a timer handler is already registered as {name:?}: choose another name"
     );
-    handlers.0.insert((&*name).into(), call);
+    handlers.0.insert(name.into(), share(handler));
 }
 
 #[cfg(feature = "serialize")]
@@ -429,13 +421,6 @@ impl serde::Serialize for TimerAction {
             ))),
             None => self.0.serialize(serializer),
         }
-    }
-}
-
-#[cfg(feature = "serialize")]
-impl<'de> serde::Deserialize<'de> for TimerAction {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Kind::deserialize(deserializer).map(Self)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arming: the components that arm a timer, and the two steps on its way into the queue.
+//! Arming: the two steps of a timer on its way into the queue.
 //!
 //! Inserting the component puts the timer into the queue of its clock at once, parked, and on the list
 //! of new timers. The swap at the start of the next run settles the clock, because all components have
@@ -10,14 +10,12 @@ use core::mem;
 use bevy_ecs::{lifecycle::HookContext, prelude::*, world::DeferredWorld};
 
 use super::{
-    CancelReason, Kind, Timer, TimerCancelled, TimerLines, TimerState,
+    CancelReason, CrateTimer, Kind, Timer, TimerCancelled, TimerLines, TimerState,
     end::{end_in_next_run, lose_clock},
-    events::CrateTimer,
     keyed::key_of,
-    place::{NO_CLOCK, Place, TimerSeat},
+    place::{NO_CLOCK, Place},
     queued::{ArmedTimer, Mark},
     random::Numbers,
-    saving::{Loaded, sheet::NotWritten},
     setting::{Modified, Modifiers, Setting},
 };
 use crate::{
@@ -30,99 +28,6 @@ use crate::{
     owner::owner_of,
     queue::{Key, NEVER},
 };
-
-/// A component that arms a timer when it is inserted.
-#[cfg_attr(
-    not(feature = "serialize"),
-    allow(dead_code, reason = "only saving uses all of it")
-)]
-pub(crate) trait Arms: Component {
-    const KIND: Kind;
-    /// The component in an error message.
-    const NAME: &'static str;
-
-    fn timer(&self) -> &Timer;
-
-    fn timer_mut(&mut self) -> &mut Timer;
-
-    fn seat(&self) -> &TimerSeat {
-        &self.timer().seat
-    }
-
-    /// Returns the state in which the component was loaded, until it is armed.
-    fn loaded(&self) -> Option<&TimerState> {
-        self.timer().extra.as_deref()?.loaded.as_ref()?.state()
-    }
-
-    /// Puts the timer into a saved state when the component is inserted.
-    fn load(&mut self, state: TimerState) {
-        let extra = self.timer_mut().extra.get_or_insert_default();
-        extra.loaded = Some(Loaded::new(state));
-    }
-
-    /// Lets time pass on the clock of a saved timer.
-    #[cfg(feature = "serialize")]
-    fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
-        if let Some(mut state) = self.loaded().copied() {
-            state.pass(passed);
-            self.load(state);
-        }
-    }
-
-    /// Returns an exact copy, with the place of the timer and the state in which it was loaded.
-    fn copy(&self) -> Self
-    where
-        Self: Clone,
-    {
-        let mut copy = self.clone();
-        copy.timer_mut().extra = self.timer().extra.clone();
-        copy.take_place_of(self);
-        copy
-    }
-
-    /// Takes over the place of another component in the queue.
-    fn take_place_of(&self, other: &Self) {
-        self.seat().move_to(other.seat().place());
-    }
-
-    /// Returns the component in its written state, or in its first one if there is none.
-    #[cfg(feature = "bevy_reflect")]
-    fn saved_or_clone(&self) -> Self
-    where
-        Self: Clone,
-    {
-        let mut saved = self.clone();
-        if let Ok(Some(state)) = self.written_state() {
-            saved.load(state);
-        }
-        saved
-    }
-
-    /// Returns a copy to serialize later. The copy of an armed timer whose state has not been written
-    /// can't be serialized either.
-    #[cfg(feature = "bevy_reflect")]
-    fn detached(&self) -> Self
-    where
-        Self: Clone,
-    {
-        let copy = self.saved_or_clone();
-        if self.written_state().is_err() {
-            copy.seat().leave_unwritten();
-        }
-        copy
-    }
-
-    /// Returns the state to serialize, or `None` if the timer is not armed.
-    fn written_state(&self) -> Result<Option<TimerState>, NotWritten> {
-        if let Some(written) = self.seat().written() {
-            return written.map(Some);
-        }
-        match self.seat().place() {
-            Place::Nowhere | Place::Reported(_) => Ok(self.loaded().copied()),
-            Place::Armed(..) => Err(NotWritten),
-        }
-    }
-}
 
 /// What arming needs beside the queues.
 #[derive(Debug)]
@@ -209,42 +114,56 @@ impl Added {
     }
 }
 
-pub(super) fn on_insert<C: Arms>(
+pub(super) fn on_insert(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
+    add_timer(&mut world, entity, Kind::Timer);
+}
+
+pub(super) fn on_insert_lifetime(
     mut world: DeferredWorld,
     HookContext { entity, .. }: HookContext,
 ) {
-    add_timer::<C>(&mut world, entity);
+    add_timer(&mut world, entity, Kind::Lifetime);
 }
 
-/// Puts the timer of `C` on `entity` into a queue. The next swap arms it.
+/// Puts the timer of this kind on `entity` into a queue. The next swap arms it.
 ///
 /// Does nothing in a world without the plugin, such as one that holds a scene. A `Timer` is plain
 /// data there.
-pub(crate) fn add_timer<C: Arms>(world: &mut DeferredWorld, entity: Entity) {
-    if add_plain::<C>(world, entity).is_some() {
-        return;
+#[inline(always)]
+pub(crate) fn add_timer(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
+    if add_plain(world, entity, kind).is_none() {
+        add_any(world, entity, kind);
     }
-    let Some(component) = world.get::<C>(entity) else {
+}
+
+#[inline(never)]
+fn add_any(world: &mut DeferredWorld, entity: Entity, kind: Kind) {
+    let Some(timer) = kind.get(world, entity) else {
         return;
     };
-    if component.loaded() == Some(&TimerState::Finished) {
-        return end_in_next_run(world, entity, C::KIND);
+    if timer.loaded() == Some(&TimerState::Finished) {
+        return end_in_next_run(world, entity, kind);
     }
     if !world.contains_resource::<TimerLines>() {
-        return warn_without_plugin(world, C::NAME);
+        let name = match kind {
+            Kind::Timer => "a `Timer`",
+            Kind::Lifetime => "a `DespawnAfter`",
+        };
+        return warn_without_plugin(world, name);
     }
-    add_set(world, entity, C::KIND);
+    add_set(world, entity, kind);
 }
 
 /// Adds a timer that has nothing but a delay, on an entity without modifiers. Most timers are like that.
 /// Returns `None` for any other timer.
-fn add_plain<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
+#[inline(always)]
+fn add_plain(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> {
     // A resource is a component of its own entity, so all can be borrowed together.
     let (components, resources) = (world.components(), world.resource_entities());
     let lines = resources.get(components.valid_component_id::<TimerLines>()?)?;
     let table = resources.get(components.valid_component_id::<ClockTable>()?)?;
     let [mut lines, table, entity_mut] = world.get_entity_mut([lines, table, entity]).ok()?;
-    let timer = entity_mut.get::<C>()?.timer();
+    let timer = kind.on(entity_mut.as_readonly())?;
     let lines = lines.get_mut::<TimerLines>()?.into_inner();
     let modified = lines.arming.modifiers.note(entity_mut.archetype());
     if modified != Modified::Nothing || !timer.is_plain() {
@@ -252,7 +171,7 @@ fn add_plain<C: Arms>(world: &mut DeferredWorld, entity: Entity) -> Option<()> {
     }
     let (clock, _) = ClockTable::GAME;
     let now = table.get::<ClockTable>()?.game_time();
-    let mut armed = ArmedTimer::new(entity, C::KIND, timer);
+    let mut armed = ArmedTimer::new(entity, kind, timer);
     armed.set(Mark::New, true);
     let key = lines.add(clock, now.saturating_add(timer.delay), armed);
     timer.seat.move_to(Place::Armed(clock, key));
@@ -283,7 +202,7 @@ fn add_set(world: &mut DeferredWorld, entity: Entity, kind: Kind) -> Option<()> 
     let deadline = match &loaded {
         Some(TimerState::Armed(progress)) => {
             progress.put_into(&mut timer, component.delay);
-            progress.wait.deadline(reading)
+            progress.deadline(reading)
         }
         // The swap starts its delay.
         Some(TimerState::Added { random, .. }) => {
@@ -505,8 +424,8 @@ fn late_start(
     let deadline = match component.loaded() {
         Some(TimerState::Armed(progress)) => match timer.paused_at() {
             // The wait stood still from the start.
-            Some(_) => progress.wait.deadline(reading),
-            None => progress.wait.deadline_on_loaded(reading),
+            Some(_) => progress.deadline(reading),
+            None => progress.deadline_on_loaded(reading),
         },
         _ => {
             let (deadline, wait) = component.start(reading, &mut numbers);
@@ -549,7 +468,7 @@ fn leave(timer: &Timer) {
 /// Cancels a timer that is about to be replaced, or removed if `on_remove` follows.
 pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(timer) = world.get::<Timer>(entity)
-        && let Place::Nowhere = timer.seat().place()
+        && let Place::Nowhere = timer.seat.place()
     {
         // Usually `on_despawn` has cancelled it.
         return timer.use_loaded();
@@ -557,14 +476,14 @@ pub(super) fn on_discard(mut world: DeferredWorld, HookContext { entity, .. }: H
     if let Some(number) = cancel(&mut world, entity, CancelReason::Replaced)
         && let Some(timer) = world.get::<Timer>(entity)
     {
-        timer.seat().move_to(Place::Reported(number));
+        timer.seat.move_to(Place::Reported(number));
     }
 }
 
 /// Corrects the report of `on_discard`: the timer was removed.
 pub(super) fn on_remove(mut world: DeferredWorld, HookContext { entity, .. }: HookContext) {
     if let Some(Place::Reported(number)) =
-        world.get::<Timer>(entity).map(|timer| timer.seat().place())
+        world.get::<Timer>(entity).map(|timer| timer.seat.place())
         && let Some(mut lines) = world.get_resource_mut::<TimerLines>()
         && let Some(report) = lines.reports.cancelled.get_mut(number)
     {
@@ -603,7 +522,7 @@ pub(super) fn take_out(
 ) -> Option<(u64, TimerCancelled)> {
     let entity_ref = world.get_entity(entity).ok()?;
     let timer = entity_ref.get::<Timer>()?;
-    let (place, chosen) = (timer.seat().place(), timer.chosen_clock());
+    let (place, chosen) = (timer.seat.place(), timer.chosen_clock());
     leave(timer);
     let Place::Armed(clock, key) = place else {
         return None;

@@ -293,11 +293,8 @@ impl Timer {
     /// ```
     pub fn try_times(mut self, times: u32) -> Result<Self, InvalidTimer> {
         let times = NonZeroU32::new(times).ok_or(InvalidTimer::ZeroTimes)?;
-        if self.interval.is_none() && times.get() > 1 {
-            return Err(InvalidTimer::TimesWithoutInterval(times.get()));
-        }
         self.times = Some(times);
-        Ok(self)
+        self.validated()
     }
 
     /// Creates a one-shot timer that fires when its clock shows `time`.
@@ -554,6 +551,19 @@ impl Timer {
             extra: None,
             seat: TimerSeat::default(),
             times,
+        }
+    }
+
+    /// Returns the timer, unless its settings contradict each other.
+    pub(super) fn validated(self) -> Result<Self, InvalidTimer> {
+        let span = self.options().interval_span;
+        match self.times {
+            _ if self.interval.is_some() => Ok(self),
+            Some(times) if times.get() > 1 => Err(InvalidTimer::TimesWithoutInterval(times.get())),
+            _ if span > 0 => Err(InvalidTimer::SpanWithoutInterval(Duration::from_nanos(
+                span,
+            ))),
+            _ => Ok(self),
         }
     }
 

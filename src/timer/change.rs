@@ -87,6 +87,8 @@ impl core::error::Error for NoSuchTimer {}
 pub struct TimerMut<'w> {
     world: &'w mut World,
     entity: Entity,
+    /// The settings with which it was inserted.
+    settings: Timer,
     clock: ClockKey,
     key: Key,
     reading: Reading,
@@ -94,9 +96,9 @@ pub struct TimerMut<'w> {
 
 impl<'w> TimerMut<'w> {
     fn new(world: &'w mut World, entity: Entity) -> Option<Self> {
-        let seat = &world.get::<Timer>(entity)?.seat;
-        seat.unwrite();
-        let place = seat.armed()?;
+        let timer = world.get::<Timer>(entity)?;
+        timer.seat.unwrite();
+        let (settings, place) = (timer.clone(), timer.seat.armed()?);
         world
             .get_resource::<TimerLines>()?
             .timer(place.0, place.1)?;
@@ -105,6 +107,7 @@ impl<'w> TimerMut<'w> {
         Some(Self {
             world,
             entity,
+            settings,
             clock,
             key,
             reading,
@@ -135,20 +138,13 @@ impl<'w> TimerMut<'w> {
     ///
     /// The timer gets the interval and the number of firings of its [`Timer`](crate::Timer) again.
     pub fn restart(&mut self) {
-        let (clock, key, reading) = (self.clock, self.key, self.reading);
-        let entity = self.entity;
-        self.world
-            .resource_scope(|world, mut lines: Mut<TimerLines>| {
-                let Some(timer) = world.get::<Timer>(entity) else {
-                    return;
-                };
-                let (deadline, _) = timer.start(reading, &mut lines.arming.numbers);
-                if let Some(armed) = lines.timer_mut(clock, key) {
-                    armed.restart(timer);
-                }
-                let wait = deadline.saturating_sub(reading.now);
-                lines.reschedule(clock, key, (deadline, wait), reading.now);
-            });
+        let mut lines = self.world.resource_mut::<TimerLines>();
+        let numbers = &mut lines.arming.numbers;
+        let (deadline, _) = self.settings.start(self.reading, numbers);
+        if let Some(armed) = lines.timer_mut(self.clock, self.key) {
+            armed.restart(&self.settings);
+        }
+        self.move_to(deadline, deadline.saturating_sub(self.reading.now));
     }
 
     /// Renews the number of firings, and keeps the next deadline.
@@ -156,8 +152,7 @@ impl<'w> TimerMut<'w> {
     /// A poison that is renewed again and again keeps ticking. After this, as many firings are left
     /// as the [`Timer`](crate::Timer) component has in total.
     pub fn refresh(&mut self) {
-        let times = self.world.get::<Timer>(self.entity);
-        let times = times.and_then(Timer::max_firings);
+        let times = self.settings.max_firings();
         self.with_armed(|armed| armed.set_left(times));
     }
 
@@ -185,7 +180,7 @@ impl<'w> TimerMut<'w> {
     #[track_caller]
     pub fn set_interval(&mut self, interval: impl IntoDuration) {
         let interval = or_panic(Timer::try_every(interval)).interval;
-        let delay = self.delay();
+        let delay = self.settings.delay;
         self.with_armed(|armed| armed.set_interval(interval, delay));
     }
 
@@ -258,29 +253,21 @@ impl<'w> TimerMut<'w> {
     }
 
     fn move_to(&mut self, deadline: u64, wait: u64) {
-        let (clock, key, now) = (self.clock, self.key, self.reading.now);
-        if let Some(mut lines) = self.world.get_resource_mut::<TimerLines>() {
-            lines.reschedule(clock, key, (deadline, wait), now);
-        }
-    }
-
-    fn delay(&self) -> u64 {
-        let timer = self.world.get::<Timer>(self.entity);
-        timer.map_or(0, |timer| timer.delay)
+        let mut lines = self.world.resource_mut::<TimerLines>();
+        lines.reschedule(self.clock, self.key, (deadline, wait), self.reading.now);
     }
 
     /// Returns the next deadline, and the length of the wait for it.
     fn deadline_and_wait(&self) -> Option<(u64, u64)> {
-        let line = self.world.get_resource::<TimerLines>()?.get(self.clock)?;
+        let line = self.world.resource::<TimerLines>().get(self.clock)?;
         let deadline = line.deadline(self.key, self.reading.now)?;
-        Some((deadline, line.queue.get(self.key)?.wait(self.delay())))
+        let armed = line.queue.get(self.key)?;
+        Some((deadline, armed.wait(self.settings.delay)))
     }
 
     fn with_armed(&mut self, change: impl FnOnce(&mut ArmedTimer)) {
-        let lines = self.world.get_resource_mut::<TimerLines>();
-        if let Some(mut lines) = lines
-            && let Some(armed) = lines.timer_mut(self.clock, self.key)
-        {
+        let mut lines = self.world.resource_mut::<TimerLines>();
+        if let Some(armed) = lines.timer_mut(self.clock, self.key) {
             change(armed);
         }
     }
@@ -381,5 +368,5 @@ pub(crate) fn cancel_all(world: &mut World, owner: Entity) {
 
 fn survives(world: &World, timer: Entity) -> bool {
     let timer = world.get::<CrateTimer>(timer);
-    timer.is_some_and(CrateTimer::survives_cancel_all)
+    timer.is_some_and(|timer| *timer != CrateTimer::Commands)
 }

@@ -8,7 +8,7 @@ use core::{
 use bevy_ecs::{error::BevyError, prelude::*};
 use bevy_platform::sync::{Mutex, PoisonError};
 
-use super::{Timer, TimerAction, events::CrateTimer};
+use super::{CrateTimer, Timer, TimerAction};
 use crate::{call::report, clock::ClockId, owner::OwnedBy, systems::KeptSystem};
 
 /// Builds delayed or repeated commands.

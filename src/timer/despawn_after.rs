@@ -10,7 +10,7 @@ use bevy_reflect::{
 #[cfg(all(feature = "bevy_reflect", feature = "serialize"))]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{Arms, IntoDuration, Kind, Timer, arm};
+use super::{IntoDuration, Timer, arm};
 
 /// Despawns the entity after a delay.
 ///
@@ -48,7 +48,7 @@ use super::{Arms, IntoDuration, Kind, Timer, arm};
 /// ```
 #[doc(alias("lifetime", "ttl"))]
 #[derive(Component, Clone, PartialEq, Eq)]
-#[component(immutable, map_entities, on_insert = arm::on_insert::<Self>, on_discard = arm::on_discard_lifetime)]
+#[component(immutable, map_entities, on_insert = arm::on_insert_lifetime, on_discard = arm::on_discard_lifetime)]
 #[cfg_attr(
     feature = "bevy_reflect",
     derive(Reflect),
@@ -56,7 +56,7 @@ use super::{Arms, IntoDuration, Kind, Timer, arm};
     reflect(opaque, from_reflect = false),
     reflect(
         Component,
-        Clone(Arms::detached),
+        Clone(Self::detached),
         Debug,
         Default,
         FromReflect,
@@ -72,7 +72,7 @@ use super::{Arms, IntoDuration, Kind, Timer, arm};
     all(feature = "bevy_reflect", feature = "serialize"),
     reflect(Serialize, Deserialize)
 )]
-pub struct DespawnAfter(pub(super) Timer);
+pub struct DespawnAfter(pub(crate) Timer);
 
 impl DespawnAfter {
     /// Creates a lifetime: a [`Duration`], or a number of seconds.
@@ -93,37 +93,17 @@ impl DespawnAfter {
     pub fn delay(&self) -> Duration {
         self.0.delay()
     }
+
+    #[cfg(feature = "bevy_reflect")]
+    fn detached(&self) -> Self {
+        Self(self.0.detached())
+    }
 }
 
 /// A lifetime that never ends.
 impl Default for DespawnAfter {
     fn default() -> Self {
         Self::new(Duration::MAX)
-    }
-}
-
-impl Arms for DespawnAfter {
-    const KIND: Kind = Kind::Lifetime;
-    const NAME: &'static str = "a `DespawnAfter`";
-
-    fn timer(&self) -> &Timer {
-        &self.0
-    }
-
-    fn timer_mut(&mut self) -> &mut Timer {
-        &mut self.0
-    }
-}
-
-impl From<Duration> for DespawnAfter {
-    fn from(delay: Duration) -> Self {
-        Self::new(delay)
-    }
-}
-
-impl From<DespawnAfter> for Duration {
-    fn from(lifetime: DespawnAfter) -> Self {
-        lifetime.delay()
     }
 }
 
@@ -136,7 +116,8 @@ impl MapEntities for DespawnAfter {
 #[cfg(feature = "bevy_reflect")]
 impl FromReflect for DespawnAfter {
     fn from_reflect(reflect: &dyn PartialReflect) -> Option<Self> {
-        reflect.try_downcast_ref().map(Arms::saved_or_clone)
+        let lifetime: &Self = reflect.try_downcast_ref()?;
+        Some(Self(lifetime.0.saved_or_clone()))
     }
 }
 

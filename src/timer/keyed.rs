@@ -134,17 +134,9 @@ impl KeyTable {
 
     /// Gives a key of an owner to an entity, and returns the entity that had it before.
     pub(super) fn insert(&mut self, owner: Entity, key: KeyId, entity: Entity) -> Option<Entity> {
-        let holder = self.0.entry((owner, key));
-        let earlier = match &holder {
-            Entry::Occupied(holder) => Some(*holder.get()),
-            Entry::Vacant(_) => None,
-        };
         // If a bundle has an owner and a key, both hooks insert the same entry.
-        if earlier == Some(entity) {
-            return None;
-        }
-        holder.insert(entity);
-        earlier
+        let earlier = self.0.insert((owner, key), entity);
+        earlier.filter(|&earlier| earlier != entity)
     }
 
     /// Frees a key of an owner, unless another entity has it by now.

@@ -97,19 +97,24 @@ impl ArmedTimers<'_, '_> {
         let id = self.table.id(clock).or_else(|| timer.chosen_clock());
         let deadline = line.deadline(key, reading.now)?;
         let wait = armed.wait(timer.delay);
-        let status = TimerStatus {
+        // The delay of a timer without a clock has not started.
+        let remaining = deadline.saturating_sub(reading.now).min(wait);
+        let deadline = deadline.min(reading.now.saturating_add(wait));
+        Some(TimerStatus {
             entity,
             owner,
             clock: id.unwrap_or_else(|| self.clock_of(entity, owner)),
+            remaining: Duration::from_nanos(remaining),
+            elapsed: Duration::from_nanos(wait.saturating_sub(remaining)),
+            wait: Duration::from_nanos(wait),
+            deadline: reading.shown(deadline),
             interval: armed
                 .interval
                 .map(|interval| Duration::from_nanos(interval.get())),
             count: armed.count(),
             left: armed.left(),
             paused: armed.paused_at().is_some(),
-            ..TimerStatus::done(entity)
-        };
-        Some(status.waiting(reading, deadline, wait))
+        })
     }
 
     /// Returns the owner and the clock of a cooldown on `entity`, and the time that the clock shows.

@@ -80,7 +80,7 @@ pub(super) fn resumed(deadline: u64, paused_at: u64, now: u64) -> u64 {
 impl ArmedTimer {
     #[inline]
     pub(super) fn new(entity: Entity, kind: Kind, timer: &Timer) -> Self {
-        let Options {
+        let &Options {
             priority,
             missed_ticks,
             ..

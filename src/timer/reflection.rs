@@ -2,7 +2,7 @@
 //!
 //! The derive can't show the settings in the box of a timer as its own fields.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::{
     any::Any,
     fmt,
@@ -12,8 +12,8 @@ use core::{
 use bevy_ecs::reflect::ReflectComponent;
 use bevy_reflect::{
     ApplyError, FromReflect, GetTypeRegistration, NamedField, PartialReflect, Reflect,
-    ReflectCloneError, ReflectFromPtr, ReflectFromReflect, ReflectKind, ReflectMut, ReflectOwned,
-    ReflectRef, TypeInfo, TypeRegistration, TypeRegistry, Typed,
+    ReflectCloneError, ReflectFromPtr, ReflectFromReflect, ReflectMut, ReflectOwned, ReflectRef,
+    TypeInfo, TypeRegistration, TypeRegistry, Typed,
     std_traits::ReflectDefault,
     structs::{FieldIter, Struct, StructInfo, struct_partial_eq},
     utility::NonGenericTypeInfoCell,
@@ -21,61 +21,15 @@ use bevy_reflect::{
 #[cfg(feature = "serialize")]
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
-use super::{Arms, Extra, MissedTicks, Options, Timer, WhenDone};
-use crate::clock::ClockId;
+use super::{Options, Timer};
 
-/// The settings of a timer without extra settings.
-static NO_OPTIONS: Options = Options {
-    clock: None,
-    since: None,
-    jitter: 0,
-    interval_span: 0,
-    slack: 0,
-    priority: None,
-    missed_ticks: MissedTicks::Burst,
-    when_done: WhenDone::DespawnIfOwned,
-};
-
-/// The number of fields.
-const FIELDS: usize = 11;
-
-impl Timer {
-    /// Returns the fields in the order in which [`Typed::type_info`] names them.
-    fn fields(&self) -> [&dyn PartialReflect; FIELDS] {
-        let extra = self.extra.as_deref();
-        let options = extra.map_or(&NO_OPTIONS, |extra| &extra.options);
-        [
-            &self.delay,
-            &self.interval,
-            &self.times,
-            &options.clock,
-            &options.missed_ticks,
-            &options.since,
-            &options.jitter,
-            &options.interval_span,
-            &options.slack,
-            &options.priority,
-            &options.when_done,
-        ]
-    }
-
-    fn fields_mut(&mut self) -> [&mut dyn PartialReflect; FIELDS] {
-        let extra: &mut Extra = self.extra.get_or_insert_default();
-        let options = &mut extra.options;
-        [
-            &mut self.delay,
-            &mut self.interval,
-            &mut self.times,
-            &mut options.clock,
-            &mut options.missed_ticks,
-            &mut options.since,
-            &mut options.jitter,
-            &mut options.interval_span,
-            &mut options.slack,
-            &mut options.priority,
-            &mut options.when_done,
-        ]
-    }
+/// The fields of [`Timer`] itself, before those of its [`Options`].
+fn own_fields() -> [NamedField; 3] {
+    [
+        NamedField::new::<u64>("delay"),
+        NamedField::new::<Option<NonZeroU64>>("interval"),
+        NamedField::new::<Option<NonZeroU32>>("times"),
+    ]
 }
 
 impl Struct for Timer {
@@ -88,11 +42,21 @@ impl Struct for Timer {
     }
 
     fn field_at(&self, index: usize) -> Option<&dyn PartialReflect> {
-        self.fields().get(index).copied()
+        Some(match index {
+            0 => &self.delay,
+            1 => &self.interval,
+            2 => &self.times,
+            _ => return self.options().field_at(index - 3),
+        })
     }
 
     fn field_at_mut(&mut self, index: usize) -> Option<&mut dyn PartialReflect> {
-        self.fields_mut().into_iter().nth(index)
+        Some(match index {
+            0 => &mut self.delay,
+            1 => &mut self.interval,
+            2 => &mut self.times,
+            _ => return self.options_mut().field_at_mut(index - 3),
+        })
     }
 
     fn name_at(&self, index: usize) -> Option<&str> {
@@ -105,7 +69,7 @@ impl Struct for Timer {
     }
 
     fn field_len(&self) -> usize {
-        FIELDS
+        3 + self.options().field_len()
     }
 
     fn iter_fields(&self) -> FieldIter<'_> {
@@ -154,10 +118,6 @@ impl PartialReflect for Timer {
             }
         }
         Ok(())
-    }
-
-    fn reflect_kind(&self) -> ReflectKind {
-        ReflectKind::Struct
     }
 
     fn reflect_ref(&self) -> ReflectRef<'_> {
@@ -223,19 +183,10 @@ impl Typed for Timer {
     fn type_info() -> &'static TypeInfo {
         static CELL: NonGenericTypeInfoCell = NonGenericTypeInfoCell::new();
         CELL.get_or_set(|| {
-            TypeInfo::Struct(StructInfo::new::<Self>(&[
-                NamedField::new::<u64>("delay"),
-                NamedField::new::<Option<NonZeroU64>>("interval"),
-                NamedField::new::<Option<NonZeroU32>>("times"),
-                NamedField::new::<Option<ClockId>>("clock"),
-                NamedField::new::<MissedTicks>("missed_ticks"),
-                NamedField::new::<Option<u64>>("since"),
-                NamedField::new::<u64>("jitter"),
-                NamedField::new::<u64>("interval_span"),
-                NamedField::new::<u64>("slack"),
-                NamedField::new::<Option<i32>>("priority"),
-                NamedField::new::<WhenDone>("when_done"),
-            ]))
+            let options = Options::type_info().as_struct();
+            let options = options.into_iter().flat_map(StructInfo::iter).cloned();
+            let fields: Vec<_> = own_fields().into_iter().chain(options).collect();
+            TypeInfo::Struct(StructInfo::new::<Self>(&fields))
         })
     }
 }
@@ -256,14 +207,9 @@ impl GetTypeRegistration for Timer {
     }
 
     fn register_type_dependencies(registry: &mut TypeRegistry) {
-        registry.register::<u64>();
-        registry.register::<Option<u64>>();
-        registry.register::<Option<i32>>();
         registry.register::<Option<NonZeroU64>>();
         registry.register::<Option<NonZeroU32>>();
-        registry.register::<Option<ClockId>>();
-        registry.register::<MissedTicks>();
-        registry.register::<WhenDone>();
+        Options::register_type_dependencies(registry);
     }
 }
 
@@ -277,10 +223,10 @@ impl FromReflect for Timer {
         if timer.interval.is_some() && fields.field("times").is_none() {
             timer.times = None;
         }
-        let is_valid = match timer.interval {
-            Some(_) => true,
-            None => timer.times == Some(NonZeroU32::MIN) && timer.options().interval_span == 0,
-        };
-        is_valid.then_some(timer)
+        if timer.interval.is_none() {
+            // It can't fire forever.
+            timer.times?;
+        }
+        timer.validated().ok()
     }
 }

@@ -8,17 +8,98 @@ pub(super) mod sheet;
 mod state;
 #[cfg(feature = "serialize")]
 mod world_state;
-mod written;
 
 #[cfg(feature = "serialize")]
 pub(crate) use capture::Capture;
 #[cfg(feature = "serialize")]
 pub(super) use data::{LifetimeData, TimerData};
 pub(super) use sheet::Written;
+pub(crate) use sheet::forget_written;
+#[cfg(feature = "serialize")]
+pub(crate) use sheet::write_timer_states;
 pub(super) use state::Loaded;
 pub(crate) use state::TimerState;
 #[cfg(feature = "serialize")]
 pub(crate) use world_state::{MAX_STEPS, SavedWorld, load_world_state};
-pub(crate) use written::forget_written;
+
 #[cfg(feature = "serialize")]
-pub(crate) use written::write_timer_states;
+use super::ClockId;
+use super::{Place, Timer};
+use sheet::NotWritten;
+
+impl Timer {
+    /// Returns the state in which the component was loaded, until it is armed.
+    pub(crate) fn loaded(&self) -> Option<&TimerState> {
+        self.extra.as_deref()?.loaded.as_ref()?.state()
+    }
+
+    /// Puts the timer into a saved state when the component is inserted.
+    pub(super) fn load(&mut self, state: TimerState) {
+        let extra = self.extra.get_or_insert_default();
+        extra.loaded = Some(Loaded::new(state));
+    }
+
+    /// Notes that the loaded state, if any, has been used.
+    pub(super) fn use_loaded(&self) {
+        let extra = self.extra.as_deref();
+        if let Some(loaded) = extra.and_then(|extra| extra.loaded.as_ref()) {
+            loaded.use_up();
+        }
+    }
+
+    /// Lets time pass on the clock of a saved timer.
+    #[cfg(feature = "serialize")]
+    pub(crate) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
+        if let Some(mut state) = self.loaded().copied() {
+            state.pass(passed);
+            self.load(state);
+        }
+    }
+
+    /// Returns an exact copy, with the place of the timer and the state in which it was loaded.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self {
+            extra: self.extra.clone(),
+            ..self.clone()
+        };
+        copy.take_place_of(self);
+        copy
+    }
+
+    /// Takes over the place of another timer in the queue.
+    pub(crate) fn take_place_of(&self, other: &Self) {
+        self.seat.move_to(other.seat.place());
+    }
+
+    /// Returns the timer in its written state, or in its first one if there is none.
+    #[cfg(feature = "bevy_reflect")]
+    pub(super) fn saved_or_clone(&self) -> Self {
+        let mut saved = self.clone();
+        if let Ok(Some(state)) = self.written_state() {
+            saved.load(state);
+        }
+        saved
+    }
+
+    /// Returns a copy to serialize later. The copy of an armed timer whose state has not been written
+    /// can't be serialized either.
+    #[cfg(feature = "bevy_reflect")]
+    pub(super) fn detached(&self) -> Self {
+        let copy = self.saved_or_clone();
+        if self.written_state().is_err() {
+            copy.seat.leave_unwritten();
+        }
+        copy
+    }
+
+    /// Returns the state to serialize, or `None` if the timer is not armed.
+    fn written_state(&self) -> Result<Option<TimerState>, NotWritten> {
+        if let Some(written) = self.seat.written() {
+            return written.map(Some);
+        }
+        match self.seat.place() {
+            Place::Nowhere | Place::Reported(_) => Ok(self.loaded().copied()),
+            Place::Armed(..) => Err(NotWritten),
+        }
+    }
+}

@@ -11,7 +11,7 @@ use bevy_reflect::{Reflect, std_traits::ReflectDefault};
 use bevy_reflect::{ReflectDeserialize, ReflectSerialize};
 
 use super::{ArmedTimers, Cooldown, TimerLines};
-use crate::clock::{ClockId, Reading};
+use crate::clock::ClockId;
 
 /// The state of an armed or paused timer.
 ///
@@ -157,20 +157,6 @@ impl TimerStatus {
             self.remaining
                 .saturating_add(interval.saturating_mul(further)),
         )
-    }
-
-    /// Sets the wait that ends at `deadline`.
-    pub(super) fn waiting(self, reading: Reading, deadline: u64, wait: u64) -> Self {
-        // The delay of a timer without a clock has not started.
-        let remaining = deadline.saturating_sub(reading.now).min(wait);
-        let deadline = deadline.min(reading.now.saturating_add(wait));
-        Self {
-            deadline: reading.shown(deadline),
-            remaining: Duration::from_nanos(remaining),
-            elapsed: Duration::from_nanos(wait.saturating_sub(remaining)),
-            wait: Duration::from_nanos(wait),
-            ..self
-        }
     }
 
     /// Returns the fraction of the wait that has passed, from 0 to 1, for a progress bar.

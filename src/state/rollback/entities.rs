@@ -18,7 +18,7 @@ use super::{
 use crate::{
     clock::{Clock, ClockId},
     message::{MovedRequest, OpenRequest},
-    timer::{Arms, Timer, TimerLines},
+    timer::{Timer, TimerLines},
 };
 
 /// The entities of a snapshot that is restored.

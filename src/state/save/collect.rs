@@ -19,7 +19,7 @@ use crate::{
         Versioned,
         part::{Kind, Kinds, Part},
     },
-    timer::{Capture, Keyed, SavedWorld, TimerAction},
+    timer::{self, Capture, DespawnAfter, Keyed, SavedWorld, TimerAction},
 };
 
 /// Saves all timers of a world, and returns the ones with closures separately.
@@ -154,8 +154,11 @@ impl<'w> Collector<'w> {
         for part in self.kinds.read(entity, |kind, _| is_saved(kind)) {
             parts.extend(match part {
                 Part::Clock(_) => capture.times.save(entity).map(Part::Clock),
-                Part::Timer(_) => capture.save(entity).map(Part::Timer),
-                Part::DespawnAfter(_) => capture.save(entity).map(Part::DespawnAfter),
+                Part::Timer(_) => capture.save(entity, timer::Kind::Timer).map(Part::Timer),
+                Part::DespawnAfter(_) => {
+                    let lifetime = capture.save(entity, timer::Kind::Lifetime);
+                    lifetime.map(|timer| Part::DespawnAfter(DespawnAfter(timer)))
+                }
                 part if part.list().is_some_and(|list| list.len() < 2) => None,
                 part => Some(part),
             });

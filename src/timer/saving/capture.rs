@@ -5,12 +5,12 @@ use core::num::NonZeroU32;
 use bevy_ecs::{entity::EntityHashMap, prelude::*};
 use bevy_platform::collections::HashSet;
 
-use super::state::{Progress, TimerState, Wait};
+use super::state::{Progress, TimerState};
 use crate::{
     clock::{ClockKey, ClockTable, ClockTimes},
-    queue::Key,
+    queue::{Key, NEVER},
     timer::{
-        Arms, Finished, Kind, TimerLines, WhenDone, end::Origin, place::Place, queued::Mark,
+        Finished, Kind, Timer, TimerLines, WhenDone, end::Origin, place::Place, queued::Mark,
         setting::Setting,
     },
 };
@@ -61,32 +61,30 @@ impl<'w> Capture<'w> {
     }
 
     /// Returns the timer or the lifetime on an entity in its state, or `None` if there is none.
-    pub(crate) fn save<C: Arms + Clone>(&mut self, entity: EntityRef) -> Option<C> {
-        let component = entity.get::<C>()?;
-        let state = self.state::<C>(entity)?;
-        let mut saved = component.clone();
+    pub(crate) fn save(&mut self, entity: EntityRef, kind: Kind) -> Option<Timer> {
+        let state = self.state(entity, kind)?;
+        let mut saved = kind.on(entity)?.clone();
         saved.load(state);
         Some(saved)
     }
 
     /// Returns the state of the timer or the lifetime on an entity, or `None` if there is none.
-    pub(super) fn state<C: Arms>(&mut self, entity: EntityRef) -> Option<TimerState> {
-        let component = entity.get::<C>()?;
-        match component.seat().place() {
-            place if self.lines.is_at(place) => {
-                let (clock, key) = component.seat().armed()?;
-                self.armed::<C>(entity.id(), component.timer().delay, (clock, key))
+    pub(super) fn state(&mut self, entity: EntityRef, kind: Kind) -> Option<TimerState> {
+        let component = kind.on(entity)?;
+        match component.seat.place() {
+            Place::Armed(clock, key) if self.lines.timer(clock, key).is_some() => {
+                self.armed((entity.id(), kind), component.delay, (clock, key))
             }
-            _ if self.ended.contains(&(entity.id(), C::KIND)) => Some(TimerState::Finished),
+            _ if self.ended.contains(&(entity.id(), kind)) => Some(TimerState::Finished),
             Place::Nowhere | Place::Reported(_) => component.loaded().copied(),
             Place::Armed(..) => None,
         }
     }
 
     /// Returns the state of a timer in the queue of a clock.
-    fn armed<C: Arms>(
+    fn armed(
         &mut self,
-        entity: Entity,
+        (entity, kind): (Entity, Kind),
         delay: u64,
         (clock, key): (ClockKey, Key),
     ) -> Option<TimerState> {
@@ -95,7 +93,7 @@ impl<'w> Capture<'w> {
         let sequence = line.queue.sequence(key)?;
         // A component that arrived later may have put a new timer on another clock.
         if timer.is(Mark::New) {
-            let setting = Setting::of(self.world, entity, C::KIND)?;
+            let setting = Setting::of(self.world, entity, kind)?;
             let found = self.table.find(setting.clock).ok();
             if found.is_none_or(|found| found.key != clock) {
                 let random = timer.random();
@@ -104,10 +102,16 @@ impl<'w> Capture<'w> {
         }
         let reading = self.times.reading(clock)?;
         let deadline = line.deadline(key, reading.now)?;
-        let id = self.table.id(clock)?;
         Some(TimerState::Armed(Progress {
             sequence,
-            wait: Wait::new(id, reading, deadline, timer.wait(delay)),
+            clock: self.table.id(clock)?,
+            now: reading.shown_nanos(reading.now),
+            remaining: match deadline {
+                NEVER => NEVER,
+                _ => deadline.saturating_sub(reading.now),
+            },
+            lateness: reading.now.saturating_sub(deadline),
+            wait: timer.wait(delay),
             count: timer.count(),
             left: timer.left().and_then(NonZeroU32::new),
             interval: timer.interval,

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer, ser::Error};
 use super::TimerState;
 use crate::{
     clock::{ClockId, saturating_nanos},
-    timer::{Arms, DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
+    timer::{DespawnAfter, InvalidTimer, MissedTicks, Options, Timer, WhenDone},
 };
 
 /// The serialized form of a [`Timer`]. Fields with a default may be omitted.
@@ -39,14 +39,14 @@ pub(in crate::timer) struct TimerData {
 
 impl TimerData {
     fn new(timer: &Timer, state: Option<TimerState>) -> Self {
-        let Options {
+        let &Options {
             clock,
+            missed_ticks,
             since,
             jitter,
             interval_span,
             slack,
             priority,
-            missed_ticks,
             when_done,
         } = timer.options();
         // Reflection may have set it on a timer without an interval, where it means nothing.
@@ -83,36 +83,26 @@ impl TryFrom<TimerData> for Timer {
             Some(interval) => Self::try_every(interval)?.first_after(data.delay),
             None => Self::after(data.delay),
         };
-        if data.jitter > Duration::ZERO {
-            timer = timer.with_jitter(data.jitter);
-        }
-        if data.interval_span > Duration::ZERO {
-            if data.interval.is_none() {
-                return Err(InvalidTimer::SpanWithoutInterval(data.interval_span));
-            }
-            timer.options_mut().interval_span = saturating_nanos(data.interval_span);
-        }
-        if let Some(since) = data.since {
-            timer = timer.since(since);
+        let options = Options {
+            clock: data.clock,
+            missed_ticks: data.missed_ticks,
+            since: data.since.map(saturating_nanos),
+            jitter: saturating_nanos(data.jitter),
+            interval_span: saturating_nanos(data.interval_span),
+            slack: saturating_nanos(data.slack),
+            priority: data.priority,
+            when_done: data.when_done,
+        };
+        if options != Options::default() {
+            *timer.options_mut() = options;
         }
         if let Some(times) = data.times {
             timer = timer.try_times(times)?;
         }
-        let options = Options {
-            clock: data.clock,
-            slack: saturating_nanos(data.slack),
-            priority: data.priority,
-            missed_ticks: data.missed_ticks,
-            when_done: data.when_done,
-            ..timer.options()
-        };
-        if options != timer.options() {
-            *timer.options_mut() = options;
-        }
         if let Some(state) = data.state {
             timer.load(state);
         }
-        Ok(timer)
+        timer.validated()
     }
 }
 
@@ -127,7 +117,7 @@ pub(in crate::timer) struct LifetimeData {
 
 impl Serialize for DespawnAfter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let state = self.written_state().map_err(Error::custom)?;
+        let state = self.0.written_state().map_err(Error::custom)?;
         let delay = self.delay();
         LifetimeData { delay, state }.serialize(serializer)
     }
@@ -137,7 +127,7 @@ impl From<LifetimeData> for DespawnAfter {
     fn from(data: LifetimeData) -> Self {
         let mut lifetime = Self::new(data.delay);
         if let Some(state) = data.state {
-            lifetime.load(state);
+            lifetime.0.load(state);
         }
         lifetime
     }

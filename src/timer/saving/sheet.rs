@@ -9,16 +9,80 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use core::fmt;
 
 use bevy_ecs::prelude::*;
+#[cfg(feature = "serialize")]
+use bevy_ecs::{entity_disabling::Disabled, query::Allow};
 use bevy_platform::sync::{
     Arc, PoisonError, RwLock,
     atomic::{AtomicU32, Ordering},
 };
 
 use super::TimerState;
+#[cfg(feature = "serialize")]
+use super::{capture::Capture, world_state::SavedWorld};
 use crate::{
     clock::Changes,
-    timer::{Kind, place::Place},
+    timer::{TimerLines, TimerName, place::Place},
 };
+#[cfg(feature = "serialize")]
+use crate::{
+    clock::{ClockTable, write_clocks},
+    timer::{DespawnAfter, Kind, Timer},
+};
+
+/// Writes the states of all timers of a world, so that their components can be serialized.
+#[cfg(feature = "serialize")]
+pub(crate) fn write_timer_states(world: &mut World) {
+    world.flush();
+    forget_written(world);
+    // Clocks that take settings over have changed, so they come first.
+    write_clocks(world);
+    let timers = world
+        .query_filtered::<EntityRef, (Or<(With<Timer>, With<DespawnAfter>)>, Allow<Disabled>)>();
+    let Some(mut capture) = Capture::new(world) else {
+        return;
+    };
+    let mut lines = Vec::new();
+    for timer in timers.query_manual(world).iter() {
+        for kind in [Kind::Timer, Kind::Lifetime] {
+            if let Some(state) = capture.state(timer, kind)
+                && let Some(component) = kind.on(timer)
+            {
+                lines.push(((timer.id(), kind), component.seat.place(), state));
+            }
+        }
+    }
+    let marks = capture.finished;
+    let written = Written::new(world.resource::<ClockTable>().changes().clone(), lines);
+    for ((entity, kind), page) in written.pages() {
+        if let Some(timer) = kind.get(world, entity) {
+            timer.seat.write(page);
+        }
+    }
+    world.resource_mut::<TimerLines>().written = Some(written);
+    for (entity, (_, mark)) in marks {
+        if let Ok(mut entity) = world.get_entity_mut(entity) {
+            entity.insert(mark);
+        }
+    }
+    if let Some(saved) = SavedWorld::of(world) {
+        world.insert_resource(saved);
+    }
+}
+
+/// Throws the written states away, if there are any.
+pub(crate) fn forget_written(world: &mut World) {
+    let lines = world.get_resource_mut::<TimerLines>();
+    let Some(written) = lines.and_then(|mut lines| lines.written.take()) else {
+        return;
+    };
+    for ((entity, kind), _) in written.pages() {
+        if let Some(timer) = kind.get(world, entity) {
+            timer.seat.unwrite();
+        }
+    }
+    #[cfg(feature = "serialize")]
+    world.remove_resource::<SavedWorld>();
+}
 
 /// The sheets of all worlds. Few exist at a time.
 static SHEETS: RwLock<BTreeMap<u32, Arc<Sheet>>> = RwLock::new(BTreeMap::new());
@@ -31,6 +95,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub(in crate::timer) const NO_PAGE: u64 = u64::MAX - 1;
 
 /// The states of all timers of a world, as of one moment.
+#[derive(Debug)]
 struct Sheet {
     changes: Changes,
     /// The number of changes of clocks up to the moment.
@@ -38,53 +103,41 @@ struct Sheet {
     lines: Vec<Line>,
 }
 
-/// A timer on a sheet.
-#[derive(Clone, Copy)]
-pub(super) struct Line {
-    pub(super) place: Place,
-    pub(super) state: TimerState,
-}
+type Line = (TimerName, Place, TimerState);
 
 /// A sheet that was written for a world. It is thrown away when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Written {
-    sheet: u32,
-    /// The timer on each line.
-    timers: Vec<(Entity, Kind)>,
+    number: u32,
+    sheet: Arc<Sheet>,
 }
 
 impl Written {
     /// Fills a sheet with timers whose states hold until a clock changes.
-    pub(super) fn new(changes: Changes, timers: &[(Entity, Kind, Line)]) -> Self {
-        let sheet = Sheet {
+    fn new(changes: Changes, lines: Vec<Line>) -> Self {
+        let sheet = Arc::new(Sheet {
             number: changes.get(),
             changes,
-            lines: timers.iter().map(|&(.., line)| line).collect(),
-        };
+            lines,
+        });
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut sheets = SHEETS.write().unwrap_or_else(PoisonError::into_inner);
-        sheets.insert(number, Arc::new(sheet));
-        Self {
-            sheet: number,
-            timers: timers
-                .iter()
-                .map(|&(entity, kind, _)| (entity, kind))
-                .collect(),
-        }
+        sheets.insert(number, sheet.clone());
+        Self { number, sheet }
     }
 
     /// Returns the timers, and the page of each: the number of the sheet and of the line.
-    pub(super) fn pages(&self) -> impl Iterator<Item = (Entity, Kind, u64)> {
-        let pages = u64::from(self.sheet) << 32..;
-        let timers = self.timers.iter().zip(pages);
-        timers.map(|(&(entity, kind), page)| (entity, kind, page))
+    fn pages(&self) -> impl Iterator<Item = (TimerName, u64)> {
+        let pages = u64::from(self.number) << 32..;
+        let lines = self.sheet.lines.iter().zip(pages);
+        lines.map(|(&(timer, ..), page)| (timer, page))
     }
 }
 
 impl Drop for Written {
     fn drop(&mut self) {
         let mut sheets = SHEETS.write().unwrap_or_else(PoisonError::into_inner);
-        sheets.remove(&self.sheet);
+        sheets.remove(&self.number);
     }
 }
 
@@ -103,14 +156,14 @@ impl fmt::Display for NotWritten {
 
 /// Returns the place of the timer on a line.
 pub(in crate::timer) fn place(page: u64) -> Place {
-    line(page).map_or(Place::Nowhere, |(_, line)| line.place)
+    line(page).map_or(Place::Nowhere, |(_, (_, place, _))| place)
 }
 
 /// Returns the state of the timer on a line, unless a clock has changed since.
 pub(in crate::timer) fn state(page: u64) -> Result<TimerState, NotWritten> {
-    let (sheet, line) = line(page).ok_or(NotWritten)?;
+    let (sheet, (.., state)) = line(page).ok_or(NotWritten)?;
     match sheet.changes.get() == sheet.number {
-        true => Ok(line.state),
+        true => Ok(state),
         false => Err(NotWritten),
     }
 }

@@ -38,7 +38,15 @@ pub(crate) enum TimerState {
 pub(crate) struct Progress {
     /// The place among equal deadlines on the clock.
     pub(in crate::timer) sequence: u64,
-    pub(in crate::timer) wait: Wait,
+    pub(in crate::timer) clock: ClockId,
+    /// The time that the clock shows.
+    pub(super) now: u64,
+    /// The time until the deadline, or [`NEVER`].
+    pub(super) remaining: u64,
+    /// The time since a deadline that has passed, because the timer was paused or its clock stopped.
+    pub(super) lateness: u64,
+    /// The length of the whole wait.
+    pub(super) wait: u64,
     /// The number of firings.
     pub(in crate::timer) count: u64,
     /// The number of firings left, or `None` if the timer fires forever.
@@ -46,32 +54,6 @@ pub(crate) struct Progress {
     /// The current interval in nanoseconds.
     pub(in crate::timer) interval: Option<NonZeroU64>,
     pub(in crate::timer) random: Option<RandomInterval>,
-}
-
-/// The wait for the next deadline, in nanoseconds on a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serialize",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(deny_unknown_fields)
-)]
-pub(crate) struct Wait {
-    pub(in crate::timer) clock: ClockId,
-    /// The time that the clock shows.
-    now: u64,
-    due: Due,
-    /// The length of the whole wait.
-    pub(in crate::timer) length: u64,
-}
-
-/// The time of a deadline, relative to now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
-enum Due {
-    In(u64),
-    /// The deadline has passed, but the timer was paused or its clock stopped.
-    Since(u64),
-    Never,
 }
 
 impl TimerState {
@@ -85,21 +67,17 @@ impl TimerState {
 
     /// Returns the clock on which the timer runs, if it was known.
     pub(crate) fn clock(&self) -> Option<ClockId> {
-        Some(self.progress()?.wait.clock)
+        match self {
+            Self::Armed(progress) => Some(progress.clock),
+            Self::Added { .. } | Self::Finished => None,
+        }
     }
 
     /// Lets time pass on the clock of the wait, if there is one.
     #[cfg(feature = "serialize")]
     pub(in crate::timer) fn pass(&mut self, passed: impl Fn(ClockId) -> u64) {
-        if let Self::Armed(Progress { wait, .. }) = self {
-            wait.pass(passed(wait.clock));
-        }
-    }
-
-    pub(in crate::timer) fn progress(&self) -> Option<&Progress> {
-        match self {
-            Self::Armed(progress) => Some(progress),
-            Self::Added { .. } | Self::Finished => None,
+        if let Self::Armed(progress) = self {
+            progress.pass(passed(progress.clock));
         }
     }
 }
@@ -113,58 +91,30 @@ impl Progress {
         if self.random.is_some() {
             timer.change_rare(|rare| rare.random = self.random);
         }
-        timer.set_wait(self.wait.length, delay);
-    }
-}
-
-impl Wait {
-    pub(in crate::timer) fn new(
-        clock: ClockId,
-        reading: Reading,
-        deadline: u64,
-        length: u64,
-    ) -> Self {
-        let due = match deadline.checked_sub(reading.now) {
-            _ if deadline == NEVER => Due::Never,
-            Some(remaining) => Due::In(remaining),
-            None => Due::Since(reading.now - deadline),
-        };
-        Self {
-            clock,
-            now: reading.shown_nanos(reading.now),
-            due,
-            length,
-        }
+        timer.set_wait(self.wait, delay);
     }
 
     #[cfg(feature = "serialize")]
     fn pass(&mut self, nanos: u64) {
-        self.due = match self.due {
-            Due::In(remaining) => match remaining.checked_sub(nanos) {
-                Some(remaining) => Due::In(remaining),
-                None => Due::Since(nanos - remaining),
-            },
-            Due::Since(lateness) => Due::Since(lateness.saturating_add(nanos)),
-            Due::Never => Due::Never,
-        };
+        if self.remaining != NEVER {
+            let late = nanos.saturating_sub(self.remaining);
+            self.lateness = self.lateness.saturating_add(late);
+            self.remaining = self.remaining.saturating_sub(nanos);
+        }
     }
 
     /// Returns the deadline on a clock that shows the same time as the saved one now.
     pub(in crate::timer) fn deadline(&self, reading: Reading) -> u64 {
-        match self.due {
-            Due::In(remaining) => reading.now.saturating_add(remaining),
-            Due::Since(lateness) => reading.now.saturating_sub(lateness),
-            Due::Never => NEVER,
-        }
+        let deadline = reading.now.saturating_add(self.remaining);
+        deadline.saturating_sub(self.lateness)
     }
 
     /// Returns the deadline on a clock that has moved on since it was loaded.
     pub(in crate::timer) fn deadline_on_loaded(&self, reading: Reading) -> u64 {
-        let due = match self.due {
-            Due::In(remaining) => i128::from(remaining),
-            Due::Since(lateness) => -i128::from(lateness),
-            Due::Never => return NEVER,
-        };
+        if self.remaining == NEVER {
+            return NEVER;
+        }
+        let due = i128::from(self.remaining) - i128::from(self.lateness);
         let deadline = i128::from(self.now) + due - reading.offset;
         u64::try_from(deadline.max(0)).unwrap_or(NEVER)
     }
@@ -172,8 +122,8 @@ impl Wait {
 
 impl MapEntities for TimerState {
     fn map_entities<M: EntityMapper>(&mut self, mapper: &mut M) {
-        if let Self::Armed(Progress { wait, .. }) = self {
-            wait.clock.map_entities(mapper);
+        if let Self::Armed(Progress { clock, .. }) = self {
+            clock.map_entities(mapper);
         }
     }
 }

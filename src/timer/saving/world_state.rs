@@ -89,18 +89,6 @@ impl Clone for SavedWorld {
     }
 }
 
-/// Writes the state of a world, so that it becomes part of a scene.
-pub(in crate::timer) fn write_world_state(world: &mut World) {
-    if let Some(saved) = SavedWorld::of(world) {
-        world.insert_resource(saved);
-    }
-}
-
-/// Throws the written state away, if there is any.
-pub(in crate::timer) fn forget_world_state(world: &mut World) {
-    world.remove_resource::<SavedWorld>();
-}
-
 /// Loads the state that was inserted before the plugin was added.
 pub(crate) fn load_world_state(world: &mut World) {
     let Some(saved) = world.get_resource::<SavedWorld>() else {
@@ -108,7 +96,7 @@ pub(crate) fn load_world_state(world: &mut World) {
     };
     if saved.origin == Origin::Saved && world.contains_resource::<TimerLines>() {
         let saved = saved.clone();
-        forget_world_state(world);
+        world.remove_resource::<SavedWorld>();
         saved.load(world);
     }
 }

@@ -1,0 +1,337 @@
+//! A cancellation: its event, for the observers of the timer and of its owner, and its message.
+
+use alloc::{borrow::Cow, vec::Vec};
+use core::{fmt, mem, ops::Deref};
+
+use bevy_ecs::prelude::*;
+#[cfg(feature = "bevy_reflect")]
+use bevy_reflect::Reflect;
+
+use super::{IntoKey, Keyed, events::is_observed, key::KeyId};
+use crate::clock::{ClockId, PackedClockId};
+
+/// Triggered when a timer is cancelled before its last firing.
+///
+/// The event reaches the observers of the timer's entity and global observers. Observers of the
+/// owner get an [`OwnedTimerCancelled`] instead. Each cancellation is also written as a buffered
+/// message in the next run.
+///
+/// The calls of this crate that cancel timers trigger the event before they remove anything, so
+/// observers still find the timer's components. After a plain removal or despawn, the event is
+/// triggered when the operation is done. Observers of a despawned entity still get it, but its
+/// components are gone.
+///
+/// Timers that the crate itself arms also report their cancellation. For example, a request that is
+/// answered in time cancels its time-out.
+///
+/// # Examples
+///
+/// ```
+/// use bevy_app::prelude::*;
+/// use bevy_due::{CancelReason, Timer, TimerCancelled, prelude::*};
+/// use bevy_ecs::prelude::*;
+/// use bevy_time::TimePlugin;
+///
+/// #[derive(Component)]
+/// struct CastBar(&'static str);
+///
+/// #[derive(Resource, Default)]
+/// struct Log(Vec<String>);
+///
+/// fn interrupted(cancelled: On<TimerCancelled>, bars: Query<&CastBar>, mut log: ResMut<Log>) {
+///     if let Ok(bar) = bars.get(cancelled.entity()) {
+///         log.0.push(format!("{} is interrupted", bar.0));
+///     }
+/// }
+///
+/// let mut app = App::new();
+/// app.add_plugins((TimePlugin, DuePlugin::default()))
+///     .init_resource::<Log>()
+///     .add_observer(interrupted);
+/// let mut commands = app.world_mut().commands();
+/// let mut boss = commands.spawn_empty();
+/// boss.set_timer("cast", (Timer::after(2.5), CastBar("Meteor")));
+/// boss.cancel_timer("cast");
+/// app.world_mut().flush();
+/// assert_eq!(app.world().resource::<Log>().0, ["Meteor is interrupted"]);
+/// ```
+#[derive(EntityEvent, Message, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(opaque),
+    reflect(Clone, Debug, PartialEq)
+)]
+pub struct TimerCancelled {
+    pub(super) entity: Entity,
+    pub(super) owner: Entity,
+    pub(super) clock: PackedClockId,
+    pub(super) key: Option<KeyId>,
+    pub(super) reason: CancelReason,
+    /// Whether the owner is notified.
+    pub(super) is_announced: bool,
+}
+
+impl TimerCancelled {
+    /// Creates the event of a cancelled timer on `entity`, to test a handler.
+    ///
+    /// The timer has no owner and no key, and is on [`ClockId::Virtual`]. The `with_*` methods
+    /// change the values.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{CancelReason, TimerCancelled};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Mana(u32);
+    ///
+    /// fn refund(cancelled: On<TimerCancelled>, mut mana: Query<&mut Mana>) -> Result {
+    ///     if cancelled.has_key("cast") && cancelled.reason() == CancelReason::Cancelled {
+    ///         mana.get_mut(cancelled.owner())?.0 += 20;
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let mut world = World::new();
+    /// world.add_observer(refund);
+    /// let mage = world.spawn(Mana(0)).id();
+    /// let cast = world.spawn_empty().id();
+    /// let cancelled = TimerCancelled::new(cast, CancelReason::Cancelled);
+    /// world.trigger(cancelled.with_owner(mage).with_key("cast"));
+    /// assert_eq!(world.get::<Mana>(mage).unwrap().0, 20);
+    /// ```
+    #[must_use]
+    pub fn new(entity: Entity, reason: CancelReason) -> Self {
+        Self {
+            entity,
+            owner: entity,
+            clock: ClockId::Virtual.into(),
+            key: None,
+            reason,
+            is_announced: true,
+        }
+    }
+
+    /// Sets the owner.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Entity) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Sets the key.
+    #[must_use]
+    pub fn with_key(mut self, key: impl IntoKey) -> Self {
+        self.key = Some(Keyed::new(key).id());
+        self
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Into<ClockId>) -> Self {
+        self.clock = clock.into().into();
+        self
+    }
+
+    /// Returns the entity that carried the [`Timer`](crate::Timer). It may have despawned.
+    #[must_use]
+    pub fn entity(&self) -> Entity {
+        self.entity
+    }
+
+    /// Returns the [owner](crate::OwnedBy) of the timer, or its own entity if it has none. It may
+    /// have despawned.
+    #[must_use]
+    pub fn owner(&self) -> Entity {
+        self.owner
+    }
+
+    /// Returns the name of the timer's [key](crate::timer::Keyed), if it has one.
+    ///
+    /// A name that comes from data is forgotten some time after the last timer with it is gone.
+    #[must_use]
+    pub fn key(&self) -> Option<Cow<'static, str>> {
+        self.key?.name()
+    }
+
+    /// Returns `true` if the timer has this [key](crate::timer::Keyed).
+    #[must_use]
+    pub fn has_key(&self, key: impl IntoKey) -> bool {
+        self.key
+            .is_some_and(|own| Some(own) == KeyId::find(&key.name()))
+    }
+
+    /// Returns the clock of the timer. It may be gone.
+    #[must_use]
+    pub fn clock(&self) -> ClockId {
+        self.clock.into()
+    }
+
+    /// Returns the cause.
+    #[must_use]
+    pub fn reason(&self) -> CancelReason {
+        self.reason
+    }
+
+    /// Returns `true` if the event has an observer.
+    pub(super) fn is_observed(&self, world: &World) -> bool {
+        is_observed::<Self>(world, self.entity) || self.is_observed_by_owner(world)
+    }
+
+    fn is_observed_by_owner(&self, world: &World) -> bool {
+        self.is_announced
+            && self.owner != self.entity
+            && is_observed::<OwnedTimerCancelled>(world, self.owner)
+    }
+
+    /// Triggers the event for the timer's entity, then for its owner.
+    pub(super) fn trigger(self, world: &mut World) {
+        world.trigger(self);
+        world.flush();
+        if self.is_observed_by_owner(world) {
+            world.trigger(OwnedTimerCancelled::new(self));
+            world.flush();
+        }
+    }
+}
+
+impl fmt::Debug for TimerCancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimerCancelled")
+            .field("entity", &self.entity)
+            .field("owner", &self.owner)
+            .field("key", &self.key())
+            .field("clock", &self.clock)
+            .field("reason", &self.reason)
+            .finish()
+    }
+}
+
+/// Triggered on the owner when one of its [owned](crate::OwnedBy) timers is cancelled.
+///
+/// It has the methods of the [`TimerCancelled`], which is triggered first, for the timer's
+/// entity. The event is not triggered for timers that the crate itself arms.
+///
+/// A handler that sets another timer under the same key must ignore [`CancelReason::Replaced`].
+/// Otherwise the two timers replace each other forever.
+#[derive(EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedTimerCancelled {
+    #[event_target]
+    owner: Entity,
+    cancelled: TimerCancelled,
+}
+
+impl OwnedTimerCancelled {
+    /// Creates the event for the owner of `cancelled`, to test a handler.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bevy_due::{CancelReason, OwnedTimerCancelled, TimerCancelled};
+    /// use bevy_ecs::prelude::*;
+    ///
+    /// #[derive(Component)]
+    /// struct Casting;
+    ///
+    /// fn stop(cancelled: On<OwnedTimerCancelled>, mut commands: Commands) {
+    ///     commands.entity(cancelled.owner()).remove::<Casting>();
+    /// }
+    ///
+    /// let mut world = World::new();
+    /// let mage = world.spawn(Casting).observe(stop).id();
+    /// let cast = world.spawn_empty().id();
+    /// let cancelled = TimerCancelled::new(cast, CancelReason::Removed).with_owner(mage);
+    /// world.trigger(OwnedTimerCancelled::new(cancelled));
+    /// world.flush();
+    /// assert!(!world.entity(mage).contains::<Casting>());
+    /// ```
+    #[must_use]
+    pub fn new(cancelled: TimerCancelled) -> Self {
+        Self {
+            owner: cancelled.owner,
+            cancelled,
+        }
+    }
+}
+
+impl Deref for OwnedTimerCancelled {
+    type Target = TimerCancelled;
+
+    fn deref(&self) -> &TimerCancelled {
+        &self.cancelled
+    }
+}
+
+/// The reason why a timer was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "bevy_reflect",
+    derive(Reflect),
+    type_path = "bevy_due",
+    reflect(Clone, Debug, PartialEq, Hash)
+)]
+#[non_exhaustive]
+pub enum CancelReason {
+    /// A call of this crate cancelled it, such as
+    /// [`cancel_timer`](crate::DueEntityCommandsExt::cancel_timer).
+    Cancelled,
+    /// The [`Timer`](crate::Timer) was removed from its entity.
+    Removed,
+    /// Another [`Timer`](crate::Timer) was inserted in its place, or its owner got another timer
+    /// with the same [key](crate::timer::Keyed).
+    Replaced,
+    /// Its entity despawned.
+    Despawned,
+    /// Its owner despawned, and the timer with it.
+    OwnerGone,
+    /// Its clock was removed or despawned, or did not exist when the timer was armed.
+    ClockGone,
+}
+
+/// Cancellations in the order in which they happened, to be written as messages in the next run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cancellations {
+    pending: Vec<TimerCancelled>,
+    /// The cancellations written in the last run, which observers may not have seen yet.
+    written: Vec<TimerCancelled>,
+    /// The number of the first pending cancellation.
+    first_pending: u64,
+}
+
+impl Cancellations {
+    /// Adds a cancellation, and returns its number.
+    pub(super) fn push(&mut self, cancelled: TimerCancelled) -> u64 {
+        self.pending.push(cancelled);
+        self.first_pending + self.pending.len() as u64 - 1
+    }
+
+    /// Returns the cancellation with this number, unless it was written before the last run.
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut TimerCancelled> {
+        let written = self.written.len() as u64;
+        let index = (number + written).checked_sub(self.first_pending)?;
+        match index.checked_sub(written) {
+            Some(index) => self.pending.get_mut(usize::try_from(index).ok()?),
+            None => self.written.get_mut(usize::try_from(index).ok()?),
+        }
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut TimerCancelled> {
+        self.written.iter_mut().chain(&mut self.pending)
+    }
+
+    /// Returns the number of cancellations that have not been written.
+    pub(super) fn len(&self) -> u64 {
+        self.pending.len() as u64
+    }
+
+    /// Writes all cancellations.
+    pub(super) fn write(&mut self, messages: &mut Messages<TimerCancelled>) {
+        self.first_pending += self.len();
+        self.written.clear();
+        mem::swap(&mut self.pending, &mut self.written);
+        messages.write_batch(self.written.iter().copied());
+    }
+}

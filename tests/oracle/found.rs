@@ -536,3 +536,33 @@ fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
         Revive(0, 0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_clock_whose_parent_is_back_follows_it_when_it_is_written() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(2, Real, Same),
+        Clock(3, Own(2), Quarter),
+        Frame(0, then(&[])),
+        RemoveClock(2),
+        Frame(0, then(&[])),
+        Clock(2, Real, Same),
+        SetParent(3, Own(0)),
+        Frame(4, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_clock_whose_parent_is_back_is_saved_under_it_when_it_is_written() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(2, Real, Same),
+        Clock(3, Own(2), Quarter),
+        Frame(0, then(&[])),
+        RemoveClock(2),
+        Frame(0, then(&[])),
+        Clock(2, Real, Same),
+        Speed(Own(3), Double),
+        Reload(4, then(&[])),
+    ]);
+}

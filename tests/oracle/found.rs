@@ -566,3 +566,18 @@ fn a_clock_whose_parent_is_back_is_saved_under_it_when_it_is_written() {
         Reload(4, then(&[])),
     ]);
 }
+
+#[test]
+fn what_an_entity_takes_along_despawns_in_one_order_in_every_world() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(3, Real, Zero),
+        Clock(0, Real, Zero),
+        Spawn(2),
+        Modify(3, Some((0, Zero))),
+        Reload(1, then(&[])),
+        SetTimer(0, 0, 5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        Frame(0, then(&[])),
+        Despawn(0),
+    ]);
+}

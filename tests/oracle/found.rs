@@ -581,3 +581,16 @@ fn what_an_entity_takes_along_despawns_in_one_order_in_every_world() {
         Despawn(0),
     ]);
 }
+
+#[test]
+fn a_timer_resumed_by_a_pause_that_loses_its_clock_fires_in_the_next_run() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(4, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Spawn(3),
+        On(3, Some(Own(0))),
+        Frame(5, then(&[&[Belong(4, Some(3)), PauseFor(3, 0)]])),
+        Frame(0, then(&[])),
+        Frame(0, then(&[])),
+    ]);
+}

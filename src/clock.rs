@@ -209,19 +209,11 @@ struct Jump {
 enum Start {
     /// Here: the clock is a value that is not in a world with the plugin.
     Value(SavedTime),
-    /// In the table. This is a copy to be serialized.
-    World(Option<WrittenTime>),
-}
-
-/// A copy of the time of a clock in a world.
-#[derive(Clone, Debug)]
-struct WrittenTime {
-    time: SavedTime,
-    /// The copy can be serialized as long as this counter shows this number.
+    /// In the table.
+    World,
+    /// In the table. This is a copy, which can be serialized as long as the counter shows this number.
     #[cfg(feature = "serialize")]
-    changes: Changes,
-    #[cfg(feature = "serialize")]
-    number: u64,
+    Written(SavedTime, Changes, u64),
 }
 
 impl Clock {
@@ -364,7 +356,7 @@ impl Clock {
     pub fn advance_by(&mut self, by: Duration) {
         let time = match &mut self.start {
             Start::Value(time) => &mut time.now,
-            Start::World(_) => {
+            _ => {
                 self.jump.advance_by = self.jump.advance_by.saturating_add(by);
                 match &mut self.jump.set_now {
                     Some(now) => now,
@@ -401,7 +393,7 @@ impl Clock {
     pub fn set_now(&mut self, now: Duration) {
         match &mut self.start {
             Start::Value(time) => time.now = now,
-            Start::World(_) => self.jump.set_now = Some(now),
+            _ => self.jump.set_now = Some(now),
         }
     }
 
@@ -431,7 +423,7 @@ impl Clock {
 
     /// Leaves the time to the table from now on, and returns the time that the clock brings.
     fn enter_world(&mut self) -> SavedTime {
-        let start = core::mem::replace(&mut self.start, Start::World(None));
+        let start = core::mem::replace(&mut self.start, Start::World);
         start.time().copied().unwrap_or_default()
     }
 
@@ -455,7 +447,9 @@ impl Start {
     fn time(&self) -> Option<&SavedTime> {
         match self {
             Self::Value(time) => Some(time),
-            Self::World(written) => Some(&written.as_ref()?.time),
+            Self::World => None,
+            #[cfg(feature = "serialize")]
+            Self::Written(time, ..) => Some(time),
         }
     }
 }
@@ -464,8 +458,8 @@ impl PartialEq for Start {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Value(a), Self::Value(b)) => a == b,
-            (Self::World(_), Self::World(_)) => true,
-            (Self::Value(_), Self::World(_)) | (Self::World(_), Self::Value(_)) => false,
+            (Self::Value(_), _) | (_, Self::Value(_)) => false,
+            _ => true,
         }
     }
 }

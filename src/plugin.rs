@@ -9,14 +9,16 @@ use bevy_time::{Time, TimeSystems, Virtual};
 
 use crate::{
     clock::{
-        Cadence, ClockTable, ReadClocks, add_clock, bevy_time, on_disable_clock, on_enable_clock,
-        on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
+        Cadence, ClockTable, ReadClocks, SpeedModifiers, add_clock, bevy_time, on_disable_clock,
+        on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
     },
     message::{
         Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
         deliver_messages, follow, on_enable_follower,
     },
     missing_plugin::NothingToReport,
+    owner::Owned,
+    pause::PausedBy,
     rollback::forget_dropped_snapshots,
     timer::{
         FireParams, KeyTable, OwnedTimerCancelled, OwnedTimerFired, RunDepth, Shown, TimerBudget,
@@ -256,6 +258,10 @@ impl Plugin for DuePlugin {
 
 impl DuePlugin {
     fn insert_resources(&self, world: &mut World) {
+        // An entity that despawns takes these along, in the order in which they were registered.
+        world.register_component::<Owned>();
+        world.register_component::<PausedBy>();
+        world.register_component::<SpeedModifiers>();
         let clocks = ClockTable::new(|clock| bevy_time(world, clock).0);
         let lines = TimerLines::new(world, self.delay_seed, self.burst_limit);
         let updates = UpdateRosters::new(world);

@@ -284,8 +284,8 @@ pub(crate) fn is_running(world: &World, clock: (ClockKey, Age), scope: Scope) ->
 /// now.
 pub(crate) fn find_running(world: &World, clock: ClockKey, scope: Scope) -> Option<Age> {
     let table = world.get_resource::<ClockTable>()?;
-    let FoundClock { key, age, .. } = table.find(table.id(clock)?).ok()?;
-    let is_running = table.is_in(key, scope) && is_running(world, (key, age), scope);
+    let age = table.rows.get(clock)?.age;
+    let is_running = table.is_in(clock, scope) && is_running(world, (clock, age), scope);
     is_running.then_some(age)
 }
 

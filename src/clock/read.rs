@@ -16,7 +16,7 @@ use super::{
     load::SavedTime,
     modifier::{SpeedModifiers, factor},
     params::{component, with_component},
-    row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver, Row},
+    row::{Age, BUILT_IN, Brakes, Cadence, ClockKey, Driver},
     table::ClockTable,
     time::{Speed, saturating_nanos},
 };
@@ -83,16 +83,14 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
         return Ok(());
     }
     edited.sort_unstable();
-    // The parent of an orphan may exist again.
-    let is_orphan = |row: &Row| row.driver == Driver::Missing;
     let changed = edited.iter().copied();
-    let changed = changed.filter(|&(_, key)| has_new_settings(world, key, is_orphan));
+    let changed = changed.filter(|&(_, key)| has_new_settings(world, key));
     let changed = changed.collect();
     let mut table = world.resource_mut::<ClockTable>();
     table.taken = now;
     table.order_loaded();
     take_settings_of(world, changed);
-    for error in world.resource_mut::<ClockTable>().adopt_waiting() {
+    for error in world.resource_mut::<ClockTable>().end_waiting() {
         warn(&mut world.into(), error);
     }
     for (_, key) in edited {
@@ -115,20 +113,29 @@ pub(crate) fn take_changes(world: &mut World, edited: &mut EditedClocks) -> Resu
 pub(crate) fn take_settings(world: &mut World) {
     if let Some(table) = world.get_resource::<ClockTable>() {
         let clocks = table.rows.iter().map(|(key, row)| (row.age, key));
-        let changed = clocks.filter(|&(_, key)| has_new_settings(world, key, |_| false));
+        let changed = clocks.filter(|&(_, key)| has_new_settings(world, key));
         let mut changed: Vec<_> = changed.collect();
         changed.sort_unstable();
         take_settings_of(world, changed);
     }
 }
 
-/// Returns `true` if the component of a clock has other settings, or if the clock must look at them
-/// again.
-fn has_new_settings(world: &World, key: ClockKey, looks_again: impl Fn(&Row) -> bool) -> bool {
-    let table = world.get_resource::<ClockTable>();
-    let row = table.and_then(|table| table.rows.get(key));
-    row.zip(component(world, key))
-        .is_some_and(|(row, clock)| clock.settings() != row.settings || looks_again(row))
+/// Returns `true` if the component of a clock has other settings, or if it was written and the clock has no
+/// parent: the parent may exist by now.
+fn has_new_settings(world: &World, key: ClockKey) -> bool {
+    let Some(table) = world.get_resource::<ClockTable>() else {
+        return false;
+    };
+    let Some((row, clock)) = table.rows.get(key).zip(component(world, key)) else {
+        return false;
+    };
+    let is_written = |entity: Entity| {
+        let now = world.read_change_tick();
+        let clock = world.entity(entity).get_ref::<Clock>();
+        clock.is_some_and(|clock| clock.last_changed().is_newer_than(table.taken, now))
+    };
+    clock.settings() != row.settings
+        || row.driver == Driver::Missing && row.entity.is_some_and(is_written)
 }
 
 /// Lets clocks take over the settings of their components. A component gets the settings back that its
@@ -193,17 +200,17 @@ impl ClockTable {
         let Some(row) = self.rows.get(key) else {
             return [None, None];
         };
-        let is_changed = settings.parent != row.settings.parent;
-        let moves = match row.driver {
-            // The parent of a built-in clock is no setting.
-            Driver::Bevy => false,
-            Driver::Clock(_) | Driver::Waiting => is_changed,
-            Driver::Missing => is_changed || self.find(settings.parent).is_ok(),
-        };
+        // The parent of a built-in clock is no setting.
+        let moves = row.driver != Driver::Bevy && settings.parent != row.settings.parent;
         let moved = match moves {
             true => self.set_parent(key, settings.parent),
             false => Ok(()),
         };
+        if let Some(row) = self.rows.get(key)
+            && row.driver == Driver::Missing
+        {
+            self.set_parent(key, row.settings.parent).ok();
+        }
         let speed = Speed::try_from(settings.speed);
         self.change(key, |row| {
             row.settings.paused = settings.paused;
@@ -214,20 +221,16 @@ impl ClockTable {
         [moved.err(), speed.err()]
     }
 
-    /// Puts the clocks that have waited for a parent under it. A clock whose parent has not arrived
-    /// waits no longer.
-    fn adopt_waiting(&mut self) -> Vec<ClockError> {
-        let mut errors = Vec::new();
-        for (key, age) in mem::take(&mut self.load.waiting) {
-            if let Some(row) = self.rows.get_of_age(key, age)
-                && row.driver == Driver::Waiting
-                && let Err(error) = self.set_parent(key, row.settings.parent)
-            {
-                self.rows.set_driver(key, Driver::Missing);
-                errors.push(error);
-            }
-        }
-        errors
+    /// Returns why the clocks that were added before their parents still have none.
+    fn end_waiting(&mut self) -> Vec<ClockError> {
+        let waiting = mem::take(&mut self.load.waiting).into_iter();
+        let errors = waiting.filter_map(|(key, age)| {
+            let row = self.rows.get_of_age(key, age)?;
+            let is_orphan = row.driver == Driver::Missing;
+            let parent = row.settings.parent;
+            is_orphan.then(|| self.set_parent(key, parent).err())?
+        });
+        errors.collect()
     }
 }
 

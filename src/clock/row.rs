@@ -80,9 +80,7 @@ pub(super) enum Driver {
     Bevy,
     /// The clock of this key.
     Clock(ClockKey),
-    /// Nothing until the next reading, because the parent has not arrived yet.
-    Waiting,
-    /// Nothing, because the parent does not exist.
+    /// Nothing, because the parent does not exist, or has not arrived yet.
     Missing,
 }
 
@@ -172,7 +170,7 @@ impl Row {
             entity,
             age: 0,
             order: 0,
-            driver: Driver::Waiting,
+            driver: Driver::Missing,
             root: VIRTUAL,
             children: BTreeSet::new(),
             settings,
@@ -348,7 +346,7 @@ impl Rows {
     pub(super) fn parent(&self, key: ClockKey) -> Option<ClockKey> {
         match self.get(key)?.driver {
             Driver::Clock(parent) => Some(parent),
-            Driver::Bevy | Driver::Waiting | Driver::Missing => None,
+            Driver::Bevy | Driver::Missing => None,
         }
     }
 

@@ -8,7 +8,7 @@ use bevy_platform::collections::HashMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use super::{
-    Clock, Jump, Settings, Start, WrittenTime,
+    Clock, Jump, Settings, Start,
     id::ClockId,
     load::SavedTime,
     read::take_settings,
@@ -96,16 +96,13 @@ pub(crate) fn write_clocks(world: &mut World) {
     };
     let table = times.table;
     let clocks = table.rows.iter().filter_map(|(key, row)| {
-        let written = WrittenTime {
-            time: times.saved(key)?,
-            changes: table.changes().clone(),
-            number: table.changes().get(),
-        };
-        Some((row.entity?, written))
+        let (time, changes) = (times.saved(key)?, table.changes().clone());
+        let number = changes.get();
+        Some((row.entity?, Start::Written(time, changes, number)))
     });
-    for (entity, time) in clocks.collect::<Vec<_>>() {
+    for (entity, start) in clocks.collect::<Vec<_>>() {
         if let Some(mut clock) = world.get_mut::<Clock>(entity) {
-            clock.bypass_change_detection().start = Start::World(Some(time));
+            clock.bypass_change_detection().start = start;
         }
     }
 }
@@ -114,7 +111,7 @@ impl Start {
     /// Returns the time, unless it is in the table and has not been written since it last changed.
     fn current(&self) -> Option<&SavedTime> {
         match self {
-            Self::World(Some(written)) if written.changes.get() != written.number => None,
+            Self::Written(_, changes, number) if changes.get() != *number => None,
             start => start.time(),
         }
     }

@@ -331,7 +331,7 @@ impl ClockTable {
             match row.driver {
                 Driver::Bevy => break,
                 Driver::Clock(parent) => (at, row) = (parent, self.rows.get(parent)?),
-                Driver::Waiting | Driver::Missing => return None,
+                Driver::Missing => return None,
             }
         }
         let mut time = lineage.pop()?.time;

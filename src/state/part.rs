@@ -270,6 +270,19 @@ impl Part {
     }
 }
 
+/// Replaces each entity in a part with the one that the function returns.
+#[cfg(feature = "serialize")]
+pub(super) struct MapEach<F>(pub(super) F);
+
+#[cfg(feature = "serialize")]
+impl<F: FnMut(Entity) -> Entity> EntityMapper for MapEach<F> {
+    fn get_mapped(&mut self, entity: Entity) -> Entity {
+        self.0(entity)
+    }
+
+    fn set_mapped(&mut self, _: Entity, _: Entity) {}
+}
+
 /// The components that are parts, as a world calls them.
 #[derive(Clone, Debug)]
 pub(super) struct Kinds(Vec<(Kind, ComponentId)>);

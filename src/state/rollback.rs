@@ -95,10 +95,11 @@ use crate::{
     transit::InTransit,
 };
 use changed::{changed_since, holders};
-use entities::{Restored, despawn, finished, name_requests};
+use entities::{despawn, finished, name_requests, rename_clocks, respawn, spawned_since};
 pub use ext::RollbackWorldExt;
-use log::{Changes, Log, Token, end_journals};
+use log::{Changes, Log, end_journals};
 use names::Names;
+use states::{first, put_back, put_in_order};
 use watch::{unwatch, watch};
 
 /// The state of all timers, clocks and pauses of a world at one moment.
@@ -112,7 +113,8 @@ pub struct TimerSnapshot {
     world: WorldId,
     /// Entities that were spawned at a later tick are new.
     tick: Tick,
-    token: Arc<Token>,
+    /// Exists as long as the snapshot. The log knows it.
+    token: Arc<()>,
     lines: LinesMark,
     clocks: ClocksCopy,
     /// The entities that existed, and whose timers had finished.
@@ -166,21 +168,20 @@ fn restore_timers(
     let changes = log.changes_since(&snapshot.token);
     let mut names = changes.names.clone();
     let states = &changes.states;
-    let changed = (states, &mut names);
-    let restored = Restored::new(world, &snapshot.finished, changed, entities);
-    let new = restored.spawned_since(world, snapshot.tick, (states, &names));
+    let respawned = respawn(world, snapshot, (states, &mut names), entities);
+    let new = spawned_since(world, snapshot, (states, &names));
     // The hooks and observers of this crate do nothing in a world without these resources.
     world.resource_scope(|world, mut lines: Mut<TimerLines>| {
         world.resource_scope(|world, mut keys: Mut<KeyTable>| {
             world.resource_scope(|world, mut table: Mut<ClockTable>| {
                 lines.take_out(world, changes.first_timers(&names));
-                let changed = || states.first(&names).map(|(entity, _)| entity);
+                let changed = || first(states, &names).map(|(entity, _)| entity);
                 changed().for_each(|entity| keys.leave(world, entity));
-                states.put_back(world, &kinds, &names, &new);
+                put_back(states, world, &kinds, &names, &new);
                 changed().for_each(|entity| keys.join(world, entity));
-                restored.rename_clocks(world, &names);
+                rename_clocks(world, &respawned, &names);
                 despawn(world, new);
-                states.put_in_order(world, &names);
+                put_in_order(states, world, &names);
                 let timers = changes.first_timers(&names);
                 lines.put_back(world, &snapshot.lines, timers, &mut &names);
                 let mut clocks = snapshot.clocks.clone();
@@ -204,7 +205,7 @@ fn restore_timers(
     match is_latest {
         true => forget_changes(world, names),
         false => world.resource_mut::<Log>().append(Changes {
-            names: restored.respawned,
+            names: respawned,
             ..Changes::default()
         }),
     }

@@ -50,7 +50,10 @@ use bevy_ecs::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Versioned, part::Part};
+use super::{
+    Versioned,
+    part::{MapEach, Part},
+};
 use crate::{
     clock::ClockId,
     owner::OwnedBy,
@@ -61,7 +64,7 @@ use crate::{
 pub(super) use check::{check_alone, check_saved};
 pub(super) use collect::{dependents, save_entities};
 use collect::{save_all, save_entity, save_timers};
-pub(super) use error::List;
+pub(super) use error::list;
 pub use error::{LoadError, SaveError, Unsavable};
 pub use ext::SaveWorldExt;
 pub(super) use load::load_checked;
@@ -157,11 +160,16 @@ impl Part {
     /// Returns the entities that the part refers to, except for those that no longer exist. Those in a list
     /// refer to this one.
     fn references(&self) -> Vec<Entity> {
-        let mut references = References(Vec::new());
+        let mut references = Vec::new();
         if self.list().is_none() {
-            self.clone().map_entities(&mut references);
+            let mut note = MapEach(|entity| {
+                references.push(entity);
+                entity
+            });
+            self.clone().map_entities(&mut note);
         }
-        references.0
+        references.retain(|&entity| entity != Entity::PLACEHOLDER);
+        references
     }
 
     /// Returns the entity of the clock on which the part runs, if it runs on one.
@@ -201,20 +209,6 @@ impl Part {
                 | Self::TimedOut(_)
         )
     }
-}
-
-/// Collects the entities to be mapped.
-struct References(Vec<Entity>);
-
-impl EntityMapper for References {
-    fn get_mapped(&mut self, entity: Entity) -> Entity {
-        if entity != Entity::PLACEHOLDER {
-            self.0.push(entity);
-        }
-        entity
-    }
-
-    fn set_mapped(&mut self, _: Entity, _: Entity) {}
 }
 
 impl SavedTimers {

@@ -536,3 +536,61 @@ fn a_timer_on_a_clock_that_is_gone_names_it_after_a_snapshot() {
         Revive(0, 0, then(&[])),
     ]);
 }
+
+#[test]
+fn a_clock_whose_parent_is_back_follows_it_when_it_is_written() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(2, Real, Same),
+        Clock(3, Own(2), Quarter),
+        Frame(0, then(&[])),
+        RemoveClock(2),
+        Frame(0, then(&[])),
+        Clock(2, Real, Same),
+        SetParent(3, Own(0)),
+        Frame(4, then(&[])),
+    ]);
+}
+
+#[test]
+fn a_clock_whose_parent_is_back_is_saved_under_it_when_it_is_written() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 13, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(2, Real, Same),
+        Clock(3, Own(2), Quarter),
+        Frame(0, then(&[])),
+        RemoveClock(2),
+        Frame(0, then(&[])),
+        Clock(2, Real, Same),
+        Speed(Own(3), Double),
+        Reload(4, then(&[])),
+    ]);
+}
+
+#[test]
+fn what_an_entity_takes_along_despawns_in_one_order_in_every_world() {
+    let rules = Rules { unit: 1666667, burst_limit: 1000, budget: 1, seed: 0, step: 10, ahead: 0, is_observed: true };
+    check(rules, &[
+        Clock(3, Real, Zero),
+        Clock(0, Real, Zero),
+        Spawn(2),
+        Modify(3, Some((0, Zero))),
+        Reload(1, then(&[])),
+        SetTimer(0, 0, 5, Spec { delay: 0, since: None, jitter: 0, interval: 0, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: Some(Own(3)) }),
+        Frame(0, then(&[])),
+        Despawn(0),
+    ]);
+}
+
+#[test]
+fn a_timer_resumed_by_a_pause_that_loses_its_clock_fires_in_the_next_run() {
+    let rules = Rules { unit: 1, burst_limit: 3, budget: 2, seed: 7, step: 0, ahead: 0, is_observed: true };
+    check(rules, &[
+        Arm(4, Spec { delay: 0, since: None, jitter: 0, interval: 1, span: 0, slack: 0, priority: None, times: 0, missed: Burst, done: ByOwner, on: None }),
+        Spawn(3),
+        On(3, Some(Own(0))),
+        Frame(5, then(&[&[Belong(4, Some(3)), PauseFor(3, 0)]])),
+        Frame(0, then(&[])),
+        Frame(0, then(&[])),
+    ]);
+}

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use thiserror::Error;
 
 use super::UnmovableMail;
-use crate::state::save::{List, LoadError, SaveError};
+use crate::state::save::{LoadError, SaveError, list};
 
 /// The error for a step of a move that is not possible. The world stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -32,7 +32,7 @@ pub enum MoveError {
     #[error("{0}")]
     Timers(SaveError),
     /// Some messages are not data. There is at least one.
-    #[error("{}", List(.0))]
+    #[error("{}", list(.0))]
     Mail(Vec<UnmovableMail>),
     /// The timers can't be loaded.
     #[error("{0}")]

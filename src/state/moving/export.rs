@@ -48,9 +48,9 @@ pub(crate) fn copy_entities(
     release_lost(world);
     let saved = save_entities(world, entities);
     names::name_this_world(world);
-    let mut mail = Mail::of(world, &saved);
-    let copies = entities.iter().zip(saved).enumerate();
-    let copies = copies.map(|(nth, (&entity, saved))| {
+    let mail = mail_of(world, &saved);
+    let copies = entities.iter().zip(saved).zip(mail);
+    let copies = copies.map(|((&entity, saved), mail)| {
         let timers = saved?;
         let members: Vec<Entity> = timers.entities().collect();
         for &member in &members {
@@ -61,7 +61,7 @@ pub(crate) fn copy_entities(
         Ok(MovedEntity(Versioned::V1(Content {
             entity,
             timers,
-            mail: all_or_error(mail.take(nth))?,
+            mail: all_or_error(mail)?,
             keys: names::keys(world, &members),
             requests: names::requests(world, &members),
         })))
@@ -77,32 +77,26 @@ fn impossible(world: &World) -> Option<MoveError> {
     RunDepth::is_active(world).then_some(MoveError::Running)
 }
 
-/// The letters that wait for entities, as data.
-struct Mail(Vec<Vec<Result<LetterData, UnmovableMail>>>);
-
-impl Mail {
-    /// Goes through the letters of a world once.
-    fn of(world: &World, saved: &[Result<SavedTimers, SaveError>]) -> Self {
-        let mut owners = EntityHashMap::<Vec<usize>>::default();
-        for (nth, saved) in saved.iter().enumerate() {
-            for member in saved.iter().flat_map(SavedTimers::entities) {
-                owners.entry(member).or_default().push(nth);
-            }
+/// Returns the letters that wait for each of some entities, as data. Goes through the letters of a world
+/// once.
+fn mail_of(
+    world: &World,
+    saved: &[Result<SavedTimers, SaveError>],
+) -> Vec<Vec<Result<LetterData, UnmovableMail>>> {
+    let mut owners = EntityHashMap::<Vec<usize>>::default();
+    for (nth, saved) in saved.iter().enumerate() {
+        for member in saved.iter().flat_map(SavedTimers::entities) {
+            owners.entry(member).or_default().push(nth);
         }
-        let mut mail = Self(saved.iter().map(|_| Vec::new()).collect());
-        let is_member = |entity| owners.contains_key(&entity);
-        visit_letters(world, &is_member, |to, letter| {
-            for &nth in owners.get(&to).into_iter().flatten() {
-                mail.0[nth].push(letter_to_data(world, to, letter));
-            }
-        });
-        mail
     }
-
-    /// Takes the letters of the `nth` entity.
-    fn take(&mut self, nth: usize) -> Vec<Result<LetterData, UnmovableMail>> {
-        core::mem::take(&mut self.0[nth])
-    }
+    let mut mail: Vec<_> = saved.iter().map(|_| Vec::new()).collect();
+    let is_member = |entity| owners.contains_key(&entity);
+    visit_letters(world, &is_member, |to, letter| {
+        for &nth in owners.get(&to).into_iter().flatten() {
+            mail[nth].push(letter_to_data(world, to, letter));
+        }
+    });
+    mail
 }
 
 /// Marks entities as being in transit.

@@ -46,12 +46,7 @@ pub(crate) fn import_entity(
     HeldLetters::at_new_end(names.clone(), mail).begin(world, root);
     hold(world, root, names.values().copied());
 
-    let passed = Passed {
-        time: on_the_way,
-        entities,
-    };
-    let timers = passed.timers(world, content);
-    let clocks = passed.clocks(world, &content.timers);
+    let (timers, clocks) = after(world, &content.timers, &on_the_way, entities);
     load_checked(world, &timers, entities, &on_the_way);
     if let Some(mut table) = world.get_resource_mut::<ClockTable>() {
         for (clock, nanos) in clocks {
@@ -99,46 +94,31 @@ pub(super) fn letters(world: &World, mail: &[LetterData]) -> Result<Vec<Letter>,
     mail.iter().map(|letter| letter.to_letter(world)).collect()
 }
 
-/// The time that has passed on the built-in clocks, and the clocks of this world by their names in the
-/// data.
-struct Passed<'a> {
-    time: TimePassed,
-    entities: &'a EntityHashMap<Entity>,
-}
-
-impl Passed<'_> {
-    /// Returns the timers with the time that has passed on clocks outside of the data.
-    fn timers(&self, world: &World, content: &Content) -> SavedTimers {
-        let mut timers = content.timers.clone();
-        timers.pass(|clock| self.on(world, clock));
-        timers
-    }
-
-    /// Returns the clocks that move along and whose parents do not, and how far these have advanced.
-    fn clocks(&self, world: &World, timers: &SavedTimers) -> Vec<(Entity, u64)> {
-        let moving: EntityHashMap<(ClockId, bool)> = timers.clocks().collect();
-        let top = moving
-            .iter()
-            .filter(|&(_, (parent, is_held))| match parent {
-                ClockId::Own(parent) => !is_held && !moving.contains_key(parent),
-                _ => !is_held,
-            });
-        let top = top.map(|(clock, &(parent, _))| (self.entities[clock], self.on(world, parent)));
-        top.collect()
-    }
-
-    /// Returns how far a clock outside of the data has advanced.
-    fn on(&self, world: &World, clock: ClockId) -> u64 {
-        let table = world.get_resource::<ClockTable>();
-        table.map_or(0, |table| table.share(self.here(clock), &self.time))
-    }
-
-    fn here(&self, mut clock: ClockId) -> ClockId {
-        if let ClockId::Own(entity) = &mut clock
-            && let Some(&here) = self.entities.get(entity)
-        {
-            *entity = here;
-        }
-        clock
-    }
+/// Returns the timers with the time that has passed on clocks outside of the data. Also returns the clocks
+/// that move along and whose parents do not, and how far these have advanced.
+fn after(
+    world: &World,
+    timers: &SavedTimers,
+    passed: &TimePassed,
+    entities: &EntityHashMap<Entity>,
+) -> (SavedTimers, Vec<(Entity, u64)>) {
+    let table = world.get_resource::<ClockTable>();
+    let passed_on = |clock| {
+        let here = match clock {
+            ClockId::Own(clock) => entities.get(&clock).copied().unwrap_or(clock).into(),
+            built_in => built_in,
+        };
+        table.map_or(0, |table| table.share(here, passed))
+    };
+    let moving: EntityHashMap<(ClockId, bool)> = timers.clocks().collect();
+    let top = moving
+        .iter()
+        .filter(|&(_, (parent, is_held))| match parent {
+            ClockId::Own(parent) => !is_held && !moving.contains_key(parent),
+            _ => !is_held,
+        });
+    let clocks = top.map(|(clock, &(parent, _))| (entities[clock], passed_on(parent)));
+    let mut timers = timers.clone();
+    timers.pass(passed_on);
+    (timers, clocks.collect())
 }

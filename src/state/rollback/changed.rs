@@ -7,6 +7,7 @@ use bevy_ecs::{entity::EntityHashSet, prelude::*};
 use super::{
     TimerSnapshot, check, check_world,
     log::{Changes, Log, end_journals},
+    states::differing,
 };
 use crate::{
     clock::{ChangedClocks, Clock, OnClock, SpeedModifiers, clock_of},
@@ -28,7 +29,7 @@ pub(crate) fn changed_since(world: &mut World, snapshot: &TimerSnapshot) -> Vec<
     let mut changed = Vec::new();
     lines.add_changed(world, &snapshot.lines, &changes.timers, &mut changed);
     let kinds = &world.resource::<Log>().kinds;
-    changed.extend(changes.states.differing(world, kinds, |_| true));
+    changed.extend(differing(&changes.states, world, kinds, |_| true));
     changed.extend(
         changes
             .names
@@ -54,7 +55,7 @@ fn add_followers(
 ) {
     let chooses = |kind| matches!(kind, Kind::OnClock | Kind::Clock | Kind::SpeedModifier);
     let kinds = &world.resource::<Log>().kinds;
-    let mut choosers: EntityHashSet = changes.states.differing(world, kinds, chooses).collect();
+    let mut choosers: EntityHashSet = differing(&changes.states, world, kinds, chooses).collect();
     // They choose the parent of the clock that they modify.
     let modifiers = clocks
         .entities()

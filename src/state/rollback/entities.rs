@@ -4,16 +4,16 @@ use alloc::vec::Vec;
 use core::iter;
 
 use bevy_ecs::{
-    change_detection::Tick,
     entity::{EntityHashMap, EntityHashSet},
     prelude::*,
 };
 
 use super::{
+    TimerSnapshot,
     changed::holders,
     log::Log,
     names::Names,
-    states::{States, has_any},
+    states::{States, first_of, has_any, is_ours},
 };
 use crate::{
     clock::{Clock, ClockId},
@@ -21,85 +21,79 @@ use crate::{
     timer::{Timer, TimerLines},
 };
 
-/// The entities of a snapshot that is restored.
-pub(super) struct Restored {
-    /// The entities that awaited their end.
-    finished: EntityHashSet,
-    /// The entities that were spawned again by this restore.
-    pub(super) respawned: Names,
+/// Spawns the entities that have despawned since the snapshot, unless the map has them. Returns their new
+/// names.
+pub(super) fn respawn(
+    world: &mut World,
+    snapshot: &TimerSnapshot,
+    (states, names): (&States, &mut Names),
+    entities: &EntityHashMap<Entity>,
+) -> Names {
+    let ours = states.iter().filter(|(_, parts)| is_ours(parts));
+    let changed = ours.map(|(entity, _)| entity);
+    let changed = changed.chain(snapshot.finished.iter().copied());
+    let is_gone = |&entity: &Entity| !world.entities().contains_spawned(names.latest(entity));
+    let mut gone: Vec<Entity> = changed.filter(is_gone).collect();
+    gone.sort_unstable();
+    let mut respawned = Names::default();
+    for entity in gone {
+        let last = names.latest(entity);
+        if !world.entities().contains_spawned(last) {
+            let name = find_named(world, entities, names, entity);
+            let name = name.unwrap_or_else(|| world.spawn_empty().id());
+            names.rename(last, name);
+            respawned.rename(last, name);
+        }
+    }
+    respawned
 }
 
-impl Restored {
-    /// Spawns the entities that have despawned since the snapshot, unless the map has them.
-    pub(super) fn new(
-        world: &mut World,
-        awaiting_end: &[Entity],
-        (states, names): (&States, &mut Names),
-        entities: &EntityHashMap<Entity>,
-    ) -> Self {
-        let finished = || awaiting_end.iter().copied();
-        let changed = states.entities().chain(finished());
-        let is_gone = |&entity: &Entity| !world.entities().contains_spawned(names.latest(entity));
-        let mut gone: Vec<Entity> = changed.filter(is_gone).collect();
-        gone.sort_unstable();
-        let mut respawned = Names::default();
-        for entity in gone {
-            let last = names.latest(entity);
-            if !world.entities().contains_spawned(last) {
-                let name = find_named(world, entities, names, entity);
-                let name = name.unwrap_or_else(|| world.spawn_empty().id());
-                names.rename(last, name);
-                respawned.rename(last, name);
-            }
-        }
-        Self {
-            finished: finished().map(|entity| names.latest(entity)).collect(),
-            respawned,
-        }
-    }
+/// Returns the entities with components of this crate that were spawned after the snapshot, also by
+/// other restores.
+pub(super) fn spawned_since(
+    world: &World,
+    snapshot: &TimerSnapshot,
+    (states, names): (&States, &Names),
+) -> Vec<Entity> {
+    let kinds = &world.resource::<Log>().kinds;
+    let now = world.read_change_tick();
+    let is_new = |entity: &Entity| {
+        let tick = world.entities().entity_get_spawn_or_despawn_tick(*entity);
+        tick.is_some_and(|tick| tick.is_newer_than(snapshot.tick, now))
+    };
+    let changed = states.iter().map(|(entity, _)| names.latest(entity));
+    let holders = changed.filter(|&entity| has_any(world, kinds, entity));
+    let renamed = names.iter().map(|(_, latest)| latest);
+    let new = holders.chain(renamed).chain(finished(world)).filter(is_new);
+    let mut new: Vec<Entity> = new.collect();
+    new.sort_unstable();
+    new.dedup();
+    let finished = snapshot.finished.iter();
+    let finished: EntityHashSet = finished.map(|&entity| names.latest(entity)).collect();
+    new.retain(|entity| !finished.contains(entity));
+    // An entity that has not changed has the same components as then.
+    new.retain(|&entity| {
+        let then = first_of(states, names, entity);
+        !then.map_or_else(|| has_any(world, kinds, entity), is_ours)
+    });
+    new
+}
 
-    /// Returns the entities with components of this crate that were spawned after the snapshot, also
-    /// by other restores.
-    pub(super) fn spawned_since(
-        &self,
-        world: &World,
-        snapshot: Tick,
-        (states, names): (&States, &Names),
-    ) -> Vec<Entity> {
-        let kinds = &world.resource::<Log>().kinds;
-        let now = world.read_change_tick();
-        let is_new = |entity: &Entity| {
-            let tick = world.entities().entity_get_spawn_or_despawn_tick(*entity);
-            tick.is_some_and(|tick| tick.is_newer_than(snapshot, now))
-        };
-        let changed = states.iter().map(|(entity, _)| names.latest(entity));
-        let holders = changed.filter(|&entity| has_any(world, kinds, entity));
-        let renamed = names.iter().map(|(_, latest)| latest);
-        let new = holders.chain(renamed).chain(finished(world)).filter(is_new);
-        let mut new: Vec<Entity> = new.collect();
-        new.sort_unstable();
-        new.dedup();
-        new.retain(|entity| !self.finished.contains(entity));
-        new.retain(|&entity| !states.had_any(world, kinds, names, entity));
-        new
+/// Leads all timers to the clocks that were spawned again by this restore. The timers on a clock end
+/// with it, except for those that have moved to another clock.
+pub(super) fn rename_clocks(world: &mut World, respawned: &Names, names: &Names) {
+    let is_clock = |entity| world.get::<Clock>(entity).is_some();
+    if !respawned.iter().any(|(_, latest)| is_clock(latest)) {
+        return;
     }
-
-    /// Leads all timers to the clocks that were spawned again by this restore. The timers on a clock end
-    /// with it, except for those that have moved to another clock.
-    pub(super) fn rename_clocks(&self, world: &mut World, names: &Names) {
-        let is_clock = |entity| world.get::<Clock>(entity).is_some();
-        if !self.respawned.iter().any(|(_, latest)| is_clock(latest)) {
-            return;
-        }
-        for entity in holders::<Timer>(world) {
-            if let Some(timer) = world.get::<Timer>(entity)
-                && let Some(ClockId::Own(clock)) = timer.clock()
-                && names.latest(clock) != clock
-            {
-                let mut timer = timer.copy();
-                Component::map_entities(&mut timer, &mut &*names);
-                world.entity_mut(entity).insert(timer);
-            }
+    for entity in holders::<Timer>(world) {
+        if let Some(timer) = world.get::<Timer>(entity)
+            && let Some(ClockId::Own(clock)) = timer.clock()
+            && names.latest(clock) != clock
+        {
+            let mut timer = timer.copy();
+            Component::map_entities(&mut timer, &mut &*names);
+            world.entity_mut(entity).insert(timer);
         }
     }
 }

@@ -9,7 +9,7 @@ use bevy_platform::sync::{Arc, Weak};
 use super::{
     changed::holders,
     names::Names,
-    states::{States, is_ours},
+    states::{States, first_of, is_ours},
 };
 use crate::{
     clock::OnClock,
@@ -39,13 +39,11 @@ pub(super) struct Log {
 
 /// A snapshot, and the changes until the next one.
 struct Period {
-    snapshot: Weak<Token>,
+    /// The snapshot holds the token.
+    snapshot: Weak<()>,
     /// A restore shares them. If an observer panics in it, they are still here for the next one.
     changes: Arc<Changes>,
 }
-
-/// Says that a snapshot exists.
-pub(super) struct Token;
 
 /// Everything that has changed, as it was.
 #[derive(Clone, Default)]
@@ -87,9 +85,7 @@ impl Changes {
 
     /// Returns `true` if an entity that is gone had a component of this crate at first.
     fn had(&self, latest: Entity) -> bool {
-        let noted = self.names.up_to(latest);
-        let first = noted.filter_map(|name| self.states.get(name)).last();
-        first.is_some_and(is_ours)
+        first_of(&self.states, &self.names, latest).is_some_and(is_ours)
     }
 
     fn mentions(&self, entity: Entity) -> bool {
@@ -121,7 +117,7 @@ fn has_timer(timers: &TimerJournal, entity: Entity) -> bool {
 }
 
 impl Period {
-    fn is_of(&self, snapshot: &Arc<Token>) -> bool {
+    fn is_of(&self, snapshot: &Arc<()>) -> bool {
         self.snapshot.as_ptr() == Arc::as_ptr(snapshot)
     }
 
@@ -159,7 +155,7 @@ impl Log {
             parts.iter_mut().for_each(|part| part.leave_out(joined));
         }
         if let Some(mut log) = world.get_resource_mut::<Self>() {
-            log.states.note(entity, || parts);
+            log.states.note(entity, || Arc::new(parts));
         }
     }
 
@@ -179,8 +175,8 @@ impl Log {
     }
 
     /// Begins the period of a new snapshot.
-    pub(super) fn add_snapshot(&mut self) -> Arc<Token> {
-        let token = Arc::new(Token);
+    pub(super) fn add_snapshot(&mut self) -> Arc<()> {
+        let token = Arc::new(());
         self.periods.push(Period {
             snapshot: Arc::downgrade(&token),
             changes: Arc::default(),
@@ -239,7 +235,7 @@ impl Log {
     }
 
     /// Returns `true` if there is no later snapshot.
-    pub(super) fn is_latest(&self, snapshot: &Arc<Token>) -> bool {
+    pub(super) fn is_latest(&self, snapshot: &Arc<()>) -> bool {
         let latest = self.periods.last();
         latest.is_some_and(|latest| latest.is_of(snapshot))
     }
@@ -255,7 +251,7 @@ impl Log {
     }
 
     /// Returns the changes since a snapshot.
-    pub(super) fn changes_since(&self, snapshot: &Arc<Token>) -> Arc<Changes> {
+    pub(super) fn changes_since(&self, snapshot: &Arc<()>) -> Arc<Changes> {
         let mut periods = self.periods.iter();
         let nth = periods.position(|period| period.is_of(snapshot));
         match &self.periods[nth.expect("the snapshot exists")..] {

@@ -17,7 +17,7 @@ use crate::{
     pause::PausedBy,
     state::{
         Versioned,
-        part::{Kind, Kinds, Part},
+        part::{Kind, Kinds, MapEach, Part},
     },
     timer::{self, Capture, DespawnAfter, Keyed, SavedWorld, TimerAction},
 };
@@ -184,8 +184,10 @@ impl<'w> Collector<'w> {
         if clocks.any(|clock| capture.times.is_held(clock)) {
             parts.push(Part::Held);
         }
+        let exists = |entity: &Entity| self.world.entities().contains_spawned(*entity);
+        let existing = |entity| Some(entity).filter(exists).unwrap_or(Entity::PLACEHOLDER);
         for part in &mut parts {
-            part.map_entities(&mut Existing(self.world));
+            part.map_entities(&mut MapEach(existing));
         }
         self.entities.push(SavedEntity {
             entity: entity.id(),
@@ -219,18 +221,4 @@ fn drop_remains(entities: &mut Vec<SavedEntity>, unsavable: &[Unsavable]) {
         let is_bare = parts.iter().all(|part| matches!(part, Part::OwnedBy(_)));
         !(left_out.contains(entity) && is_bare) || referred.contains(entity)
     });
-}
-
-/// Maps entities that no longer exist to a placeholder.
-struct Existing<'w>(&'w World);
-
-impl EntityMapper for Existing<'_> {
-    fn get_mapped(&mut self, entity: Entity) -> Entity {
-        match self.0.entities().contains_spawned(entity) {
-            true => entity,
-            false => Entity::PLACEHOLDER,
-        }
-    }
-
-    fn set_mapped(&mut self, _: Entity, _: Entity) {}
 }

@@ -1,6 +1,10 @@
 //! The errors of saving and loading.
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{
+    borrow::Cow,
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::{fmt, time::Duration};
 
 use bevy_ecs::prelude::*;
@@ -50,7 +54,7 @@ pub enum SaveError {
     #[error(
         "{}; closures can't be saved: register a handler with `add_timer_handler` and use \
          `TimerAction::named`, or leave these timers out with `save_timers_without_closures`",
-        List(.0)
+        list(.0)
     )]
     Closures(Vec<Unsavable>),
 }
@@ -139,15 +143,8 @@ pub enum LoadError {
     },
 }
 
-/// Displays errors one after the other.
-pub(crate) struct List<'a, E>(pub(crate) &'a [E]);
-
-impl<E: fmt::Display> fmt::Display for List<'_, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (nth, error) in self.0.iter().enumerate() {
-            let separator = if nth > 0 { "; " } else { "" };
-            write!(f, "{separator}{error}")?;
-        }
-        Ok(())
-    }
+/// Returns the texts of errors, one after the other.
+pub(crate) fn list(errors: &[impl ToString]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.join("; ")
 }

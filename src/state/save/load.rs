@@ -37,26 +37,6 @@ pub(crate) fn load_timers(
     Ok(())
 }
 
-/// The stages of a load, in order.
-#[derive(Clone, Copy, PartialEq)]
-enum Stage {
-    /// They change the speeds of clocks. A clock starts with its speed, and so do the clocks below it.
-    Brakes,
-    /// The timers must find them.
-    Clocks,
-    Others,
-}
-
-impl Stage {
-    fn of(part: &Part) -> Self {
-        match part {
-            Part::SpeedModifier(_) | Part::Disabled => Self::Brakes,
-            Part::Clock(_) => Self::Clocks,
-            _ => Self::Others,
-        }
-    }
-}
-
 /// Returns the requests that had timed out, in order.
 fn timed_out(SavedTimers(Versioned::V1(saved)): &SavedTimers) -> impl Iterator<Item = Entity> {
     let requests = saved.entities.iter().filter_map(|saved| {
@@ -89,16 +69,20 @@ pub(crate) fn load_checked(
     if let Some(state) = state {
         state.load(world);
     }
-    let of_stage = |stage| move |part: &Part| Stage::of(part) == stage;
+    // A clock starts with its speed, and so do the clocks below it. The timers must find their clocks.
+    let is_brake = |part: &Part| matches!(part, Part::SpeedModifier(_) | Part::Disabled);
+    let is_clock = |part: &Part| matches!(part, Part::Clock(_));
     for saved in saved {
-        load_parts(world, saved, entities, of_stage(Stage::Brakes));
+        load_parts(world, saved, entities, is_brake);
     }
     put_in_order(world, saved, entities);
     for clock in clocks_after_parents(saved) {
-        load_parts(world, clock, entities, of_stage(Stage::Clocks));
+        load_parts(world, clock, entities, is_clock);
     }
     for saved in saved {
-        load_parts(world, saved, entities, of_stage(Stage::Others));
+        load_parts(world, saved, entities, |part| {
+            !is_brake(part) && !is_clock(part)
+        });
     }
     world.flush();
     put_in_order(world, saved, entities);

@@ -109,9 +109,9 @@ impl Model {
             .wrapping_add(self.draws.wrapping_mul(GOLDEN)))
     }
 
-    /// The new timers settle on their clocks, in the order of insertion. A timer without a clock is
-    /// cancelled.
-    pub(super) fn resolve(&mut self) {
+    /// The new timers settle on their clocks, in the order of insertion. Returns those whose clocks do not
+    /// exist.
+    pub(super) fn resolve(&mut self) -> Vec<(Id, Kind)> {
         let pending = self.timers.iter().filter(|timer| timer.is_pending());
         let mut pending: Vec<_> = pending
             .map(|timer| (timer.sequence, timer.entity, timer.kind))
@@ -124,11 +124,7 @@ impl Model {
                 lost.push((id, kind));
             }
         }
-        for (id, kind) in lost {
-            if self.find_timer(id, kind).is_some() {
-                self.lose_clock(id, kind);
-            }
-        }
+        lost
     }
 
     /// Settles the clock of a new timer. If it is another one than at insertion, the delay starts now.

@@ -64,8 +64,6 @@ pub(super) enum Driver {
     Frames,
     Fixed,
     Clock(Nth),
-    /// Nothing until the next reading.
-    Waiting,
     Nothing,
 }
 

@@ -1,7 +1,5 @@
 //! Clocks that are all read in every run, parents first.
 
-use core::mem;
-
 use super::clock::{Clock, Component, Driver, FRAME};
 use crate::entry::{Id, Named};
 
@@ -13,8 +11,6 @@ pub(crate) type Nth = usize;
 pub(crate) struct Clocks {
     pub(crate) all: Vec<Clock>,
     pub(crate) times: Times,
-    /// The clocks that were added since the last run, and wait for their parents.
-    pub(super) waiting: Vec<Nth>,
 }
 
 /// Bevy's times, and whether game time was paused when this frame began.
@@ -45,7 +41,6 @@ impl Clocks {
         Self {
             all: all.into(),
             times: Times::default(),
-            waiting: Vec::new(),
         }
     }
 
@@ -101,7 +96,7 @@ impl Clocks {
                 let to = self.all[parent].now;
                 self.all[nth].follow(to);
             }
-            Driver::Waiting | Driver::Nothing => {}
+            Driver::Nothing => {}
         }
     }
 
@@ -113,21 +108,8 @@ impl Clocks {
     /// Takes over what the components have changed.
     pub(crate) fn take_changes(&mut self) {
         self.take_settings();
-        for nth in 0..self.all.len() {
-            let clock = &mut self.all[nth];
-            if mem::take(&mut clock.is_written) && clock.exists && clock.driver == Driver::Nothing {
-                let parent = clock.parent;
-                self.set_parent(nth, parent);
-            }
-        }
-        for nth in mem::take(&mut self.waiting) {
-            let clock = &self.all[nth];
-            if clock.exists
-                && clock.driver == Driver::Waiting
-                && !self.set_parent(nth, clock.parent)
-            {
-                self.all[nth].driver = Driver::Nothing;
-            }
+        for clock in &mut self.all {
+            clock.is_written = false;
         }
         for nth in self.parents_first() {
             self.all[nth].jump();
@@ -138,7 +120,8 @@ impl Clocks {
         }
     }
 
-    /// Takes over the settings of the components. They count from now on.
+    /// Takes over the settings of the components. They count from now on. A clock without a parent
+    /// looks for it if its component was written.
     pub(crate) fn take_settings(&mut self) {
         for nth in 0..self.all.len() {
             let Component {
@@ -152,7 +135,17 @@ impl Clocks {
             if clock.exists && parent != clock.parent {
                 self.set_parent(nth, parent);
             }
-            self.all[nth].component.parent = self.all[nth].parent;
+            let Clock {
+                parent,
+                driver,
+                exists,
+                is_written,
+                ..
+            } = self.all[nth];
+            if exists && is_written && driver == Driver::Nothing {
+                self.set_parent(nth, parent);
+            }
+            self.all[nth].component.parent = parent;
         }
     }
 
@@ -180,7 +173,7 @@ impl Clocks {
             _ if forwarded == Some(nth) => true,
             Driver::Clock(parent) => self.may_fire(parent, forwarded),
             Driver::Game => !self.times.is_game_paused && !self.times.is_paused_by_now,
-            Driver::Waiting | Driver::Nothing => false,
+            Driver::Nothing => false,
             _ => true,
         };
         clock.exists && !clock.was_stopped && !clock.is_stopped_by_now() && is_driven
@@ -195,7 +188,7 @@ impl Clocks {
     fn is_orphaned(&self, nth: Nth) -> bool {
         match self.all[nth].driver {
             Driver::Clock(parent) => self.is_orphaned(parent),
-            Driver::Waiting | Driver::Nothing => true,
+            Driver::Nothing => true,
             _ => false,
         }
     }
@@ -245,10 +238,7 @@ impl Clocks {
                 clock.seen = self.all[nth].now.into();
                 clock.is_fixed = self.all[nth].is_fixed;
             }
-            None => {
-                clock.driver = Driver::Waiting;
-                self.waiting.push(self.all.len());
-            }
+            None => clock.is_written = true,
         }
         self.all.push(clock);
     }

@@ -47,13 +47,18 @@ impl Model {
     /// firings, missed deadlines and cancellations.
     pub(super) fn run(&mut self, scope: Scope, stats: &mut [u64; 3]) -> Flow {
         self.runs += 1;
-        self.resolve();
+        let lost = self.resolve();
         for at in 0..self.timers.len() {
             let clock = self.timers[at]
                 .clock
                 .filter(|_| !self.timers[at].is_pending());
             if clock.is_some_and(|clock| self.is_in(clock, scope)) {
                 self.timers[at].is_released = true;
+            }
+        }
+        for (id, kind) in lost {
+            if self.find_timer(id, kind).is_some() {
+                self.lose_clock(id, kind);
             }
         }
         *stats = [0, 0, self.unwritten.len() as u64];

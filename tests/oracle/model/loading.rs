@@ -16,13 +16,12 @@ impl Clocks {
     pub(super) fn start_over(&mut self, new: Self) {
         let before = self.clone();
         self.times = new.times;
-        self.waiting.clear();
         for (nth, saved) in before.all.iter().enumerate() {
             let own = Clock::new(saved.name, saved.parent, saved.driver, saved.speed);
             let mut clock = new.all.get(nth).cloned().unwrap_or(own);
             clock.load(saved);
             clock.exists = saved.exists;
-            if matches!(clock.driver, Driver::Waiting | Driver::Nothing) {
+            if clock.driver == Driver::Nothing {
                 clock.driver = Driver::Nothing;
                 clock.parent = Named::Own(NOWHERE);
             }

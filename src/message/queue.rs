@@ -260,36 +260,13 @@ impl Queue {
         self.push_run(Run::new(place, to, role));
     }
 
-    /// Releases letters before all others. Unless they are `older`, a message whose delivery was
-    /// interrupted stays before them.
-    pub(super) fn put_first(&mut self, letters: Vec<Letter>, older: bool) {
-        if letters.is_empty() {
-            return;
+    /// Releases the messages of another queue before all others.
+    pub(super) fn put_first(&mut self, mut first: Self) {
+        if first.len > 0 {
+            first.release_all();
+            first.append(self);
+            *self = first;
         }
-        let mut rest = mem::take(self);
-        if !older
-            && let Some(Item::Messages(run)) = rest.items.front_mut()
-            && let Some(round) = run.round.take()
-        {
-            run.len -= 1;
-            let lane = &mut rest.lanes[run.lane];
-            let (to, role, taken) = (run.to, run.role.clone(), lane.take(0));
-            lane.sweep();
-            self.push_letter(Letter {
-                to,
-                role,
-                lane: taken,
-            });
-            self.release_all();
-            if let Some(Item::Messages(run)) = self.items.back_mut() {
-                run.round = Some(round);
-            }
-        }
-        for letter in letters {
-            self.push_letter(letter);
-            self.release_all();
-        }
-        self.append(&mut rest);
     }
 
     /// Adds all items of another queue, which keeps its memory while it needs it. Its released items are
@@ -354,12 +331,6 @@ impl Queue {
 
     /// Releases all items for delivery.
     pub(super) fn release(&mut self) {
-        // A panic may have left a run whose last message was delivered.
-        if let Some(Item::Messages(run)) = self.items.front()
-            && run.len == 0
-        {
-            self.items.pop_front();
-        }
         self.trim();
         self.release_all();
     }
@@ -437,10 +408,10 @@ impl Queue {
                     let from = seen[run.lane];
                     seen[run.lane] += run.len;
                     for nth in from..seen[run.lane] {
-                        let next = lane.get(nth, run.to, &run.role);
-                        if let Some((to, next)) = next.map(|next| (next.to, next))
-                            && let Some(entity) = member(to, Some(next))
+                        if let Some(next) = lane.get(nth, run.to, &run.role)
+                            && let Some(entity) = member(next.to, Some(next))
                         {
+                            let to = next.to;
                             let (role, lane) = (run.role.clone(), lane.take(nth));
                             taken.push((entity, Some(Letter { to, role, lane })));
                             run.len -= 1;

@@ -53,7 +53,6 @@ pub(crate) use {
     request::{OpenRequest, add_time_out_handler, set_timed_out, timed_out},
     sender::Inbox,
     transit::is_held,
-    written::Written,
 };
 #[cfg(feature = "worlds")]
 pub(crate) use {
@@ -61,7 +60,7 @@ pub(crate) use {
     directory::KeyListener,
     mail::Topic,
     request::{asker_of, give_up, open},
-    send::send_urgent,
+    send::send_anyway,
 };
 #[cfg(any(feature = "worlds", feature = "serialize"))]
 pub(crate) use {

@@ -13,8 +13,8 @@ use crate::{
         on_enable_clock, on_modify_speed, on_restore_speed, read_fixed_clocks, read_frame_clocks,
     },
     message::{
-        Directory, Followers, Inbox, Mailbag, MessageStats, Written, add_time_out_handler,
-        deliver_messages, follow, on_enable_follower,
+        Directory, Followers, Inbox, Mailbag, MessageStats, add_time_out_handler, deliver_messages,
+        follow, on_enable_follower,
     },
     missing_plugin::NothingToReport,
     owner::Owned,
@@ -278,7 +278,6 @@ impl DuePlugin {
         world.init_resource::<RunDepth>();
         world.insert_resource(Mailbag::new(self.mailbox_capacity));
         world.init_resource::<Followers>();
-        world.init_resource::<Written>();
         world.init_resource::<Directory>();
         world.init_resource::<MessageStats>();
         // A sender may have created the inbox already.

@@ -16,7 +16,7 @@ use super::{
     request::{OpenRequest, Request},
     sender::Inbox,
     transit::{HeldLetters, release_lost},
-    written,
+    written::{self, Written},
 };
 use crate::{
     call::{EntityCaller, PumpState, pump, report},
@@ -53,7 +53,8 @@ pub(crate) fn deliver_messages(world: &mut World, state: &mut DeliveryState) -> 
             world,
             state,
             |caller, (mut mailbag, mut followers, directory, clocks, ())| {
-                let (queue, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
+                let (queue, _, mut courier) =
+                    Courier::new(caller, &mut mailbag, &directory, &clocks);
                 queue.deliver(&mut followers, &mut courier);
             },
         )?;
@@ -75,19 +76,19 @@ pub(super) struct Courier<'a, 'w, 's> {
     pub(super) caller: &'a mut EntityCaller<'w, 's>,
     pub(super) directory: &'a Directory,
     pub(super) clocks: &'a ClockTable,
-    held: &'a mut Vec<Letter>,
+    held: &'a mut Queue,
     transit: &'a mut EntityHashMap<HeldLetters>,
     pub(super) stats: &'a mut MessageStats,
 }
 
 impl<'a, 'w, 's> Courier<'a, 'w, 's> {
-    /// Returns the queue of a mailbag, and a courier with the rest.
+    /// Returns the queue of a mailbag, the types that Bevy's writers write, and a courier with the rest.
     pub(super) fn new(
         caller: &'a mut EntityCaller<'w, 's>,
         mailbag: &'a mut Mailbag,
         directory: &'a Directory,
         clocks: &'a ClockTable,
-    ) -> (&'a mut Queue, Self) {
+    ) -> (&'a mut Queue, &'a mut [Written], Self) {
         let courier = Self {
             caller,
             directory,
@@ -96,7 +97,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
             transit: &mut mailbag.transit,
             stats: &mut mailbag.stats,
         };
-        (&mut mailbag.queue, courier)
+        (&mut mailbag.queue, &mut mailbag.written, courier)
     }
 
     /// Calls all followers in order until one issues commands. The next call continues the round, which
@@ -112,19 +113,13 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
         if self.is_lost_reply(role) {
             return true;
         }
-        let round_now = round.get_or_insert(Round {
-            until,
-            ..Round::default()
-        });
-        if let Some(following) = following {
-            following.call_all(round_now, self, message, role);
-        }
-        if self.caller.has_commands() {
-            return false;
-        }
-        self.stats.undeliverable += u64::from(!round_now.is_heard);
-        *round = None;
-        true
+        let is_heard = match following {
+            Some(following) => following.call_all(round, until, self, message, role),
+            // The last follower may have left in its callback.
+            None => Some(round.take().is_some_and(|round| round.is_heard)),
+        };
+        self.stats.undeliverable += u64::from(is_heard == Some(false));
+        is_heard.is_some()
     }
 
     /// Returns `true` for a reply that does not go to the asking entity. Another process may send
@@ -233,7 +228,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
         match root.and_then(|root| self.transit.get_mut(&root)) {
             Some(held) => held.arrived.push((entity, letter)),
             // It is disabled, or its move has ended, but not for this entity.
-            None => self.held.push(letter),
+            None => self.held.push_letter(letter),
         }
     }
 
@@ -251,9 +246,7 @@ impl<'a, 'w, 's> Courier<'a, 'w, 's> {
 
 /// Closes the inbox, delivers all sent messages, and takes the letters that remain undelivered.
 pub(crate) fn close_inbox(world: &mut World) -> Vec<Letter> {
-    if let Some(inbox) = world.get_resource::<Inbox>() {
-        inbox.close();
-    }
+    Inbox::close(world);
     if world.contains_resource::<Mailbag>() {
         let mut state = DeliveryState::new(world);
         if let Err(error) = deliver_messages(world, &mut state) {
@@ -265,9 +258,7 @@ pub(crate) fn close_inbox(world: &mut World) -> Vec<Letter> {
 
 /// Closes the inbox, and takes all undelivered letters.
 pub(crate) fn hand_back(world: &mut World) -> Vec<Letter> {
-    if let Some(inbox) = world.get_resource::<Inbox>() {
-        inbox.close();
-    }
+    Inbox::close(world);
     Inbox::move_to_mailbag(world);
     let mailbag = world.get_resource_mut::<Mailbag>();
     mailbag.map_or_else(Vec::new, |mut mailbag| mailbag.hand_back())

@@ -54,12 +54,11 @@ pub(super) struct Follower {
 }
 
 /// The progress of a message to all followers.
-#[derive(Default)]
 pub(super) struct Round {
     /// Followers with a lower number have had their call.
-    pub(super) next: u64,
+    next: u64,
     /// Followers from this number on started to follow after the round began.
-    pub(super) until: u64,
+    until: u64,
     /// Whether a follower has received the message.
     pub(super) is_heard: bool,
 }
@@ -132,23 +131,31 @@ impl Following {
         self.roster.at(place).map(|(_, it)| it)
     }
 
-    /// Calls the followers in order until one issues commands or none is left. The next call
-    /// continues the round.
+    /// Calls the followers in order until one issues commands. The next call continues the round, which
+    /// leaves out followers from the number `until` on. At its end, returns whether one has received the
+    /// message.
     pub(super) fn call_all(
         &self,
-        round: &mut Round,
+        round: &mut Option<Round>,
+        until: u64,
         courier: &mut Courier,
         message: &dyn Any,
         role: &Role,
-    ) {
-        for (number, follower) in self.roster.members(round.next..round.until) {
+    ) -> Option<bool> {
+        let now = round.get_or_insert(Round {
+            next: 0,
+            until,
+            is_heard: false,
+        });
+        for (number, follower) in self.roster.members(now.next..now.until) {
             // Set first: a follower that panics has had its call.
-            round.next = number + 1;
-            round.is_heard |= follower.call(courier, message, role);
+            now.next = number + 1;
+            now.is_heard |= follower.call(courier, message, role);
             if courier.caller.has_commands() {
-                return;
+                return None;
             }
         }
+        round.take().map(|round| round.is_heard)
     }
 
     /// Calls the follower whose turn it is, or the next one that is neither gone nor disabled. Returns

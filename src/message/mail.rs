@@ -161,6 +161,32 @@ impl From<Delivery> for Recipient {
     }
 }
 
+impl Recipient {
+    /// Returns the entity, or a placeholder if the recipient is another.
+    #[inline]
+    pub(super) fn entity(self) -> Entity {
+        match self {
+            Self::Entity(entity) => entity,
+            _ => Entity::PLACEHOLDER,
+        }
+    }
+
+    /// Returns this entity if the recipient is one, or else the recipient.
+    #[inline]
+    pub(super) fn with(self, entity: Entity) -> Self {
+        match self {
+            Self::Entity(_) => Self::Entity(entity),
+            other => other,
+        }
+    }
+
+    /// Returns `true` if messages to both can be in a run.
+    #[inline]
+    pub(super) fn shares_run_with(self, other: Self) -> bool {
+        self.with(Entity::PLACEHOLDER) == other.with(Entity::PLACEHOLDER)
+    }
+}
+
 /// The role of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {

@@ -11,6 +11,7 @@ use super::{
     mail::{MailRef, Recipient},
     queue::{Letter, Queue},
     transit::HeldLetters,
+    written::Written,
 };
 
 /// The messages of a world that are on their way.
@@ -19,30 +20,26 @@ pub(crate) struct Mailbag {
     pub(super) queue: Queue,
     /// An empty queue, with the memory for the next outbox of an observer.
     pub(super) spare: Queue,
-    /// Letters that wait for longer, in order: replies to entities that are disabled.
-    pub(super) held: Vec<Letter>,
+    /// The messages that wait for longer: replies to entities that are disabled.
+    pub(super) held: Queue,
     /// Letters to entities that are moving to or from another world, by the entity that takes the
     /// others along.
     pub(super) transit: EntityHashMap<HeldLetters>,
-    pub(super) room: Room,
+    /// The number of messages that can wait.
+    pub(super) capacity: usize,
+    /// The number of messages for which outboxes have room. They reserve it before they take a message, because
+    /// systems that run in parallel share the bound.
+    reserved: AtomicUsize,
     /// Whether the next run should not wait, because of a message that was sent as urgent.
     pub(super) is_urgent: bool,
+    /// The types that Bevy's writers write, in the order in which they were first followed.
+    pub(super) written: Vec<Written>,
     /// The current counters. The resource `MessageStats` shows them after each delivery.
     pub(super) stats: MessageStats,
 }
 
-/// The bound of the messages that wait in a world.
-///
-/// Systems that run in parallel share the bound, so an outbox reserves room before it takes a message.
-/// While there is plenty of room, it reserves room for several, because each access to the shared counter
-/// takes as long as a few dozen instructions.
-pub(super) struct Room {
-    pub(super) capacity: usize,
-    /// The room of outboxes in use.
-    reserved: AtomicUsize,
-}
-
-/// The number of messages for which an outbox reserves room at once.
+/// The number of messages for which an outbox reserves room at once: each access to the shared counter takes
+/// as long as a few dozen instructions.
 const SOME: usize = 64;
 
 impl Mailbag {
@@ -51,13 +48,12 @@ impl Mailbag {
         Self {
             queue: Queue::default(),
             spare: Queue::default(),
-            held: Vec::new(),
+            held: Queue::default(),
             transit: EntityHashMap::default(),
-            room: Room {
-                capacity,
-                reserved: AtomicUsize::new(0),
-            },
+            capacity,
+            reserved: AtomicUsize::new(0),
             is_urgent: false,
+            written: Vec::new(),
             stats: MessageStats::default(),
         }
     }
@@ -70,7 +66,7 @@ impl Mailbag {
 
     /// Returns `true` if a run has nothing to deliver, to keep or to give back.
     pub(super) fn is_idle(&self) -> bool {
-        let is_kept = !self.held.is_empty() || !self.transit.is_empty();
+        let is_kept = self.held.len() > 0 || !self.transit.is_empty();
         self.queue.is_idle() && !is_kept && !self.is_urgent
     }
 
@@ -83,7 +79,7 @@ impl Mailbag {
 
     /// Returns `true` if there is room for another message.
     pub(super) fn has_room(&self) -> bool {
-        self.waiting() + self.room.reserved.load(Relaxed) < self.room.capacity
+        self.waiting() + self.reserved.load(Relaxed) < self.capacity
     }
 
     /// Reserves room for one message or, while less than half of the room is taken, for several. Returns
@@ -91,35 +87,28 @@ impl Mailbag {
     #[cold]
     pub(super) fn reserve(&self) -> usize {
         let waiting = self.waiting();
-        let Room { capacity, reserved } = &self.room;
         let take = |messages: usize, capacity: usize| {
             let take = |reserved| {
                 let reserved = reserved + messages;
                 (waiting + reserved <= capacity).then_some(reserved)
             };
-            reserved.fetch_update(Relaxed, Relaxed, take).is_ok()
+            self.reserved.fetch_update(Relaxed, Relaxed, take).is_ok()
         };
-        match take(SOME, capacity / 2) {
+        match take(SOME, self.capacity / 2) {
             true => SOME,
-            false => usize::from(take(1, *capacity)),
+            false => usize::from(take(1, self.capacity)),
         }
     }
 
     /// Gives back reserved room. The messages that took it are in the queue by now.
     pub(super) fn release_room(&mut self, messages: usize) {
-        *self.room.reserved.get_mut() -= messages;
+        *self.reserved.get_mut() -= messages;
     }
 
-    /// Releases letters before all others, but after a message whose delivery was interrupted.
-    pub(super) fn release_first(&mut self, letters: Vec<Letter>) {
-        self.queue.put_first(letters, false);
-    }
-
-    /// Releases all items for delivery. Held letters come first, then a message whose delivery a panic has
-    /// interrupted.
+    /// Releases all items for delivery. The held ones come first.
     pub(super) fn release(&mut self) {
         self.is_urgent = false;
-        self.queue.put_first(mem::take(&mut self.held), true);
+        self.queue.put_first(mem::take(&mut self.held));
         self.queue.release();
     }
 
@@ -135,8 +124,7 @@ impl Mailbag {
 
     /// Calls a function with each message, in the order of delivery.
     pub(super) fn visit<'a>(&'a self, visit: &mut dyn FnMut(MailRef<'a>)) {
-        let held = self.held.iter().filter_map(Letter::get);
-        held.for_each(&mut *visit);
+        self.held.visit(visit);
         self.queue.visit(visit);
     }
 
@@ -155,17 +143,7 @@ impl Mailbag {
         &mut self,
         member: &dyn Fn(Recipient, Option<MailRef>) -> Option<Entity>,
     ) -> Vec<(Entity, Option<Letter>)> {
-        let to = |letter: &Letter| {
-            let letter = letter.get()?;
-            member(letter.to, Some(letter))
-        };
-        let mut taken = Vec::new();
-        for letter in mem::take(&mut self.held) {
-            match to(&letter) {
-                Some(to) => taken.push((to, Some(letter))),
-                None => self.held.push(letter),
-            }
-        }
+        let mut taken = self.held.extract(member);
         taken.extend(self.queue.extract(member));
         taken
     }

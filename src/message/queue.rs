@@ -50,21 +50,23 @@ pub(super) enum Item {
     KeyTaken(u64),
 }
 
-/// Messages of one lane that were sent one after the other. Plain messages share a run, if all of them go
-/// to all followers, or none. A request or a reply has a run of its own.
+/// Messages of one lane that were sent one after the other. Plain messages share a run, if each goes to an
+/// entity, or all have the same recipient. A request or a reply has a run of its own.
 pub(super) struct Run {
     lane: usize,
     len: usize,
+    /// The recipient of the first message.
+    to: Recipient,
     role: Role,
-    is_to_all: bool,
     /// The progress of the next message, if a callback has interrupted its delivery to all.
     round: Option<Round>,
 }
 
-/// The messages of one type, each with its recipient.
+/// The messages of one type.
 struct Lane<P> {
-    /// `None` where a message was taken out.
-    messages: Vec<Option<(Recipient, P)>>,
+    /// Each with its entity, or a placeholder for the recipient of the run: the whole recipient would double
+    /// the memory that a small message moves. `None` where a message was taken out.
+    messages: Vec<Option<(Entity, P)>>,
     /// The place of the first message that waits. The delivery of the others has begun.
     next: usize,
     peak: RecentPeak,
@@ -75,14 +77,18 @@ trait AnyLane: Any + Send + Sync {
     /// Returns an empty lane of the same type.
     fn new_lane(&self) -> Box<dyn AnyLane>;
 
-    /// Returns the `nth` waiting message, which has this role.
-    fn get<'a>(&'a self, nth: usize, role: &'a Role) -> Option<MailRef<'a>>;
+    /// Returns the `nth` waiting message of a run with this recipient and this role.
+    fn get<'a>(&'a self, nth: usize, to: Recipient, role: &'a Role) -> Option<MailRef<'a>>;
 
     /// Takes the `nth` waiting message into a lane of its own. The others keep their places until `sweep`.
     fn take(&mut self, nth: usize) -> Box<dyn AnyLane>;
 
     /// Drops the places of messages that do not wait.
     fn sweep(&mut self);
+
+    /// Changes the entity of the first message.
+    #[cfg(feature = "serialize")]
+    fn readdress(&mut self, to: Entity);
 
     /// Moves all messages of another lane of the same type behind the others.
     fn append(&mut self, other: &mut dyn AnyLane);
@@ -100,10 +106,6 @@ trait AnyLane: Any + Send + Sync {
     /// Returns `true` if the lane is empty, and was so for a while.
     fn is_idle(&self) -> bool;
 
-    /// Changes the names of entities.
-    #[cfg(feature = "serialize")]
-    fn rename(&mut self, names: &EntityHashMap<Entity>);
-
     /// Gives back memory that was not needed recently.
     fn trim(&mut self);
 }
@@ -112,8 +114,10 @@ trait AnyLane: Any + Send + Sync {
 ///
 /// [`resend`](super::MessageWorldExt::resend) sends it again.
 pub struct Letter {
-    lane: Box<dyn AnyLane>,
+    to: Recipient,
     role: Role,
+    /// A lane with the message.
+    lane: Box<dyn AnyLane>,
 }
 
 impl Letter {
@@ -138,7 +142,7 @@ impl Letter {
     /// Returns the recipients, or `None` if another world sent the message to a key.
     #[must_use]
     pub fn delivery(&self) -> Option<Delivery> {
-        match self.get()?.to {
+        match self.to {
             Recipient::Entity(entity) => Some(Delivery::To(entity)),
             Recipient::Key(_) => None,
             Recipient::All => Some(Delivery::All),
@@ -149,13 +153,13 @@ impl Letter {
     /// Returns the request that the message makes or replies to, if any.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
-        self.get()?.role.request()
+        self.role.request()
     }
 
     /// Returns where to send a reply, if the message is a request.
     #[must_use]
     pub fn reply_to(&self) -> Option<&ReplyTo> {
-        self.get()?.role.reply_to()
+        self.role.reply_to()
     }
 
     #[cfg(feature = "worlds")]
@@ -167,7 +171,7 @@ impl Letter {
 impl fmt::Debug for Letter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Letter")
-            .field("to", &self.get().map(|letter| letter.to))
+            .field("to", &self.to)
             .field("message", &format_args!("{}", self.type_name()))
             .field("role", &self.role)
             .finish_non_exhaustive()
@@ -177,21 +181,22 @@ impl fmt::Debug for Letter {
 impl Letter {
     pub(crate) fn new<P: Payload>(to: Recipient, payload: P, role: Role) -> Self {
         let mut lane = Lane::default();
-        lane.messages.push(Some((to, payload)));
-        Self {
-            lane: Box::new(lane),
-            role,
-        }
+        lane.messages.push(Some((to.entity(), payload)));
+        let lane = Box::new(lane);
+        Self { to, role, lane }
     }
 
     pub(crate) fn get(&self) -> Option<MailRef<'_>> {
-        self.lane.get(0, &self.role)
+        self.lane.get(0, self.to, &self.role)
     }
 
     /// Changes the names of entities. A request that has no name is over.
     #[cfg(feature = "serialize")]
     pub(crate) fn rename(&mut self, names: &EntityHashMap<Entity>) {
-        self.lane.rename(names);
+        if let Recipient::Entity(to) = &mut self.to {
+            *to = renamed(*to, names);
+            self.lane.readdress(*to);
+        }
         if let Role::Reply(request) = &mut self.role {
             request.rename(names);
         }
@@ -218,11 +223,11 @@ impl Queue {
     pub(crate) fn push<P: Payload>(&mut self, to: Recipient, payload: P, role: Role) {
         if let Role::Plain = role
             && let Some(run) = &mut self.open
-            && run.is_to_all == matches!(to, Recipient::All)
+            && run.to.shares_run_with(to)
             && let Some(lane) = self.lanes.get_mut(run.lane)
             && let Some(lane) = of_type::<P>(&mut **lane)
         {
-            lane.messages.push(Some((to, payload)));
+            lane.messages.push(Some((to.entity(), payload)));
             run.len += 1;
             self.len += 1;
             return;
@@ -236,7 +241,7 @@ impl Queue {
         let kind = TypeId::of::<Lane<P>>();
         let place = self.place(kind, || Box::new(Lane::<P>::default()));
         if let Some(lane) = of_type::<P>(&mut *self.lanes[place]) {
-            lane.messages.push(Some((to, payload)));
+            lane.messages.push(Some((to.entity(), payload)));
             self.push_run(Run::new(place, to, role));
         }
     }
@@ -249,39 +254,19 @@ impl Queue {
     }
 
     /// Adds a letter, after all others.
-    pub(super) fn push_letter(&mut self, Letter { mut lane, role }: Letter) {
-        let to = lane.get(0, &role).map_or(Recipient::InTurn, |it| it.to);
+    pub(super) fn push_letter(&mut self, Letter { to, role, mut lane }: Letter) {
         let place = self.place_like(&*lane);
         self.lanes[place].append(&mut *lane);
         self.push_run(Run::new(place, to, role));
     }
 
-    /// Releases letters before all others. Unless they are `older`, a message whose delivery was
-    /// interrupted stays before them.
-    pub(super) fn put_first(&mut self, letters: Vec<Letter>, older: bool) {
-        if letters.is_empty() {
-            return;
+    /// Releases the messages of another queue before all others.
+    pub(super) fn put_first(&mut self, mut first: Self) {
+        if first.len > 0 {
+            first.release_all();
+            first.append(self);
+            *self = first;
         }
-        let mut rest = mem::take(self);
-        if !older
-            && let Some(Item::Messages(run)) = rest.items.front_mut()
-            && let Some(round) = run.round.take()
-        {
-            run.len -= 1;
-            let interrupted = &mut rest.lanes[run.lane];
-            let (lane, role) = (interrupted.take(0), run.role.clone());
-            interrupted.sweep();
-            self.push_letter(Letter { lane, role });
-            self.release_all();
-            if let Some(Item::Messages(run)) = self.items.back_mut() {
-                run.round = Some(round);
-            }
-        }
-        for letter in letters {
-            self.push_letter(letter);
-            self.release_all();
-        }
-        self.append(&mut rest);
     }
 
     /// Adds all items of another queue, which keeps its memory while it needs it. Its released items are
@@ -313,7 +298,8 @@ impl Queue {
         self.len += run.len;
         if let Role::Plain = run.role {
             if let Some(open) = &mut self.open
-                && (open.lane, open.is_to_all) == (run.lane, run.is_to_all)
+                && open.lane == run.lane
+                && open.to.shares_run_with(run.to)
             {
                 open.len += run.len;
                 return;
@@ -345,12 +331,6 @@ impl Queue {
 
     /// Releases all items for delivery.
     pub(super) fn release(&mut self) {
-        // A panic may have left a run whose last message was delivered.
-        if let Some(Item::Messages(run)) = self.items.front()
-            && run.len == 0
-        {
-            self.items.pop_front();
-        }
         self.trim();
         self.release_all();
     }
@@ -405,7 +385,8 @@ impl Queue {
             let from = seen[run.lane];
             seen[run.lane] += run.len;
             let lane = &self.lanes[run.lane];
-            let messages = (from..from + run.len).filter_map(|nth| lane.get(nth, &run.role));
+            let messages =
+                (from..from + run.len).filter_map(|nth| lane.get(nth, run.to, &run.role));
             messages.for_each(&mut *visit);
         }
     }
@@ -427,11 +408,12 @@ impl Queue {
                     let from = seen[run.lane];
                     seen[run.lane] += run.len;
                     for nth in from..seen[run.lane] {
-                        let next = lane.get(nth, &run.role);
-                        let to = next.and_then(|next| member(next.to, Some(next)));
-                        if let Some(to) = to {
-                            let (lane, role) = (lane.take(nth), run.role.clone());
-                            taken.push((to, Some(Letter { lane, role })));
+                        if let Some(next) = lane.get(nth, run.to, &run.role)
+                            && let Some(entity) = member(next.to, Some(next))
+                        {
+                            let to = next.to;
+                            let (role, lane) = (run.role.clone(), lane.take(nth));
+                            taken.push((entity, Some(Letter { to, role, lane })));
                             run.len -= 1;
                             self.len -= 1;
                         }
@@ -473,8 +455,8 @@ impl Run {
         Self {
             lane,
             len: 1,
+            to,
             role,
-            is_to_all: to == Recipient::All,
             round: None,
         }
     }
@@ -507,6 +489,7 @@ impl<P: Payload> Lane<P> {
         mut following: Option<&mut Following>,
         courier: &mut Courier,
     ) {
+        let is_plain = matches!((run.to, &run.role), (Recipient::Entity(_), Role::Plain));
         while run.len > 0
             && let Some(message) = self.messages.get_mut(self.next)
             && let Some((to, payload)) = message
@@ -516,17 +499,17 @@ impl<P: Payload> Lane<P> {
             run.len -= 1;
             *waiting -= 1;
             self.next += 1;
+            let to = *to;
             let following = following.as_deref_mut();
-            let kept_for = match (*to, &run.role) {
-                (Recipient::Entity(to), role @ Role::Plain) => {
-                    courier.call_entity(following, to, payload, role)
-                }
-                (to, role) => courier.call(following, to, payload, role),
+            let kept_for = match is_plain {
+                true => courier.call_entity(following, to, payload, &run.role),
+                false => courier.call(following, run.to.with(to), payload, &run.role),
             };
             if let Some(entity) = kept_for
-                && let Some((to, payload)) = message.take()
+                && let Some((_, payload)) = message.take()
             {
-                courier.keep(entity, Letter::new(to, payload, run.role.clone()));
+                let letter = Letter::new(run.to.with(to), payload, run.role.clone());
+                courier.keep(entity, letter);
             }
             *message = None;
             if courier.caller.has_commands() {
@@ -541,10 +524,10 @@ impl<P: Payload> AnyLane for Lane<P> {
         Box::new(Self::default())
     }
 
-    fn get<'a>(&'a self, nth: usize, role: &'a Role) -> Option<MailRef<'a>> {
-        let (to, payload) = self.messages.get(self.next + nth)?.as_ref()?;
+    fn get<'a>(&'a self, nth: usize, to: Recipient, role: &'a Role) -> Option<MailRef<'a>> {
+        let (entity, payload) = self.messages.get(self.next + nth)?.as_ref()?;
         Some(MailRef {
-            to: *to,
+            to: to.with(*entity),
             role,
             name: type_name::<P>(),
             payload,
@@ -561,6 +544,13 @@ impl<P: Payload> AnyLane for Lane<P> {
     fn sweep(&mut self) {
         self.messages.drain(..mem::take(&mut self.next));
         self.messages.retain(Option::is_some);
+    }
+
+    #[cfg(feature = "serialize")]
+    fn readdress(&mut self, to: Entity) {
+        if let Some(Some((entity, _))) = self.messages.first_mut() {
+            *entity = to;
+        }
     }
 
     fn append(&mut self, other: &mut dyn AnyLane) {
@@ -592,7 +582,7 @@ impl<P: Payload> AnyLane for Lane<P> {
         {
             let topic = payload.topic();
             let following = followers.of(topic);
-            if run.is_to_all {
+            if run.to == Recipient::All {
                 if !courier.call_all(following, until, &mut run.round, payload, &run.role) {
                     break;
                 }
@@ -610,15 +600,6 @@ impl<P: Payload> AnyLane for Lane<P> {
         }
     }
 
-    #[cfg(feature = "serialize")]
-    fn rename(&mut self, names: &EntityHashMap<Entity>) {
-        for (to, _) in self.messages.iter_mut().flatten() {
-            if let Recipient::Entity(to) = to {
-                *to = renamed(*to, names);
-            }
-        }
-    }
-
     fn is_idle(&self) -> bool {
         self.messages.is_empty() && self.peak.is_over()
     }
@@ -630,5 +611,24 @@ impl<P: Payload> AnyLane for Lane<P> {
         self.peak.note(self.messages.len());
         let enough = self.peak.enough(self.messages.capacity());
         self.messages.shrink_to(enough);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Message)]
+    struct Hit(u64);
+
+    #[test]
+    fn a_message_takes_as_much_memory_as_its_entity_and_its_payload() {
+        let mut lane = Lane::default();
+        lane.messages.push(Some((Entity::PLACEHOLDER, Hit(1))));
+        let [Some((_, Hit(1)))] = lane.messages[..] else {
+            panic!("it should be there")
+        };
+        let parts = size_of::<Entity>() + size_of::<Hit>();
+        assert_eq!(size_of_val(&lane.messages[..]), parts);
     }
 }

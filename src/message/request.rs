@@ -15,11 +15,9 @@ use bevy_platform::sync::Arc;
 use bevy_reflect::Reflect;
 use thiserror::Error;
 
-#[cfg(feature = "worlds")]
-use super::send::send_urgent;
 use super::{
     component::MessageContext,
-    mail::{MailRef, Packet, Payload, Recipient, Role, Topic},
+    mail::{MailRef, Packet, Payload, Recipient, Role},
     mailbag::Mailbag,
     queue::Letter,
     send::send_anyway,
@@ -181,14 +179,6 @@ impl ReplyTo {
     #[must_use]
     pub fn request(&self) -> Request {
         self.request
-    }
-
-    /// Checks that a payload can go to the asking entity: only packets reach other worlds.
-    pub(super) fn check<P: Payload>(&self, reply: &P) -> Result<(), ReplyError> {
-        match (&self.route, reply.topic()) {
-            (Route::Elsewhere(..), Topic::Type(_)) => Err(ReplyError::NotAPacket(type_name::<P>())),
-            _ => Ok(()),
-        }
     }
 
     /// Returns the asker, if it is an entity of another world.
@@ -360,11 +350,8 @@ fn time_out(world: &mut World, request: Entity) {
 /// Completes a request without a reply.
 pub(crate) fn give_up(world: &mut World, asker: Entity, request: Request, no_answer: NoAnswer) {
     let (to, role) = (Recipient::Entity(asker), Role::Reply(request));
-    match no_answer {
-        NoAnswer::TimedOut => send_anyway(world, to, no_answer, role),
-        #[cfg(feature = "worlds")]
-        NoAnswer::Refused(_) => send_urgent(world, to, no_answer, role),
-    }
+    let is_urgent = no_answer != NoAnswer::TimedOut;
+    send_anyway(world, to, no_answer, role, is_urgent);
 }
 
 /// Returns the entity that made a request, if the request is open.
@@ -384,7 +371,9 @@ impl MessageContext<'_> {
     /// world and `payload` is not a [`Packet`](super::Packet).
     pub fn reply(&mut self, payload: impl Payload) -> Result<(), ReplyError> {
         let reply_to = self.role.reply_to().ok_or(ReplyError::NotARequest)?;
-        reply_to.check(&payload)?;
+        if let Route::Elsewhere(..) = reply_to.route {
+            as_packet(&payload)?;
+        }
         reply(&mut self.commands, reply_to.clone(), payload);
         Ok(())
     }
@@ -392,22 +381,24 @@ impl MessageContext<'_> {
 
 /// Sends a reply to the entity that made the request.
 pub(super) fn reply(commands: &mut Commands, reply_to: ReplyTo, reply: impl Payload) {
-    let checked = reply_to.check(&reply);
     let request = reply_to.request();
     match reply_to.route {
         Route::Here(asker) => commands.queue(move |world: &mut World| {
             let to = Recipient::Entity(asker);
-            send_anyway(world, to, reply, Role::Reply(request));
+            send_anyway(world, to, reply, Role::Reply(request), false);
         }),
         Route::Elsewhere(asker, post) => commands.queue(move |world: &mut World| -> Result {
-            checked?;
-            let reply: &dyn Any = &reply;
-            if let Some(packet) = reply.downcast_ref::<Packet>() {
-                post(world, &asker, packet.clone());
-            }
+            let packet = as_packet(&reply)?.clone();
+            post(world, &asker, packet);
             Ok(())
         }),
     }
+}
+
+/// Returns a reply that can go to another world.
+fn as_packet<P: Payload>(reply: &P) -> Result<&Packet, ReplyError> {
+    let packet = (reply as &dyn Any).downcast_ref();
+    packet.ok_or(ReplyError::NotAPacket(type_name::<P>()))
 }
 
 /// Returns the request that has timed out, if a letter says so.

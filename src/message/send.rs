@@ -507,25 +507,24 @@ pub(super) fn send_or_report<P: Payload>(
     let message = type_name::<P>();
     let capacity = world
         .get_resource()
-        .map_or(0, |mailbag: &Mailbag| mailbag.room.capacity);
+        .map_or(0, |mailbag: &Mailbag| mailbag.capacity);
     Err(BevyError::error(format!(
         "the message `{message}` to {to} was refused, because {capacity} messages wait: send fewer per \
          frame, or raise `DuePlugin::mailbox_capacity`"
     )))
 }
 
-/// Sends a message that must not be refused. Does nothing without the plugin.
-pub(super) fn send_anyway<P: Payload>(world: &mut World, to: Recipient, payload: P, role: Role) {
+/// Sends a message that must not be refused. If it is urgent, the next run should not wait. Does nothing without
+/// the plugin.
+pub(crate) fn send_anyway<P: Payload>(
+    world: &mut World,
+    to: Recipient,
+    payload: P,
+    role: Role,
+    is_urgent: bool,
+) {
     if let Some(mut mailbag) = mailbag(world) {
         mailbag.queue.push(to, payload, role);
-    }
-}
-
-/// Sends a message for a run that should not wait. Does nothing without the plugin.
-#[cfg(feature = "worlds")]
-pub(crate) fn send_urgent<P: Payload>(world: &mut World, to: Recipient, payload: P, role: Role) {
-    send_anyway(world, to, payload, role);
-    if let Some(mut mailbag) = mailbag(world) {
-        mailbag.is_urgent = true;
+        mailbag.is_urgent |= is_urgent;
     }
 }

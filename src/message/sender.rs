@@ -4,9 +4,7 @@ use alloc::boxed::Box;
 use core::{any::Any, fmt, mem, mem::MaybeUninit};
 
 use bevy_ecs::prelude::*;
-#[cfg(feature = "worlds")]
-use bevy_platform::collections::HashMap;
-use bevy_platform::{cell::SyncCell, sync::Arc};
+use bevy_platform::{cell::SyncCell, collections::HashMap, sync::Arc};
 
 use super::{
     mail::{Delivery, Packet, Payload, Role},
@@ -203,10 +201,8 @@ struct Open {
     capacity: (usize, usize),
     is_closed: bool,
     /// Called when the inbox is empty again, by the process and the world whose parcel found no room.
-    #[cfg(feature = "worlds")]
     when_room: HashMap<(u64, u64), Box<dyn FnOnce() + Send>>,
     /// Called when an item arrives in the empty inbox.
-    #[cfg(feature = "worlds")]
     wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
@@ -219,7 +215,6 @@ fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
 #[inline]
 fn note_arrival(mut inbox: MutexGuard<Open>, bytes: usize) {
     inbox.bytes = inbox.bytes.saturating_add(bytes);
-    #[cfg(feature = "worlds")]
     if inbox.queue.len() == 1
         && let Some(wake) = inbox.wake.clone()
     {
@@ -235,9 +230,7 @@ impl Default for Inbox {
             bytes: 0,
             capacity: (1 << 16, usize::MAX),
             is_closed: false,
-            #[cfg(feature = "worlds")]
             when_room: HashMap::default(),
-            #[cfg(feature = "worlds")]
             wake: None,
         };
         Self {
@@ -260,9 +253,11 @@ impl Inbox {
         inbox.is_some_and(|inbox| lock(&inbox.open).queue.len() > 0)
     }
 
-    /// Refuses all messages from now on.
-    pub(super) fn close(&self) {
-        lock(&self.open).is_closed = true;
+    /// Refuses all messages to a world from now on.
+    pub(super) fn close(world: &World) {
+        if let Some(inbox) = world.get_resource::<Self>() {
+            lock(&inbox.open).is_closed = true;
+        }
     }
 
     /// Calls `wake` whenever an item arrives in the empty inbox.
@@ -276,20 +271,15 @@ impl Inbox {
     fn take(&mut self, is_closed: bool) -> Option<Queue> {
         let mut open = lock(&self.open);
         open.is_closed |= is_closed;
-        #[cfg(feature = "worlds")]
         let is_awaited = !open.when_room.is_empty();
-        #[cfg(not(feature = "worlds"))]
-        let is_awaited = false;
         if open.queue.is_idle() && self.spare.is_idle() && !is_awaited {
             return None;
         }
         let mut queue = mem::take(&mut self.spare);
         mem::swap(&mut open.queue, &mut queue);
         open.bytes = 0;
-        #[cfg(feature = "worlds")]
         let when_room = mem::take(&mut open.when_room);
         drop(open);
-        #[cfg(feature = "worlds")]
         for has_room in when_room.into_values() {
             has_room();
         }

@@ -10,7 +10,7 @@ use super::{
     followers::Followers,
     mail::{MailRef, Recipient},
     mailbag::Mailbag,
-    queue::Letter,
+    queue::{Letter, Queue},
     sender::Inbox,
 };
 use crate::transit::InTransit;
@@ -51,14 +51,15 @@ impl HeldLetters {
     }
 
     /// Returns all letters, in the order of delivery.
-    fn into_letters(mut self) -> Vec<Letter> {
+    fn into_queue(mut self) -> Queue {
         let before_late = self.before_late.unwrap_or(0).min(self.arrived.len());
         let after = self.arrived.split_off(before_late).into_iter();
         let before = self.arrived.into_iter().map(|(_, letter)| letter);
-        let mut letters = self.exported;
-        letters.extend(before.chain(self.late));
-        letters.extend(after.map(|(_, letter)| letter));
-        letters
+        let letters = self.exported.into_iter().chain(before).chain(self.late);
+        let letters = letters.chain(after.map(|(_, letter)| letter));
+        let mut queue = Queue::default();
+        letters.for_each(|letter| queue.push_letter(letter));
+        queue
     }
 
     /// Notes that another world has got the key of an entity: the late letters belong here.
@@ -90,7 +91,7 @@ impl HeldLetters {
         if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>() {
             // A game may have removed the mark of an earlier move.
             if let Some(before) = mailbag.transit.insert(root, self) {
-                mailbag.release_first(before.into_letters());
+                mailbag.queue.put_first(before.into_queue());
             }
         }
     }
@@ -230,7 +231,7 @@ pub(crate) fn release_lost(world: &mut World) {
         world.resource_mut::<Followers>().retry_disabled();
         let mut mailbag = world.resource_mut::<Mailbag>();
         if let Some(held) = mailbag.transit.remove(&root) {
-            mailbag.release_first(held.into_letters());
+            mailbag.queue.put_first(held.into_queue());
         }
     }
 }

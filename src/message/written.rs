@@ -1,6 +1,5 @@
 //! Messages from Bevy's writers.
 
-use alloc::vec::Vec;
 use core::{mem, ops::Range};
 
 use bevy_ecs::{prelude::*, world::DeferredWorld};
@@ -9,16 +8,13 @@ use super::{
     deliver::{Courier, DeliveryState},
     followers::{Followers, Round},
     mail::{Role, Topic},
+    mailbag::Mailbag,
 };
 use crate::call::{pump, run_system};
 
-/// The progress of each type that Bevy's writers write, in the order in which the types were first
-/// followed. The messages stay in Bevy's buffers for other readers.
-#[derive(Resource, Default)]
-pub(crate) struct Written(Vec<Progress>);
-
-/// The progress of the delivery of one type.
-struct Progress {
+/// The progress of the delivery of a type that Bevy's writers write. The messages stay in Bevy's buffers for
+/// other readers.
+pub(super) struct Written {
     topic: Topic,
     /// Returns the numbers of the messages written since Bevy's last swap. Their end is the total number.
     recent: fn(&World) -> Range<usize>,
@@ -34,10 +30,10 @@ struct Progress {
 pub(super) fn start<M: Message>(world: &mut DeferredWorld) {
     let topic = Topic::of::<M>();
     let next = recent::<M>(world).start;
-    if let Some(mut written) = world.get_resource_mut::<Written>()
-        && !written.0.iter().any(|progress| progress.topic == topic)
+    if let Some(mut mailbag) = world.get_resource_mut::<Mailbag>()
+        && !mailbag.written.iter().any(|it| it.topic == topic)
     {
-        written.0.push(Progress {
+        mailbag.written.push(Written {
             topic,
             recent: recent::<M>,
             deliver: |world, nth| run_system(world, deliver::<M>, nth),
@@ -58,60 +54,58 @@ fn recent<M: Message>(world: &World) -> Range<usize> {
 
 /// Releases all messages written so far, of all types. Returns `true` if there are any.
 pub(super) fn release(world: &mut World) -> bool {
-    let mut written = mem::take(&mut *world.resource_mut::<Written>());
+    let mut all = mem::take(&mut world.resource_mut::<Mailbag>().written);
     let mut has_new = false;
-    for progress in &mut written.0 {
-        let recent = (progress.recent)(world);
+    for written in &mut all {
+        let recent = (written.recent)(world);
         // The count is lower than before if the collection was replaced by another.
-        if recent.end < progress.waiting.start {
-            progress.waiting.start = recent.start;
+        if recent.end < written.waiting.start {
+            written.waiting.start = recent.start;
         }
-        progress.waiting.end = recent.end;
-        has_new |= !progress.waiting.is_empty();
+        written.waiting.end = recent.end;
+        has_new |= !written.waiting.is_empty();
     }
-    *world.resource_mut::<Written>() = written;
+    world.resource_mut::<Mailbag>().written = all;
     has_new
 }
 
 /// Returns `true` if messages have been written since the last run.
 pub(super) fn is_waiting(world: &World) -> bool {
-    let written = world.get_resource::<Written>();
-    let mut all = written.into_iter().flat_map(|written| &written.0);
-    all.any(|progress| progress.waiting.start != (progress.recent)(world).end)
+    let mailbag = world.get_resource::<Mailbag>();
+    let mut all = mailbag.into_iter().flat_map(|mailbag| &mailbag.written);
+    all.any(|written| written.waiting.start != (written.recent)(world).end)
 }
 
 /// Delivers all released messages, type by type.
 pub(super) fn deliver_all(world: &mut World) -> Result {
     let mut nth = 0;
-    while let Some(progress) = world.resource::<Written>().0.get(nth) {
-        if !progress.waiting.is_empty() {
-            (progress.deliver)(world, nth)?;
+    while let Some(written) = world.resource::<Mailbag>().written.get(nth) {
+        if !written.waiting.is_empty() {
+            (written.deliver)(world, nth)?;
         }
         nth += 1;
     }
     Ok(())
 }
 
-type Reader<M> = (ResMut<'static, Written>, Option<Res<'static, Messages<M>>>);
-
 fn deliver<M: Message>(
     In(nth): In<usize>,
     world: &mut World,
-    state: &mut DeliveryState<Reader<M>>,
+    state: &mut DeliveryState<Option<Res<'static, Messages<M>>>>,
 ) -> Result {
     pump(
         world,
         state,
-        |caller, (mut mailbag, mut followers, directory, clocks, (mut written, messages))| {
-            if let (Some(progress), Some(messages)) = (written.0.get_mut(nth), messages) {
-                let (_, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
-                progress.deliver(&messages, &mut followers, &mut courier);
+        |caller, (mut mailbag, mut followers, directory, clocks, messages)| {
+            let (_, all, mut courier) = Courier::new(caller, &mut mailbag, &directory, &clocks);
+            if let (Some(written), Some(messages)) = (all.get_mut(nth), messages) {
+                written.deliver(&messages, &mut followers, &mut courier);
             }
         },
     )
 }
 
-impl Progress {
+impl Written {
     /// Calls callbacks in order until one issues commands or no message is left.
     fn deliver<M: Message>(
         &mut self,
@@ -128,12 +122,9 @@ impl Progress {
         };
         while !self.waiting.is_empty() {
             if let Some((message, _)) = messages.get_message(self.waiting.start) {
-                let round = self.round.get_or_insert(Round {
-                    until,
-                    ..Round::default()
-                });
-                following.call_all(round, courier, message, &Role::Plain);
-                if courier.caller.has_commands() {
+                let (round, role) = (&mut self.round, &Role::Plain);
+                let is_done = following.call_all(round, until, courier, message, role);
+                if is_done.is_none() {
                     return;
                 }
             }

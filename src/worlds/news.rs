@@ -12,7 +12,7 @@ use crate::{
     call::report,
     message::{
         Directory, Followers, NoAnswer, OpenRequest, Recipient, RefusalReason, Request, Role,
-        Topic, asker_of, give_up, send_urgent,
+        Topic, asker_of, give_up, send_anyway,
     },
     owner::OwnedBy,
 };
@@ -85,7 +85,7 @@ pub(super) fn tell_world<M: Message>(world: &mut World, message: M) -> bool {
     let followers = world.get_resource::<Followers>();
     let is_followed = followers.is_some_and(|it| it.is_followed(Topic::of::<M>()));
     if is_followed {
-        send_urgent(world, Recipient::All, message, Role::Plain);
+        send_anyway(world, Recipient::All, message, Role::Plain, true);
     }
     is_followed
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use bevy_app::{App, First};
+use bevy_app::{App, First, FixedMain};
 use bevy_due::{
     Timer, TimerAction,
     clock::{SpeedModifier, SpeedModifiers},
@@ -10,6 +10,7 @@ use bevy_due::{
     prelude::*,
 };
 use bevy_ecs::{entity_disabling::Disabled, prelude::*};
+use bevy_time::{Fixed, Time};
 use support::*;
 
 fn clock(app: &App, clock: Entity) -> &Clock {
@@ -204,6 +205,20 @@ fn conditional_app() -> App {
 fn play(app: &mut App, playing: bool, millis: u64) {
     app.insert_resource(Playing(playing));
     advance_ms(app, millis);
+}
+
+#[test]
+fn a_condition_in_the_fixed_schedule_decides_about_each_step() {
+    let mut app = app();
+    app.insert_resource(Time::<Fixed>::from_duration(ms(10)))
+        .init_resource::<Playing>()
+        .add_systems(FixedMain, run_clock_if::<Level, _>(is_playing));
+    let clock = (Level, Clock::of(ClockId::Fixed));
+    let level = app.world_mut().spawn(clock).id();
+    for (playing, shown) in [(true, 10), (false, 10), (true, 20)] {
+        play(&mut app, playing, 10);
+        assert_eq!(now(&app, level), ms(shown));
+    }
 }
 
 #[test]

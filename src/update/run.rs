@@ -101,13 +101,12 @@ impl UpdateRosters {
             paused.any(|&paused| entity.archetype().contains(paused))
         };
         let entity = caller.get(member.entity)?;
-        let owner = match entity.archetype().contains(self.marks.owned) {
-            true => Some(caller.get(entity.get::<OwnedBy>()?.0)?),
-            false => None,
-        };
+        if !entity.archetype().contains(self.marks.owned) {
+            return (!has_pause(entity)).then_some(member.entity);
+        }
+        let owner = caller.get(entity.get::<OwnedBy>()?.0)?;
         let ends = |owner: EntityRef| entity.get() == Some(&Pauses(owner.id()));
-        let target = owner.unwrap_or(entity).id();
-        (!stops(entity, owner, has_pause, ends)).then_some(target)
+        (!stops(entity, Some(owner), has_pause, ends)).then_some(owner.id())
     }
 }
 

@@ -144,7 +144,7 @@ impl<'a> Ticks<'a> {
     fn read(&self, clock: (ClockKey, Age), caller: &EntityCaller) -> Option<Tick> {
         let scope = Scope::Of(Cadence::Frame);
         let component = |entity| caller.get(entity)?.get::<Clock>();
-        read_running(self.table, self.game, clock, scope, component)?;
+        read_running(self.table, clock, scope, component, || self.game)?;
         self.table.tick(clock.0)
     }
 }
